@@ -1,0 +1,181 @@
+//! Routes, tokens and error bodies (sections 1.2 to 1.5).
+
+use super::description;
+use crate::agent::Agent;
+use crate::commands::{CommandEngine, Find, Refusal};
+use crate::conductor::token;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, OriginalUri, Path, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
+use axum::{Json, Router};
+use farrier_protocol::command::{CommandList, CommandResult};
+use farrier_protocol::error::Fault;
+use farrier_protocol::progress::Progress;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+/// Largest request body in bytes: a config drive of 64 MiB, packed, as base64 text. It is bounded
+/// because the machine may have no more than 256 MiB.
+const MAX_BODY: usize = 88 * 1024 * 1024;
+
+/// What the handlers share.
+#[derive(Clone)]
+pub struct Api {
+    agent: Arc<Agent>,
+    engine: Arc<CommandEngine>,
+}
+
+/// Query of the command routes.
+#[derive(Deserialize)]
+struct CommandQuery {
+    agent_token: Option<String>,
+    wait: Option<String>,
+}
+
+impl CommandQuery {
+    fn wait(&self) -> bool {
+        self.wait.as_deref().is_some_and(|text| text.eq_ignore_ascii_case("true"))
+    }
+}
+
+/// The whole interface over the commands that `find_command` finds. Every route exists with and
+/// without `/v1`.
+pub fn router(agent: Arc<Agent>, find_command: Find) -> Router {
+    let engine = CommandEngine::new(Arc::clone(&agent), find_command);
+    let resources: Router<Api> = Router::new()
+        .route("/status", only(get(status)))
+        .route("/progress", only(get(progress)))
+        .route("/commands", only(get(redirect).post(redirect)))
+        .route("/commands/", only(get(list).post(submit)))
+        .route("/commands/{id}", only(get(show)));
+    Router::new()
+        .route("/", only(get(root)))
+        .route("/v1", only(get(redirect)))
+        .route("/v1/", only(get(version)))
+        .nest("/v1", resources.clone())
+        .merge(resources)
+        .fallback(unknown_path)
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(middleware::from_fn(log_request))
+        .with_state(Api { agent, engine })
+}
+
+/// Another method on a known path answers a fault like every other error.
+fn only(route: MethodRouter<Api>) -> MethodRouter<Api> {
+    route.fallback(async || fault(405, "405 Method Not Allowed: see the API description at /"))
+}
+
+async fn unknown_path(OriginalUri(uri): OriginalUri) -> Response {
+    fault(404, &format!("404 Not Found: there is no {}", uri.path()))
+}
+
+async fn root(headers: HeaderMap) -> Json<Value> {
+    Json(description::root(&base(&headers)))
+}
+
+async fn version(headers: HeaderMap) -> Json<Value> {
+    Json(description::version(&base(&headers)))
+}
+
+async fn status(State(api): State<Api>) -> Json<Value> {
+    let started_at = api.agent.started_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    Json(json!({"started_at": started_at, "version": crate::VERSION}))
+}
+
+async fn progress(State(api): State<Api>) -> Json<Progress> {
+    Json(api.agent.progress.snapshot())
+}
+
+/// The form with the slash is the real one; the query goes along.
+async fn redirect(OriginalUri(uri): OriginalUri) -> Response {
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let location = format!("{}/{query}", uri.path());
+    (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, location)]).into_response()
+}
+
+async fn list(
+    State(api): State<Api>,
+    Query(query): Query<CommandQuery>,
+) -> Result<Json<CommandList>, Refused> {
+    api.authorize(&query)?;
+    Ok(Json(CommandList { commands: api.engine.list() }))
+}
+
+async fn show(
+    State(api): State<Api>,
+    Path(id): Path<String>,
+    Query(query): Query<CommandQuery>,
+) -> Result<Json<CommandResult>, Refused> {
+    api.authorize(&query)?;
+    Ok(Json(api.engine.get(&id, query.wait()).await?))
+}
+
+async fn submit(
+    State(api): State<Api>,
+    Query(query): Query<CommandQuery>,
+    body: Bytes,
+) -> Result<Json<CommandResult>, Refused> {
+    api.authorize(&query)?;
+    let request: Value = serde_json::from_slice(&body)
+        .map_err(|error| Refusal::bad_request(&format!("the body is not JSON: {error}")))?;
+    Ok(Json(api.engine.submit(&request, query.wait()).await?))
+}
+
+impl Api {
+    /// Reading results needs the token as much as running commands does (S01).
+    fn authorize(&self, query: &CommandQuery) -> Result<(), Refusal> {
+        if token::matches(self.agent.token().as_deref(), query.agent_token.as_deref()) {
+            return Ok(());
+        }
+        Err(Refusal { status: 401, text: "401 Unauthorized: Token invalid.".to_owned() })
+    }
+}
+
+/// A refusal as a reply.
+struct Refused(Refusal);
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self(refusal)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        reply(self.0.status, &self.0.fault())
+    }
+}
+
+fn fault(status: u16, text: &str) -> Response {
+    reply(status, &Fault::new(status, text))
+}
+
+fn reply(status: u16, fault: &Fault) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, Json(fault)).into_response()
+}
+
+/// URL under which the client called; the listener speaks TLS whenever it is reached from outside.
+fn base(headers: &HeaderMap) -> String {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    format!("https://{host}")
+}
+
+/// One line per request. The query is left out, because it carries the token.
+async fn log_request(request: Request, next: Next) -> Response<Body> {
+    let started = std::time::Instant::now();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    let milliseconds = started.elapsed().as_millis();
+    tracing::debug!(%method, path, status = response.status().as_u16(), milliseconds, "request");
+    response
+}
+
+#[cfg(test)]
+#[path = "routes_tests.rs"]
+mod tests;

@@ -1,0 +1,337 @@
+//! The command engine: one command at a time, every result kept (sections 1.3, 1.5 and 1.6).
+//!
+//! A synchronous command holds the submission lock for its whole run, so that the next one waits.
+//! An asynchronous command is started under the lock; while it runs, every further command is
+//! refused as busy. Reading results never takes the lock.
+
+use crate::agent::Agent;
+use farrier_protocol::command::{CommandResult, CommandStatus};
+use farrier_protocol::error::{CommandError, ErrorKind, Fault};
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+/// Named parameters of a command.
+pub type Params = Map<String, Value>;
+
+/// A command, declared once for dispatch, validation and documentation.
+pub struct Command {
+    /// Name without the extension.
+    pub name: &'static str,
+    /// How it runs.
+    pub kind: Kind,
+    /// Parameters it understands.
+    pub parameters: &'static [Parameter],
+    /// Looks at the parameters before the command is accepted.
+    pub validate: Option<Validate>,
+    /// Does it, on a thread of its own.
+    pub run: Run,
+}
+
+/// Judges parameters; an error refuses the command.
+pub type Validate = fn(&Params) -> Result<(), CommandError>;
+/// Does the work of a command.
+pub type Run = fn(&Arc<Agent>, &Params) -> Result<Value, CommandError>;
+/// Finds a command by extension and name.
+pub type Find = fn(&str, &str) -> Result<&'static Command, CommandError>;
+
+/// How a command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The reply waits for the result.
+    Sync,
+    /// The reply comes at once.
+    Async,
+}
+
+/// A parameter of a command.
+pub struct Parameter {
+    /// Name.
+    pub name: &'static str,
+    /// Whether the command needs it.
+    pub required: bool,
+}
+
+/// A command that was not accepted: an HTTP status and the text of its fault (section 1.5).
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct Refusal {
+    /// HTTP status.
+    pub status: u16,
+    /// Text of the fault.
+    pub text: String,
+}
+
+impl Refusal {
+    /// The refusal of a malformed request.
+    pub fn bad_request(text: &str) -> Self {
+        Self { status: 400, text: format!("400 Bad Request: {text}") }
+    }
+
+    /// Its body on the wire.
+    pub fn fault(&self) -> Fault {
+        Fault::new(self.status, &self.text)
+    }
+}
+
+impl From<CommandError> for Refusal {
+    fn from(error: CommandError) -> Self {
+        Self { status: error.code, text: format!("{}: {}", error.message, error.details) }
+    }
+}
+
+/// Runs commands and remembers their results for the life of the process.
+pub struct CommandEngine {
+    agent: Arc<Agent>,
+    find_command: Find,
+    submission: Arc<tokio::sync::Mutex<()>>,
+    results: Mutex<Vec<CommandResult>>,
+    /// Counts finished commands, so that waiters wake up.
+    finished: watch::Sender<u64>,
+}
+
+impl CommandEngine {
+    /// An engine without history that knows the commands `find_command` finds.
+    pub fn new(agent: Arc<Agent>, find_command: Find) -> Arc<Self> {
+        Arc::new(Self {
+            agent,
+            find_command,
+            submission: Arc::default(),
+            results: Mutex::default(),
+            finished: watch::Sender::new(0),
+        })
+    }
+
+    /// Every command so far, in order of execution.
+    pub fn list(&self) -> Vec<CommandResult> {
+        self.results().clone()
+    }
+
+    /// One command; with `wait` not before it is finished.
+    ///
+    /// # Errors
+    ///
+    /// A 404 refusal when there is no command with this id.
+    pub async fn get(&self, id: &str, wait: bool) -> Result<CommandResult, Refusal> {
+        let found = Uuid::parse_str(id).ok().and_then(|id| self.find(id));
+        let Some(result) = found else {
+            let details = format!("Command Result with id {id} not found.");
+            return Err(CommandError::new(ErrorKind::RequestedObjectNotFoundError, details).into());
+        };
+        if wait { Ok(self.wait(result.id).await) } else { Ok(result) }
+    }
+
+    /// Accepts a command of the form `{"name": "<extension>.<command>", "params": {…}}`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Refusal`] when it is malformed, unknown, or another command is running. A command that
+    /// ran and failed is a result, not a refusal.
+    pub async fn submit(self: &Arc<Self>, request: &Value, wait: bool) -> Result<CommandResult, Refusal> {
+        let (name, params) = shape(request)?;
+        let lock = Arc::clone(&self.submission).lock_owned().await;
+        let (extension, command) = split(name)?;
+        self.refuse_when_busy()?;
+        let command = (self.find_command)(extension, command)?;
+        if let Some(validate) = command.validate {
+            validate(&params)?;
+        }
+        tracing::info!(command = name, "command accepted");
+        let accepted = CommandResult::running(command.name);
+        let id = accepted.id;
+        self.results().push(accepted.clone());
+        let run = Arc::clone(self).run(id, command, params);
+        match command.kind {
+            Kind::Sync => {
+                // A task of its own: a client that goes away does not cut the command short.
+                let finished = tokio::spawn(async move {
+                    run.await;
+                    drop(lock);
+                });
+                finished.await.ok();
+                Ok(self.find(id).unwrap_or(accepted))
+            }
+            Kind::Async => {
+                tokio::spawn(run);
+                drop(lock);
+                if wait { Ok(self.wait(id).await) } else { Ok(accepted) }
+            }
+        }
+    }
+
+    async fn run(self: Arc<Self>, id: Uuid, command: &'static Command, params: Params) {
+        let agent = Arc::clone(&self.agent);
+        let outcome = match check_names(command, &params) {
+            Err(error) => Err(error),
+            Ok(()) => tokio::task::spawn_blocking(move || (command.run)(&agent, &params))
+                .await
+                .unwrap_or_else(|error| Err(panicked(command, error))),
+        };
+        match &outcome {
+            Ok(_) => tracing::info!(command = command.name, "command succeeded"),
+            Err(error) => tracing::error!(command = command.name, "command failed: {}", error.text()),
+        }
+        self.finish(id, command, outcome);
+        if command.kind == Kind::Async {
+            self.agent.heartbeat_wanted.notify_one();
+        }
+    }
+
+    fn finish(&self, id: Uuid, command: &Command, outcome: Result<Value, CommandError>) {
+        if let Some(result) = self.results().iter_mut().find(|result| result.id == id) {
+            match outcome {
+                Ok(value) => {
+                    result.command_result = wrap(command, value);
+                    result.command_status = CommandStatus::Succeeded;
+                }
+                Err(error) => {
+                    let is_mismatch = error.kind == ErrorKind::VersionMismatch.name();
+                    result.command_status =
+                        if is_mismatch { CommandStatus::CleanVersionMismatch } else { CommandStatus::Failed };
+                    result.command_error = Some(error);
+                }
+            }
+        }
+        self.finished.send_modify(|count| *count += 1);
+    }
+
+    async fn wait(&self, id: Uuid) -> CommandResult {
+        let mut finished = self.finished.subscribe();
+        loop {
+            if let Some(result) = self.find(id).filter(|one| one.command_status != CommandStatus::Running) {
+                return result;
+            }
+            // The sender lives as long as self, so this wakes up only when something finished.
+            finished.changed().await.ok();
+        }
+    }
+
+    fn refuse_when_busy(&self) -> Result<(), Refusal> {
+        match self.results().last() {
+            Some(last) if last.command_status == CommandStatus::Running => {
+                let details = format!("executing command {}", last.command_name);
+                Err(CommandError::new(ErrorKind::AgentIsBusy, details).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn find(&self, id: Uuid) -> Option<CommandResult> {
+        self.results().iter().find(|result| result.id == id).cloned()
+    }
+
+    fn results(&self) -> MutexGuard<'_, Vec<CommandResult>> {
+        self.results.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+fn shape(request: &Value) -> Result<(&str, Params), Refusal> {
+    match (request["name"].as_str(), request["params"].as_object()) {
+        (Some(name), Some(params)) => Ok((name, params.clone())),
+        _ => Err(Refusal::bad_request("Missing or invalid name or params")),
+    }
+}
+
+fn split(name: &str) -> Result<(&str, &str), CommandError> {
+    name.split_once('.').ok_or_else(|| {
+        let details = format!("{name} lacks an extension: use <extension>.<command>");
+        CommandError::new(ErrorKind::InvalidCommandError, details)
+    })
+}
+
+/// Unknown and missing parameters fail the command with the type that conductors take for "this
+/// agent is older" (section 1.5).
+fn check_names(command: &Command, params: &Params) -> Result<(), CommandError> {
+    let unknown = params.keys().find(|name| command.parameters.iter().all(|known| known.name != *name));
+    if let Some(name) = unknown {
+        let details = format!("{} has no parameter {name:?}", command.name);
+        return Err(CommandError::new(ErrorKind::TypeError, details));
+    }
+    let missing = command.parameters.iter().find(|known| known.required && !params.contains_key(known.name));
+    if let Some(parameter) = missing {
+        let details = format!("{} needs the parameter {:?}", command.name, parameter.name);
+        return Err(CommandError::new(ErrorKind::TypeError, details));
+    }
+    Ok(())
+}
+
+/// Texts are wrapped, nothing stays nothing (section 1.3).
+fn wrap(command: &Command, value: Value) -> Option<Value> {
+    match (value, command.kind) {
+        (Value::Null, _) => None,
+        (Value::String(text), Kind::Sync) => Some(json!({"result": text})),
+        (Value::String(text), Kind::Async) => Some(json!({"result": format!("{}: {text}", command.name)})),
+        (other, _) => Some(other),
+    }
+}
+
+fn panicked(command: &Command, error: tokio::task::JoinError) -> CommandError {
+    let details =
+        format!("{} ended by a defect of the agent ({error}); report it with the log", command.name);
+    CommandError::new(ErrorKind::CommandExecutionError, details)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMAND: Command = Command {
+        name: "prepare_image",
+        kind: Kind::Async,
+        parameters: &[
+            Parameter { name: "image_info", required: true },
+            Parameter { name: "configdrive", required: false },
+        ],
+        validate: None,
+        run: |_, _| Ok(Value::Null),
+    };
+
+    fn params(value: Value) -> Params {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn results_are_wrapped_as_the_contract_says() {
+        let sync = Command { kind: Kind::Sync, ..COMMAND };
+        for (command, value, expected) in [
+            (&COMMAND, json!("done"), json!({"result": "prepare_image: done"})),
+            (&sync, json!("done"), json!({"result": "done"})),
+            (&COMMAND, Value::Null, Value::Null),
+            (&sync, json!({"a": 1}), json!({"a": 1})),
+        ] {
+            assert_eq!(wrap(command, value).unwrap_or_default(), expected);
+        }
+    }
+
+    #[test]
+    fn unknown_and_missing_parameters_are_type_errors() {
+        for (given, named) in [
+            (json!({"image_info": {}, "force": true}), "force"),
+            (json!({"configdrive": null}), "image_info"),
+        ] {
+            let error = check_names(&COMMAND, &params(given)).unwrap_err();
+            assert_eq!(error.kind, "TypeError");
+            assert!(error.details.contains(named), "{}", error.details);
+        }
+        assert!(check_names(&COMMAND, &params(json!({"image_info": null}))).is_ok());
+    }
+
+    #[test]
+    fn malformed_requests_are_refused_with_400() {
+        for request in [
+            json!(null),
+            json!("text"),
+            json!([1]),
+            json!({}),
+            json!({"name": "a.b"}),
+            json!({"name": "a.b", "params": []}),
+            json!({"name": 1, "params": {}}),
+        ] {
+            let refusal = shape(&request).unwrap_err();
+            assert_eq!(refusal.status, 400);
+            assert_eq!(refusal.text, "400 Bad Request: Missing or invalid name or params");
+        }
+        assert!(Refusal::from(split("sync").unwrap_err()).text.starts_with("Invalid command: "));
+    }
+}

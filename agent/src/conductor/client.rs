@@ -1,0 +1,268 @@
+//! Requests to the conductor's API (sections 2.1 and 2.2).
+
+use crate::http;
+use crate::options::Options;
+use farrier_protocol::heartbeat::{ApiVersion, Heartbeat, VERSION_HEADER};
+use farrier_protocol::lookup::LookupReply;
+use reqwest::header::HeaderMap;
+use reqwest::{Method, Response, StatusCode};
+use serde_json::Value;
+use std::sync::Mutex;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Why a request did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// No server could be reached.
+    #[error("{url} cannot be reached ({reason}): check network, DNS and that the conductor runs")]
+    Unreachable {
+        /// Last URL that was tried.
+        url: String,
+        /// Cause in one phrase.
+        reason: String,
+    },
+    /// The server answered with another status than the wanted one.
+    #[error("{url} answered {status}: {text}")]
+    Refused {
+        /// URL of the request.
+        url: String,
+        /// Its status.
+        status: StatusCode,
+        /// Its fault text.
+        text: String,
+    },
+    /// The answer is not what the contract says.
+    #[error("{url} answered something that is not a {expected}: {reason}")]
+    Invalid {
+        /// URL of the request.
+        url: String,
+        /// What was expected.
+        expected: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl ApiError {
+    /// Whether the node was locked; a lookup then waits longer (section 2.3).
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Refused { status, .. } if *status == StatusCode::CONFLICT)
+    }
+}
+
+/// A client of the API under one or more URLs.
+pub struct ConductorClient {
+    http: reqwest::Client,
+    headers: HeaderMap,
+    timeout: Duration,
+    /// The URL that answered last comes first.
+    urls: Mutex<Vec<String>>,
+    /// From the configuration, or detected once.
+    version: Mutex<Option<ApiVersion>>,
+}
+
+impl ConductorClient {
+    /// A client, or nothing when no API URL is configured.
+    pub fn new(options: &Options, http: reqwest::Client) -> Option<Self> {
+        let urls = options.api_url.0.clone();
+        let version = options.ironic_api_version.as_deref().and_then(|text| {
+            text.parse().inspect_err(|error| tracing::warn!(%error, "detecting the API version instead")).ok()
+        });
+        (!urls.is_empty()).then(|| Self {
+            http,
+            headers: http::api_headers(options),
+            timeout: options.http_request_timeout.duration(),
+            urls: Mutex::new(urls),
+            version: Mutex::new(version),
+        })
+    }
+
+    /// The API URLs, the one that answered last first.
+    pub fn urls(&self) -> Vec<String> {
+        self.urls.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// Asks which node owns one of these addresses (section 2.3).
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError`]; 404 is the normal answer while the node is in a state without an agent.
+    pub async fn lookup(&self, addresses: &[String], node: Option<Uuid>) -> Result<LookupReply, ApiError> {
+        let version = self.server_version().await.min(ApiVersion::AGENT_TOKEN);
+        let mut path = format!("/v1/lookup?addresses={}", addresses.join(","));
+        if let Some(uuid) = node {
+            path.push_str(&format!("&node_uuid={uuid}"));
+        }
+        let response = self.send(Method::GET, &path, Some(version), None).await?;
+        let (url, body) = read(response, StatusCode::OK).await?;
+        serde_json::from_slice(&body).map_err(|error| ApiError::Invalid {
+            url,
+            expected: "lookup reply",
+            reason: error.to_string(),
+        })
+    }
+
+    /// Sends a heartbeat (section 2.4). Fields that the server does not know are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError`]; every one is answered by trying again later.
+    pub async fn heartbeat(&self, node: Uuid, mut heartbeat: Heartbeat) -> Result<(), ApiError> {
+        let server = self.server_version().await;
+        if server < ApiVersion::AGENT_VERSION {
+            heartbeat.agent_version = None;
+        }
+        if server < ApiVersion::AGENT_TOKEN {
+            heartbeat.agent_token = None;
+        }
+        if server < ApiVersion::AGENT_VERIFY_CA {
+            heartbeat.agent_verify_ca = None;
+        }
+        let version = server.min(ApiVersion::AGENT_VERIFY_CA);
+        let path = format!("/v1/heartbeat/{node}");
+        let response = self.send(Method::POST, &path, Some(version), Some(&heartbeat)).await?;
+        read(response, StatusCode::ACCEPTED).await.map(drop)
+    }
+
+    /// Highest version of the server, detected once; the fallback when it cannot be told.
+    pub async fn server_version(&self) -> ApiVersion {
+        let known = *self.version.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(version) = known {
+            return version;
+        }
+        match self.detect_version().await {
+            Ok(version) => {
+                *self.version.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(version);
+                version
+            }
+            Err(error) => {
+                tracing::warn!(%error, fallback = %ApiVersion::FALLBACK, "the API version is not known yet");
+                ApiVersion::FALLBACK
+            }
+        }
+    }
+
+    async fn detect_version(&self) -> Result<ApiVersion, ApiError> {
+        let response = self.send(Method::GET, "/", None, None).await?;
+        let (url, body) = read(response, StatusCode::OK).await?;
+        let invalid = |reason: String| ApiError::Invalid { url, expected: "version document", reason };
+        let root: Value = match serde_json::from_slice(&body) {
+            Ok(root) => root,
+            Err(error) => return Err(invalid(error.to_string())),
+        };
+        match root["default_version"]["version"].as_str().map(str::parse) {
+            Some(Ok(version)) => Ok(version),
+            Some(Err(error)) => Err(invalid(error.to_string())),
+            None => Err(invalid("default_version.version is missing".to_owned())),
+        }
+    }
+
+    /// Tries the URLs in order; a server that cannot be reached passes the request on, an HTTP
+    /// status does not.
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        version: Option<ApiVersion>,
+        body: Option<&Heartbeat>,
+    ) -> Result<Response, ApiError> {
+        let mut failure = None;
+        for base in self.urls() {
+            let url = format!("{base}{path}");
+            let mut request =
+                self.http.request(method.clone(), &url).headers(self.headers.clone()).timeout(self.timeout);
+            if let Some(version) = version {
+                request = request.header(VERSION_HEADER, version.to_string());
+            }
+            if let Some(body) = body {
+                request = request.json(body);
+            }
+            match request.send().await {
+                Ok(response) => {
+                    self.prefer(&base);
+                    return Ok(response);
+                }
+                Err(error) => failure = Some(ApiError::Unreachable { url, reason: reason(&error) }),
+            }
+        }
+        Err(failure.unwrap_or_else(|| ApiError::Unreachable {
+            url: path.to_owned(),
+            reason: "no API URL is configured".to_owned(),
+        }))
+    }
+
+    fn prefer(&self, base: &str) {
+        let mut urls = self.urls.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(position) = urls.iter().position(|url| url == base) {
+            urls[..=position].rotate_right(1);
+        }
+    }
+}
+
+/// The innermost cause, which names what really happened.
+fn reason(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+async fn read(response: Response, wanted: StatusCode) -> Result<(String, Vec<u8>), ApiError> {
+    let url = response.url().to_string();
+    let status = response.status();
+    let body = response
+        .bytes()
+        .await
+        .map_err(|error| ApiError::Unreachable { url: url.clone(), reason: reason(&error) })?;
+    if status != wanted {
+        return Err(ApiError::Refused { url, status, text: fault_text(&body) });
+    }
+    Ok((url, body.to_vec()))
+}
+
+/// The fault text inside an error body of the API; the body itself when it has another form.
+fn fault_text(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let fault = serde_json::from_str::<Value>(&text).ok().and_then(|outer| {
+        // Ironic puts the fault into a JSON text inside the JSON body.
+        let inner = match &outer["error_message"] {
+            Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
+            other => other.clone(),
+        };
+        Some(inner["faultstring"].as_str()?.to_owned())
+    });
+    fault.unwrap_or_else(|| text.chars().take(200).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_fault_text_is_found_in_every_form_of_body() {
+        let inner = json!({"faultcode": "Client", "faultstring": "Node is locked"}).to_string();
+        for (body, expected) in [
+            (json!({"error_message": inner}).to_string(), "Node is locked"),
+            (json!({"error_message": {"faultstring": "x"}}).to_string(), "x"),
+            ("gateway down".to_owned(), "gateway down"),
+            (String::new(), ""),
+        ] {
+            assert_eq!(fault_text(body.as_bytes()), expected);
+        }
+    }
+
+    #[test]
+    fn the_url_that_answered_comes_first() {
+        http::install_tls_provider();
+        let kernel = [("ipa-api-url".to_owned(), "http://a,http://b,http://c".to_owned())].into();
+        let (options, _) = Options::load(&kernel, &Default::default());
+        let client = ConductorClient::new(&options, http::client(&options).unwrap()).unwrap();
+        client.prefer("http://c");
+        assert_eq!(client.urls(), ["http://c", "http://a", "http://b"]);
+        client.prefer("http://a");
+        assert_eq!(client.urls(), ["http://a", "http://c", "http://b"]);
+    }
+}

@@ -1,0 +1,81 @@
+//! Finding out which node this machine is (section 2.3).
+
+use super::client::{ApiError, ConductorClient};
+use crate::options::Options;
+use farrier_protocol::lookup::LookupReply;
+use rand::Rng;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Longest pause between two lookups, in seconds.
+const MAX_PAUSE: f64 = 60.0;
+/// Pauses while the node is locked, in seconds; the last one repeats (F34).
+const CONFLICT_PAUSES: [u64; 3] = [5, 10, 30];
+
+/// The lookup did not succeed in time.
+#[derive(Debug, thiserror::Error)]
+#[error("no node was found for {addresses} in {seconds} s; the last answer was: {last}")]
+pub struct LookupError {
+    addresses: String,
+    seconds: u64,
+    last: ApiError,
+}
+
+/// Repeats the lookup until it succeeds; every failure is logged and tried again (F35).
+///
+/// # Errors
+///
+/// [`LookupError`] after `lookup_timeout`.
+pub async fn lookup(
+    client: &ConductorClient,
+    options: &Options,
+    addresses: &[String],
+) -> Result<LookupReply, LookupError> {
+    let started = Instant::now();
+    let deadline = started + options.lookup_timeout.duration();
+    let least = options.lookup_interval.duration();
+    let mut conflicts = 0;
+    let mut attempt = 1;
+    loop {
+        let error = match client.lookup(addresses, None).await {
+            Ok(reply) => return Ok(reply),
+            Err(error) => error,
+        };
+        tracing::warn!(%error, attempt, "lookup failed, trying again");
+        let mut pause = backoff(attempt, least);
+        if error.is_conflict() {
+            pause += Duration::from_secs(CONFLICT_PAUSES[conflicts.min(CONFLICT_PAUSES.len() - 1)]);
+            conflicts += 1;
+        }
+        if Instant::now() + pause >= deadline {
+            let seconds = started.elapsed().as_secs();
+            return Err(LookupError { addresses: addresses.join(", "), seconds, last: error });
+        }
+        sleep(pause).await;
+        attempt += 1;
+    }
+}
+
+/// Pause after the given attempt, counted from 1: random between the least pause and a bound that
+/// doubles.
+fn backoff(attempt: u32, least: Duration) -> Duration {
+    let bound = 2f64.powi(attempt.saturating_sub(1).min(16) as i32).min(MAX_PAUSE);
+    let least = least.as_secs_f64().min(MAX_PAUSE);
+    Duration::from_secs_f64(rand::rng().random_range(least..=bound.max(least)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_stay_between_their_bounds() {
+        for (attempt, bound) in [(1, 1.0), (2, 2.0), (5, 16.0), (7, 60.0), (1000, 60.0)] {
+            for _ in 0..50 {
+                let pause = backoff(attempt, Duration::from_secs(1)).as_secs_f64();
+                assert!((1.0..=bound).contains(&pause), "attempt {attempt}: {pause}");
+            }
+        }
+        assert_eq!(backoff(1, Duration::from_secs(10)), Duration::from_secs(10));
+    }
+}

@@ -1,0 +1,6 @@
+//! The conductor as the agent sees it (section 2).
+
+pub mod client;
+pub mod heartbeat;
+pub mod lookup;
+pub mod token;

@@ -1,0 +1,114 @@
+//! Deploying a whole-disk image, from the parameters to the finished disk (section 5.2).
+
+use crate::agent::Agent;
+use crate::errors::{from_disk, from_imaging};
+use crate::root_disk;
+use farrier_disk::WritableDisk;
+use farrier_disk::config_drive::ConfigDrive;
+use farrier_disk::table;
+use farrier_imaging::cancel::CancelHandle;
+use farrier_imaging::pipeline::{self, ImageRequest, Report};
+use farrier_imaging::source::{HttpSource, Options as SourceOptions};
+use farrier_protocol::error::{CommandError, ErrorKind};
+use farrier_protocol::image_info::ImageInfo;
+use farrier_protocol::progress::Phase;
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Instant;
+
+/// What a deployment achieved.
+pub struct Deployed {
+    /// Text for the conductor, in the contract's words.
+    pub text: String,
+    /// Figures of the write path.
+    pub report: DeployReport,
+}
+
+/// Figures of a deployment.
+#[derive(Debug, Serialize)]
+pub struct DeployReport {
+    /// Bytes and seconds of writing and verifying.
+    #[serde(flatten)]
+    pub image: Report,
+    /// Seconds spent on partition table and config drive.
+    pub seconds_finish: f64,
+}
+
+/// Writes an image and a config drive to the root disk.
+///
+/// Everything that can be judged without the disk is judged first, so that bad input never costs
+/// data.
+///
+/// # Errors
+///
+/// The contract's error object. The disk then carries no valid partition table, unless the error
+/// came before the first byte was written.
+pub fn deploy(
+    agent: &Agent,
+    image_info: &Value,
+    config_drive: Option<&str>,
+) -> Result<Deployed, CommandError> {
+    let info = ImageInfo::from_params(image_info)?;
+    let request = plan(&info)?;
+    let config_drive = config_drive.or(info.configdrive.as_deref());
+    let config_drive = config_drive.map(ConfigDrive::decode).transpose().map_err(from_disk)?;
+    let disk = root_disk::open(agent)?;
+    if let Some(drive) = &config_drive {
+        drive.require_fits(&disk).map_err(from_disk)?;
+    }
+    tracing::info!(disk = %disk.path().display(), image = info.id, "writing the image");
+    let source = HttpSource::new(agent.http.clone(), agent.runtime.clone(), source_options(agent));
+    let image = pipeline::write_image(&request, &source, &disk, &agent.progress, &CancelHandle::default())
+        .map_err(from_imaging)?;
+    let started = Instant::now();
+    agent.progress.enter(Phase::Finishing, None);
+    let identifier =
+        finish(&disk, config_drive.as_ref()).inspect_err(|error| abandon(agent, &disk, error))?;
+    agent.progress.enter(Phase::Done, None);
+    agent.set_root_uuid(&identifier);
+    let report = DeployReport { image, seconds_finish: started.elapsed().as_secs_f64() };
+    tracing::info!(?report, "image written and verified");
+    let device = disk.path().display();
+    let text = format!("image ({}) written to device {device} root_uuid={identifier}", info.id);
+    Ok(Deployed { text, report })
+}
+
+fn plan(info: &ImageInfo) -> Result<ImageRequest, CommandError> {
+    if info.image_type.as_deref() == Some("partition") {
+        let details = "image_info.image_type partition is not supported yet: deploy a whole-disk image";
+        return Err(CommandError::new(ErrorKind::InvalidCommandParamsError, details));
+    }
+    ImageRequest::new(info).map_err(from_imaging)
+}
+
+fn finish(disk: &WritableDisk, config_drive: Option<&ConfigDrive>) -> Result<String, CommandError> {
+    table::finish_image(disk).map_err(from_disk)?;
+    if let Some(drive) = config_drive {
+        let partition = drive.write_to(disk).map_err(from_disk)?;
+        tracing::info!(partition = partition.number, "config drive written");
+    }
+    let identifier = table::disk_identifier(disk).map_err(from_disk)?;
+    disk.flush().map_err(from_disk)?;
+    Ok(identifier)
+}
+
+/// An image whose table or config drive could not be finished must not boot by accident.
+fn abandon(agent: &Agent, disk: &WritableDisk, error: &CommandError) {
+    agent.progress.enter(Phase::Failed, None);
+    tracing::error!(disk = %disk.path().display(), "removing the partition table: {}", error.text());
+    if let Err(error) = farrier_disk::wipe::wipe_ends(disk) {
+        tracing::error!(%error, "the partition table cannot be removed");
+    }
+}
+
+fn source_options(agent: &Agent) -> SourceOptions {
+    let options = &agent.options;
+    let max_duration = options.image_download_max_duration.duration();
+    SourceOptions {
+        connect_timeout: options.image_download_connection_timeout.duration(),
+        read_timeout: options.image_download_connection_timeout.duration(),
+        retries: options.image_download_connection_retries,
+        retry_interval: options.image_download_connection_retry_interval.duration(),
+        max_duration: (!max_duration.is_zero()).then_some(max_duration),
+    }
+}

@@ -1,0 +1,13 @@
+//! The one place where errors of lower crates become the contract's error types (section 1.9).
+
+use farrier_protocol::error::CommandError;
+
+/// An error about disks.
+pub fn from_disk(error: farrier_disk::Error) -> CommandError {
+    CommandError::new(error.kind(), error.to_string())
+}
+
+/// An error about images.
+pub fn from_imaging(error: farrier_imaging::Error) -> CommandError {
+    CommandError::new(error.kind(), error.to_string())
+}

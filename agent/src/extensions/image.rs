@@ -1,0 +1,61 @@
+//! Making the deployed system bootable (section 7).
+
+use crate::agent::Agent;
+use crate::commands::{Command, Kind, Parameter, Params};
+use crate::root_disk;
+use farrier_disk::boot_entry;
+use farrier_linux::efivars::EfiVariables;
+use farrier_protocol::error::{CommandError, ErrorKind};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Commands of the `image` extension.
+pub const COMMANDS: &[Command] = &[Command {
+    name: "install_bootloader",
+    kind: Kind::Async,
+    parameters: &[
+        Parameter { name: "root_uuid", required: true },
+        Parameter { name: "efi_system_part_uuid", required: false },
+        Parameter { name: "prep_boot_part_uuid", required: false },
+        Parameter { name: "target_boot_mode", required: false },
+        Parameter { name: "ignore_bootloader_failure", required: false },
+    ],
+    validate: None,
+    run: install_bootloader,
+}];
+
+/// `root uuid` of a whole-disk image with a GPT.
+const NO_IDENTIFIER: &str = "0x00000000";
+
+fn install_bootloader(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandError> {
+    let ignore = params.get("ignore_bootloader_failure").and_then(Value::as_bool).unwrap_or(false);
+    match make_bootable(agent, params) {
+        Err(error) if ignore => {
+            tracing::warn!("boot loader failure ignored as asked: {}", error.text());
+            Ok(Value::Null)
+        }
+        outcome => outcome.map(|()| Value::Null),
+    }
+}
+
+/// The firmware mode of the running system decides, not the one that was asked for (F19).
+fn make_bootable(agent: &Agent, params: &Params) -> Result<(), CommandError> {
+    if let Some(variables) = EfiVariables::system() {
+        let disk = root_disk::open(agent)?;
+        let entries = boot_entry::install(&disk, &variables).map_err(crate::errors::from_disk)?;
+        for entry in &entries {
+            tracing::info!(number = %format!("Boot{:04X}", entry.number), label = entry.label,
+                loader = entry.loader, "boot entry written");
+        }
+        if !entries.is_empty() {
+            return Ok(());
+        }
+    }
+    let root_uuid = params.get("root_uuid").and_then(Value::as_str).unwrap_or(NO_IDENTIFIER);
+    if root_uuid.is_empty() || root_uuid == NO_IDENTIFIER {
+        return Ok(());
+    }
+    let details = "the image brings no boot loader for this firmware mode: \
+                   deploy an image made for it, or change the boot mode of the machine";
+    Err(CommandError::new(ErrorKind::InvalidImage, details))
+}

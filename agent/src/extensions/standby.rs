@@ -1,0 +1,78 @@
+//! Writing an image and leaving the ramdisk (section 5).
+
+use crate::agent::Agent;
+use crate::commands::{Command, Kind, Parameter, Params};
+use farrier_linux::power::{self, Stop};
+use farrier_protocol::error::{CommandError, ErrorKind};
+use farrier_protocol::image_info::ImageInfo;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Commands of the `standby` extension.
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "prepare_image",
+        kind: Kind::Async,
+        parameters: &[
+            Parameter { name: "image_info", required: true },
+            Parameter { name: "configdrive", required: false },
+        ],
+        validate: Some(|params| ImageInfo::from_params(&params["image_info"]).map(drop)),
+        run: prepare_image,
+    },
+    Command {
+        name: "get_partition_uuids",
+        kind: Kind::Sync,
+        parameters: &[],
+        validate: None,
+        run: |agent, _| Ok(Value::Object(agent.partition_uuids())),
+    },
+    Command {
+        name: "sync",
+        kind: Kind::Sync,
+        parameters: &[],
+        validate: None,
+        run: |_, _| sync().map(|()| Value::Null),
+    },
+    Command {
+        name: "run_image",
+        kind: Kind::Async,
+        parameters: &[],
+        validate: None,
+        run: |_, _| leave(Stop::Reboot),
+    },
+    Command {
+        name: "power_off",
+        kind: Kind::Async,
+        parameters: &[],
+        validate: None,
+        run: |_, _| leave(Stop::PowerOff),
+    },
+];
+
+fn prepare_image(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandError> {
+    let config_drive = params.get("configdrive").and_then(Value::as_str);
+    // A deploy step brings the newest record of the node along; this command does not.
+    agent.refresh_node_without_hints();
+    let deployed = crate::deployment::deploy(agent, &params["image_info"], config_drive)?;
+    Ok(json!(deployed.text))
+}
+
+fn sync() -> Result<(), CommandError> {
+    power::sync_all().map_err(|error| {
+        let details = format!("the disks' caches cannot be flushed ({error}): do not cut the power yet");
+        CommandError::new(ErrorKind::CommandExecutionError, details)
+    })
+}
+
+/// Everything is on the disks before the machine stops; a failing flush is only logged here
+/// (section 5.8).
+fn leave(stop: Stop) -> Result<Value, CommandError> {
+    if let Err(error) = sync() {
+        tracing::warn!("{}", error.details);
+    }
+    power::stop(stop).map(|()| Value::Null).map_err(|error| {
+        let details = format!("the kernel refused to stop the machine ({error}): use its power button");
+        CommandError::new(ErrorKind::SystemRebootError, details)
+    })
+}

@@ -1,0 +1,167 @@
+//! What the DHCP client reports: an address to use, or one to give up.
+//!
+//! The client starts this program with the event as its argument and the lease in environment
+//! variables.
+
+use crate::logging;
+use anyhow::Context;
+use farrier_linux::netlink::Netlink;
+use farrier_linux::sysfs;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+/// Path of this role in the ramdisk.
+pub const PROGRAM: &str = "/usr/libexec/farrier/dhcp-event";
+
+/// One file per interface with the name servers of its lease.
+const LEASES: &str = "/run/farrier/dhcp";
+/// Metric of the first interface's default route; those of later ones are higher.
+const BASE_METRIC: u32 = 100;
+
+/// A lease as the client describes it.
+#[derive(Debug, PartialEq, Eq)]
+struct Lease {
+    interface: String,
+    address: Ipv4Addr,
+    prefix: u8,
+    routers: Vec<Ipv4Addr>,
+    name_servers: Vec<Ipv4Addr>,
+    host_name: Option<String>,
+}
+
+/// Acts on an event.
+///
+/// # Errors
+///
+/// The lease lacks something, or the kernel refuses it.
+pub fn apply(event: Option<&str>) -> anyhow::Result<()> {
+    logging::start(logging::Target::Consoles, false);
+    let outcome = match event {
+        Some("bound" | "renew") => {
+            Lease::read(|name| std::env::var(name).ok()).and_then(|lease| lease.apply())
+        }
+        Some("deconfig") => deconfigure(),
+        // A missing answer is reported once for all links by the agent, which waits for it.
+        _ => Ok(()),
+    };
+    outcome.inspect_err(|error| tracing::error!("DHCP {}: {error:#}", event.unwrap_or_default()))
+}
+
+impl Lease {
+    fn read(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
+        let required = |name: &str| variable(name).with_context(|| format!("the lease has no {name}"));
+        let list = |name: &str| {
+            let text = variable(name).unwrap_or_default();
+            text.split_whitespace().filter_map(|address| address.parse().ok()).collect()
+        };
+        Ok(Self {
+            interface: required("interface")?,
+            address: required("ip")?.parse().context("the lease's address cannot be read")?,
+            prefix: prefix(variable("mask").as_deref(), variable("subnet").as_deref()),
+            routers: list("router"),
+            name_servers: list("dns"),
+            host_name: variable("hostname").filter(|name| !name.is_empty()),
+        })
+    }
+
+    fn apply(&self) -> anyhow::Result<()> {
+        let netlink = Netlink::open()?;
+        netlink.add_address(&self.interface, self.address, self.prefix).with_context(|| {
+            format!("{} cannot have the address {}/{}", self.interface, self.address, self.prefix)
+        })?;
+        if let Some(router) = self.routers.first() {
+            let metric = BASE_METRIC + nix::net::if_::if_nametoindex(self.interface.as_str())?;
+            netlink
+                .add_default_route(&self.interface, *router, metric)
+                .with_context(|| format!("{} cannot have the router {router}", self.interface))?;
+        }
+        if let Some(name) = &self.host_name {
+            nix::unistd::sethostname(name).with_context(|| format!("the host name cannot be {name}"))?;
+        }
+        tracing::info!(interface = self.interface, address = %self.address, prefix = self.prefix, "address by DHCP");
+        self.remember()
+    }
+
+    /// Name servers of all leases go into one file, the first three of which the resolver reads.
+    fn remember(&self) -> anyhow::Result<()> {
+        let directory = Path::new(LEASES);
+        fs::create_dir_all(directory)?;
+        let lines: String = self.name_servers.iter().map(|server| format!("nameserver {server}\n")).collect();
+        fs::write(directory.join(&self.interface), lines)?;
+        let all = sysfs::entries(directory).into_iter();
+        let text: String = all.filter_map(|name| fs::read_to_string(directory.join(name)).ok()).collect();
+        fs::write("/etc/resolv.conf", text).context("/etc/resolv.conf cannot be written")
+    }
+}
+
+/// A lease that ended takes its address with it; at the start there is none.
+fn deconfigure() -> anyhow::Result<()> {
+    let Ok(interface) = std::env::var("interface") else { return Ok(()) };
+    let netlink = Netlink::open()?;
+    for found in farrier_linux::netlink::addresses()? {
+        if let (true, std::net::IpAddr::V4(address)) = (found.interface == interface, found.address) {
+            tracing::warn!(interface, %address, "the DHCP lease ended");
+            netlink.remove_address(&interface, address, found.prefix)?;
+        }
+    }
+    Ok(())
+}
+
+/// Prefix length from the client's own number, else from a netmask, else that of a single host.
+fn prefix(mask: Option<&str>, subnet: Option<&str>) -> u8 {
+    let from_mask = mask.and_then(|text| text.parse().ok()).filter(|length| *length <= 32);
+    let from_subnet = subnet
+        .and_then(|text| text.parse::<Ipv4Addr>().ok())
+        .map(|mask| u32::from(mask).leading_ones() as u8);
+    from_mask.or(from_subnet).unwrap_or(32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_read_from_the_environment() {
+        let read = |name: &str| {
+            let value = match name {
+                "interface" => "eth0",
+                "ip" => "192.0.2.15",
+                "subnet" => "255.255.255.0",
+                "router" => "192.0.2.2 192.0.2.3",
+                "dns" => "192.0.2.53 junk",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        };
+        assert_eq!(
+            Lease::read(read).unwrap(),
+            Lease {
+                interface: "eth0".into(),
+                address: [192, 0, 2, 15].into(),
+                prefix: 24,
+                routers: vec![[192, 0, 2, 2].into(), [192, 0, 2, 3].into()],
+                name_servers: vec![[192, 0, 2, 53].into()],
+                host_name: None,
+            }
+        );
+    }
+
+    #[test]
+    fn what_a_lease_lacks_is_named() {
+        let text = Lease::read(|name| (name == "interface").then(|| "eth0".into())).unwrap_err().to_string();
+        assert!(text.contains("ip"), "{text}");
+    }
+
+    #[test]
+    fn prefixes_come_from_either_form() {
+        for (mask, subnet, expected) in [
+            (Some("16"), Some("255.255.255.0"), 16),
+            (None, Some("255.255.255.0"), 24),
+            (Some("99"), None, 32),
+            (None, None, 32),
+        ] {
+            assert_eq!(prefix(mask, subnet), expected);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! PID 1 of the ramdisk.
+//!
+//! It mounts the kernel's file systems, loads the modules that devices ask for, brings every wired
+//! link up with a DHCP client, and keeps the agent running. It never exits: a child that ends is
+//! started again after a pause, and a defect of this code is logged and survived.
+//!
+//! Three threads report to the main one through a channel: one reaps children, one reads device
+//! events, one loads modules for devices that were there before. The main thread alone decides.
+
+mod devices;
+pub mod dhcp_event;
+mod supervisor;
+
+use crate::{kernel_line, logging, options};
+use farrier_linux::modules::ModuleIndex;
+use farrier_linux::{mount, sysfs};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+use supervisor::Supervisor;
+
+/// Folder whose files name modules that no device asks for.
+const MODULES_LOAD: &str = "/etc/modules-load.d";
+
+/// Runs the ramdisk. Never returns.
+pub fn run() -> ! {
+    let failures: Vec<_> = mount::EARLY.iter().filter_map(|one| one.mount().err()).collect();
+    let line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    let (options, _) = options::Options::load(&kernel_line::parse(&line), &Default::default());
+    logging::start(logging::Target::Consoles, options.debug);
+    tracing::info!("userland started uptime={:.2}", sysfs::uptime_seconds().unwrap_or_default());
+    for failure in failures {
+        tracing::error!("{failure}");
+    }
+    loop {
+        // The kernel panics when PID 1 ends, whatever the reason.
+        let Err(panic) = catch_unwind(AssertUnwindSafe(supervise)) else { continue };
+        let text = panic.downcast_ref::<&str>().copied().unwrap_or("no text");
+        tracing::error!("init failed ({text}) and starts again; report this with the log");
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn supervise() {
+    let (sender, events) = std::sync::mpsc::channel();
+    supervisor::start_reaper(sender.clone());
+    devices::start(sender);
+    Supervisor::new(events).run();
+}
+
+/// Loads the modules named in `/etc/modules-load.d`, then mounts what they bring.
+fn load_listed_modules(index: &ModuleIndex) {
+    let directory = std::path::Path::new(MODULES_LOAD);
+    for file in sysfs::entries(directory) {
+        let text = std::fs::read_to_string(directory.join(file)).unwrap_or_default();
+        for name in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            if let Err(error) = index.load(name) {
+                tracing::warn!("{error}");
+            }
+        }
+    }
+    if std::path::Path::new("/sys/firmware/efi").exists()
+        && let Err(error) = mount::EFIVARFS.mount()
+    {
+        tracing::warn!("{error}");
+    }
+}
+
+/// The role of `/sbin/modprobe`: the kernel asks for a module by an alias such as `net-pf-17`.
+///
+/// # Errors
+///
+/// There is no module index, or the kernel refused a module.
+pub fn modprobe(arguments: impl Iterator<Item = String>) -> anyhow::Result<()> {
+    let index = ModuleIndex::of_running_kernel()?;
+    for alias in arguments.filter(|argument| !argument.starts_with('-')) {
+        if let Some(error) = index.load_alias(&alias).into_iter().next() {
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}

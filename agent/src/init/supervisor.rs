@@ -1,0 +1,208 @@
+//! The children of PID 1: the agent and one DHCP client per link.
+
+use super::dhcp_event;
+use farrier_linux::netlink::Netlink;
+use farrier_linux::process::{self, BUSYBOX};
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// First pause before a child is started again; doubles with each failure.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// Longest pause.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// A child that ran this long had started well.
+const STABLE: Duration = Duration::from_secs(60);
+/// Longest sleep of the main loop, so that nothing depends on a lost event.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// What happens to PID 1.
+pub enum Event {
+    /// A child ended.
+    Exited(i32, WaitStatus),
+    /// A wired interface appeared.
+    Link(String),
+}
+
+/// A job that must always run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Job {
+    Agent,
+    Dhcp(String),
+}
+
+#[derive(Debug)]
+struct State {
+    started: Instant,
+    pause: Duration,
+    /// Set while the job is down.
+    due: Option<Instant>,
+}
+
+/// Starts jobs, and starts them again when they end.
+pub struct Supervisor {
+    events: Receiver<Event>,
+    jobs: BTreeMap<Job, State>,
+    children: HashMap<i32, Job>,
+}
+
+impl Supervisor {
+    /// A supervisor that has the agent to start.
+    pub fn new(events: Receiver<Event>) -> Self {
+        let mut supervisor = Self { events, jobs: BTreeMap::new(), children: HashMap::new() };
+        supervisor.add(Job::Agent);
+        supervisor
+    }
+
+    /// Runs until the threads that send events are gone, which they never are.
+    pub fn run(&mut self) {
+        loop {
+            self.start_due();
+            match self.events.recv_timeout(self.sleep()) {
+                Ok(Event::Exited(pid, status)) => self.exited(pid, status),
+                Ok(Event::Link(name)) => self.link(name),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn add(&mut self, job: Job) {
+        let now = Instant::now();
+        self.jobs.entry(job).or_insert(State { started: now, pause: FIRST_PAUSE, due: Some(now) });
+    }
+
+    fn link(&mut self, name: String) {
+        match Netlink::open().and_then(|netlink| netlink.set_up(&name)) {
+            Ok(()) => self.add(Job::Dhcp(name)),
+            Err(error) => tracing::error!(interface = name, %error, "the link cannot be set up"),
+        }
+    }
+
+    fn start_due(&mut self) {
+        let now = Instant::now();
+        for (job, state) in &mut self.jobs {
+            if state.due.is_none_or(|due| due > now) {
+                continue;
+            }
+            match start(job) {
+                Ok(pid) => {
+                    state.started = now;
+                    state.due = None;
+                    self.children.insert(pid, job.clone());
+                }
+                Err(error) => {
+                    tracing::error!("{error}");
+                    state.postpone(now);
+                }
+            }
+        }
+    }
+
+    fn exited(&mut self, pid: i32, status: WaitStatus) {
+        // Orphans of other processes end up here too.
+        let Some(job) = self.children.remove(&pid) else { return };
+        let Some(state) = self.jobs.get_mut(&job) else { return };
+        let now = Instant::now();
+        if now.duration_since(state.started) >= STABLE {
+            state.pause = FIRST_PAUSE;
+        }
+        let seconds = state.pause.as_secs();
+        tracing::error!(?job, ?status, "ended; starting it again in {seconds} s");
+        state.postpone(now);
+    }
+
+    /// Time until the next job is due.
+    fn sleep(&self) -> Duration {
+        let next = self.jobs.values().filter_map(|state| state.due).min();
+        next.map_or(IDLE, |due| due.saturating_duration_since(Instant::now()).min(IDLE))
+    }
+}
+
+impl State {
+    fn postpone(&mut self, now: Instant) {
+        self.due = Some(now + self.pause);
+        self.pause = (self.pause * 2).min(MAX_PAUSE);
+    }
+}
+
+fn start(job: &Job) -> anyhow::Result<i32> {
+    let child = match job {
+        Job::Agent => process::spawn_self(["run", "--log", "consoles"])?,
+        Job::Dhcp(interface) => BUSYBOX.spawn([
+            "udhcpc",
+            "-f",
+            "-i",
+            interface,
+            "-s",
+            dhcp_event::PROGRAM,
+            // A request a second for five seconds, then five seconds of rest, for ever.
+            "-t",
+            "5",
+            "-T",
+            "1",
+            "-A",
+            "5",
+        ])?,
+    };
+    Ok(i32::try_from(child.id())?)
+}
+
+/// Starts the thread that reaps children. All children are reaped there, and nowhere else.
+pub fn start_reaper(sender: Sender<Event>) {
+    // Blocked here, in the parent of all later threads, and taken by the waiting one alone.
+    let signals = SigSet::from(Signal::SIGCHLD);
+    if let Err(error) = signals.thread_block() {
+        tracing::error!(%error, "the signal of ending children cannot be blocked");
+    }
+    thread::spawn(move || {
+        loop {
+            reap_all(&sender);
+            signals.wait().ok();
+        }
+    });
+}
+
+fn reap_all(sender: &Sender<Event>) {
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return,
+            Ok(status) => {
+                if let Some(pid) = status.pid() {
+                    sender.send(Event::Exited(pid.as_raw(), status)).ok();
+                }
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_bound() {
+        let now = Instant::now();
+        let mut state = State { started: now, pause: FIRST_PAUSE, due: None };
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            state.postpone(now);
+            pauses.push(state.due.unwrap().duration_since(now).as_secs());
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+    }
+
+    #[test]
+    fn a_link_that_is_reported_twice_has_one_client() {
+        let (_sender, events) = std::sync::mpsc::channel();
+        let mut supervisor = Supervisor::new(events);
+        supervisor.add(Job::Dhcp("eth0".into()));
+        supervisor.add(Job::Dhcp("eth0".into()));
+        assert_eq!(supervisor.jobs.len(), 2);
+    }
+}

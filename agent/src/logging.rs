@@ -1,0 +1,73 @@
+//! Where log lines go.
+
+use farrier_linux::console::Consoles;
+use std::io::Write;
+use std::sync::Mutex;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Destination of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Target {
+    /// Standard error; for running by hand.
+    Stderr,
+    /// Every console named on the kernel command line.
+    Consoles,
+}
+
+/// Starts logging. Repeating the call has no effect.
+pub fn start(target: Target, debug: bool) {
+    let filter = if debug { "debug,hyper=info,reqwest=info,rustls=info" } else { "info" };
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_ansi(false)
+        .with_target(false)
+        .with_timer(tracing_subscriber::fmt::time::uptime());
+    let started = match target {
+        Target::Stderr => builder.with_writer(std::io::stderr).try_init(),
+        Target::Consoles => builder.with_writer(ConsoleWriter::open()).try_init(),
+    };
+    started.ok();
+}
+
+/// Writes whole lines to all consoles.
+struct ConsoleWriter(Mutex<Consoles>);
+
+impl ConsoleWriter {
+    fn open() -> Self {
+        Self(Mutex::new(Consoles::open()))
+    }
+}
+
+impl<'a> MakeWriter<'a> for ConsoleWriter {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        Line { writer: self, text: Vec::new() }
+    }
+}
+
+/// One log line, written when it is complete so that lines of two processes do not mix.
+struct Line<'a> {
+    writer: &'a ConsoleWriter,
+    text: Vec<u8>,
+}
+
+impl Write for Line<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Line<'_> {
+    fn drop(&mut self) {
+        let line = [b"farrier: ", self.text.as_slice()].concat();
+        let mut consoles = self.writer.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        consoles.write_all(&line).ok();
+    }
+}

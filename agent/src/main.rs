@@ -1,0 +1,109 @@
+//! `farrier-agent`: the bare-metal provisioning agent.
+//!
+//! One binary in several roles. As PID 1 of a ramdisk it is the init system ([`init`]); started by
+//! that, or by hand, it is the agent itself ([`agent`]). The kernel calls it as `modprobe`, the
+//! DHCP client as `dhcp-event`.
+
+mod advertise;
+mod agent;
+mod api;
+mod commands;
+mod conductor;
+mod deployment;
+mod errors;
+mod extensions;
+mod http;
+mod init;
+mod kernel_line;
+mod logging;
+mod network;
+mod options;
+mod root_disk;
+mod session;
+mod tls;
+
+use anyhow::Context;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use options::Options;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Version of the agent, also in every heartbeat.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+fn main() -> ExitCode {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&program).file_name().unwrap_or_default();
+    let outcome = if name == "modprobe" {
+        init::modprobe(std::env::args().skip(1))
+    } else if name == "dhcp-event" {
+        init::dhcp_event::apply(std::env::args().nth(1).as_deref())
+    } else if std::process::id() == 1 {
+        init::run();
+    } else {
+        dispatch(&command_line().get_matches())
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("farrier-agent: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn command_line() -> Command {
+    let log = Arg::new("log")
+        .long("log")
+        .value_name("TARGET")
+        .help("Where log lines go")
+        .value_parser(value_parser!(logging::Target))
+        .default_value("stderr")
+        .global(true);
+    let options = options::TABLE.iter().map(|spec| {
+        let help = format!("{} [kernel parameter: {}]", spec.help.trim(), spec.kernel_parameter);
+        Arg::new(spec.name).long(spec.name).value_name("VALUE").help(help).global(true)
+    });
+    Command::new("farrier-agent")
+        .version(VERSION)
+        .about("Bare-metal provisioning agent; speaks the Ironic Python Agent contract")
+        .arg(log)
+        .args(options)
+        .subcommand(Command::new("run").about("Run the agent (the default)"))
+        .subcommand(Command::new("init").about("Be PID 1 of a ramdisk; done by itself when it is PID 1"))
+}
+
+fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
+    if matches.subcommand_name() == Some("init") {
+        anyhow::bail!("init works as PID 1 only: boot a ramdisk made by farrier-image");
+    }
+    let flags = options::TABLE
+        .iter()
+        .filter_map(|spec| Some((spec.name.to_owned(), matches.get_one::<String>(spec.name)?.clone())))
+        .collect::<BTreeMap<_, _>>();
+    let kernel = kernel_line::parse(&std::fs::read_to_string("/proc/cmdline").unwrap_or_default());
+    let (options, errors) = Options::load(&kernel, &flags);
+    let target = matches.get_one::<logging::Target>("log").copied().unwrap_or(logging::Target::Stderr);
+    logging::start(target, options.debug);
+    for error in errors {
+        tracing::warn!("{error}");
+    }
+    let outcome = run(options);
+    if let Err(error) = &outcome {
+        tracing::error!("the agent stops: {error:#}");
+    }
+    outcome
+}
+
+fn run(options: Options) -> anyhow::Result<()> {
+    http::install_tls_provider();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("the asynchronous runtime cannot be started")?;
+    let agent = agent::Agent::new(options, Path::new(session::DEFAULT_PATH), runtime.handle().clone())?;
+    runtime.block_on(agent.run())?;
+    Ok(())
+}

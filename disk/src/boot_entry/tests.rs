@@ -1,0 +1,76 @@
+use super::*;
+use crate::table::{Partition, PartitionKind};
+
+fn option(label: &str) -> Vec<u8> {
+    let kind = PartitionKind::Mbr { type_id: 0xef, disk_identifier: 1 };
+    let esp = Partition { number: 1, start: 1 << 20, size: 1 << 20, kind };
+    LoadOption::new(label, r"\EFI\BOOT\BOOTX64.EFI", &esp, 512).to_bytes()
+}
+
+fn machine(entries: &[(u16, &[u8])], order: &[u8]) -> (tempfile::TempDir, EfiVariables) {
+    let directory = tempfile::tempdir().unwrap();
+    let variables = EfiVariables::at(directory.path());
+    for (number, data) in entries {
+        let variable = Variable { attributes: PERSISTENT, data: data.to_vec() };
+        variables.write(&entry_name(*number), &variable).unwrap();
+    }
+    let variable = Variable { attributes: PERSISTENT, data: order.to_vec() };
+    variables.write(&order_name(), &variable).unwrap();
+    variables.write(&format!("BootCurrent-{GLOBAL}"), &variable).unwrap();
+    (directory, variables)
+}
+
+#[test]
+fn f13_f24_a_label_is_replaced_and_comes_first() {
+    let shell = option("shell");
+    let old = option("debian");
+    let junk = [0xff; 3];
+    let (_directory, variables) =
+        machine(&[(0, &shell), (1, &old), (2, &junk), (5, &old)], &[1, 0, 0, 0, 5, 0, 2, 0, 9]);
+    let mut store = BootStore::read(&variables).unwrap();
+    store.delete_labelled("debian").unwrap();
+    assert_eq!(store.order().unwrap(), [0, 2]);
+    let number = store.create(option("debian")).unwrap();
+    assert_eq!(number, 1);
+    store.put_first(&[number]).unwrap();
+    assert_eq!(store.order().unwrap(), [1, 0, 2]);
+
+    let again = BootStore::read(&variables).unwrap();
+    assert_eq!(again.entries.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(variables.read(&entry_name(1)).unwrap().unwrap().data, option("debian"));
+}
+
+#[test]
+fn the_first_entry_of_an_empty_store() {
+    let (_directory, variables) = machine(&[], &[]);
+    let mut store = BootStore::read(&variables).unwrap();
+    store.delete_labelled("debian").unwrap();
+    assert_eq!(store.create(option("debian")).unwrap(), 0);
+    store.put_first(&[0]).unwrap();
+    assert_eq!(store.order().unwrap(), [0]);
+}
+
+#[test]
+fn only_boot_entries_are_entries() {
+    for (name, expected) in [
+        ("Boot0001-8be4df61-93ca-11d2-aa0d-00e098032b8c", Some(1)),
+        ("BootABCD-8be4df61-93ca-11d2-aa0d-00e098032b8c", Some(0xabcd)),
+        ("BootOrder-8be4df61-93ca-11d2-aa0d-00e098032b8c", None),
+        ("BootCurrent-8be4df61-93ca-11d2-aa0d-00e098032b8c", None),
+        ("Boot+001-8be4df61-93ca-11d2-aa0d-00e098032b8c", None),
+        ("Boot0001-00000000-0000-0000-0000-000000000000", None),
+        ("Boot", None),
+    ] {
+        assert_eq!(entry_number(name), expected, "{name}");
+    }
+}
+
+#[test]
+fn an_unwritable_store_names_the_variable() {
+    let (directory, variables) = machine(&[], &[]);
+    std::fs::create_dir(directory.path().join(entry_name(0))).unwrap();
+    let mut store = BootStore { variables: &variables, entries: Vec::new() };
+    let error = store.create(option("debian")).unwrap_err();
+    assert_eq!(error.kind().name(), "DeploymentError");
+    assert!(error.to_string().contains("Boot0000-8be4df61"), "{error}");
+}

@@ -1,0 +1,90 @@
+use super::*;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use proptest::prelude::*;
+use std::io::{Cursor, Write};
+
+fn packed(content: &[u8]) -> String {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(content).unwrap();
+    STANDARD.encode(encoder.finish().unwrap())
+}
+
+fn iso(label: &str) -> Vec<u8> {
+    let mut content = vec![0; 40_000];
+    content[32769..32774].copy_from_slice(b"CD001");
+    content[32808..32840].fill(b' ');
+    content[32808..32808 + label.len()].copy_from_slice(label.as_bytes());
+    content
+}
+
+fn fat(label: &[u8; 11], sector_size: u16) -> Vec<u8> {
+    let mut volume = Cursor::new(vec![0; 4 << 20]);
+    let options = fatfs::FormatVolumeOptions::new().volume_label(*label).bytes_per_sector(sector_size);
+    fatfs::format_volume(&mut volume, options).unwrap();
+    volume.into_inner()
+}
+
+#[test]
+fn iso_and_fat_are_recognised() {
+    assert_eq!(ConfigDrive::decode(&packed(&iso("config-2"))).unwrap().kind, ContentKind::Iso9660);
+    for sector_size in [512, 4096] {
+        let drive = ConfigDrive::decode(&packed(&fat(b"CONFIG-2   ", sector_size))).unwrap();
+        assert_eq!(drive.kind, ContentKind::Fat { sector_size: u32::from(sector_size) });
+    }
+}
+
+#[test]
+fn decoding_is_lenient_about_foreign_characters() {
+    let text = packed(&iso("config-2"));
+    let wrapped: String =
+        text.as_bytes().chunks(76).map(|line| format!(" {}\r\n", String::from_utf8_lossy(line))).collect();
+    assert_eq!(ConfigDrive::decode(&wrapped).unwrap().content, iso("config-2"));
+    assert!(ConfigDrive::decode(text.trim_end_matches('=')).is_ok());
+}
+
+#[test]
+fn d10_what_is_no_config_drive_is_refused() {
+    for (text, named) in [
+        (String::new(), "cannot be unpacked"),
+        ("A".to_owned(), "not base64"),
+        ("aGVsbG8gd29ybGQ=".to_owned(), "cannot be unpacked"),
+        ("http://192.0.2.5/drive".to_owned(), "a URL is not supported"),
+        (packed(b"<html>404 Not Found</html>"), "neither ISO 9660 nor FAT"),
+        (packed(&[0; 100_000]), "neither ISO 9660 nor FAT"),
+        (packed(&vec![0; (MAX_SIZE + 1) as usize]), "larger than 64 MiB"),
+    ] {
+        let error = ConfigDrive::decode(&text).unwrap_err();
+        assert_eq!(error.kind().name(), "DeploymentError");
+        assert!(error.to_string().contains(named), "{error}");
+    }
+}
+
+#[test]
+fn d07_a_truncated_drive_is_refused() {
+    let text = packed(&iso("config-2"));
+    let cut = &text[..text.len() / 8 * 4];
+    assert!(ConfigDrive::decode(cut).unwrap_err().to_string().contains("cannot be unpacked"));
+}
+
+#[test]
+fn labels_are_read() {
+    for (content, expected) in [
+        (iso("config-2"), Some("config-2")),
+        (fat(b"CONFIG-2   ", 512), Some("CONFIG-2")),
+        (vec![0; 100_000], None),
+        (vec![0; 10], None),
+    ] {
+        assert_eq!(label::read(&mut Cursor::new(content)).as_deref(), expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn decoding_never_panics(text in ".{0,200}", bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        let _ = ConfigDrive::decode(&text);
+        let _ = ConfigDrive::decode(&packed(&bytes));
+        let _ = label::read(&mut Cursor::new(bytes));
+    }
+}

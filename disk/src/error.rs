@@ -1,0 +1,185 @@
+//! What can go wrong with a disk, and what to do about it.
+
+use farrier_protocol::error::ErrorKind;
+use std::io;
+use std::path::PathBuf;
+
+/// An error of this crate. Its text goes to operators as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A device vanished between being seen and being described.
+    #[error("{device} is not a block device of this machine; list the disks again")]
+    NoSuchDevice {
+        /// Path of the device node.
+        device: String,
+    },
+
+    /// A hint that cannot be understood. Such hints match no disk (section 8.1).
+    #[error("root device hint {hint} with value {value}: {reason}; correct the node's root_device property")]
+    InvalidHint {
+        /// Name of the hint.
+        hint: String,
+        /// The value as given.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The list of disks that must not be touched cannot be understood.
+    #[error("skip_block_devices: {reason}; correct the node's property, no disk is chosen without it")]
+    InvalidSkipList {
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The machine shows no disk.
+    #[error(
+        "no disk found on this machine; check that the disk is connected, that its controller is not hidden \
+         by a RAID mode and that the ramdisk has the controller's kernel module"
+    )]
+    NoDisk,
+
+    /// There are disks, none of which may or can be the root disk.
+    #[error("no disk satisfies {wanted} ({verdicts}); correct the hints or attach a fitting disk")]
+    NoFittingDisk {
+        /// The hints, or the default rule.
+        wanted: String,
+        /// Each disk with the reason against it.
+        verdicts: String,
+    },
+
+    /// The chosen disk is no longer what was chosen.
+    #[error("{device} changed since it was chosen as root disk: {reason}; nothing was written, deploy again")]
+    ChangedSinceChosen {
+        /// Path of the device node.
+        device: String,
+        /// What changed.
+        reason: String,
+    },
+
+    /// Something else uses the disk.
+    #[error("{device} is in use: {user}; nothing was written, release the disk and deploy again")]
+    InUse {
+        /// Path of the device node.
+        device: String,
+        /// Who uses it, as far as known.
+        user: String,
+    },
+
+    /// The disk refuses writes.
+    #[error("{device} is read-only; remove its write protection and deploy again")]
+    ReadOnly {
+        /// Path of the device node.
+        device: String,
+    },
+
+    /// An operation on the device failed.
+    #[error("{device}: {action} failed: {source}; look for errors of the disk in the kernel log")]
+    Device {
+        /// Path of the device node.
+        device: PathBuf,
+        /// What was tried.
+        action: String,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+
+    /// The partition table is damaged.
+    #[error("{device}: the partition table is not valid: {reason}; check the image")]
+    InvalidTable {
+        /// Path of the device node.
+        device: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// After writing an image there is nothing to boot from.
+    #[error(
+        "{device} has no partitions after the image was written; check that the image is a whole-disk image"
+    )]
+    NoPartitions {
+        /// Path of the device node.
+        device: PathBuf,
+    },
+
+    /// The config drive cannot be used as it came.
+    #[error("config drive: {reason}")]
+    InvalidConfigDrive {
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
+
+    /// The config drive found no place on the disk.
+    #[error("{device}: no place for the config drive: {reason}")]
+    NoPlaceForConfigDrive {
+        /// Path of the device node.
+        device: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+
+    /// What was read back is not what was written.
+    #[error("{device}: {what} reads back differently from what was written; replace the disk")]
+    Corrupted {
+        /// Path of the device node.
+        device: PathBuf,
+        /// What was written.
+        what: &'static str,
+    },
+
+    /// There is no EFI system partition to boot from.
+    #[error(
+        "{device} has no EFI system partition; use an image that boots by UEFI, or boot the machine in BIOS mode"
+    )]
+    NoEsp {
+        /// Path of the device node.
+        device: PathBuf,
+    },
+
+    /// The EFI system partition cannot be read.
+    #[error("{device}: the EFI system partition {number} cannot be read: {source}; check the image")]
+    UnreadableEsp {
+        /// Path of the device node.
+        device: PathBuf,
+        /// Number of the partition.
+        number: u32,
+        /// What the file system code said.
+        source: io::Error,
+    },
+
+    /// The firmware's variables refused a boot entry.
+    #[error(
+        "UEFI variable {name}: {reason}; clear the firmware's boot entries, or set ipa-ignore-bootloader-failure"
+    )]
+    BootVariable {
+        /// Name of the variable.
+        name: String,
+        /// What happened.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// The contract's class of this error (section 1.9).
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoSuchDevice { .. }
+            | Self::InvalidHint { .. }
+            | Self::InvalidSkipList { .. }
+            | Self::NoDisk
+            | Self::NoFittingDisk { .. }
+            | Self::NoEsp { .. } => ErrorKind::DeviceNotFound,
+            Self::Device { .. } => ErrorKind::BlockDeviceError,
+            Self::ChangedSinceChosen { .. }
+            | Self::InUse { .. }
+            | Self::ReadOnly { .. }
+            | Self::InvalidTable { .. }
+            | Self::NoPartitions { .. }
+            | Self::InvalidConfigDrive { .. }
+            | Self::NoPlaceForConfigDrive { .. }
+            | Self::Corrupted { .. }
+            | Self::UnreadableEsp { .. }
+            | Self::BootVariable { .. } => ErrorKind::DeploymentError,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+use super::*;
+use crate::fake_sysfs::FakeSysfs;
+use crate::list::list;
+use serde_json::json;
+
+fn machine(disks: &[(&str, u64)]) -> (FakeSysfs, Vec<BlockDevice>) {
+    let sysfs = FakeSysfs::new();
+    for (name, gib) in disks {
+        sysfs.disk(&format!("devices/virtio/block/{name}"), gib << 30, &[("serial", &format!("sn-{name}"))]);
+    }
+    let devices = list(sysfs.path()).unwrap();
+    (sysfs, devices)
+}
+
+fn node(properties: Value) -> Node {
+    Node { properties: serde_json::from_value(properties).unwrap(), ..Node::default() }
+}
+
+#[test]
+fn f26_the_default_is_the_smallest_above_4_gib_ties_by_name() {
+    for (disks, expected) in [
+        (&[("vda", 20), ("vdb", 10), ("vdc", 10)][..], Some("/dev/vdb")),
+        (&[("vda", 3), ("vdb", 4)][..], Some("/dev/vdb")),
+        (&[("vda", 3)][..], None),
+    ] {
+        let (_sysfs, devices) = machine(disks);
+        let chosen = choose_root_disk(&node(json!({})), &devices).ok();
+        assert_eq!(chosen.map(|disk| disk.device().disk.name.clone()).as_deref(), expected);
+    }
+}
+
+#[test]
+fn hints_choose_by_name_serial_and_size() {
+    let (_sysfs, devices) = machine(&[("vda", 20), ("vdb", 10), ("vdc", 2)]);
+    for (hints, expected) in [
+        (json!({"name": "/dev/vda"}), "/dev/vda"),
+        (json!({"serial": "SN-vdb"}), "/dev/vdb"),
+        (json!({"size": 2}), "/dev/vdc"),
+        (json!({"size": ">= 10"}), "/dev/vda"),
+        (json!({}), "/dev/vdb"),
+    ] {
+        let chosen = choose_root_disk(&node(json!({"root_device": hints})), &devices).unwrap();
+        assert_eq!(chosen.device().disk.name, expected, "{hints}");
+    }
+}
+
+#[test]
+fn each_disk_is_named_with_the_reason_against_it() {
+    let (_sysfs, devices) = machine(&[("vda", 20), ("vdb", 10)]);
+    let properties = json!({
+        "root_device": {"serial": "sn-vdb", "size": ">= 50"},
+        "skip_block_devices": [{"name": "/dev/vda"}],
+    });
+    let error = choose_root_disk(&node(properties), &devices).unwrap_err();
+    assert_eq!(error.kind().name(), "DeviceNotFound");
+    let text = error.to_string();
+    assert!(text.contains("/dev/vda: on the list of skipped disks"), "{text}");
+    assert!(text.contains("/dev/vdb: size is 10 GiB, wanted \">= 50\""), "{text}");
+    assert!(matches!(choose_root_disk(&node(json!({})), &[]), Err(Error::NoDisk)));
+}
+
+#[test]
+fn d01_a_skipped_disk_is_never_chosen() {
+    let (_sysfs, devices) = machine(&[("vda", 10), ("vdb", 20)]);
+    for (skipped, expected) in [
+        (json!({"serial": "sn-vda"}), "/dev/vdb"),
+        (json!({"name": "/dev/vda", "size": 10}), "/dev/vdb"),
+        // Every hint of an entry has to match.
+        (json!({"name": "/dev/vda", "size": 20}), "/dev/vda"),
+        (json!({"volume_name": "sn-vda"}), "/dev/vda"),
+    ] {
+        let mut properties = json!({"skip_block_devices": [skipped]});
+        let chosen = choose_root_disk(&node(properties.clone()), &devices).unwrap();
+        assert_eq!(chosen.device().disk.name, expected, "{properties}");
+        properties["root_device"] = json!({"name": "/dev/vda"});
+        let hinted = choose_root_disk(&node(properties.clone()), &devices);
+        assert_eq!(hinted.is_ok(), expected == "/dev/vda", "{properties}");
+    }
+}
+
+#[test]
+fn a_skip_list_that_cannot_be_read_stops_the_choice() {
+    let (_sysfs, devices) = machine(&[("vda", 10)]);
+    for list in [json!({}), json!("vda"), json!([7]), json!([{}]), json!([{"size": "<in> 3"}])] {
+        let error = choose_root_disk(&node(json!({"skip_block_devices": list})), &devices).unwrap_err();
+        assert!(matches!(error, Error::InvalidSkipList { .. }), "{error}");
+    }
+}
+
+#[test]
+fn d26_a_disk_that_changed_since_the_choice_is_not_opened() {
+    let (sysfs, devices) = machine(&[("vda", 10)]);
+    let chosen = choose_root_disk(&node(json!({})), &devices).unwrap();
+    std::fs::write(sysfs.path().join("block/vda/serial"), "another").unwrap();
+    let error = chosen.open().unwrap_err();
+    assert!(error.to_string().contains("its serial was sn-vda and is another"), "{error}");
+}

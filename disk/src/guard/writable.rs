@@ -1,0 +1,145 @@
+//! An exclusively opened disk whose content may be destroyed.
+
+use super::usage::require_unused;
+use crate::device::BlockDevice;
+use crate::error::Error;
+use farrier_linux::{block, sysfs};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// How often, and how far apart, a busy disk is tried: ten seconds in all.
+const OPEN_ATTEMPTS: u32 = 40;
+const OPEN_INTERVAL: Duration = Duration::from_millis(250);
+
+/// A disk that may be overwritten, held exclusively and accessed past the page cache.
+///
+/// There is no way to make one but [`RootDisk::open`](super::RootDisk::open).
+#[derive(Debug)]
+pub struct WritableDisk {
+    file: File,
+    path: PathBuf,
+    size: u64,
+    sector_size: u32,
+}
+
+impl WritableDisk {
+    pub(super) fn open(device: &BlockDevice) -> Result<Self, Error> {
+        require_unused(device)?;
+        let path = PathBuf::from(&device.disk.name);
+        let failed =
+            |action: &str, source| Error::Device { device: path.clone(), action: action.to_owned(), source };
+        let file = open_exclusively(&path).map_err(|source| match source.raw_os_error() {
+            Some(libc::EBUSY) => {
+                Error::InUse { device: device.disk.name.clone(), user: "the kernel says busy".to_owned() }
+            }
+            Some(libc::EROFS | libc::EACCES) => Error::ReadOnly { device: device.disk.name.clone() },
+            _ => failed("opening it for writing", source),
+        })?;
+        require_same_device(&file, device).map_err(|source| failed("comparing its device number", source))?;
+        let size = block::size(&file).map_err(|source| failed("reading its size", source))?;
+        let sector_size =
+            block::logical_sector_size(&file).map_err(|source| failed("reading its sector size", source))?;
+        Ok(Self { file, path, size, sector_size })
+    }
+
+    /// Path of the device node.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes of a logical sector, the unit of every offset and length below.
+    pub fn sector_size(&self) -> u32 {
+        self.sector_size
+    }
+
+    /// Fills `buffer`, the content of an [`AlignedBuffer`](farrier_linux::aligned::AlignedBuffer) or a
+    /// sector-aligned part of one, from `offset`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        self.file
+            .read_exact_at(buffer, offset)
+            .map_err(|source| self.failed(format!("reading {} bytes at {offset}", buffer.len()), source))
+    }
+
+    /// Writes all of `data`, aligned as in [`WritableDisk::read_exact_at`], at `offset`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn write_all_at(&self, data: &[u8], offset: u64) -> Result<(), Error> {
+        self.file
+            .write_all_at(data, offset)
+            .map_err(|source| self.failed(format!("writing {} bytes at {offset}", data.len()), source))
+    }
+
+    /// Makes `length` bytes from `offset` read as zeros without sending zeros where the disk can do so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn zero_out(&self, offset: u64, length: u64) -> Result<(), Error> {
+        block::zero_out(&self.file, offset, length)
+            .map_err(|source| self.failed(format!("zeroing {length} bytes at {offset}"), source))
+    }
+
+    /// Returns when everything written is on stable storage.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn flush(&self) -> Result<(), Error> {
+        block::flush_buffers(&self.file).map_err(|source| self.failed("flushing".to_owned(), source))
+    }
+
+    /// Has the kernel forget the old partitions and find the new ones.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn reread_partitions(&self) -> Result<(), Error> {
+        block::reread_partitions(&self.file)
+            .map_err(|source| self.failed("re-reading its partition table".to_owned(), source))
+    }
+
+    fn failed(&self, action: String, source: io::Error) -> Error {
+        Error::Device { device: self.path.clone(), action, source }
+    }
+}
+
+fn open_exclusively(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    // O_EXCL without O_CREAT claims a block device against mounts, swap and other claims.
+    options.read(true).write(true).custom_flags(libc::O_EXCL | libc::O_DIRECT | libc::O_CLOEXEC);
+    for _ in 1..OPEN_ATTEMPTS {
+        match options.open(path) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => thread::sleep(OPEN_INTERVAL),
+            outcome => return outcome,
+        }
+    }
+    options.open(path)
+}
+
+/// Guards against a device node that leads to another disk than the one described.
+fn require_same_device(file: &File, device: &BlockDevice) -> io::Result<()> {
+    let opened = file.metadata()?.rdev();
+    let opened = format!("{}:{}", libc::major(opened), libc::minor(opened));
+    let directories = device.directories();
+    let described = directories.first().and_then(|directory| sysfs::attribute(directory, "dev"));
+    if described.as_deref() == Some(opened.as_str()) {
+        return Ok(());
+    }
+    let described = described.unwrap_or_else(|| "without a number".to_owned());
+    Err(io::Error::other(format!("the device node is {opened}, the described disk is {described}")))
+}

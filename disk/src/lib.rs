@@ -1,0 +1,24 @@
+//! Disks: listing, choosing the root disk, and everything that is put on it besides the image.
+//!
+//! Whatever destroys data takes a [`WritableDisk`], which only [`guard`] can make, from the choice of
+//! the root disk and after the exclusion list.
+
+pub mod boot_entry;
+pub mod config_drive;
+pub mod device;
+pub mod error;
+pub mod guard;
+pub mod hints;
+pub mod list;
+pub mod table;
+pub mod view;
+pub mod wipe;
+
+mod identity;
+
+#[cfg(test)]
+mod fake_sysfs;
+
+pub use device::BlockDevice;
+pub use error::Error;
+pub use guard::{RootDisk, WritableDisk, choose_root_disk};

@@ -1,0 +1,150 @@
+//! The disks of this machine (section 8.3).
+
+use crate::device::BlockDevice;
+use crate::error::Error;
+use farrier_linux::sysfs;
+use std::path::Path;
+
+/// Kernel names that are never disks: floppies, memory disks, loop devices, optical drives, device mapper.
+const IGNORED_PREFIXES: &[&str] = &["fd", "ram", "zram", "loop", "sr", "dm-"];
+
+/// SCSI peripheral type of optical drives.
+const SCSI_TYPE_ROM: u8 = 5;
+
+/// Lists the disks in the sysfs mounted at `sysfs`, in order of their names.
+///
+/// # Errors
+///
+/// [`Error::Device`] when the listing itself cannot be read. A disk that goes away meanwhile is left out.
+pub fn list(sysfs: &Path) -> Result<Vec<BlockDevice>, Error> {
+    let block = sysfs.join("block");
+    block.read_dir().map_err(|source| Error::Device {
+        device: block.clone(),
+        action: "listing block devices".to_owned(),
+        source,
+    })?;
+    Ok(sysfs::entries(&block)
+        .into_iter()
+        .filter(|name| is_disk(&block.join(name), name))
+        .filter_map(|name| BlockDevice::describe(sysfs, &name).ok())
+        .filter(|device| device.disk.size > 0)
+        .collect())
+}
+
+fn is_disk(directory: &Path, name: &str) -> bool {
+    let ignored = IGNORED_PREFIXES.iter().any(|prefix| {
+        name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    });
+    // Paths of a multipath NVMe namespace carry this mark and cannot be opened.
+    let hidden = sysfs::number::<u8>(directory, "hidden") == Some(1);
+    let optical = sysfs::number::<u8>(&directory.join("device"), "type") == Some(SCSI_TYPE_ROM);
+    !ignored && !hidden && !optical && is_raid_if_array(directory)
+}
+
+/// Arrays count as disks, but not the containers and linear joins that md also shows.
+fn is_raid_if_array(directory: &Path) -> bool {
+    let array = directory.join("md");
+    !array.exists() || sysfs::attribute(&array, "level").is_some_and(|level| level.starts_with("raid"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_sysfs::FakeSysfs;
+
+    fn machine() -> FakeSysfs {
+        let sysfs = FakeSysfs::new();
+        sysfs.disk("devices/pci0/virtio1/block/vda", 20 << 30, &[("serial", "virtio-serial\n")]);
+        sysfs.disk(
+            "devices/pci0/ata1/host0/target0:0:0/0:0:0:0/block/sda",
+            40 << 30,
+            &[
+                ("queue/rotational", "1\n"),
+                ("queue/physical_block_size", "4096\n"),
+                ("device/model", "QEMU HARDDISK   \n"),
+                ("device/vendor", "ATA     \n"),
+                ("device/vpd_pg80", "\0\u{80}\0\u{14}   QM00001"),
+                ("device/wwid", "naa.5000c500a1b2c3d4\n"),
+                ("device/scsi_device/0:0:0:0/uevent", ""),
+            ],
+        );
+        sysfs.disk(
+            "devices/pci0/nvme/nvme0/nvme0n1",
+            10 << 30,
+            &[
+                ("device/model", "QEMU NVMe Ctrl\n"),
+                ("device/serial", "nv-1\n"),
+                ("wwid", "eui.0025388b710116a1\n"),
+                ("queue/logical_block_size", "4096\n"),
+            ],
+        );
+        sysfs.disk("devices/pci0/usb1/1-1/host9/block/sdb", 8 << 30, &[("device/wwid", "t10.USB stick\n")]);
+        sysfs.disk(
+            "devices/pci0/host3/port-3:0/end_device-3:0/block/sdc",
+            1 << 40,
+            &[("device/wwid", "naa.600508b1001c0123456789abcdef0123\n")],
+        );
+        sysfs
+    }
+
+    #[test]
+    fn attributes_come_from_sysfs() {
+        let sysfs = machine();
+        let disks = list(sysfs.path()).unwrap();
+        let names: Vec<_> = disks.iter().map(|device| device.disk.name.as_str()).collect();
+        assert_eq!(names, ["/dev/nvme0n1", "/dev/sda", "/dev/sdb", "/dev/sdc", "/dev/vda"]);
+        let transports: Vec<_> = disks.iter().map(|device| device.disk.tran.as_deref().unwrap()).collect();
+        assert_eq!(transports, ["nvme", "sata", "usb", "sas", "virtio"]);
+
+        let sda = &disks[1].disk;
+        assert_eq!(sda.size, 40 << 30);
+        assert!(sda.rotational);
+        assert_eq!((sda.logical_sectors, sda.physical_sectors), (512, 4096));
+        assert_eq!(sda.model.as_deref(), Some("QEMU HARDDISK"));
+        assert_eq!(sda.vendor.as_deref(), Some("ATA"));
+        assert_eq!(sda.serial.as_deref(), Some("QM00001"));
+        assert_eq!(sda.wwn.as_deref(), Some("0x5000c500a1b2c3d4"));
+        assert_eq!(sda.hctl.as_deref(), Some("0:0:0:0"));
+        assert_eq!(disks[0].disk.logical_sectors, 4096);
+    }
+
+    #[test]
+    fn f27_every_form_of_serial_and_wwn_is_kept() {
+        let sysfs = machine();
+        let disks = list(sysfs.path()).unwrap();
+        assert_eq!(
+            disks[1].serials,
+            ["QM00001", "QEMU_HARDDISK_QM00001", "5000c500a1b2c3d4", "35000c500a1b2c3d4"]
+        );
+        assert_eq!(disks[1].wwns, ["0x5000c500a1b2c3d4", "naa.5000c500a1b2c3d4"]);
+        assert_eq!(disks[0].serials, ["nv-1", "QEMU_NVMe_Ctrl_nv-1"]);
+        assert_eq!(disks[0].wwns, ["eui.0025388b710116a1"]);
+        assert_eq!(disks[4].serials, ["virtio-serial"]);
+        let long = &disks[3];
+        assert_eq!(long.disk.wwn.as_deref(), Some("0x600508b1001c0123"));
+        assert_eq!(long.disk.wwn_vendor_extension.as_deref(), Some("0x456789abcdef0123"));
+        assert_eq!(long.disk.wwn_with_extension.as_deref(), Some("0x600508b1001c0123456789abcdef0123"));
+    }
+
+    #[test]
+    fn only_disks_are_listed() {
+        let sysfs = FakeSysfs::new();
+        for name in ["fd0", "ram0", "zram1", "loop7", "sr0", "dm-3"] {
+            sysfs.disk(&format!("devices/virtual/block/{name}"), 5 << 30, &[]);
+        }
+        sysfs.disk("devices/a/block/sde", 0, &[]);
+        sysfs.disk("devices/a/block/sdf", 5 << 30, &[("device/type", "5\n")]);
+        sysfs.disk("devices/a/block/nvme0c0n1", 5 << 30, &[("hidden", "1\n")]);
+        sysfs.disk("devices/virtual/block/md126", 5 << 30, &[("md/level", "raid1\n")]);
+        sysfs.disk("devices/virtual/block/md127", 5 << 30, &[("md/level", "container\n")]);
+        sysfs.disk("devices/a/block/cciss!c0d0", 5 << 30, &[]);
+        let disks = list(sysfs.path()).unwrap();
+        let names: Vec<_> = disks.iter().map(|device| device.disk.name.as_str()).collect();
+        assert_eq!(names, ["/dev/cciss/c0d0", "/dev/md126"]);
+    }
+
+    #[test]
+    fn a_missing_sysfs_is_an_error() {
+        assert!(matches!(list(Path::new("/nonexistent")), Err(Error::Device { .. })));
+    }
+}

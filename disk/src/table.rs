@@ -1,0 +1,180 @@
+//! Partition tables: what an image brought, and the small changes a deployment makes to them.
+
+mod gpt;
+mod mbr;
+
+use crate::error::Error;
+use crate::guard::WritableDisk;
+use crate::view::DiskView;
+use gpt::Gpt;
+use mbr::Mbr;
+use std::io::{Read, Seek, SeekFrom};
+use uuid::Uuid;
+
+/// Partition type of an EFI system partition in a GPT.
+const ESP_TYPE: Uuid = Uuid::from_u128(0xc12a7328_f81f_11d2_ba4b_00a0c93ec93b);
+
+/// Partition type of an EFI system partition in an MBR.
+const ESP_MBR_TYPE: u8 = 0xef;
+
+/// Where the disk identifier lies in the first sector.
+const IDENTIFIER_OFFSET: u64 = 440;
+
+/// Alignment in bytes of partitions that are added.
+const ALIGNMENT: u64 = 1 << 20;
+
+/// A partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    /// Number as in device names; gaps are possible.
+    pub number: u32,
+    /// First byte on the disk.
+    pub start: u64,
+    /// Bytes.
+    pub size: u64,
+    /// What the table says about it.
+    pub kind: PartitionKind,
+}
+
+/// What a partition table says about the use of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PartitionKind {
+    /// An entry of a GPT.
+    Gpt {
+        /// Type of the content.
+        type_guid: Uuid,
+        /// Identity of the partition.
+        guid: Uuid,
+    },
+    /// An entry of an MBR or of its extended partition.
+    Mbr {
+        /// Type of the content.
+        type_id: u8,
+        /// Identifier of the disk, the same for all partitions.
+        disk_identifier: u32,
+    },
+}
+
+/// The partition table of a disk.
+#[derive(Debug)]
+pub struct PartitionTable(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Gpt(Gpt),
+    Mbr(Mbr),
+    None,
+}
+
+impl PartitionTable {
+    /// Reads and validates the table (D13).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidTable`] when there is one that is damaged, or made for another sector size (F11).
+    pub fn read(disk: &WritableDisk) -> Result<Self, Error> {
+        if let Some(gpt) = Gpt::read(disk)? {
+            return Ok(Self(Kind::Gpt(gpt)));
+        }
+        Ok(Self(Mbr::read(disk)?.map_or(Kind::None, Kind::Mbr)))
+    }
+
+    /// Type of the table as tools name it: `gpt`, `msdos` or `none`.
+    pub fn name(&self) -> &'static str {
+        match &self.0 {
+            Kind::Gpt(_) => "gpt",
+            Kind::Mbr(_) => "msdos",
+            Kind::None => "none",
+        }
+    }
+
+    /// The partitions, by number.
+    pub fn partitions(&self) -> &[Partition] {
+        match &self.0 {
+            Kind::Gpt(gpt) => gpt.partitions(),
+            Kind::Mbr(mbr) => mbr.partitions(),
+            Kind::None => &[],
+        }
+    }
+
+    /// The EFI system partition (section 6.4).
+    pub fn esp(&self) -> Option<&Partition> {
+        self.partitions().iter().find(|partition| match partition.kind {
+            PartitionKind::Gpt { type_guid, .. } => type_guid == ESP_TYPE,
+            PartitionKind::Mbr { type_id, .. } => type_id == ESP_MBR_TYPE,
+        })
+    }
+
+    /// Adds a partition of `size` bytes at the end of the disk and tells the kernel (section 6.5).
+    ///
+    /// It is found again by a GUID chosen beforehand, or as the one number that was free (D12); every
+    /// identifier in the table is left as it is (D15).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoPlaceForConfigDrive`] when it does not fit, or [`Error::Device`].
+    pub(crate) fn add_at_end(self, disk: &WritableDisk, size: u64) -> Result<Partition, Error> {
+        let no_place = |reason: &str| Error::NoPlaceForConfigDrive {
+            device: disk.path().to_owned(),
+            reason: reason.to_owned(),
+        };
+        let partition = match self.0 {
+            Kind::Gpt(mut gpt) => gpt.add_at_end(disk, size)?,
+            Kind::Mbr(mut mbr) => mbr.add_at_end(disk, size)?,
+            Kind::None => return Err(no_place("the disk has no partition table; check the image")),
+        };
+        disk.flush()?;
+        let found = Self::read(disk)?;
+        if !found.partitions().contains(&partition) {
+            return Err(no_place("the new partition is missing from the table that was read back"));
+        }
+        Ok(partition)
+    }
+}
+
+/// Makes the table of a freshly written image fit its disk (section 5.2, step 5, and section 5.4).
+///
+/// There has to be a table with at least one partition; the backup of a GPT moves to the end (D05).
+///
+/// # Errors
+///
+/// [`Error::InvalidTable`], [`Error::NoPartitions`] or [`Error::Device`].
+pub fn finish_image(disk: &WritableDisk) -> Result<PartitionTable, Error> {
+    let mut table = PartitionTable::read(disk)?;
+    if table.partitions().is_empty() {
+        return Err(Error::NoPartitions { device: disk.path().to_owned() });
+    }
+    if let Kind::Gpt(gpt) = &mut table.0 {
+        gpt.move_backup_to_end(disk)?;
+        disk.flush()?;
+    }
+    rescan(disk);
+    Ok(table)
+}
+
+/// The disk identifier as the conductor knows it, `0x%08x` (section 5.2, step 7).
+///
+/// # Errors
+///
+/// [`Error::Device`].
+pub fn disk_identifier(disk: &WritableDisk) -> Result<String, Error> {
+    let mut bytes = [0; 4];
+    read_at(disk, IDENTIFIER_OFFSET, &mut bytes)?;
+    Ok(format!("0x{:08x}", u32::from_le_bytes(bytes)))
+}
+
+/// Shows the kernel the new partitions; Farrier itself works on the disk, so a refusal is only logged.
+pub(crate) fn rescan(disk: &WritableDisk) {
+    if let Err(error) = disk.reread_partitions() {
+        tracing::warn!("{error}");
+    }
+}
+
+fn read_at(disk: &WritableDisk, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
+    let mut view = DiskView::whole(disk);
+    view.seek(SeekFrom::Start(offset)).and_then(|_| view.read_exact(buffer)).map_err(|source| Error::Device {
+        device: disk.path().to_owned(),
+        action: format!("reading {} bytes at {offset}", buffer.len()),
+        source,
+    })
+}

@@ -1,0 +1,59 @@
+//! Boot entries from a whole disk with an EFI system partition.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use farrier_disk::boot_entry::install;
+use farrier_disk::view::DiskView;
+use farrier_linux::efivars::EfiVariables;
+use std::collections::BTreeMap;
+use std::io::{Seek, Write};
+use support::TestDisk;
+
+const MIB: u64 = 1 << 20;
+
+fn write_image(disk: &TestDisk, csv: &str) {
+    let mut table =
+        gpt::GptConfig::new().writable(true).create_from_device(DiskView::whole(disk.disk()), None).unwrap();
+    table.update_partitions(BTreeMap::new()).unwrap();
+    table.add_partition("esp", 8 * MIB, gpt::partition_types::EFI, 0, Some(2048)).unwrap();
+    table.write().unwrap().flush().unwrap();
+    let mut esp = DiskView::range(disk.disk(), MIB, 8 * MIB);
+    fatfs::format_volume(&mut esp, fatfs::FormatVolumeOptions::new()).unwrap();
+    esp.rewind().unwrap();
+    let volume = fatfs::FileSystem::new(&mut esp, fatfs::FsOptions::new()).unwrap();
+    {
+        let debian = volume.root_dir().create_dir("EFI").unwrap().create_dir("debian").unwrap();
+        debian.create_file("shimx64.efi").unwrap().write_all(b"loader").unwrap();
+        let csv: Vec<u8> = csv.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        debian.create_file("BOOTX64.CSV").unwrap().write_all(&csv).unwrap();
+    }
+    volume.unmount().unwrap();
+    esp.flush().unwrap();
+}
+
+#[test]
+fn loop_f24_an_entry_is_made_for_the_loader_on_the_disk() {
+    let disk = TestDisk::new(32 * MIB, 512);
+    write_image(&disk, "shimx64.efi,debian,,text\n");
+    let directory = tempfile::tempdir().unwrap();
+    let variables = EfiVariables::at(directory.path());
+    for _ in 0..2 {
+        let entries = install(disk.disk(), &variables).unwrap();
+        assert_eq!(entries.len(), 1);
+        assert_eq!((entries[0].number, entries[0].label.as_str()), (0, "debian"));
+        assert_eq!(entries[0].loader, r"\EFI\debian\shimx64.efi");
+    }
+    let names = variables.names().unwrap();
+    assert_eq!(names.len(), 2, "{names:?}");
+}
+
+#[test]
+fn loop_a_disk_without_an_esp_is_named() {
+    let disk = TestDisk::new(32 * MIB, 512);
+    let directory = tempfile::tempdir().unwrap();
+    let error = install(disk.disk(), &EfiVariables::at(directory.path())).unwrap_err();
+    assert_eq!(error.kind().name(), "DeviceNotFound");
+    assert!(error.to_string().contains(disk.disk().path().to_str().unwrap()), "{error}");
+}

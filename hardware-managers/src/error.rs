@@ -1,0 +1,38 @@
+//! Errors of steps.
+
+use farrier_protocol::error::{CommandError, ErrorKind};
+
+/// A step could not be run, or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// No manager declares it.
+    #[error("no hardware manager has a deploy step {step:?}; those known are: {known}")]
+    Unknown {
+        /// Name that was asked for.
+        step: String,
+        /// Names that would have been understood.
+        known: String,
+    },
+    /// An argument is missing.
+    #[error("deploy step {step} needs the argument {argument:?}")]
+    MissingArgument {
+        /// Name of the step.
+        step: &'static str,
+        /// Name of the argument.
+        argument: &'static str,
+    },
+    /// The step ran and failed.
+    #[error("{}", .0.text())]
+    Failed(CommandError),
+}
+
+impl From<StepError> for CommandError {
+    fn from(error: StepError) -> Self {
+        let kind = match &error {
+            StepError::Failed(error) => return error.clone(),
+            StepError::Unknown { .. } => ErrorKind::HardwareManagerMethodNotFound,
+            StepError::MissingArgument { .. } => ErrorKind::InvalidCommandParamsError,
+        };
+        CommandError::new(kind, error.to_string())
+    }
+}

@@ -1,0 +1,57 @@
+//! The generic manager: what works on any machine (section 9.13).
+
+use crate::error::StepError;
+use crate::manager::{Argument, HardwareManager, StepCall, StepDeclaration, Support};
+use serde_json::Value;
+
+/// Manager of last resort; fits every machine.
+#[derive(Debug, Default)]
+pub struct GenericHardwareManager;
+
+impl HardwareManager for GenericHardwareManager {
+    fn class_name(&self) -> &'static str {
+        "GenericHardwareManager"
+    }
+
+    fn name(&self) -> &'static str {
+        "generic_hardware_manager"
+    }
+
+    fn version(&self) -> &'static str {
+        "1.2"
+    }
+
+    fn evaluate(&self) -> Support {
+        Support::Generic
+    }
+
+    fn deploy_steps(&self) -> &'static [StepDeclaration] {
+        &[WRITE_IMAGE]
+    }
+}
+
+const WRITE_IMAGE: StepDeclaration = StepDeclaration {
+    step: "write_image",
+    interface: "deploy",
+    priority: 0,
+    reboot_requested: false,
+    arguments: &[
+        Argument {
+            name: "image_info",
+            description: "What to write: id, urls, checksum and format of the image",
+            required: true,
+        },
+        Argument {
+            name: "configdrive",
+            description: "Config drive as base64 text of a gzip file, or its URL",
+            required: false,
+        },
+    ],
+    run: write_image,
+};
+
+fn write_image(call: &StepCall<'_>) -> Result<Value, StepError> {
+    let config_drive = call.arguments.get("configdrive").and_then(Value::as_str);
+    let image_info = &call.arguments["image_info"];
+    call.host.prepare_image(image_info, config_drive).map_err(StepError::Failed)
+}

@@ -1,0 +1,3 @@
+//! What the machine is made of (sections 9.3 and 9.6).
+
+pub mod nics;

@@ -1,0 +1,133 @@
+//! Network interfaces (section 9.3).
+
+use farrier_linux::netlink::{self, InterfaceAddress, Link, Netlink};
+use farrier_linux::sysfs;
+use farrier_protocol::inventory::NetworkInterface;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// The physical interfaces, bonds and VLANs of this machine that have a hardware address.
+///
+/// # Errors
+///
+/// The kernel does not list its links. A single interface that cannot be read in full is still
+/// listed (F42).
+pub fn network_interfaces() -> io::Result<Vec<NetworkInterface>> {
+    let links = Netlink::open()?.links()?;
+    let addresses = netlink::addresses().unwrap_or_default();
+    Ok(describe_all(Path::new("/sys"), &links, &addresses))
+}
+
+/// Hardware addresses of the given interfaces that identify the machine, each once.
+pub fn mac_addresses(interfaces: &[NetworkInterface]) -> Vec<String> {
+    let mut addresses: Vec<_> = interfaces.iter().map(|nic| nic.mac_address.clone()).collect();
+    addresses.sort();
+    addresses.dedup();
+    addresses
+}
+
+fn describe_all(sysfs: &Path, links: &[Link], addresses: &[InterfaceAddress]) -> Vec<NetworkInterface> {
+    let class = sysfs.join("class/net");
+    let mut interfaces: Vec<_> = links
+        .iter()
+        .filter(|link| is_considered(&class, &link.name))
+        .map(|link| describe(&class, link, addresses))
+        .filter(|interface| !interface.mac_address.is_empty() && !is_internal(interface))
+        .collect();
+    interfaces.sort_by(|a, b| a.name.cmp(&b.name));
+    interfaces
+}
+
+fn is_considered(class: &Path, name: &str) -> bool {
+    let directory = class.join(name);
+    let is_vlan =
+        name.split_once('.').is_some_and(|(_, id)| !id.is_empty() && id.bytes().all(|c| c.is_ascii_digit()));
+    directory.join("device").exists() || directory.join("bonding").exists() || is_vlan
+}
+
+/// Several servers share one address of this kind on the way to their BMC (S22).
+fn is_internal(interface: &NetworkInterface) -> bool {
+    let is_internal = interface.mac_address.starts_with("fa:");
+    if is_internal {
+        tracing::warn!(
+            interface = %interface.name,
+            mac_address = %interface.mac_address,
+            "interface left out: addresses that start with fa: are shared between machines"
+        );
+    }
+    is_internal
+}
+
+fn describe(class: &Path, link: &Link, addresses: &[InterfaceAddress]) -> NetworkInterface {
+    let directory = class.join(&link.name);
+    let device = directory.join("device");
+    let address = |wanted: fn(&IpAddr) -> bool| {
+        let mut own = addresses.iter().filter(|found| found.interface == link.name);
+        own.find(|found| wanted(&found.address)).map(|found| found.address.to_string())
+    };
+    NetworkInterface {
+        name: link.name.clone(),
+        mac_address: mac_text(&link.hardware_address),
+        ipv4_address: address(IpAddr::is_ipv4),
+        ipv6_address: address(IpAddr::is_ipv6),
+        has_carrier: sysfs::attribute(&directory, "carrier").as_deref() == Some("1"),
+        vendor: sysfs::attribute(&device, "vendor"),
+        product: sysfs::attribute(&device, "device"),
+        driver: sysfs::link_name(&device, "driver"),
+    }
+}
+
+/// Six bytes as text; empty for anything that is not an Ethernet address.
+fn mac_text(bytes: &[u8]) -> String {
+    if bytes.len() != 6 || bytes.iter().all(|byte| *byte == 0) {
+        return String::new();
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn link(name: &str, last: u8) -> Link {
+        Link { name: name.into(), hardware_address: vec![0x52, 0x54, 0, 0, 0, last] }
+    }
+
+    #[test]
+    fn only_real_interfaces_are_listed() {
+        let sysfs = tempfile::tempdir().unwrap();
+        let class = sysfs.path().join("class/net");
+        for directory in ["eth0/device", "bond0/bonding", "eth0.100", "lo", "veth1", "dummy.x", "bmc0/device"]
+        {
+            fs::create_dir_all(class.join(directory)).unwrap();
+        }
+        fs::write(class.join("eth0/carrier"), "1\n").unwrap();
+        fs::write(class.join("eth0/device/vendor"), "0x1af4\n").unwrap();
+        let internal = Link { name: "bmc0".into(), hardware_address: vec![0xfa, 1, 2, 3, 4, 5] };
+        let mut links: Vec<_> = ["veth1", "lo", "eth0.100", "eth0", "dummy.x", "bond0"]
+            .iter()
+            .map(|name| link(name, 1))
+            .collect();
+        links.push(internal);
+        let addresses =
+            [InterfaceAddress { interface: "eth0".into(), address: [192, 0, 2, 7].into(), prefix: 24 }];
+
+        let found = describe_all(sysfs.path(), &links, &addresses);
+
+        let names: Vec<_> = found.iter().map(|nic| nic.name.as_str()).collect();
+        assert_eq!(names, ["bond0", "eth0", "eth0.100"]);
+        assert!(found[1].has_carrier);
+        assert_eq!(found[1].ipv4_address.as_deref(), Some("192.0.2.7"));
+        assert_eq!(found[1].vendor.as_deref(), Some("0x1af4"));
+        assert_eq!(mac_addresses(&found), ["52:54:00:00:00:01"]);
+    }
+
+    #[test]
+    fn f42_odd_hardware_addresses_give_no_mac() {
+        for bytes in [vec![], vec![0; 6], vec![1; 20]] {
+            assert_eq!(mac_text(&bytes), "");
+        }
+    }
+}

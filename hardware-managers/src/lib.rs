@@ -1,0 +1,10 @@
+//! Hardware managers: what can be done to a machine, and which manager does it (section 9).
+//!
+//! A manager declares its steps as data; [`dispatch::HardwareManagers`] merges the declarations of
+//! all managers into one list and runs a step by its name.
+
+pub mod dispatch;
+pub mod error;
+pub mod generic;
+pub mod inventory;
+pub mod manager;

@@ -1,0 +1,118 @@
+//! What a hardware manager is.
+
+use crate::error::StepError;
+use farrier_protocol::error::CommandError;
+use farrier_protocol::lookup::Node;
+use farrier_protocol::step::{ArgumentInfo, StepDescription};
+use serde_json::{Map, Value};
+
+/// How well a manager knows the machine (section 9.1); the best one is asked first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Support {
+    /// Not this machine.
+    None = 0,
+    /// Any machine.
+    Generic = 1,
+    /// This kind of machine.
+    Mainline = 2,
+    /// Exactly this machine; third parties.
+    ServiceProvider = 3,
+}
+
+/// One manager.
+pub trait HardwareManager: Send + Sync {
+    /// Class name, the key of its steps on the wire.
+    fn class_name(&self) -> &'static str;
+
+    /// Name, the key of its version on the wire.
+    fn name(&self) -> &'static str;
+
+    /// Version; a change between listing and running a step is a mismatch.
+    fn version(&self) -> &'static str;
+
+    /// Looks at the machine and says how well the manager fits.
+    fn evaluate(&self) -> Support;
+
+    /// Steps of deployments.
+    fn deploy_steps(&self) -> &'static [StepDeclaration];
+}
+
+/// A step, declared once for listing, validation, documentation and running.
+#[derive(Debug, Clone, Copy)]
+pub struct StepDeclaration {
+    /// Name.
+    pub step: &'static str,
+    /// Interface it belongs to.
+    pub interface: &'static str,
+    /// Place in an automatic run; 0 runs only when asked for.
+    pub priority: i64,
+    /// Whether the machine must be rebooted afterwards.
+    pub reboot_requested: bool,
+    /// Arguments.
+    pub arguments: &'static [Argument],
+    /// What it does.
+    pub run: fn(&StepCall<'_>) -> Result<Value, StepError>,
+}
+
+/// An argument of a step.
+#[derive(Debug, Clone, Copy)]
+pub struct Argument {
+    /// Name.
+    pub name: &'static str,
+    /// Help text.
+    pub description: &'static str,
+    /// Whether the step needs it.
+    pub required: bool,
+}
+
+/// What a running step is given.
+pub struct StepCall<'a> {
+    /// Node the machine is.
+    pub node: &'a Node,
+    /// Arguments by name.
+    pub arguments: &'a Map<String, Value>,
+    /// The agent around the step.
+    pub host: &'a dyn StepHost,
+}
+
+/// What a step may ask of the agent that runs it.
+pub trait StepHost {
+    /// Writes an image and a config drive to the root disk (section 5.2).
+    ///
+    /// # Errors
+    ///
+    /// The contract's error object.
+    fn prepare_image(&self, image_info: &Value, config_drive: Option<&str>) -> Result<Value, CommandError>;
+}
+
+impl StepDeclaration {
+    /// The step as the wire shows it.
+    pub fn describe(&self) -> StepDescription {
+        let argsinfo = self.arguments.iter().map(|argument| {
+            let info =
+                ArgumentInfo { description: argument.description.to_owned(), required: argument.required };
+            (argument.name.to_owned(), info)
+        });
+        StepDescription {
+            step: self.step.to_owned(),
+            interface: self.interface.to_owned(),
+            priority: self.priority,
+            reboot_requested: self.reboot_requested,
+            abortable: None,
+            argsinfo: Some(argsinfo.collect()),
+        }
+    }
+
+    /// Runs the step after checking that what it needs was given.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::MissingArgument`], or the step's own failure.
+    pub fn execute(&self, call: &StepCall<'_>) -> Result<Value, StepError> {
+        let is_missing = |name: &str| call.arguments.get(name).is_none_or(Value::is_null);
+        if let Some(argument) = self.arguments.iter().find(|one| one.required && is_missing(one.name)) {
+            return Err(StepError::MissingArgument { step: self.step, argument: argument.name });
+        }
+        (self.run)(call)
+    }
+}

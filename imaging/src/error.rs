@@ -1,0 +1,248 @@
+//! What can go wrong while an image is written.
+
+use farrier_protocol::error::ErrorKind;
+use reqwest::StatusCode;
+use std::path::PathBuf;
+
+/// An image could not be written. The text names image or disk and what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The declared format is not one that can be written.
+    #[error("image {image} is declared as {format}, which is not supported yet: convert it to raw")]
+    Format {
+        /// Image id.
+        image: String,
+        /// Declared format.
+        format: String,
+    },
+    /// The format was not declared, and the content is not raw.
+    #[error("{url} is a {format} image and its format was not declared: declare it, or convert it to raw")]
+    Content {
+        /// Where it came from.
+        url: String,
+        /// Format the content shows.
+        format: &'static str,
+    },
+    /// The image's partition table was made for other sectors.
+    #[error(
+        "{url} was made for sectors of {image_sector} bytes, {disk} has sectors of {disk_sector}: \
+         use an image made for such disks"
+    )]
+    SectorSize {
+        /// URL.
+        url: String,
+        /// Bytes of a sector in the image.
+        image_sector: u32,
+        /// Disk.
+        disk: PathBuf,
+        /// Bytes of a sector of the disk.
+        disk_sector: u32,
+    },
+    /// No digest that can be used.
+    #[error("image {image} cannot be verified: {reason}")]
+    Digest {
+        /// Image id.
+        image: String,
+        /// What is wrong with the given digests, and what to give.
+        reason: String,
+    },
+    /// The server cannot be reached.
+    #[error("{url} cannot be reached ({reason}): check the address and the image server")]
+    Unreachable {
+        /// URL.
+        url: String,
+        /// Cause.
+        reason: String,
+    },
+    /// The server refuses.
+    #[error("{url} answered {status}: check the URL and the image server")]
+    Status {
+        /// URL.
+        url: String,
+        /// Its answer.
+        status: StatusCode,
+    },
+    /// The body broke off, or has another length than announced.
+    #[error("the download of {url} broke off after {received} bytes{}: {reason}", of(*expected))]
+    Interrupted {
+        /// URL.
+        url: String,
+        /// Bytes that came.
+        received: u64,
+        /// Bytes that were announced.
+        expected: Option<u64>,
+        /// Cause.
+        reason: String,
+    },
+    /// The download took longer than it may.
+    #[error("the download of {url} took longer than {seconds} s in all: raise image_download_max_duration")]
+    TooSlow {
+        /// URL.
+        url: String,
+        /// Limit.
+        seconds: u64,
+    },
+    /// The bytes are not those that were asked for.
+    #[error(
+        "{url} has the {algorithm} digest {actual}, expected {expected}: \
+         the image or its checksum is wrong"
+    )]
+    Mismatch {
+        /// URL.
+        url: String,
+        /// Algorithm.
+        algorithm: &'static str,
+        /// Digest that was given.
+        expected: String,
+        /// Digest of what was received.
+        actual: String,
+    },
+    /// The image does not fit.
+    #[error("{url} has {image_bytes} bytes or more, {disk} has {disk_bytes}: choose a larger disk")]
+    TooLarge {
+        /// URL.
+        url: String,
+        /// Bytes of the image, as far as known.
+        image_bytes: u64,
+        /// Disk.
+        disk: PathBuf,
+        /// Its bytes.
+        disk_bytes: u64,
+    },
+    /// An empty image.
+    #[error("{url} is empty: check the URL and the image server")]
+    Empty {
+        /// URL.
+        url: String,
+    },
+    /// The disk returns other bytes than were written.
+    #[error("{disk} returns other data than was written at byte {offset}: replace the disk")]
+    ReadBack {
+        /// Disk.
+        disk: PathBuf,
+        /// Where.
+        offset: u64,
+    },
+    /// Stopped from outside.
+    #[error("writing {url} was cancelled")]
+    Cancelled {
+        /// URL.
+        url: String,
+    },
+    /// Reading, writing or zeroing the disk failed.
+    #[error(transparent)]
+    Disk(#[from] farrier_disk::Error),
+    /// Every attempt failed.
+    #[error("{last} (after {attempts} attempts)")]
+    Exhausted {
+        /// How many.
+        attempts: u32,
+        /// Failure of the last one.
+        #[source]
+        last: Box<Error>,
+    },
+    /// The write failed after it had begun.
+    #[error("{source}; {disk} was left without a partition table")]
+    Abandoned {
+        /// Disk.
+        disk: PathBuf,
+        /// Failure.
+        #[source]
+        source: Box<Error>,
+    },
+}
+
+impl Error {
+    /// Class of the error on the wire (section 1.9).
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Format { .. } | Self::Content { .. } | Self::SectorSize { .. } => ErrorKind::InvalidImage,
+            Self::Digest { .. } => ErrorKind::ImageChecksumError,
+            Self::Unreachable { .. }
+            | Self::Status { .. }
+            | Self::Interrupted { .. }
+            | Self::TooSlow { .. }
+            | Self::Empty { .. } => ErrorKind::ImageDownloadError,
+            Self::Mismatch { .. } => ErrorKind::ImageChecksumError,
+            Self::TooLarge { .. } | Self::ReadBack { .. } | Self::Cancelled { .. } => {
+                ErrorKind::ImageWriteError
+            }
+            Self::Disk(error) => error.kind(),
+            Self::Exhausted { last: source, .. } | Self::Abandoned { source, .. } => source.kind(),
+        }
+    }
+
+    /// Whether another attempt may help (F03).
+    pub(crate) fn retry(&self) -> Retry {
+        match self {
+            Self::Unreachable { .. } | Self::Interrupted { .. } => Retry::Often,
+            Self::Status { status, .. } if is_passing(*status) => Retry::Often,
+            Self::Mismatch { .. } => Retry::Once,
+            _ => Retry::Never,
+        }
+    }
+}
+
+/// How often a failed attempt may be repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// It would fail the same way.
+    Never,
+    /// Bytes may have been damaged on the way, but hardly twice.
+    Once,
+    /// As often as configured.
+    Often,
+}
+
+fn is_passing(status: StatusCode) -> bool {
+    status.is_server_error()
+        || status == StatusCode::REQUEST_TIMEOUT
+        || status == StatusCode::TOO_MANY_REQUESTS
+}
+
+fn of(expected: Option<u64>) -> String {
+    expected.map(|bytes| format!(" of {bytes}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f03_permanent_errors_are_not_retried() {
+        for (status, expected) in [
+            (400, Retry::Never),
+            (401, Retry::Never),
+            (403, Retry::Never),
+            (404, Retry::Never),
+            (204, Retry::Never),
+            (206, Retry::Never),
+            (408, Retry::Often),
+            (429, Retry::Often),
+            (500, Retry::Often),
+            (503, Retry::Often),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let error = Error::Status { url: "http://x".into(), status };
+            assert_eq!(error.retry(), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn f10_a_mismatch_names_url_algorithm_and_both_digests() {
+        let error = Error::Abandoned {
+            disk: "/dev/vda".into(),
+            source: Box::new(Error::Mismatch {
+                url: "http://x/image.raw".into(),
+                algorithm: "sha256",
+                expected: "aa".into(),
+                actual: "bb".into(),
+            }),
+        };
+        let text = error.to_string();
+        for part in ["http://x/image.raw", "sha256", "aa", "bb", "/dev/vda", "without a partition table"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(error.kind(), ErrorKind::ImageChecksumError);
+    }
+}

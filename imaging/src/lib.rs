@@ -1,0 +1,28 @@
+//! The write path: source → digest → sparse direct writer → read-back.
+//!
+//! An image is written as it arrives, with a fixed amount of memory and without a temporary copy.
+//! Its first MiB, with boot code and partition table, is held back until the digest of all that was
+//! received matches: nothing on the disk can boot before the image is proven (P01). A failed write
+//! leaves a disk without a partition table.
+//!
+//! This crate knows neither which disk is right nor which node it works for.
+
+pub mod cancel;
+pub mod checksum;
+pub mod error;
+pub mod format;
+pub mod pipeline;
+pub mod progress;
+pub mod source;
+
+mod sample;
+mod writer;
+
+#[cfg(test)]
+#[path = "../../disk/tests/support/mod.rs"]
+mod disk_support;
+
+pub use error::Error;
+
+/// Bytes that travel through the pipeline in one piece.
+pub(crate) const CHUNK: usize = 1 << 20;

@@ -1,0 +1,172 @@
+//! Ioctls of block devices, as safe calls on an open file.
+//!
+//! Every call also does the equivalent on a regular file, so that callers need no second path.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileExt, FileTypeExt};
+
+/// Sector size reported for regular files, which have none of their own.
+const FILE_SECTOR_SIZE: u32 = 512;
+
+mod request {
+    nix::ioctl_read!(get_size64, 0x12, 114, u64);
+    nix::ioctl_read_bad!(get_logical_sector_size, nix::request_code_none!(0x12, 104), libc::c_int);
+    nix::ioctl_read_bad!(get_physical_sector_size, nix::request_code_none!(0x12, 123), libc::c_uint);
+    nix::ioctl_read_bad!(get_read_only, nix::request_code_none!(0x12, 94), libc::c_int);
+    nix::ioctl_write_ptr_bad!(zero_out, nix::request_code_none!(0x12, 127), [u64; 2]);
+    nix::ioctl_none!(flush_buffers, 0x12, 97);
+    nix::ioctl_none!(reread_partitions, 0x12, 95);
+}
+
+/// Size in bytes.
+///
+/// # Errors
+///
+/// The error of the ioctl or of `fstat`.
+pub fn size(file: &File) -> io::Result<u64> {
+    if !is_block_device(file)? {
+        return Ok(file.metadata()?.len());
+    }
+    // SAFETY: BLKGETSIZE64 stores one u64.
+    read_value(file, |fd, value| unsafe { request::get_size64(fd, value) })
+}
+
+/// Bytes of a logical sector: the unit of direct I/O and of partition tables.
+///
+/// # Errors
+///
+/// The error of the ioctl, or a size that is not a power of two of at least 512.
+pub fn logical_sector_size(file: &File) -> io::Result<u32> {
+    if !is_block_device(file)? {
+        return Ok(FILE_SECTOR_SIZE);
+    }
+    // SAFETY: BLKSSZGET stores one int.
+    let bytes = read_value(file, |fd, value| unsafe { request::get_logical_sector_size(fd, value) })?;
+    u32::try_from(bytes)
+        .ok()
+        .filter(|bytes| bytes.is_power_of_two() && *bytes >= 512)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("logical sector size {bytes}")))
+}
+
+/// Bytes of a physical sector: what the medium writes at once.
+///
+/// # Errors
+///
+/// The error of the ioctl.
+pub fn physical_sector_size(file: &File) -> io::Result<u32> {
+    if !is_block_device(file)? {
+        return Ok(FILE_SECTOR_SIZE);
+    }
+    // SAFETY: BLKPBSZGET stores one unsigned int.
+    read_value(file, |fd, value| unsafe { request::get_physical_sector_size(fd, value) })
+}
+
+/// Whether the kernel refuses writes to the device.
+///
+/// # Errors
+///
+/// The error of the ioctl or of `fstat`.
+pub fn is_read_only(file: &File) -> io::Result<bool> {
+    if !is_block_device(file)? {
+        return Ok(file.metadata()?.permissions().readonly());
+    }
+    // SAFETY: BLKROGET stores one int.
+    read_value(file, |fd, value| unsafe { request::get_read_only(fd, value) }).map(|flag| flag != 0)
+}
+
+/// Makes `length` bytes from `offset` read back as zeros, by the device's own command where it has one.
+///
+/// Both numbers are multiples of the logical sector size.
+///
+/// # Errors
+///
+/// The error of the ioctl or of the write.
+pub fn zero_out(file: &File, offset: u64, length: u64) -> io::Result<()> {
+    if length == 0 {
+        return Ok(());
+    }
+    if !is_block_device(file)? {
+        return write_zeros(file, offset, length);
+    }
+    // SAFETY: BLKZEROOUT reads two u64 (start and length) from the array, which outlives the call.
+    unsafe { request::zero_out(file.as_raw_fd(), &[offset, length]) }?;
+    Ok(())
+}
+
+/// Writes back and drops the kernel's cached pages of the device.
+///
+/// # Errors
+///
+/// The error of `fsync` or of the ioctl.
+pub fn flush_buffers(file: &File) -> io::Result<()> {
+    file.sync_all()?;
+    if is_block_device(file)? {
+        // SAFETY: BLKFLSBUF takes no argument.
+        unsafe { request::flush_buffers(file.as_raw_fd()) }?;
+    }
+    Ok(())
+}
+
+/// Has the kernel read the partition table again. Nothing happens on a regular file.
+///
+/// # Errors
+///
+/// `EBUSY` while a partition is in use, `EINVAL` on devices without partitions.
+pub fn reread_partitions(file: &File) -> io::Result<()> {
+    if is_block_device(file)? {
+        // SAFETY: BLKRRPART takes no argument.
+        unsafe { request::reread_partitions(file.as_raw_fd()) }?;
+    }
+    Ok(())
+}
+
+fn is_block_device(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.file_type().is_block_device())
+}
+
+fn read_value<T: Default>(
+    file: &File,
+    ioctl: impl FnOnce(RawFd, *mut T) -> nix::Result<i32>,
+) -> io::Result<T> {
+    let mut value = T::default();
+    ioctl(file.as_raw_fd(), &raw mut value)?;
+    Ok(value)
+}
+
+fn write_zeros(file: &File, mut offset: u64, length: u64) -> io::Result<()> {
+    let zeros = [0; 64 * 1024];
+    let end = offset + length;
+    while offset < end {
+        let count = zeros.len().min(usize::try_from(end - offset).unwrap_or(usize::MAX));
+        file.write_all_at(&zeros[..count], offset)?;
+        offset += count as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_regular_file_answers_like_a_disk() {
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, &[7; 200_000]).unwrap();
+        assert_eq!(size(&file).unwrap(), 200_000);
+        assert_eq!(logical_sector_size(&file).unwrap(), 512);
+        assert_eq!(physical_sector_size(&file).unwrap(), 512);
+        assert!(!is_read_only(&file).unwrap());
+        zero_out(&file, 512, 150_016).unwrap();
+        flush_buffers(&file).unwrap();
+        reread_partitions(&file).unwrap();
+        let mut content = vec![0; 200_000];
+        file.read_exact_at(&mut content, 0).unwrap();
+        assert!(content[..512].iter().all(|byte| *byte == 7));
+        assert!(content[512..150_528].iter().all(|byte| *byte == 0));
+        assert!(content[150_528..].iter().all(|byte| *byte == 7));
+    }
+}

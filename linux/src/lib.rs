@@ -1,0 +1,18 @@
+//! Kernel interfaces, as plain blocking Rust.
+//!
+//! Everything that talks to Linux directly lives here: ioctls, mounts, modules, netlink, external
+//! programs. Nothing in this crate knows what a deployment is. It is also the only crate with
+//! `unsafe` code, each block with the argument why it is sound.
+
+pub mod aligned;
+pub mod block;
+pub mod console;
+pub mod efivars;
+pub mod loop_device;
+pub mod modules;
+pub mod mount;
+pub mod netlink;
+pub mod power;
+pub mod process;
+pub mod sysfs;
+pub mod uevent;

@@ -1,0 +1,132 @@
+//! Loop devices: a file as a block device.
+
+#![allow(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+const LOOP_CONTROL: &str = "/dev/loop-control";
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_PARTSCAN: u32 = 8;
+/// How often a free device may be snatched by another process before attaching gives up.
+const ATTEMPTS: usize = 32;
+
+mod request {
+    use super::LoopConfig;
+
+    nix::ioctl_none_bad!(get_free, 0x4C82);
+    nix::ioctl_write_ptr_bad!(configure, 0x4C0A, LoopConfig);
+    nix::ioctl_none_bad!(clear, 0x4C01);
+}
+
+/// `struct loop_info64` of the kernel.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LoopInfo {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+/// `struct loop_config` of the kernel.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct LoopConfig {
+    file: u32,
+    block_size: u32,
+    info: LoopInfo,
+    reserved: [u64; 8],
+}
+
+/// A file attached to a loop device, detached on drop.
+#[derive(Debug)]
+pub struct LoopDevice {
+    path: PathBuf,
+    device: File,
+}
+
+impl LoopDevice {
+    /// Attaches `backing` to a free loop device with the given logical sector size. Needs root.
+    ///
+    /// # Errors
+    ///
+    /// The error of opening either file or of an ioctl; `EBUSY` when every free device was snatched.
+    pub fn attach(backing: &Path, sector_size: u32) -> io::Result<Self> {
+        let backing = OpenOptions::new().read(true).write(true).open(backing)?;
+        let control = OpenOptions::new().read(true).write(true).open(LOOP_CONTROL)?;
+        let mut last_error = io::Error::from_raw_os_error(libc::EBUSY);
+        for _ in 0..ATTEMPTS {
+            // SAFETY: LOOP_CTL_GET_FREE takes no argument and returns a number.
+            let number = unsafe { request::get_free(control.as_raw_fd()) }?;
+            let path = PathBuf::from(format!("/dev/loop{number}"));
+            let device = open_device(&path)?;
+            let config = configuration(&backing, sector_size);
+            // SAFETY: LOOP_CONFIGURE reads one `loop_config`, which outlives the call.
+            match unsafe { request::configure(device.as_raw_fd(), &config) } {
+                Ok(_) => return Ok(Self { path, device }),
+                Err(nix::Error::EBUSY) => last_error = nix::Error::EBUSY.into(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(last_error)
+    }
+
+    /// Path of the device node.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Kernel name, such as `loop3`.
+    pub fn kernel_name(&self) -> &str {
+        self.path.file_name().and_then(|name| name.to_str()).expect("the path was built from ASCII text")
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        // A failure needs no care: AUTOCLEAR detaches when the last descriptor closes.
+        // SAFETY: LOOP_CLR_FD takes no argument.
+        let _ = unsafe { request::clear(self.device.as_raw_fd()) };
+    }
+}
+
+/// Opens without O_EXCL, so that the holder of this guard does not keep others from claiming the disk.
+fn open_device(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).custom_flags(libc::O_CLOEXEC).open(path)
+}
+
+fn configuration(backing: &File, sector_size: u32) -> LoopConfig {
+    LoopConfig {
+        file: u32::try_from(backing.as_raw_fd()).expect("an open descriptor is not negative"),
+        block_size: sector_size,
+        info: LoopInfo {
+            device: 0,
+            inode: 0,
+            rdevice: 0,
+            offset: 0,
+            size_limit: 0,
+            number: 0,
+            encrypt_type: 0,
+            encrypt_key_size: 0,
+            flags: LO_FLAGS_AUTOCLEAR | LO_FLAGS_PARTSCAN,
+            file_name: [0; 64],
+            crypt_name: [0; 64],
+            encrypt_key: [0; 32],
+            init: [0; 2],
+        },
+        reserved: [0; 8],
+    }
+}

@@ -1,0 +1,101 @@
+//! The one place that starts external programs.
+//!
+//! A program is named in [`PROGRAMS`] with the package it comes from, so that whoever builds a
+//! ramdisk knows what to pack. Arguments are vectors; no shell is ever involved (S04, P06).
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// An external program that the agent may start.
+#[derive(Debug, Clone, Copy)]
+pub struct Program {
+    /// Name in logs.
+    pub name: &'static str,
+    /// Path inside the ramdisk.
+    pub path: &'static str,
+    /// Debian package that carries it, linked statically.
+    pub package: &'static str,
+}
+
+/// The DHCP client, an applet of busybox.
+pub const BUSYBOX: Program = Program { name: "busybox", path: "/usr/bin/busybox", package: "busybox-static" };
+
+/// Every external program there is.
+pub const PROGRAMS: &[Program] = &[BUSYBOX];
+
+/// An external program could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("{program} cannot be started from {path}: pack it with farrier-image ({package})")]
+pub struct StartError {
+    program: &'static str,
+    path: &'static str,
+    package: &'static str,
+    #[source]
+    source: io::Error,
+}
+
+impl Program {
+    /// Starts the program and returns at once. Its output goes to the caller's standard error.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] when the program is missing or cannot be executed.
+    pub fn spawn<I, S>(&self, arguments: I) -> Result<Child, StartError>
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        Command::new(self.path)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|source| self.start_error(source))
+    }
+
+    /// Whether the program is there.
+    pub fn is_present(&self) -> bool {
+        Path::new(self.path).exists()
+    }
+
+    fn start_error(&self, source: io::Error) -> StartError {
+        StartError { program: self.name, path: self.path, package: self.package, source }
+    }
+}
+
+/// Starts this same executable again, in another role.
+///
+/// # Errors
+///
+/// Whatever `execve` reports.
+pub fn spawn_self<I, S>(arguments: I) -> io::Result<Child>
+where
+    I: IntoIterator<Item = S>,
+    S: AsRef<OsStr>,
+{
+    Command::new("/proc/self/exe").args(arguments).stdin(Stdio::null()).spawn()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        let program = Program { name: "nosuch", path: "/nonexistent/nosuch", package: "nosuch-static" };
+        let text = program.spawn(["x"]).unwrap_err().to_string();
+        for part in ["nosuch", "/nonexistent/nosuch", "nosuch-static"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_program_is_named_once() {
+        let mut names: Vec<_> = PROGRAMS.iter().map(|program| program.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PROGRAMS.len());
+    }
+}

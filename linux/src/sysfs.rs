@@ -1,0 +1,70 @@
+//! Reading attributes of sysfs and procfs.
+
+use std::fs;
+use std::path::Path;
+
+/// The trimmed text of an attribute; nothing when it is absent, unreadable or empty.
+///
+/// Devices come and go while they are read, so absence is never an error (F29).
+pub fn attribute(directory: &Path, name: &str) -> Option<String> {
+    let bytes = fs::read(directory.join(name)).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// An attribute that holds a number.
+pub fn number<T: std::str::FromStr>(directory: &Path, name: &str) -> Option<T> {
+    attribute(directory, name)?.parse().ok()
+}
+
+/// Last path component of a symbolic link, such as the name of a device's driver.
+pub fn link_name(directory: &Path, name: &str) -> Option<String> {
+    let target = fs::read_link(directory.join(name)).ok()?;
+    Some(target.file_name()?.to_string_lossy().into_owned())
+}
+
+/// Sorted names of a directory's entries; empty when it cannot be read.
+pub fn entries(directory: &Path) -> Vec<String> {
+    let Ok(read) = fs::read_dir(directory) else { return Vec::new() };
+    let mut names: Vec<_> =
+        read.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Resident memory of this process in bytes; nothing when procfs is not mounted.
+pub fn resident_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Seconds since the kernel started; nothing when procfs is not mounted.
+pub fn uptime_seconds() -> Option<f64> {
+    fs::read_to_string("/proc/uptime").ok()?.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_trimmed_and_absence_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        for (content, expected) in
+            [("sda\n", Some("sda")), ("  QEMU  \0", Some("QEMU")), ("\n", None), ("", None)]
+        {
+            fs::write(directory.path().join("model"), content).unwrap();
+            assert_eq!(attribute(directory.path(), "model").as_deref(), expected, "{content:?}");
+        }
+        assert_eq!(attribute(directory.path(), "absent"), None);
+    }
+
+    #[test]
+    fn this_process_has_memory_and_the_kernel_an_uptime() {
+        assert!(resident_bytes().unwrap() > 100_000);
+        assert!(uptime_seconds().unwrap() > 0.0);
+    }
+}

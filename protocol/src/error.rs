@@ -1,0 +1,137 @@
+//! Error shapes of the REST interface (sections 1.4, 1.5 and 1.9).
+
+use serde::{Deserialize, Serialize};
+
+/// Body of every reply with HTTP status 400 or above (section 1.4).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// `Client` below status 500, `Server` from 500 on.
+    pub faultcode: String,
+    /// One line of text; conductors search it for fixed phrases, so it is always a string.
+    pub faultstring: String,
+}
+
+impl Fault {
+    /// The fault for an HTTP status.
+    pub fn new(status: u16, faultstring: impl Into<String>) -> Self {
+        let faultcode = if status >= 500 { "Server" } else { "Client" };
+        Self { faultcode: faultcode.to_owned(), faultstring: faultstring.into() }
+    }
+}
+
+/// The `command_error` of a failed command (section 1.4).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandError {
+    /// Name of the error class, one of [`ErrorKind`]'s.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// HTTP-like code of the class.
+    pub code: u16,
+    /// Fixed text of the class, without a final period.
+    pub message: String,
+    /// What happened, to which device or URL, and what to do next.
+    pub details: String,
+}
+
+impl CommandError {
+    /// An error of a known class.
+    pub fn new(kind: ErrorKind, details: impl Into<String>) -> Self {
+        Self {
+            kind: kind.name().to_owned(),
+            code: kind.code(),
+            message: kind.message().to_owned(),
+            details: details.into(),
+        }
+    }
+
+    /// The text an operator reads: the details, or the class text where there are none.
+    pub fn text(&self) -> &str {
+        if self.details.is_empty() { &self.message } else { &self.details }
+    }
+}
+
+macro_rules! error_kinds {
+    ($($variant:ident, $code:literal, $message:literal;)*) => {
+        /// Error classes of the contract (section 1.9).
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum ErrorKind {
+            $(#[doc = $message] $variant,)*
+        }
+
+        impl ErrorKind {
+            /// Every class, in the order of the contract's table.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The class name on the wire.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($variant),)* }
+            }
+
+            /// The code on the wire.
+            pub fn code(self) -> u16 {
+                match self { $(Self::$variant => $code,)* }
+            }
+
+            /// The class text on the wire.
+            pub fn message(self) -> &'static str {
+                match self { $(Self::$variant => $message,)* }
+            }
+        }
+    };
+}
+
+error_kinds! {
+    InvalidContentError, 400, "Invalid request body";
+    InvalidCommandError, 400, "Invalid command";
+    InvalidCommandParamsError, 400, "Invalid command parameters";
+    NotFound, 404, "Not found";
+    RequestedObjectNotFoundError, 404, "Not found";
+    CommandExecutionError, 500, "Command execution failed";
+    AgentIsBusy, 409, "Agent is busy";
+    ImageDownloadError, 500, "Error downloading image";
+    ImageChecksumError, 500, "Error verifying image checksum";
+    ImageWriteError, 500, "Error writing image to device";
+    InvalidImage, 500, "The provided image is not valid for use";
+    TypeError, 500, "Invalid parameter names";
+    SystemRebootError, 500, "Error rebooting system";
+    BlockDeviceError, 500, "Block device caused unknown error";
+    HardwareManagerMethodNotFound, 500, "No HardwareManager found to handle method";
+    VersionMismatch, 409, "Hardware managers version mismatch, reload agent with correct version";
+    DeploymentError, 500, "Deploy step failed";
+    DeviceNotFound, 404, "Error finding the disk or partition device to deploy the image onto";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_never_end_with_a_period() {
+        for kind in ErrorKind::ALL {
+            assert!(!kind.message().ends_with('.'), "{}", kind.name());
+        }
+    }
+
+    #[test]
+    fn fault_code_follows_the_status() {
+        for (status, code) in
+            [(400, "Client"), (401, "Client"), (409, "Client"), (500, "Server"), (503, "Server")]
+        {
+            assert_eq!(Fault::new(status, "x").faultcode, code, "{status}");
+        }
+    }
+
+    #[test]
+    fn command_error_has_the_four_keys_of_the_contract() {
+        let error = CommandError::new(ErrorKind::ImageWriteError, "/dev/vda: no space");
+        assert_eq!(
+            serde_json::to_value(&error).unwrap(),
+            serde_json::json!({
+                "type": "ImageWriteError",
+                "code": 500,
+                "message": "Error writing image to device",
+                "details": "/dev/vda: no space",
+            })
+        );
+    }
+}

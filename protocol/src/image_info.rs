@@ -1,0 +1,161 @@
+//! What to write: the `image_info` of `prepare_image` (section 5.1).
+
+use crate::error::{CommandError, ErrorKind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Whole-disk image to write. Keys that this version does not use are ignored.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ImageInfo {
+    /// Last component of the image source; a name, never a path.
+    pub id: String,
+    /// Where to get it, tried in order.
+    pub urls: Vec<String>,
+    /// Hexadecimal digest whose length tells the algorithm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
+    /// Name of the digest algorithm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os_hash_algo: Option<String>,
+    /// Hexadecimal digest by that algorithm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub os_hash_value: Option<String>,
+    /// Declared format, `raw` or `gpt` at this stage; `unknown` and nothing mean undeclared.
+    #[serde(default)]
+    pub disk_format: Option<String>,
+    /// Whether the conductor allows streaming; Farrier always streams.
+    #[serde(default)]
+    pub stream_raw_images: bool,
+    /// `partition` for partition images; anything else is a whole disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_type: Option<String>,
+    /// Firmware mode of the deployed system; only shapes the result text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deploy_boot_mode: Option<String>,
+    /// Config drive of old conductors; the separate argument goes first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configdrive: Option<String>,
+    /// Node the image is for; appears in logs only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_uuid: Option<String>,
+}
+
+impl ImageInfo {
+    /// Reads and validates an `image_info` object (section 5.1).
+    ///
+    /// # Errors
+    ///
+    /// `InvalidCommandParamsError`, naming the field at fault.
+    pub fn from_params(value: &Value) -> Result<Self, CommandError> {
+        let object = value.as_object().ok_or_else(|| invalid("image_info must be an object"))?;
+        require_text(object, "id")?;
+        require_urls(object)?;
+        for name in ["checksum", "os_hash_algo", "os_hash_value"] {
+            if object.get(name).is_some_and(|field| !field.is_null()) {
+                require_text(object, name)?;
+            }
+        }
+        let info: Self = serde_json::from_value(value.clone())
+            .map_err(|error| invalid(format!("image_info cannot be read: {error}")))?;
+        info.validate()?;
+        Ok(info)
+    }
+
+    fn validate(&self) -> Result<(), CommandError> {
+        if self.id.contains(['/', '\0']) || self.id == ".." || self.id == "." {
+            return Err(invalid(format!("image_info.id {:?} must be a name, not a path", self.id)));
+        }
+        if self.os_hash_algo.is_some() != self.os_hash_value.is_some() {
+            return Err(invalid(
+                "image_info.os_hash_algo and image_info.os_hash_value must be given together",
+            ));
+        }
+        if self.checksum.is_none() && self.os_hash_value.is_none() {
+            return Err(invalid("image_info needs a checksum, or os_hash_algo with os_hash_value"));
+        }
+        Ok(())
+    }
+}
+
+fn require_text(object: &Map<String, Value>, name: &str) -> Result<(), CommandError> {
+    match object.get(name).and_then(Value::as_str) {
+        Some(text) if !text.is_empty() => Ok(()),
+        _ => Err(invalid(format!("image_info.{name} must be a non-empty string"))),
+    }
+}
+
+fn require_urls(object: &Map<String, Value>) -> Result<(), CommandError> {
+    let urls = object.get("urls").and_then(Value::as_array);
+    match urls {
+        Some(urls) if !urls.is_empty() && urls.iter().all(Value::is_string) => Ok(()),
+        _ => Err(invalid("image_info.urls must be a non-empty list of strings")),
+    }
+}
+
+fn invalid(details: impl Into<String>) -> CommandError {
+    CommandError::new(ErrorKind::InvalidCommandParamsError, details)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn valid() -> Value {
+        json!({
+            "id": "image.raw",
+            "urls": ["http://192.0.2.5/image.raw"],
+            "os_hash_algo": "sha256",
+            "os_hash_value": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "disk_format": "raw",
+            "container_format": null,
+            "stream_raw_images": true,
+        })
+    }
+
+    #[test]
+    fn the_conductors_object_is_accepted() {
+        let info = ImageInfo::from_params(&valid()).unwrap();
+        assert_eq!(info.id, "image.raw");
+        assert!(info.stream_raw_images);
+    }
+
+    #[test]
+    fn f05_the_modern_pair_is_enough_and_so_is_the_legacy_field() {
+        let mut value = valid();
+        value["os_hash_algo"] = Value::Null;
+        value["os_hash_value"] = Value::Null;
+        value["checksum"] = json!("d41d8cd98f00b204e9800998ecf8427e");
+        assert!(ImageInfo::from_params(&value).is_ok());
+    }
+
+    #[test]
+    fn each_bad_field_is_named() {
+        for (field, bad, named) in [
+            ("id", json!(""), "image_info.id"),
+            ("id", json!(7), "image_info.id"),
+            ("id", json!("../etc/passwd"), "must be a name"),
+            ("urls", json!([]), "image_info.urls"),
+            ("urls", json!("http://x"), "image_info.urls"),
+            ("urls", json!([1]), "image_info.urls"),
+            ("os_hash_algo", json!(""), "image_info.os_hash_algo"),
+            ("os_hash_algo", json!(null), "given together"),
+            ("os_hash_value", json!(1), "image_info.os_hash_value"),
+            ("checksum", json!(""), "image_info.checksum"),
+        ] {
+            let mut value = valid();
+            value[field] = bad.clone();
+            let error = ImageInfo::from_params(&value).unwrap_err();
+            assert_eq!(error.kind, "InvalidCommandParamsError");
+            assert!(error.details.contains(named), "{field}={bad}: {}", error.details);
+        }
+    }
+
+    #[test]
+    fn some_checksum_is_required() {
+        let mut value = valid();
+        value.as_object_mut().unwrap().remove("os_hash_algo");
+        value.as_object_mut().unwrap().remove("os_hash_value");
+        assert!(ImageInfo::from_params(&value).unwrap_err().details.contains("checksum"));
+    }
+}

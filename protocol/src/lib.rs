@@ -1,0 +1,14 @@
+//! Wire types shared by the agent and the conductor.
+//!
+//! The contract is that of the Ironic Python Agent: what an unmodified Ironic sends and expects.
+//! This crate holds the shapes and nothing else: no I/O, no policy. Section numbers in the
+//! documentation refer to the agent contract unless another document is named.
+
+pub mod command;
+pub mod error;
+pub mod heartbeat;
+pub mod image_info;
+pub mod inventory;
+pub mod lookup;
+pub mod progress;
+pub mod step;
