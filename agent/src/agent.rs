@@ -115,6 +115,7 @@ impl Agent {
         let client = self.conductor.as_ref().ok_or(AgentError::NoApiUrl)?;
         let addresses = network::wait_for_hardware_addresses().await?;
         network::wait_for_address().await?;
+        tracing::info!(mac_addresses = addresses.join(","), "asking the conductor which node this is");
         let reply = lookup::lookup(client, &self.options, &addresses).await?;
         tracing::info!(node = %reply.node.uuid, "this machine is known to the conductor");
         self.accept_token(&reply.config)?;

@@ -1,10 +1,13 @@
 //! Where log lines go.
 
 use farrier_linux::console::Consoles;
+use farrier_linux::sysfs;
 use std::io::Write;
 use std::sync::Mutex;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 
 /// Destination of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -22,12 +25,21 @@ pub fn start(target: Target, debug: bool) {
         .with_env_filter(EnvFilter::new(filter))
         .with_ansi(false)
         .with_target(false)
-        .with_timer(tracing_subscriber::fmt::time::uptime());
+        .with_timer(KernelClock);
     let started = match target {
         Target::Stderr => builder.with_writer(std::io::stderr).try_init(),
         Target::Consoles => builder.with_writer(ConsoleWriter::open()).try_init(),
     };
     started.ok();
+}
+
+/// Seconds since the kernel started, as in the kernel's own messages.
+struct KernelClock;
+
+impl FormatTime for KernelClock {
+    fn format_time(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
+        write!(writer, "[{:12.6}]", sysfs::uptime().as_secs_f64())
+    }
 }
 
 /// Writes whole lines to all consoles.

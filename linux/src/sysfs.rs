@@ -1,7 +1,9 @@
 //! Reading attributes of sysfs and procfs.
 
+use nix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 /// The trimmed text of an attribute; nothing when it is absent, unreadable or empty.
 ///
@@ -41,9 +43,9 @@ pub fn resident_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Seconds since the kernel started; nothing when procfs is not mounted.
-pub fn uptime_seconds() -> Option<f64> {
-    fs::read_to_string("/proc/uptime").ok()?.split_whitespace().next()?.parse().ok()
+/// Time since the kernel started, suspended time included: the clock of the kernel's own messages.
+pub fn uptime() -> Duration {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -65,6 +67,6 @@ mod tests {
     #[test]
     fn this_process_has_memory_and_the_kernel_an_uptime() {
         assert!(resident_bytes().unwrap() > 100_000);
-        assert!(uptime_seconds().unwrap() > 0.0);
+        assert!(uptime() > Duration::ZERO);
     }
 }

@@ -60,7 +60,7 @@ pub async fn run(agent: Arc<Agent>, callback: Callback) {
 
 /// The figures by which the start of a ramdisk is measured.
 fn log_first() {
-    let uptime = sysfs::uptime_seconds().unwrap_or_default();
+    let uptime = sysfs::uptime().as_secs_f64();
     let rss_bytes = sysfs::resident_bytes().unwrap_or_default();
     tracing::info!("first heartbeat accepted uptime={uptime:.2} rss_bytes={rss_bytes}");
 }

@@ -27,7 +27,7 @@ pub fn run() -> ! {
     let line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let (options, _) = options::Options::load(&kernel_line::parse(&line), &Default::default());
     logging::start(logging::Target::Consoles, options.debug);
-    tracing::info!("userland started uptime={:.2}", sysfs::uptime_seconds().unwrap_or_default());
+    tracing::info!("userland started uptime={:.2}", sysfs::uptime().as_secs_f64());
     for failure in failures {
         tracing::error!("{failure}");
     }
