@@ -1,0 +1,312 @@
+//! Talks to the agent of one node (conductor contract 4.1 to 4.3).
+
+use crate::model::AgentSession;
+use crate::settings::AgentSettings;
+use farrier_protocol::command::{CommandList, CommandResult, CommandStatus};
+use farrier_protocol::error::Fault;
+use farrier_protocol::progress::Progress;
+use rand::Rng;
+use reqwest::{Certificate, Client, RequestBuilder, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+/// The agent could not be reached, or refused.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// No agent has called since the machine was powered on.
+    #[error("the agent has not called since power on; wait for its heartbeat")]
+    NotConnected,
+    /// The certificate of the last heartbeat cannot be used.
+    #[error("the certificate that the agent at {url} sent cannot be used: {reason}")]
+    Certificate {
+        /// The agent.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Another command is running.
+    #[error("the agent at {url} is busy: {reason}")]
+    Busy {
+        /// The agent.
+        url: String,
+        /// What it said.
+        reason: String,
+    },
+    /// The agent refused a request.
+    #[error("the agent at {url} refused {what} with status {status}: {reason}")]
+    Refused {
+        /// The agent.
+        url: String,
+        /// The command.
+        what: String,
+        /// HTTP status.
+        status: u16,
+        /// What it said.
+        reason: String,
+    },
+    /// The agent answered something else than the contract says.
+    #[error("the agent at {url} answered {what} with something unexpected: {reason}")]
+    Unexpected {
+        /// The agent.
+        url: String,
+        /// The command.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No attempt reached the agent.
+    #[error("the agent at {url} cannot be reached after {attempts} attempts: {reason}")]
+    Unreachable {
+        /// The agent.
+        url: String,
+        /// Attempts made.
+        attempts: u32,
+        /// The last failure.
+        reason: String,
+    },
+    /// A command did not end in time.
+    #[error("command {what} of the agent at {url} did not end within {seconds} s")]
+    Timeout {
+        /// The agent.
+        url: String,
+        /// The command.
+        what: String,
+        /// Time given.
+        seconds: u64,
+    },
+    /// A command ran and failed.
+    #[error("{reason}")]
+    Failed {
+        /// The agent's own text.
+        reason: String,
+    },
+}
+
+/// Whether a request waits until the command has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Answer when the command has ended.
+    UntilDone,
+    /// Answer when the command was accepted.
+    UntilAccepted,
+}
+
+/// The agent that runs on one machine, trusted by the certificate of its heartbeat alone.
+#[derive(Debug)]
+pub struct AgentClient {
+    http: Client,
+    url: String,
+    token: Option<String>,
+    settings: AgentSettings,
+}
+
+impl AgentClient {
+    /// A client for the agent of this session.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError::NotConnected`] before the first heartbeat and [`AgentError::Certificate`]
+    /// when its certificate is not one.
+    pub fn new(session: &AgentSession, settings: &AgentSettings) -> Result<Self, AgentError> {
+        let url = session.agent_url.clone().ok_or(AgentError::NotConnected)?;
+        let bad = |error: reqwest::Error| AgentError::Certificate { url: url.clone(), reason: chain(&error) };
+        let trusted = session.agent_verify_ca.iter().map(|pem| Certificate::from_pem(pem.as_bytes()));
+        let trusted = trusted.collect::<Result<Vec<_>, _>>().map_err(bad)?;
+        let http = Client::builder()
+            .timeout(settings.command_timeout)
+            .no_proxy()
+            .tls_version_min(reqwest::tls::Version::TLS_1_3)
+            .tls_certs_only(trusted)
+            .build()
+            .map_err(bad)?;
+        let token = session.agent_secret_token.clone();
+        Ok(Self { http, url, token, settings: settings.clone() })
+    }
+
+    /// Whether this talks to the agent of that session; each boot has its own token.
+    pub fn is_of(&self, session: &AgentSession) -> bool {
+        session.agent_url.as_ref() == Some(&self.url) && session.agent_secret_token == self.token
+    }
+
+    /// Sends a command. When the answer to an earlier attempt was lost but the command runs, that
+    /// run is returned instead of a second one being started.
+    ///
+    /// # Errors
+    ///
+    /// Any [`AgentError`] except [`AgentError::Failed`]: whether the command itself succeeded is in
+    /// its status.
+    pub async fn execute(&self, name: &str, params: Value, wait: Wait) -> Result<CommandResult, AgentError> {
+        let body = json!({"name": name, "params": params});
+        let wait = if wait == Wait::UntilDone { "true" } else { "false" };
+        let mut last = String::new();
+        for attempt in 1..=self.settings.max_command_attempts {
+            let request = self.http.post(self.commands_url()).query(&[("wait", wait)]).json(&body);
+            match self.with_token(request).send().await {
+                Ok(response) => return self.read(name, response).await,
+                Err(error) => last = chain(&error.without_url()),
+            }
+            if let Some(running) = self.running(short_name(name)).await {
+                return Ok(running);
+            }
+            self.pause_after(attempt).await;
+        }
+        Err(self.unreachable(last))
+    }
+
+    /// Sends a command and returns what it produced.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError::Failed`] with the agent's text, or any other [`AgentError`].
+    pub async fn run(&self, name: &str, params: Value) -> Result<Value, AgentError> {
+        self.outcome(name, self.execute(name, params, Wait::UntilDone).await?)
+    }
+
+    /// Starts a command that runs on its own and looks at it until it has ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`], and [`AgentError::Timeout`].
+    pub async fn run_polled(&self, name: &str, params: Value) -> Result<Value, AgentError> {
+        let mut result = self.execute(name, params, Wait::UntilAccepted).await?;
+        for _ in 0..self.settings.command_wait_attempts {
+            if result.command_status != CommandStatus::Running {
+                return self.outcome(name, result);
+            }
+            tokio::time::sleep(self.settings.command_wait_interval).await;
+            let commands = self.commands().await?;
+            let latest = commands.into_iter().rev().find(|known| known.command_name == short_name(name));
+            result = latest.ok_or_else(|| self.unexpected(name, "the command is no longer listed"))?;
+        }
+        let budget = self.settings.command_wait_interval * self.settings.command_wait_attempts;
+        Err(AgentError::Timeout { url: self.url.clone(), what: name.to_owned(), seconds: budget.as_secs() })
+    }
+
+    /// Every command of this agent process, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Any [`AgentError`] of a request.
+    pub async fn commands(&self) -> Result<Vec<CommandResult>, AgentError> {
+        let mut last = String::new();
+        for attempt in 1..=self.settings.max_command_attempts {
+            match self.with_token(self.http.get(self.commands_url())).send().await {
+                Ok(response) => {
+                    return Ok(self.read::<CommandList>("the command list", response).await?.commands);
+                }
+                Err(error) => last = chain(&error.without_url()),
+            }
+            self.pause_after(attempt).await;
+        }
+        Err(self.unreachable(last))
+    }
+
+    /// How far the running command is; one attempt only.
+    ///
+    /// # Errors
+    ///
+    /// Any [`AgentError`] of a request; agents other than Farrier's refuse.
+    pub async fn progress(&self) -> Result<Progress, AgentError> {
+        let response = self.http.get(format!("{}/v1/progress", self.url)).send().await;
+        let response = response.map_err(|error| AgentError::Unreachable {
+            url: self.url.clone(),
+            attempts: 1,
+            reason: chain(&error.without_url()),
+        })?;
+        self.read("the progress", response).await
+    }
+
+    fn commands_url(&self) -> String {
+        format!("{}/v1/commands/", self.url)
+    }
+
+    fn with_token(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.token {
+            Some(token) => request.query(&[("agent_token", token)]),
+            None => request,
+        }
+    }
+
+    /// The newest command, when it has this name and runs (lesson F37).
+    async fn running(&self, name: &str) -> Option<CommandResult> {
+        let response = self.with_token(self.http.get(self.commands_url())).send().await.ok()?;
+        let newest = self.read::<CommandList>(name, response).await.ok()?.commands.pop()?;
+        (newest.command_name == name && newest.command_status == CommandStatus::Running).then_some(newest)
+    }
+
+    async fn read<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        response: reqwest::Response,
+    ) -> Result<T, AgentError> {
+        let status = response.status();
+        let body = response.bytes().await;
+        let body = body.map_err(|error| self.unexpected(what, &chain(&error.without_url())))?;
+        if status.is_client_error() || status.is_server_error() {
+            return Err(self.refused(what, status, &body));
+        }
+        serde_json::from_slice(&body).map_err(|error| self.unexpected(what, &error.to_string()))
+    }
+
+    fn refused(&self, what: &str, status: StatusCode, body: &[u8]) -> AgentError {
+        let url = self.url.clone();
+        let reason = match serde_json::from_slice::<Fault>(body) {
+            Ok(fault) => fault.faultstring,
+            Err(_) => String::from_utf8_lossy(body).chars().take(200).collect(),
+        };
+        if status == StatusCode::CONFLICT || reason.to_ascii_lowercase().contains("agent is busy") {
+            return AgentError::Busy { url, reason };
+        }
+        AgentError::Refused { url, what: what.to_owned(), status: status.as_u16(), reason }
+    }
+
+    fn outcome(&self, name: &str, result: CommandResult) -> Result<Value, AgentError> {
+        match result.command_status {
+            CommandStatus::Succeeded => Ok(result.command_result.unwrap_or(Value::Object(Map::new()))),
+            _ => Err(AgentError::Failed { reason: failure_text(name, &result) }),
+        }
+    }
+
+    fn unexpected(&self, what: &str, reason: &str) -> AgentError {
+        AgentError::Unexpected { url: self.url.clone(), what: what.to_owned(), reason: reason.to_owned() }
+    }
+
+    fn unreachable(&self, reason: String) -> AgentError {
+        AgentError::Unreachable {
+            url: self.url.clone(),
+            attempts: self.settings.max_command_attempts,
+            reason,
+        }
+    }
+
+    async fn pause_after(&self, attempt: u32) {
+        if attempt < self.settings.max_command_attempts {
+            let factor = rand::rng().random_range(0.5..1.5);
+            tokio::time::sleep(self.settings.command_retry_pause.mul_f64(factor)).await;
+        }
+    }
+}
+
+/// Why a command failed, in the agent's words.
+pub(crate) fn failure_text(name: &str, result: &CommandResult) -> String {
+    match &result.command_error {
+        Some(error) => error.text().to_owned(),
+        None => format!("command {name} ended as {:?} without an error text", result.command_status),
+    }
+}
+
+/// The name that an agent lists a command under.
+fn short_name(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(_, command)| command)
+}
+
+/// An error with its causes, on one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,135 @@
+//! What agents call: the API description, lookup and heartbeat (conductor contract 8.1 to 8.3).
+
+use super::reply::{Refusal, fallback, read_json, wrong_method};
+use super::version::{description, negotiate};
+use crate::conductor::Conductor;
+use crate::lookup::{LookupAnswer, LookupQuery};
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Extension, Path, Query, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router, middleware};
+use farrier_protocol::heartbeat::{ApiVersion, Heartbeat};
+use farrier_protocol::lookup::LookupConfig;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// Longest request body, in bytes.
+const BODY_LIMIT: usize = 1 << 20;
+
+/// First version with `agent_status` in heartbeats.
+const AGENT_STATUS: ApiVersion = ApiVersion::v1(72);
+
+/// The routes that agents call, ready to be served or merged into another application. They need
+/// no authentication; what protects them is the state of the node and the agent token.
+pub fn ramdisk_router(conductor: Conductor) -> Router {
+    let mut router = Router::new().route("/", get(root));
+    for prefix in ["", "/v1"] {
+        for end in ["", "/"] {
+            router = router
+                .route(&format!("{prefix}/lookup{end}"), get(lookup))
+                .route(&format!("{prefix}/heartbeat/{{node}}{end}"), post(heartbeat));
+        }
+    }
+    router
+        .route("/v1", get(root))
+        .route("/v1/", get(root))
+        .fallback(fallback)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(middleware::from_fn(negotiate))
+        .with_state(conductor)
+}
+
+async fn root(State(conductor): State<Conductor>) -> Json<Value> {
+    Json(description(&conductor.settings().api_url))
+}
+
+async fn lookup(
+    State(conductor): State<Conductor>,
+    Extension(version): Extension<ApiVersion>,
+    Query(parameters): Query<HashMap<String, String>>,
+) -> Result<Json<Value>, Refusal> {
+    if version < ApiVersion::LOOKUP {
+        return Err(Refusal::not_found());
+    }
+    let answer = conductor.lookup(&query(&parameters)?, version >= ApiVersion::AGENT_TOKEN).await?;
+    Ok(Json(lookup_reply(&conductor, answer)))
+}
+
+/// Addresses that are none are left out; some identity must remain.
+fn query(parameters: &HashMap<String, String>) -> Result<LookupQuery, Refusal> {
+    let addresses = parameters.get("addresses").map_or("", String::as_str);
+    let addresses: Vec<_> = addresses.split(',').filter_map(|text| text.parse().ok()).collect();
+    let node_uuid = parameters.get("node_uuid").map(|text| text.parse()).transpose();
+    let node_uuid = node_uuid.map_err(|error| Refusal::bad_request(format!("node_uuid: {error}")))?;
+    if addresses.is_empty() && node_uuid.is_none() {
+        return Err(Refusal::bad_request("addresses or node_uuid is needed: MAC addresses, comma separated"));
+    }
+    Ok(LookupQuery { addresses, node_uuid })
+}
+
+/// The least that an agent needs (lesson S40). Python agents read the metrics settings too.
+fn lookup_reply(conductor: &Conductor, answer: LookupAnswer) -> Value {
+    let node = answer.node;
+    let link = format!("{}/v1/nodes/{}", conductor.settings().api_url, node.uuid);
+    let config = LookupConfig {
+        heartbeat_timeout: conductor.settings().heartbeat_timeout.as_secs().max(1),
+        agent_token: answer.token,
+        agent_token_required: true,
+        agent_md5_checksum_enable: Some(false),
+        tls_min_version: Some("1.3".to_owned()),
+        permitted_image_formats: Some(["raw", "gpt"].map(str::to_owned).to_vec()),
+    };
+    let mut config = json!(config);
+    config["metrics"] = json!({
+        "backend": "noop",
+        "prepend_host": false,
+        "prepend_uuid": false,
+        "prepend_host_reverse": true,
+        "global_prefix": null,
+    });
+    config["metrics_statsd"] = json!({"statsd_host": "localhost", "statsd_port": 8125});
+    json!({
+        "node": {
+            "uuid": node.uuid,
+            "properties": node.properties,
+            "instance_info": node.instance_info,
+            "driver_internal_info": node.driver_internal_info,
+            "links": [{"href": link, "rel": "self"}],
+        },
+        "config": config,
+    })
+}
+
+async fn heartbeat(
+    State(conductor): State<Conductor>,
+    Extension(version): Extension<ApiVersion>,
+    Path(node): Path<String>,
+    body: Bytes,
+) -> Result<StatusCode, Refusal> {
+    if version < ApiVersion::LOOKUP {
+        return Err(Refusal::not_found());
+    }
+    let body: Value = read_json(&body)?;
+    refuse_newer_fields(&body, version)?;
+    let heartbeat: Heartbeat = serde_json::from_value(body)
+        .map_err(|error| Refusal::bad_request(format!("the heartbeat cannot be used: {error}")))?;
+    conductor.heartbeat(&node, heartbeat).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+fn refuse_newer_fields(body: &Value, version: ApiVersion) -> Result<(), Refusal> {
+    for (field, since) in [
+        ("agent_version", ApiVersion::AGENT_VERSION),
+        ("agent_token", ApiVersion::AGENT_TOKEN),
+        ("agent_verify_ca", ApiVersion::AGENT_VERIFY_CA),
+        ("agent_status", AGENT_STATUS),
+        ("agent_status_message", AGENT_STATUS),
+    ] {
+        if version < since && body.get(field).is_some_and(|value| !value.is_null()) {
+            return Err(Refusal::bad_request(format!("{field} needs API version {since}, not {version}")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Replies and error bodies of both interfaces (conductor contract 8.1).
+
+use crate::error::Error;
+use crate::interfaces::PowerError;
+use crate::store::StoreError;
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// A refused request.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    text: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, text: text.into() }
+    }
+
+    pub(crate) fn bad_request(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, text)
+    }
+
+    pub(crate) fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "no such resource; see /v1 for what there is")
+    }
+}
+
+impl IntoResponse for Refusal {
+    /// The fault is JSON inside JSON text, as every client of this interface expects it.
+    fn into_response(self) -> Response {
+        let faultcode = if self.status.is_server_error() { "Server" } else { "Client" };
+        let fault = json!({"faultcode": faultcode, "faultstring": self.text, "debuginfo": null});
+        (self.status, Json(json!({"error_message": fault.to_string()}))).into_response()
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let status = match &error {
+            Error::NodeNotFound(_) | Error::LookupFailed => StatusCode::NOT_FOUND,
+            Error::NodeLocked(_) | Error::InvalidState { .. } | Error::Store(StoreError::Taken { .. }) => {
+                StatusCode::CONFLICT
+            }
+            Error::Invalid { .. } | Error::Power(PowerError::DriverInfo { .. }) => StatusCode::BAD_REQUEST,
+            Error::Store(StoreError::Gone(_)) => StatusCode::NOT_FOUND,
+            Error::StepFailed { .. }
+            | Error::Power(PowerError::Driver(_))
+            | Error::Agent(_)
+            | Error::Store(StoreError::Failed { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+/// Reads a JSON body, whatever its declared type.
+pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|error| {
+        Refusal::bad_request(format!("the request body cannot be used: {error}; send a JSON object"))
+    })
+}
+
+/// The answer to an unknown path.
+pub(crate) async fn fallback() -> Refusal {
+    Refusal::not_found()
+}
+
+/// The answer to a known path asked with the wrong method.
+pub(crate) async fn wrong_method() -> Refusal {
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this resource does not know that method")
+}

@@ -1,0 +1,161 @@
+//! The operator's side of the node API.
+
+use anyhow::{Context, anyhow};
+use farrier_conductor::api::nodes::{PowerRequest, ProvisionReply, ProvisionRequest};
+use farrier_conductor::events::Event;
+use farrier_conductor::model::{NewNode, Node};
+use reqwest::{Client, Method, Url};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// Longest time for one request; a power-on of a machine may wait for an accelerator to be tried.
+const REQUEST_LIMIT: Duration = Duration::from_secs(120);
+
+/// The node API of one conductor.
+#[derive(Debug)]
+pub(crate) struct NodeApi {
+    http: Client,
+    url: Url,
+}
+
+#[derive(Deserialize)]
+struct Nodes {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Events {
+    events: Vec<Event>,
+}
+
+impl NodeApi {
+    pub(crate) fn new(url: &str) -> anyhow::Result<Self> {
+        let url = Url::parse(url).with_context(|| format!("--url {url:?} is not a URL"))?;
+        let http = Client::builder().timeout(REQUEST_LIMIT).no_proxy().tls_certs_only([]).build()?;
+        Ok(Self { http, url })
+    }
+
+    pub(crate) async fn create(&self, node: &NewNode) -> anyhow::Result<Node> {
+        self.read(Method::POST, &["nodes"], Some(node)).await
+    }
+
+    pub(crate) async fn list(&self) -> anyhow::Result<Vec<Node>> {
+        Ok(self.read::<Nodes>(Method::GET, &["nodes"], None::<&()>).await?.nodes)
+    }
+
+    pub(crate) async fn show(&self, node: &str) -> anyhow::Result<Node> {
+        self.read(Method::GET, &["nodes", node], None::<&()>).await
+    }
+
+    pub(crate) async fn delete(&self, node: &str) -> anyhow::Result<()> {
+        self.send(Method::DELETE, &["nodes", node], None::<&()>).await.map(drop)
+    }
+
+    pub(crate) async fn power(&self, node: &str, target: &str) -> anyhow::Result<()> {
+        let request = PowerRequest { target: target.to_owned() };
+        self.send(Method::PUT, &["nodes", node, "states", "power"], Some(&request)).await.map(drop)
+    }
+
+    pub(crate) async fn provision(
+        &self,
+        node: &str,
+        target: &str,
+        instance_info: Map<String, Value>,
+    ) -> anyhow::Result<ProvisionReply> {
+        let request = ProvisionRequest { target: target.to_owned(), instance_info };
+        self.read(Method::PUT, &["nodes", node, "states", "provision"], Some(&request)).await
+    }
+
+    pub(crate) async fn events(&self, node: &str, since: u64) -> anyhow::Result<Vec<Event>> {
+        let mut url = self.path(&["nodes", node, "events"])?;
+        url.set_query(Some(&format!("since={since}")));
+        let body = self.request(self.http.get(url)).await?;
+        Ok(serde_json::from_slice::<Events>(&body).context("the conductor's events cannot be read")?.events)
+    }
+
+    async fn read<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &[&str],
+        body: Option<&impl Serialize>,
+    ) -> anyhow::Result<T> {
+        let body = self.send(method, path, body).await?;
+        serde_json::from_slice(&body)
+            .context("the conductor's answer cannot be read; is it the same version?")
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &[&str],
+        body: Option<&impl Serialize>,
+    ) -> anyhow::Result<Vec<u8>> {
+        let request = self.http.request(method, self.path(path)?);
+        self.request(match body {
+            Some(body) => request.json(body),
+            None => request,
+        })
+        .await
+    }
+
+    async fn request(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Vec<u8>> {
+        let response = request.send().await.with_context(|| {
+            format!(
+                "the conductor at {} cannot be reached; start it with `farrier serve` or set --url",
+                self.url
+            )
+        })?;
+        let status = response.status();
+        let body = response.bytes().await.context("the conductor's answer was cut off")?.to_vec();
+        if status.is_client_error() || status.is_server_error() {
+            return Err(anyhow!(
+                fault_text(&body).unwrap_or_else(|| format!("the conductor answered {status}"))
+            ));
+        }
+        Ok(body)
+    }
+
+    /// Names go into the path escaped, whatever they hold.
+    fn path(&self, parts: &[&str]) -> anyhow::Result<Url> {
+        let mut url = self.url.clone();
+        let mut segments =
+            url.path_segments_mut().map_err(|()| anyhow!("--url {} cannot be a base", self.url))?;
+        segments.pop_if_empty().push("v1").extend(parts);
+        drop(segments);
+        Ok(url)
+    }
+}
+
+/// The text of an error body: JSON inside JSON.
+fn fault_text(body: &[u8]) -> Option<String> {
+    let outer: Value = serde_json::from_slice(body).ok()?;
+    let inner: Value = serde_json::from_str(outer.get("error_message")?.as_str()?).ok()?;
+    Some(inner.get("faultstring")?.as_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_escaped() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        for base in ["http://h:1", "http://h:1/"] {
+            let api = NodeApi::new(base).unwrap();
+            assert_eq!(
+                api.path(&["nodes", "a/../b?c"]).unwrap().as_str(),
+                "http://h:1/v1/nodes/a%2F..%2Fb%3Fc"
+            );
+        }
+        assert!(NodeApi::new("nonsense").is_err());
+    }
+
+    #[test]
+    fn the_text_of_a_fault_is_found() {
+        let body = br#"{"error_message": "{\"faultcode\": \"Client\", \"faultstring\": \"no such node\"}"}"#;
+        assert_eq!(fault_text(body).as_deref(), Some("no such node"));
+        assert_eq!(fault_text(b"<html>"), None);
+    }
+}

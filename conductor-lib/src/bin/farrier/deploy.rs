@@ -1,0 +1,108 @@
+//! `farrier deploy`.
+
+use crate::client::NodeApi;
+use crate::report::Report;
+use anyhow::{anyhow, bail};
+use clap::Args;
+use farrier_conductor::config_drive;
+use farrier_conductor::events::EventKind;
+use farrier_conductor::model::ProvisionState;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often the conductor is asked for news.
+const NEWS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Rounds without news after which the node itself is looked at, in case the conductor was
+/// restarted and knows no events any more.
+const QUIET_ROUNDS: u32 = 40;
+
+/// Options of `farrier deploy`.
+#[derive(Debug, Args)]
+#[group(id = "deployment")]
+pub(crate) struct DeployOptions {
+    /// Name or UUID of the node.
+    node: String,
+    /// URL of a whole-disk image, as the machine reaches it.
+    #[arg(long, value_name = "URL")]
+    image: String,
+    /// Digest of the image: sha256:HEX, sha512:HEX, or plain hex of 64 or 128 digits.
+    #[arg(long, value_name = "ALGO:HEX")]
+    checksum: String,
+    /// Format of the image.
+    #[arg(long, default_value = "raw")]
+    format: String,
+    /// Config drive: the folder that holds openstack/latest/, an ISO 9660 or FAT image, or a file
+    /// with base64 of a gzip of one.
+    #[arg(long, value_name = "DIR|FILE")]
+    config_drive: Option<PathBuf>,
+    /// Print one JSON object per event instead of a progress bar or log.
+    #[arg(long)]
+    json: bool,
+    /// Give up watching after this many seconds; the deployment itself goes on.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+}
+
+impl DeployOptions {
+    pub(crate) async fn run(self, api: &NodeApi) -> anyhow::Result<()> {
+        let deadline = self.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        let mut since = api.provision(&self.node, "active", self.instance_info()?).await?.events_since;
+        let mut report = Report::new(self.json);
+        let mut quiet = 0;
+        loop {
+            let events = api.events(&self.node, since).await?;
+            quiet = if events.is_empty() { quiet + 1 } else { 0 };
+            for event in events {
+                since = event.sequence + 1;
+                report.tell(&event)?;
+                match event.kind {
+                    EventKind::Active => return Ok(()),
+                    EventKind::Failed { error } => bail!("{error}"),
+                    _ => {}
+                }
+            }
+            if quiet == QUIET_ROUNDS {
+                quiet = 0;
+                if let Some(end) = self.end_without_event(api).await? {
+                    return end;
+                }
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                bail!(
+                    "node {} was not active after {} s; `farrier node show {0}` tells where it is",
+                    self.node,
+                    self.timeout.unwrap_or_default()
+                );
+            }
+            tokio::time::sleep(NEWS_INTERVAL).await;
+        }
+    }
+
+    fn instance_info(&self) -> anyhow::Result<Map<String, Value>> {
+        let mut info = Map::new();
+        info.insert("image_source".into(), self.image.as_str().into());
+        info.insert("image_checksum".into(), self.checksum.as_str().into());
+        info.insert("image_disk_format".into(), self.format.as_str().into());
+        info.insert("image_type".into(), "whole-disk".into());
+        if let Some(path) = &self.config_drive {
+            info.insert("configdrive".into(), config_drive::pack(path)?.into());
+        }
+        Ok(info)
+    }
+
+    /// How the deployment ended, when the node is in a state of rest.
+    async fn end_without_event(&self, api: &NodeApi) -> anyhow::Result<Option<anyhow::Result<()>>> {
+        let node = api.show(&self.node).await?;
+        Ok(match node.provision_state {
+            ProvisionState::Deploying | ProvisionState::DeployWait => None,
+            ProvisionState::Active => Some(Ok(())),
+            state => {
+                let error = node.last_error.unwrap_or_else(|| format!("node {} is {state}", self.node));
+                Some(Err(anyhow!(error)))
+            }
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! `farrier`: a small reference conductor and its operator's commands, built only on the public
+//! interface of `farrier-conductor`.
+
+mod client;
+mod deploy;
+mod node;
+mod report;
+mod serve;
+
+use clap::{Args, Parser, Subcommand};
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Puts operating systems on bare metal.
+#[derive(Debug, Parser)]
+#[command(name = "farrier", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the conductor until it is interrupted.
+    Serve(serve::Serve),
+    /// Enrol, show, power and delete nodes.
+    Node {
+        #[command(flatten)]
+        conductor: ConductorUrl,
+        #[command(subcommand)]
+        command: node::NodeCommand,
+    },
+    /// Write an image to a node, boot it, and report how it goes.
+    Deploy {
+        #[command(flatten)]
+        conductor: ConductorUrl,
+        #[command(flatten)]
+        deploy: deploy::DeployOptions,
+    },
+}
+
+/// Which conductor to talk to.
+#[derive(Debug, Args)]
+struct ConductorUrl {
+    /// Node API of the conductor.
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "FARRIER_URL",
+        default_value = "http://127.0.0.1:6386"
+    )]
+    url: String,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("farrier: {}", format!("{error:#}").replace('\n', " "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let default_level = if matches!(cli.command, Command::Serve(_)) { "info" } else { "warn" };
+    let filter = EnvFilter::try_from_env("FARRIER_LOG").unwrap_or_else(|_| EnvFilter::new(default_level));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(async {
+        match cli.command {
+            Command::Serve(serve) => serve.run().await,
+            Command::Node { conductor, command } => command.run(&client::NodeApi::new(&conductor.url)?).await,
+            Command::Deploy { conductor, deploy } => deploy.run(&client::NodeApi::new(&conductor.url)?).await,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn commands_parse() {
+        for line in [
+            "farrier serve",
+            "farrier serve --listen 0.0.0.0:0 --admin-listen 127.0.0.1:0 --state-dir /tmp/x --database /tmp/x/db",
+            "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --driver-info qemu_cpus=2 --property a=1",
+            "farrier node list --url http://127.0.0.1:1",
+            "farrier node show n1 --json",
+            "farrier node power n1 reboot",
+            "farrier deploy n1 --image http://h/i --checksum sha256:00 --config-drive /d --json --timeout 60",
+        ] {
+            assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
+        }
+        for line in [
+            "farrier",
+            "farrier deploy n1 --image http://h/i",
+            "farrier node power n1 sideways",
+            "farrier node create n1 --mac 1 --driver qemu",
+            "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --driver-info novalue",
+        ] {
+            assert_eq!(Cli::try_parse_from(line.split(' ')).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `farrier node …`.
+
+use crate::client::NodeApi;
+use clap::{Args, Subcommand, ValueEnum};
+use farrier_conductor::model::{MacAddress, NewNode, Node};
+use serde_json::{Map, Value};
+
+/// What can be done with nodes.
+#[derive(Debug, Subcommand)]
+pub(crate) enum NodeCommand {
+    /// Enrol a machine.
+    Create(Create),
+    /// List all nodes.
+    List,
+    /// Show one node.
+    Show {
+        /// Name or UUID.
+        node: String,
+        /// Print the whole record as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget a node that has no instance, and power its machine off.
+    Delete {
+        /// Name or UUID.
+        node: String,
+    },
+    /// Power a machine on, off, or off and on.
+    Power {
+        /// Name or UUID.
+        node: String,
+        /// What to do.
+        action: Power,
+    },
+    /// Power a machine off and take its instance out of the record; the disk stays as it is.
+    Undeploy {
+        /// Name or UUID.
+        node: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Power {
+    On,
+    Off,
+    Reboot,
+}
+
+/// Options of `farrier node create`.
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// Unique name.
+    name: String,
+    /// Hardware address of a network card; the machine boots from the first one given.
+    #[arg(long, required = true)]
+    mac: Vec<MacAddress>,
+    /// What controls the machine, for example qemu.
+    #[arg(long)]
+    driver: String,
+    /// How the driver reaches the machine and what it boots, for example
+    /// deploy_kernel=/srv/vmlinuz deploy_ramdisk=/srv/initramfs.img qemu_disks=/srv/disk.img.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = key_text)]
+    driver_info: Vec<(String, Value)>,
+    /// Hardware properties, for example root_device='{"serial": "ROOT1"}'. A value that is JSON is
+    /// taken as such, anything else as text.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = key_json)]
+    property: Vec<(String, Value)>,
+}
+
+fn key_text(argument: &str) -> Result<(String, Value), String> {
+    let (key, value) = split(argument)?;
+    Ok((key, Value::from(value)))
+}
+
+fn key_json(argument: &str) -> Result<(String, Value), String> {
+    let (key, value) = split(argument)?;
+    Ok((key, serde_json::from_str(value).unwrap_or_else(|_| Value::from(value))))
+}
+
+fn split(argument: &str) -> Result<(String, &str), String> {
+    match argument.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value)),
+        _ => Err("must be KEY=VALUE".to_owned()),
+    }
+}
+
+impl NodeCommand {
+    pub(crate) async fn run(self, api: &NodeApi) -> anyhow::Result<()> {
+        match self {
+            Self::Create(create) => {
+                let node = api.create(&create.into_node()).await?;
+                println!("{} {}", node.uuid, node.name);
+            }
+            Self::List => print_table(&api.list().await?),
+            Self::Show { node, json: true } => {
+                println!("{}", serde_json::to_string_pretty(&api.show(&node).await?)?);
+            }
+            Self::Show { node, json: false } => print_node(&api.show(&node).await?),
+            Self::Delete { node } => api.delete(&node).await?,
+            Self::Undeploy { node } => api.provision(&node, "deleted", Map::new()).await.map(drop)?,
+            Self::Power { node, action } => {
+                let target = match action {
+                    Power::On => "power on",
+                    Power::Off => "power off",
+                    Power::Reboot => "rebooting",
+                };
+                api.power(&node, target).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Create {
+    fn into_node(self) -> NewNode {
+        NewNode {
+            name: self.name,
+            driver: self.driver,
+            driver_info: self.driver_info.into_iter().collect(),
+            properties: self.property.into_iter().collect(),
+            ports: self.mac,
+        }
+    }
+}
+
+fn power_text(node: &Node) -> &'static str {
+    node.power_state.map_or("unknown", |state| state.as_str())
+}
+
+fn print_table(nodes: &[Node]) {
+    println!("{:36}  {:20}  {:14}  {:10}", "UUID", "NAME", "STATE", "POWER");
+    for node in nodes {
+        let state = node.provision_state.as_str();
+        println!("{:36}  {:20}  {state:14}  {:10}", node.uuid, node.name, power_text(node));
+    }
+}
+
+fn print_node(node: &Node) {
+    let line = |key: &str, value: &str| println!("{key:16} {value}");
+    line("uuid", &node.uuid.to_string());
+    line("name", &node.name);
+    line("driver", &node.driver);
+    line("provision_state", node.provision_state.as_str());
+    line("power_state", power_text(node));
+    line("deploy_step", node.deploy_step.as_ref().map_or("-", |step| &step.step));
+    line("last_error", node.last_error.as_deref().unwrap_or("-"));
+    for address in &node.ports {
+        line("port", address.as_str());
+    }
+    for (name, map) in [
+        ("driver_info", &node.driver_info),
+        ("properties", &node.properties),
+        ("instance_info", &node.instance_info),
+    ] {
+        for (key, value) in map {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            line(name, &format!("{key}={text}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn driver_info_is_text_and_properties_may_be_json() {
+        assert_eq!(key_text("qemu_cpus=2").unwrap(), ("qemu_cpus".into(), json!("2")));
+        assert_eq!(key_text("a=b=c").unwrap(), ("a".into(), json!("b=c")));
+        assert_eq!(key_json("memory_mb=512").unwrap().1, json!(512));
+        assert_eq!(key_json(r#"root_device={"serial": "R"}"#).unwrap().1, json!({"serial": "R"}));
+        assert_eq!(key_json("capabilities=boot_mode:uefi").unwrap().1, json!("boot_mode:uefi"));
+        assert!(key_text("=x").is_err());
+        assert!(key_json("x").is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! `farrier serve`.
+
+use anyhow::Context;
+use clap::Args;
+use farrier_conductor::api::nodes::nodes_router;
+use farrier_conductor::api::ramdisk::ramdisk_router;
+use farrier_conductor::interfaces::PowerInterface;
+use farrier_conductor::power::qemu::QemuPower;
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::{Conductor, Drivers, Settings};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Options of `farrier serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Where ramdisks call: lookup and heartbeat. Port 0 takes a free one.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:6385")]
+    listen: SocketAddr,
+    /// Where operators call. It asks nobody who they are, so keep it on a loopback address.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6386")]
+    admin_listen: SocketAddr,
+    /// Folder for what the drivers keep: consoles, firmware variables, process ids.
+    #[arg(long, value_name = "DIR", default_value = "farrier-state")]
+    state_dir: PathBuf,
+    /// SQLite file with the nodes [default: STATE_DIR/nodes.sqlite].
+    #[arg(long, value_name = "FILE")]
+    database: Option<PathBuf>,
+    /// Base of the heartbeat interval that agents are told, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    heartbeat_timeout: u64,
+    /// Longest silence of an agent before its deployment fails, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800, value_parser = clap::value_parser!(u64).range(1..))]
+    deploy_callback_timeout: u64,
+}
+
+impl Serve {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        let state_dir = std::path::absolute(&self.state_dir)?;
+        std::fs::create_dir_all(&state_dir)
+            .with_context(|| format!("the state directory {} cannot be made", state_dir.display()))?;
+        let database = self.database.unwrap_or_else(|| state_dir.join("nodes.sqlite"));
+        let ramdisk = bind(self.listen, "--listen").await?;
+        let admin = bind(self.admin_listen, "--admin-listen").await?;
+
+        let settings = Settings {
+            heartbeat_timeout: Duration::from_secs(self.heartbeat_timeout),
+            deploy_callback_timeout: Duration::from_secs(self.deploy_callback_timeout),
+            ..Settings::new(format!("http://{}", reachable(ramdisk.local_addr()?)))
+        };
+        let store = Arc::new(SqliteStore::open(&database).await?);
+        let qemu: Arc<dyn PowerInterface> = Arc::new(QemuPower::new(state_dir));
+        let conductor = Conductor::start(settings, store, Drivers::from([("qemu".to_owned(), qemu)])).await?;
+
+        println!("ramdisk API listening on http://{}", ramdisk.local_addr()?);
+        println!("node API listening on http://{}", admin.local_addr()?);
+        let (mut interrupt, mut terminate) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let ended = tokio::select! {
+            ended = axum::serve(ramdisk, ramdisk_router(conductor.clone())) => ended,
+            ended = axum::serve(admin, nodes_router(conductor.clone())) => ended,
+            () = conductor.watch_waiting_nodes() => Ok(()),
+            _ = interrupt.recv() => Ok(()),
+            _ = terminate.recv() => Ok(()),
+        };
+        conductor.shut_down().await;
+        Ok(ended?)
+    }
+}
+
+async fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    listener.with_context(|| {
+        format!("{option} {address} cannot be listened on; choose another address or port 0")
+    })
+}
+
+/// The address under which this host reaches its own listener.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        });
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unspecified_address_is_reached_by_loopback() {
+        for (listen, reached) in
+            [("0.0.0.0:1", "127.0.0.1:1"), ("[::]:1", "[::1]:1"), ("192.0.2.1:1", "192.0.2.1:1")]
+        {
+            assert_eq!(reachable(listen.parse().unwrap()), reached.parse().unwrap());
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The direct deploy: the agent fetches the image itself and writes it (contract 5.3).
+
+use crate::agent_client::{AgentClient, AgentError, Wait};
+use crate::deploy::image::Image;
+use crate::error::Error;
+use crate::events::EventKind;
+use crate::interfaces::Boot;
+use crate::kernel_line::KernelLine;
+use crate::model::{Node, PlannedStep, PowerState};
+use crate::steps::{self, Outcome};
+use crate::task::Task;
+use farrier_protocol::command::CommandResult;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// Priorities between which the agent runs, so that its own steps have a place.
+const IN_BAND: std::ops::RangeInclusive<i64> = 41..=99;
+
+/// A step that the conductor itself knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CoreStep {
+    Deploy,
+    WriteImage,
+    PrepareInstanceBoot,
+    TearDownAgent,
+    BootInstance,
+}
+
+/// The core steps with their names and priorities.
+const CORE_STEPS: &[(CoreStep, &str, i64)] = &[
+    (CoreStep::Deploy, "deploy", 100),
+    (CoreStep::WriteImage, "write_image", 80),
+    (CoreStep::PrepareInstanceBoot, "prepare_instance_boot", 60),
+    (CoreStep::TearDownAgent, "tear_down_agent", 40),
+    (CoreStep::BootInstance, "boot_instance", 20),
+];
+
+fn core_step(step: &PlannedStep) -> Option<CoreStep> {
+    let same = |name: &str| step.interface == "deploy" && step.step == name;
+    CORE_STEPS.iter().find(|(_, name, _)| same(name)).map(|(core, _, _)| *core)
+}
+
+/// Whether the agent executes this step, so that a fresh agent means that the step was cut off.
+pub(crate) fn runs_in_agent(step: &PlannedStep) -> bool {
+    core_step(step).is_none_or(|core| core == CoreStep::WriteImage)
+}
+
+/// Starts a deployment.
+pub(crate) async fn start(mut task: Task) {
+    task.node.driver_internal_info.deploy_steps = plan(&task.node);
+    steps::run_or_fail(&mut task, 0).await;
+}
+
+/// The core steps, and those steps of the agent that run by themselves. A core step wins over an
+/// agent's step of the same name.
+pub(crate) fn plan(node: &Node) -> Vec<PlannedStep> {
+    let core = CORE_STEPS.iter().map(|(_, name, priority)| PlannedStep {
+        interface: "deploy".to_owned(),
+        step: (*name).to_owned(),
+        priority: *priority,
+    });
+    let offered = node.driver_internal_info.agent.agent_cached_deploy_steps.iter().flatten();
+    let in_band = offered.filter(|step| IN_BAND.contains(&step.priority)).map(|step| PlannedStep {
+        interface: step.interface.clone(),
+        step: step.step.clone(),
+        priority: step.priority,
+    });
+    let mut plan: Vec<_> = core.chain(in_band.filter(|step| core_step(step).is_none())).collect();
+    plan.sort_by_key(|step| std::cmp::Reverse(step.priority));
+    plan
+}
+
+/// Runs one step.
+///
+/// # Errors
+///
+/// [`AgentError::Busy`] when it is to run again later; anything else fails the deployment.
+pub(crate) async fn execute(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
+    match core_step(step) {
+        Some(CoreStep::Deploy) => boot_ramdisk(task).await,
+        Some(CoreStep::WriteImage) => write_image(task, step).await,
+        Some(CoreStep::PrepareInstanceBoot) => prepare_instance_boot(task).await,
+        Some(CoreStep::TearDownAgent) => tear_down_agent(task).await,
+        Some(CoreStep::BootInstance) => boot_instance(task).await,
+        None => send_step(task, step, json!({})).await,
+    }
+}
+
+/// Takes note of what a step that ran in the agent produced.
+pub(crate) fn note_result(task: &Task, step: &PlannedStep, result: &CommandResult) {
+    if core_step(step) == Some(CoreStep::WriteImage) {
+        let report = result.command_result.as_ref().and_then(|value| value.pointer("/deploy_result/report"));
+        task.emit_once(EventKind::ImageWritten);
+        task.emit_once(EventKind::ImageVerified { report: report.cloned() });
+    }
+}
+
+async fn boot_ramdisk(task: &mut Task) -> Result<Outcome, Error> {
+    task.power_off().await?;
+    let mut parameters = KernelLine::default();
+    let url = task.power.conductor_url(&task.conductor.settings().api_url);
+    let invalid = |error| Error::invalid("the conductor's API URL", format!("{error}"));
+    parameters.push("ipa-api-url", &url).map_err(invalid)?;
+    // The machine may call as soon as it is on, but nothing it says can be taken before this
+    // returns and the node waits.
+    task.power_on(Some(&Boot::Ramdisk(parameters))).await?;
+    task.emit(EventKind::PowerOn);
+    Ok(Outcome::Wait)
+}
+
+async fn write_image(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
+    let image = Image::from_instance_info(&task.node.instance_info)?;
+    let args = json!({"image_info": image.info(task.node.uuid), "configdrive": image.config_drive()});
+    let outcome = send_step(task, step, args).await?;
+    task.emit_once(EventKind::WriteStarted);
+    Ok(outcome)
+}
+
+async fn send_step(task: &mut Task, step: &PlannedStep, args: Value) -> Result<Outcome, Error> {
+    let params = json!({
+        "step": {"interface": step.interface, "step": step.step, "priority": step.priority, "args": args},
+        "node": task.node.masked(),
+        "ports": ports(&task.node),
+        "deploy_version": task.node.driver_internal_info.agent.hardware_manager_version,
+    });
+    client(task)?.execute("deploy.execute_deploy_step", params, Wait::UntilAccepted).await?;
+    Ok(Outcome::Wait)
+}
+
+async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
+    let client = client(task)?;
+    let uuids = client.run("standby.get_partition_uuids", json!({})).await?;
+    let root = uuids.get("root uuid").and_then(Value::as_str).map(str::to_owned);
+    task.node.driver_internal_info.root_uuid_or_disk_id.clone_from(&root);
+    task.save().await?;
+    if boots_by_uefi(&task.node) {
+        let params = json!({
+            "root_uuid": root,
+            "efi_system_part_uuid": null,
+            "prep_boot_part_uuid": null,
+            "target_boot_mode": "uefi",
+        });
+        client.run_polled("image.install_bootloader", params).await?;
+        task.emit(EventKind::BootEntry);
+    }
+    task.power.set_boot(&task.node, &Boot::Disk).await?;
+    Ok(Outcome::Done)
+}
+
+/// The agent powers its machine off itself, after it flushed what it wrote; only a machine that
+/// stays on is forced.
+async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
+    client(task)?.execute("standby.power_off", json!({}), Wait::UntilAccepted).await?;
+    let (limit, pause) = {
+        let settings = task.conductor.settings();
+        (settings.power_off_timeout, settings.power_poll_interval)
+    };
+    let deadline = Instant::now() + limit;
+    while task.power.power_state(&task.node).await? != PowerState::Off {
+        if Instant::now() >= deadline {
+            tracing::warn!(node = %task.node.name, "the agent did not power the machine off; forcing it");
+            break;
+        }
+        tokio::time::sleep(pause).await;
+    }
+    task.power_off().await?;
+    task.emit(EventKind::PoweredOff);
+    Ok(Outcome::Done)
+}
+
+async fn boot_instance(task: &mut Task) -> Result<Outcome, Error> {
+    task.power_on(Some(&Boot::Disk)).await?;
+    task.emit(EventKind::Booting);
+    Ok(Outcome::Done)
+}
+
+/// The boot mode of the node's capabilities; UEFI unless they say otherwise.
+fn boots_by_uefi(node: &Node) -> bool {
+    let capabilities = node.properties.get("capabilities").and_then(Value::as_str).unwrap_or_default();
+    !capabilities.split(',').any(|capability| capability.trim() == "boot_mode:bios")
+}
+
+pub(crate) fn client(task: &Task) -> Result<AgentClient, AgentError> {
+    AgentClient::new(&task.node.driver_internal_info.agent, &task.conductor.settings().agent)
+}
+
+/// The ports of a node, as commands carry them.
+pub(crate) fn ports(node: &Node) -> Value {
+    node.ports.iter().map(|address| json!({"address": address, "pxe_enabled": true})).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::NewNode;
+    use farrier_protocol::step::StepDescription;
+    use serde_json::Map;
+
+    fn node(offered: &[(&str, &str, i64)]) -> Node {
+        let mut node = Node::enrol(NewNode {
+            name: "n1".into(),
+            driver: "fake".into(),
+            driver_info: Map::new(),
+            properties: Map::new(),
+            ports: vec!["52:54:00:00:00:01".parse().unwrap()],
+        });
+        let steps = offered.iter().map(|(interface, step, priority)| StepDescription {
+            interface: (*interface).into(),
+            step: (*step).into(),
+            priority: *priority,
+            reboot_requested: false,
+            abortable: None,
+            argsinfo: None,
+        });
+        node.driver_internal_info.agent.agent_cached_deploy_steps = Some(steps.collect());
+        node
+    }
+
+    #[test]
+    fn agent_steps_find_their_place_between_the_core_steps() {
+        let node = node(&[
+            ("deploy", "write_image", 0),
+            ("deploy", "write_image", 50),
+            ("raid", "apply_configuration", 90),
+            ("deploy", "inject_files", 70),
+            ("deploy", "too_early", 100),
+            ("deploy", "too_late", 40),
+            ("deploy", "on_request", 0),
+        ]);
+        let names: Vec<_> = plan(&node).into_iter().map(|step| step.step).collect();
+        let expected = [
+            "deploy",
+            "apply_configuration",
+            "write_image",
+            "inject_files",
+            "prepare_instance_boot",
+            "tear_down_agent",
+            "boot_instance",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn only_agent_steps_and_write_image_run_in_the_agent() {
+        let node = node(&[("raid", "apply_configuration", 90)]);
+        let in_agent: Vec<_> = plan(&node).into_iter().filter(runs_in_agent).map(|step| step.step).collect();
+        assert_eq!(in_agent, ["apply_configuration", "write_image"]);
+    }
+
+    #[test]
+    fn boot_mode_comes_from_the_capabilities() {
+        let mut node = node(&[]);
+        for (capabilities, uefi) in [
+            (json!("boot_mode:bios"), false),
+            (json!("cpu_vt:true, boot_mode:bios"), false),
+            (json!("boot_mode:uefi"), true),
+            (json!(null), true),
+        ] {
+            node.properties.insert("capabilities".into(), capabilities.clone());
+            assert_eq!(boots_by_uefi(&node), uefi, "{capabilities}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What can go wrong with a request to the conductor.
+
+use crate::agent_client::AgentError;
+use crate::interfaces::PowerError;
+use crate::model::{Event, ProvisionState};
+use crate::store::StoreError;
+
+/// A request was refused or an operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No node has this name or identity.
+    #[error("node {0:?} does not exist; `farrier node list` shows those that do")]
+    NodeNotFound(String),
+    /// A lookup matches no node that waits for its agent. Why is not told, so that nobody learns
+    /// which addresses exist (contract 13.19).
+    #[error("no node that waits for its agent matches; enrol the machine and start an operation first")]
+    LookupFailed,
+    /// Somebody else works on the node.
+    #[error("node {0} is locked by another operation; try again when that has ended")]
+    NodeLocked(String),
+    /// The node is in a state that does not allow what was asked.
+    #[error("node {node} is in state {state:?}, but this needs one of: {allowed}")]
+    InvalidState {
+        /// Name of the node.
+        node: String,
+        /// State it is in.
+        state: String,
+        /// States that would do.
+        allowed: String,
+    },
+    /// A field of a request is unusable.
+    #[error("{field}: {reason}")]
+    Invalid {
+        /// The field.
+        field: String,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// A step of an operation failed.
+    #[error("deploy step {step} failed: {reason}")]
+    StepFailed {
+        /// Name of the step.
+        step: String,
+        /// Text of the agent or of the conductor.
+        reason: String,
+    },
+    /// The machine could not be controlled.
+    #[error(transparent)]
+    Power(#[from] PowerError),
+    /// The agent could not be reached or refused.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// Node records could not be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Error {
+    /// A field of a request is unusable.
+    pub fn invalid(field: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Invalid { field: field.into(), reason: reason.into() }
+    }
+
+    /// `event` is not allowed in the state the node is in.
+    pub(crate) fn not_allowed(node: &crate::model::Node, event: Event) -> Self {
+        Self::wrong_state(node, ProvisionState::allowing(event))
+    }
+
+    /// The node is in none of the `allowed` states.
+    pub(crate) fn wrong_state(
+        node: &crate::model::Node,
+        allowed: impl IntoIterator<Item = ProvisionState>,
+    ) -> Self {
+        let allowed: Vec<_> = allowed.into_iter().map(ProvisionState::as_str).collect();
+        Self::InvalidState {
+            node: node.name.clone(),
+            state: node.provision_state.to_string(),
+            allowed: allowed.join(", "),
+        }
+    }
+}

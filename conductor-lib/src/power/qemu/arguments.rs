@@ -1,0 +1,199 @@
+//! The argument vector of QEMU.
+
+use super::accelerator::Accelerator;
+use super::description::{Description, Network};
+use super::disks::{Bus, Disk};
+use crate::model::Node;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// The port that the agent listens on.
+const AGENT_PORT: u16 = 9999;
+
+/// Name of the network backend, for [`super::qmp`].
+pub(super) const NETWORK_ID: &str = "net0";
+
+/// The files of a machine.
+#[derive(Debug)]
+pub(super) struct Paths {
+    pub(super) vars: PathBuf,
+    pub(super) console: PathBuf,
+    pub(super) pid: PathBuf,
+}
+
+/// What is booted in place of the disk.
+#[derive(Debug)]
+pub(super) struct RamdiskBoot {
+    pub(super) kernel: PathBuf,
+    pub(super) ramdisk: PathBuf,
+    pub(super) parameters: String,
+}
+
+/// The whole vector. The machine starts stopped and is let go through QMP on standard input; it ends
+/// when the guest powers off and stays when the guest reboots.
+pub(super) fn vector(
+    node: &Node,
+    description: &Description,
+    accelerator: Accelerator,
+    paths: &Paths,
+    agent_port: u16,
+    ramdisk: Option<&RamdiskBoot>,
+) -> Vec<String> {
+    let mut vector = Vec::new();
+    let mut add = |words: &[&str]| vector.extend(words.iter().map(|word| (*word).to_owned()));
+    add(&["-name", &node.name, "-uuid", &node.uuid.to_string()]);
+    add(&["-nodefaults", "-no-user-config", "-display", "none", "-S"]);
+    add(&["-machine", "q35,smm=off,pflash0=code,pflash1=vars"]);
+    match accelerator {
+        Accelerator::Kvm => add(&["-accel", "kvm", "-cpu", "host"]),
+        Accelerator::Tcg => add(&["-accel", "tcg,thread=multi", "-cpu", "max"]),
+    }
+    add(&["-smp", &description.cpus.to_string(), "-m", &description.memory_mib.to_string()]);
+    add(&["-blockdev", &image("code", &description.firmware.code, "raw", true)]);
+    add(&["-blockdev", &image("vars", &paths.vars, "raw", false)]);
+    add(&["-chardev", "stdio,id=qmp,signal=off", "-mon", "chardev=qmp,mode=control"]);
+    add(&[
+        "-chardev",
+        &format!("file,id=console,path={}", escaped(&paths.console)),
+        "-serial",
+        "chardev:console",
+    ]);
+    add(&["-pidfile", &paths.pid.to_string_lossy()]);
+    add(&["-device", "virtio-rng-pci"]);
+    add(&["-netdev", &netdev(description.network, agent_port)]);
+    let mac = node.ports.first().map_or(String::new(), |mac| format!(",mac={mac}"));
+    // Without an option ROM the firmware does not try to boot from the network.
+    add(&["-device", &format!("virtio-net-pci,netdev={NETWORK_ID},romfile={mac}")]);
+    if description.disks.iter().any(|disk| disk.bus == Bus::Scsi) {
+        add(&["-device", "virtio-scsi-pci,id=scsi"]);
+    }
+    for (index, disk) in description.disks.iter().enumerate() {
+        let name = format!("disk{index}");
+        add(&["-blockdev", &image(&name, &disk.file, disk.format, false)]);
+        add(&["-device", &device(index, &name, disk)]);
+    }
+    if let Some(boot) = ramdisk {
+        add(&["-kernel", &boot.kernel.to_string_lossy(), "-initrd", &boot.ramdisk.to_string_lossy()]);
+        add(&["-append", &boot.parameters]);
+    }
+    vector.extend(description.extra_args.iter().cloned());
+    vector
+}
+
+/// JSON, because file names may hold commas and equal signs.
+fn image(name: &str, file: &Path, format: &str, read_only: bool) -> String {
+    json!({
+        "driver": format,
+        "node-name": name,
+        "read-only": read_only,
+        "discard": "unmap",
+        "file": {"driver": "file", "filename": file, "discard": "unmap"},
+    })
+    .to_string()
+}
+
+fn escaped(file: &Path) -> String {
+    file.to_string_lossy().replace(',', ",,")
+}
+
+fn netdev(network: Network, agent_port: u16) -> String {
+    match network {
+        // The link of an unplugged card is taken down before the machine runs.
+        Network::User | Network::Unplugged => {
+            format!("user,id={NETWORK_ID},hostfwd=tcp:127.0.0.1:{agent_port}-:{AGENT_PORT}")
+        }
+        Network::Isolated => format!("hubport,id={NETWORK_ID},hubid=0"),
+    }
+}
+
+fn device(index: usize, name: &str, disk: &Disk) -> String {
+    let serial = &disk.serial;
+    match disk.bus {
+        Bus::Virtio => format!("virtio-blk-pci,drive={name},serial={serial}"),
+        Bus::Nvme => format!("nvme,drive={name},serial={serial}"),
+        Bus::Sata => format!("ide-hd,drive={name},serial={serial},bus=ide.{index}"),
+        Bus::Scsi => format!("scsi-hd,drive={name},serial={serial},bus=scsi.0"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::description::tests::node;
+    use super::*;
+    use serde_json::Value;
+
+    fn vector_of(
+        info: &Value,
+        accelerator: Accelerator,
+        ramdisk: Option<&RamdiskBoot>,
+    ) -> (Node, Vec<String>) {
+        let node = node(info);
+        let paths = Paths {
+            vars: "/s/n1/vars.fd".into(),
+            console: "/s/a,b/console.log".into(),
+            pid: "/s/pid".into(),
+        };
+        let description = Description::read(&node).unwrap();
+        let vector = vector(&node, &description, accelerator, &paths, 40123, ramdisk);
+        (node, vector)
+    }
+
+    fn has(vector: &[String], words: [&str; 2]) -> bool {
+        vector.windows(2).any(|pair| pair == words)
+    }
+
+    #[test]
+    fn a_machine_that_boots_the_ramdisk() {
+        let boot = RamdiskBoot {
+            kernel: "/k".into(),
+            ramdisk: "/i".into(),
+            parameters: "console=ttyS0 ipa-api-url=http://10.0.2.2:6385".into(),
+        };
+        let (node, vector) = vector_of(&json!({"qemu_memory_mib": 256}), Accelerator::Tcg, Some(&boot));
+        for words in [
+            ["-uuid", &node.uuid.to_string()],
+            ["-m", "256"],
+            ["-smp", "1"],
+            ["-accel", "tcg,thread=multi"],
+            ["-cpu", "max"],
+            ["-kernel", "/k"],
+            ["-initrd", "/i"],
+            ["-append", "console=ttyS0 ipa-api-url=http://10.0.2.2:6385"],
+            ["-netdev", "user,id=net0,hostfwd=tcp:127.0.0.1:40123-:9999"],
+            ["-device", "virtio-net-pci,netdev=net0,romfile=,mac=52:54:00:00:00:01"],
+            ["-device", "virtio-rng-pci"],
+            ["-chardev", "file,id=console,path=/s/a,,b/console.log"],
+            ["-pidfile", "/s/pid"],
+        ] {
+            assert!(has(&vector, words), "{words:?} in {vector:?}");
+        }
+        assert!(!vector.iter().any(|word| word == "-no-reboot" || word == "-no-shutdown"));
+    }
+
+    #[test]
+    fn a_machine_that_boots_its_disks() {
+        let disks = "/a,".to_owned() + "/b;bus=nvme;serial=N1,/c;bus=sata,/d;bus=scsi;format=qcow2";
+        let info =
+            json!({"qemu_disks": disks, "qemu_network": "isolated", "qemu_extra_args": "-rtc base=utc"});
+        let (_, vector) = vector_of(&info, Accelerator::Kvm, None);
+        for words in [
+            ["-accel", "kvm"],
+            ["-cpu", "host"],
+            ["-netdev", "hubport,id=net0,hubid=0"],
+            ["-device", "virtio-blk-pci,drive=disk0,serial=farrier-0"],
+            ["-device", "nvme,drive=disk1,serial=N1"],
+            ["-device", "ide-hd,drive=disk2,serial=farrier-2,bus=ide.2"],
+            ["-device", "virtio-scsi-pci,id=scsi"],
+            ["-device", "scsi-hd,drive=disk3,serial=farrier-3,bus=scsi.0"],
+            ["-rtc", "base=utc"],
+        ] {
+            assert!(has(&vector, words), "{words:?} in {vector:?}");
+        }
+        assert!(!vector.iter().any(|word| word == "-kernel"));
+        let images: Vec<Value> = vector.iter().filter_map(|word| serde_json::from_str(word).ok()).collect();
+        let qcow2 = images.iter().find(|image| image["node-name"] == "disk3").unwrap();
+        assert_eq!((&qcow2["driver"], &qcow2["file"]["filename"]), (&json!("qcow2"), &json!("/d")));
+        let code = images.iter().find(|image| image["node-name"] == "code").unwrap();
+        assert_eq!(code["read-only"], true);
+    }
+}

@@ -1,0 +1,258 @@
+//! A machine as its `driver_info` describes it.
+
+use super::accelerator::Accelerator;
+use super::disks::Disk;
+use super::firmware::Firmware;
+use crate::interfaces::PowerError;
+use crate::kernel_line::KernelLine;
+use crate::model::Node;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Every key that this driver reads, besides those every driver knows.
+const KEYS: &[&str] = &[
+    "qemu_binary",
+    "qemu_memory_mib",
+    "qemu_cpus",
+    "qemu_disks",
+    "qemu_firmware_code",
+    "qemu_firmware_vars_template",
+    "qemu_accelerator",
+    "qemu_console_log",
+    "qemu_network",
+    "qemu_extra_args",
+];
+
+/// How the machine's network card is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Network {
+    /// User networking with DHCP.
+    User,
+    /// The link is down.
+    Unplugged,
+    /// The link is up and nobody answers.
+    Isolated,
+}
+
+/// How the accelerator is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AcceleratorChoice {
+    /// By trying.
+    Auto,
+    /// By the operator.
+    Use(Accelerator),
+}
+
+/// A machine as its `driver_info` describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Description {
+    pub(super) binary: String,
+    pub(super) memory_mib: u32,
+    pub(super) cpus: u32,
+    pub(super) disks: Vec<Disk>,
+    pub(super) firmware: Firmware,
+    pub(super) accelerator: AcceleratorChoice,
+    pub(super) console_log: Option<PathBuf>,
+    pub(super) network: Network,
+    pub(super) extra_args: Vec<String>,
+    pub(super) kernel_append_params: KernelLine,
+    deploy_kernel: Option<PathBuf>,
+    deploy_ramdisk: Option<PathBuf>,
+}
+
+impl Description {
+    /// Reads and checks everything that can be checked without looking at files.
+    pub(super) fn read(node: &Node) -> Result<Self, PowerError> {
+        refuse_unknown_keys(node)?;
+        let disks = text(node, "qemu_disks")?.unwrap_or_default();
+        let extra_args = text(node, "qemu_extra_args")?.unwrap_or_default();
+        let append = text(node, "kernel_append_params")?.unwrap_or_default();
+        Ok(Self {
+            binary: text(node, "qemu_binary")?.unwrap_or_else(|| "qemu-system-x86_64".to_owned()),
+            memory_mib: number(node, "qemu_memory_mib", 512)?,
+            cpus: number(node, "qemu_cpus", 1)?,
+            disks: Disk::parse_list(&disks)?,
+            firmware: Firmware::find(
+                path(node, "qemu_firmware_code")?,
+                path(node, "qemu_firmware_vars_template")?,
+            )?,
+            accelerator: accelerator(text(node, "qemu_accelerator")?.as_deref())?,
+            console_log: path(node, "qemu_console_log")?,
+            network: network(text(node, "qemu_network")?.as_deref())?,
+            extra_args: extra_args.split_whitespace().map(str::to_owned).collect(),
+            kernel_append_params: KernelLine::parse(&append)
+                .map_err(|error| PowerError::driver_info("kernel_append_params", error.to_string()))?,
+            deploy_kernel: path(node, "deploy_kernel")?,
+            deploy_ramdisk: path(node, "deploy_ramdisk")?,
+        })
+    }
+
+    /// Checks that every file named is there.
+    pub(super) fn check_files(&self) -> Result<(), PowerError> {
+        self.ramdisk_files()?;
+        let disks = self.disks.iter().map(|disk| ("qemu_disks", &disk.file));
+        let firmware = [
+            ("qemu_firmware_code", &self.firmware.code),
+            ("qemu_firmware_vars_template", &self.firmware.vars_template),
+        ];
+        disks.chain(firmware).try_for_each(|(key, file)| existing(key, file).map(drop))
+    }
+
+    /// Kernel and initramfs of the ramdisk.
+    pub(super) fn ramdisk_files(&self) -> Result<(PathBuf, PathBuf), PowerError> {
+        let file = |key, path: &Option<PathBuf>| match path {
+            Some(path) => existing(key, path),
+            None => {
+                Err(PowerError::driver_info(key, "is missing; give the file that `farrier-image build` made"))
+            }
+        };
+        Ok((file("deploy_kernel", &self.deploy_kernel)?, file("deploy_ramdisk", &self.deploy_ramdisk)?))
+    }
+}
+
+fn refuse_unknown_keys(node: &Node) -> Result<(), PowerError> {
+    let unknown =
+        node.driver_info.keys().find(|key| key.starts_with("qemu_") && !KEYS.contains(&key.as_str()));
+    unknown.map_or(Ok(()), |key| {
+        Err(PowerError::driver_info(key, format!("is not known; the keys are {}", KEYS.join(", "))))
+    })
+}
+
+fn existing(key: &str, file: &Path) -> Result<PathBuf, PowerError> {
+    match std::fs::File::open(file) {
+        Ok(_) => Ok(file.to_owned()),
+        Err(error) => Err(PowerError::driver_info(
+            key,
+            format!("{}: {error}; name a file that can be read", file.display()),
+        )),
+    }
+}
+
+fn text(node: &Node, key: &str) -> Result<Option<String>, PowerError> {
+    match node.driver_info.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.is_empty() => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::Number(number)) => Ok(Some(number.to_string())),
+        Some(_) => Err(PowerError::driver_info(key, "must be a text or a number")),
+    }
+}
+
+fn number(node: &Node, key: &str, default: u32) -> Result<u32, PowerError> {
+    match text(node, key)?.map(|text| text.parse()) {
+        None => Ok(default),
+        Some(Ok(number)) if number > 0 => Ok(number),
+        Some(_) => Err(PowerError::driver_info(key, "must be a whole number above 0")),
+    }
+}
+
+fn path(node: &Node, key: &str) -> Result<Option<PathBuf>, PowerError> {
+    let path = text(node, key)?.map(PathBuf::from);
+    if path.as_ref().is_some_and(|path| !path.is_absolute()) {
+        return Err(PowerError::driver_info(
+            key,
+            "must be an absolute path, since the conductor runs elsewhere",
+        ));
+    }
+    Ok(path)
+}
+
+fn accelerator(text: Option<&str>) -> Result<AcceleratorChoice, PowerError> {
+    match text.unwrap_or("auto") {
+        "auto" => Ok(AcceleratorChoice::Auto),
+        named => Accelerator::from_str(named)
+            .map(AcceleratorChoice::Use)
+            .map_err(|()| PowerError::driver_info("qemu_accelerator", "must be auto, kvm or tcg")),
+    }
+}
+
+fn network(text: Option<&str>) -> Result<Network, PowerError> {
+    match text.unwrap_or("user") {
+        "user" => Ok(Network::User),
+        "unplugged" => Ok(Network::Unplugged),
+        "isolated" => Ok(Network::Isolated),
+        _ => Err(PowerError::driver_info("qemu_network", "must be user, unplugged or isolated")),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::model::NewNode;
+    use serde_json::{Map, json};
+
+    /// A node whose firmware need not be installed.
+    pub(in super::super) fn node(info: &Value) -> Node {
+        let mut driver_info = json!({
+            "qemu_firmware_code": "/firmware/code.fd",
+            "qemu_firmware_vars_template": "/firmware/vars.fd",
+        });
+        let driver_info = driver_info.as_object_mut().unwrap();
+        driver_info.extend(info.as_object().unwrap().clone());
+        Node::enrol(NewNode {
+            name: "n1".into(),
+            driver: "qemu".into(),
+            driver_info: driver_info.clone(),
+            properties: Map::new(),
+            ports: vec!["52:54:00:00:00:01".parse().unwrap()],
+        })
+    }
+
+    #[test]
+    fn defaults() {
+        let description = Description::read(&node(&json!({}))).unwrap();
+        assert_eq!(description.binary, "qemu-system-x86_64");
+        assert_eq!((description.memory_mib, description.cpus), (512, 1));
+        assert_eq!(description.accelerator, AcceleratorChoice::Auto);
+        assert_eq!(description.network, Network::User);
+        assert!(description.disks.is_empty() && description.extra_args.is_empty());
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        for (info, key) in [
+            (json!({"qemu_memory_mib": "much"}), "qemu_memory_mib"),
+            (json!({"qemu_memory_mib": 0}), "qemu_memory_mib"),
+            (json!({"qemu_cpus": true}), "qemu_cpus"),
+            (json!({"qemu_disks": "relative.img"}), "qemu_disks"),
+            (json!({"qemu_accelerator": "hvf"}), "qemu_accelerator"),
+            (json!({"qemu_network": "bridge"}), "qemu_network"),
+            (json!({"qemu_console_log": "console.log"}), "qemu_console_log"),
+            (json!({"qemu_disk": "/d.img"}), "qemu_disk"),
+            (json!({"deploy_kernel": "vmlinuz"}), "deploy_kernel"),
+            (json!({"kernel_append_params": "a\nb"}), "kernel_append_params"),
+        ] {
+            match Description::read(&node(&info)) {
+                Err(PowerError::DriverInfo { key: named, .. }) => assert_eq!(named, key),
+                other => panic!("{info}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn files_must_exist_before_anything_starts() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            path
+        };
+        let mut info =
+            json!({"qemu_firmware_code": file("code"), "qemu_firmware_vars_template": file("vars")});
+        let check = |info: &Value| match Description::read(&node(info)).unwrap().check_files() {
+            Ok(()) => None,
+            Err(PowerError::DriverInfo { key, .. }) => Some(key),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(check(&info).as_deref(), Some("deploy_kernel"));
+        info["deploy_kernel"] = json!(file("vmlinuz"));
+        info["deploy_ramdisk"] = json!(folder.path().join("none"));
+        assert_eq!(check(&info).as_deref(), Some("deploy_ramdisk"));
+        info["deploy_ramdisk"] = json!(file("initramfs"));
+        info["qemu_disks"] = json!("/nonexistent/disk.img");
+        assert_eq!(check(&info).as_deref(), Some("qemu_disks"));
+        info["qemu_disks"] = json!(file("disk"));
+        assert_eq!(check(&info), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! UEFI firmware: where distributions put it, and each machine's own variables.
+
+use super::QemuError;
+use crate::interfaces::PowerError;
+use std::path::{Path, PathBuf};
+
+/// Code and empty variables of OVMF, as Debian and Ubuntu, Fedora, Arch and QEMU itself place them.
+const PLACES: &[(&str, &str)] = &[
+    ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"),
+    ("/usr/share/OVMF/OVMF_CODE.fd", "/usr/share/OVMF/OVMF_VARS.fd"),
+    ("/usr/share/edk2/ovmf/OVMF_CODE.fd", "/usr/share/edk2/ovmf/OVMF_VARS.fd"),
+    ("/usr/share/edk2/x64/OVMF_CODE.4m.fd", "/usr/share/edk2/x64/OVMF_VARS.4m.fd"),
+    ("/usr/share/edk2-ovmf/x64/OVMF_CODE.fd", "/usr/share/edk2-ovmf/x64/OVMF_VARS.fd"),
+    ("/usr/share/qemu/edk2-x86_64-code.fd", "/usr/share/qemu/edk2-i386-vars.fd"),
+];
+
+/// The firmware of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Firmware {
+    /// Code, never written.
+    pub(super) code: PathBuf,
+    /// Empty variables, copied once for each machine.
+    pub(super) vars_template: PathBuf,
+}
+
+impl Firmware {
+    /// The firmware given, or the first that is installed. Code and variables fit only as a pair.
+    pub(super) fn find(code: Option<PathBuf>, vars_template: Option<PathBuf>) -> Result<Self, PowerError> {
+        match (code, vars_template) {
+            (Some(code), Some(vars_template)) => Ok(Self { code, vars_template }),
+            (None, None) => {
+                let installed =
+                    |(code, vars): &&(&str, &str)| Path::new(code).exists() && Path::new(vars).exists();
+                let (code, vars) = PLACES.iter().find(installed).ok_or_else(|| {
+                    PowerError::driver_info(
+                        "qemu_firmware_code",
+                        "is missing, and no OVMF is installed; install it (Debian: ovmf) or give both files",
+                    )
+                })?;
+                Ok(Self { code: code.into(), vars_template: vars.into() })
+            }
+            (Some(_), None) => Err(PowerError::driver_info(
+                "qemu_firmware_vars_template",
+                "is missing; it goes together with qemu_firmware_code",
+            )),
+            (None, Some(_)) => Err(PowerError::driver_info(
+                "qemu_firmware_code",
+                "is missing; it goes together with qemu_firmware_vars_template",
+            )),
+        }
+    }
+}
+
+/// The variables of the machine whose folder this is.
+pub(super) fn variables_file(folder: &Path) -> PathBuf {
+    folder.join("vars.fd")
+}
+
+/// The machine's own variables. They are made once, so that boot entries outlive power cycles.
+pub(super) fn own_variables(firmware: &Firmware, folder: &Path) -> Result<PathBuf, QemuError> {
+    let own = variables_file(folder);
+    if !own.exists() {
+        let template = &firmware.vars_template;
+        let content = std::fs::read(template).map_err(QemuError::file(template))?;
+        // Written anew instead of copied, because the template is often read-only.
+        std::fs::write(&own, content).map_err(QemuError::file(&own))?;
+    }
+    Ok(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_outlive_power_cycles() {
+        let folder = tempfile::tempdir().unwrap();
+        let template = folder.path().join("template");
+        std::fs::write(&template, "empty").unwrap();
+        let firmware = Firmware { code: "/c".into(), vars_template: template };
+        let own = own_variables(&firmware, folder.path()).unwrap();
+        std::fs::write(&own, "boot entry").unwrap();
+        assert_eq!(own_variables(&firmware, folder.path()).unwrap(), own);
+        assert_eq!(std::fs::read_to_string(own).unwrap(), "boot entry");
+    }
+
+    #[test]
+    fn code_and_variables_come_together() {
+        assert!(Firmware::find(Some("/c".into()), Some("/v".into())).is_ok());
+        assert!(Firmware::find(Some("/c".into()), None).is_err());
+        assert!(Firmware::find(None, Some("/v".into())).is_err());
+    }
+}

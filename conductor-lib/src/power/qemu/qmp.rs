@@ -1,0 +1,82 @@
+//! The little of QEMU's machine protocol that starting a machine needs.
+
+use super::arguments::NETWORK_ID;
+use serde_json::{Value, json};
+use std::io;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Lets a stopped machine run, with its network link as asked. That QEMU answers is the proof
+/// that it accepted its arguments.
+///
+/// # Errors
+///
+/// The end of the conversation, or QEMU's refusal.
+pub(super) async fn let_go(
+    mut from: impl AsyncBufRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    link_up: bool,
+) -> io::Result<()> {
+    ask(&mut from, &mut to, json!({"execute": "qmp_capabilities"})).await?;
+    if !link_up {
+        let arguments = json!({"name": NETWORK_ID, "up": false});
+        ask(&mut from, &mut to, json!({"execute": "set_link", "arguments": arguments})).await?;
+    }
+    ask(&mut from, &mut to, json!({"execute": "cont"})).await
+}
+
+/// Sends a command and skips everything (greeting, events) until its answer.
+async fn ask(
+    from: &mut (impl AsyncBufRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+    command: Value,
+) -> io::Result<()> {
+    to.write_all(format!("{command}\n").as_bytes()).await?;
+    to.flush().await?;
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if from.read_line(&mut line).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let answer: Value = serde_json::from_str(&line)?;
+        if answer.get("return").is_some() {
+            return Ok(());
+        }
+        if let Some(error) = answer.get("error") {
+            return Err(io::Error::other(format!("QMP command {command} was refused: {error}")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn talk(answers: &str, link_up: bool) -> (io::Result<()>, String) {
+        let mut sent = Vec::new();
+        let result = let_go(answers.as_bytes(), &mut sent, link_up).await;
+        (result, String::from_utf8(sent).unwrap())
+    }
+
+    #[tokio::test]
+    async fn the_link_goes_down_before_the_machine_runs() {
+        let answers =
+            "{\"QMP\": {}}\n{\"return\": {}}\n{\"return\": {}}\n{\"event\": \"RESUME\"}\n{\"return\": {}}\n";
+        let (result, sent) = talk(answers, false).await;
+        result.unwrap();
+        let order: Vec<_> =
+            ["qmp_capabilities", "set_link", "cont"].map(|name| sent.find(name).unwrap()).into();
+        assert!(order.is_sorted(), "{sent}");
+        let (result, sent) = talk(answers, true).await;
+        result.unwrap();
+        assert!(!sent.contains("set_link"));
+    }
+
+    #[tokio::test]
+    async fn refusals_and_a_lost_partner_are_errors() {
+        let (result, _) = talk("{\"QMP\": {}}\n{\"error\": {\"desc\": \"no such device\"}}\n", true).await;
+        assert!(result.unwrap_err().to_string().contains("no such device"));
+        let (result, _) = talk("{\"QMP\": {}}\n", true).await;
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

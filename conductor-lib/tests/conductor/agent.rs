@@ -1,0 +1,277 @@
+//! An agent that speaks the contract and writes nothing.
+
+use crate::machine::FakeMachine;
+use axum::body::Bytes;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::routing::get;
+use axum::{Json, Router};
+use axum_server::tls_rustls::RustlsConfig;
+use farrier_protocol::command::{CommandList, CommandRequest, CommandResult, CommandStatus};
+use farrier_protocol::error::{CommandError, ErrorKind, Fault};
+use farrier_protocol::heartbeat::Heartbeat;
+use farrier_protocol::image_info::ImageInfo;
+use farrier_protocol::progress::{Phase, Progress};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How long the fake commands take.
+const WORK: Duration = Duration::from_millis(60);
+
+/// The command that executes a step, as agents list it.
+const STEP: &str = "execute_deploy_step";
+
+/// How long a step takes whose answer gets lost: longer than any request.
+const LONG_WORK: Duration = Duration::from_millis(800);
+
+/// What an agent does that is out of the ordinary.
+#[derive(Debug, Clone, Default)]
+pub struct Script {
+    /// It never calls the conductor.
+    pub silent: bool,
+    /// It calls, and never answers commands.
+    pub deaf: bool,
+    /// `write_image` fails with this text.
+    pub write_fails: Option<String>,
+    /// `install_bootloader` fails with this text.
+    pub bootloader_fails: Option<String>,
+    /// It forgets its commands while it writes, as after a restart.
+    pub restarts: bool,
+    /// How often it is busy with something else when a step is sent.
+    pub busy: u32,
+    /// It answers the first POST of a step with a cut connection, after it took the step.
+    pub loses_answer: bool,
+    /// It ignores `power_off`.
+    pub stays_on: bool,
+    /// Names and parameters of the commands it accepted.
+    pub accepted: Vec<(String, Value)>,
+    /// The token it was given.
+    pub token: Option<String>,
+}
+
+/// A running agent.
+#[derive(Clone)]
+pub struct Agent {
+    machine: FakeMachine,
+    conductor: String,
+    address: String,
+    commands: Arc<Mutex<Vec<CommandResult>>>,
+    /// Told each time somebody asks for the progress.
+    asked: Arc<Notify>,
+}
+
+type Answer = Result<Json<Value>, (StatusCode, Json<Fault>)>;
+
+impl Agent {
+    pub fn new(machine: FakeMachine, conductor: &str, address: &str) -> Self {
+        let (conductor, address) = (conductor.to_owned(), address.to_owned());
+        Self { machine, conductor, address, commands: Arc::default(), asked: Arc::default() }
+    }
+
+    /// Looks the node up, serves its interface with a new certificate, and calls until it is stopped.
+    pub async fn run(self) {
+        if self.script().silent {
+            return;
+        }
+        let http = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
+        let lookup = self.look_up(&http).await;
+        self.machine.script.lock().unwrap().token =
+            lookup.pointer("/config/agent_token").and_then(Value::as_str).map(str::to_owned);
+        let node = lookup.pointer("/node/uuid").and_then(Value::as_str).unwrap().to_owned();
+
+        let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let (certificate, key) = (certified.cert.pem(), certified.signing_key.serialize_pem());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let heartbeat = Heartbeat {
+            callback_url: format!("https://{}", listener.local_addr().unwrap()),
+            agent_token: self.script().token,
+            agent_version: Some("0.1.0".into()),
+            agent_verify_ca: Some(certificate.clone()),
+        };
+        let tls = RustlsConfig::from_pem(certificate.into(), key.into()).await.unwrap();
+        let routes = Router::new()
+            .route("/v1/commands/", get(list).post(execute))
+            .route("/v1/progress", get(progress))
+            .with_state(self.clone());
+        let server = axum_server::from_tcp_rustls(listener, tls).unwrap().serve(routes.into_make_service());
+        tokio::select! {
+            _ = server => {}
+            () = self.call(&http, &node, &heartbeat) => {}
+        }
+    }
+
+    async fn look_up(&self, http: &reqwest::Client) -> Value {
+        loop {
+            let reply = http
+                .get(format!("{}/v1/lookup?addresses={}", self.conductor, self.address))
+                .header("X-OpenStack-Ironic-API-Version", "1.62")
+                .send()
+                .await
+                .unwrap();
+            if reply.status() == 200 {
+                return reply.json().await.unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn call(&self, http: &reqwest::Client, node: &str, heartbeat: &Heartbeat) {
+        loop {
+            let reply = http
+                .post(format!("{}/v1/heartbeat/{node}", self.conductor))
+                .header("X-OpenStack-Ironic-API-Version", "1.68")
+                .json(heartbeat)
+                .send()
+                .await;
+            // A conductor that is gone ends the test, not the agent.
+            let _ = reply;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn script(&self) -> Script {
+        self.machine.script.lock().unwrap().clone()
+    }
+
+    fn change<T>(&self, act: impl FnOnce(&mut Script) -> T) -> T {
+        act(&mut self.machine.script.lock().unwrap())
+    }
+
+    fn start(&self, result: &CommandResult) {
+        self.commands.lock().unwrap().push(result.clone());
+    }
+
+    fn finish(&self, id: uuid::Uuid, outcome: Result<Value, String>) {
+        let mut commands = self.commands.lock().unwrap();
+        let Some(command) = commands.iter_mut().find(|command| command.id == id) else { return };
+        match outcome {
+            Ok(result) => {
+                command.command_status = CommandStatus::Succeeded;
+                command.command_result = Some(result);
+            }
+            Err(text) => {
+                command.command_status = CommandStatus::Failed;
+                command.command_error = Some(CommandError::new(ErrorKind::ImageWriteError, text));
+            }
+        }
+    }
+
+    /// Ends a command after a while; a step not before its progress was asked for.
+    fn run_later(&self, result: &CommandResult, outcome: Result<Value, String>) {
+        let (agent, id) = (self.clone(), result.id);
+        let is_step = result.command_name == STEP;
+        let work = if self.script().loses_answer { LONG_WORK } else { WORK };
+        tokio::spawn(async move {
+            if is_step {
+                agent.asked.notified().await;
+            }
+            tokio::time::sleep(work).await;
+            if agent.change(|script| std::mem::take(&mut script.restarts)) {
+                agent.commands.lock().unwrap().clear();
+            }
+            agent.finish(id, outcome);
+        });
+    }
+
+    fn run_command(&self, request: &CommandRequest, result: &CommandResult) {
+        let script = self.script();
+        match request.name.as_str() {
+            "deploy.get_deploy_steps" => {
+                let steps = json!([{"interface": "deploy", "step": "write_image", "priority": 0}]);
+                let listing = json!({
+                    "deploy_steps": {"GenericHardwareManager": steps},
+                    "hardware_manager_version": {"generic_hardware_manager": "1"},
+                });
+                self.finish(result.id, Ok(listing));
+            }
+            "deploy.execute_deploy_step" => {
+                let step = &request.params["step"];
+                ImageInfo::from_params(&step["args"]["image_info"]).unwrap();
+                assert_eq!(request.params["deploy_version"], json!({"generic_hardware_manager": "1"}));
+                let report = json!({"bytes_written": 100, "bytes_zeroed": 28});
+                let written = json!({
+                    "deploy_step": step,
+                    "deploy_result": {"result": "prepare_image: image (x) written", "report": report},
+                });
+                self.run_later(result, script.write_fails.map_or(Ok(written), Err));
+            }
+            "standby.get_partition_uuids" => self.finish(result.id, Ok(json!({"root uuid": "0x00000000"}))),
+            "image.install_bootloader" => {
+                self.run_later(result, script.bootloader_fails.map_or(Ok(Value::Null), Err));
+            }
+            "standby.power_off" if script.stays_on => self.finish(result.id, Ok(Value::Null)),
+            "standby.power_off" => {
+                let machine = self.machine.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(WORK).await;
+                    machine.go_off();
+                });
+            }
+            other => panic!("unexpected command {other}"),
+        }
+    }
+}
+
+fn refuse(status: StatusCode, text: &str) -> (StatusCode, Json<Fault>) {
+    (status, Json(Fault::new(status.as_u16(), text)))
+}
+
+fn check(agent: &Agent, query: &HashMap<String, String>) -> Result<(), (StatusCode, Json<Fault>)> {
+    match query.get("agent_token") == agent.script().token.as_ref() {
+        true => Ok(()),
+        false => Err(refuse(StatusCode::UNAUTHORIZED, "401 Unauthorized: Token invalid.")),
+    }
+}
+
+async fn list(State(agent): State<Agent>, Query(query): Query<HashMap<String, String>>) -> Answer {
+    check(&agent, &query)?;
+    let commands = agent.commands.lock().unwrap().clone();
+    Ok(Json(json!(CommandList { commands })))
+}
+
+async fn execute(
+    State(agent): State<Agent>,
+    Query(query): Query<HashMap<String, String>>,
+    body: Bytes,
+) -> Answer {
+    check(&agent, &query)?;
+    if agent.script().deaf {
+        std::future::pending::<()>().await;
+    }
+    let request: CommandRequest = serde_json::from_slice(&body).unwrap();
+    let running = agent.commands.lock().unwrap().iter().any(|c| c.command_status == CommandStatus::Running);
+    let is_step = request.name == "deploy.execute_deploy_step";
+    let other_work = is_step
+        && agent.change(|script| {
+            let busy = script.busy > 0;
+            script.busy = script.busy.saturating_sub(1);
+            busy
+        });
+    if running || other_work {
+        return Err(refuse(StatusCode::CONFLICT, "Agent is busy: executing command sync"));
+    }
+    let result = CommandResult::running(request.name.split_once('.').unwrap().1);
+    agent.start(&result);
+    agent.change(|script| script.accepted.push((request.name.clone(), request.params.clone().into())));
+    agent.run_command(&request, &result);
+    if is_step && agent.change(|script| std::mem::take(&mut script.loses_answer)) {
+        std::future::pending::<()>().await;
+    }
+    let commands = agent.commands.lock().unwrap();
+    let result = commands.iter().find(|known| known.id == result.id).cloned().unwrap_or(result);
+    Ok(Json(json!(result)))
+}
+
+async fn progress(State(agent): State<Agent>) -> Json<Progress> {
+    let writing = agent.commands.lock().unwrap().iter().any(|command| command.command_name == STEP);
+    if writing {
+        agent.asked.notify_one();
+    }
+    let phase = if writing { Phase::Writing } else { Phase::Idle };
+    Json(Progress { phase, bytes: 64, total_bytes: Some(128), bytes_per_second: 64, eta_seconds: Some(1) })
+}

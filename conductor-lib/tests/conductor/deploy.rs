@@ -1,0 +1,222 @@
+//! Whole deployments.
+
+use crate::agent::Script;
+use crate::stage::{Stage, image};
+use farrier_conductor::Error;
+use farrier_conductor::events::EventKind;
+use farrier_conductor::interfaces::Boot;
+use farrier_conductor::model::{AgentSession, PowerState, ProvisionState};
+use serde_json::json;
+use std::time::Duration;
+
+fn name(kind: &EventKind) -> &'static str {
+    match kind {
+        EventKind::PowerOn => "power_on",
+        EventKind::FirstHeartbeat => "first_heartbeat",
+        EventKind::WriteStarted => "write_started",
+        EventKind::Progress(_) => "progress",
+        EventKind::ImageWritten => "image_written",
+        EventKind::ImageVerified { .. } => "image_verified",
+        EventKind::BootEntry => "boot_entry",
+        EventKind::PoweredOff => "powered_off",
+        EventKind::Booting => "booting",
+        EventKind::Active => "active",
+        EventKind::Failed { .. } => "failed",
+    }
+}
+
+#[tokio::test]
+async fn a_node_becomes_active_and_its_events_tell_how() {
+    let stage = Stage::new(Script::default()).await;
+    stage.deploy().await;
+    let node = stage.wait_for(ProvisionState::Active).await;
+    assert_eq!(node.last_error, None);
+    assert_eq!(node.power_state, Some(PowerState::On));
+    assert_eq!(node.target_provision_state, None);
+    assert_eq!(node.deploy_step, None);
+    assert_eq!(node.driver_internal_info.agent, AgentSession::default());
+
+    let events = stage.until(|events| events.last().unwrap().kind == EventKind::Active).await;
+    let names: Vec<_> = events.iter().map(|event| name(&event.kind)).collect();
+    let expected = [
+        "power_on",
+        "first_heartbeat",
+        "write_started",
+        "progress",
+        "image_written",
+        "image_verified",
+        "boot_entry",
+        "powered_off",
+        "booting",
+        "active",
+    ];
+    assert_eq!(names, expected);
+    assert!(events.is_sorted_by(|one, other| one.at <= other.at && one.sequence < other.sequence));
+    let report = Some(json!({"bytes_written": 100, "bytes_zeroed": 28}));
+    assert!(events.iter().any(|event| event.kind == EventKind::ImageVerified { report: report.clone() }));
+}
+
+#[tokio::test]
+async fn the_machine_boots_the_ramdisk_once_and_then_its_disk() {
+    let stage = Stage::new(Script::default()).await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::Active).await;
+    let boots = stage.machine.power_ons();
+    let [Some(Boot::Ramdisk(parameters)), Some(Boot::Disk)] = &boots[..] else { panic!("{boots:?}") };
+    assert_eq!(parameters.to_string(), format!("ipa-api-url={}", stage.ramdisk_api));
+}
+
+#[tokio::test]
+async fn the_agent_gets_the_commands_of_the_contract() {
+    let stage = Stage::new(Script::default()).await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::Active).await;
+    let accepted = stage.machine.script.lock().unwrap().accepted.clone();
+    let names: Vec<_> = accepted.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = [
+        "deploy.get_deploy_steps",
+        "deploy.execute_deploy_step",
+        "standby.get_partition_uuids",
+        "image.install_bootloader",
+        "standby.power_off",
+    ];
+    assert_eq!(names, expected);
+    let write = &accepted[1].1;
+    assert_eq!(write["step"]["step"], "write_image");
+    assert_eq!(write["step"]["interface"], "deploy");
+    // The node is masked, what the step must have is not (lesson S48).
+    assert_eq!(write["step"]["args"]["configdrive"], "H4sIAAAA");
+    assert_eq!(write["node"]["instance_info"]["configdrive"], "******");
+    assert_eq!(write["node"]["driver_internal_info"]["agent_secret_token"], "******");
+    assert_eq!(write["ports"], json!([{"address": "52:54:00:00:00:01", "pxe_enabled": true}]));
+    assert_eq!(accepted[3].1["target_boot_mode"], "uefi");
+}
+
+#[tokio::test]
+async fn f64_a_failed_write_is_told_in_the_agents_words() {
+    let text = "http://192.0.2.5/debian.raw: the server answered 404; check the URL";
+    let stage = Stage::new(Script { write_fails: Some(text.into()), ..Script::default() }).await;
+    let error = stage.deploy_and_fail().await;
+    assert_eq!(error, format!("deploy step write_image failed: {text}"));
+    let node = stage.node().await;
+    assert_eq!(node.power_state, Some(PowerState::Off));
+    assert_eq!(node.driver_internal_info.agent, AgentSession::default());
+    assert_eq!(node.deploy_step, None);
+    let events = stage.until(|_| true).await;
+    assert_eq!(events.last().unwrap().kind, EventKind::Failed { error });
+    assert!(!events.iter().any(|event| matches!(event.kind, EventKind::ImageVerified { .. })));
+}
+
+#[tokio::test]
+async fn a_failed_boot_entry_fails_the_deployment() {
+    let script = Script { bootloader_fails: Some("no ESP on /dev/vda".into()), ..Script::default() };
+    let stage = Stage::new(script).await;
+    let error = stage.deploy_and_fail().await;
+    assert_eq!(error, "deploy step prepare_instance_boot failed: no ESP on /dev/vda");
+}
+
+#[tokio::test]
+async fn a_silent_machine_fails_with_what_to_look_at() {
+    let stage = Stage::with(Script { silent: true, ..Script::default() }, |settings| {
+        settings.deploy_callback_timeout = Duration::from_millis(100);
+    })
+    .await;
+    let error = stage.deploy_and_fail().await;
+    for part in ["node n1", "no agent called", "DHCP", "console.log", "link eth0 is down", &stage.ramdisk_api]
+    {
+        assert!(error.contains(part), "{part:?} in {error:?}");
+    }
+    assert_eq!(stage.node().await.power_state, Some(PowerState::Off));
+}
+
+#[tokio::test]
+async fn a_machine_that_goes_off_fails_at_once() {
+    let stage = Stage::new(Script { silent: true, ..Script::default() }).await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::DeployWait).await;
+    stage.machine.go_off();
+    let node = stage.wait_for(ProvisionState::DeployFailed).await;
+    assert!(node.last_error.unwrap().contains("the machine went off"));
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_answer_fails_the_deployment() {
+    let stage = Stage::new(Script { deaf: true, ..Script::default() }).await;
+    let error = stage.deploy_and_fail().await;
+    assert!(error.contains("cannot be reached after 3 attempts"), "{error}");
+    let token = stage.machine.script.lock().unwrap().token.clone().unwrap();
+    assert!(!error.contains(&token), "{error}");
+}
+
+#[tokio::test]
+async fn a_ramdisk_that_restarts_during_a_step_fails_it() {
+    let stage = Stage::new(Script { restarts: true, ..Script::default() }).await;
+    let error = stage.deploy_and_fail().await;
+    assert!(error.starts_with("deploy step write_image failed: the ramdisk restarted"), "{error}");
+}
+
+#[tokio::test]
+async fn a_busy_agent_gets_the_step_again() {
+    let stage = Stage::new(Script { busy: 2, ..Script::default() }).await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::Active).await;
+    let accepted = stage.machine.script.lock().unwrap().accepted.clone();
+    assert_eq!(accepted.iter().filter(|(name, _)| name == "deploy.execute_deploy_step").count(), 1);
+}
+
+#[tokio::test]
+async fn f37_a_step_whose_answer_was_lost_is_not_sent_twice() {
+    let stage = Stage::new(Script { loses_answer: true, ..Script::default() }).await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::Active).await;
+    let accepted = stage.machine.script.lock().unwrap().accepted.clone();
+    assert_eq!(accepted.iter().filter(|(name, _)| name == "deploy.execute_deploy_step").count(), 1);
+}
+
+#[tokio::test]
+async fn a_machine_that_stays_on_is_forced_off() {
+    let stage = Stage::new(Script { stays_on: true, ..Script::default() }).await;
+    stage.deploy().await;
+    let node = stage.wait_for(ProvisionState::Active).await;
+    assert_eq!(node.last_error, None);
+}
+
+#[tokio::test]
+async fn f39_a_failed_node_and_an_active_one_can_be_deployed_again() {
+    let stage = Stage::new(Script { write_fails: Some("disk full".into()), ..Script::default() }).await;
+    stage.deploy_and_fail().await;
+    stage.machine.script.lock().unwrap().write_fails = None;
+    for _ in 0..2 {
+        stage.deploy().await;
+        stage.wait_for(ProvisionState::DeployWait).await;
+        let node = stage.wait_for(ProvisionState::Active).await;
+        assert_eq!(node.last_error, None);
+    }
+    assert_eq!(stage.machine.power_ons().len(), 5);
+}
+
+#[tokio::test]
+async fn a_deployment_in_progress_is_not_started_twice() {
+    let stage = Stage::new(Script { silent: true, ..Script::default() }).await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::DeployWait).await;
+    let error = stage.conductor.deploy("n1", image()).await.unwrap_err();
+    assert!(matches!(error, Error::InvalidState { .. }), "{error}");
+    assert!(error.to_string().contains("wait call-back"), "{error}");
+}
+
+#[tokio::test]
+async fn a_removed_instance_leaves_an_available_node_that_is_off() {
+    let stage = Stage::new(Script::default()).await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::Active).await;
+    let refused = stage.conductor.delete_node("n1").await.unwrap_err();
+    assert!(matches!(refused, Error::InvalidState { .. }), "{refused}");
+    stage.conductor.undeploy("n1").await.unwrap();
+    let node = stage.node().await;
+    assert_eq!(node.provision_state, ProvisionState::Available);
+    assert_eq!(node.power_state, Some(PowerState::Off));
+    assert!(node.instance_info.is_empty());
+    stage.conductor.delete_node("n1").await.unwrap();
+    assert!(matches!(stage.conductor.node("n1").await, Err(Error::NodeNotFound(_))));
+}

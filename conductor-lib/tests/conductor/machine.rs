@@ -1,0 +1,88 @@
+//! Machines that exist in memory: powered on with the ramdisk, they run a fake agent.
+
+use crate::agent::{Agent, Script};
+use async_trait::async_trait;
+use farrier_conductor::interfaces::{Boot, PowerError, PowerInterface};
+use farrier_conductor::model::{Node, PowerState};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use tokio::task::AbortHandle;
+
+/// What one machine is doing.
+#[derive(Debug)]
+pub struct State {
+    pub power: PowerState,
+    pub boot: Option<Boot>,
+    pub power_ons: Vec<Option<Boot>>,
+    pub agent: Option<AbortHandle>,
+}
+
+/// The only machine of a stage, and what its agent will do.
+#[derive(Clone)]
+pub struct FakeMachine {
+    pub state: Arc<Mutex<State>>,
+    pub script: Arc<Mutex<Script>>,
+    pub console: Option<PathBuf>,
+}
+
+impl FakeMachine {
+    pub fn new(script: Script) -> Self {
+        let state = State { power: PowerState::Off, boot: None, power_ons: Vec::new(), agent: None };
+        Self { state: Arc::new(Mutex::new(state)), script: Arc::new(Mutex::new(script)), console: None }
+    }
+
+    /// Cuts the power, as a guest does that powers itself off.
+    pub fn go_off(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.power = PowerState::Off;
+        if let Some(agent) = state.agent.take() {
+            agent.abort();
+        }
+    }
+
+    pub fn power_ons(&self) -> Vec<Option<Boot>> {
+        self.state.lock().unwrap().power_ons.clone()
+    }
+}
+
+#[async_trait]
+impl PowerInterface for FakeMachine {
+    async fn validate(&self, node: &Node) -> Result<(), PowerError> {
+        match node.driver_text("fake_broken") {
+            Some(_) => Err(PowerError::driver_info("fake_broken", "must not be set")),
+            None => Ok(()),
+        }
+    }
+
+    async fn power_state(&self, _node: &Node) -> Result<PowerState, PowerError> {
+        Ok(self.state.lock().unwrap().power)
+    }
+
+    async fn power_on(&self, node: &Node) -> Result<(), PowerError> {
+        let mut state = self.state.lock().unwrap();
+        state.power = PowerState::On;
+        let boot = state.boot.clone();
+        state.power_ons.push(boot.clone());
+        if let Some(Boot::Ramdisk(parameters)) = boot {
+            let parameters = parameters.to_string();
+            let url = parameters.split(' ').find_map(|word| word.strip_prefix("ipa-api-url=")).unwrap();
+            let agent = Agent::new(self.clone(), url, node.ports[0].as_str());
+            state.agent = Some(tokio::spawn(agent.run()).abort_handle());
+        }
+        Ok(())
+    }
+
+    async fn power_off(&self, _node: &Node) -> Result<(), PowerError> {
+        self.go_off();
+        Ok(())
+    }
+
+    async fn set_boot(&self, _node: &Node, boot: &Boot) -> Result<(), PowerError> {
+        self.state.lock().unwrap().boot = Some(boot.clone());
+        Ok(())
+    }
+
+    fn console_log(&self, _node: &Node) -> Option<PathBuf> {
+        self.console.clone()
+    }
+}

@@ -1,0 +1,11 @@
+//! The conductor from outside: real HTTP to it, a fake agent with real TLS, and fake machines.
+
+// Only functions marked as tests may unwrap by default; here everything is test code.
+#![allow(clippy::unwrap_used)]
+
+mod agent;
+mod deploy;
+mod machine;
+mod node_api;
+mod ramdisk_api;
+mod stage;

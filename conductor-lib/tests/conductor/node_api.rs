@@ -1,0 +1,113 @@
+//! What operators call.
+
+use crate::agent::Script;
+use crate::stage::{Stage, fault, image};
+use farrier_conductor::model::ProvisionState;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+
+async fn ask(stage: &Stage, method: Method, path: &str, body: &Value) -> Response {
+    stage.http.request(method, format!("{}{path}", stage.node_api)).json(body).send().await.unwrap()
+}
+
+#[tokio::test]
+async fn nodes_are_enrolled_listed_shown_and_deleted() {
+    let stage = Stage::new(Script::default()).await;
+    let new = json!({"name": "n2", "driver": "fake", "ports": ["52-54-00-00-00-02"],
+                     "driver_info": {"fake_password": "hunter2"}});
+    let reply = ask(&stage, Method::POST, "/v1/nodes", &new).await;
+    assert_eq!(reply.status(), 201);
+    let node: Value = reply.json().await.unwrap();
+    assert_eq!(node["provision_state"], "available");
+    assert_eq!(node["ports"], json!(["52:54:00:00:00:02"]));
+    assert_eq!(node["driver_info"]["fake_password"], "******");
+    let list: Value = ask(&stage, Method::GET, "/v1/nodes", &Value::Null).await.json().await.unwrap();
+    let names: Vec<_> = list["nodes"].as_array().unwrap().iter().map(|node| node["name"].clone()).collect();
+    assert_eq!(names, ["n1", "n2"]);
+    let uuid = node["uuid"].as_str().unwrap();
+    for path in ["/v1/nodes/n2".to_owned(), format!("/v1/nodes/{uuid}")] {
+        assert_eq!(ask(&stage, Method::GET, &path, &Value::Null).await.status(), 200, "{path}");
+    }
+    assert_eq!(ask(&stage, Method::DELETE, "/v1/nodes/n2", &Value::Null).await.status(), 204);
+    let gone = ask(&stage, Method::GET, "/v1/nodes/n2", &Value::Null).await;
+    assert_eq!(gone.status(), 404);
+    assert!(fault(gone).await.contains("n2"));
+}
+
+#[tokio::test]
+async fn unusable_nodes_are_refused_with_the_reason() {
+    let stage = Stage::new(Script::default()).await;
+    let usable = json!({"name": "n2", "driver": "fake", "ports": ["52:54:00:00:00:02"]});
+    for (field, value, status, part) in [
+        ("name", json!("a b"), 400, "name"),
+        ("name", json!("n1"), 409, "n1"),
+        ("driver", json!("ipmi"), 400, "fake"),
+        ("ports", json!([]), 400, "MAC"),
+        ("ports", json!(["xx"]), 400, "xx"),
+        ("ports", json!(["52:54:00:00:00:01"]), 409, "52:54:00:00:00:01"),
+        ("driver_info", json!({"fake_broken": "yes"}), 400, "fake_broken"),
+        ("driver_info", json!("text"), 400, "JSON"),
+    ] {
+        let mut body = usable.clone();
+        body[field] = value;
+        let reply = ask(&stage, Method::POST, "/v1/nodes", &body).await;
+        assert_eq!(reply.status(), status, "{body}");
+        let text = fault(reply).await;
+        assert!(text.contains(part), "{part:?} in {text:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_deployment_is_ordered_and_followed() {
+    let stage = Stage::new(Script::default()).await;
+    let order = json!({"target": "active", "instance_info": image()});
+    let reply = ask(&stage, Method::PUT, "/v1/nodes/n1/states/provision", &order).await;
+    assert_eq!(reply.status(), 202);
+    let since = reply.json::<Value>().await.unwrap()["events_since"].as_u64().unwrap();
+    stage.wait_for(ProvisionState::Active).await;
+    stage.until(|events| events.len() == 10).await;
+    let path = format!("/v1/nodes/n1/events?since={since}");
+    let events: Value = ask(&stage, Method::GET, &path, &Value::Null).await.json().await.unwrap();
+    let events = events["events"].as_array().unwrap();
+    assert_eq!(events[0]["event"], "power_on");
+    assert_eq!(events.last().unwrap()["event"], "active");
+    let later = format!("/v1/nodes/n1/events?since={}", events.last().unwrap()["sequence"]);
+    let last: Value = ask(&stage, Method::GET, &later, &Value::Null).await.json().await.unwrap();
+    assert_eq!(last["events"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn bad_orders_are_refused_and_change_nothing() {
+    let stage = Stage::new(Script::default()).await;
+    let no_checksum = json!({"target": "active", "instance_info": {"image_source": "http://h/i"}});
+    let no_url = json!({"target": "active", "instance_info": {"image_source": "/etc/passwd"}});
+    for (path, body, status, part) in [
+        ("/v1/nodes/n1/states/provision", &no_checksum, 400, "image_checksum"),
+        ("/v1/nodes/n1/states/provision", &no_url, 400, "image_source"),
+        ("/v1/nodes/n1/states/provision", &json!({"target": "fly"}), 400, "active"),
+        ("/v1/nodes/n1/states/provision", &json!({"target": "deleted"}), 409, "available"),
+        ("/v1/nodes/n1/states/provision", &json!([]), 400, "JSON"),
+        ("/v1/nodes/n1/states/power", &json!({"target": "up"}), 400, "power on"),
+        ("/v1/nodes/none/states/power", &json!({"target": "power on"}), 404, "none"),
+    ] {
+        let reply = ask(&stage, Method::PUT, path, body).await;
+        assert_eq!(reply.status(), status, "{path} {body}");
+        let text = fault(reply).await;
+        assert!(text.contains(part), "{part:?} in {text:?}");
+    }
+    let node = stage.node().await;
+    assert_eq!(node.provision_state, ProvisionState::Available);
+    assert!(stage.machine.power_ons().is_empty());
+}
+
+#[tokio::test]
+async fn power_follows_the_orders() {
+    let stage = Stage::new(Script::default()).await;
+    for (target, power) in [("power on", "power on"), ("rebooting", "power on"), ("power off", "power off")] {
+        let body = json!({"target": target});
+        let reply = ask(&stage, Method::PUT, "/v1/nodes/n1/states/power", &body).await;
+        assert_eq!(reply.status(), 202);
+        assert_eq!(stage.node().await.power_state.unwrap().as_str(), power);
+    }
+    assert_eq!(stage.machine.power_ons().len(), 2);
+}

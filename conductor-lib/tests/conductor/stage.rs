@@ -1,0 +1,167 @@
+//! A conductor with both of its interfaces served, and one machine.
+
+use crate::agent::Script;
+use crate::machine::FakeMachine;
+use farrier_conductor::api::nodes::nodes_router;
+use farrier_conductor::api::ramdisk::ramdisk_router;
+use farrier_conductor::events::{Event, EventKind};
+use farrier_conductor::interfaces::PowerInterface;
+use farrier_conductor::model::{NewNode, Node, ProvisionState};
+use farrier_conductor::settings::AgentSettings;
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::{Conductor, Drivers, Settings};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+
+/// Address of the only machine.
+pub const MAC: &str = "52:54:00:00:00:01";
+
+/// Longest time any test waits for anything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Stage {
+    pub conductor: Conductor,
+    pub machine: FakeMachine,
+    /// Base URL of the ramdisk API.
+    pub ramdisk_api: String,
+    /// Base URL of the node API.
+    pub node_api: String,
+    pub http: reqwest::Client,
+    _folder: tempfile::TempDir,
+}
+
+/// Settings whose waits take milliseconds.
+fn quick(api_url: &str) -> Settings {
+    Settings {
+        deploy_callback_timeout: Duration::from_secs(10),
+        check_interval: Duration::from_millis(20),
+        progress_interval: Duration::from_millis(10),
+        power_off_timeout: Duration::from_millis(300),
+        power_poll_interval: Duration::from_millis(10),
+        node_locked_attempts: 2,
+        node_locked_pause: Duration::from_millis(20),
+        agent: AgentSettings {
+            command_timeout: Duration::from_millis(500),
+            command_retry_pause: Duration::from_millis(10),
+            command_wait_interval: Duration::from_millis(10),
+            ..AgentSettings::default()
+        },
+        ..Settings::new(api_url)
+    }
+}
+
+impl Stage {
+    pub async fn new(script: Script) -> Self {
+        Self::with(script, |_| {}).await
+    }
+
+    /// A stage with changed settings and one enrolled node, `n1`.
+    pub async fn with(script: Script, change: impl FnOnce(&mut Settings)) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let console = folder.path().join("console.log");
+        std::fs::write(&console, "farrier-agent: link eth0 is down\r\n").unwrap();
+        let machine = FakeMachine { console: Some(console), ..FakeMachine::new(script) };
+        let ramdisk = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let ramdisk_api = format!("http://{}", ramdisk.local_addr().unwrap());
+        let node_api = format!("http://{}", admin.local_addr().unwrap());
+        let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
+        let driver: Arc<dyn PowerInterface> = Arc::new(machine.clone());
+        let mut settings = quick(&ramdisk_api);
+        change(&mut settings);
+        let conductor =
+            Conductor::start(settings, store, Drivers::from([("fake".to_owned(), driver)])).await.unwrap();
+        tokio::spawn(axum::serve(ramdisk, ramdisk_router(conductor.clone())).into_future());
+        tokio::spawn(axum::serve(admin, nodes_router(conductor.clone())).into_future());
+        let watcher = conductor.clone();
+        tokio::spawn(async move { watcher.watch_waiting_nodes().await });
+        conductor.create_node(new_node("n1", MAC)).await.unwrap();
+        let http = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
+        Self { conductor, machine, ramdisk_api, node_api, http, _folder: folder }
+    }
+
+    pub async fn node(&self) -> Node {
+        self.conductor.node("n1").await.unwrap()
+    }
+
+    pub async fn deploy(&self) {
+        self.conductor.deploy("n1", image()).await.unwrap();
+    }
+
+    /// The node once it has reached `state` and nobody works on it any more.
+    pub async fn wait_for(&self, state: ProvisionState) -> Node {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let node = self.node().await;
+            if node.provision_state == state && node.reservation.is_none() {
+                return node;
+            }
+            assert!(Instant::now() < end, "waited for {state}, but {node:#?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Deploys and returns the `last_error` of the node, which must fail.
+    pub async fn deploy_and_fail(&self) -> String {
+        self.deploy().await;
+        let node = self.wait_for(ProvisionState::DeployFailed).await;
+        self.until(|events| matches!(events.last().unwrap().kind, EventKind::Failed { .. })).await;
+        node.last_error.unwrap()
+    }
+
+    /// Events of the node once they are as wanted.
+    pub async fn until(&self, wanted: impl Fn(&[Event]) -> bool) -> Vec<Event> {
+        let uuid = self.node().await.uuid;
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let events = self.conductor.events().since(uuid, 0);
+            if !events.is_empty() && wanted(&events) {
+                return events;
+            }
+            assert!(Instant::now() < end, "waited for events, but {events:#?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// GET on the ramdisk API.
+    pub async fn get(&self, path: &str, version: &str) -> reqwest::Response {
+        let request = self.http.get(format!("{}{path}", self.ramdisk_api));
+        request.header("X-OpenStack-Ironic-API-Version", version).send().await.unwrap()
+    }
+
+    /// POST of a heartbeat.
+    pub async fn heartbeat(&self, node: &str, body: &Value) -> reqwest::Response {
+        let request = self.http.post(format!("{}/v1/heartbeat/{node}", self.ramdisk_api)).json(body);
+        request.header("X-OpenStack-Ironic-API-Version", "1.68").send().await.unwrap()
+    }
+}
+
+pub fn new_node(name: &str, mac: &str) -> NewNode {
+    NewNode {
+        name: name.into(),
+        driver: "fake".into(),
+        driver_info: Map::new(),
+        properties: Map::new(),
+        ports: vec![mac.parse().unwrap()],
+    }
+}
+
+/// What to deploy; the fake agent reads nothing of it.
+pub fn image() -> Map<String, Value> {
+    let info = json!({
+        "image_source": "http://192.0.2.5/debian.raw",
+        "image_checksum": format!("sha256:{}", "a".repeat(64)),
+        "configdrive": "H4sIAAAA",
+    });
+    info.as_object().unwrap().clone()
+}
+
+/// The text of an error body, which is JSON inside JSON.
+pub async fn fault(response: reqwest::Response) -> String {
+    let outer: Value = response.json().await.unwrap();
+    let inner: Value = serde_json::from_str(outer["error_message"].as_str().unwrap()).unwrap();
+    inner["faultstring"].as_str().unwrap().to_owned()
+}
