@@ -1,0 +1,98 @@
+//! What can go wrong while a ramdisk is built.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A ramdisk could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// An input file or folder cannot be read.
+    #[error("cannot read {}: {source}; check the path and its permissions", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An output cannot be written.
+    #[error("cannot write {}: {source}; check free space and permissions, or choose another --output", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The modules folder does not end in the kernel's release.
+    #[error("{} does not end in a kernel release; give /lib/modules/<release> as --modules", path.display())]
+    NoRelease {
+        /// The folder given.
+        path: PathBuf,
+    },
+    /// The modules folder has no modules.
+    #[error("{} holds no kernel modules; unpack the kernel package that belongs to --kernel there", path.display())]
+    NoModules {
+        /// The folder given.
+        path: PathBuf,
+    },
+    /// A file that should be an ELF object is not.
+    #[error("{} is not a usable ELF file ({reason}); rebuild or reinstall it", path.display())]
+    Elf {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An executable needs a dynamic loader, which the ramdisk does not have.
+    #[error("{} is linked dynamically and cannot run in the ramdisk; {remedy}", path.display())]
+    Dynamic {
+        /// The executable.
+        path: PathBuf,
+        /// How to get a static one.
+        remedy: String,
+    },
+    /// The kernel has no driver without which no machine can be deployed.
+    #[error(
+        "kernel {release} has no module {module} and does not have it built in; \
+         take a kernel package with drivers for servers, such as linux-image-amd64"
+    )]
+    RequiredModule {
+        /// Name of the module.
+        module: String,
+        /// Release of the kernel.
+        release: String,
+    },
+    /// A module that another one needs is missing.
+    #[error("module {module} needs {dependency}, which is not below {}; unpack the whole kernel package", tree.display())]
+    Dependency {
+        /// The module that needs another.
+        module: String,
+        /// The missing one.
+        dependency: String,
+        /// Where it was looked for.
+        tree: PathBuf,
+    },
+    /// A helper program is not on the build machine.
+    #[error("{program} is not at {}; install the package {package}, or give another --programs-root", path.display())]
+    Program {
+        /// Name of the program.
+        program: &'static str,
+        /// Where it was looked for first.
+        path: PathBuf,
+        /// Debian package that has it.
+        package: &'static str,
+    },
+}
+
+impl BuildError {
+    /// Names the path that could not be read.
+    pub(crate) fn reading(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Read { path, source }
+    }
+
+    /// Names the path that could not be written.
+    pub(crate) fn writing(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Write { path, source }
+    }
+}

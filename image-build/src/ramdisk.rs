@@ -1,0 +1,109 @@
+//! The file tree of the ramdisk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use farrier_linux::process::{PROGRAMS, Program};
+
+use crate::closure::Closure;
+use crate::cpio::Archive;
+use crate::error::BuildError;
+use crate::executable::static_architecture;
+use crate::kmod_index::{modules_alias, modules_dep, modules_softdep};
+use crate::manifest::{FileRecord, ModuleRecord, ProgramRecord};
+use crate::select::ModuleClass;
+
+const AGENT: &str = "usr/bin/farrier-agent";
+
+/// The agent under the names by which the kernel and the DHCP client call it.
+const AGENT_LINKS: &[(&str, &str)] = &[
+    ("init", "usr/bin/farrier-agent"),
+    ("sbin/modprobe", "../usr/bin/farrier-agent"),
+    ("usr/libexec/farrier/dhcp-event", "../../bin/farrier-agent"),
+];
+
+/// Folders that are mounted upon or written to.
+const FOLDERS: &[(&str, u32)] =
+    &[("dev", 0o755), ("etc", 0o755), ("proc", 0o555), ("run", 0o755), ("sys", 0o555), ("tmp", 0o1777)];
+
+/// Adds the agent and what every ramdisk has.
+pub fn add_agent(archive: &mut Archive, agent: Vec<u8>) {
+    for (path, permissions) in FOLDERS {
+        archive.directory(path, *permissions);
+    }
+    // The kernel gives PID 1 this console before anything is mounted.
+    archive.character_device("dev/console", 0o600, 5, 1);
+    archive.file(AGENT, 0o755, agent);
+    for (link, target) in AGENT_LINKS {
+        archive.symlink(link, target);
+    }
+}
+
+/// Adds the modules with their indexes, and the list of those to load at every start.
+///
+/// # Errors
+///
+/// [`BuildError::Read`] when a module cannot be read.
+pub fn add_modules(
+    archive: &mut Archive,
+    release: &str,
+    closure: &Closure,
+    classes: &[ModuleClass],
+) -> Result<Vec<(String, ModuleRecord)>, BuildError> {
+    let root = format!("lib/modules/{release}");
+    let mut records = Vec::new();
+    for (name, module) in &closure.modules {
+        let content = module.read()?;
+        let record = ModuleRecord { path: module.path.clone(), bytes: content.len() as u64 };
+        records.push(((*name).to_owned(), record));
+        archive.file(&format!("{root}/{}", module.path), 0o644, content);
+    }
+    for (index, text) in [
+        ("modules.alias", modules_alias(&closure.modules)),
+        ("modules.dep", modules_dep(&closure.modules)),
+        ("modules.softdep", modules_softdep(&closure.modules)),
+    ] {
+        archive.file(&format!("{root}/{index}"), 0o644, text.into_bytes());
+    }
+    let always = classes.iter().flat_map(|class| class.always_loaded);
+    let packed = always.filter(|name| closure.modules.contains_key(**name));
+    let always: String = packed.map(|name| format!("{name}\n")).collect();
+    archive.file("etc/modules-load.d/farrier.conf", 0o644, always.into_bytes());
+    Ok(records)
+}
+
+/// Adds every helper program that the agent may start, taken from below `root`.
+///
+/// # Errors
+///
+/// [`BuildError::Program`] for a missing one, [`BuildError::Dynamic`] or [`BuildError::Elf`] for one
+/// that would not run in the ramdisk.
+pub fn add_programs(archive: &mut Archive, root: &Path) -> Result<Vec<ProgramRecord>, BuildError> {
+    let mut records = Vec::new();
+    for program in PROGRAMS {
+        let source = find_program(program, root)?;
+        let content = fs::read(&source).map_err(BuildError::reading(&source))?;
+        static_architecture(&source, &content, &format!("install the package {}", program.package))?;
+        let file = FileRecord::of(&content);
+        records.push(ProgramRecord {
+            name: program.name,
+            path: program.path,
+            package: program.package,
+            file,
+        });
+        archive.file(program.path.trim_start_matches('/'), 0o755, content);
+    }
+    Ok(records)
+}
+
+/// Looks where the ramdisk has the program, and where distributions with a separate `/bin` have it.
+fn find_program(program: &Program, root: &Path) -> Result<PathBuf, BuildError> {
+    let path = root.join(program.path.trim_start_matches('/'));
+    let candidates =
+        [path.clone(), root.join("bin").join(program.name), root.join("sbin").join(program.name)];
+    candidates.into_iter().find(|candidate| candidate.is_file()).ok_or(BuildError::Program {
+        program: program.name,
+        path,
+        package: program.package,
+    })
+}

@@ -1,0 +1,72 @@
+//! Reads the serial console of the emulated machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const POLL: Duration = Duration::from_millis(20);
+
+/// The file that the machine's serial console is written to.
+#[derive(Debug, Clone)]
+pub struct Console {
+    file: PathBuf,
+}
+
+impl Console {
+    /// The console that is or will be in `file`.
+    pub fn new(file: PathBuf) -> Self {
+        Self { file }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// All that was written so far; nothing when there is no file yet.
+    pub fn text(&self) -> String {
+        fs::read(&self.file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    }
+
+    /// The last lines, to be shown when something failed.
+    pub fn tail(&self) -> String {
+        const LINES: usize = 25;
+        let text = self.text();
+        let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        lines[lines.len().saturating_sub(LINES)..].join("\n")
+    }
+
+    /// What emulates the processor, told by the kernel in the machine.
+    pub fn accelerator(&self) -> &'static str {
+        if self.text().contains("paravirtualized kernel on KVM") { "kvm" } else { "tcg" }
+    }
+
+    /// Sends `message(seconds since 1970)` when `text` has appeared; gives up after `limit`.
+    pub fn when<M: Send + 'static>(
+        &self,
+        text: String,
+        limit: Duration,
+        messages: Sender<M>,
+        message: impl FnOnce(f64) -> M + Send + 'static,
+    ) {
+        let console = self.clone();
+        thread::spawn(move || {
+            let start = Instant::now();
+            while start.elapsed() < limit {
+                if console.text().contains(&text) {
+                    // The receiver may have lost interest.
+                    let _ = messages.send(message(now()));
+                    return;
+                }
+                thread::sleep(POLL);
+            }
+        });
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}

@@ -1,0 +1,219 @@
+//! A reference conductor with emulated machines as its nodes, for one run.
+
+use crate::console::Console;
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use serde_json::Value;
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+
+/// The conductor's process and the files of its nodes. Dropping it powers the machines off and ends
+/// the conductor.
+#[derive(Debug)]
+pub struct Lab {
+    farrier: PathBuf,
+    folder: PathBuf,
+    server: Child,
+    url: String,
+    nodes: RefCell<Vec<String>>,
+}
+
+/// A machine to be enrolled.
+#[derive(Debug)]
+pub struct Machine {
+    /// Name of the node.
+    pub name: String,
+    /// Hardware address of its network card.
+    pub mac: String,
+    /// Folder with `vmlinuz` and `initramfs.img`.
+    pub dist: PathBuf,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Its disks: file and serial number.
+    pub disks: Vec<(PathBuf, String)>,
+    /// Further `key=value` pairs for the driver.
+    pub driver_info: Vec<String>,
+    /// Hardware properties as `key=value`.
+    pub properties: Vec<String>,
+}
+
+/// What to deploy.
+#[derive(Debug)]
+pub struct Instance<'a> {
+    /// URL of the image, as the machine reaches it.
+    pub url: String,
+    /// SHA-256 of the image, hexadecimal.
+    pub sha256: &'a str,
+    /// Folder with the content of the config drive.
+    pub config_drive: Option<&'a Path>,
+}
+
+/// An event as `farrier deploy --json` prints it.
+#[derive(Debug, Deserialize)]
+pub struct Event {
+    /// Seconds since 1970.
+    pub at: f64,
+    /// What happened.
+    pub event: String,
+    /// What is being done, in progress events.
+    #[serde(default)]
+    pub phase: String,
+    /// Bytes done, in progress events.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Bytes to do, in progress events.
+    #[serde(default)]
+    pub total_bytes: Option<u64>,
+}
+
+impl Lab {
+    /// Starts the conductor with its state in `folder` and further arguments of `farrier serve`.
+    ///
+    /// # Errors
+    ///
+    /// The conductor did not start; the text holds its log.
+    pub fn start(farrier: &Path, folder: &Path, arguments: &[&str]) -> Result<Self> {
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let log = File::create(folder.join("conductor.log"))?;
+        let mut server = Command::new(farrier)
+            .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--state-dir"])
+            .arg(folder.join("state"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("cannot start {}", farrier.display()))?;
+        let announced = server.stdout.take().and_then(node_api_url);
+        let mut lab = Self {
+            farrier: farrier.to_owned(),
+            folder: folder.to_owned(),
+            server,
+            url: String::new(),
+            nodes: RefCell::default(),
+        };
+        lab.url = announced.with_context(|| {
+            let log = fs::read_to_string(folder.join("conductor.log")).unwrap_or_default();
+            format!("farrier serve did not start:\n{log}")
+        })?;
+        Ok(lab)
+    }
+
+    /// Enrols a machine.
+    ///
+    /// # Errors
+    ///
+    /// What `farrier node create` says.
+    pub fn enrol(&self, machine: &Machine) -> Result<()> {
+        let disks = machine.disks.iter().map(|(file, serial)| format!("{};serial={serial}", file.display()));
+        let mut driver_info = vec![
+            format!("qemu_memory_mib={}", machine.memory_mib),
+            format!("qemu_console_log={}", self.console(&machine.name).file().display()),
+            format!("deploy_kernel={}", machine.dist.join("vmlinuz").display()),
+            format!("deploy_ramdisk={}", machine.dist.join("initramfs.img").display()),
+        ];
+        if !machine.disks.is_empty() {
+            driver_info.push(format!("qemu_disks={}", disks.collect::<Vec<_>>().join(",")));
+        }
+        let mut create = self.client(&["node", "create", &machine.name, "--mac", &machine.mac]);
+        create.args(["--driver", "qemu"]);
+        for pair in driver_info.iter().chain(&machine.driver_info) {
+            create.args(["--driver-info", pair]);
+        }
+        for pair in &machine.properties {
+            create.args(["--property", pair]);
+        }
+        output(&mut create)?;
+        self.nodes.borrow_mut().push(machine.name.clone());
+        Ok(())
+    }
+
+    /// Deploys and calls `report` with each event until `farrier deploy` ends.
+    ///
+    /// # Errors
+    ///
+    /// The one line that `farrier deploy` prints when it fails.
+    pub fn deploy(&self, node: &str, instance: &Instance, mut report: impl FnMut(Event)) -> Result<()> {
+        let mut deploy = self.client(&["deploy", node, "--json", "--image", &instance.url]);
+        deploy.args(["--checksum", &format!("sha256:{}", instance.sha256)]);
+        if let Some(folder) = instance.config_drive {
+            deploy.arg("--config-drive").arg(folder);
+        }
+        let mut child = deploy
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", self.farrier.display()))?;
+        let lines = child.stdout.take().map(BufReader::new);
+        for line in lines.into_iter().flat_map(BufRead::lines) {
+            let line = line?;
+            report(serde_json::from_str(&line).with_context(|| format!("no event: {line}"))?);
+        }
+        let mut errors = String::new();
+        if let Some(mut output) = child.stderr.take() {
+            output.read_to_string(&mut errors)?;
+        }
+        if !child.wait()?.success() {
+            bail!("{}", errors.trim());
+        }
+        Ok(())
+    }
+
+    /// The node's record.
+    ///
+    /// # Errors
+    ///
+    /// What `farrier node show` says.
+    pub fn node(&self, name: &str) -> Result<Value> {
+        let text = output(&mut self.client(&["node", "show", name, "--json"]))?;
+        serde_json::from_str(&text).with_context(|| format!("no record: {text}"))
+    }
+
+    /// The serial console of a node.
+    pub fn console(&self, node: &str) -> Console {
+        Console::new(self.folder.join(format!("{node}-console.log")))
+    }
+
+    /// Folder of this run.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn client(&self, arguments: &[&str]) -> Command {
+        let mut client = Command::new(&self.farrier);
+        client.args(arguments).env("FARRIER_URL", &self.url).stdin(Stdio::null());
+        client
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for name in self.nodes.take() {
+            // A machine that is off already, or a conductor that is gone, is no trouble here.
+            output(&mut self.client(&["node", "power", &name, "off"])).ok();
+        }
+        self.server.kill().ok();
+        self.server.wait().ok();
+    }
+}
+
+/// Waits for the announcement of the node API, and goes on reading so that the conductor can print.
+fn node_api_url(output: ChildStdout) -> Option<String> {
+    let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+    let url = lines.find_map(|line| line.strip_prefix("node API listening on ").map(str::to_owned));
+    thread::spawn(move || lines.for_each(drop));
+    url
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,58 @@
+//! Developer commands: `cargo xtask COMMAND`.
+
+mod bench;
+mod command;
+mod demo;
+mod dist;
+mod instance_image;
+mod kernel_package;
+mod lint;
+mod requirements;
+mod test;
+mod test_programs;
+mod test_summary;
+mod timeline;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Developer commands of Farrier.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Bench(bench::BenchArguments),
+    Demo(demo::DemoArguments),
+    Dist(dist::DistArguments),
+    Image(instance_image::ImageArguments),
+    #[command(hide = true)]
+    ImageAsRoot(instance_image::RootArguments),
+    Lint(lint::LintArguments),
+    Test(test::TestArguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Bench(arguments) => bench::bench(&arguments),
+        Command::Demo(arguments) => demo::demo(&arguments),
+        Command::Dist(arguments) => dist::dist(&arguments),
+        Command::Image(arguments) => instance_image::image(&arguments),
+        Command::ImageAsRoot(arguments) => instance_image::image_as_root(&arguments),
+        Command::Lint(arguments) => lint::lint(&arguments),
+        Command::Test(arguments) => test::test(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What this machine must have installed, and installing it.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::command::{as_root, find, is_root, run};
+
+/// What a requirement is needed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Building the agent and the ramdisk.
+    Dist,
+    /// Building the Debian image to deploy.
+    InstanceImage,
+    /// Running virtual machines.
+    Machine,
+    /// Tests on loop devices.
+    Disk,
+}
+
+#[derive(Debug)]
+enum Probe {
+    Command(&'static str),
+    File(&'static str),
+}
+
+struct Requirement {
+    probe: Probe,
+    /// The package of this name in both Debian and Ubuntu.
+    package: &'static str,
+    purposes: &'static [Purpose],
+}
+
+const fn command(name: &'static str, package: &'static str, purposes: &'static [Purpose]) -> Requirement {
+    Requirement { probe: Probe::Command(name), package, purposes }
+}
+
+const fn file(path: &'static str, package: &'static str, purposes: &'static [Purpose]) -> Requirement {
+    Requirement { probe: Probe::File(path), package, purposes }
+}
+
+const REQUIREMENTS: &[Requirement] = &[
+    command("musl-gcc", "musl-tools", &[Purpose::Dist]),
+    // A busybox that is linked dynamically has the same path.
+    file("/var/lib/dpkg/info/busybox-static.list", "busybox-static", &[Purpose::Dist]),
+    command("debootstrap", "debootstrap", &[Purpose::InstanceImage]),
+    file(
+        "/usr/share/keyrings/debian-archive-keyring.gpg",
+        "debian-archive-keyring",
+        &[Purpose::InstanceImage],
+    ),
+    command("mcopy", "mtools", &[Purpose::InstanceImage]),
+    command("mkfs.ext4", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Disk]),
+    command("mkfs.vfat", "dosfstools", &[Purpose::InstanceImage, Purpose::Disk]),
+    command("sgdisk", "gdisk", &[Purpose::InstanceImage, Purpose::Disk]),
+    command("qemu-system-x86_64", "qemu-system-x86", &[Purpose::Machine]),
+    file("/usr/share/OVMF/OVMF_CODE_4M.fd", "ovmf", &[Purpose::Machine]),
+];
+
+impl Requirement {
+    fn is_met(&self) -> bool {
+        match self.probe {
+            Probe::Command(name) => find(name).is_some(),
+            Probe::File(path) => Path::new(path).exists(),
+        }
+    }
+}
+
+/// Installs what is missing for `purposes` after saying so, or only names it when `install` is false.
+pub fn ensure(purposes: &[Purpose], install: bool) -> Result<()> {
+    let packages = missing(purposes);
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let list = packages.join(" ");
+    if !install {
+        bail!("packages are missing: {list}; install them, or run this without --no-install");
+    }
+    if find("apt-get").is_none() {
+        bail!(
+            "this needs the programs of the Debian packages {list}; install them with your system's package manager"
+        );
+    }
+    if !is_root() && find("sudo").is_none() {
+        bail!("packages are missing: {list}; install them as root (there is no sudo here)");
+    }
+    println!("Installing with apt-get: {list}");
+    run(as_root("apt-get").args(["-qq", "update"]))?;
+    let options = ["-qq", "-y", "-o", "Dpkg::Use-Pty=0", "install", "--no-install-recommends"];
+    run(as_root("env").args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]).args(options).args(&packages))?;
+    match missing(purposes).as_slice() {
+        [] => Ok(()),
+        still => bail!("after the installation of {list} there still is nothing of {}", still.join(" ")),
+    }
+}
+
+fn missing(purposes: &[Purpose]) -> Vec<&'static str> {
+    let needed =
+        |requirement: &&Requirement| requirement.purposes.iter().any(|purpose| purposes.contains(purpose));
+    let mut packages: Vec<_> = REQUIREMENTS
+        .iter()
+        .filter(needed)
+        .filter(|requirement| !requirement.is_met())
+        .map(|requirement| requirement.package)
+        .collect();
+    packages.dedup();
+    packages
+}

@@ -1,0 +1,111 @@
+//! `cargo xtask test`: all tests, by what they need.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+
+use crate::requirements::{self, Purpose};
+use crate::test_programs::{self, TestProgram, Tier};
+use crate::test_summary::Summary;
+use crate::workspace::{Workspace, write_json};
+use crate::{dist, instance_image};
+
+/// Runs the tests. The last line is `N passed, N failed, N skipped`.
+#[derive(Debug, Args)]
+pub struct TestArguments {
+    /// Which tests [default: all].
+    #[arg(value_enum)]
+    tier: Option<Tier>,
+    /// Writes the numbers as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Only names packages that are missing.
+    #[arg(long)]
+    no_install: bool,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct TestReport {
+    #[serde(flatten)]
+    total: Summary,
+    tiers: BTreeMap<&'static str, Summary>,
+}
+
+/// Runs the command.
+pub fn test(arguments: &TestArguments) -> Result<()> {
+    let tiers = arguments.tier.map_or_else(|| vec![Tier::Unit, Tier::Disk, Tier::Vm], |tier| vec![tier]);
+    let mut report = TestReport::default();
+    let result = run_tiers(&tiers, !arguments.no_install, &mut report);
+    if let Err(error) = &result {
+        println!("error: {error:#}");
+        report.total += Summary::FAILURE;
+    }
+    write_json(arguments.json.as_deref(), &report)?;
+    let skips_count = std::env::var("CI").is_ok_and(|value| value == "true");
+    if skips_count && report.total.skipped > 0 {
+        println!("error: nothing may be skipped on a CI machine");
+    }
+    println!("{}", report.total);
+    if report.total.failed > 0 || (skips_count && report.total.skipped > 0) {
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+fn run_tiers(tiers: &[Tier], install: bool, report: &mut TestReport) -> Result<()> {
+    let purposes: Vec<_> = tiers.iter().flat_map(|tier| needs(*tier)).copied().collect();
+    requirements::ensure(&purposes, install)?;
+    let workspace = Workspace::find()?;
+    let programs = test_programs::build(&workspace)?;
+    for tier in tiers {
+        let summary = run_tier(*tier, &workspace, &programs)?;
+        report.tiers.insert(name(*tier), summary);
+        report.total += summary;
+    }
+    Ok(())
+}
+
+fn run_tier(tier: Tier, workspace: &Workspace, programs: &[TestProgram]) -> Result<Summary> {
+    println!("\n== {} tests", name(tier));
+    let environment = if tier == Tier::Vm { machine_environment(workspace)? } else { Vec::new() };
+    let mut summary = Summary::default();
+    for program in programs {
+        summary += program.run(tier, &environment)?;
+    }
+    if tier == Tier::Unit {
+        summary += test_programs::run_documentation(workspace)?;
+    }
+    Ok(summary)
+}
+
+/// Where tests with virtual machines find what they boot and deploy.
+fn machine_environment(workspace: &Workspace) -> Result<Vec<(&'static str, String)>> {
+    let dist = dist::build(workspace, "x86_64")?;
+    let image = instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES)?;
+    let farrier = workspace.build_conductor()?;
+    Ok(vec![
+        ("FARRIER_DIST", dist.folder.display().to_string()),
+        ("FARRIER_IMAGE", image.path.display().to_string()),
+        ("FARRIER_IMAGE_SHA256", image.sha256),
+        ("FARRIER_BIN", farrier.display().to_string()),
+    ])
+}
+
+fn needs(tier: Tier) -> &'static [Purpose] {
+    match tier {
+        Tier::Unit => &[],
+        Tier::Disk => &[Purpose::Disk],
+        Tier::Vm => &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine],
+    }
+}
+
+fn name(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Unit => "unit",
+        Tier::Disk => "disk",
+        Tier::Vm => "vm",
+    }
+}

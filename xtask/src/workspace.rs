@@ -1,0 +1,69 @@
+//! Where things are in this repository, and building them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::command::{run, run_quietly};
+
+/// The folders of this repository.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    /// The folder with the workspace's `Cargo.toml`.
+    pub root: PathBuf,
+    /// Cargo's folder for what it builds.
+    pub target: PathBuf,
+}
+
+#[derive(serde::Deserialize)]
+struct Metadata {
+    workspace_root: PathBuf,
+    target_directory: PathBuf,
+}
+
+impl Workspace {
+    /// Asks cargo.
+    pub fn find() -> Result<Self> {
+        let text = run_quietly(cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
+        let metadata: Metadata =
+            serde_json::from_str(&text).context("cannot read the answer of cargo metadata")?;
+        Ok(Self { root: metadata.workspace_root, target: metadata.target_directory })
+    }
+
+    /// What takes long to make and is kept between runs.
+    pub fn cache(&self) -> PathBuf {
+        self.target.join("farrier-cache")
+    }
+
+    /// Builds the reference conductor and gives its path.
+    pub fn build_conductor(&self) -> Result<PathBuf> {
+        run(cargo().args(["build", "-p", "farrier-conductor", "--bin", "farrier"]).current_dir(&self.root))?;
+        Ok(self.target.join("debug/farrier"))
+    }
+}
+
+/// The cargo that runs this.
+pub fn cargo() -> Command {
+    let mut cargo = crate::command::command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // Set by cargo for this process only; they would make every crate look changed.
+    for variable in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
+        cargo.env_remove(variable);
+    }
+    cargo
+}
+
+/// Writes a report for `--json FILE`.
+pub fn write_json(file: Option<&Path>, report: &impl Serialize) -> Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    let text = serde_json::to_string_pretty(report)? + "\n";
+    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// Reads a JSON file.
+pub fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T> {
+    let text = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("{} is no valid JSON", file.display()))
+}
