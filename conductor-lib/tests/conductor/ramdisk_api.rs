@@ -3,6 +3,7 @@
 use crate::agent::Script;
 use crate::stage::{MAC, Stage, fault, new_node};
 use farrier_conductor::PowerAction;
+use farrier_conductor::events::EventKind;
 use farrier_conductor::model::ProvisionState;
 use serde_json::{Value, json};
 
@@ -70,6 +71,20 @@ async fn s41_the_token_is_handed_out_once_per_boot() {
     let next_boot = look_up(&stage).await;
     assert_eq!(token(&next_boot).len(), 43);
     assert_ne!(token(&next_boot), token(&first));
+}
+
+#[tokio::test]
+async fn a_machine_that_has_its_token_may_look_up_while_its_node_is_locked() {
+    // The conductor holds the lock while it waits for an answer that does not come.
+    let stage = Stage::new(Script { deaf: true, ..Script::default() }).await;
+    stage.deploy().await;
+    stage.until(|events| events.iter().any(|event| matches!(event.kind, EventKind::FirstHeartbeat))).await;
+    let is_locked = async || stage.node().await.reservation.is_some();
+    while !is_locked().await {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(token(&look_up(&stage).await), "******");
+    assert!(is_locked().await, "the lookup was answered too late to prove anything");
 }
 
 #[tokio::test]
