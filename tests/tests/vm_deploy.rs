@@ -234,3 +234,18 @@ fn vm_a_machine_without_dhcp_or_without_a_cable_ends_in_deploy_failed() {
         stable.assert_root_disk_is_untouched();
     }
 }
+
+#[test]
+fn vm_p13_an_agent_that_gives_up_is_started_again() {
+    let nobody = "kernel_append_params=ipa-api-url=http://10.0.2.2:1 ipa-lookup-timeout=2";
+    let stable = Stable::with(
+        |machine| machine.driver_info = vec![nobody.into()],
+        &["--deploy-callback-timeout", "40"],
+    );
+    let image = image();
+    let sum = sha256(&image);
+    stable.fail(Reply::Body(image), &sum, &[NODE, "no agent called for 40 s"]);
+    let console = stable.lab.console(NODE).text();
+    assert!(console.contains("http://10.0.2.2:1/v1/lookup"), "{}", stable.lab.console(NODE).tail());
+    assert!(console.matches("starting it again").count() >= 2, "{}", stable.lab.console(NODE).tail());
+}

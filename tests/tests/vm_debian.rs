@@ -1,0 +1,64 @@
+//! A real Debian system, from an empty machine of 256 MiB to its login prompt.
+
+#![allow(clippy::unwrap_used)]
+
+use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::lab::{Instance, Lab, Machine};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Longest time from power on to login prompt of the deployed system, with an emulated processor.
+const BOOT_LIMIT: Duration = Duration::from_secs(10 * 60);
+const DISK_BYTES: u64 = 8 << 30;
+const NODE: &str = "debian";
+const HOST_NAME: &str = "mustang-1967";
+/// Boot code, in front of the disk identifier and the partition table.
+const BOOT_CODE: usize = 440;
+
+fn environment(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run cargo xtask test vm"))
+}
+
+fn start_of(file: &PathBuf) -> Vec<u8> {
+    let mut start = vec![0; BOOT_CODE];
+    File::open(file).unwrap().read_exact_at(&mut start, 0).unwrap();
+    start
+}
+
+#[test]
+fn vm_debian_boots_with_the_name_from_its_config_drive() {
+    let folder = TempDir::new().unwrap();
+    let (disk, image) = (folder.path().join("disk.img"), PathBuf::from(environment("FARRIER_IMAGE")));
+    File::create(&disk).unwrap().set_len(DISK_BYTES).unwrap();
+    let config_drive = folder.path().join("config-drive");
+    fs::create_dir_all(config_drive.join("openstack/latest")).unwrap();
+    let metadata = serde_json::json!({"uuid": "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11", "hostname": HOST_NAME});
+    fs::write(config_drive.join("openstack/latest/meta_data.json"), metadata.to_string()).unwrap();
+
+    let lab = Lab::start(&PathBuf::from(environment("FARRIER_BIN")), folder.path(), &[]).unwrap();
+    lab.enrol(&Machine {
+        name: NODE.into(),
+        mac: "52:54:00:fa:00:03".into(),
+        dist: environment("FARRIER_DIST").into(),
+        memory_mib: 256,
+        disks: vec![(disk.clone(), "ROOT".into())],
+        driver_info: vec![],
+        properties: vec![],
+    })
+    .unwrap();
+    let server = ImageServer::start(vec![Reply::File(image.clone())]).unwrap();
+    let sha256 = environment("FARRIER_IMAGE_SHA256");
+    let instance = Instance { url: server.guest_url(), sha256: &sha256, config_drive: Some(&config_drive) };
+    lab.deploy(NODE, &instance, |_| {}).unwrap();
+    assert_eq!(start_of(&disk), start_of(&image));
+
+    let prompt = format!("{HOST_NAME} login:");
+    let deadline = Instant::now() + BOOT_LIMIT;
+    while !lab.console(NODE).text().contains(&prompt) {
+        assert!(Instant::now() < deadline, "no {prompt:?} on the console:\n{}", lab.console(NODE).tail());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
