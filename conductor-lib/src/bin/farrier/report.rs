@@ -39,9 +39,11 @@ impl Report {
         match (&mut self.view, &event.kind) {
             (View::Json, _) => writeln!(out, "{}", serde_json::to_string(event)?)?,
             (View::Bar(bar), EventKind::Progress(progress)) => draw(bar, progress),
+            // The command itself ends with the error's line, on the same terminal.
+            (View::Bar(bar), EventKind::Failed { .. }) => bar.finish_and_clear(),
             (View::Bar(bar), kind) => {
                 bar.println(format!("{stamp} {}", sentence(kind)));
-                if matches!(kind, EventKind::Active | EventKind::Failed { .. }) {
+                if matches!(kind, EventKind::Active) {
                     bar.finish_and_clear();
                 }
             }
