@@ -2,9 +2,11 @@
 
 use crate::agent::Host;
 use crate::conductor::client::ConductorClient;
+use crate::http::{self, reason};
 use crate::options::Options;
-use farrier_linux::netlink::is_link_local;
+use farrier_linux::netlink::{self, is_link_local};
 use std::net::IpAddr;
+use std::time::Duration;
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::time::sleep;
 
@@ -14,15 +16,22 @@ pub enum AdvertiseError {
     /// The configured host is not an address.
     #[error("ipa-advertise-host={0} is not an IP address: the certificate needs one")]
     NotAnAddress(String),
-    /// There is no route.
-    #[error("no address of this machine has a route to {urls}: check addresses, routes and VLANs")]
+    /// The configured interface has no address.
+    #[error("ipa-network-interface={0} is not an interface with an IPv4 address")]
+    NoInterfaceAddress(String),
+    /// No HTTP client.
+    #[error(transparent)]
+    Http(#[from] http::HttpError),
+    /// There is no route, or nobody at its end.
+    #[error("no address of this machine reaches {urls}: check addresses, routes, VLANs and the servers")]
     NoRoute {
         /// The API URLs.
         urls: String,
     },
 }
 
-/// The configured host, else the source address of the route to the API (F32).
+/// The configured host, else the address of the configured interface, else the source address of the
+/// route to an API that answers (F32).
 ///
 /// # Errors
 ///
@@ -35,16 +44,41 @@ pub async fn host(options: &Options, client: &ConductorClient) -> Result<Host, A
             .map_err(|_| AdvertiseError::NotAnAddress(host.clone()));
     }
     let urls = client.urls();
+    // Whether the server answers is all that counts; nothing secret is sent or believed.
+    let probe = http::client(&Options { insecure: true, ..options.clone() })?;
     for round in 1..=options.ip_lookup_attempts.max(1) {
-        for url in &urls {
-            if let Some(address) = source_address(url).await {
-                return Ok(Host { address });
-            }
+        let address = match &options.network_interface {
+            Some(interface) => interface_address(interface),
+            None => route(&urls, &probe, options.http_request_timeout.duration()).await,
+        };
+        if let Some(address) = address {
+            return Ok(Host { address });
         }
-        tracing::warn!(round, "no route to the conductor yet");
+        tracing::warn!(round, "no address to advertise yet");
         sleep(options.ip_lookup_sleep.duration()).await;
     }
-    Err(AdvertiseError::NoRoute { urls: urls.join(", ") })
+    Err(match &options.network_interface {
+        Some(interface) => AdvertiseError::NoInterfaceAddress(interface.clone()),
+        None => AdvertiseError::NoRoute { urls: urls.join(", ") },
+    })
+}
+
+fn interface_address(interface: &str) -> Option<IpAddr> {
+    let addresses = netlink::addresses().unwrap_or_default();
+    let mut own = addresses.iter().filter(|one| one.interface == interface && one.address.is_ipv4());
+    own.next().map(|one| one.address)
+}
+
+/// The source address towards the first URL that answers anything over HTTP.
+async fn route(urls: &[String], probe: &reqwest::Client, timeout: Duration) -> Option<IpAddr> {
+    for url in urls {
+        let Some(address) = source_address(url).await else { continue };
+        match probe.get(url).timeout(timeout).send().await {
+            Ok(_) => return Some(address),
+            Err(error) => tracing::warn!(url, reason = reason(&error), "the API does not answer"),
+        }
+    }
+    None
 }
 
 /// Asks the kernel which source address it would use; connecting a datagram socket sends nothing.
@@ -78,5 +112,35 @@ mod tests {
         ] {
             assert_eq!(source_address(url).await, expected.map(|text| text.parse().unwrap()), "{url}");
         }
+    }
+
+    /// A port that nobody listens on, and one that answers everything with a fault.
+    async fn dead_and_live() -> [String; 2] {
+        let dead = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let live = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let urls = [&dead, &live].map(|one| format!("http://{}", one.local_addr().unwrap()));
+        tokio::spawn(async move { axum::serve(live, axum::Router::new()).await });
+        urls
+    }
+
+    #[tokio::test]
+    async fn f32_only_a_server_that_answers_counts() {
+        http::install_tls_provider();
+        let [dead, live] = dead_and_live().await;
+        let loopback = Some(IpAddr::from([127, 0, 0, 1]));
+        let probe = http::client(&Options::default()).unwrap();
+        for (urls, expected) in [
+            (vec![dead.clone(), live.clone()], loopback),
+            (vec![live], loopback),
+            (vec![dead], None),
+            (vec!["not a url".to_owned()], None),
+        ] {
+            assert_eq!(route(&urls, &probe, Duration::from_secs(10)).await, expected, "{urls:?}");
+        }
+    }
+
+    #[test]
+    fn an_interface_without_an_address_is_passed_over() {
+        assert_eq!(interface_address("nosuch0"), None);
     }
 }

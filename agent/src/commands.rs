@@ -29,6 +29,21 @@ pub struct Command {
     pub run: Run,
 }
 
+impl Command {
+    /// Runs it as a part of another command, with all checks.
+    ///
+    /// # Errors
+    ///
+    /// Parameters were refused, or the command failed.
+    pub fn run_checked(&self, agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandError> {
+        if let Some(validate) = self.validate {
+            validate(params)?;
+        }
+        check_names(self, params)?;
+        (self.run)(agent, params)
+    }
+}
+
 /// Judges parameters; an error refuses the command.
 pub type Validate = fn(&Params) -> Result<(), CommandError>;
 /// Does the work of a command.
@@ -51,6 +66,15 @@ pub struct Parameter {
     pub name: &'static str,
     /// Whether the command needs it.
     pub required: bool,
+}
+
+impl Parameter {
+    /// Stands for parameters of any other name.
+    pub const OTHERS: Self = Self { name: "*", required: false };
+
+    fn covers(&self, name: &str) -> bool {
+        self.name == name || self.name == Self::OTHERS.name
+    }
 }
 
 /// A command that was not accepted: an HTTP status and the text of its fault (section 1.5).
@@ -233,7 +257,12 @@ fn shape(request: &Value) -> Result<(&str, Params), Refusal> {
     }
 }
 
-fn split(name: &str) -> Result<(&str, &str), CommandError> {
+/// Extension and command of a full name.
+///
+/// # Errors
+///
+/// There is no dot in it.
+pub fn split(name: &str) -> Result<(&str, &str), CommandError> {
     name.split_once('.').ok_or_else(|| {
         let details = format!("{name} lacks an extension: use <extension>.<command>");
         CommandError::new(ErrorKind::InvalidCommandError, details)
@@ -243,7 +272,7 @@ fn split(name: &str) -> Result<(&str, &str), CommandError> {
 /// Unknown and missing parameters fail the command with the type that conductors take for "this
 /// agent is older" (section 1.5).
 fn check_names(command: &Command, params: &Params) -> Result<(), CommandError> {
-    let unknown = params.keys().find(|name| command.parameters.iter().all(|known| known.name != *name));
+    let unknown = params.keys().find(|name| !command.parameters.iter().any(|known| known.covers(name)));
     if let Some(name) = unknown {
         let details = format!("{} has no parameter {name:?}", command.name);
         return Err(CommandError::new(ErrorKind::TypeError, details));

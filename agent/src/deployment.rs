@@ -2,16 +2,19 @@
 
 use crate::agent::Agent;
 use crate::errors::{from_disk, from_imaging};
+use crate::http;
 use crate::root_disk;
 use farrier_disk::WritableDisk;
 use farrier_disk::config_drive::ConfigDrive;
 use farrier_disk::table;
+use farrier_imaging::access;
 use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::pipeline::{self, ImageRequest, Report};
 use farrier_imaging::source::{HttpSource, Options as SourceOptions};
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::image_info::ImageInfo;
 use farrier_protocol::progress::Phase;
+use reqwest::{Client, ClientBuilder};
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Instant;
@@ -50,6 +53,7 @@ pub fn deploy(
 ) -> Result<Deployed, CommandError> {
     let info = ImageInfo::from_params(image_info)?;
     let request = plan(&info)?;
+    let client = client(agent, &info)?;
     let config_drive = config_drive.or(info.configdrive.as_deref());
     let config_drive = config_drive.map(ConfigDrive::decode).transpose().map_err(from_disk)?;
     let disk = root_disk::open(agent)?;
@@ -57,7 +61,7 @@ pub fn deploy(
         drive.require_fits(&disk).map_err(from_disk)?;
     }
     tracing::info!(disk = %disk.path().display(), image = info.id, "writing the image");
-    let source = HttpSource::new(agent.http.clone(), agent.runtime.clone(), source_options(agent));
+    let source = HttpSource::new(client, agent.runtime.clone(), source_options(agent));
     let image = pipeline::write_image(&request, &source, &disk, &agent.progress, &CancelHandle::default())
         .map_err(from_imaging)?;
     let started = Instant::now();
@@ -79,6 +83,19 @@ fn plan(info: &ImageInfo) -> Result<ImageRequest, CommandError> {
         return Err(CommandError::new(ErrorKind::InvalidCommandParamsError, details));
     }
     ImageRequest::new(info).map_err(from_imaging)
+}
+
+/// The agent's client, or one with the same settings that takes the image's proxies.
+fn client(agent: &Agent, info: &ImageInfo) -> Result<Client, CommandError> {
+    let proxies = access::proxies(info).map_err(from_imaging)?;
+    if proxies.is_empty() {
+        return Ok(agent.http.clone());
+    }
+    let builder = proxies.into_iter().fold(http::builder(&agent.options), ClientBuilder::proxy);
+    builder.build().map_err(|error| {
+        let details = format!("no HTTP client with the image's proxies: {}", http::reason(&error));
+        CommandError::new(ErrorKind::ImageDownloadError, details)
+    })
 }
 
 fn finish(disk: &WritableDisk, config_drive: Option<&ConfigDrive>) -> Result<String, CommandError> {

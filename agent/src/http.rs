@@ -1,6 +1,7 @@
 //! The one HTTP client of the agent (S17): API, images and callbacks.
 
 use crate::options::Options;
+use crate::tls;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 
 /// The client cannot be built.
@@ -20,16 +21,18 @@ pub fn install_tls_provider() {
 ///
 /// # Errors
 ///
-/// [`HttpError`] when the TLS settings cannot be used.
+/// [`HttpError`] when the settings contradict each other.
 pub fn client(options: &Options) -> Result<reqwest::Client, HttpError> {
-    // A ramdisk has no certificate store; without an explicit list the client cannot be built.
-    let builder = reqwest::Client::builder()
-        .tls_certs_only([])
-        .tls_danger_accept_invalid_certs(options.insecure)
+    Ok(builder(options).build()?)
+}
+
+/// A client with these settings, to which the proxies of one image may be added.
+pub fn builder(options: &Options) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls::client::config(options))
         .user_agent(concat!("farrier-agent/", env!("CARGO_PKG_VERSION")))
         .pool_max_idle_per_host(2)
-        .connect_timeout(options.image_download_connection_timeout.duration());
-    Ok(builder.build()?)
+        .connect_timeout(options.image_download_connection_timeout.duration())
 }
 
 /// Headers of every request to the conductor's API (section 2.1).
@@ -43,4 +46,13 @@ pub fn api_headers(options: &Options) -> HeaderMap {
         headers.insert("X-OpenStack-Request-ID", id);
     }
     headers
+}
+
+/// The innermost cause, which names what really happened.
+pub fn reason(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
 }

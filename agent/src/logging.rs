@@ -1,8 +1,10 @@
 //! Where log lines go.
 
+use crate::log_file::{self, LogFile};
 use farrier_linux::console::Consoles;
 use farrier_linux::sysfs;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Mutex;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
@@ -14,7 +16,7 @@ use tracing_subscriber::fmt::time::FormatTime;
 pub enum Target {
     /// Standard error; for running by hand.
     Stderr,
-    /// Every console named on the kernel command line.
+    /// Every console named on the kernel command line, and the log that is kept for collection.
     Consoles,
 }
 
@@ -42,12 +44,16 @@ impl FormatTime for KernelClock {
     }
 }
 
-/// Writes whole lines to all consoles.
-struct ConsoleWriter(Mutex<Consoles>);
+/// Writes whole lines to all consoles and to the kept log.
+struct ConsoleWriter {
+    consoles: Mutex<Consoles>,
+    kept: LogFile,
+}
 
 impl ConsoleWriter {
     fn open() -> Self {
-        Self(Mutex::new(Consoles::open()))
+        let kept = LogFile::at(Path::new(log_file::DEFAULT_PATH));
+        Self { consoles: Mutex::new(Consoles::open()), kept }
     }
 }
 
@@ -79,7 +85,10 @@ impl Write for Line<'_> {
 impl Drop for Line<'_> {
     fn drop(&mut self) {
         let line = [b"farrier: ", self.text.as_slice()].concat();
-        let mut consoles = self.writer.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut consoles = self.writer.consoles.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         consoles.write_all(&line).ok();
+        // Under the lock, so that lines of this process stay in order. There is nowhere to report a
+        // failure to.
+        self.writer.kept.append(&self.text).ok();
     }
 }

@@ -7,25 +7,34 @@
 mod advertise;
 mod agent;
 mod api;
+mod clock;
+mod command_line;
 mod commands;
 mod conductor;
+mod config_files;
 mod deployment;
 mod errors;
 mod extensions;
 mod http;
 mod init;
+mod inspection;
+mod inventory_report;
 mod kernel_line;
+mod lockdown;
+mod log_file;
 mod logging;
 mod network;
 mod options;
+mod rescue;
 mod root_disk;
 mod session;
+mod system_logs;
 mod tls;
 
 use anyhow::Context;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use farrier_hardware::inventory::Request;
 use options::Options;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -61,33 +70,37 @@ fn command_line() -> Command {
         .value_parser(value_parser!(logging::Target))
         .default_value("stderr")
         .global(true);
-    let options = options::TABLE.iter().map(|spec| {
-        let help = format!("{} [kernel parameter: {}]", spec.help.trim(), spec.kernel_parameter);
-        Arg::new(spec.name).long(spec.name).value_name("VALUE").help(help).global(true)
-    });
     Command::new("farrier-agent")
         .version(VERSION)
         .about("Bare-metal provisioning agent; speaks the Ironic Python Agent contract")
         .arg(log)
-        .args(options)
+        .args(command_line::arguments())
         .subcommand(Command::new("run").about("Run the agent (the default)"))
+        .subcommand(inventory_command())
         .subcommand(Command::new("init").about("Be PID 1 of a ramdisk; done by itself when it is PID 1"))
+}
+
+fn inventory_command() -> Command {
+    let help = "Print the object that conductors get";
+    let json = Arg::new("json").long("json").help(help).action(ArgAction::SetTrue);
+    Command::new("inventory").about("Print what the machine is made of").arg(json)
 }
 
 fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
     if matches.subcommand_name() == Some("init") {
         anyhow::bail!("init works as PID 1 only: boot a ramdisk made by farrier-image");
     }
-    let flags = options::TABLE
-        .iter()
-        .filter_map(|spec| Some((spec.name.to_owned(), matches.get_one::<String>(spec.name)?.clone())))
-        .collect::<BTreeMap<_, _>>();
+    let settings = command_line::settings(matches);
     let kernel = kernel_line::parse(&std::fs::read_to_string("/proc/cmdline").unwrap_or_default());
-    let (options, errors) = Options::load(&kernel, &flags);
+    let (options, errors) = Options::load(&kernel, &settings.values);
     let target = matches.get_one::<logging::Target>("log").copied().unwrap_or(logging::Target::Stderr);
     logging::start(target, options.debug);
-    for error in errors {
-        tracing::warn!("{error}");
+    for problem in settings.problems.into_iter().chain(errors.iter().map(ToString::to_string)) {
+        tracing::warn!("{problem}");
+    }
+    if let Some(("inventory", matches)) = matches.subcommand() {
+        let request = Request { boot_interface: options.bootif.as_deref(), skip_bmc: false };
+        return Ok(inventory_report::print(matches.get_flag("json"), request)?);
     }
     let outcome = run(options);
     if let Err(error) = &outcome {
@@ -103,7 +116,7 @@ fn run(options: Options) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("the asynchronous runtime cannot be started")?;
-    let agent = agent::Agent::new(options, Path::new(session::DEFAULT_PATH), runtime.handle().clone())?;
+    let agent = agent::Agent::new(options, Path::new("/"), runtime.handle().clone())?;
     runtime.block_on(agent.run())?;
     Ok(())
 }

@@ -1,19 +1,26 @@
 //! Every option of the agent, declared once (section 3.3).
 //!
-//! The table [`TABLE`] feeds the kernel command line, the command-line flags and the help. Kernel
-//! parameters act as defaults; flags win over them. A value that cannot be read leaves the default
-//! in place and a warning behind, because a typing error must not keep a machine from answering.
+//! The table [`TABLE`] feeds the kernel command line, config files, the command-line flags and the
+//! help. Kernel parameters act as defaults; config files win over them, and flags over both. A value
+//! that cannot be read leaves the default in place and a warning behind, because a typing error must
+//! not keep a machine from answering.
+
+mod values;
+
+pub use values::{Curve, NameList, Seconds, SuiteList, TlsVersion, UrlList};
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use values::OptionValue;
 
 /// An option as tables, help and documentation need it.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionSpec {
     /// Name, also that of the flag.
     pub name: &'static str,
-    /// Kernel parameter.
-    pub kernel_parameter: &'static str,
+    /// Kernel parameter, where there is one.
+    pub kernel_parameter: Option<&'static str>,
+    /// Name of the flag that turns it off; only switches have one.
+    pub off_flag: Option<&'static str>,
     /// What it does.
     pub help: &'static str,
 }
@@ -27,17 +34,8 @@ pub struct OptionError {
     expected: &'static str,
 }
 
-/// A type an option can have.
-trait OptionValue: Sized {
-    /// What the text should have been.
-    const EXPECTED: &'static str;
-
-    /// Reads it; nothing when the text does not fit.
-    fn read(text: &str) -> Option<Self>;
-}
-
 macro_rules! options {
-    ($($(#[doc = $help:literal])+ $name:ident: $type:ty = $default:expr, $kernel:literal;)*) => {
+    ($($(#[doc = $help:literal])+ $name:ident: $type:ty = $default:expr $(, $kernel:literal)?;)*) => {
         /// Settings of the agent.
         #[derive(Clone)]
         pub struct Options {
@@ -47,7 +45,12 @@ macro_rules! options {
         /// Every option.
         pub const TABLE: &[OptionSpec] = &[$(OptionSpec {
             name: stringify!($name),
-            kernel_parameter: $kernel,
+            kernel_parameter: [$($kernel,)?].as_slice().first().copied(),
+            off_flag: if <$type as OptionValue>::IS_SWITCH {
+                Some(concat!("no", stringify!($name)))
+            } else {
+                None
+            },
             help: concat!($($help),+),
         }),*];
 
@@ -81,6 +84,8 @@ options! {
     advertise_host: Option<String> = None, "ipa-advertise-host";
     /// Port of the callback URL.
     advertise_port: u16 = 9999, "ipa-advertise-port";
+    /// Interface whose IPv4 address goes into the callback URL.
+    network_interface: Option<String> = None, "ipa-network-interface";
     /// Rounds of looking for the address to advertise.
     ip_lookup_attempts: u32 = 6, "ipa-ip-lookup-attempts";
     /// Seconds between these rounds.
@@ -114,24 +119,55 @@ options! {
         "ipa-image-download-connection-retry-interval";
     /// Seconds a download may take in all; 0 means no limit.
     image_download_max_duration: Seconds = Seconds(0.0), "ipa-image-download-max-duration";
+    /// Do not erase disks with a cluster file system.
+    guard_special_filesystems: bool = true, "ipa-guard-special-filesystems";
+    /// URLs to post the inspection data to, separated by commas.
+    inspection_callback_url: UrlList = UrlList::default(), "ipa-inspection-callback-url";
+    /// Names of the collectors to run, separated by commas.
+    inspection_collectors: Option<NameList> = None, "ipa-inspection-collectors";
+    /// Seconds to wait for IPv4 addresses before an inspection; 0 means no waiting.
+    inspection_dhcp_wait_timeout: Seconds = Seconds(60.0), "ipa-inspection-dhcp-wait-timeout";
+    /// Wait for an address on every interface, not only on the one the machine was booted from.
+    inspection_dhcp_all_interfaces: bool = false, "ipa-inspection-dhcp-all-interfaces";
+    /// Seconds without any LLDP frame after which nobody is expected to send one.
+    lldp_timeout: Seconds = Seconds(30.0), "ipa-lldp-timeout";
+    /// Hardware address of the interface the machine was booted from.
+    bootif: Option<String> = None, "BOOTIF";
+    /// Server to set the clock from at the start, over SNTP.
+    ntp_server: Option<String> = None, "ipa-ntp-server";
+    /// Do not start with a clock that could not be set.
+    fail_if_clock_not_set: bool = false;
     /// Do not verify the certificates of servers.
     insecure: bool = false, "ipa-insecure";
+    /// File with the certificates of the authorities that servers are verified with.
+    cafile: Option<String> = None;
+    /// File with the certificate to show to servers.
+    certfile: Option<String> = None;
+    /// File with the key of that certificate.
+    keyfile: Option<String> = None;
+    /// TLS 1.2 cipher suites of listener and client, separated by colons; all forward-secret ones when
+    /// absent.
+    tls_cipher_suites: Option<SuiteList> = None, "ipa-tls-cipher-suites";
+    /// Curve of the own certificate, p256 or p384.
+    tls_certificate_curve: Curve = Curve::P384, "ipa-tls-certificate-curve";
     /// Log more.
     debug: bool = false, "ipa-debug";
 }
 
 impl Options {
-    /// Settings from kernel parameters and flags, with what could not be used.
+    /// Settings from kernel parameters and from texts by option name, with what could not be used.
     pub fn load(
         kernel: &BTreeMap<String, String>,
-        flags: &BTreeMap<String, String>,
+        named: &BTreeMap<String, String>,
     ) -> (Self, Vec<OptionError>) {
         let mut options = Self::default();
         let mut errors = Vec::new();
-        let parameters =
-            TABLE.iter().map(|spec| (spec, spec.kernel_parameter, kernel.get(spec.kernel_parameter)));
-        let flags = TABLE.iter().map(|spec| (spec, spec.name, flags.get(spec.name)));
-        for (spec, given, text) in parameters.chain(flags) {
+        let parameters = TABLE.iter().filter_map(|spec| {
+            let parameter = spec.kernel_parameter?;
+            Some((spec, parameter, kernel.get(parameter)))
+        });
+        let named = TABLE.iter().map(|spec| (spec, spec.name, named.get(spec.name)));
+        for (spec, given, text) in parameters.chain(named) {
             if let Some(text) = text {
                 errors.extend(options.set(spec, given, text).err());
             }
@@ -149,114 +185,11 @@ fn read<T: OptionValue>(given: &str, text: &str) -> Result<T, OptionError> {
     })
 }
 
-/// A time span given in seconds, with or without a fraction.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seconds(f64);
-
-impl Seconds {
-    /// The span.
-    pub fn duration(self) -> Duration {
-        Duration::from_secs_f64(self.0)
-    }
-}
-
-/// URLs without trailing slashes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UrlList(pub Vec<String>);
-
-/// A TLS version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TlsVersion {
-    /// TLS 1.2
-    V1_2,
-    /// TLS 1.3
-    V1_3,
-}
-
-impl OptionValue for String {
-    const EXPECTED: &'static str = "some text";
-
-    fn read(text: &str) -> Option<Self> {
-        (!text.is_empty()).then(|| text.to_owned())
-    }
-}
-
-impl<T: OptionValue> OptionValue for Option<T> {
-    const EXPECTED: &'static str = T::EXPECTED;
-
-    fn read(text: &str) -> Option<Self> {
-        T::read(text).map(Some)
-    }
-}
-
-impl OptionValue for u16 {
-    const EXPECTED: &'static str = "a port number";
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
-
-impl OptionValue for u32 {
-    const EXPECTED: &'static str = "a whole number";
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
-
-impl OptionValue for Seconds {
-    const EXPECTED: &'static str = "a number of seconds up to one year";
-
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok().filter(|seconds| (0.0..=31_536_000.0).contains(seconds)).map(Self)
-    }
-}
-
-impl OptionValue for bool {
-    const EXPECTED: &'static str = "true or false";
-
-    fn read(text: &str) -> Option<Self> {
-        match text.to_ascii_lowercase().as_str() {
-            "1" | "true" | "on" | "yes" | "t" | "y" => Some(true),
-            "0" | "false" | "off" | "no" | "f" | "n" => Some(false),
-            _ => None,
-        }
-    }
-}
-
-impl OptionValue for TlsVersion {
-    const EXPECTED: &'static str = "1.2 or 1.3";
-
-    fn read(text: &str) -> Option<Self> {
-        match text {
-            "1.2" => Some(Self::V1_2),
-            "1.3" => Some(Self::V1_3),
-            _ => None,
-        }
-    }
-}
-
-impl OptionValue for UrlList {
-    const EXPECTED: &'static str = "http:// or https:// URLs separated by commas";
-
-    fn read(text: &str) -> Option<Self> {
-        let urls: Vec<_> = text.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
-        urls.iter().all(|url| url.starts_with("http://") || url.starts_with("https://")).then_some(Self(urls))
-    }
-}
-
-impl TlsVersion {
-    /// Reads `1.2` or `1.3`.
-    pub fn from_text(text: &str) -> Option<Self> {
-        Self::read(text)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel_line;
+    use std::time::Duration;
 
     fn load(line: &str, flags: &[(&str, &str)]) -> (Options, Vec<OptionError>) {
         let flags = flags.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
@@ -296,6 +229,8 @@ mod tests {
             ("ipa-lookup-timeout=nan", "seconds"),
             ("ipa-tls-min-version=1.1", "1.2 or 1.3"),
             ("ipa-api-url=ftp://x", "http://"),
+            ("ipa-tls-certificate-curve=p521", "p256 or p384"),
+            ("ipa-tls-cipher-suites=AES128-SHA", "ECDHE"),
         ] {
             let (options, errors) = load(line, &[]);
             assert_eq!(options.listen_port, 9999);
@@ -316,7 +251,7 @@ mod tests {
         for (i, spec) in TABLE.iter().enumerate() {
             for other in &TABLE[..i] {
                 assert_ne!(spec.name, other.name);
-                assert_ne!(spec.kernel_parameter, other.kernel_parameter);
+                assert!(spec.kernel_parameter.is_none() || spec.kernel_parameter != other.kernel_parameter);
             }
         }
     }

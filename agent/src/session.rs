@@ -11,8 +11,8 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where the session lies in a ramdisk.
-pub const DEFAULT_PATH: &str = "/run/farrier/session.json";
+/// Where the session lies, below the root directory.
+pub const PATH: &str = "run/farrier/session.json";
 
 /// The session of one boot.
 #[derive(Default, Serialize, Deserialize)]

@@ -1,15 +1,21 @@
-//! The agent's own certificate (section 2.6) and the listener's TLS settings (section 3.3).
+//! The agent's own certificate (section 2.6) and the TLS settings of its listener and of its client
+//! (section 3.3), which follow the same rules (S15).
 //!
-//! The contract asks for an ECDSA signature with SHA-512 over P-384; the signature here is made
-//! with SHA-384, the digest that belongs to the curve. Conductors verify either.
+//! The contract asks for an ECDSA signature with SHA-512; the signature here is made with the digest
+//! that belongs to the curve. Conductors verify either.
 
-use crate::options::TlsVersion;
-use rcgen::{CertificateParams, CustomExtension, DnType, KeyPair, PKCS_ECDSA_P384_SHA384, SerialNumber};
+pub mod client;
+
+use crate::options::{Curve, SuiteList, TlsVersion};
+use rcgen::{
+    CertificateParams, CustomExtension, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
+    SerialNumber,
+};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::{self, cipher_suite};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
-use rustls::{ServerConfig, SupportedProtocolVersion, version};
+use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -42,10 +48,10 @@ pub enum TlsError {
         source: rcgen::Error,
     },
     /// The settings were refused.
-    #[error("the listener's TLS settings were refused: {0}")]
+    #[error("TLS settings were refused: {0}")]
     Settings(#[from] rustls::Error),
-    /// A stored certificate or key is damaged.
-    #[error("the stored certificate cannot be read: {0}")]
+    /// A certificate or key is missing or damaged.
+    #[error("a certificate or key cannot be read: {0}")]
     Stored(#[from] pem::Error),
 }
 
@@ -57,13 +63,26 @@ impl Identity {
     /// # Errors
     ///
     /// [`TlsError::Certificate`].
-    pub fn generate(host_name: &str, address: IpAddr, clock_skew: Duration) -> Result<Self, TlsError> {
-        Self::try_generate(host_name, address, clock_skew)
+    pub fn generate(
+        host_name: &str,
+        address: IpAddr,
+        clock_skew: Duration,
+        curve: Curve,
+    ) -> Result<Self, TlsError> {
+        Self::try_generate(host_name, address, clock_skew, curve)
             .map_err(|source| TlsError::Certificate { address, source })
     }
 
-    fn try_generate(host_name: &str, address: IpAddr, clock_skew: Duration) -> Result<Self, rcgen::Error> {
-        let key = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384)?;
+    fn try_generate(
+        host_name: &str,
+        address: IpAddr,
+        clock_skew: Duration,
+        curve: Curve,
+    ) -> Result<Self, rcgen::Error> {
+        let key = KeyPair::generate_for(match curve {
+            Curve::P256 => &PKCS_ECDSA_P256_SHA256,
+            Curve::P384 => &PKCS_ECDSA_P384_SHA384,
+        })?;
         let now = OffsetDateTime::now_utc();
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -81,10 +100,14 @@ impl Identity {
     /// # Errors
     ///
     /// [`TlsError::Settings`], or [`TlsError::Stored`] when the texts were damaged.
-    pub fn server_config(&self, minimum: TlsVersion) -> Result<ServerConfig, TlsError> {
+    pub fn server_config(
+        &self,
+        minimum: TlsVersion,
+        suites: Option<&SuiteList>,
+    ) -> Result<ServerConfig, TlsError> {
         let key = PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes())?;
         let certificate = CertificateDer::from_pem_slice(self.certificate_pem.as_bytes())?;
-        let mut config = ServerConfig::builder_with_provider(Arc::new(provider()))
+        let mut config = ServerConfig::builder_with_provider(Arc::new(provider(suites)))
             .with_protocol_versions(versions(minimum))?
             .with_no_client_auth()
             .with_single_cert(vec![certificate], key)?;
@@ -107,19 +130,31 @@ fn subject_alternative_name(address: IpAddr) -> CustomExtension {
     extension
 }
 
-fn provider() -> CryptoProvider {
-    CryptoProvider {
-        cipher_suites: vec![
-            cipher_suite::TLS13_AES_256_GCM_SHA384,
-            cipher_suite::TLS13_AES_128_GCM_SHA256,
-            cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
-            cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-            cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-            cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-            cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-        ],
-        ..ring::default_provider()
+/// The cipher suites of TLS 1.2 by their names in OpenSSL; all keep old traffic secret when a key
+/// becomes known.
+const SUITES: &[(&str, SupportedCipherSuite)] = &[
+    ("ECDHE-ECDSA-AES256-GCM-SHA384", cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
+    ("ECDHE-ECDSA-AES128-GCM-SHA256", cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
+    ("ECDHE-RSA-AES256-GCM-SHA384", cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384),
+    ("ECDHE-RSA-AES128-GCM-SHA256", cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256),
+];
+
+/// A cipher suite of TLS 1.2 by its name in OpenSSL.
+pub fn suite(name: &str) -> Option<SupportedCipherSuite> {
+    SUITES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|(_, suite)| *suite)
+}
+
+fn provider(suites: Option<&SuiteList>) -> CryptoProvider {
+    let mut cipher_suites = vec![
+        cipher_suite::TLS13_AES_256_GCM_SHA384,
+        cipher_suite::TLS13_AES_128_GCM_SHA256,
+        cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+    ];
+    match suites {
+        Some(SuiteList(names)) => cipher_suites.extend(names.iter().filter_map(|name| suite(name))),
+        None => cipher_suites.extend(SUITES.iter().map(|(_, suite)| *suite)),
     }
+    CryptoProvider { cipher_suites, ..ring::default_provider() }
 }
 
 fn versions(minimum: TlsVersion) -> &'static [&'static SupportedProtocolVersion] {
@@ -135,16 +170,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certificates_are_made_for_both_families_and_differ() {
-        for address in ["192.0.2.20", "2001:db8::20"] {
-            let make =
-                || Identity::generate("host", address.parse().unwrap(), Duration::from_secs(3600)).unwrap();
+    fn certificates_are_made_for_both_families_and_curves_and_differ() {
+        for (address, curve) in
+            [("192.0.2.20", Curve::P256), ("192.0.2.20", Curve::P384), ("2001:db8::20", Curve::P384)]
+        {
+            let address = address.parse().unwrap();
+            let make = || Identity::generate("host", address, Duration::from_secs(3600), curve).unwrap();
             let (one, other) = (make(), make());
             assert!(one.certificate_pem.starts_with("-----BEGIN CERTIFICATE-----"));
             assert_ne!(one.certificate_pem, other.certificate_pem);
             for minimum in [TlsVersion::V1_2, TlsVersion::V1_3] {
-                one.server_config(minimum).unwrap();
+                one.server_config(minimum, None).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn s15_only_the_suites_asked_for_are_offered_beside_those_of_tls_1_3() {
+        let count = |suites: Option<&SuiteList>| provider(suites).cipher_suites.len();
+        assert_eq!(count(None), 3 + SUITES.len());
+        let one = SuiteList(vec!["ecdhe-rsa-aes128-gcm-sha256".to_owned()]);
+        assert_eq!(count(Some(&one)), 4);
+        assert!(suite("AES128-SHA").is_none());
     }
 }

@@ -49,7 +49,7 @@ pub enum Error {
     },
 
     /// The chosen disk is no longer what was chosen.
-    #[error("{device} changed since it was chosen as root disk: {reason}; nothing was written, deploy again")]
+    #[error("{device} changed since it was chosen: {reason}; nothing was written to it, run the step again")]
     ChangedSinceChosen {
         /// Path of the device node.
         device: String,
@@ -58,7 +58,7 @@ pub enum Error {
     },
 
     /// Something else uses the disk.
-    #[error("{device} is in use: {user}; nothing was written, release the disk and deploy again")]
+    #[error("{device} is in use: {user}; nothing was written to it, release the disk and run the step again")]
     InUse {
         /// Path of the device node.
         device: String,
@@ -67,10 +67,22 @@ pub enum Error {
     },
 
     /// The disk refuses writes.
-    #[error("{device} is read-only; remove its write protection and deploy again")]
+    #[error("{device} is read-only; remove its write protection and run the step again")]
     ReadOnly {
         /// Path of the device node.
         device: String,
+    },
+
+    /// The disk carries a file system that other machines may be using.
+    #[error(
+        "{device} carries {content} and was not erased; disconnect the disk, put it on the node's \
+         skip_block_devices, or consent with driver_info wipe_special_filesystems"
+    )]
+    Protected {
+        /// Path of the device node.
+        device: PathBuf,
+        /// Kind of the file system.
+        content: &'static str,
     },
 
     /// An operation on the device failed.
@@ -170,6 +182,7 @@ impl Error {
             | Self::NoFittingDisk { .. }
             | Self::NoEsp { .. } => ErrorKind::DeviceNotFound,
             Self::Device { .. } => ErrorKind::BlockDeviceError,
+            Self::Protected { .. } => ErrorKind::BlockDeviceEraseError,
             Self::ChangedSinceChosen { .. }
             | Self::InUse { .. }
             | Self::ReadOnly { .. }

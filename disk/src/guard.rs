@@ -1,8 +1,11 @@
-//! Which disk may be destroyed: the choice of the root disk and the only way to open it for writing.
+//! Which disks may be destroyed: the choice of the root disk, the plan of erasing, and the only way to
+//! open a disk for writing.
 
+mod erase;
 mod usage;
 mod writable;
 
+pub use erase::{ErasePlan, EraseTarget, plan_erase};
 pub use writable::WritableDisk;
 
 use crate::device::BlockDevice;
@@ -20,7 +23,11 @@ const VOLUME_NAME: &str = "volume_name";
 
 /// The disk chosen to carry the operating system. Nothing has been opened yet.
 #[derive(Debug, Clone)]
-pub struct RootDisk {
+pub struct RootDisk(Choice);
+
+/// A disk that was chosen, as it was then.
+#[derive(Debug, Clone)]
+struct Choice {
     device: BlockDevice,
     skip_list: SkipList,
 }
@@ -48,7 +55,7 @@ pub fn choose_root_disk(node: &Node, devices: &[BlockDevice]) -> Result<RootDisk
             .min_by_key(|device| (device.disk.size, &device.disk.name)),
     };
     match chosen {
-        Some(device) => Ok(RootDisk { device: device.clone(), skip_list }),
+        Some(device) => Ok(RootDisk(Choice { device: device.clone(), skip_list })),
         None => Err(no_fitting_disk(hints.as_ref(), devices, &skip_list)),
     }
 }
@@ -56,7 +63,7 @@ pub fn choose_root_disk(node: &Node, devices: &[BlockDevice]) -> Result<RootDisk
 impl RootDisk {
     /// The chosen device.
     pub fn device(&self) -> &BlockDevice {
-        &self.device
+        &self.0.device
     }
 
     /// Opens the disk for writing, for this process alone.
@@ -69,6 +76,12 @@ impl RootDisk {
     /// [`Error::ChangedSinceChosen`], [`Error::InUse`], [`Error::ReadOnly`], or [`Error::Device`] when
     /// the device cannot be opened. Nothing is written in any case.
     pub fn open(&self) -> Result<WritableDisk, Error> {
+        self.0.open()
+    }
+}
+
+impl Choice {
+    fn open(&self) -> Result<WritableDisk, Error> {
         let now = self.device.describe_again()?;
         if let Some(reason) = self.difference(&now) {
             return Err(Error::ChangedSinceChosen { device: now.disk.name, reason });

@@ -170,7 +170,8 @@ pub(crate) fn rescan(disk: &WritableDisk) {
     }
 }
 
-fn read_at(disk: &WritableDisk, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
+/// Fills `buffer` from any offset.
+pub(crate) fn read_at(disk: &WritableDisk, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
     let mut view = DiskView::whole(disk);
     view.seek(SeekFrom::Start(offset)).and_then(|_| view.read_exact(buffer)).map_err(|source| Error::Device {
         device: disk.path().to_owned(),

@@ -1,10 +1,26 @@
 //! Removing what would let old content be taken for a valid disk.
 
+mod keep;
+
 use crate::error::Error;
 use crate::guard::WritableDisk;
+use crate::table::{self, Partition, PartitionTable};
+use farrier_linux::aligned::AlignedBuffer;
 
 /// Bytes at either end that hold boot code, partition tables and their backups on every common layout.
-const END: u64 = 1 << 20;
+const TABLES: u64 = 1 << 20;
+/// Bytes at either end that hold signatures of file systems, volumes and arrays: a copy of a LUKS
+/// header lies deepest.
+const SIGNATURES: u64 = 5 << 20;
+
+/// What became of a disk that was to be erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Erased {
+    /// Its metadata is gone.
+    Yes,
+    /// It is the medium that carries the agent's parameters, and is untouched.
+    VirtualMedia,
+}
 
 /// Zeros the first and the last MiB, so that no partition table is left (section 6.3).
 ///
@@ -12,8 +28,65 @@ const END: u64 = 1 << 20;
 ///
 /// [`Error::Device`].
 pub fn wipe_ends(disk: &WritableDisk) -> Result<(), Error> {
-    let length = END.min(disk.size());
-    disk.zero_out(0, length)?;
-    disk.zero_out(disk.size() - length, length)?;
+    zero_ends(disk, 0, disk.size(), TABLES)?;
     disk.flush()
+}
+
+/// Removes every signature from a disk: those inside its partitions first, because nobody finds them
+/// any more once the table is gone, and a later partition in the same place would revive them (D20).
+///
+/// With `guard`, a disk with a file system of several machines is refused.
+///
+/// # Errors
+///
+/// [`Error::Protected`] before anything was written; [`Error::Device`]; [`Error::Corrupted`] when the
+/// disk still shows old content.
+pub fn erase_metadata(disk: &WritableDisk, guard: bool) -> Result<Erased, Error> {
+    if keep::is_virtual_media(disk)? {
+        return Ok(Erased::VirtualMedia);
+    }
+    let partitions = partitions(disk)?;
+    if guard {
+        keep::require_unprotected(disk, &partitions)?;
+    }
+    for partition in &partitions {
+        zero_ends(disk, partition.start, partition.size, SIGNATURES)?;
+    }
+    zero_ends(disk, 0, disk.size(), SIGNATURES)?;
+    disk.flush()?;
+    require_blank(disk)?;
+    table::rescan(disk);
+    Ok(Erased::Yes)
+}
+
+/// A table that cannot be read names no partitions, and must not make its disk impossible to erase.
+fn partitions(disk: &WritableDisk) -> Result<Vec<Partition>, Error> {
+    match PartitionTable::read(disk) {
+        Ok(table) => Ok(table.partitions().to_vec()),
+        Err(error @ Error::InvalidTable { .. }) => {
+            tracing::warn!("{error}; erasing the ends of the disk only");
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn zero_ends(disk: &WritableDisk, start: u64, size: u64, length: u64) -> Result<(), Error> {
+    let start = start.min(disk.size());
+    let size = size.min(disk.size() - start);
+    let length = length.min(size);
+    disk.zero_out(start, length)?;
+    disk.zero_out(start + size - length, length)
+}
+
+fn require_blank(disk: &WritableDisk) -> Result<(), Error> {
+    let length = TABLES.min(disk.size());
+    let mut content = AlignedBuffer::zeroed(length as usize);
+    for offset in [0, disk.size() - length] {
+        disk.read_exact_at(&mut content, offset)?;
+        if content.iter().any(|byte| *byte != 0) {
+            return Err(Error::Corrupted { device: disk.path().to_owned(), what: "the erased end" });
+        }
+    }
+    Ok(())
 }

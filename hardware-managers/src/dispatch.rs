@@ -1,15 +1,15 @@
 //! One face for all managers of a machine (sections 4.2 and 9.1).
 
 use crate::error::StepError;
-use crate::manager::{HardwareManager, StepCall, StepDeclaration};
-use farrier_protocol::step::{DeploySteps, HardwareManagerVersions};
+use crate::manager::{HardwareManager, StepCall, StepDeclaration, Support};
+use farrier_protocol::step::{HardwareManagerVersions, Phase, StepDescription};
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The managers that fit this machine, the best first.
 pub struct HardwareManagers {
-    managers: Vec<Box<dyn HardwareManager>>,
+    managers: Vec<(Support, Box<dyn HardwareManager>)>,
 }
 
 impl HardwareManagers {
@@ -18,62 +18,62 @@ impl HardwareManagers {
         let mut fitting: Vec<_> = managers
             .into_iter()
             .map(|manager| (manager.evaluate(), manager))
-            .filter(|(support, _)| *support > crate::manager::Support::None)
+            .filter(|(support, _)| *support > Support::None)
             .collect();
         // Stable: equals keep the order in which they were given.
         fitting.sort_by_key(|(support, _)| Reverse(*support));
-        Self { managers: fitting.into_iter().map(|(_, manager)| manager).collect() }
+        Self { managers: fitting }
     }
 
     /// Versions by manager name.
     pub fn versions(&self) -> HardwareManagerVersions {
         self.managers
             .iter()
-            .map(|manager| (manager.name().to_owned(), manager.version().to_owned()))
+            .map(|(_, manager)| (manager.name().to_owned(), manager.version().to_owned()))
             .collect()
     }
 
-    /// The deploy steps of all managers, each name once.
-    pub fn deploy_steps(&self) -> DeploySteps {
-        let mut deploy_steps = BTreeMap::<String, Vec<_>>::new();
-        for (manager, step) in self.winners().into_values() {
-            deploy_steps.entry(manager.class_name().to_owned()).or_default().push(step.describe());
+    /// The steps of a phase by class name of their manager, each name once.
+    pub fn steps(&self, phase: Phase) -> BTreeMap<String, Vec<StepDescription>> {
+        let mut steps = BTreeMap::<String, Vec<_>>::new();
+        for (manager, step) in self.winners(phase).into_values() {
+            steps.entry(manager.class_name().to_owned()).or_default().extend(step.describe(phase));
         }
-        DeploySteps { deploy_steps, hardware_manager_version: self.versions() }
+        steps
     }
 
-    /// Runs a deploy step by its name.
+    /// Runs a step of a phase by its name.
     ///
     /// # Errors
     ///
-    /// [`StepError::Unknown`] when no manager has it, or what the step reports.
-    pub fn execute_deploy_step(&self, step: &str, call: &StepCall<'_>) -> Result<Value, StepError> {
-        let winners = self.winners();
+    /// [`StepError::Unknown`] when no manager has it in this phase, or what the step reports.
+    pub fn execute(&self, phase: Phase, step: &str, call: &StepCall<'_>) -> Result<Value, StepError> {
+        let winners = self.winners(phase);
         let Some((_, declaration)) = winners.get(step) else {
             let known = winners.keys().copied().collect::<Vec<_>>().join(", ");
-            return Err(StepError::Unknown { step: step.to_owned(), known });
+            return Err(StepError::Unknown { phase: phase.name(), step: step.to_owned(), known });
         };
         declaration.execute(call)
     }
 
-    /// For each step name the manager that runs it: best support, then highest priority, then
-    /// first class name.
-    fn winners(&self) -> BTreeMap<&'static str, (&dyn HardwareManager, &'static StepDeclaration)> {
-        let mut winners = BTreeMap::<_, (&dyn HardwareManager, &StepDeclaration)>::new();
-        for manager in &self.managers {
-            for step in manager.deploy_steps() {
-                let rank = |manager: &dyn HardwareManager, step: &StepDeclaration| {
-                    (Reverse(manager.evaluate()), Reverse(step.priority), manager.class_name())
-                };
-                let is_better = winners
-                    .get(step.step)
-                    .is_none_or(|(other, held)| rank(manager.as_ref(), step) < rank(*other, held));
+    /// For each step name of a phase the manager that runs it: best support, then highest
+    /// priority, then first class name.
+    fn winners(
+        &self,
+        phase: Phase,
+    ) -> BTreeMap<&'static str, (&dyn HardwareManager, &'static StepDeclaration)> {
+        let mut ranked = BTreeMap::new();
+        for (support, manager) in &self.managers {
+            for step in manager.steps() {
+                let Some(priority) = step.priority(phase) else { continue };
+                let rank = (Reverse(*support), Reverse(priority), manager.class_name());
+                let is_better = ranked.get(step.step).is_none_or(|(held, _)| rank < *held);
                 if is_better {
-                    winners.insert(step.step, (manager.as_ref(), step));
+                    ranked.insert(step.step, (rank, (manager.as_ref(), step)));
                 }
             }
         }
-        winners
+        ranked.into_iter().map(|(name, (_, winner))| (name, winner)).collect()
     }
 }
 
@@ -81,7 +81,7 @@ impl HardwareManagers {
 mod tests {
     use super::*;
     use crate::generic::GenericHardwareManager;
-    use crate::manager::{StepHost, Support};
+    use crate::manager::StepHost;
     use farrier_protocol::error::CommandError;
     use farrier_protocol::lookup::Node;
     use serde_json::{Map, json};
@@ -105,12 +105,13 @@ mod tests {
             self.0
         }
 
-        fn deploy_steps(&self) -> &'static [StepDeclaration] {
+        fn steps(&self) -> &'static [StepDeclaration] {
             &[StepDeclaration {
                 step: "write_image",
                 interface: "deploy",
-                priority: 0,
+                priorities: &[(Phase::Deploy, 0)],
                 reboot_requested: true,
+                is_abortable: false,
                 arguments: &[],
                 run: |_| Ok(json!("vendor")),
             }]
@@ -127,6 +128,10 @@ mod tests {
         ) -> Result<Value, CommandError> {
             Ok(json!([image_info, config_drive]))
         }
+
+        fn guards_special_filesystems(&self) -> bool {
+            true
+        }
     }
 
     fn load(support: Support) -> HardwareManagers {
@@ -136,32 +141,53 @@ mod tests {
     fn run(managers: &HardwareManagers, step: &str, arguments: Value) -> Result<Value, StepError> {
         let arguments: Map<_, _> = serde_json::from_value(arguments).unwrap();
         let call = StepCall { node: &Node::default(), arguments: &arguments, host: &Host };
-        managers.execute_deploy_step(step, &call)
+        managers.execute(Phase::Deploy, step, &call)
     }
 
     #[test]
     fn a_manager_that_does_not_fit_is_not_loaded() {
         let managers = load(Support::None);
         assert_eq!(managers.versions(), [("generic_hardware_manager".into(), "1.2".into())].into());
-        let steps = managers.deploy_steps();
-        assert_eq!(steps.deploy_steps.keys().collect::<Vec<_>>(), ["GenericHardwareManager"]);
-        assert_eq!(steps.deploy_steps["GenericHardwareManager"][0].step, "write_image");
+        let steps = managers.steps(Phase::Deploy);
+        assert_eq!(steps.keys().collect::<Vec<_>>(), ["GenericHardwareManager"]);
+    }
+
+    /// Class name of the manager that has `write_image` in a phase.
+    fn writer(managers: &HardwareManagers, phase: Phase) -> Option<String> {
+        let steps = managers.steps(phase);
+        let mut having = steps.iter().filter(|(_, steps)| steps.iter().any(|one| one.step == "write_image"));
+        having.next().map(|(class_name, _)| class_name.clone())
     }
 
     #[test]
-    fn the_better_manager_has_the_step_and_the_other_is_absent() {
-        let managers = load(Support::Mainline);
-        assert_eq!(managers.deploy_steps().deploy_steps.keys().collect::<Vec<_>>(), ["Vendor"]);
-        assert_eq!(run(&managers, "write_image", json!({})).unwrap(), "vendor");
+    fn the_better_manager_has_the_step_in_the_phases_it_declares() {
+        for (support, deploy, service) in [
+            (Support::None, "GenericHardwareManager", "GenericHardwareManager"),
+            // Equals are settled by class name.
+            (Support::Generic, "GenericHardwareManager", "GenericHardwareManager"),
+            (Support::Mainline, "Vendor", "GenericHardwareManager"),
+        ] {
+            let managers = load(support);
+            assert_eq!(writer(&managers, Phase::Deploy).as_deref(), Some(deploy), "{support:?}");
+            assert_eq!(writer(&managers, Phase::Service).as_deref(), Some(service), "{support:?}");
+            assert_eq!(writer(&managers, Phase::Clean), None, "{support:?}");
+        }
+        assert_eq!(run(&load(Support::Mainline), "write_image", json!({})).unwrap(), "vendor");
     }
 
     #[test]
-    fn equal_support_is_settled_by_class_name() {
-        let managers = load(Support::Generic);
-        assert_eq!(
-            managers.deploy_steps().deploy_steps.keys().collect::<Vec<_>>(),
-            ["GenericHardwareManager"]
-        );
+    fn f52_a_priority_counts_in_its_phase_only() {
+        let managers = load(Support::None);
+        for (phase, expected) in [
+            (Phase::Clean, &[("erase_devices_metadata", 99, Some(true))][..]),
+            (Phase::Deploy, &[("erase_devices_metadata", 0, None), ("write_image", 0, None)]),
+            (Phase::Service, &[("write_image", 0, None)]),
+        ] {
+            let listed = managers.steps(phase).remove("GenericHardwareManager").unwrap();
+            let listed: Vec<_> =
+                listed.iter().map(|one| (one.step.as_str(), one.priority, one.abortable)).collect();
+            assert_eq!(listed, expected, "{phase:?}");
+        }
     }
 
     #[test]
@@ -175,7 +201,7 @@ mod tests {
     fn unknown_steps_and_missing_arguments_are_named() {
         let managers = load(Support::None);
         for (step, arguments, expected) in [
-            ("erase_everything", json!({}), ["erase_everything", "write_image"]),
+            ("erase_everything", json!({}), ["deploy step \"erase_everything\"", "write_image"]),
             ("write_image", json!({"image_info": null}), ["write_image", "image_info"]),
         ] {
             let text = run(&managers, step, arguments).unwrap_err().to_string();

@@ -6,15 +6,17 @@ use farrier_protocol::error::{CommandError, ErrorKind};
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
     /// No manager declares it.
-    #[error("no hardware manager has a deploy step {step:?}; those known are: {known}")]
+    #[error("no hardware manager has a {phase} step {step:?}; those known are: {known}")]
     Unknown {
+        /// Word for the phase.
+        phase: &'static str,
         /// Name that was asked for.
         step: String,
         /// Names that would have been understood.
         known: String,
     },
     /// An argument is missing.
-    #[error("deploy step {step} needs the argument {argument:?}")]
+    #[error("step {step} needs the argument {argument:?}")]
     MissingArgument {
         /// Name of the step.
         step: &'static str,

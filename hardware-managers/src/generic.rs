@@ -1,7 +1,10 @@
 //! The generic manager: what works on any machine (section 9.13).
 
+mod erase;
+
 use crate::error::StepError;
 use crate::manager::{Argument, HardwareManager, StepCall, StepDeclaration, Support};
+use farrier_protocol::step::Phase;
 use serde_json::Value;
 
 /// Manager of last resort; fits every machine.
@@ -25,16 +28,17 @@ impl HardwareManager for GenericHardwareManager {
         Support::Generic
     }
 
-    fn deploy_steps(&self) -> &'static [StepDeclaration] {
-        &[WRITE_IMAGE]
+    fn steps(&self) -> &'static [StepDeclaration] {
+        &[erase::METADATA, WRITE_IMAGE]
     }
 }
 
 const WRITE_IMAGE: StepDeclaration = StepDeclaration {
     step: "write_image",
     interface: "deploy",
-    priority: 0,
+    priorities: &[(Phase::Deploy, 0), (Phase::Service, 0)],
     reboot_requested: false,
+    is_abortable: false,
     arguments: &[
         Argument {
             name: "image_info",

@@ -8,3 +8,4 @@ pub mod error;
 pub mod generic;
 pub mod inventory;
 pub mod manager;
+pub mod smbios;

@@ -3,7 +3,7 @@
 use crate::error::StepError;
 use farrier_protocol::error::CommandError;
 use farrier_protocol::lookup::Node;
-use farrier_protocol::step::{ArgumentInfo, StepDescription};
+use farrier_protocol::step::{ArgumentInfo, Phase, StepDescription};
 use serde_json::{Map, Value};
 
 /// How well a manager knows the machine (section 9.1); the best one is asked first.
@@ -33,8 +33,8 @@ pub trait HardwareManager: Send + Sync {
     /// Looks at the machine and says how well the manager fits.
     fn evaluate(&self) -> Support;
 
-    /// Steps of deployments.
-    fn deploy_steps(&self) -> &'static [StepDeclaration];
+    /// Steps of all phases, each name once.
+    fn steps(&self) -> &'static [StepDeclaration];
 }
 
 /// A step, declared once for listing, validation, documentation and running.
@@ -44,10 +44,13 @@ pub struct StepDeclaration {
     pub step: &'static str,
     /// Interface it belongs to.
     pub interface: &'static str,
-    /// Place in an automatic run; 0 runs only when asked for.
-    pub priority: i64,
+    /// The phases it exists in, each with its place in an automatic run there; 0 runs only when
+    /// asked for.
+    pub priorities: &'static [(Phase, i64)],
     /// Whether the machine must be rebooted afterwards.
     pub reboot_requested: bool,
+    /// Whether an operator may abort it while cleaning.
+    pub is_abortable: bool,
     /// Arguments.
     pub arguments: &'static [Argument],
     /// What it does.
@@ -83,24 +86,32 @@ pub trait StepHost {
     ///
     /// The contract's error object.
     fn prepare_image(&self, image_info: &Value, config_drive: Option<&str>) -> Result<Value, CommandError>;
+
+    /// Whether disks with file systems that several machines share are to be kept (section 9.8).
+    fn guards_special_filesystems(&self) -> bool;
 }
 
 impl StepDeclaration {
-    /// The step as the wire shows it.
-    pub fn describe(&self) -> StepDescription {
+    /// Its place in an automatic run of a phase; nothing when it does not exist there.
+    pub fn priority(&self, phase: Phase) -> Option<i64> {
+        self.priorities.iter().find(|(one, _)| *one == phase).map(|(_, priority)| *priority)
+    }
+
+    /// The step as the wire shows it in a phase; nothing when it does not exist there.
+    pub fn describe(&self, phase: Phase) -> Option<StepDescription> {
         let argsinfo = self.arguments.iter().map(|argument| {
             let info =
                 ArgumentInfo { description: argument.description.to_owned(), required: argument.required };
             (argument.name.to_owned(), info)
         });
-        StepDescription {
+        Some(StepDescription {
             step: self.step.to_owned(),
             interface: self.interface.to_owned(),
-            priority: self.priority,
+            priority: self.priority(phase)?,
             reboot_requested: self.reboot_requested,
-            abortable: None,
+            abortable: (self.is_abortable && phase == Phase::Clean).then_some(true),
             argsinfo: Some(argsinfo.collect()),
-        }
+        })
     }
 
     /// Runs the step after checking that what it needs was given.

@@ -89,6 +89,13 @@ pub const CLASSES: &[ModuleClass] = &[
         always_loaded: &[],
     },
     ModuleClass {
+        name: "BMC",
+        required: &[],
+        wanted: &["ipmi_devintf", "ipmi_si", "ipmi_ssif"],
+        // The device file by which the agent asks for the BMC's addresses belongs to no device.
+        always_loaded: &["ipmi_devintf"],
+    },
+    ModuleClass {
         name: "kernel interface",
         required: &["af_packet", "efivarfs"],
         wanted: &[],

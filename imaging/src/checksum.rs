@@ -1,6 +1,10 @@
 //! Digests: which one proves an image, and computing it (section 5.3).
 
+mod file;
+
+use crate::cancel::CancelHandle;
 use crate::error::Error;
+use crate::source::Download;
 use farrier_protocol::image_info::ImageInfo;
 use sha2::{Digest, Sha256, Sha512};
 
@@ -20,6 +24,20 @@ pub struct ExpectedDigest {
     pub algorithm: Algorithm,
     /// Hexadecimal, lower case.
     pub value: String,
+}
+
+/// Where the digest of an image is to be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DigestSource {
+    /// It was given.
+    Given(ExpectedDigest),
+    /// It stands in a checksum file.
+    File {
+        /// URL of the file.
+        url: String,
+        /// Algorithm that was named.
+        algorithm: Option<Algorithm>,
+    },
 }
 
 /// A digest in the making.
@@ -53,6 +71,10 @@ impl Algorithm {
         }
     }
 
+    fn fits(self, value: &str) -> bool {
+        value.len() == self.digits() && value.bytes().all(|digit| digit.is_ascii_hexdigit())
+    }
+
     pub(crate) fn hasher(self) -> Hasher {
         match self {
             Self::Sha256 => Hasher::Sha256(Box::default()),
@@ -78,46 +100,81 @@ impl Hasher {
     }
 }
 
-impl ExpectedDigest {
+impl DigestSource {
     /// Chooses the digest that proves an image: the named algorithm first, else the checksum by its
-    /// length. MD5 proves nothing and is refused (S18).
+    /// length. Either may be the URL of a checksum file. MD5 proves nothing and is refused (S18).
     ///
     /// # Errors
     ///
     /// [`Error::Digest`] when nothing usable was given.
     pub fn choose(info: &ImageInfo) -> Result<Self, Error> {
         let named = match (info.os_hash_algo.as_deref(), info.os_hash_value.as_deref()) {
-            (Some(name), Some(value)) => Algorithm::by_name(name).map(|algorithm| (algorithm, value)),
+            (Some(name), Some(value)) => Algorithm::by_name(name).map(|algorithm| (Some(algorithm), value)),
             _ => None,
         };
-        let by_length =
-            info.checksum.as_deref().and_then(|value| Some((Algorithm::by_length(value.len())?, value)));
+        let checksum = info.checksum.as_deref().map(str::trim).and_then(|value| {
+            let algorithm = Algorithm::by_length(value.len());
+            (is_url(value) || algorithm.is_some()).then_some((algorithm, value))
+        });
         let unusable = |reason: String| Error::Digest { image: info.id.clone(), reason };
-        let Some((algorithm, value)) = named.or(by_length) else {
-            return Err(unusable(unusable_reason(info)));
-        };
-        let value = value.trim().to_ascii_lowercase();
-        if value.starts_with("http://") || value.starts_with("https://") {
-            return Err(unusable(format!(
-                "{value} is a URL, which is not supported yet: give the digest itself"
-            )));
+        let (algorithm, value) = named.or(checksum).ok_or_else(|| unusable(unusable_reason(info)))?;
+        let value = value.trim();
+        if is_url(value) {
+            let algorithm = named.and(algorithm);
+            return Ok(Self::File { url: value.to_owned(), algorithm });
         }
-        if value.len() != algorithm.digits() || !value.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            let (name, digits) = (algorithm.name(), algorithm.digits());
-            return Err(unusable(format!(
-                "{value:?} is no {name} digest, which has {digits} hexadecimal digits"
-            )));
+        let value = value.to_ascii_lowercase();
+        match algorithm {
+            Some(algorithm) if algorithm.fits(&value) => Ok(Self::Given(ExpectedDigest { algorithm, value })),
+            _ => Err(unusable(format!("{value:?} is no digest: {}", what_digests_are(algorithm)))),
         }
-        Ok(Self { algorithm, value })
+    }
+
+    /// The digest itself, out of its file if need be. The image is looked up there by the last part
+    /// of its URL.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the file from being fetched, or [`Error::ChecksumFile`].
+    pub(crate) fn resolve(
+        &self,
+        download: &Download<'_>,
+        image_url: &str,
+        cancel: &CancelHandle,
+    ) -> Result<ExpectedDigest, Error> {
+        match self {
+            Self::Given(digest) => Ok(digest.clone()),
+            Self::File { url, algorithm } => {
+                let text = file::fetch(download, url, cancel)?;
+                file::find(&text, file_name(image_url), *algorithm)
+                    .map_err(|reason| Error::checksum_file(url, reason))
+            }
+        }
+    }
+}
+
+fn is_url(value: &str) -> bool {
+    value.starts_with("http://") || value.starts_with("https://")
+}
+
+/// Last component of the path of a URL.
+fn file_name(url: &str) -> &str {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn what_digests_are(algorithm: Option<Algorithm>) -> String {
+    let digits =
+        |algorithm: Algorithm| format!("{} has {} hexadecimal digits", algorithm.name(), algorithm.digits());
+    match algorithm {
+        Some(algorithm) => digits(algorithm),
+        None => format!("{}, {}", digits(Algorithm::Sha256), digits(Algorithm::Sha512)),
     }
 }
 
 fn unusable_reason(info: &ImageInfo) -> String {
     let checksum = info.checksum.as_deref().unwrap_or_default();
     match info.os_hash_algo.as_deref() {
-        _ if checksum.starts_with("http") => {
-            format!("the checksum is the URL {checksum}, which is not supported yet: give the digest itself")
-        }
         Some(name) => format!("the digest algorithm {name} is not supported: give sha256 or sha512"),
         None if checksum.len() == 32 => "MD5 proves nothing any more: give sha256 or sha512".to_owned(),
         None => format!("{checksum:?} is no digest: give sha256 (64 digits) or sha512 (128 digits)"),
@@ -148,7 +205,20 @@ mod tests {
             (info(Some(&long), None, None), Algorithm::Sha512, long.clone()),
             (info(Some(&long), Some("whirlpool"), Some("x")), Algorithm::Sha512, long.clone()),
         ] {
-            assert_eq!(ExpectedDigest::choose(&info).unwrap(), ExpectedDigest { algorithm, value });
+            let expected = DigestSource::Given(ExpectedDigest { algorithm, value });
+            assert_eq!(DigestSource::choose(&info).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn f04_either_field_may_be_the_url_of_a_checksum_file() {
+        for (info, url, algorithm) in [
+            (info(Some("http://x/SHA256SUMS"), None, None), "http://x/SHA256SUMS", None),
+            (info(None, Some("sha512"), Some("https://x/y")), "https://x/y", Some(Algorithm::Sha512)),
+            (info(Some("http://x/sums"), Some("whirlpool"), Some("x")), "http://x/sums", None),
+        ] {
+            let expected = DigestSource::File { url: url.to_owned(), algorithm };
+            assert_eq!(DigestSource::choose(&info).unwrap(), expected);
         }
     }
 
@@ -157,14 +227,24 @@ mod tests {
         for (info, reason) in [
             (info(Some(&"a".repeat(32)), None, None), "MD5"),
             (info(None, Some("md5"), Some(&"a".repeat(32))), "md5"),
-            (info(Some("http://x/SHA256SUMS"), None, None), "http://x/SHA256SUMS"),
-            (info(None, Some("sha256"), Some("https://x/y")), "https://x/y"),
             (info(None, Some("sha256"), Some("abc")), "64 hexadecimal digits"),
             (info(None, Some("sha256"), Some(&"x".repeat(64))), "64 hexadecimal digits"),
             (info(Some("abc"), None, None), "abc"),
+            (info(Some("file:///etc/SHA256SUMS"), None, None), "SHA256SUMS"),
         ] {
-            let text = ExpectedDigest::choose(&info).unwrap_err().to_string();
+            let text = DigestSource::choose(&info).unwrap_err().to_string();
             assert!(text.contains(reason) && text.contains("image.raw"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_an_image_is_the_end_of_its_path() {
+        for (url, name) in [
+            ("http://x/a/image.raw", "image.raw"),
+            ("http://x/image.raw?token=a/b", "image.raw"),
+            ("http://x/image.raw#part", "image.raw"),
+        ] {
+            assert_eq!(file_name(url), name);
         }
     }
 

@@ -1,5 +1,6 @@
 //! What can go wrong while an image is written.
 
+use crate::source::without_secrets;
 use farrier_protocol::error::ErrorKind;
 use reqwest::StatusCode;
 use std::path::PathBuf;
@@ -15,13 +16,34 @@ pub enum Error {
         /// Declared format.
         format: String,
     },
-    /// The format was not declared, and the content is not raw.
-    #[error("{url} is a {format} image and its format was not declared: declare it, or convert it to raw")]
+    /// The format was not declared, and what the image holds is not raw.
+    #[error("{url} holds a {format} image, which is not supported yet: convert it to raw")]
     Content {
         /// Where it came from.
         url: String,
         /// Format the content shows.
         format: &'static str,
+    },
+    /// Declared raw, but compressed.
+    #[error(
+        "{url} is declared as raw and is compressed with {compression}: \
+         declare no disk_format, or unknown, to have it unpacked"
+    )]
+    NotRaw {
+        /// URL.
+        url: String,
+        /// What it is compressed with.
+        compression: &'static str,
+    },
+    /// The digest matches, and still the image cannot be unpacked.
+    #[error("{url} cannot be unpacked as {compression} ({reason}): compress the image again")]
+    Unpack {
+        /// URL.
+        url: String,
+        /// What it is compressed with.
+        compression: &'static str,
+        /// What the decoder says.
+        reason: String,
     },
     /// The image's partition table was made for other sectors.
     #[error(
@@ -44,6 +66,22 @@ pub enum Error {
         /// Image id.
         image: String,
         /// What is wrong with the given digests, and what to give.
+        reason: String,
+    },
+    /// A checksum file does not tell the digest of the image.
+    #[error("the checksum file {url} is of no use: {reason}")]
+    ChecksumFile {
+        /// URL of the file.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Credentials or proxies that cannot be used.
+    #[error("image {image} cannot be requested: {reason}")]
+    Access {
+        /// Image id.
+        image: String,
+        /// What is wrong, and what to give; never a secret itself.
         reason: String,
     },
     /// The server cannot be reached.
@@ -153,12 +191,22 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn checksum_file(url: &str, reason: String) -> Self {
+        Self::ChecksumFile { url: without_secrets(url), reason }
+    }
+
     /// Class of the error on the wire (section 1.9).
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Format { .. } | Self::Content { .. } | Self::SectorSize { .. } => ErrorKind::InvalidImage,
+            Self::Format { .. }
+            | Self::Content { .. }
+            | Self::NotRaw { .. }
+            | Self::Unpack { .. }
+            | Self::SectorSize { .. } => ErrorKind::InvalidImage,
             Self::Digest { .. } => ErrorKind::ImageChecksumError,
-            Self::Unreachable { .. }
+            Self::ChecksumFile { .. }
+            | Self::Access { .. }
+            | Self::Unreachable { .. }
             | Self::Status { .. }
             | Self::Interrupted { .. }
             | Self::TooSlow { .. }

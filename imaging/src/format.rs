@@ -1,8 +1,10 @@
 //! What an image is, judged by declaration and by content (section 5.6).
 //!
-//! Raw means the exact bytes (D08), so a declared raw image is never looked into. Only where
-//! nothing was declared, content of another format is refused instead of being written as if it
-//! were a disk.
+//! Raw means the exact bytes (D08), so a declared raw image is never converted. Where nothing was
+//! declared, compression is undone, and content of another format is refused instead of being
+//! written as if it were a disk.
+
+use crate::compression::Compression;
 
 /// Formats whose bytes are those of a disk.
 const RAW: &[&str] = &["raw", "gpt"];
@@ -37,12 +39,16 @@ pub fn recognize(start: &[u8]) -> Option<&'static str> {
         (b"conectix", "vhd"),
         (b"QED\0", "qed"),
         (b"LUKS\xba\xbe", "luks"),
-        (b"\x1f\x8b", "gzip"),
-        (b"\x28\xb5\x2f\xfd", "zstd"),
-        (b"\xfd7zXZ\0", "xz"),
-        (b"BZh", "bzip2"),
     ];
-    MAGIC.iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, name)| *name)
+    let disk = MAGIC.iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, name)| *name);
+    disk.or_else(|| Compression::recognize(start).map(Compression::name))
+}
+
+/// Name of the compression of an image that cannot be a disk as it is. Boot code may begin with
+/// any bytes, but it ends with a signature.
+pub(crate) fn compressed_only(start: &[u8]) -> Option<&'static str> {
+    let is_boot_sector = start.get(510..512) == Some(&[0x55, 0xaa]);
+    Compression::recognize(start).filter(|_| !is_boot_sector).map(Compression::name)
 }
 
 /// Bytes of a sector for which the GPT of a raw image was made; nothing when it has none. The
@@ -82,6 +88,17 @@ mod tests {
         ] {
             assert_eq!(recognize(start), expected);
         }
+    }
+
+    #[test]
+    fn d08_compressed_content_is_told_from_boot_code_by_the_signature() {
+        let mut start = vec![0; 512];
+        start[..3].copy_from_slice(b"BZh");
+        assert_eq!(compressed_only(&start), Some("bzip2"));
+        assert_eq!(compressed_only(b"\x1f\x8b\x08"), Some("gzip"));
+        start[510..].copy_from_slice(&[0x55, 0xaa]);
+        assert_eq!(compressed_only(&start), None);
+        assert_eq!(compressed_only(&[0; 512]), None);
     }
 
     #[test]

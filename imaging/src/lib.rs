@@ -1,4 +1,4 @@
-//! The write path: source → digest → sparse direct writer → read-back.
+//! The write path: source → digest → unpacking → sparse direct writer → read-back.
 //!
 //! An image is written as it arrives, with a fixed amount of memory and without a temporary copy.
 //! Its first MiB, with boot code and partition table, is held back until the digest of all that was
@@ -7,6 +7,7 @@
 //!
 //! This crate knows neither which disk is right nor which node it works for.
 
+pub mod access;
 pub mod cancel;
 pub mod checksum;
 pub mod error;
@@ -15,7 +16,11 @@ pub mod pipeline;
 pub mod progress;
 pub mod source;
 
+mod attempt;
+mod buffers;
+mod compression;
 mod sample;
+mod unpack;
 mod writer;
 
 #[cfg(test)]

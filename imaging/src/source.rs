@@ -3,16 +3,18 @@
 //! The client is asynchronous and belongs to the caller, who uses it for everything else too. The
 //! write path is blocking, so each wait runs on the caller's runtime from a thread of its own.
 
+mod body;
+
 use crate::cancel::CancelHandle;
 use crate::error::Error;
-use bytes::Bytes;
+pub(crate) use body::Body;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
-
-/// How long a read waits before it looks whether it is still wanted.
-const SLICE: Duration = Duration::from_millis(250);
 
 /// Limits of downloads (section 3.3, `image_download_*`).
 #[derive(Debug, Clone)]
@@ -21,11 +23,11 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// For each part of the body (F01).
     pub read_timeout: Duration,
-    /// Attempts after the first one.
+    /// Requests after the first one.
     pub retries: u32,
-    /// Pause between attempts, before jitter.
+    /// Pause between requests, before jitter.
     pub retry_interval: Duration,
-    /// For everything, all attempts together.
+    /// For everything, all requests together.
     pub max_duration: Option<Duration>,
 }
 
@@ -47,19 +49,15 @@ impl Default for Options {
 pub struct HttpSource {
     client: Client,
     runtime: Handle,
-    pub(crate) options: Options,
+    options: Options,
 }
 
-/// The body of an image, being read.
-pub(crate) struct Body {
-    response: Response,
-    source: HttpSource,
-    url: String,
-    length: Option<u64>,
-    received: u64,
+/// The requests for one file: who asks for it, how often and until when.
+pub(crate) struct Download<'a> {
+    source: &'a HttpSource,
+    authorization: Option<HeaderValue>,
     deadline: Option<Instant>,
-    /// Bytes that arrived and were not read yet.
-    pending: Bytes,
+    requests: AtomicU32,
 }
 
 impl HttpSource {
@@ -68,97 +66,83 @@ impl HttpSource {
         Self { client, runtime, options }
     }
 
-    /// Asks for an image; only status 200 is an answer.
-    pub(crate) fn open(&self, url: &str, deadline: Option<Instant>) -> Result<Body, Error> {
+    /// When everything that begins now has to be done.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.options.max_duration.map(|limit| Instant::now() + limit)
+    }
+}
+
+impl<'a> Download<'a> {
+    /// A download with the whole budget of requests ahead of it.
+    pub(crate) fn new(
+        source: &'a HttpSource,
+        authorization: Option<HeaderValue>,
+        deadline: Option<Instant>,
+    ) -> Self {
+        Self { source, authorization, deadline, requests: AtomicU32::new(0) }
+    }
+
+    /// Requests so far, the ones that went on with a broken download among them.
+    pub(crate) fn requests(&self) -> u32 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Whether another request may be tried (F02).
+    pub(crate) fn has_budget(&self) -> bool {
+        self.requests() <= self.source.options.retries
+    }
+
+    /// Waits before another request, for less long than configured: many machines should not ask
+    /// at once.
+    pub(crate) fn pause(&self, cancels: &[&CancelHandle]) {
+        let interval = self.source.options.retry_interval.mul_f64(rand::random_range(0.5..1.0));
+        let end = Instant::now() + interval;
+        let end = self.deadline.map_or(end, |deadline| end.min(deadline));
+        while !cancels.iter().any(|cancel| cancel.is_cancelled()) && Instant::now() < end {
+            thread::sleep(Duration::from_millis(100).min(end.saturating_duration_since(Instant::now())));
+        }
+    }
+
+    /// Asks for a whole file; only status 200 is an answer.
+    pub(crate) fn open(&self, url: &str) -> Result<Body<'_>, Error> {
+        let response = self.get(url, HeaderMap::new())?;
+        match response.status() {
+            StatusCode::OK => Ok(Body::new(self, url, response)),
+            status => Err(Error::Status { url: without_secrets(url), status }),
+        }
+    }
+
+    /// Sends one request; statuses that promise no body are errors.
+    fn get(&self, url: &str, mut headers: HeaderMap) -> Result<Response, Error> {
         let name = without_secrets(url);
         let unreachable = |reason: String| Error::Unreachable { url: name.clone(), reason };
-        let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let options = &self.source.options;
+        let remaining = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if remaining.is_some_and(|remaining| remaining.is_zero()) {
             return Err(self.too_slow(&name));
         }
-        let limit =
-            remaining.map_or(self.options.connect_timeout, |left| left.min(self.options.connect_timeout));
-        let request = self.client.get(url).send();
+        let limit = remaining.map_or(options.connect_timeout, |left| left.min(options.connect_timeout));
+        if let Some(authorization) = &self.authorization {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        // The client drops the authorization when it is sent on to another host.
+        let request = self.source.client.get(url).headers(headers).send();
         let response = self
+            .source
             .runtime
             .block_on(async { timeout(limit, request).await })
             .map_err(|_| unreachable(format!("no answer in {} s", limit.as_secs())))?
             .map_err(|error| unreachable(innermost(&error)))?;
-        let status = response.status();
-        if status != StatusCode::OK {
-            return Err(Error::Status { url: name, status });
+        match response.status() {
+            status if status.is_success() => Ok(response),
+            status => Err(Error::Status { url: name, status }),
         }
-        Ok(Body {
-            length: response.content_length(),
-            response,
-            source: self.clone(),
-            url: name,
-            received: 0,
-            deadline,
-            pending: Bytes::new(),
-        })
     }
 
     fn too_slow(&self, url: &str) -> Error {
-        let seconds = self.options.max_duration.unwrap_or_default().as_secs();
+        let seconds = self.source.options.max_duration.unwrap_or_default().as_secs();
         Error::TooSlow { url: url.to_owned(), seconds }
-    }
-}
-
-impl Body {
-    /// Bytes the server announced.
-    pub(crate) fn length(&self) -> Option<u64> {
-        self.length
-    }
-
-    /// Fills the buffer as far as the body goes, and returns how far that was. Less than the whole
-    /// buffer means that the body has ended, with as many bytes as were announced (D07, P05).
-    pub(crate) fn fill(&mut self, buffer: &mut [u8], cancels: [&CancelHandle; 2]) -> Result<usize, Error> {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            if self.pending.is_empty() && !self.receive(cancels)? {
-                break;
-            }
-            let part = self.pending.split_to(self.pending.len().min(buffer.len() - filled));
-            buffer[filled..filled + part.len()].copy_from_slice(&part);
-            filled += part.len();
-        }
-        Ok(filled)
-    }
-
-    /// Waits for the next part; false at the end of the body.
-    fn receive(&mut self, cancels: [&CancelHandle; 2]) -> Result<bool, Error> {
-        let started = Instant::now();
-        loop {
-            if cancels.iter().any(|cancel| cancel.is_cancelled()) {
-                return Err(Error::Cancelled { url: self.url.clone() });
-            }
-            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Err(self.source.too_slow(&self.url));
-            }
-            let part = self.source.runtime.block_on(async { timeout(SLICE, self.response.chunk()).await });
-            match part {
-                Ok(Ok(Some(part))) => {
-                    self.received += part.len() as u64;
-                    self.pending = part;
-                    return Ok(true);
-                }
-                Ok(Ok(None)) if self.length.is_some_and(|length| length != self.received) => {
-                    return Err(self.interrupted("the server closed the connection".to_owned()));
-                }
-                Ok(Ok(None)) => return Ok(false),
-                Ok(Err(error)) => return Err(self.interrupted(innermost(&error))),
-                Err(_) if started.elapsed() >= self.source.options.read_timeout => {
-                    let seconds = self.source.options.read_timeout.as_secs_f64();
-                    return Err(self.interrupted(format!("nothing came for {seconds} s")));
-                }
-                Err(_) => {}
-            }
-        }
-    }
-
-    fn interrupted(&self, reason: String) -> Error {
-        Error::Interrupted { url: self.url.clone(), received: self.received, expected: self.length, reason }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Putting chunks on the disk, past the page cache, without transferring zeros.
 
 use crate::CHUNK;
+use crate::buffers::Chunk;
 use crate::error::Error;
 use crate::sample::Sample;
 use farrier_disk::{WritableDisk, wipe};
-use farrier_linux::aligned::AlignedBuffer;
 
 /// Unit in which zeros are looked for, in bytes; a multiple of every sector size.
 const BLOCK: usize = 64 * 1024;
@@ -15,7 +15,7 @@ const MAX_ZEROS: u64 = 64 << 20;
 pub(crate) struct Writer<'a> {
     disk: &'a WritableDisk,
     url: &'a str,
-    held_back: Option<(AlignedBuffer, usize)>,
+    held_back: Option<Chunk>,
     chunks: u64,
     /// Zeros not yet put on the disk: offset and length.
     zeros: (u64, u64),
@@ -40,26 +40,23 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Takes the next chunk: the first `length` bytes of the buffer, all of it except in the last
-    /// one. The last sector is padded with zeros. Gives the buffer back, unless it is held.
-    pub(crate) fn write(
-        &mut self,
-        mut buffer: AlignedBuffer,
-        length: usize,
-    ) -> Result<Option<AlignedBuffer>, Error> {
+    /// Takes the next chunk: a full one, except for the last. The last sector is padded with zeros.
+    pub(crate) fn write(&mut self, mut chunk: Chunk) -> Result<(), Error> {
         let offset = self.chunks * CHUNK as u64;
+        let length = chunk.length;
         let padded = length.next_multiple_of(self.disk.sector_size() as usize);
-        buffer[length..padded].fill(0);
+        chunk[length..padded].fill(0);
+        chunk.length = padded;
         if offset + padded as u64 > self.disk.size() {
             return Err(self.too_large(offset + length as u64));
         }
-        self.sample.add(self.chunks, &buffer[..padded]);
+        self.sample.add(self.chunks, chunk.filled());
         self.chunks += 1;
         if offset == 0 {
-            self.held_back = Some((buffer, padded));
-            return Ok(None);
+            self.held_back = Some(chunk);
+            return Ok(());
         }
-        for (start, run) in runs(&buffer[..padded]) {
+        for (start, run) in runs(chunk.filled()) {
             let position = offset + start as u64;
             match run {
                 Run::Zeros(length) => self.zero(position, length as u64)?,
@@ -70,18 +67,18 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        Ok(Some(buffer))
+        Ok(())
     }
 
     /// Puts the first MiB down, now that the rest is proven, and waits for the disk's own cache.
     pub(crate) fn commit(&mut self) -> Result<(), Error> {
         self.flush_zeros()?;
         self.disk.flush()?;
-        let Some((buffer, length)) = self.held_back.take() else {
+        let Some(chunk) = self.held_back.take() else {
             return Err(Error::Empty { url: self.url.to_owned() });
         };
-        self.disk.write_all_at(&buffer[..length], 0)?;
-        self.bytes_written += length as u64;
+        self.disk.write_all_at(chunk.filled(), 0)?;
+        self.bytes_written += chunk.length as u64;
         self.disk.flush()?;
         Ok(())
     }

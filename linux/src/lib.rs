@@ -6,12 +6,16 @@
 
 pub mod aligned;
 pub mod block;
+pub mod clock;
 pub mod console;
 pub mod efivars;
+pub mod ipmi;
+pub mod kernel_log;
 pub mod loop_device;
 pub mod modules;
 pub mod mount;
 pub mod netlink;
+pub mod packet;
 pub mod power;
 pub mod process;
 pub mod sysfs;

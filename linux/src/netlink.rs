@@ -87,9 +87,22 @@ impl Netlink {
     ///
     /// `ENODEV` when there is no such interface, `EPERM` without the right to change it.
     pub fn set_up(&self, interface: &str) -> io::Result<()> {
+        self.set_flags(interface, LinkFlags::Up)
+    }
+
+    /// Sets a link down.
+    ///
+    /// # Errors
+    ///
+    /// As [`Netlink::set_up`].
+    pub fn set_down(&self, interface: &str) -> io::Result<()> {
+        self.set_flags(interface, LinkFlags::empty())
+    }
+
+    fn set_flags(&self, interface: &str, flags: LinkFlags) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = index(interface)?;
-        message.header.flags = LinkFlags::Up;
+        message.header.flags = flags;
         message.header.change_mask = LinkFlags::Up;
         self.request(RouteNetlinkMessage::SetLink(message), 0)
     }
@@ -237,8 +250,10 @@ mod tests {
 
     #[test]
     fn an_unknown_interface_is_an_error() {
-        let error = Netlink::open().unwrap().set_up("nosuch0").unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(nix::libc::ENODEV));
+        let netlink = Netlink::open().unwrap();
+        for outcome in [netlink.set_up("nosuch0"), netlink.set_down("nosuch0")] {
+            assert_eq!(outcome.unwrap_err().raw_os_error(), Some(nix::libc::ENODEV));
+        }
     }
 
     #[test]

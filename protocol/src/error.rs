@@ -94,10 +94,13 @@ error_kinds! {
     InvalidImage, 500, "The provided image is not valid for use";
     TypeError, 500, "Invalid parameter names";
     SystemRebootError, 500, "Error rebooting system";
+    BlockDeviceEraseError, 500, "Error erasing block device";
     BlockDeviceError, 500, "Block device caused unknown error";
     HardwareManagerMethodNotFound, 500, "No HardwareManager found to handle method";
     VersionMismatch, 409, "Hardware managers version mismatch, reload agent with correct version";
+    CleaningError, 500, "Clean step failed";
     DeploymentError, 500, "Deploy step failed";
+    ServicingError, 500, "Service step failed";
     DeviceNotFound, 404, "Error finding the disk or partition device to deploy the image onto";
 }
 

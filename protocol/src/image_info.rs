@@ -1,8 +1,11 @@
 //! What to write: the `image_info` of `prepare_image` (section 5.1).
 
 use crate::error::{CommandError, ErrorKind};
+use crate::lookup::MASKED;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// Whole-disk image to write. Keys that this version does not use are ignored.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -11,16 +14,17 @@ pub struct ImageInfo {
     pub id: String,
     /// Where to get it, tried in order.
     pub urls: Vec<String>,
-    /// Hexadecimal digest whose length tells the algorithm.
+    /// Hexadecimal digest whose length tells the algorithm, or the URL of a checksum file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
     /// Name of the digest algorithm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os_hash_algo: Option<String>,
-    /// Hexadecimal digest by that algorithm.
+    /// Hexadecimal digest by that algorithm, or the URL of a checksum file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os_hash_value: Option<String>,
-    /// Declared format, `raw` or `gpt` at this stage; `unknown` and nothing mean undeclared.
+    /// Declared format, `raw` or `gpt` at this stage; `unknown` and nothing mean undeclared, and
+    /// only undeclared images are unpacked.
     #[serde(default)]
     pub disk_format: Option<String>,
     /// Whether the conductor allows streaming; Farrier always streams.
@@ -35,9 +39,45 @@ pub struct ImageInfo {
     /// Config drive of old conductors; the separate argument goes first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configdrive: Option<String>,
+    /// Proxies by the scheme of the URL, `http` or `https`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxies: Option<BTreeMap<String, Secret>>,
+    /// Hosts that are reached without a proxy, separated by commas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_proxy: Option<String>,
+    /// `http_basic` when the image server wants user and password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_server_auth_strategy: Option<String>,
+    /// User at the image server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_server_user: Option<String>,
+    /// Password at the image server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_server_password: Option<Secret>,
+    /// Base64 of a complete `Authorization` header value; goes before user and password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_request_authorization: Option<Secret>,
     /// Node the image is for; appears in logs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_uuid: Option<String>,
+}
+
+/// A text that no log and no error may show (S48).
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The text itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(MASKED)
+    }
 }
 
 impl ImageInfo {
@@ -118,6 +158,18 @@ mod tests {
         let info = ImageInfo::from_params(&valid()).unwrap();
         assert_eq!(info.id, "image.raw");
         assert!(info.stream_raw_images);
+    }
+
+    #[test]
+    fn s48_secrets_travel_but_are_not_shown() {
+        let mut value = valid();
+        value["image_server_password"] = json!("hidden");
+        value["image_request_authorization"] = json!("hidden");
+        value["proxies"] = json!({"http": "http://ann:hidden@proxy"});
+        let info = ImageInfo::from_params(&value).unwrap();
+        assert!(!format!("{info:?}").contains("hidden"));
+        let sent = serde_json::to_value(&info).unwrap();
+        assert_eq!(sent["image_server_password"], "hidden");
     }
 
     #[test]

@@ -61,9 +61,15 @@ pub struct LookupConfig {
     /// Lowest TLS version, `1.2` or `1.3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_min_version: Option<String>,
+    /// TLS 1.2 cipher suites, separated by colons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_cipher_suites: Option<String>,
     /// Image formats that may be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permitted_image_formats: Option<Vec<String>>,
+    /// Whether the addresses of the BMC are of no interest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_skip_bmc_detect: Option<bool>,
 }
 
 impl fmt::Debug for LookupConfig {

@@ -4,6 +4,31 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
+/// Operation that a step belongs to. A priority counts in one of them only (F52).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Between two users of a machine.
+    Clean,
+    /// When a machine is given to a user.
+    Deploy,
+    /// While a user has the machine.
+    Service,
+}
+
+impl Phase {
+    /// Every phase.
+    pub const ALL: &'static [Self] = &[Self::Clean, Self::Deploy, Self::Service];
+
+    /// The word in the names of commands and of their parameters and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Deploy => "deploy",
+            Self::Service => "service",
+        }
+    }
+}
+
 /// A step as an agent lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepDescription {

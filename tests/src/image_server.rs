@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -23,17 +22,23 @@ pub enum Reply {
     WithoutLength(Arc<Vec<u8>>),
     /// The length of all of it, and then only so many bytes.
     Truncated(Arc<Vec<u8>>, usize),
+    /// At most so many bytes per request, with an entity tag and from where a range asks for them.
+    Resumable(Arc<Vec<u8>>, usize),
+    /// The same, but each request gets another entity tag, as if the file changed all the time.
+    Changing(Arc<Vec<u8>>, usize),
     /// So many bytes, and then nothing while the connection stays open.
     Stalled(Arc<Vec<u8>>, usize),
     /// An error page.
     Status(u16),
+    /// Another address.
+    Redirect(String),
 }
 
 /// Answers each request with the next reply, and the last one for ever.
 #[derive(Debug)]
 pub struct ImageServer {
     address: SocketAddr,
-    requests: Arc<AtomicUsize>,
+    heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl ImageServer {
@@ -45,22 +50,36 @@ impl ImageServer {
     pub fn start(replies: Vec<Reply>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let requests = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&requests);
+        let heads = Arc::default();
+        let server = Self { address, heads: Arc::clone(&heads) };
         thread::spawn(move || {
+            let replies = Arc::new(replies);
             for connection in listener.incoming().flatten() {
-                let index = counter.fetch_add(1, Ordering::SeqCst).min(replies.len() - 1);
-                let reply = replies[index].clone();
+                let (heads, replies) = (Arc::clone(&heads), Arc::clone(&replies));
                 // The client sees an error as a body that is too short.
-                thread::spawn(move || answer(connection, &reply));
+                thread::spawn(move || {
+                    let head = read_head(&connection)?;
+                    let number = remember(&heads, &head);
+                    answer(connection, &replies[number.min(replies.len() - 1)], &head, number)
+                });
             }
         });
-        Ok(Self { address, requests })
+        Ok(server)
+    }
+
+    /// URL of the server as a proxy: it gives the image whatever is asked for.
+    pub fn proxy(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// URL of the image on this machine.
     pub fn url(&self) -> String {
         format!("http://{}/image.raw", self.address)
+    }
+
+    /// Heads of the requests so far, each with its header names in lower case.
+    pub fn heads(&self) -> Vec<String> {
+        lock(&self.heads).clone()
     }
 
     /// URL of the image for a machine on QEMU's user network.
@@ -70,51 +89,106 @@ impl ImageServer {
 
     /// Requests so far.
     pub fn requests(&self) -> usize {
-        self.requests.load(Ordering::SeqCst)
+        lock(&self.heads).len()
     }
 }
 
-fn answer(mut connection: TcpStream, reply: &Reply) -> io::Result<()> {
+fn lock(heads: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
+    heads.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Number of the request, counted from nought.
+fn remember(heads: &Mutex<Vec<String>>, head: &str) -> usize {
+    let mut heads = lock(heads);
+    heads.push(head.to_owned());
+    heads.len() - 1
+}
+
+fn read_head(connection: &TcpStream) -> io::Result<String> {
     connection.set_read_timeout(Some(STALL))?;
     connection.set_write_timeout(Some(STALL))?;
-    for line in BufReader::new(&connection).lines() {
-        if line?.is_empty() {
-            break;
+    let mut head = String::new();
+    for line in BufReader::new(connection).lines() {
+        let line = line?;
+        match line.split_once(':') {
+            _ if line.is_empty() => break,
+            Some((name, value)) if !name.contains(' ') => {
+                head += &format!("{}:{value}\n", name.to_ascii_lowercase());
+            }
+            _ => head += &format!("{line}\n"),
         }
     }
+    Ok(head)
+}
+
+fn answer(mut connection: TcpStream, reply: &Reply, head: &str, number: usize) -> io::Result<()> {
     match reply {
-        Reply::Body(body) => send(&mut connection, 200, Some(body.len() as u64), &mut body.as_slice()),
+        Reply::Body(body) => send(&mut connection, head, 200, Some(body.len() as u64), &mut body.as_slice()),
         Reply::File(path) => {
             let mut file = File::open(path)?;
             let length = file.metadata()?.len();
-            send(&mut connection, 200, Some(length), &mut file)
+            send(&mut connection, head, 200, Some(length), &mut file)
         }
-        Reply::WithoutLength(body) => send(&mut connection, 200, None, &mut body.as_slice()),
+        Reply::WithoutLength(body) => send(&mut connection, head, 200, None, &mut body.as_slice()),
         Reply::Truncated(body, count) => {
-            send(&mut connection, 200, Some(body.len() as u64), &mut &body[..*count])
+            send(&mut connection, head, 200, Some(body.len() as u64), &mut &body[..*count])
         }
         Reply::Stalled(body, count) => {
-            send(&mut connection, 200, Some(body.len() as u64), &mut &body[..*count])?;
+            send(&mut connection, head, 200, Some(body.len() as u64), &mut &body[..*count])?;
             // Until the client hangs up.
             connection.read(&mut [0]).map(drop)
         }
-        Reply::Status(status) => send(&mut connection, *status, Some(5), &mut &b"page\n"[..]),
+        Reply::Resumable(body, limit) => send_part(&mut connection, body, *limit, head, "\"tag\""),
+        Reply::Changing(body, limit) => {
+            send_part(&mut connection, body, *limit, head, &format!("\"{number}\""))
+        }
+        Reply::Redirect(url) => {
+            write!(connection, "HTTP/1.1 302 Answer\r\nLocation: {url}\r\nConnection: close\r\n\r\n")
+        }
+        Reply::Status(status) => send(&mut connection, head, *status, Some(5), &mut &b"page\n"[..]),
     }
 }
 
-fn send(connection: &mut TcpStream, status: u16, length: Option<u64>, body: &mut dyn Read) -> io::Result<()> {
+fn send(
+    connection: &mut TcpStream,
+    head: &str,
+    status: u16,
+    length: Option<u64>,
+    body: &mut dyn Read,
+) -> io::Result<()> {
     let length = length.map(|length| format!("Content-Length: {length}\r\n")).unwrap_or_default();
     write!(connection, "HTTP/1.1 {status} Answer\r\n{length}Connection: close\r\n\r\n")?;
+    if head.starts_with("HEAD ") {
+        return Ok(());
+    }
     io::copy(body, connection).map(drop)
+}
+
+/// Sends the rest of a body when the client holds the part before it, else all; and hangs up early.
+fn send_part(connection: &mut TcpStream, body: &[u8], limit: usize, head: &str, tag: &str) -> io::Result<()> {
+    let start =
+        head.lines().find_map(|line| line.strip_prefix("range: bytes=")?.strip_suffix('-')?.parse().ok());
+    let is_current = head.contains(&format!("if-range: {tag}\n"));
+    let start: usize = start.filter(|_| is_current).unwrap_or_default();
+    let (status, range) = match start {
+        0 => (200, String::new()),
+        _ => (206, format!("Content-Range: bytes {start}-{}/{}\r\n", body.len() - 1, body.len())),
+    };
+    let length = body.len() - start;
+    write!(
+        connection,
+        "HTTP/1.1 {status} Answer\r\nContent-Length: {length}\r\nETag: {tag}\r\n{range}Connection: close\r\n\r\n"
+    )?;
+    connection.write_all(&body[start..][..length.min(limit)])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fetch(server: &ImageServer) -> String {
+    fn fetch(server: &ImageServer, method: &str) -> String {
         let mut connection = TcpStream::connect(server.address).unwrap();
-        connection.write_all(b"GET /image.raw HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+        write!(connection, "{method} /image.raw HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
         let mut answer = String::new();
         connection.read_to_string(&mut answer).unwrap();
         answer
@@ -139,9 +213,16 @@ mod tests {
             ("HTTP/1.1 200 Answer\r\nContent-Length: 7\r\n", "\r\n\r\ncontent"),
             ("HTTP/1.1 200 Answer\r\nContent-Length: 7\r\n", "\r\n\r\ncontent"),
         ] {
-            let answer = fetch(&server);
+            let answer = fetch(&server, "GET");
             assert!(answer.starts_with(start) && answer.ends_with(end), "{answer}");
         }
         assert_eq!(server.requests(), 5);
+    }
+
+    #[test]
+    fn a_head_request_gets_the_length_only() {
+        let server = ImageServer::start(vec![Reply::Body(Arc::new(b"0123456789".to_vec()))]).unwrap();
+        let answer = fetch(&server, "HEAD");
+        assert!(answer.contains("Content-Length: 10\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
     }
 }

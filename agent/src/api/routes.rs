@@ -5,7 +5,7 @@ use crate::agent::Agent;
 use crate::commands::{CommandEngine, Find, Refusal};
 use crate::conductor::token;
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, OriginalUri, Path, Query, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRequest, OriginalUri, Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -17,11 +17,15 @@ use farrier_protocol::progress::Progress;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
+use tokio::time::timeout;
 
 /// Largest request body in bytes: a config drive of 64 MiB, packed, as base64 text. It is bounded
 /// because the machine may have no more than 256 MiB.
 const MAX_BODY: usize = 88 * 1024 * 1024;
+
+/// How long a body may take to arrive.
+const BODY_DEADLINE: Duration = Duration::from_secs(300);
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -118,12 +122,35 @@ async fn show(
 async fn submit(
     State(api): State<Api>,
     Query(query): Query<CommandQuery>,
-    body: Bytes,
+    request: Request,
 ) -> Result<Json<CommandResult>, Refused> {
+    // Strangers get no memory of this machine.
     api.authorize(&query)?;
+    let body = read_body(request).await?;
     let request: Value = serde_json::from_slice(&body)
         .map_err(|error| Refusal::bad_request(&format!("the body is not JSON: {error}")))?;
     Ok(Json(api.engine.submit(&request, query.wait()).await?))
+}
+
+async fn read_body(request: Request) -> Result<Bytes, Refusal> {
+    let length =
+        request.headers().get(header::CONTENT_LENGTH).and_then(|text| text.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: u64| length > MAX_BODY as u64) {
+        let text = format!("413 Content Too Large: a body may have {MAX_BODY} bytes");
+        return Err(Refusal { status: 413, text });
+    }
+    match timeout(BODY_DEADLINE, Bytes::from_request(request, &())).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(rejection)) => {
+            let status = rejection.status();
+            Err(Refusal { status: status.as_u16(), text: format!("{status}: {}", rejection.body_text()) })
+        }
+        Err(_) => {
+            let seconds = BODY_DEADLINE.as_secs();
+            let text = format!("408 Request Timeout: the body did not arrive in {seconds} s");
+            Err(Refusal { status: 408, text })
+        }
+    }
 }
 
 impl Api {

@@ -66,22 +66,21 @@ fn find(extension: &str, command: &str) -> Result<&'static Command, CommandError
 struct Server {
     base: String,
     client: reqwest::Client,
-    _session: tempfile::TempDir,
+    root: tempfile::TempDir,
 }
 
 impl Server {
     async fn start(token: Option<&str>) -> Self {
         http::install_tls_provider();
-        let session = tempfile::tempdir().unwrap();
+        let root = tempfile::tempdir().unwrap();
         let options = Options { agent_token: token.map(str::to_owned), ..Options::default() };
-        let path = session.path().join("session.json");
-        let agent = Agent::new(options, &path, tokio::runtime::Handle::current()).unwrap();
+        let agent = Agent::new(options, root.path(), tokio::runtime::Handle::current()).unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router(agent, find)).await });
         let redirects = reqwest::redirect::Policy::none();
         let client = reqwest::Client::builder().tls_certs_only([]).redirect(redirects).build().unwrap();
-        Self { base, client, _session: session }
+        Self { base, client, root }
     }
 
     async fn get(&self, path: &str) -> (u16, Value) {
@@ -263,4 +262,51 @@ async fn while_a_command_runs_others_are_refused_and_reads_answer() {
     let ((_, finished), ()) = tokio::join!(waiting, releasing);
     assert_eq!(finished["command_status"], "SUCCEEDED");
     assert_eq!(finished["command_result"], json!({"result": "hold: released"}));
+}
+
+#[tokio::test]
+async fn bodies_that_are_too_large_or_too_deep_are_refused() {
+    let server = Server::start(Some(TOKEN)).await;
+    let path = format!("/v1/commands/?agent_token={TOKEN}");
+    let deep = format!("{{\"name\": \"a.b\", \"params\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    let (status, fault) = server.post(&path, deep).await;
+    assert_eq!((status, &fault["faultcode"]), (400, &json!("Client")));
+    let announced =
+        server.client.post(format!("{}{path}", server.base)).header("content-length", "99999999999");
+    let reply = announced
+        .body(reqwest::Body::wrap_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>()));
+    let reply = reply.send().await.unwrap();
+    assert_eq!(reply.status(), 413);
+    let fault: Value = reply.json().await.unwrap();
+    assert!(fault["faultstring"].as_str().unwrap().starts_with("413 Content Too Large"), "{fault}");
+}
+
+#[tokio::test]
+async fn a_rescue_answers_before_the_agent_stops() {
+    let server = Server::start(Some(TOKEN)).await;
+    let directory = server.root.path().join("etc/ipa-rescue-config");
+    let hash = format!("$6$salt${}", "a".repeat(86));
+    for (prepared, params, status) in [
+        (false, json!({"rescue_password": hash, "hashed": true}), "FAILED"),
+        (true, json!({"rescue_password": "$1$old$hash", "hashed": true}), "FAILED"),
+        (true, json!({"rescue_password": hash, "hashed": true}), "SUCCEEDED"),
+    ] {
+        if prepared {
+            std::fs::create_dir_all(&directory).unwrap();
+        }
+        let (code, result) = server.command("rescue.finalize_rescue", params.clone(), false).await;
+        assert_eq!((code, &result["command_status"]), (200, &json!(status)), "{params}");
+        assert_eq!(result["command_name"], "finalize_rescue");
+        let is_rescued = server.root.path().join("etc/.rescued").exists();
+        assert_eq!(is_rescued, status == "SUCCEEDED", "{params}");
+    }
+    assert_eq!(std::fs::read_to_string(directory.join("ipa-rescue-password")).unwrap(), hash);
+}
+
+#[tokio::test]
+async fn s20_a_lockdown_leaves_its_marker() {
+    let server = Server::start(Some(TOKEN)).await;
+    let (_, result) = server.command("system.lockdown", json!({}), false).await;
+    assert_eq!((&result["command_status"], &result["command_result"]), (&json!("SUCCEEDED"), &Value::Null));
+    assert!(server.root.path().join("run/farrier/locked-down").exists());
 }

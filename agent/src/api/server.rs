@@ -2,11 +2,25 @@
 
 use crate::options::Options;
 use axum::Router;
+use axum_server::Handle;
+use axum_server::accept::Accept;
 use axum_server::tls_rustls::RustlsConfig;
+use hyper_util::rt::TokioTimer;
 use rustls::ServerConfig;
+use std::convert::Infallible;
+use std::future::pending;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a client may take for its handshake, and for the head of a request.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections at a time; a conductor has one or two.
+const MAX_CONNECTIONS: usize = 64;
+/// How long replies may take once the agent stops serving.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The listener cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -39,14 +53,62 @@ pub fn listen(options: &Options) -> Result<TcpListener, ListenError> {
     open().map_err(|source| ListenError { address, source })
 }
 
-/// Serves the router over TLS until the process ends.
+/// Serves the router over TLS until `stop` is done; then the listener closes at once, and replies
+/// that are under way are finished.
+///
+/// A client that says nothing, or says it too slowly, is dropped, and so is one too many: whoever
+/// can reach the port must not be able to keep the conductor out.
 ///
 /// # Errors
 ///
 /// The listener broke.
-pub async fn serve(listener: TcpListener, tls: ServerConfig, router: Router) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    tls: ServerConfig,
+    router: Router,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
     let config = RustlsConfig::from_config(Arc::new(tls));
-    axum_server::from_tcp_rustls(listener, config)?.serve(router.into_make_service()).await
+    let handle = Handle::new();
+    let mut server = axum_server::from_tcp_rustls(listener, config)?
+        .handle(handle.clone())
+        .map(|acceptor| Capped { inner: acceptor.handshake_timeout(PATIENCE), handle: handle.clone() });
+    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    let stopping = async {
+        stop.await;
+        handle.graceful_shutdown(Some(GRACE));
+        pending::<Infallible>().await
+    };
+    tokio::select! {
+        served = server.serve(router.into_make_service()) => served,
+        never = stopping => match never {},
+    }
+}
+
+/// Refuses connections beyond [`MAX_CONNECTIONS`].
+#[derive(Clone)]
+struct Capped<A> {
+    inner: A,
+    handle: Handle<SocketAddr>,
+}
+
+impl<I, S, A> Accept<I, S> for Capped<A>
+where
+    A: Accept<I, S>,
+    A::Future: Send + 'static,
+{
+    type Stream = A::Stream;
+    type Service = A::Service;
+    type Future = Pin<Box<dyn Future<Output = io::Result<(A::Stream, A::Service)>> + Send>>;
+
+    fn accept(&self, stream: I, service: S) -> Self::Future {
+        let connections = self.handle.connection_count();
+        if connections > MAX_CONNECTIONS {
+            tracing::warn!(connections, "a connection is refused: too many are open");
+            return Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) });
+        }
+        Box::pin(self.inner.accept(stream, service))
+    }
 }
 
 /// Both families where the kernel has IPv6, which is the kernel's default for `::`.
@@ -57,3 +119,7 @@ fn any_address() -> IpAddr {
         _ => Ipv4Addr::UNSPECIFIED.into(),
     }
 }
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! Requests to the conductor's API (sections 2.1 and 2.2).
 
-use crate::http;
+use crate::http::{self, reason};
 use crate::options::Options;
 use farrier_protocol::heartbeat::{ApiVersion, Heartbeat, VERSION_HEADER};
 use farrier_protocol::lookup::LookupReply;
@@ -200,15 +200,6 @@ impl ConductorClient {
     }
 }
 
-/// The innermost cause, which names what really happened.
-fn reason(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
-}
-
 async fn read(response: Response, wanted: StatusCode) -> Result<(String, Vec<u8>), ApiError> {
     let url = response.url().to_string();
     let status = response.status();
@@ -264,5 +255,39 @@ mod tests {
         assert_eq!(client.urls(), ["http://c", "http://a", "http://b"]);
         client.prefer("http://a");
         assert_eq!(client.urls(), ["http://a", "http://c", "http://b"]);
+    }
+
+    /// A server on a port of its own that answers every request with a status and a body.
+    async fn server(status: StatusCode, body: &'static str) -> String {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = axum::Router::new().fallback(async move || (status, body));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        url
+    }
+
+    #[tokio::test]
+    async fn a_dead_server_passes_the_request_on_and_an_http_error_does_not() {
+        http::install_tls_provider();
+        let version = r#"{"default_version": {"version": "1.95"}}"#;
+        let dead = {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            format!("http://{}", listener.local_addr().unwrap())
+        };
+        let live = server(StatusCode::OK, version).await;
+        let failing = server(StatusCode::INTERNAL_SERVER_ERROR, "broken").await;
+        for (urls, first, expected) in [
+            ([&dead, &live], &live, ApiVersion::v1(95)),
+            ([&live, &dead], &live, ApiVersion::v1(95)),
+            ([&failing, &live], &failing, ApiVersion::FALLBACK),
+            ([&dead, &dead], &dead, ApiVersion::FALLBACK),
+        ] {
+            let given = format!("{},{}", urls[0], urls[1]);
+            let kernel = [("ipa-api-url".to_owned(), given)].into();
+            let (options, _) = Options::load(&kernel, &Default::default());
+            let client = ConductorClient::new(&options, http::client(&options).unwrap()).unwrap();
+            assert_eq!(client.server_version().await, expected, "{urls:?}");
+            assert_eq!(client.urls().first(), Some(first), "{urls:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use farrier_protocol::lookup::LookupReply;
 use rand::Rng;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 
 /// Longest pause between two lookups, in seconds.
 const MAX_PAUSE: f64 = 60.0;
@@ -21,7 +22,7 @@ pub struct LookupError {
     last: ApiError,
 }
 
-/// Repeats the lookup until it succeeds; every failure is logged and tried again (F35).
+/// Asks for the owner of these addresses, or for a node that is known already. Repeats the lookup until it succeeds; every failure is logged and tried again (F35).
 ///
 /// # Errors
 ///
@@ -30,6 +31,7 @@ pub async fn lookup(
     client: &ConductorClient,
     options: &Options,
     addresses: &[String],
+    node: Option<Uuid>,
 ) -> Result<LookupReply, LookupError> {
     let started = Instant::now();
     let deadline = started + options.lookup_timeout.duration();
@@ -37,7 +39,7 @@ pub async fn lookup(
     let mut conflicts = 0;
     let mut attempt = 1;
     loop {
-        let error = match client.lookup(addresses, None).await {
+        let error = match client.lookup(addresses, node).await {
             Ok(reply) => return Ok(reply),
             Err(error) => error,
         };

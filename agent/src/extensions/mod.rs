@@ -1,15 +1,30 @@
 //! Commands by extension (section 4).
 
+pub mod flow;
 pub mod image;
+pub mod log;
+pub mod poll;
+pub mod rescue;
 pub mod standby;
 pub mod steps;
+pub mod system;
 
 use crate::commands::Command;
 use farrier_protocol::error::{CommandError, ErrorKind};
 
 /// Every extension with its commands.
-pub const EXTENSIONS: &[(&str, &[Command])] =
-    &[("deploy", steps::COMMANDS), ("image", image::COMMANDS), ("standby", standby::COMMANDS)];
+pub const EXTENSIONS: &[(&str, &[Command])] = &[
+    ("clean", steps::CLEAN_COMMANDS),
+    ("deploy", steps::DEPLOY_COMMANDS),
+    ("flow", flow::COMMANDS),
+    ("image", image::COMMANDS),
+    ("log", log::COMMANDS),
+    ("poll", poll::COMMANDS),
+    ("rescue", rescue::COMMANDS),
+    ("service", steps::SERVICE_COMMANDS),
+    ("standby", standby::COMMANDS),
+    ("system", system::COMMANDS),
+];
 
 /// Finds a command.
 ///
@@ -40,9 +55,18 @@ mod tests {
             ("standby", "power_off", Kind::Async),
             ("standby", "sync", Kind::Sync),
             ("standby", "get_partition_uuids", Kind::Sync),
+            ("flow", "start_flow", Kind::Async),
+            ("rescue", "finalize_rescue", Kind::Sync),
+            ("system", "lockdown", Kind::Sync),
+            ("clean", "get_clean_steps", Kind::Sync),
+            ("clean", "execute_clean_step", Kind::Async),
+            ("service", "get_service_steps", Kind::Sync),
+            ("service", "execute_service_step", Kind::Async),
             ("deploy", "get_deploy_steps", Kind::Sync),
             ("deploy", "execute_deploy_step", Kind::Async),
             ("image", "install_bootloader", Kind::Async),
+            ("log", "collect_system_logs", Kind::Sync),
+            ("poll", "get_hardware_info", Kind::Sync),
         ] {
             assert_eq!(find(extension, command).unwrap().kind, kind, "{extension}.{command}");
         }

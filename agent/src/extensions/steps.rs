@@ -1,60 +1,113 @@
-//! Listing and running deploy steps (sections 4.1 and 4.2).
+//! Listing and running the steps of cleaning, deploying and servicing (sections 4.1 and 4.2).
 
 use crate::agent::Agent;
-use crate::commands::{Command, Kind, Parameter, Params};
+use crate::commands::{Command, Kind, Parameter, Params, Run};
 use farrier_hardware::manager::StepCall;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::lookup::Node;
-use farrier_protocol::step::{HardwareManagerVersions, Step};
+use farrier_protocol::step::{HardwareManagerVersions, Phase, Step};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Commands of the `deploy` extension.
-pub const COMMANDS: &[Command] = &[
-    Command {
-        name: "get_deploy_steps",
-        kind: Kind::Sync,
-        parameters: &[
-            Parameter { name: "node", required: true },
-            Parameter { name: "ports", required: true },
-        ],
-        validate: None,
-        run: get_deploy_steps,
-    },
-    Command {
-        name: "execute_deploy_step",
-        kind: Kind::Async,
-        parameters: &[
-            Parameter { name: "step", required: true },
-            Parameter { name: "node", required: true },
-            Parameter { name: "ports", required: true },
-            Parameter { name: "deploy_version", required: false },
-        ],
-        validate: None,
-        run: execute_deploy_step,
-    },
+/// Commands of the `clean` extension.
+pub const CLEAN_COMMANDS: &[Command] = &[
+    listing("get_clean_steps", |agent, params| list(agent, params, Phase::Clean)),
+    execution("execute_clean_step", CLEAN_PARAMETERS, |agent, params| execute(agent, params, Phase::Clean)),
 ];
 
-fn get_deploy_steps(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandError> {
-    agent.cache_node(read::<Node>(params, "node")?);
-    Ok(json!(agent.managers.deploy_steps()))
+/// Commands of the `deploy` extension.
+pub const DEPLOY_COMMANDS: &[Command] = &[
+    listing("get_deploy_steps", |agent, params| list(agent, params, Phase::Deploy)),
+    execution("execute_deploy_step", DEPLOY_PARAMETERS, |agent, params| {
+        execute(agent, params, Phase::Deploy)
+    }),
+];
+
+/// Commands of the `service` extension.
+pub const SERVICE_COMMANDS: &[Command] = &[
+    listing("get_service_steps", |agent, params| list(agent, params, Phase::Service)),
+    execution("execute_service_step", SERVICE_PARAMETERS, |agent, params| {
+        execute(agent, params, Phase::Service)
+    }),
+];
+
+const NODE: Parameter = Parameter { name: "node", required: true };
+const PORTS: Parameter = Parameter { name: "ports", required: true };
+const CLEAN_PARAMETERS: &[Parameter] = &execution_parameters("clean_version");
+const DEPLOY_PARAMETERS: &[Parameter] = &execution_parameters("deploy_version");
+const SERVICE_PARAMETERS: &[Parameter] = &execution_parameters("service_version");
+
+const fn execution_parameters(version: &'static str) -> [Parameter; 5] {
+    let step = Parameter { name: "step", required: true };
+    [step, NODE, PORTS, Parameter { name: version, required: false }, Parameter::OTHERS]
 }
 
-fn execute_deploy_step(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandError> {
+const fn listing(name: &'static str, run: Run) -> Command {
+    Command { name, kind: Kind::Sync, parameters: &[NODE, PORTS], validate: None, run }
+}
+
+const fn execution(name: &'static str, parameters: &'static [Parameter], run: Run) -> Command {
+    Command { name, kind: Kind::Async, parameters, validate: None, run }
+}
+
+fn list(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, CommandError> {
+    agent.cache_node(read::<Node>(params, "node")?);
+    let steps = (format!("{}_steps", phase.name()), json!(agent.managers.steps(phase)));
+    let versions = ("hardware_manager_version".to_owned(), json!(agent.managers.versions()));
+    Ok(Value::Object(Map::from_iter([steps, versions])))
+}
+
+fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, CommandError> {
     let node: Node = read(params, "node")?;
     agent.cache_node(node.clone());
-    check_version(agent, params)?;
+    check_version(agent, params, phase)?;
     let step: Step = read(params, "step")?;
-    let arguments = step.args.clone().unwrap_or_default();
+    let arguments = arguments(params, &step, phase);
     let call = StepCall { node: &node, arguments: &arguments, host: agent.as_ref() };
-    let result = agent.managers.execute_deploy_step(&step.step, &call)?;
-    Ok(json!({"deploy_result": result, "deploy_step": params["step"]}))
+    // A defect of one step is that step's failure, and the conductor learns which one it was.
+    let outcome = catch_unwind(AssertUnwindSafe(|| agent.managers.execute(phase, &step.step, &call)));
+    let result = outcome.map_err(|panic| defect(phase, &step.step, panic.as_ref()))??;
+    Ok(answer(phase, result, &params["step"]))
+}
+
+/// The conductor finds its step again by what is echoed.
+fn answer(phase: Phase, result: Value, step: &Value) -> Value {
+    let result = (format!("{}_result", phase.name()), result);
+    let step = (format!("{}_step", phase.name()), step.clone());
+    Value::Object(Map::from_iter([result, step]))
+}
+
+/// Parameters beyond the command's own are arguments too; those of the step win.
+fn arguments(params: &Params, step: &Step, phase: Phase) -> Map<String, Value> {
+    let version = version_name(phase);
+    let own = ["step", NODE.name, PORTS.name, &version];
+    let extra = params.iter().filter(|(name, _)| !own.contains(&name.as_str()));
+    extra.chain(step.args.iter().flatten()).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn version_name(phase: Phase) -> String {
+    format!("{}_version", phase.name())
+}
+
+fn defect(phase: Phase, step: &str, panic: &(dyn Any + Send)) -> CommandError {
+    let kind = match phase {
+        Phase::Clean => ErrorKind::CleaningError,
+        Phase::Deploy => ErrorKind::DeploymentError,
+        Phase::Service => ErrorKind::ServicingError,
+    };
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
+    let details = format!("step {step} ended by a defect of the agent ({text}); report it with the log");
+    CommandError::new(kind, details)
 }
 
 /// A conductor that listed other managers must list again before it goes on.
-fn check_version(agent: &Agent, params: &Params) -> Result<(), CommandError> {
-    let Some(given) = params.get("deploy_version").filter(|version| !version.is_null()) else {
+fn check_version(agent: &Agent, params: &Params, phase: Phase) -> Result<(), CommandError> {
+    let given = params.get(&version_name(phase));
+    let Some(given) = given.filter(|version| !version.is_null()) else {
         return Ok(());
     };
     let own: HardwareManagerVersions = agent.managers.versions();
@@ -70,3 +123,7 @@ fn read<T: DeserializeOwned>(params: &Params, name: &str) -> Result<T, CommandEr
         CommandError::new(ErrorKind::InvalidCommandParamsError, format!("{name} cannot be read: {error}"))
     })
 }
+
+#[cfg(test)]
+#[path = "steps_tests.rs"]
+mod tests;

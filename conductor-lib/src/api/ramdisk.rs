@@ -79,7 +79,9 @@ fn lookup_reply(conductor: &Conductor, answer: LookupAnswer) -> Value {
         agent_token_required: true,
         agent_md5_checksum_enable: Some(false),
         tls_min_version: Some("1.3".to_owned()),
+        tls_cipher_suites: None,
         permitted_image_formats: Some(["raw", "gpt"].map(str::to_owned).to_vec()),
+        agent_skip_bmc_detect: None,
     };
     let mut config = json!(config);
     config["metrics"] = json!({

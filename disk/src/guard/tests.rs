@@ -95,3 +95,30 @@ fn d26_a_disk_that_changed_since_the_choice_is_not_opened() {
     let error = chosen.open().unwrap_err();
     assert!(error.to_string().contains("its serial was sn-vda and is another"), "{error}");
 }
+
+#[test]
+fn d01_the_erase_plan_keeps_skipped_and_read_only_disks() {
+    let (sysfs, devices) = machine(&[("vda", 10), ("vdb", 1), ("vdc", 20)]);
+    std::fs::write(sysfs.path().join("block/vdc/ro"), "1").unwrap();
+    let plan = plan_erase(&node(json!({"skip_block_devices": [{"serial": "sn-vda"}]})), &devices).unwrap();
+    let targets: Vec<_> = plan.targets.iter().map(|target| target.device().disk.name.as_str()).collect();
+    assert_eq!(targets, ["/dev/vdb"]);
+    let kept: Vec<_> = plan.kept.iter().map(|(name, reason)| (name.as_str(), *reason)).collect();
+    assert_eq!(kept, [("/dev/vdc", "read-only"), ("/dev/vda", "on the list of skipped disks")]);
+}
+
+#[test]
+fn nothing_is_erased_under_a_skip_list_that_cannot_be_read() {
+    let (_sysfs, devices) = machine(&[("vda", 10)]);
+    let error = plan_erase(&node(json!({"skip_block_devices": [{}]})), &devices).unwrap_err();
+    assert!(matches!(error, Error::InvalidSkipList { .. }), "{error}");
+}
+
+#[test]
+fn d26_a_disk_that_changed_since_the_plan_is_not_erased() {
+    let (sysfs, devices) = machine(&[("vda", 10)]);
+    let plan = plan_erase(&node(json!({})), &devices).unwrap();
+    std::fs::write(sysfs.path().join("block/vda/serial"), "another").unwrap();
+    let error = plan.targets[0].open().unwrap_err();
+    assert!(matches!(error, Error::ChangedSinceChosen { .. }), "{error}");
+}

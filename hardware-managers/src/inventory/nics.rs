@@ -7,6 +7,9 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
+/// What an InfiniBand client identifier begins with; the GUID of the interface follows.
+const INFINIBAND_CLIENT_ID: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00";
+
 /// The physical interfaces, bonds and VLANs of this machine that have a hardware address.
 ///
 /// # Errors
@@ -66,23 +69,41 @@ fn describe(class: &Path, link: &Link, addresses: &[InterfaceAddress]) -> Networ
         let mut own = addresses.iter().filter(|found| found.interface == link.name);
         own.find(|found| wanted(&found.address)).map(|found| found.address.to_string())
     };
+    let (mac_address, client_id) = identity(&link.hardware_address);
     NetworkInterface {
         name: link.name.clone(),
-        mac_address: mac_text(&link.hardware_address),
+        mac_address,
+        client_id,
         ipv4_address: address(IpAddr::is_ipv4),
         ipv6_address: address(IpAddr::is_ipv6),
         has_carrier: sysfs::attribute(&directory, "carrier").as_deref() == Some("1"),
         vendor: sysfs::attribute(&device, "vendor"),
         product: sysfs::attribute(&device, "device"),
+        lldp: None,
+        biosdevname: None,
+        // The kernel says -1 or refuses while the link is down.
+        speed_mbps: sysfs::number(&directory, "speed"),
+        pci_address: sysfs::link_name(&directory, "device"),
         driver: sysfs::link_name(&device, "driver"),
     }
 }
 
-/// Six bytes as text; empty for anything that is not an Ethernet address.
-fn mac_text(bytes: &[u8]) -> String {
-    if bytes.len() != 6 || bytes.iter().all(|byte| *byte == 0) {
-        return String::new();
+/// Hardware address and, for InfiniBand, client identifier; an empty address for anything else.
+///
+/// The address of an InfiniBand interface is made of both ends of its GUID, the last eight bytes.
+fn identity(bytes: &[u8]) -> (String, Option<String>) {
+    match bytes {
+        bytes if bytes.iter().all(|byte| *byte == 0) => (String::new(), None),
+        bytes if bytes.len() == 6 => (colons(bytes), None),
+        [_, _, _, _, _, _, _, _, _, _, _, _, guid @ ..] if guid.len() == 8 => (
+            colons(&[&guid[..3], &guid[5..]].concat()),
+            Some(format!("{INFINIBAND_CLIENT_ID}:{}", colons(guid))),
+        ),
+        _ => (String::new(), None),
     }
+}
+
+fn colons(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
 }
 
@@ -105,6 +126,8 @@ mod tests {
         }
         fs::write(class.join("eth0/carrier"), "1\n").unwrap();
         fs::write(class.join("eth0/device/vendor"), "0x1af4\n").unwrap();
+        fs::write(class.join("eth0/speed"), "10000\n").unwrap();
+        fs::write(class.join("bond0/speed"), "-1\n").unwrap();
         let internal = Link { name: "bmc0".into(), hardware_address: vec![0xfa, 1, 2, 3, 4, 5] };
         let mut links: Vec<_> = ["veth1", "lo", "eth0.100", "eth0", "dummy.x", "bond0"]
             .iter()
@@ -121,13 +144,23 @@ mod tests {
         assert!(found[1].has_carrier);
         assert_eq!(found[1].ipv4_address.as_deref(), Some("192.0.2.7"));
         assert_eq!(found[1].vendor.as_deref(), Some("0x1af4"));
+        assert_eq!((found[0].speed_mbps, found[1].speed_mbps), (None, Some(10000)));
         assert_eq!(mac_addresses(&found), ["52:54:00:00:00:01"]);
     }
 
     #[test]
     fn f42_odd_hardware_addresses_give_no_mac() {
-        for bytes in [vec![], vec![0; 6], vec![1; 20]] {
-            assert_eq!(mac_text(&bytes), "");
+        for bytes in [vec![], vec![0; 6], vec![0; 20], vec![1; 7]] {
+            assert_eq!(identity(&bytes), (String::new(), None));
         }
+    }
+
+    #[test]
+    fn an_infiniband_interface_is_known_by_its_guid() {
+        let address = [&[0x80; 12][..], &[0x7c, 0xfe, 0x90, 0x03, 0x00, 0x29, 0x26, 0x52]].concat();
+        let (mac, client_id) = identity(&address);
+        assert_eq!(mac, "7c:fe:90:29:26:52");
+        let expected = "ff:00:00:00:00:00:02:00:00:02:c9:00:7c:fe:90:03:00:29:26:52";
+        assert_eq!(client_id.as_deref(), Some(expected));
     }
 }

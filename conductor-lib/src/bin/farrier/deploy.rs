@@ -31,7 +31,8 @@ pub(crate) struct DeployOptions {
     /// Digest of the image: sha256:HEX, sha512:HEX, or plain hex of 64 or 128 digits.
     #[arg(long, value_name = "ALGO:HEX")]
     checksum: String,
-    /// Format of the image.
+    /// Format of the image: raw for exact bytes, unknown to let the agent unpack gzip, zstd, xz and
+    /// bzip2.
     #[arg(long, default_value = "raw")]
     format: String,
     /// Config drive: the folder that holds openstack/latest/, an ISO 9660 or FAT image, or a file

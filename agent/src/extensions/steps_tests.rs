@@ -1,0 +1,119 @@
+//! The steps of all phases as a conductor meets them (sections 4.1, 4.2 and 16.7).
+
+use super::*;
+use crate::commands::Command;
+use crate::extensions;
+use crate::options::Options;
+
+/// What an extension, its phase and its keys are called.
+const PHASES: [&str; 3] = ["clean", "deploy", "service"];
+
+fn agent() -> (Arc<Agent>, tempfile::TempDir) {
+    crate::http::install_tls_provider();
+    let root = tempfile::tempdir().unwrap();
+    let agent = Agent::new(Options::default(), root.path(), tokio::runtime::Handle::current()).unwrap();
+    (agent, root)
+}
+
+fn command(extension: &str, name: &str) -> &'static Command {
+    extensions::find(extension, name).unwrap_or_else(|error| panic!("{extension}: {}", error.details))
+}
+
+fn params(value: Value) -> Params {
+    serde_json::from_value(value).unwrap()
+}
+
+fn node() -> Value {
+    json!({"uuid": "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11", "properties": {}})
+}
+
+fn run_step(agent: &Arc<Agent>, phase: &str, mut extra: Value) -> Result<Value, CommandError> {
+    let mut given = params(json!({"node": node(), "ports": []}));
+    given.append(extra.as_object_mut().unwrap());
+    (command(phase, &format!("execute_{phase}_step")).run)(agent, &given)
+}
+
+#[tokio::test]
+async fn lists_have_the_keys_of_their_phase() {
+    let (agent, _root) = agent();
+    for phase in PHASES {
+        let given = params(json!({"node": node(), "ports": []}));
+        let listed = (command(phase, &format!("get_{phase}_steps")).run)(&agent, &given).unwrap();
+        let listed = listed.as_object().unwrap();
+        assert_eq!(listed.len(), 2, "{listed:?}");
+        assert_eq!(listed["hardware_manager_version"], json!({"generic_hardware_manager": "1.2"}));
+        for step in listed[&format!("{phase}_steps")]["GenericHardwareManager"].as_array().unwrap() {
+            assert!(step["step"].is_string() && step["interface"].is_string(), "{step}");
+            assert!(step["priority"].is_i64() && step["reboot_requested"].is_boolean(), "{step}");
+        }
+        assert_eq!(agent.node().unwrap().uuid.to_string(), "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11");
+    }
+}
+
+#[test]
+fn a_step_answers_its_result_and_itself_as_it_was_given() {
+    let step = json!({"step": "erase_devices_metadata", "interface": "deploy", "args": null, "x": 1});
+    for (phase, expected) in [
+        (Phase::Clean, json!({"clean_result": null, "clean_step": step})),
+        (Phase::Deploy, json!({"deploy_result": null, "deploy_step": step})),
+        (Phase::Service, json!({"service_result": null, "service_step": step})),
+    ] {
+        assert_eq!(answer(phase, Value::Null, &step), expected);
+    }
+}
+
+#[tokio::test]
+async fn steps_that_cannot_run_say_why() {
+    let (agent, _root) = agent();
+    let other = json!({"generic_hardware_manager": "1.1"});
+    for (phase, extra, kind, named) in [
+        ("clean", json!({"step": {"step": "write_image"}}), "HardwareManagerMethodNotFound", "write_image"),
+        (
+            "service",
+            json!({"step": {"step": "no_such_step"}}),
+            "HardwareManagerMethodNotFound",
+            "service step",
+        ),
+        ("deploy", json!({"step": {"step": "write_image"}}), "InvalidCommandParamsError", "image_info"),
+        ("clean", json!({"step": {"interface": "deploy"}}), "InvalidCommandParamsError", "step"),
+        ("clean", json!({"step": {"step": "x"}, "clean_version": other}), "VersionMismatch", "1.1"),
+        ("deploy", json!({"step": {"step": "x"}, "deploy_version": {}}), "VersionMismatch", "1.2"),
+        ("service", json!({"step": {"step": "x"}, "service_version": other}), "VersionMismatch", "1.1"),
+        (
+            "clean",
+            json!({"step": {"step": "x"}, "clean_version": null}),
+            "HardwareManagerMethodNotFound",
+            "x",
+        ),
+    ] {
+        let error = run_step(&agent, phase, extra.clone()).unwrap_err();
+        assert_eq!(error.kind, kind, "{extra}");
+        assert!(error.details.contains(named), "{}", error.details);
+    }
+}
+
+#[test]
+fn arguments_of_the_step_win_over_further_parameters() {
+    let given = params(json!({
+        "node": {}, "ports": [], "clean_version": null, "step": {}, "a": 1, "b": 1,
+    }));
+    let step: Step = serde_json::from_value(json!({"step": "x", "args": {"b": 2, "c": 2}})).unwrap();
+    let arguments = arguments(&given, &step, Phase::Clean);
+    assert_eq!(Value::Object(arguments), json!({"a": 1, "b": 2, "c": 2}));
+}
+
+#[test]
+fn a_defect_has_the_error_type_of_its_phase() {
+    for (phase, kind) in [
+        (Phase::Clean, "CleaningError"),
+        (Phase::Deploy, "DeploymentError"),
+        (Phase::Service, "ServicingError"),
+    ] {
+        for panic in [&"index out of bounds" as &(dyn Any + Send), &"index out of bounds".to_owned()] {
+            let error = defect(phase, "some_step", panic);
+            assert_eq!(error.kind, kind);
+            assert!(error.details.contains("some_step ended by"), "{}", error.details);
+            assert!(error.details.contains("index out of bounds"), "{}", error.details);
+        }
+    }
+}

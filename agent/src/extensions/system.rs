@@ -1,0 +1,17 @@
+//! Closing the machine (section 1.7).
+
+use crate::commands::{Command, Kind};
+use crate::lockdown::Stopped;
+use serde_json::Value;
+
+/// Commands of the `system` extension.
+pub const COMMANDS: &[Command] = &[Command {
+    name: "lockdown",
+    kind: Kind::Sync,
+    parameters: &[],
+    validate: None,
+    run: |agent, _| {
+        agent.stop_serving(Stopped::LockedDown);
+        Ok(Value::Null)
+    },
+}];

@@ -1,0 +1,100 @@
+//! What can be collected (section 10.4).
+
+use super::{collector_names, dhcp_wait};
+use crate::agent::Agent;
+use crate::system_logs;
+use farrier_disk::{guard, list};
+use farrier_hardware::inventory::{dmi, lldp, nics, numa, pci, usb};
+use farrier_hardware::smbios;
+use farrier_protocol::lookup::Node;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Root file system of the machine.
+const ROOT: &str = "/";
+
+/// Keys a collector adds to the posted data.
+type Keys = Map<String, Value>;
+
+/// A source of data, declared once.
+pub struct Collector {
+    /// Name in `ipa-inspection-collectors`.
+    pub name: &'static str,
+    /// Whether its failure is only logged.
+    pub may_fail: bool,
+    /// Collects, or says in a line why it cannot.
+    pub collect: fn(&Agent) -> Result<Keys, String>,
+}
+
+/// Every collector.
+pub const COLLECTORS: &[Collector] = &[
+    Collector { name: "default", may_fail: false, collect: default },
+    Collector { name: "logs", may_fail: true, collect: logs },
+    Collector {
+        name: "pci-devices",
+        may_fail: false,
+        collect: |_| Ok(key("pci_devices", json!(pci::devices(Path::new(ROOT))))),
+    },
+    Collector {
+        name: "usb-devices",
+        may_fail: false,
+        collect: |_| Ok(key("usb_devices", json!(usb::devices(Path::new(ROOT))))),
+    },
+    Collector { name: "numa-topology", may_fail: false, collect: |_| Ok(numa_topology()) },
+    Collector {
+        name: "dmi-decode",
+        may_fail: false,
+        collect: |_| Ok(key("dmi", dmi::describe(&smbios::read(Path::new(ROOT))))),
+    },
+    Collector { name: "lldp", may_fail: false, collect: lldp },
+];
+
+fn default(agent: &Agent) -> Result<Keys, String> {
+    dhcp_wait::wait(&agent.options)?;
+    let mut keys = key("inventory", json!(agent.inventory()));
+    if let Some(disk) = default_root_disk() {
+        keys.insert("root_disk".to_owned(), disk);
+    }
+    keys.insert("boot_interface".to_owned(), json!(agent.options.bootif));
+    let managers: Vec<_> = agent
+        .managers
+        .versions()
+        .into_iter()
+        .map(|(name, version)| json!({"name": name, "version": version}))
+        .collect();
+    let configuration = json!({"collectors": collector_names(&agent.options), "managers": managers});
+    keys.insert("configuration".to_owned(), configuration);
+    Ok(keys)
+}
+
+/// The disk that would be chosen without hints; a machine without one is still worth a report.
+fn default_root_disk() -> Option<Value> {
+    let devices = list::list(&Path::new(ROOT).join("sys"));
+    match devices.and_then(|devices| guard::choose_root_disk(&Node::default(), &devices)) {
+        Ok(disk) => Some(json!(disk.device().disk)),
+        Err(error) => {
+            tracing::warn!(%error, "the inspection names no root disk");
+            None
+        }
+    }
+}
+
+fn logs(agent: &Agent) -> Result<Keys, String> {
+    let archive = system_logs::collect(&agent.secrets()).map_err(|error| error.to_string())?;
+    Ok(key("logs", json!(archive)))
+}
+
+/// Without data the key is left out.
+fn numa_topology() -> Keys {
+    numa::topology(Path::new(ROOT)).map(|topology| key("numa_topology", json!(topology))).unwrap_or_default()
+}
+
+fn lldp(agent: &Agent) -> Result<Keys, String> {
+    let interfaces = nics::network_interfaces().map_err(|error| error.to_string())?;
+    let names: Vec<_> = interfaces.into_iter().map(|nic| nic.name).collect();
+    Ok(key("lldp_raw", json!(lldp::listen(&names, agent.options.lldp_timeout.duration()))))
+}
+
+fn key(name: &str, value: Value) -> Keys {
+    Map::from_iter([(name.to_owned(), value)])
+}

@@ -1,0 +1,70 @@
+//! Waiting until the devices are there: drivers are still being loaded when the network is up (F25).
+
+use farrier_linux::sysfs;
+use std::path::Path;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How often to look.
+const POLL: Duration = Duration::from_millis(250);
+/// Time without a change after which nothing more is expected.
+const QUIET: Duration = Duration::from_secs(3);
+/// Longest wait; a device that comes and goes must not hold the inspection.
+const BUDGET: Duration = Duration::from_secs(60);
+
+/// Folders in which each device has an entry, and each module.
+const FOLDERS: [&str; 4] = ["sys/block", "sys/class/net", "sys/bus/usb/devices", "sys/module"];
+
+/// Waits until no device and no module has come or gone for three seconds, a minute at most.
+pub async fn wait() {
+    wait_below(Path::new("/"), QUIET, BUDGET).await;
+}
+
+async fn wait_below(root: &Path, quiet: Duration, budget: Duration) {
+    let deadline = Instant::now() + budget;
+    let mut seen = devices(root);
+    let mut changed = Instant::now();
+    while changed.elapsed() < quiet {
+        if Instant::now() >= deadline {
+            tracing::warn!("devices still come and go; the inventory shows those of this moment");
+            return;
+        }
+        sleep(POLL.min(quiet)).await;
+        let now = devices(root);
+        if now != seen {
+            seen = now;
+            changed = Instant::now();
+        }
+    }
+}
+
+fn devices(root: &Path) -> Vec<String> {
+    FOLDERS.iter().flat_map(|folder| sysfs::entries(&root.join(folder))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn f25_a_late_disk_is_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let started = Instant::now();
+        let late = root.path().join("sys/block/sda");
+        tokio::spawn(async move {
+            sleep(Duration::from_secs(2)).await;
+            std::fs::create_dir_all(late).unwrap();
+        });
+        wait_below(root.path(), QUIET, BUDGET).await;
+        let waited = started.elapsed();
+        assert!((Duration::from_secs(5)..Duration::from_secs(6)).contains(&waited), "{waited:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_wait_has_a_bound() {
+        let root = tempfile::tempdir().unwrap();
+        let started = Instant::now();
+        wait_below(root.path(), Duration::MAX, Duration::from_secs(10)).await;
+        assert!(started.elapsed() < Duration::from_secs(11));
+    }
+}

@@ -1,0 +1,174 @@
+//! The types that options have, each read from one text.
+
+use crate::tls;
+use std::time::Duration;
+
+/// A type an option can have.
+pub trait OptionValue: Sized {
+    /// Whether it is on or off.
+    const IS_SWITCH: bool = false;
+    /// What the text should have been.
+    const EXPECTED: &'static str;
+
+    /// Reads it; nothing when the text does not fit.
+    fn read(text: &str) -> Option<Self>;
+}
+
+/// A time span given in seconds, with or without a fraction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Seconds(pub(super) f64);
+
+impl Seconds {
+    /// The span.
+    pub fn duration(self) -> Duration {
+        Duration::from_secs_f64(self.0)
+    }
+}
+
+/// URLs without trailing slashes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UrlList(pub Vec<String>);
+
+/// Names without blanks around them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NameList(pub Vec<String>);
+
+/// Names of cipher suites, as OpenSSL writes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuiteList(pub Vec<String>);
+
+/// An elliptic curve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Curve {
+    /// NIST P-256
+    P256,
+    /// NIST P-384
+    P384,
+}
+
+/// A TLS version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// TLS 1.2
+    V1_2,
+    /// TLS 1.3
+    V1_3,
+}
+
+impl OptionValue for String {
+    const EXPECTED: &'static str = "some text";
+
+    fn read(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+}
+
+impl<T: OptionValue> OptionValue for Option<T> {
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn read(text: &str) -> Option<Self> {
+        T::read(text).map(Some)
+    }
+}
+
+impl OptionValue for u16 {
+    const EXPECTED: &'static str = "a port number";
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl OptionValue for u32 {
+    const EXPECTED: &'static str = "a whole number";
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl OptionValue for Seconds {
+    const EXPECTED: &'static str = "a number of seconds up to one year";
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|seconds| (0.0..=31_536_000.0).contains(seconds)).map(Self)
+    }
+}
+
+impl OptionValue for bool {
+    const IS_SWITCH: bool = true;
+    const EXPECTED: &'static str = "true or false";
+
+    fn read(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "1" | "true" | "on" | "yes" | "t" | "y" => Some(true),
+            "0" | "false" | "off" | "no" | "f" | "n" => Some(false),
+            _ => None,
+        }
+    }
+}
+
+impl OptionValue for TlsVersion {
+    const EXPECTED: &'static str = "1.2 or 1.3";
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "1.2" => Some(Self::V1_2),
+            "1.3" => Some(Self::V1_3),
+            _ => None,
+        }
+    }
+}
+
+impl OptionValue for SuiteList {
+    const EXPECTED: &'static str = "names of ECDHE cipher suites with AES-GCM, separated by colons";
+
+    fn read(text: &str) -> Option<Self> {
+        let names: Vec<_> = text.split([':', ',']).map(|name| name.trim().to_owned()).collect();
+        names.iter().all(|name| tls::suite(name).is_some()).then_some(Self(names))
+    }
+}
+
+impl OptionValue for Curve {
+    const EXPECTED: &'static str = "p256 or p384";
+
+    fn read(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "p256" => Some(Self::P256),
+            "p384" => Some(Self::P384),
+            _ => None,
+        }
+    }
+}
+
+impl OptionValue for UrlList {
+    const EXPECTED: &'static str = "http:// or https:// URLs separated by commas";
+
+    fn read(text: &str) -> Option<Self> {
+        let urls: Vec<_> = text.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
+        urls.iter().all(|url| url.starts_with("http://") || url.starts_with("https://")).then_some(Self(urls))
+    }
+}
+
+impl OptionValue for NameList {
+    const EXPECTED: &'static str = "names separated by commas";
+
+    fn read(text: &str) -> Option<Self> {
+        let names: Vec<_> = text.split(',').map(|name| name.trim().to_owned()).collect();
+        names.iter().all(|name| !name.is_empty()).then_some(Self(names))
+    }
+}
+
+impl SuiteList {
+    /// Reads names separated by colons.
+    pub fn from_text(text: &str) -> Option<Self> {
+        Self::read(text)
+    }
+}
+
+impl TlsVersion {
+    /// Reads `1.2` or `1.3`.
+    pub fn from_text(text: &str) -> Option<Self> {
+        Self::read(text)
+    }
+}

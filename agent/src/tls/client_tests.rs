@@ -1,0 +1,107 @@
+//! The one HTTP client against a server of a private authority (S17).
+
+use crate::http;
+use crate::options::{Options, TlsVersion};
+use axum::Router;
+use axum::routing::get;
+use axum_server::tls_rustls::RustlsConfig;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+fn authority() -> Authority {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+/// A certificate of the authority and its key.
+fn issue(authority: &Authority, name: &str) -> (rcgen::Certificate, KeyPair) {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    (params.signed_by(&key, authority).unwrap(), key)
+}
+
+/// A server that shows a certificate for `name` and, if asked to, wants one of its clients.
+fn serve(authority: &Authority, name: &str, wants_certificate: bool, minimum: TlsVersion) -> SocketAddr {
+    http::install_tls_provider();
+    let (certificate, key) = issue(authority, name);
+    let versions = super::versions(minimum);
+    let builder = ServerConfig::builder_with_protocol_versions(versions);
+    let builder = if wants_certificate {
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.der().clone()).unwrap();
+        builder.with_client_cert_verifier(WebPkiClientVerifier::builder(Arc::new(roots)).build().unwrap())
+    } else {
+        builder.with_no_client_auth()
+    };
+    let config = builder
+        .with_single_cert(vec![certificate.der().clone()], key.serialize_der().try_into().unwrap())
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = axum_server::from_tcp_rustls(listener, RustlsConfig::from_config(Arc::new(config))).unwrap();
+    let router = Router::new().route("/", get(async || "here"));
+    tokio::spawn(server.serve(router.into_make_service()));
+    address
+}
+
+async fn reaches(options: &Options, address: SocketAddr) -> bool {
+    let reply = http::client(options).unwrap().get(format!("https://{address}/")).send().await;
+    reply.is_ok_and(|reply| reply.status() == 200)
+}
+
+#[tokio::test]
+async fn s17_servers_are_verified_with_the_authority_of_cafile() {
+    let (known, stranger) = (authority(), authority());
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("known.pem"), known.pem()).unwrap();
+    std::fs::write(path("damaged.pem"), "no certificate").unwrap();
+    for (authority, name, cafile, insecure, expected) in [
+        (&known, "127.0.0.1", Some("known.pem"), false, true),
+        (&known, "192.0.2.1", Some("known.pem"), false, false),
+        (&stranger, "127.0.0.1", Some("known.pem"), false, false),
+        (&known, "127.0.0.1", None, false, false),
+        (&known, "127.0.0.1", Some("damaged.pem"), false, false),
+        (&known, "127.0.0.1", Some("absent.pem"), false, false),
+        (&stranger, "192.0.2.1", None, true, true),
+    ] {
+        let address = serve(authority, name, false, TlsVersion::V1_2);
+        let options = Options { cafile: cafile.map(path), insecure, ..Options::default() };
+        assert_eq!(reaches(&options, address).await, expected, "{name} {cafile:?} insecure={insecure}");
+    }
+}
+
+#[tokio::test]
+async fn s17_the_client_shows_its_certificate() {
+    let authority = authority();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (certificate, key) = issue(&authority, "agent");
+    std::fs::write(path("ca.pem"), authority.pem()).unwrap();
+    std::fs::write(path("agent.pem"), certificate.pem()).unwrap();
+    std::fs::write(path("agent.key"), key.serialize_pem()).unwrap();
+    let address = serve(&authority, "127.0.0.1", true, TlsVersion::V1_3);
+    for (certfile, keyfile, expected) in [
+        (Some("agent.pem"), Some("agent.key"), true),
+        (Some("agent.pem"), None, false),
+        (Some("agent.pem"), Some("absent.key"), false),
+        (None, None, false),
+    ] {
+        let (certfile, keyfile) = (certfile.map(path), keyfile.map(path));
+        let options = Options { cafile: Some(path("ca.pem")), certfile, keyfile, ..Options::default() };
+        assert_eq!(
+            reaches(&options, address).await,
+            expected,
+            "{:?} {:?}",
+            options.certfile,
+            options.keyfile
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Erasing the metadata of loop devices.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use farrier_disk::table::PartitionTable;
+use farrier_disk::view::DiskView;
+use farrier_disk::wipe::{self, Erased};
+use farrier_disk::{BlockDevice, Error, guard};
+use farrier_linux::loop_device::LoopDevice;
+use farrier_protocol::lookup::Node;
+use std::collections::BTreeMap;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use support::TestDisk;
+
+const MIB: u64 = 1 << 20;
+const DISK: u64 = 96 * MIB;
+
+fn write_at(disk: &TestDisk, offset: u64, bytes: &[u8]) {
+    let mut view = DiskView::whole(disk.disk());
+    view.seek(SeekFrom::Start(offset)).unwrap();
+    view.write_all(bytes).unwrap();
+    view.flush().unwrap();
+}
+
+fn read_at(disk: &TestDisk, offset: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    let mut view = DiskView::whole(disk.disk());
+    view.seek(SeekFrom::Start(offset)).unwrap();
+    view.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+fn write_gpt(disk: &TestDisk, partitions: &[(u64, gpt::partition_types::Type)]) {
+    let block_size = match disk.disk().sector_size() {
+        512 => gpt::disk::LogicalBlockSize::Lb512,
+        _ => gpt::disk::LogicalBlockSize::Lb4096,
+    };
+    let config = gpt::GptConfig::new().writable(true).logical_block_size(block_size);
+    let mut table = config.create_from_device(DiskView::whole(disk.disk()), None).unwrap();
+    table.update_partitions(BTreeMap::new()).unwrap();
+    for (size, kind) in partitions {
+        table.add_partition("part", *size, kind.clone(), 0, Some(256)).unwrap();
+    }
+    table.write().unwrap().flush().unwrap();
+}
+
+#[test]
+fn loop_d20_signatures_inside_partitions_go_before_the_table() {
+    for sector_size in [512, 4096] {
+        let disk = TestDisk::new(DISK, sector_size);
+        let linux = gpt::partition_types::LINUX_FS;
+        write_gpt(&disk, &[(32 * MIB, linux.clone()), (32 * MIB, linux)]);
+        let partitions = PartitionTable::read(disk.disk()).unwrap().partitions().to_vec();
+        for partition in &partitions {
+            // Where ext4, a LUKS header copy and an array member keep theirs, and data in between.
+            for offset in [1080, 4 * MIB, 16 * MIB, partition.size - 8192] {
+                write_at(&disk, partition.start + offset, b"signature");
+            }
+        }
+        assert_eq!(wipe::erase_metadata(disk.disk(), true).unwrap(), Erased::Yes);
+        assert_eq!(PartitionTable::read(disk.disk()).unwrap().name(), "none");
+        for partition in &partitions {
+            for (offset, expected) in [
+                (1080, [0; 9]),
+                (4 * MIB, [0; 9]),
+                (16 * MIB, *b"signature"),
+                (partition.size - 8192, [0; 9]),
+            ] {
+                assert_eq!(read_at(&disk, partition.start + offset, 9), expected, "{sector_size} {offset}");
+            }
+        }
+    }
+}
+
+#[test]
+fn loop_cluster_file_systems_are_erased_with_consent_only() {
+    let vmfs = gpt::partition_types::Type {
+        guid: "AA31E02A-400F-11DB-9590-000C2911D1B8".parse().unwrap(),
+        os: gpt::partition_types::OperatingSystem::None,
+    };
+    type Prepare<'a> = &'a dyn Fn(&TestDisk);
+    let cases: [(&str, Prepare); 2] = [
+        ("VMFS", &|disk| write_gpt(disk, &[(32 * MIB, vmfs.clone())])),
+        ("GFS2", &|disk| write_at(disk, 64 * 1024, &[0x01, 0x16, 0x19, 0x70])),
+    ];
+    for (content, prepare) in cases {
+        let disk = TestDisk::new(DISK, 512);
+        prepare(&disk);
+        let before = read_at(&disk, 0, MIB as usize);
+        let error = wipe::erase_metadata(disk.disk(), true).unwrap_err();
+        assert!(matches!(&error, Error::Protected { content: found, .. } if *found == content), "{error}");
+        assert_eq!(error.kind().name(), "BlockDeviceEraseError");
+        assert_eq!(read_at(&disk, 0, MIB as usize), before);
+        assert_eq!(wipe::erase_metadata(disk.disk(), false).unwrap(), Erased::Yes);
+    }
+}
+
+#[test]
+fn loop_the_medium_with_the_parameters_is_kept() {
+    let disk = TestDisk::new(8 * MIB, 512);
+    let options = fatfs::FormatVolumeOptions::new().volume_label(*b"IR-VFD-DEV ");
+    let mut view = DiskView::whole(disk.disk());
+    fatfs::format_volume(&mut view, options).unwrap();
+    view.flush().unwrap();
+    assert_eq!(wipe::erase_metadata(disk.disk(), true).unwrap(), Erased::VirtualMedia);
+    assert_eq!(read_at(&disk, 510, 2), [0x55, 0xaa]);
+}
+
+#[test]
+fn loop_a_damaged_table_and_a_tiny_disk_can_be_erased() {
+    let disk = TestDisk::new(MIB / 2, 512);
+    write_at(&disk, 0, &[0xff; 512]);
+    write_at(&disk, 510, &[0x55, 0xaa]);
+    write_at(&disk, 512, b"EFI PART, but not really");
+    assert_eq!(wipe::erase_metadata(disk.disk(), true).unwrap(), Erased::Yes);
+    assert_eq!(read_at(&disk, 0, 1024), [0; 1024]);
+}
+
+#[test]
+fn loop_a_disk_in_use_is_refused() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(8 * MIB).unwrap();
+    let device = LoopDevice::attach(file.path(), 512).expect("loop devices need root");
+    let described = BlockDevice::describe(Path::new("/sys"), device.kernel_name()).unwrap();
+    let plan = guard::plan_erase(&Node::default(), &[described]).unwrap();
+    let _claim = plan.targets[0].open().unwrap();
+    let error = plan.targets[0].open().unwrap_err();
+    assert!(matches!(error, Error::InUse { .. }), "{error}");
+}

@@ -1,0 +1,185 @@
+//! Compressed images: recognising and unpacking them while they arrive.
+//!
+//! Each decoder proves the end of its stream by the format itself: an image that was cut, or that
+//! is followed by anything but another member or frame, is an error (P04). None may use more
+//! memory than [`MEMORY_LIMIT`], whatever a header asks for (S12).
+
+use liblzma::stream::{CONCATENATED, Stream};
+use std::io::{self, BufRead, Read};
+
+/// Bytes a decoder may use for its window: what `xz -9` needs, in a machine of 256 MiB.
+const MEMORY_LIMIT: u64 = 66 << 20;
+
+/// A way in which an image can be compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compression {
+    Gzip,
+    Zstd,
+    Xz,
+    Bzip2,
+}
+
+impl Compression {
+    const ALL: [Self; 4] = [Self::Gzip, Self::Zstd, Self::Xz, Self::Bzip2];
+
+    /// Tells by its first bytes how an image is compressed.
+    pub(crate) fn recognize(start: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| start.starts_with(one.magic()))
+    }
+
+    /// Name for errors and logs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Xz => "xz",
+            Self::Bzip2 => "bzip2",
+        }
+    }
+
+    fn magic(self) -> &'static [u8] {
+        match self {
+            Self::Gzip => b"\x1f\x8b",
+            Self::Zstd => b"\x28\xb5\x2f\xfd",
+            Self::Xz => b"\xfd7zXZ\0",
+            Self::Bzip2 => b"BZh",
+        }
+    }
+
+    /// A reader of what a compressed stream holds, all its members and frames in a row.
+    pub(crate) fn decoder<'a>(self, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+        Ok(match self {
+            Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
+            Self::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
+                decoder.window_log_max(MEMORY_LIMIT.ilog2())?;
+                Box::new(decoder)
+            }
+            Self::Xz => {
+                let stream = Stream::new_stream_decoder(MEMORY_LIMIT, CONCATENATED)?;
+                Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream))
+            }
+            Self::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(packed)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn pack(compression: Compression, content: &[u8]) -> Vec<u8> {
+        let mut packed = Vec::new();
+        match compression {
+            Compression::Gzip => {
+                let mut encoder = flate2::write::GzEncoder::new(&mut packed, flate2::Compression::fast());
+                encoder.write_all(content).unwrap();
+                encoder.finish().unwrap();
+            }
+            Compression::Zstd => packed = zstd::encode_all(content, 1).unwrap(),
+            Compression::Xz => {
+                let mut encoder = liblzma::write::XzEncoder::new(&mut packed, 1);
+                encoder.write_all(content).unwrap();
+                encoder.finish().unwrap();
+            }
+            Compression::Bzip2 => {
+                let mut encoder = bzip2::write::BzEncoder::new(&mut packed, bzip2::Compression::fast());
+                encoder.write_all(content).unwrap();
+                encoder.finish().unwrap();
+            }
+        }
+        packed
+    }
+
+    fn unpack(compression: Compression, packed: &[u8]) -> io::Result<Vec<u8>> {
+        let mut content = Vec::new();
+        compression.decoder(packed)?.read_to_end(&mut content)?;
+        Ok(content)
+    }
+
+    #[test]
+    fn each_is_recognized_and_unpacked() {
+        let content = b"farrier".repeat(10_000);
+        for compression in Compression::ALL {
+            let packed = pack(compression, &content);
+            assert_eq!(Compression::recognize(&packed), Some(compression));
+            assert!(unpack(compression, &packed).unwrap() == content, "{compression:?}");
+        }
+        assert_eq!(Compression::recognize(b"\xebc\x90"), None);
+        assert_eq!(Compression::recognize(b""), None);
+    }
+
+    #[test]
+    fn p03_p04_members_and_frames_in_a_row_are_one_image() {
+        for compression in Compression::ALL {
+            let packed = [pack(compression, b"first"), pack(compression, b""), pack(compression, b"second")];
+            assert_eq!(unpack(compression, &packed.concat()).unwrap(), b"firstsecond", "{compression:?}");
+        }
+    }
+
+    #[test]
+    fn p04_a_stream_cut_anywhere_is_an_error() {
+        for compression in Compression::ALL {
+            let packed = pack(compression, b"some content, some content");
+            for length in 1..packed.len() {
+                assert!(unpack(compression, &packed[..length]).is_err(), "{compression:?} cut at {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn p04_anything_behind_the_end_is_an_error() {
+        for compression in Compression::ALL {
+            for rest in [&b"garbage behind the end"[..], b"x"] {
+                let packed = [&pack(compression, b"content"), rest].concat();
+                assert!(unpack(compression, &packed).is_err(), "{compression:?} followed by {rest:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn s12_the_memory_limit_bites() {
+        let mut zstd = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+        zstd.window_log(27).unwrap();
+        zstd.write_all(b"content").unwrap();
+        let zstd = zstd.finish().unwrap();
+        let mut options = liblzma::stream::LzmaOptions::new_preset(1).unwrap();
+        options.dict_size(128 << 20);
+        let mut filters = liblzma::stream::Filters::new();
+        filters.lzma2(&options);
+        let check = liblzma::stream::Check::Crc32;
+        let encoder = Stream::new_stream_encoder(&filters, check).unwrap();
+        let mut xz = Vec::new();
+        liblzma::bufread::XzEncoder::new_stream(&b"content"[..], encoder).read_to_end(&mut xz).unwrap();
+        for (compression, packed) in [(Compression::Zstd, zstd), (Compression::Xz, xz)] {
+            let error = unpack(compression, &packed).unwrap_err().to_string();
+            assert!(error.contains("memory"), "{compression:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn s12_the_strongest_xz_preset_fits_the_limit() {
+        let mut packed = Vec::new();
+        liblzma::bufread::XzEncoder::new(&b"content"[..], 9).read_to_end(&mut packed).unwrap();
+        assert_eq!(unpack(Compression::Xz, &packed).unwrap(), b"content");
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_streams_never_panic(
+            content in proptest::collection::vec(any::<u8>(), 0..512),
+            at in any::<proptest::sample::Index>(),
+            flip in 1..=255_u8,
+        ) {
+            for compression in Compression::ALL {
+                let mut packed = pack(compression, &content);
+                let at = at.index(packed.len());
+                packed[at] ^= flip;
+                // Not each format notices each change; the digest does.
+                unpack(compression, &packed).ok();
+            }
+        }
+    }
+}

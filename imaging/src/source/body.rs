@@ -1,0 +1,192 @@
+//! The body of a reply, read to its proven end across broken connections.
+
+use super::{Download, innermost, without_secrets};
+use crate::cancel::CancelHandle;
+use crate::error::{Error, Retry};
+use bytes::Bytes;
+use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE};
+use reqwest::{Response, StatusCode};
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// How long a read waits before it looks whether it is still wanted.
+const SLICE: Duration = Duration::from_millis(250);
+
+/// The body of a file, being read.
+pub(crate) struct Body<'a> {
+    download: &'a Download<'a>,
+    url: String,
+    /// The URL as errors show it.
+    name: String,
+    response: Response,
+    /// What proves that the file on the server is still the same.
+    validator: Option<HeaderValue>,
+    length: Option<u64>,
+    received: u64,
+    /// Bytes that arrived and were not read yet.
+    pending: Bytes,
+}
+
+impl<'a> Body<'a> {
+    /// The body of the reply to a request for all of a file.
+    pub(super) fn new(download: &'a Download<'a>, url: &str, response: Response) -> Self {
+        Self {
+            download,
+            url: url.to_owned(),
+            name: without_secrets(url),
+            validator: validator(response.headers()),
+            length: response.content_length(),
+            response,
+            received: 0,
+            pending: Bytes::new(),
+        }
+    }
+
+    /// Bytes the server announced.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    /// Fills the buffer as far as the body goes, and returns how far that was. Less than the whole
+    /// buffer means that the body has ended, with as many bytes as were announced (D07, P05).
+    pub(crate) fn fill(&mut self, buffer: &mut [u8], cancels: &[&CancelHandle]) -> Result<usize, Error> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            if self.pending.is_empty() {
+                match self.receive(cancels) {
+                    Ok(Some(part)) => self.pending = part,
+                    Ok(None) => break,
+                    Err(error) => self.resume(error, cancels)?,
+                }
+            }
+            let part = self.pending.split_to(self.pending.len().min(buffer.len() - filled));
+            buffer[filled..filled + part.len()].copy_from_slice(&part);
+            filled += part.len();
+        }
+        Ok(filled)
+    }
+
+    /// Waits for the next part; nothing at the end of the body.
+    fn receive(&mut self, cancels: &[&CancelHandle]) -> Result<Option<Bytes>, Error> {
+        let started = Instant::now();
+        let source = self.download.source;
+        loop {
+            self.require_wanted(cancels)?;
+            let part = source.runtime.block_on(async { timeout(SLICE, self.response.chunk()).await });
+            match part {
+                Ok(Ok(Some(part))) => {
+                    self.received += part.len() as u64;
+                    return Ok(Some(part));
+                }
+                Ok(Ok(None)) if self.length.is_some_and(|length| length != self.received) => {
+                    return Err(self.interrupted("the server closed the connection".to_owned()));
+                }
+                Ok(Ok(None)) => return Ok(None),
+                Ok(Err(error)) => return Err(self.interrupted(innermost(&error))),
+                Err(_) if started.elapsed() >= source.options.read_timeout => {
+                    let seconds = source.options.read_timeout.as_secs_f64();
+                    return Err(self.interrupted(format!("nothing came for {seconds} s")));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Goes on where the body broke off, if the server has ranges and still the same file.
+    /// Everything behind goes on too, for the stream continues with the very next byte. Otherwise
+    /// the failure stands, and the whole download may begin anew.
+    fn resume(&mut self, failure: Error, cancels: &[&CancelHandle]) -> Result<(), Error> {
+        let (Error::Interrupted { .. }, Some(validator)) = (&failure, &self.validator) else {
+            return Err(failure);
+        };
+        let range = HeaderValue::from_str(&format!("bytes={}-", self.received)).expect("digits are visible");
+        let headers = HeaderMap::from_iter([(RANGE, range), (IF_RANGE, validator.clone())]);
+        while self.download.has_budget() {
+            tracing::warn!(error = %failure, "going on with the download");
+            self.download.pause(cancels);
+            self.require_wanted(cancels)?;
+            match self.download.get(&self.url, headers.clone()) {
+                Ok(response) if self.is_continued_by(&response) => {
+                    self.response = response;
+                    return Ok(());
+                }
+                Err(error) if error.retry() == Retry::Often => {}
+                Ok(_) | Err(_) => break,
+            }
+        }
+        Err(failure)
+    }
+
+    fn is_continued_by(&self, response: &Response) -> bool {
+        let range = response.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
+        response.status() == StatusCode::PARTIAL_CONTENT
+            && range.and_then(start_and_total).is_some_and(|(start, total)| {
+                start == self.received && (total == self.length || total.is_none())
+            })
+    }
+
+    fn require_wanted(&self, cancels: &[&CancelHandle]) -> Result<(), Error> {
+        if cancels.iter().any(|cancel| cancel.is_cancelled()) {
+            return Err(Error::Cancelled { url: self.name.clone() });
+        }
+        match self.download.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(self.download.too_slow(&self.name)),
+            _ => Ok(()),
+        }
+    }
+
+    fn interrupted(&self, reason: String) -> Error {
+        Error::Interrupted { url: self.name.clone(), received: self.received, expected: self.length, reason }
+    }
+}
+
+/// What `If-Range` may name: a strong entity tag, else the time of the last change.
+fn validator(headers: &HeaderMap) -> Option<HeaderValue> {
+    let tag = headers.get(ETAG).filter(|tag| tag.as_bytes().starts_with(b"\""));
+    tag.or_else(|| headers.get(LAST_MODIFIED)).cloned()
+}
+
+/// First byte of a `Content-Range`, and the bytes of the whole file where they are told.
+fn start_and_total(range: &str) -> Option<(u64, Option<u64>)> {
+    let (range, total) = range.strip_prefix("bytes ")?.split_once('/')?;
+    let start = range.split_once('-')?.0.parse().ok()?;
+    match total {
+        "*" => Some((start, None)),
+        total => Some((start, Some(total.parse().ok()?))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_ranges_are_read() {
+        for (range, expected) in [
+            ("bytes 5-9/10", Some((5, Some(10)))),
+            ("bytes 5-9/*", Some((5, None))),
+            ("bytes */10", None),
+            ("lines 5-9/10", None),
+            ("bytes 5-9/ten", None),
+            ("", None),
+        ] {
+            assert_eq!(start_and_total(range), expected, "{range}");
+        }
+    }
+
+    #[test]
+    fn only_strong_tags_prove_that_a_file_is_the_same() {
+        let (strong, weak, time) = ("\"a\"", "W/\"a\"", "Sat, 21 Nov 2026 02:00:00 GMT");
+        for (tag, changed, expected) in [
+            (Some(strong), Some(time), Some(strong)),
+            (Some(weak), Some(time), Some(time)),
+            (Some(weak), None, None),
+            (None, None, None),
+        ] {
+            let mut headers = HeaderMap::new();
+            tag.map(|tag| headers.insert(ETAG, HeaderValue::from_static(tag)));
+            changed.map(|time| headers.insert(LAST_MODIFIED, HeaderValue::from_static(time)));
+            assert_eq!(validator(&headers), expected.map(HeaderValue::from_static));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Downloads that fail, and those that come through in the end.
+
+use crate::deployment::{Deployment, MIB, image, request, serve};
+use farrier_tests::image_server::Reply;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+#[test]
+fn loop_d07_a_truncated_body_is_tried_again_as_a_whole() {
+    for first in [Reply::Truncated(image(), 3 * MIB + 5), Reply::Status(500), Reply::Status(429)] {
+        let deployment = Deployment::new();
+        let server = serve(vec![first, Reply::Body(image())]);
+        let report = deployment.write_from(&server).unwrap();
+        assert_eq!(server.requests(), 2);
+        assert_eq!(report.bytes_read, image().len() as u64);
+        assert!(deployment.content()[..image().len()] == **image());
+    }
+}
+
+#[test]
+fn loop_p05_a_body_that_stays_short_fails_and_leaves_no_table() {
+    let deployment = Deployment::new();
+    let server = serve(vec![Reply::Truncated(image(), 3 * MIB)]);
+    let error = deployment.write_from(&server).unwrap_err();
+    assert_eq!(server.requests(), 3);
+    assert_eq!(error.kind().name(), "ImageDownloadError");
+    assert!(error.to_string().contains(&server.url()), "{error}");
+    assert!(error.to_string().contains(&image().len().to_string()), "{error}");
+    deployment.assert_unbootable(&error);
+}
+
+#[test]
+fn loop_f03_a_permanent_status_fails_at_once_and_touches_nothing() {
+    for status in [401, 403, 404, 204] {
+        let deployment = Deployment::new();
+        let server = serve(vec![Reply::Status(status)]);
+        let error = deployment.write_from(&server).unwrap_err();
+        assert_eq!(server.requests(), 1, "{status}");
+        assert!(error.to_string().contains(&status.to_string()), "{error}");
+        assert!(error.to_string().contains(&server.url()), "{error}");
+        deployment.assert_untouched();
+    }
+}
+
+#[test]
+fn loop_the_next_url_is_used() {
+    let deployment = Deployment::new();
+    let bad = serve(vec![Reply::Status(404)]);
+    let good = serve(vec![Reply::Body(image())]);
+    let nobody = "http://127.0.0.1:9/image.raw".to_owned();
+    let urls = vec![bad.url(), nobody, good.url()];
+    deployment.write(&request(urls, &image(), Some("raw"))).unwrap();
+    assert_eq!((bad.requests(), good.requests()), (1, 1));
+}
+
+#[test]
+fn loop_f10_the_last_url_is_named_with_its_reason() {
+    let deployment = Deployment::new();
+    let bad = serve(vec![Reply::Status(503)]);
+    let nobody = "http://127.0.0.1:9/image.raw".to_owned();
+    let error =
+        deployment.write(&request(vec![bad.url(), nobody.clone()], &image(), None)).unwrap_err().to_string();
+    // Attempts take turns: the third and last one asks the first server again.
+    for named in [bad.url().as_str(), "503", "3 attempts"] {
+        assert!(error.contains(named), "{named}: {error}");
+    }
+    let error = deployment.write(&request(vec![nobody.clone()], &image(), None)).unwrap_err().to_string();
+    for named in [nobody.as_str(), "refused", "3 attempts"] {
+        assert!(error.contains(named), "{named}: {error}");
+    }
+    deployment.assert_untouched();
+}
+
+#[test]
+fn loop_f10_a_wrong_digest_is_tried_twice_and_named_in_full() {
+    let mut other = (*image()).clone();
+    other[5 * MIB + 1] ^= 1;
+    let actual = hex::encode(Sha256::digest(&other));
+    let deployment = Deployment::new();
+    let server = serve(vec![Reply::Body(Arc::new(other))]);
+    let error = deployment.write_from(&server).unwrap_err();
+    assert_eq!(server.requests(), 2);
+    assert_eq!(error.kind().name(), "ImageChecksumError");
+    for named in [server.url(), "sha256".to_owned(), hex::encode(Sha256::digest(&*image())), actual] {
+        assert!(error.to_string().contains(&named), "{named}: {error}");
+    }
+    deployment.assert_unbootable(&error);
+}
+
+#[test]
+fn loop_f01_a_stall_and_a_slow_server_are_noticed() {
+    let mut deployment = Deployment::new();
+    let server = serve(vec![Reply::Stalled(image(), 2 * MIB)]);
+    deployment.options.read_timeout = Duration::from_millis(100);
+    let error = deployment.write_from(&server).unwrap_err();
+    assert_eq!(server.requests(), 3);
+    assert!(error.to_string().contains("nothing came for 0.1 s"), "{error}");
+    deployment.assert_unbootable(&error);
+
+    deployment.options.read_timeout = Duration::from_secs(60);
+    deployment.options.max_duration = Some(Duration::from_secs(1));
+    let started = Instant::now();
+    let error = deployment.write_from(&server).unwrap_err();
+    assert!(started.elapsed() < Duration::from_secs(30));
+    assert_eq!(server.requests(), 4, "the limit of the whole is not retried");
+    assert!(error.to_string().contains("took longer than"), "{error}");
+}
+
+#[test]
+fn loop_d07_a_broken_download_goes_on_where_it_broke() {
+    let deployment = Deployment::new();
+    let server = serve(vec![Reply::Resumable(image(), 3 * MIB + 5)]);
+    let report = deployment.write_from(&server).unwrap();
+    assert_eq!(report.bytes_read, image().len() as u64);
+    assert!(deployment.content()[..image().len()] == **image());
+    let heads = server.heads();
+    assert_eq!(heads.len(), 3);
+    for (head, start) in heads[1..].iter().zip([3 * MIB + 5, 6 * MIB + 10]) {
+        assert!(head.contains(&format!("range: bytes={start}-\n")), "{head}");
+        assert!(head.contains("if-range: \"tag\"\n"), "{head}");
+    }
+}
+
+#[test]
+fn loop_d07_a_compressed_download_goes_on_too() {
+    let packed = Arc::new(zstd::encode_all(image().as_slice(), 1).unwrap());
+    let deployment = Deployment::new();
+    let server = serve(vec![Reply::Resumable(Arc::clone(&packed), packed.len() / 2)]);
+    deployment.write(&request(vec![server.url()], &packed, None)).unwrap();
+    assert!(deployment.content()[..image().len()] == **image());
+    assert_eq!(server.requests(), if packed.len().is_multiple_of(2) { 2 } else { 3 });
+}
+
+#[test]
+fn loop_d07_a_server_that_fails_for_a_moment_is_asked_for_the_rest_again() {
+    let deployment = Deployment::new();
+    let part = || Reply::Resumable(image(), 5 * MIB);
+    let server = serve(vec![part(), Reply::Status(503), part()]);
+    deployment.write_from(&server).unwrap();
+    assert!(deployment.content()[..image().len()] == **image());
+    assert!(server.heads()[2].contains("range: "));
+}
+
+#[test]
+fn loop_d07_a_file_that_changed_meanwhile_is_fetched_anew() {
+    let deployment = Deployment::new();
+    let server =
+        serve(vec![Reply::Changing(image(), 5 * MIB), Reply::Changing(image(), MIB), Reply::Body(image())]);
+    deployment.write_from(&server).unwrap();
+    assert!(deployment.content()[..image().len()] == **image());
+    let heads = server.heads();
+    assert_eq!(heads.iter().map(|head| head.contains("range: ")).collect::<Vec<_>>(), [false, true, false]);
+}
+
+#[test]
+fn loop_f02_going_on_is_part_of_the_budget() {
+    let deployment = Deployment::new();
+    let server = serve(vec![Reply::Resumable(image(), MIB)]);
+    let error = deployment.write_from(&server).unwrap_err();
+    assert_eq!(server.requests(), 3);
+    assert!(error.to_string().contains("3 attempts"), "{error}");
+    assert!(error.to_string().contains(&format!("after {} bytes", 3 * MIB)), "{error}");
+    deployment.assert_unbootable(&error);
+}
+
+#[test]
+fn loop_a_server_that_uses_up_the_budget_does_not_keep_the_next_one_from_being_asked() {
+    let deployment = Deployment::new();
+    let bad = serve(vec![Reply::Resumable(image(), MIB)]);
+    let good = serve(vec![Reply::Body(image())]);
+    deployment.write(&request(vec![bad.url(), good.url()], &image(), Some("raw"))).unwrap();
+    assert_eq!((bad.requests(), good.requests()), (3, 1));
+    assert!(deployment.content()[..image().len()] == **image());
+}
