@@ -1,8 +1,11 @@
-//! A laboratory for black-box tests: the reference conductor as a process, emulated machines it
-//! deploys, and an image server that can misbehave.
+//! A laboratory for black-box tests: the reference conductor or a real Ironic as a process,
+//! emulated machines they deploy, and an image server that can misbehave.
 //!
 //! It uses the programs as an operator does and nothing else of the project.
 
 pub mod console;
 pub mod image_server;
+pub mod instance;
+pub mod ironic;
 pub mod lab;
+pub mod machine;

@@ -5,10 +5,9 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::instance::{image, sha256};
 use farrier_tests::lab::{Instance, Lab, Machine};
-use sha2::{Digest, Sha256};
 use std::fs;
-use std::io::{Cursor, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -20,32 +19,6 @@ const NODE: &str = "horse";
 
 fn environment(name: &str) -> PathBuf {
     std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
-}
-
-/// Where the partition of the image begins.
-const ESP_START: usize = MIB;
-
-/// A whole-disk image with one partition: an EFI system partition with a boot loader's file.
-fn image() -> Arc<Vec<u8>> {
-    let mut image: Vec<u8> = (0..6 * MIB).map(|index| (index % 251) as u8).collect();
-    image[440..512].fill(0);
-    image[440..444].copy_from_slice(&0x1234_5678_u32.to_le_bytes());
-    // Type 0xef, from sector 2048, 4 MiB long.
-    image[446..462].copy_from_slice(&[0, 0, 2, 0, 0xef, 0, 0, 0, 0, 8, 0, 0, 0, 32, 0, 0]);
-    image[510..512].copy_from_slice(&[0x55, 0xaa]);
-    let mut esp = Cursor::new(vec![0; 4 * MIB]);
-    fatfs::format_volume(&mut esp, fatfs::FormatVolumeOptions::new()).unwrap();
-    {
-        let volume = fatfs::FileSystem::new(&mut esp, fatfs::FsOptions::new()).unwrap();
-        let boot = volume.root_dir().create_dir("EFI").unwrap().create_dir("BOOT").unwrap();
-        boot.create_file("BOOTX64.EFI").unwrap().write_all(b"no real boot loader").unwrap();
-    }
-    image[ESP_START..ESP_START + 4 * MIB].copy_from_slice(esp.get_ref());
-    Arc::new(image)
-}
-
-fn sha256(image: &[u8]) -> String {
-    hex::encode(Sha256::digest(image))
 }
 
 /// A conductor and one machine with a root disk and another one, both with old content.
@@ -136,7 +109,7 @@ impl Stable {
 #[test]
 fn vm_an_image_reaches_the_hinted_disk_and_no_other() {
     let stable = Stable::new();
-    let image = image();
+    let image = Arc::new(image().unwrap());
     let events = stable.deploy(Reply::Body(Arc::clone(&image)), &sha256(&image)).unwrap();
     let milestones: Vec<_> = events.iter().filter(|event| *event != "progress").collect();
     assert_eq!(
@@ -160,7 +133,7 @@ fn vm_an_image_reaches_the_hinted_disk_and_no_other() {
 #[test]
 fn vm_a_wrong_checksum_leaves_no_table() {
     let stable = Stable::new();
-    let image = image();
+    let image = Arc::new(image().unwrap());
     let wrong = "0".repeat(64);
     let actual = sha256(&image);
     stable.fail(Reply::Body(image), &wrong, &["sha256", &wrong, &actual, "http://10.0.2.2", "/dev/vd"]);
@@ -170,7 +143,7 @@ fn vm_a_wrong_checksum_leaves_no_table() {
 #[test]
 fn vm_d07_a_truncated_download_leaves_no_table() {
     let stable = Stable::new();
-    let image = image();
+    let image = Arc::new(image().unwrap());
     let sum = sha256(&image);
     stable.fail(Reply::Truncated(image, 3 * MIB), &sum, &["http://10.0.2.2", "broke off", "of 6291456"]);
     stable.assert_root_disk_has_no_table();
@@ -199,7 +172,7 @@ fn vm_f03_a_missing_image_and_a_broken_server_touch_nothing() {
 fn vm_hints_that_no_disk_satisfies_touch_nothing() {
     let stable =
         Stable::with(|machine| machine.properties = vec![r#"root_device={"serial": "NOSUCH"}"#.into()], &[]);
-    let image = image();
+    let image = Arc::new(image().unwrap());
     let sum = sha256(&image);
     stable.fail(Reply::Body(image), &sum, &["serial", "NOSUCH", "/dev/vda", "/dev/vdb"]);
     stable.assert_root_disk_is_untouched();
@@ -214,7 +187,7 @@ fn vm_a_machine_without_disks_says_so() {
         },
         &[],
     );
-    let image = image();
+    let image = Arc::new(image().unwrap());
     let sum = sha256(&image);
     stable.fail(Reply::Body(image), &sum, &["no disk"]);
 }
@@ -226,7 +199,7 @@ fn vm_a_machine_without_dhcp_or_without_a_cable_ends_in_deploy_failed() {
             |machine| machine.driver_info.push(format!("qemu_network={network}")),
             &["--deploy-callback-timeout", "45"],
         );
-        let image = image();
+        let image = Arc::new(image().unwrap());
         let sum = sha256(&image);
         stable.fail(Reply::Body(image), &sum, &[NODE, "45 s", "console"]);
         let console = stable.lab.console(NODE).text();
@@ -242,7 +215,7 @@ fn vm_p13_an_agent_that_gives_up_is_started_again() {
         |machine| machine.driver_info = vec![nobody.into()],
         &["--deploy-callback-timeout", "40"],
     );
-    let image = image();
+    let image = Arc::new(image().unwrap());
     let sum = sha256(&image);
     stable.fail(Reply::Body(image), &sum, &[NODE, "no agent called for 40 s"]);
     let console = stable.lab.console(NODE).text();

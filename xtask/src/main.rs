@@ -5,6 +5,7 @@ mod command;
 mod demo;
 mod dist;
 mod instance_image;
+mod ironic_environment;
 mod kernel_package;
 mod lint;
 mod requirements;

@@ -17,6 +17,8 @@ pub enum Purpose {
     Machine,
     /// Tests on loop devices.
     Disk,
+    /// Installing Ironic, and what it needs for config drives.
+    Ironic,
 }
 
 #[derive(Debug)]
@@ -56,6 +58,9 @@ const REQUIREMENTS: &[Requirement] = &[
     command("sgdisk", "gdisk", &[Purpose::InstanceImage, Purpose::Disk]),
     command("qemu-system-x86_64", "qemu-system-x86", &[Purpose::Machine]),
     file("/usr/share/OVMF/OVMF_CODE_4M.fd", "ovmf", &[Purpose::Machine]),
+    command("python3", "python3", &[Purpose::Ironic]),
+    file("/var/lib/dpkg/info/python3-venv.list", "python3-venv", &[Purpose::Ironic]),
+    command("genisoimage", "genisoimage", &[Purpose::Ironic]),
 ];
 
 impl Requirement {

@@ -11,12 +11,12 @@ use crate::requirements::{self, Purpose};
 use crate::test_programs::{self, TestProgram, Tier};
 use crate::test_summary::Summary;
 use crate::workspace::{Workspace, write_json};
-use crate::{dist, instance_image};
+use crate::{dist, instance_image, ironic_environment};
 
 /// Runs the tests. The last line is `N passed, N failed, N skipped`.
 #[derive(Debug, Args)]
 pub struct TestArguments {
-    /// Which tests [default: all].
+    /// Which tests [default: all but ironic].
     #[arg(value_enum)]
     tier: Option<Tier>,
     /// Writes the numbers as JSON.
@@ -26,6 +26,8 @@ pub struct TestArguments {
     #[arg(long)]
     no_install: bool,
 }
+
+type Environment = Vec<(&'static str, String)>;
 
 #[derive(Debug, Default, Serialize)]
 struct TestReport {
@@ -70,10 +72,11 @@ fn run_tiers(tiers: &[Tier], install: bool, report: &mut TestReport) -> Result<(
 
 fn run_tier(tier: Tier, workspace: &Workspace, programs: &[TestProgram]) -> Result<Summary> {
     println!("\n== {} tests", name(tier));
-    let environment = if tier == Tier::Vm { machine_environment(workspace)? } else { Vec::new() };
     let mut summary = Summary::default();
-    for program in programs {
-        summary += program.run(tier, &environment)?;
+    for environment in environments(tier, workspace)? {
+        for program in programs {
+            summary += program.run(tier, &environment)?;
+        }
     }
     if tier == Tier::Unit {
         summary += test_programs::run_documentation(workspace)?;
@@ -81,8 +84,29 @@ fn run_tier(tier: Tier, workspace: &Workspace, programs: &[TestProgram]) -> Resu
     Ok(summary)
 }
 
+/// The variables that tell tests where things are: the tests of a tier run once with each set.
+fn environments(tier: Tier, workspace: &Workspace) -> Result<Vec<Environment>> {
+    match tier {
+        Tier::Unit | Tier::Disk => Ok(vec![Environment::new()]),
+        Tier::Vm => Ok(vec![machine_environment(workspace)?]),
+        Tier::Ironic => ironic_environments(workspace),
+    }
+}
+
+/// Where tests find the ramdisk and Ironic, for each version of Ironic.
+fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
+    let dist = dist::build(workspace, "x86_64")?.folder.display().to_string();
+    let ironics = ironic_environment::cached(workspace)?;
+    Ok(ironics
+        .iter()
+        .map(|ironic| {
+            vec![("FARRIER_DIST", dist.clone()), ("FARRIER_IRONIC", ironic.folder.display().to_string())]
+        })
+        .collect())
+}
+
 /// Where tests with virtual machines find what they boot and deploy.
-fn machine_environment(workspace: &Workspace) -> Result<Vec<(&'static str, String)>> {
+fn machine_environment(workspace: &Workspace) -> Result<Environment> {
     let dist = dist::build(workspace, "x86_64")?;
     let image = instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES)?;
     let farrier = workspace.build_conductor()?;
@@ -99,6 +123,7 @@ fn needs(tier: Tier) -> &'static [Purpose] {
         Tier::Unit => &[],
         Tier::Disk => &[Purpose::Disk],
         Tier::Vm => &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine],
+        Tier::Ironic => &[Purpose::Dist, Purpose::Machine, Purpose::Ironic],
     }
 }
 
@@ -107,5 +132,6 @@ fn name(tier: Tier) -> &'static str {
         Tier::Unit => "unit",
         Tier::Disk => "disk",
         Tier::Vm => "vm",
+        Tier::Ironic => "ironic",
     }
 }

@@ -21,6 +21,8 @@ pub enum Tier {
     Disk,
     /// `vm_`: boots the ramdisk in virtual machines.
     Vm,
+    /// `ironic_`: the same, driven by a real Ironic from PyPI.
+    Ironic,
 }
 
 /// A program with tests.
@@ -53,6 +55,8 @@ impl Tier {
             Self::Disk
         } else if name.starts_with("vm_") {
             Self::Vm
+        } else if name.starts_with("ironic_") {
+            Self::Ironic
         } else {
             Self::Unit
         }
@@ -64,7 +68,7 @@ impl Tier {
         match self {
             Self::Unit => processors,
             Self::Disk => 1,
-            Self::Vm => (processors / 2).max(1),
+            Self::Vm | Self::Ironic => (processors / 2).max(1),
         }
     }
 }
@@ -147,6 +151,8 @@ mod tests {
             ("wipe::tests::loop_wipes_all", Tier::Disk),
             ("vm_deploys", Tier::Vm),
             ("vm_image::plain", Tier::Unit),
+            ("ironic_deploys", Tier::Ironic),
+            ("ironic::api::tests::answers_are_read", Tier::Unit),
         ] {
             assert_eq!(Tier::of(test), tier, "{test}");
         }

@@ -1,0 +1,236 @@
+//! A real, unmodified Ironic, for one run.
+
+mod api;
+mod settings;
+
+use crate::machine::free_port;
+use anyhow::{Context, Result, bail};
+use api::Api;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use settings::Settings;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const POLL: Duration = Duration::from_millis(200);
+const START: Duration = Duration::from_secs(60);
+const STOP: Duration = Duration::from_secs(20);
+
+/// The process that is API and conductor in one, and its files. Dropping it ends the process.
+#[derive(Debug)]
+pub struct Ironic {
+    process: Child,
+    api: Api,
+    folder: PathBuf,
+}
+
+/// A node to be enrolled.
+#[derive(Debug)]
+pub struct Enrolment<'a> {
+    /// Hardware address of its network card.
+    pub mac: &'a str,
+    /// Folder with `vmlinuz` and `initramfs.img`.
+    pub dist: &'a Path,
+    /// Further kernel parameters of the ramdisk.
+    pub parameters: &'a str,
+    /// The node keeps its ramdisk between operations.
+    pub fast_track: bool,
+}
+
+/// What to deploy.
+#[derive(Debug)]
+pub struct Instance<'a> {
+    /// URL of the image, as the machine reaches it.
+    pub url: String,
+    /// SHA-256 of the image, hexadecimal.
+    pub sha256: &'a str,
+}
+
+impl Ironic {
+    /// Starts the Ironic that is installed in `environment` with its state in `folder`. It may read
+    /// files in `dist`, and reaches other addresses than the loopback address through `proxy`.
+    ///
+    /// # Errors
+    ///
+    /// Ironic did not start; the text holds its log.
+    pub fn start(environment: &Path, folder: &Path, dist: &Path, proxy: &str) -> Result<Self> {
+        for name in ["certificates", "http", "images", "tftp", "tmp"] {
+            fs::create_dir_all(folder.join(name))?;
+        }
+        let port = free_port()?;
+        let configuration = folder.join("ironic.conf");
+        fs::write(&configuration, Settings { folder, dist, port }.file())?;
+        let log = File::create(folder.join("ironic.log"))?;
+        let program = |name: &str| -> Result<Command> {
+            let mut command = Command::new(environment.join("bin").join(name));
+            command.arg("--config-file").arg(&configuration).stdin(Stdio::null());
+            command.stdout(log.try_clone()?).stderr(log.try_clone()?);
+            command.env("http_proxy", proxy).env("no_proxy", "127.0.0.1");
+            Ok(command)
+        };
+        let status = program("ironic-dbsync")?
+            .arg("create_schema")
+            .status()
+            .with_context(|| format!("cannot start ironic-dbsync of {}", environment.display()))?;
+        if !status.success() {
+            bail!("ironic-dbsync ended with {status}:\n{}", log_tail(folder));
+        }
+        // Ironic signals its whole process group: the test must not be in it.
+        let process = program("ironic")?.process_group(0).spawn().context("cannot start ironic")?;
+        let mut ironic = Self { process, api: Api::new(port), folder: folder.to_owned() };
+        ironic.wait_for_a_conductor()?;
+        Ok(ironic)
+    }
+
+    fn wait_for_a_conductor(&mut self) -> Result<()> {
+        let start = Instant::now();
+        while start.elapsed() < START {
+            if let Some(status) = self.process.try_wait()? {
+                bail!("ironic ended with {status}:\n{}", log_tail(&self.folder));
+            }
+            let drivers = self.api.request("GET", "/v1/drivers", None).unwrap_or_default();
+            if drivers["drivers"].as_array().is_some_and(|drivers| !drivers.is_empty()) {
+                return Ok(());
+            }
+            thread::sleep(POLL);
+        }
+        bail!("ironic has no conductor after {START:?}:\n{}", log_tail(&self.folder))
+    }
+
+    /// Enrols a node and makes it available; gives its UUID.
+    ///
+    /// # Errors
+    ///
+    /// What Ironic answers.
+    pub fn enrol(&self, enrolment: &Enrolment) -> Result<String> {
+        let file = |name| format!("file://{}", enrolment.dist.join(name).display());
+        let node = self.api.request(
+            "POST",
+            "/v1/nodes",
+            Some(&json!({
+                "driver": "manual-management",
+                "automated_clean": false,
+                "driver_info": {
+                    "deploy_kernel": file("vmlinuz"),
+                    "deploy_ramdisk": file("initramfs.img"),
+                    "kernel_append_params": enrolment.parameters,
+                    "fast_track": enrolment.fast_track,
+                },
+                "properties": {
+                    "capabilities": "boot_mode:uefi",
+                    "cpu_arch": "x86_64",
+                    "root_device": {"serial": "ROOT"},
+                },
+            })),
+        )?;
+        let uuid = node["uuid"].as_str().context("the new node has no UUID")?.to_owned();
+        let port = json!({"node_uuid": uuid, "address": enrolment.mac});
+        self.api.request("POST", "/v1/ports", Some(&port))?;
+        for (verb, state) in [("manage", "manageable"), ("provide", "available")] {
+            self.change_state(&uuid, &json!({"target": verb}))?;
+            self.wait_for(&uuid, START, |node| node["provision_state"] == state)?;
+        }
+        Ok(uuid)
+    }
+
+    /// Starts a deployment with a config drive that holds `meta_data`.
+    ///
+    /// # Errors
+    ///
+    /// What Ironic answers.
+    pub fn deploy(&self, node: &str, instance: &Instance, meta_data: &Value) -> Result<()> {
+        let info = [
+            ("image_source", instance.url.as_str()),
+            ("image_disk_format", "raw"),
+            ("image_os_hash_algo", "sha256"),
+            ("image_os_hash_value", instance.sha256),
+        ];
+        let patch = info.map(
+            |(name, value)| json!({"op": "add", "path": format!("/instance_info/{name}"), "value": value}),
+        );
+        self.api.request("PATCH", &format!("/v1/nodes/{node}"), Some(&patch.as_slice().into()))?;
+        self.change_state(node, &json!({"target": "active", "configdrive": {"meta_data": meta_data}}))
+    }
+
+    /// Tells Ironic that the machine is on: it cannot switch it itself.
+    ///
+    /// # Errors
+    ///
+    /// What Ironic answers.
+    pub fn power_on(&self, node: &str) -> Result<()> {
+        let body = json!({"target": "power on"});
+        self.api.request("PUT", &format!("/v1/nodes/{node}/states/power"), Some(&body))?;
+        self.wait_for(node, START, |node| node["power_state"] == "power on").map(drop)
+    }
+
+    /// URL of the API for a machine on QEMU's user network.
+    pub fn guest_url(&self) -> String {
+        format!("http://10.0.2.2:{}", self.api.port())
+    }
+
+    fn change_state(&self, node: &str, body: &Value) -> Result<()> {
+        self.api.request("PUT", &format!("/v1/nodes/{node}/states/provision"), Some(body)).map(drop)
+    }
+
+    /// The kernel's parameters in the iPXE configuration that Ironic wrote for a node.
+    ///
+    /// # Errors
+    ///
+    /// There is no such configuration.
+    pub fn kernel_parameters(&self, node: &str, mac: &str) -> Result<String> {
+        let file = self.folder.join("http").join(node).join("config");
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("kernel http"));
+        let line = line.with_context(|| format!("no kernel in {}", file.display()))?;
+        let (command, _) = line.split_once("||").unwrap_or((line, ""));
+        let parameters: Vec<_> = command.split_whitespace().skip(1).collect();
+        Ok(parameters.join(" ").replace("${mac}", mac))
+    }
+
+    /// The record of a node as soon as it is as wanted.
+    ///
+    /// # Errors
+    ///
+    /// It is not so after `limit`; the text holds the last record and Ironic's log.
+    pub fn wait_for(&self, node: &str, limit: Duration, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+        let start = Instant::now();
+        loop {
+            let record = self.api.request("GET", &format!("/v1/nodes/{node}"), None)?;
+            if wanted(&record) {
+                return Ok(record);
+            }
+            if start.elapsed() > limit {
+                let (state, error) = (&record["provision_state"], &record["last_error"]);
+                let log = log_tail(&self.folder);
+                bail!("after {limit:?} the node is in {state}, last_error {error}; Ironic's log:\n{log}");
+            }
+            thread::sleep(POLL);
+        }
+    }
+}
+
+impl Drop for Ironic {
+    fn drop(&mut self) {
+        // SIGTERM, because the process has children that it ends itself.
+        kill(Pid::from_raw(self.process.id().cast_signed()), Signal::SIGTERM).ok();
+        let start = Instant::now();
+        while start.elapsed() < STOP && matches!(self.process.try_wait(), Ok(None)) {
+            thread::sleep(POLL);
+        }
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// The last lines of Ironic's log.
+fn log_tail(folder: &Path) -> String {
+    const LINES: usize = 30;
+    let text = fs::read_to_string(folder.join("ironic.log")).unwrap_or_default();
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}

@@ -1,0 +1,87 @@
+//! The configuration file of an Ironic that needs nothing but this machine.
+
+use std::path::Path;
+
+/// What differs between runs.
+#[derive(Debug)]
+pub(super) struct Settings<'a> {
+    /// Folder for all that Ironic writes.
+    pub(super) folder: &'a Path,
+    /// Folder with the kernel and the ramdisk.
+    pub(super) dist: &'a Path,
+    /// Port of the API on the loopback address.
+    pub(super) port: u16,
+}
+
+impl Settings<'_> {
+    /// The file: all-in-one on SQLite, without authentication, message bus and network service.
+    /// What concerns the agent, such as TLS and tokens, keeps Ironic's defaults; only waiting is
+    /// shorter than by default.
+    pub(super) fn file(&self) -> String {
+        let Self { folder, dist, port } = self;
+        let (folder, dist) = (folder.display(), dist.display());
+        format!(
+            "\
+[DEFAULT]
+auth_strategy = noauth
+rpc_transport = none
+host = farrier-tests
+my_ip = 127.0.0.1
+state_path = {folder}
+tempdir = {folder}/tmp
+enabled_hardware_types = manual-management
+enabled_bios_interfaces = no-bios
+enabled_boot_interfaces = ipxe
+enabled_console_interfaces = no-console
+enabled_deploy_interfaces = direct
+enabled_firmware_interfaces = no-firmware
+enabled_inspect_interfaces = no-inspect
+enabled_management_interfaces = noop
+enabled_network_interfaces = noop
+enabled_power_interfaces = fake
+enabled_raid_interfaces = no-raid
+enabled_rescue_interfaces = no-rescue
+enabled_storage_interfaces = noop
+enabled_vendor_interfaces = no-vendor
+
+[agent]
+certificates_path = {folder}/certificates
+command_wait_interval = 2
+deploy_logs_local_path = {folder}/logs
+post_deploy_get_power_state_retry_interval = 1
+
+[api]
+host_ip = 127.0.0.1
+port = {port}
+public_endpoint = http://127.0.0.1:{port}
+ramdisk_heartbeat_timeout = 30
+
+[conductor]
+deploy_callback_timeout = 300
+file_url_allowed_paths = {dist}
+heartbeat_interval = 5
+
+[database]
+connection = sqlite:///{folder}/ironic.sqlite
+
+[deploy]
+default_boot_mode = uefi
+http_root = {folder}/http
+http_url = http://10.0.2.2:{port}
+
+[dhcp]
+dhcp_provider = none
+
+[pxe]
+images_path = {folder}/images
+instance_master_path = {folder}/images/master
+tftp_root = {folder}/tftp
+tftp_master_path = {folder}/tftp/master
+
+[service_catalog]
+auth_type = none
+endpoint_override = http://10.0.2.2:{port}
+"
+        )
+    }
+}

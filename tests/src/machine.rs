@@ -1,0 +1,106 @@
+//! An emulated machine that the test itself switches on, for conductors that cannot.
+
+use crate::console::Console;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const POLL: Duration = Duration::from_millis(100);
+const MEMORY_MIB: u32 = 256;
+const FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
+const VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
+
+/// What a machine is made of.
+#[derive(Debug)]
+pub struct Hardware {
+    /// Hardware address of its network card.
+    pub mac: String,
+    /// Port of the loopback address that leads to the agent.
+    pub agent_port: u16,
+    /// Its disks: file and serial number.
+    pub disks: Vec<(PathBuf, &'static str)>,
+}
+
+/// A running machine. Dropping it switches it off.
+#[derive(Debug)]
+pub struct Machine {
+    qemu: Child,
+    console: Console,
+}
+
+impl Machine {
+    /// Boots the ramdisk in `dist` with UEFI firmware and the kernel's `parameters`; the console and
+    /// the firmware's variables are kept in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// QEMU or the firmware is not installed.
+    pub fn boot(hardware: &Hardware, dist: &Path, parameters: &str, folder: &Path) -> Result<Self> {
+        let variables = folder.join("vars.fd");
+        let template = fs::read(VARIABLES).with_context(|| format!("cannot read {VARIABLES}"))?;
+        fs::write(&variables, template)?;
+        let console = Console::new(folder.join("console.log"));
+        let mut qemu = Command::new("qemu-system-x86_64");
+        qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,smm=off"]);
+        // KVM hangs inside some virtual machines; emulation works everywhere.
+        qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", &MEMORY_MIB.to_string()]);
+        qemu.args(["-drive", &format!("if=pflash,format=raw,readonly=on,file={FIRMWARE}")]);
+        qemu.args(["-drive", &format!("if=pflash,format=raw,file={}", variables.display())]);
+        qemu.args(["-serial", &format!("file:{}", console.file().display())]);
+        qemu.args(["-device", "virtio-rng-pci"]);
+        let forward = format!("user,id=net,hostfwd=tcp:127.0.0.1:{}-:9999", hardware.agent_port);
+        qemu.args(["-netdev", &forward]);
+        // Without an option ROM the firmware does not try to boot from the network.
+        qemu.args(["-device", &format!("virtio-net-pci,netdev=net,romfile=,mac={}", hardware.mac)]);
+        for (file, serial) in &hardware.disks {
+            qemu.args(["-drive", &format!("if=none,format=raw,id={serial},file={}", file.display())]);
+            qemu.args(["-device", &format!("virtio-blk-pci,drive={serial},serial={serial}")]);
+        }
+        qemu.arg("-kernel").arg(dist.join("vmlinuz")).arg("-initrd").arg(dist.join("initramfs.img"));
+        qemu.args(["-append", parameters]);
+        let qemu = qemu.stdin(Stdio::null()).spawn().context("cannot start qemu-system-x86_64")?;
+        Ok(Self { qemu, console })
+    }
+
+    /// The serial console.
+    pub fn console(&self) -> &Console {
+        &self.console
+    }
+
+    /// Waits until the machine has switched itself off.
+    ///
+    /// # Errors
+    ///
+    /// It is still on after `limit`.
+    pub fn wait_until_off(&mut self, limit: Duration) -> Result<ExitStatus> {
+        let start = Instant::now();
+        while start.elapsed() < limit {
+            if let Some(status) = self.qemu.try_wait()? {
+                return Ok(status);
+            }
+            thread::sleep(POLL);
+        }
+        bail!("the machine is still on after {limit:?}; its console:\n{}", self.console.tail())
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // It may be off already.
+        self.qemu.kill().ok();
+        self.qemu.wait().ok();
+    }
+}
+
+/// A port of the loopback address that nobody listens on.
+///
+/// # Errors
+///
+/// There is none.
+pub fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}

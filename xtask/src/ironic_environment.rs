@@ -1,0 +1,71 @@
+//! Ironic as it comes from PyPI, each version in an environment of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::command::{command, run};
+use crate::workspace::Workspace;
+
+/// An installed Ironic.
+#[derive(Debug)]
+pub struct IronicEnvironment {
+    /// Its version.
+    pub version: String,
+    /// The Python environment.
+    pub folder: PathBuf,
+}
+
+/// All versions that `tests/ironic/requirements-VERSION.txt` names, installed with exactly the
+/// packages of that file unless they are in the cache.
+pub fn cached(workspace: &Workspace) -> Result<Vec<IronicEnvironment>> {
+    let folder = workspace.root.join("tests/ironic");
+    let mut environments = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let requirements = entry?.path();
+        if let Some(version) = version(&requirements) {
+            let folder = workspace.cache().join(format!("ironic-{version}"));
+            install(&version, &requirements, &folder)?;
+            environments.push(IronicEnvironment { version, folder });
+        }
+    }
+    environments.sort_by(|one, other| one.version.cmp(&other.version));
+    Ok(environments)
+}
+
+fn version(requirements: &Path) -> Option<String> {
+    let name = requirements.file_name()?.to_str()?;
+    Some(name.strip_prefix("requirements-")?.strip_suffix(".txt")?.to_owned())
+}
+
+fn install(version: &str, requirements: &Path, folder: &Path) -> Result<()> {
+    // Written last: it tells that the environment is complete, and of which packages.
+    let mark = folder.join("requirements.txt");
+    let wanted = fs::read(requirements)?;
+    if fs::read(&mark).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    println!("Installing Ironic {version} in {} (takes a minute or two, once)", folder.display());
+    run(command("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
+    run(command(folder.join("bin/pip"))
+        .args(["install", "--quiet", "--disable-pip-version-check", "--requirement"])
+        .arg(requirements))?;
+    Ok(fs::write(&mark, wanted)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_names_its_version() {
+        for (file, expected) in [
+            ("tests/ironic/requirements-39.0.0.txt", Some("39.0.0")),
+            ("tests/ironic/README.md", None),
+            ("tests/ironic/requirements.txt", None),
+        ] {
+            assert_eq!(version(Path::new(file)).as_deref(), expected, "{file}");
+        }
+    }
+}
