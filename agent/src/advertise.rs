@@ -1,6 +1,5 @@
 //! The address under which the conductor can call this machine (section 2.7).
 
-use crate::agent::Host;
 use crate::conductor::client::ConductorClient;
 use crate::http::{self, reason};
 use crate::options::Options;
@@ -9,6 +8,23 @@ use std::net::IpAddr;
 use std::time::Duration;
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::time::sleep;
+
+/// The address under which the conductor calls the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Host {
+    /// Address in the certificate and in the callback URL.
+    pub address: IpAddr,
+}
+
+impl Host {
+    /// The address as URLs write it (F33).
+    pub fn url_form(self) -> String {
+        match self.address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        }
+    }
+}
 
 /// No address was found.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +118,13 @@ async fn source_address(url: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn f33_ipv6_hosts_are_bracketed() {
+        for (address, expected) in [("192.0.2.1", "192.0.2.1"), ("2001:db8::1", "[2001:db8::1]")] {
+            assert_eq!(Host { address: address.parse().unwrap() }.url_form(), expected);
+        }
+    }
 
     #[tokio::test]
     async fn the_route_to_loopback_is_loopback() {

@@ -7,6 +7,7 @@ use crate::root_disk;
 use farrier_disk::WritableDisk;
 use farrier_disk::config_drive::ConfigDrive;
 use farrier_disk::table;
+use farrier_hardware::manager::StepHost;
 use farrier_imaging::access;
 use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::pipeline::{self, ImageRequest, Report};
@@ -16,7 +17,7 @@ use farrier_protocol::image_info::ImageInfo;
 use farrier_protocol::progress::Phase;
 use reqwest::{Client, ClientBuilder};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Instant;
 
 /// What a deployment achieved.
@@ -127,5 +128,16 @@ fn source_options(agent: &Agent) -> SourceOptions {
         retries: options.image_download_connection_retries,
         retry_interval: options.image_download_connection_retry_interval.duration(),
         max_duration: (!max_duration.is_zero()).then_some(max_duration),
+    }
+}
+
+impl StepHost for Agent {
+    fn prepare_image(&self, image_info: &Value, config_drive: Option<&str>) -> Result<Value, CommandError> {
+        let deployed = deploy(self, image_info, config_drive)?;
+        Ok(json!({"result": format!("prepare_image: {}", deployed.text), "report": deployed.report}))
+    }
+
+    fn guards_special_filesystems(&self) -> bool {
+        self.options.guard_special_filesystems
     }
 }

@@ -1,7 +1,7 @@
 //! `farrier-agent`: the bare-metal provisioning agent.
 //!
 //! One binary in several roles. As PID 1 of a ramdisk it is the init system ([`init`]); started by
-//! that, or by hand, it is the agent itself ([`agent`]). The kernel calls it as `modprobe`, the
+//! that, or by hand, it is the agent itself ([`life`]). The kernel calls it as `modprobe`, the
 //! DHCP client as `dhcp-event`.
 
 mod advertise;
@@ -20,6 +20,7 @@ mod init;
 mod inspection;
 mod inventory_report;
 mod kernel_line;
+mod life;
 mod lockdown;
 mod log_file;
 mod logging;
@@ -117,6 +118,6 @@ fn run(options: Options) -> anyhow::Result<()> {
         .build()
         .context("the asynchronous runtime cannot be started")?;
     let agent = agent::Agent::new(options, Path::new("/"), runtime.handle().clone())?;
-    runtime.block_on(agent.run())?;
+    runtime.block_on(life::run(agent))?;
     Ok(())
 }
