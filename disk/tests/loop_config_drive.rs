@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/content.rs"]
+mod content;
 mod support;
 
 use base64::Engine;
+use content::{read_at, write_at};
 use farrier_disk::config_drive::{ConfigDrive, MAX_SIZE};
 use farrier_disk::table::{PartitionKind, PartitionTable};
 use farrier_disk::view::DiskView;
 use std::collections::BTreeMap;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
 use support::TestDisk;
 
 const MIB: u64 = 1 << 20;
@@ -25,21 +28,6 @@ fn drive() -> ConfigDrive {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(&drive_content()).unwrap();
     ConfigDrive::decode(&base64::engine::general_purpose::STANDARD.encode(encoder.finish().unwrap())).unwrap()
-}
-
-fn write_at(disk: &TestDisk, offset: u64, bytes: &[u8]) {
-    let mut view = DiskView::whole(disk.disk());
-    view.seek(SeekFrom::Start(offset)).unwrap();
-    view.write_all(bytes).unwrap();
-    view.flush().unwrap();
-}
-
-fn read_at(disk: &TestDisk, offset: u64, length: usize) -> Vec<u8> {
-    let mut view = DiskView::whole(disk.disk());
-    let mut bytes = vec![0; length];
-    view.seek(SeekFrom::Start(offset)).unwrap();
-    view.read_exact(&mut bytes).unwrap();
-    bytes
 }
 
 fn write_gpt(disk: &TestDisk, partitions: &[u64]) {

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/content.rs"]
+mod content;
 mod support;
 
+use content::{read_at, write_at};
 use farrier_disk::table::PartitionTable;
 use farrier_disk::view::DiskView;
 use farrier_disk::wipe::{self, Erased};
@@ -11,27 +14,12 @@ use farrier_disk::{BlockDevice, Error, guard};
 use farrier_linux::loop_device::LoopDevice;
 use farrier_protocol::lookup::Node;
 use std::collections::BTreeMap;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
 use std::path::Path;
 use support::TestDisk;
 
 const MIB: u64 = 1 << 20;
 const DISK: u64 = 96 * MIB;
-
-fn write_at(disk: &TestDisk, offset: u64, bytes: &[u8]) {
-    let mut view = DiskView::whole(disk.disk());
-    view.seek(SeekFrom::Start(offset)).unwrap();
-    view.write_all(bytes).unwrap();
-    view.flush().unwrap();
-}
-
-fn read_at(disk: &TestDisk, offset: u64, length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    let mut view = DiskView::whole(disk.disk());
-    view.seek(SeekFrom::Start(offset)).unwrap();
-    view.read_exact(&mut bytes).unwrap();
-    bytes
-}
 
 fn write_gpt(disk: &TestDisk, partitions: &[(u64, gpt::partition_types::Type)]) {
     let block_size = match disk.disk().sector_size() {
