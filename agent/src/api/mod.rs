@@ -1,5 +1,18 @@
 //! The REST interface of the agent (section 1).
 
+mod connections;
 pub mod description;
+mod limits;
 pub mod routes;
 pub mod server;
+
+#[cfg(test)]
+mod bad_input_tests;
+#[cfg(test)]
+mod concurrency_tests;
+#[cfg(test)]
+mod contract_tests;
+#[cfg(test)]
+mod lockdown_tests;
+#[cfg(test)]
+mod test_server;

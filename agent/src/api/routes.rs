@@ -1,11 +1,13 @@
 //! Routes, tokens and error bodies (sections 1.2 to 1.5).
 
 use super::description;
+use super::limits::Limits;
 use crate::agent::Agent;
 use crate::commands::{CommandEngine, Find, Refusal};
 use crate::conductor::token;
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, FromRequest, OriginalUri, Path, Query, Request, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, OriginalUri, Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -14,42 +16,41 @@ use axum::{Json, Router};
 use farrier_protocol::command::{CommandList, CommandResult};
 use farrier_protocol::error::Fault;
 use farrier_protocol::progress::Progress;
-use serde::Deserialize;
+use futures_util::FutureExt;
 use serde_json::{Value, json};
+use std::net::{IpAddr, SocketAddr};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 use tokio::time::timeout;
-
-/// Largest request body in bytes: a config drive of 64 MiB, packed, as base64 text. It is bounded
-/// because the machine may have no more than 256 MiB.
-const MAX_BODY: usize = 88 * 1024 * 1024;
-
-/// How long a body may take to arrive.
-const BODY_DEADLINE: Duration = Duration::from_secs(300);
 
 /// What the handlers share.
 #[derive(Clone)]
 pub struct Api {
     agent: Arc<Agent>,
     engine: Arc<CommandEngine>,
+    limits: Limits,
 }
 
-/// Query of the command routes.
-#[derive(Deserialize)]
-struct CommandQuery {
-    agent_token: Option<String>,
-    wait: Option<String>,
+/// Query of the command routes; of a name that comes twice the first counts.
+type CommandQuery = Query<Vec<(String, String)>>;
+
+fn parameter<'a>(query: &'a CommandQuery, name: &str) -> Option<&'a str> {
+    query.iter().find(|(one, _)| one == name).map(|(_, value)| value.as_str())
 }
 
-impl CommandQuery {
-    fn wait(&self) -> bool {
-        self.wait.as_deref().is_some_and(|text| text.eq_ignore_ascii_case("true"))
-    }
+fn wait(query: &CommandQuery) -> bool {
+    parameter(query, "wait").is_some_and(|text| text.eq_ignore_ascii_case("true"))
 }
 
 /// The whole interface over the commands that `find_command` finds. Every route exists with and
 /// without `/v1`.
 pub fn router(agent: Arc<Agent>, find_command: Find) -> Router {
+    router_within(Limits::default(), agent, find_command)
+}
+
+/// [`router`] with other bounds for clients.
+pub(super) fn router_within(limits: Limits, agent: Arc<Agent>, find_command: Find) -> Router {
     let engine = CommandEngine::new(Arc::clone(&agent), find_command);
     let resources: Router<Api> = Router::new()
         .route("/status", only(get(status)))
@@ -64,9 +65,9 @@ pub fn router(agent: Arc<Agent>, find_command: Find) -> Router {
         .nest("/v1", resources.clone())
         .merge(resources)
         .fallback(unknown_path)
-        .layer(DefaultBodyLimit::max(MAX_BODY))
-        .layer(middleware::from_fn(log_request))
-        .with_state(Api { agent, engine })
+        .layer(DefaultBodyLimit::max(limits.body_bytes))
+        .layer(middleware::from_fn(answer_and_log))
+        .with_state(Api { agent, engine, limits })
 }
 
 /// Another method on a known path answers a fault like every other error.
@@ -102,52 +103,50 @@ async fn redirect(OriginalUri(uri): OriginalUri) -> Response {
     (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, location)]).into_response()
 }
 
-async fn list(
-    State(api): State<Api>,
-    Query(query): Query<CommandQuery>,
-) -> Result<Json<CommandList>, Refused> {
+async fn list(State(api): State<Api>, query: CommandQuery) -> Result<Json<CommandList>, Refused> {
     api.authorize(&query)?;
     Ok(Json(CommandList { commands: api.engine.list() }))
 }
 
 async fn show(
     State(api): State<Api>,
-    Path(id): Path<String>,
-    Query(query): Query<CommandQuery>,
+    id: Result<Path<String>, PathRejection>,
+    query: CommandQuery,
 ) -> Result<Json<CommandResult>, Refused> {
     api.authorize(&query)?;
-    Ok(Json(api.engine.get(&id, query.wait()).await?))
+    // What is not text is nobody's id.
+    let id = id.map(|Path(id)| id).unwrap_or_default();
+    Ok(Json(api.engine.get(&id, wait(&query)).await?))
 }
 
 async fn submit(
     State(api): State<Api>,
-    Query(query): Query<CommandQuery>,
+    query: CommandQuery,
     request: Request,
 ) -> Result<Json<CommandResult>, Refused> {
     // Strangers get no memory of this machine.
     api.authorize(&query)?;
-    let body = read_body(request).await?;
+    let body = read_body(request, &api.limits).await?;
     let request: Value = serde_json::from_slice(&body)
         .map_err(|error| Refusal::bad_request(&format!("the body is not JSON: {error}")))?;
-    Ok(Json(api.engine.submit(&request, query.wait()).await?))
+    Ok(Json(api.engine.submit(&request, wait(&query)).await?))
 }
 
-async fn read_body(request: Request) -> Result<Bytes, Refusal> {
+async fn read_body(request: Request, limits: &Limits) -> Result<Bytes, Refusal> {
     let length =
         request.headers().get(header::CONTENT_LENGTH).and_then(|text| text.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: u64| length > MAX_BODY as u64) {
-        let text = format!("413 Content Too Large: a body may have {MAX_BODY} bytes");
+    if length.is_some_and(|length: u64| length > limits.body_bytes as u64) {
+        let text = format!("413 Content Too Large: a body may have {} bytes", limits.body_bytes);
         return Err(Refusal { status: 413, text });
     }
-    match timeout(BODY_DEADLINE, Bytes::from_request(request, &())).await {
+    match timeout(limits.body_time, Bytes::from_request(request, &())).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(rejection)) => {
             let status = rejection.status();
             Err(Refusal { status: status.as_u16(), text: format!("{status}: {}", rejection.body_text()) })
         }
         Err(_) => {
-            let seconds = BODY_DEADLINE.as_secs();
-            let text = format!("408 Request Timeout: the body did not arrive in {seconds} s");
+            let text = format!("408 Request Timeout: the body did not arrive in {:?}", limits.body_time);
             Err(Refusal { status: 408, text })
         }
     }
@@ -156,7 +155,7 @@ async fn read_body(request: Request) -> Result<Bytes, Refusal> {
 impl Api {
     /// Reading results needs the token as much as running commands does (S01).
     fn authorize(&self, query: &CommandQuery) -> Result<(), Refusal> {
-        if token::matches(self.agent.token().as_deref(), query.agent_token.as_deref()) {
+        if token::matches(self.agent.token().as_deref(), parameter(query, "agent_token")) {
             return Ok(());
         }
         Err(Refusal { status: 401, text: "401 Unauthorized: Token invalid.".to_owned() })
@@ -193,16 +192,27 @@ fn base(headers: &HeaderMap) -> String {
     format!("https://{host}")
 }
 
-/// One line per request. The query is left out, because it carries the token.
-async fn log_request(request: Request, next: Next) -> Response<Body> {
+/// A defect costs one reply, and every request one line. The query is left out of it, because it
+/// carries the token.
+async fn answer_and_log(request: Request, next: Next) -> Response<Body> {
     let started = std::time::Instant::now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let response = next.run(request).await;
-    let milliseconds = started.elapsed().as_millis();
-    tracing::debug!(%method, path, status = response.status().as_u16(), milliseconds, "request");
+    let source = source(&request);
+    let response = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let response = response.unwrap_or_else(|_| {
+        fault(500, "500 Internal Server Error: a defect of the agent; report it with the agent's log")
+    });
+    let (status, milliseconds) = (response.status().as_u16(), started.elapsed().as_millis());
+    tracing::debug!(?source, %method, path, status, milliseconds, "request");
     response
 }
 
-#[cfg(test)]
-#[path = "routes_tests.rs"]
-mod tests;
+/// Who asks: the first address a proxy names, else the peer (section 1.8).
+fn source(request: &Request) -> Option<IpAddr> {
+    let named = |name: &str| -> Option<IpAddr> {
+        let value = request.headers().get(name)?.to_str().ok()?;
+        value.split(',').next()?.trim().parse().ok()
+    };
+    let peer = || request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    named("x-forwarded-for").or_else(|| named("x-real-ip")).or_else(peer)
+}

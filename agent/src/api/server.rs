@@ -1,7 +1,12 @@
 //! The listener (section 1.1).
 
+use super::connections::{Connections, Seated};
+use super::limits::Limits;
 use crate::options::Options;
 use axum::Router;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use axum_server::Handle;
 use axum_server::accept::Accept;
 use axum_server::tls_rustls::RustlsConfig;
@@ -14,11 +19,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpStream;
 
-/// How long a client may take for its handshake, and for the head of a request.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Connections at a time; a conductor has one or two.
-const MAX_CONNECTIONS: usize = 64;
 /// How long replies may take once the agent stops serving.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -56,8 +58,8 @@ pub fn listen(options: &Options) -> Result<TcpListener, ListenError> {
 /// Serves the router over TLS until `stop` is done; then the listener closes at once, and replies
 /// that are under way are finished.
 ///
-/// A client that says nothing, or says it too slowly, is dropped, and so is one too many: whoever
-/// can reach the port must not be able to keep the conductor out.
+/// A client that says nothing, or says it too slowly, is dropped, and so is one too many
+/// ([`Connections`]).
 ///
 /// # Errors
 ///
@@ -68,47 +70,71 @@ pub async fn serve(
     router: Router,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    serve_within(Limits::default(), listener, tls, router, stop).await
+}
+
+/// [`serve`] with other bounds for clients.
+pub(super) async fn serve_within(
+    limits: Limits,
+    listener: TcpListener,
+    tls: ServerConfig,
+    router: Router,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
     let config = RustlsConfig::from_config(Arc::new(tls));
     let handle = Handle::new();
-    let mut server = axum_server::from_tcp_rustls(listener, config)?
-        .handle(handle.clone())
-        .map(|acceptor| Capped { inner: acceptor.handshake_timeout(PATIENCE), handle: handle.clone() });
-    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    let connections = Connections::new(limits.connections);
+    let mut server = axum_server::from_tcp_rustls(listener, config)?.handle(handle.clone()).map(|acceptor| {
+        let inner = acceptor.handshake_timeout(limits.patience);
+        Seating { inner, connections: connections.clone() }
+    });
+    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(limits.patience);
+    let router = router.layer(from_fn_with_state(connections.clone(), keep_place));
     let stopping = async {
         stop.await;
         handle.graceful_shutdown(Some(GRACE));
         pending::<Infallible>().await
     };
     tokio::select! {
-        served = server.serve(router.into_make_service()) => served,
+        served = server.serve(router.into_make_service_with_connect_info::<SocketAddr>()) => served,
         never = stopping => match never {},
     }
 }
 
-/// Refuses connections beyond [`MAX_CONNECTIONS`].
+/// Gives each connection its place.
 #[derive(Clone)]
-struct Capped<A> {
+struct Seating<A> {
     inner: A,
-    handle: Handle<SocketAddr>,
+    connections: Connections,
 }
 
-impl<I, S, A> Accept<I, S> for Capped<A>
+impl<S, A> Accept<TcpStream, S> for Seating<A>
 where
-    A: Accept<I, S>,
+    A: Accept<Seated<TcpStream>, S>,
     A::Future: Send + 'static,
 {
     type Stream = A::Stream;
     type Service = A::Service;
     type Future = Pin<Box<dyn Future<Output = io::Result<(A::Stream, A::Service)>> + Send>>;
 
-    fn accept(&self, stream: I, service: S) -> Self::Future {
-        let connections = self.handle.connection_count();
-        if connections > MAX_CONNECTIONS {
-            tracing::warn!(connections, "a connection is refused: too many are open");
-            return Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) });
+    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
+        let place = stream.peer_addr().ok().and_then(|peer| self.connections.admit(peer));
+        match place {
+            Some(place) => Box::pin(self.inner.accept(Seated { stream, place }, service)),
+            None => Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) }),
         }
-        Box::pin(self.inner.accept(stream, service))
     }
+}
+
+/// A connection that waits for its reply is not idle.
+async fn keep_place(
+    State(connections): State<Connections>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let _request = connections.request(peer);
+    next.run(request).await
 }
 
 /// Both families where the kernel has IPv6, which is the kernel's default for `::`.
@@ -119,7 +145,3 @@ fn any_address() -> IpAddr {
         _ => Ipv4Addr::UNSPECIFIED.into(),
     }
 }
-
-#[cfg(test)]
-#[path = "server_tests.rs"]
-mod tests;

@@ -1,7 +1,7 @@
 //! Several commands in a row (section 4.3).
 
 use crate::agent::Agent;
-use crate::commands::{Command, Kind, Parameter, Params};
+use crate::commands::{Command, JsonType, Kind, Parameter, Params};
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde_json::Value;
 use std::sync::Arc;
@@ -9,8 +9,13 @@ use std::sync::Arc;
 /// Commands of the `flow` extension.
 pub const COMMANDS: &[Command] = &[Command {
     name: "start_flow",
+    help: "Runs several commands one after the other and stops at the first that fails",
     kind: Kind::Async,
-    parameters: &[Parameter { name: "flow", required: true }],
+    parameters: &[Parameter::required(
+        "flow",
+        &[JsonType::Array],
+        "List of objects, each with one command and its parameters",
+    )],
     validate: Some(validate),
     run: start_flow,
 }];

@@ -1,7 +1,7 @@
 //! Making the deployed system bootable (section 7).
 
 use crate::agent::Agent;
-use crate::commands::{Command, Kind, Parameter, Params};
+use crate::commands::{Command, JsonType, Kind, Parameter, Params};
 use crate::root_disk;
 use farrier_disk::boot_entry;
 use farrier_linux::efivars::EfiVariables;
@@ -12,17 +12,24 @@ use std::sync::Arc;
 /// Commands of the `image` extension.
 pub const COMMANDS: &[Command] = &[Command {
     name: "install_bootloader",
+    help: "Makes the deployed system bootable",
     kind: Kind::Async,
     parameters: &[
-        Parameter { name: "root_uuid", required: true },
-        Parameter { name: "efi_system_part_uuid", required: false },
-        Parameter { name: "prep_boot_part_uuid", required: false },
-        Parameter { name: "target_boot_mode", required: false },
-        Parameter { name: "ignore_bootloader_failure", required: false },
+        Parameter::required("root_uuid", TEXT, "UUID of the root file system, or identifier of the disk"),
+        Parameter::optional("efi_system_part_uuid", TEXT, "UUID of the EFI system partition"),
+        Parameter::optional("prep_boot_part_uuid", TEXT, "UUID of the PReP boot partition"),
+        Parameter::optional("target_boot_mode", TEXT, "Firmware mode: uefi or bios"),
+        Parameter::optional(
+            "ignore_bootloader_failure",
+            &[JsonType::Boolean, JsonType::Null],
+            "Whether a failure is only logged",
+        ),
     ],
     validate: None,
     run: install_bootloader,
 }];
+
+const TEXT: &[JsonType] = &[JsonType::String, JsonType::Null];
 
 /// `root uuid` of a whole-disk image with a GPT.
 const NO_IDENTIFIER: &str = "0x00000000";

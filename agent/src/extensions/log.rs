@@ -10,6 +10,7 @@ use std::sync::Arc;
 /// Commands of the `log` extension.
 pub const COMMANDS: &[Command] = &[Command {
     name: "collect_system_logs",
+    help: "Packs the logs of the machine",
     kind: Kind::Sync,
     parameters: &[],
     validate: None,

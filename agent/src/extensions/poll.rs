@@ -1,13 +1,31 @@
 //! Telling what the machine is made of (section 11.3).
 
-use crate::commands::{Command, Kind};
-use serde_json::json;
+use crate::commands::{Command, JsonType, Kind, Parameter};
+use farrier_protocol::error::{CommandError, ErrorKind};
+use serde_json::{Value, json};
 
 /// Commands of the `poll` extension.
-pub const COMMANDS: &[Command] = &[Command {
-    name: "get_hardware_info",
-    kind: Kind::Sync,
-    parameters: &[],
-    validate: None,
-    run: |agent, _| Ok(json!(agent.inventory())),
-}];
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "get_hardware_info",
+        help: "Tells what the machine is made of",
+        kind: Kind::Sync,
+        parameters: &[],
+        validate: None,
+        run: |agent, _| Ok(json!(agent.inventory())),
+    },
+    Command {
+        name: "set_node_info",
+        help: "Always refused: an agent learns its node by a lookup only",
+        kind: Kind::Sync,
+        parameters: &[Parameter::required("node_info", &[JsonType::Object, JsonType::Null], "Ignored")],
+        validate: Some(|_| Err(no_standalone_mode())),
+        run: |_, _| Err::<Value, _>(no_standalone_mode()),
+    },
+];
+
+/// Setting the node by hand was for agents without a conductor (S25).
+fn no_standalone_mode() -> CommandError {
+    let details = "set_node_info needs the standalone mode, which is gone: let the agent look its node up";
+    CommandError::new(ErrorKind::InvalidCommandError, details)
+}

@@ -1,7 +1,7 @@
 //! Handing the machine to its user (sections 1.7 and 11.2).
 
 use crate::agent::Agent;
-use crate::commands::{Command, Kind, Parameter, Params};
+use crate::commands::{Command, JsonType, Kind, Parameter, Params};
 use crate::lockdown::Stopped;
 use crate::rescue;
 use farrier_protocol::error::CommandError;
@@ -11,10 +11,11 @@ use std::sync::Arc;
 /// Commands of the `rescue` extension.
 pub const COMMANDS: &[Command] = &[Command {
     name: "finalize_rescue",
+    help: "Sets the password of the rescue user and ends listener and heartbeats",
     kind: Kind::Sync,
     parameters: &[
-        Parameter { name: "rescue_password", required: false },
-        Parameter { name: "hashed", required: false },
+        Parameter::optional("rescue_password", &[JsonType::String], "Password, or its hash"),
+        Parameter::optional("hashed", &[JsonType::Boolean], "Whether it is a hash"),
     ],
     validate: None,
     run: finalize_rescue,

@@ -1,7 +1,7 @@
 //! Writing an image and leaving the ramdisk (section 5).
 
 use crate::agent::Agent;
-use crate::commands::{Command, Kind, Parameter, Params};
+use crate::commands::{Command, JsonType, Kind, Parameter, Params};
 use farrier_linux::power::{self, Stop};
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::image_info::ImageInfo;
@@ -12,16 +12,22 @@ use std::sync::Arc;
 pub const COMMANDS: &[Command] = &[
     Command {
         name: "prepare_image",
+        help: "Writes an image and a config drive to the root disk",
         kind: Kind::Async,
         parameters: &[
-            Parameter { name: "image_info", required: true },
-            Parameter { name: "configdrive", required: false },
+            Parameter::required("image_info", &[JsonType::Object], "What to write"),
+            Parameter::optional(
+                "configdrive",
+                &[JsonType::String, JsonType::Null],
+                "Config drive as base64 text of a gzip file, or its URL",
+            ),
         ],
         validate: Some(|params| ImageInfo::from_params(&params["image_info"]).map(drop)),
         run: prepare_image,
     },
     Command {
         name: "get_partition_uuids",
+        help: "Tells the identifiers of what was deployed",
         kind: Kind::Sync,
         parameters: &[],
         validate: None,
@@ -29,6 +35,7 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "sync",
+        help: "Flushes the caches of the disks",
         kind: Kind::Sync,
         parameters: &[],
         validate: None,
@@ -36,6 +43,7 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "run_image",
+        help: "Reboots the machine",
         kind: Kind::Async,
         parameters: &[],
         validate: None,
@@ -43,6 +51,7 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "power_off",
+        help: "Powers the machine off",
         kind: Kind::Async,
         parameters: &[],
         validate: None,

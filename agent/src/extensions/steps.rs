@@ -1,7 +1,7 @@
 //! Listing and running the steps of cleaning, deploying and servicing (sections 4.1 and 4.2).
 
 use crate::agent::Agent;
-use crate::commands::{Command, Kind, Parameter, Params, Run};
+use crate::commands::{Command, JsonType, Kind, Parameter, Params, Run};
 use farrier_hardware::manager::StepCall;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::lookup::Node;
@@ -14,43 +14,58 @@ use std::sync::Arc;
 
 /// Commands of the `clean` extension.
 pub const CLEAN_COMMANDS: &[Command] = &[
-    listing("get_clean_steps", |agent, params| list(agent, params, Phase::Clean)),
-    execution("execute_clean_step", CLEAN_PARAMETERS, |agent, params| execute(agent, params, Phase::Clean)),
+    listing("get_clean_steps", "Lists the steps of cleaning", |agent, params| {
+        list(agent, params, Phase::Clean)
+    }),
+    execution("execute_clean_step", "Runs a step of cleaning", CLEAN_PARAMETERS, |agent, params| {
+        execute(agent, params, Phase::Clean)
+    }),
 ];
 
 /// Commands of the `deploy` extension.
 pub const DEPLOY_COMMANDS: &[Command] = &[
-    listing("get_deploy_steps", |agent, params| list(agent, params, Phase::Deploy)),
-    execution("execute_deploy_step", DEPLOY_PARAMETERS, |agent, params| {
+    listing("get_deploy_steps", "Lists the steps of deploying", |agent, params| {
+        list(agent, params, Phase::Deploy)
+    }),
+    execution("execute_deploy_step", "Runs a step of deploying", DEPLOY_PARAMETERS, |agent, params| {
         execute(agent, params, Phase::Deploy)
     }),
 ];
 
 /// Commands of the `service` extension.
 pub const SERVICE_COMMANDS: &[Command] = &[
-    listing("get_service_steps", |agent, params| list(agent, params, Phase::Service)),
-    execution("execute_service_step", SERVICE_PARAMETERS, |agent, params| {
+    listing("get_service_steps", "Lists the steps of servicing", |agent, params| {
+        list(agent, params, Phase::Service)
+    }),
+    execution("execute_service_step", "Runs a step of servicing", SERVICE_PARAMETERS, |agent, params| {
         execute(agent, params, Phase::Service)
     }),
 ];
 
-const NODE: Parameter = Parameter { name: "node", required: true };
-const PORTS: Parameter = Parameter { name: "ports", required: true };
+const NODE: Parameter = Parameter::required("node", &[JsonType::Object], "Record of the node");
+const PORTS: Parameter = Parameter::required("ports", &[JsonType::Array], "Records of its ports");
 const CLEAN_PARAMETERS: &[Parameter] = &execution_parameters("clean_version");
 const DEPLOY_PARAMETERS: &[Parameter] = &execution_parameters("deploy_version");
 const SERVICE_PARAMETERS: &[Parameter] = &execution_parameters("service_version");
 
 const fn execution_parameters(version: &'static str) -> [Parameter; 5] {
-    let step = Parameter { name: "step", required: true };
-    [step, NODE, PORTS, Parameter { name: version, required: false }, Parameter::OTHERS]
+    let step = Parameter::required("step", &[JsonType::Object], "The step as it was listed, with its args");
+    let types = &[JsonType::Object, JsonType::Null];
+    let version = Parameter::optional(version, types, "hardware_manager_version of the listing");
+    [step, NODE, PORTS, version, Parameter::OTHERS]
 }
 
-const fn listing(name: &'static str, run: Run) -> Command {
-    Command { name, kind: Kind::Sync, parameters: &[NODE, PORTS], validate: None, run }
+const fn listing(name: &'static str, help: &'static str, run: Run) -> Command {
+    Command { name, help, kind: Kind::Sync, parameters: &[NODE, PORTS], validate: None, run }
 }
 
-const fn execution(name: &'static str, parameters: &'static [Parameter], run: Run) -> Command {
-    Command { name, kind: Kind::Async, parameters, validate: None, run }
+const fn execution(
+    name: &'static str,
+    help: &'static str,
+    parameters: &'static [Parameter],
+    run: Run,
+) -> Command {
+    Command { name, help, kind: Kind::Async, parameters, validate: None, run }
 }
 
 fn list(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, CommandError> {

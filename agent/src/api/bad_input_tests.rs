@@ -1,0 +1,208 @@
+//! Clients that are slow, greedy, many or mad, against the real listener.
+
+use super::contract_tests::assert_fault;
+use super::limits::Limits;
+use super::test_server::{DEADLINE, Server, TOKEN};
+use futures_util::stream;
+use reqwest::Body;
+use serde_json::json;
+use std::io;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+/// Short enough for a test, long enough for an honest client on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn strict() -> Server {
+    let limits = Limits {
+        patience: PATIENCE,
+        connections: 8,
+        body_time: Duration::from_millis(300),
+        body_bytes: 64 << 10,
+    };
+    Server::start_with(limits, Some(TOKEN))
+}
+
+fn command_path() -> String {
+    format!("/v1/commands/?wait=true&agent_token={TOKEN}")
+}
+
+/// Waits until the agent closes a connection.
+async fn closed(stream: &mut TcpStream) -> Duration {
+    let started = Instant::now();
+    let mut buffer = [0; 1024];
+    let end = async { while !matches!(stream.read(&mut buffer).await, Ok(0) | Err(_)) {} };
+    tokio::time::timeout(DEADLINE, end).await.unwrap();
+    started.elapsed()
+}
+
+#[tokio::test]
+async fn a_client_that_never_speaks_is_dropped() {
+    let server = strict();
+    let mut silent = TcpStream::connect(server.address).await.unwrap();
+    assert!(closed(&mut silent).await >= PATIENCE / 2);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_speak_tls_is_dropped() {
+    let server = strict();
+    for bytes in [&b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n"[..], &[0; 64], &[0x16, 3, 1, 0xff, 0xff]] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        closed(&mut stream).await;
+    }
+    assert_eq!(server.get("/v1/status").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_head_that_drips_in_is_cut_off() {
+    let server = strict();
+    let mut stream = server.connect().await;
+    let started = Instant::now();
+    let dripping = async {
+        stream.write_all(b"GET /v1/status HTTP/1.1\r\n").await?;
+        loop {
+            stream.write_all(b"x: y\r\n").await?;
+            let mut answer = [0; 64];
+            // What is read is the end, or a complaint before it.
+            match tokio::time::timeout(Duration::from_millis(100), stream.read(&mut answer)).await {
+                Err(_) => {}
+                Ok(read) => return read,
+            }
+        }
+    };
+    let _: io::Result<usize> = tokio::time::timeout(DEADLINE, dripping).await.unwrap();
+    assert!(started.elapsed() >= PATIENCE / 2);
+    assert_eq!(server.get("/v1/status").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_connection_without_a_second_request_is_closed() {
+    let server = strict();
+    let mut stream = server.connect().await;
+    stream.write_all(b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer)).await.unwrap();
+    assert!(read.is_ok() || !answer.is_empty(), "{read:?}");
+    assert!(String::from_utf8_lossy(&answer).starts_with("HTTP/1.1 200 OK"));
+}
+
+#[tokio::test]
+async fn a_body_that_never_ends_is_answered_408() {
+    let server = strict();
+    for body in [
+        Body::wrap_stream(stream::pending::<Result<Vec<u8>, io::Error>>()),
+        Body::wrap_stream(futures_util::StreamExt::chain(
+            stream::iter([Ok::<_, io::Error>(b"{\"name\": ".to_vec())]),
+            stream::pending(),
+        )),
+    ] {
+        let reply = server.ask("POST", &command_path(), body).await;
+        assert_fault(&reply, 408, "408 Request Timeout: ");
+    }
+    assert_eq!(server.command("test.count", json!({}), "true").await.status, 200);
+}
+
+#[tokio::test]
+async fn bodies_that_are_too_large_are_answered_413() {
+    let server = strict();
+    let chunks = stream::iter((0..65).map(|_| Ok::<_, io::Error>(vec![b' '; 1 << 10])));
+    let announced = server.client.post(server.url(&command_path())).header("content-length", "99999999999");
+    let announced = announced.body(Body::wrap_stream(stream::pending::<Result<Vec<u8>, io::Error>>()));
+    assert_eq!(announced.send().await.unwrap().status(), 413);
+    for body in [Body::from(vec![b' '; (64 << 10) + 1]), Body::wrap_stream(chunks)] {
+        let reply = server.ask("POST", &command_path(), body).await;
+        assert_fault(&reply, 413, "413 ");
+    }
+    let mut fitting = json!({"name": "test.count", "params": {}}).to_string().into_bytes();
+    fitting.resize(64 << 10, b' ');
+    assert_eq!(server.ask("POST", &command_path(), fitting).await.status, 200);
+}
+
+#[tokio::test]
+async fn bodies_that_are_no_json_are_answered_400() {
+    let server = Server::start();
+    let nested = |open: &str, close: &str| {
+        format!("{{\"name\": \"a.b\", \"params\": {}{}}}", open.repeat(100_000), close.repeat(100_000))
+            .into_bytes()
+    };
+    for body in [
+        nested("[", "]"),
+        nested("{\"a\":", "}"),
+        b"{\"name\": \"a.b\", \"params\": {\"x\": \"\xff\"}}".to_vec(),
+        b"{\"name\": \"a.b\", \"params\": {\"x\": NaN}}".to_vec(),
+        b"{\"name\": \"a.b\", \"params\": {\"x\": 1e999}}".to_vec(),
+        vec![0; 4096],
+    ] {
+        assert_fault(&server.ask("POST", &command_path(), body).await, 400, "400 Bad Request: ");
+    }
+}
+
+#[tokio::test]
+async fn s01_a_body_is_not_even_read_without_the_token() {
+    let server = strict();
+    let endless = Body::wrap_stream(stream::pending::<Result<Vec<u8>, io::Error>>());
+    let started = Instant::now();
+    let reply = server.ask("POST", "/v1/commands/", endless).await;
+    assert_fault(&reply, 401, "401 Unauthorized: Token invalid.");
+    assert!(started.elapsed() < DEADLINE);
+}
+
+#[tokio::test]
+async fn odd_paths_and_queries_are_answered() {
+    let server = Server::start();
+    for (path, status) in [
+        ("/v1/commands/%FF%FE?agent_token=TOKEN", 404),
+        ("/v1/commands/%00?agent_token=TOKEN", 404),
+        ("/v1/commands/..%2f..%2fetc?agent_token=TOKEN", 404),
+        ("/v1/commands/?agent_token=%FF", 401),
+        ("/v1/commands/?agent_token", 401),
+        ("/v1/commands/?&&=&agent_token=TOKEN&x=y", 200),
+        ("/v1/commands/?agent_token=TOKEN&agent_token=TOKEN&wait=true&wait=false", 200),
+        ("/v1/status?agent_token=wrong&nosuch=1", 200),
+    ] {
+        let reply = server.get(&path.replace("TOKEN", TOKEN)).await;
+        assert_eq!(reply.status, status, "{path}: {reply:?}");
+        assert!(reply.body.is_object(), "{path}: {reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn heads_that_are_too_large_do_not_reach_the_agent() {
+    let server = Server::start();
+    let request = server.client.get(server.url("/v1/status")).header("x", "y".repeat(1 << 20));
+    let refused = request.send().await;
+    assert!(refused.is_err() || refused.is_ok_and(|reply| reply.status() == 431));
+    assert_eq!(server.get("/v1/status").await.status, 200);
+}
+
+#[tokio::test]
+async fn many_idle_connections_do_not_keep_the_conductor_out() {
+    let server = strict();
+    let release = server.hold();
+    let conductor = server.client_at([127, 0, 0, 2]);
+    let url = server.url(&command_path());
+    let body = json!({"name": "test.hold", "params": {}}).to_string();
+    let waiting = tokio::spawn(conductor.post(&url).body(body).send());
+    let mut held = Vec::new();
+    for round in 0..10 {
+        for _ in 0..8 {
+            held.push(connect_from([127, 0, 0, 3], &server).await);
+        }
+        // A new connection each time, and from the crowd's own address too.
+        for client in [server.client_at([127, 0, 0, 2]), server.client_at([127, 0, 0, 3])] {
+            let reply = client.get(server.url("/v1/status")).send().await;
+            assert_eq!(reply.unwrap().status(), 200, "round {round}");
+        }
+    }
+    release.send(()).unwrap();
+    // What was under way all the time kept its connection.
+    assert_eq!(waiting.await.unwrap().unwrap().status(), 200);
+}
+
+async fn connect_from(address: [u8; 4], server: &Server) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((std::net::Ipv4Addr::from(address), 0).into()).unwrap();
+    socket.connect(server.address).await.unwrap()
+}
