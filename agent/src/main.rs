@@ -26,6 +26,7 @@ mod log_file;
 mod logging;
 mod network;
 mod options;
+mod reference;
 mod rescue;
 mod root_disk;
 mod session;
@@ -36,7 +37,7 @@ use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use farrier_hardware::inventory::Request;
 use options::Options;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Version of the agent, also in every heartbeat.
@@ -78,6 +79,7 @@ fn command_line() -> Command {
         .args(command_line::arguments())
         .subcommand(Command::new("run").about("Run the agent (the default)"))
         .subcommand(inventory_command())
+        .subcommand(reference_command())
         .subcommand(Command::new("init").about("Be PID 1 of a ramdisk; done by itself when it is PID 1"))
 }
 
@@ -87,9 +89,19 @@ fn inventory_command() -> Command {
     Command::new("inventory").about("Print what the machine is made of").arg(json)
 }
 
+/// For `cargo xtask reference`.
+fn reference_command() -> Command {
+    let folder = Arg::new("docs").required(true).value_parser(value_parser!(PathBuf));
+    Command::new("reference").about("Write the reference pages").arg(folder).hide(true)
+}
+
 fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
     if matches.subcommand_name() == Some("init") {
         anyhow::bail!("init works as PID 1 only: boot a ramdisk made by farrier-image");
+    }
+    if let Some(("reference", matches)) = matches.subcommand() {
+        let docs = matches.get_one::<PathBuf>("docs").context("no folder is given")?;
+        return reference::write(docs).with_context(|| format!("cannot write below {}", docs.display()));
     }
     let settings = command_line::settings(matches);
     let kernel = kernel_line::parse(&std::fs::read_to_string("/proc/cmdline").unwrap_or_default());

@@ -8,6 +8,7 @@ mod instance_image;
 mod ironic_environment;
 mod kernel_package;
 mod lint;
+mod reference;
 mod requirements;
 mod test;
 mod test_programs;
@@ -36,6 +37,7 @@ enum Command {
     #[command(hide = true)]
     ImageAsRoot(instance_image::RootArguments),
     Lint(lint::LintArguments),
+    Reference(reference::ReferenceArguments),
     Test(test::TestArguments),
 }
 
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Image(arguments) => instance_image::image(&arguments),
         Command::ImageAsRoot(arguments) => instance_image::image_as_root(&arguments),
         Command::Lint(arguments) => lint::lint(&arguments),
+        Command::Reference(arguments) => reference::reference(&arguments),
         Command::Test(arguments) => test::test(&arguments),
     };
     match result {

@@ -20,6 +20,10 @@ type Keys = Map<String, Value>;
 pub struct Collector {
     /// Name in `ipa-inspection-collectors`.
     pub name: &'static str,
+    /// Keys it may add to the posted data.
+    pub keys: &'static [&'static str],
+    /// What they hold, in one sentence.
+    pub help: &'static str,
     /// Whether its failure is only logged.
     pub may_fail: bool,
     /// Collects, or says in a line why it cannot.
@@ -28,25 +32,55 @@ pub struct Collector {
 
 /// Every collector.
 pub const COLLECTORS: &[Collector] = &[
-    Collector { name: "default", may_fail: false, collect: default },
-    Collector { name: "logs", may_fail: true, collect: logs },
+    Collector {
+        name: "default",
+        keys: &["inventory", "root_disk", "boot_interface", "configuration"],
+        help: "Interfaces, processors, disks, memory, maker, boot mode and BMC, and what the agent is",
+        may_fail: false,
+        collect: default,
+    },
+    Collector {
+        name: "logs",
+        keys: &["logs"],
+        help: "The agent's log, the kernel's messages and the state of the system, as base64 of a tar.gz file",
+        may_fail: true,
+        collect: logs,
+    },
     Collector {
         name: "pci-devices",
+        keys: &["pci_devices"],
+        help: "PCI devices",
         may_fail: false,
         collect: |_| Ok(key("pci_devices", json!(pci::devices(Path::new(ROOT))))),
     },
     Collector {
         name: "usb-devices",
+        keys: &["usb_devices"],
+        help: "USB devices that are no hubs",
         may_fail: false,
         collect: |_| Ok(key("usb_devices", json!(usb::devices(Path::new(ROOT))))),
     },
-    Collector { name: "numa-topology", may_fail: false, collect: |_| Ok(numa_topology()) },
+    Collector {
+        name: "numa-topology",
+        keys: &["numa_topology"],
+        help: "Which memory, processors and interfaces are near each other",
+        may_fail: false,
+        collect: |_| Ok(numa_topology()),
+    },
     Collector {
         name: "dmi-decode",
+        keys: &["dmi"],
+        help: "The firmware's description of itself, processors and memory modules",
         may_fail: false,
         collect: |_| Ok(key("dmi", dmi::describe(&smbios::read(Path::new(ROOT))))),
     },
-    Collector { name: "lldp", may_fail: false, collect: lldp },
+    Collector {
+        name: "lldp",
+        keys: &["lldp_raw"],
+        help: "What the switch behind each interface says of itself",
+        may_fail: false,
+        collect: lldp,
+    },
 ];
 
 fn default(agent: &Agent) -> Result<Keys, String> {

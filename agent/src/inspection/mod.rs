@@ -9,7 +9,8 @@ use crate::agent::Agent;
 use crate::http;
 use crate::options::Options;
 use callback::{Callback, CallbackError};
-use collectors::{COLLECTORS, Collector};
+pub use collectors::COLLECTORS;
+use collectors::Collector;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -177,6 +178,10 @@ mod tests {
         let (node, data) = inspect_here("default,pci-devices,usb-devices,dmi-decode,logs").await;
         assert_eq!(node.unwrap(), Some(callback::tests::NODE.parse().unwrap()));
         assert_eq!(data["error"], Value::Null);
+        let declared: Vec<_> = COLLECTORS.iter().flat_map(|collector| collector.keys).copied().collect();
+        for key in data.as_object().unwrap().keys().filter(|key| *key != "error") {
+            assert!(declared.contains(&key.as_str()), "{key}");
+        }
         assert!(data["inventory"]["cpu"]["count"].as_u64().unwrap() > 0, "{data}");
         assert!(
             data["inventory"]["bmc_v6address"].is_null() || data["inventory"]["bmc_v6address"].is_string()
@@ -201,15 +206,19 @@ mod tests {
     #[tokio::test]
     async fn f42_a_failing_collector_stops_nobody() {
         const BROKEN: Collector =
-            Collector { name: "broken", may_fail: false, collect: |_| Err("no sensor".to_owned()) };
+            Collector { name: "broken", collect: |_| Err("no sensor".to_owned()), ..COLLECTORS[0] };
         const DEFECT: Collector =
-            Collector { name: "defect", may_fail: false, collect: |_| panic!("a defect") };
-        const LOGS: Collector =
-            Collector { name: "logs", may_fail: true, collect: |_| Err("no log".to_owned()) };
+            Collector { name: "defect", collect: |_| panic!("a defect"), ..COLLECTORS[0] };
+        const LOGS: Collector = Collector {
+            name: "logs",
+            may_fail: true,
+            collect: |_| Err("no log".to_owned()),
+            ..COLLECTORS[0]
+        };
         const GOOD: Collector = Collector {
             name: "good",
-            may_fail: false,
             collect: |_| Ok(Map::from_iter([("x".to_owned(), json!(1))])),
+            ..COLLECTORS[0]
         };
         let agent = agent(Options::default());
         let (data, error) = collect(&agent, vec![&BROKEN, &DEFECT, &LOGS, &GOOD]).await;
