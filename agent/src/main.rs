@@ -26,6 +26,7 @@ mod log_file;
 mod logging;
 mod network;
 mod options;
+mod plan_report;
 mod reference;
 mod rescue;
 mod root_disk;
@@ -80,6 +81,7 @@ fn command_line() -> Command {
         .subcommand(Command::new("run").about("Run the agent (the default)"))
         .subcommand(inventory_command())
         .subcommand(reference_command())
+        .subcommand(plan_report::command())
         .subcommand(Command::new("init").about("Be PID 1 of a ramdisk; done by itself when it is PID 1"))
 }
 
@@ -114,6 +116,9 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
     if let Some(("inventory", matches)) = matches.subcommand() {
         let request = Request { boot_interface: options.bootif.as_deref(), skip_bmc: false };
         return Ok(inventory_report::print(matches.get_flag("json"), request)?);
+    }
+    if let Some(("plan", matches)) = matches.subcommand() {
+        return plan_report::print(matches);
     }
     let outcome = run(options);
     if let Err(error) = &outcome {

@@ -1,7 +1,7 @@
 //! A block device as sysfs describes it.
 
 use crate::error::Error;
-use crate::identity;
+use crate::{identity, stack};
 use farrier_linux::sysfs;
 use farrier_protocol::inventory::Disk;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct BlockDevice {
 }
 
 impl BlockDevice {
-    /// Describes the whole disk `kernel_name`, such as `sda`, from the sysfs mounted at `sysfs`.
+    /// Describes the disk `kernel_name`, such as `sda`, from the sysfs mounted at `sysfs`.
     ///
     /// # Errors
     ///
@@ -34,11 +34,14 @@ impl BlockDevice {
         let directory = sysfs.join("block").join(kernel_name);
         let sectors = sysfs::number::<u64>(&directory, "size")
             .ok_or_else(|| Error::NoSuchDevice { device: name.clone() })?;
-        let device = directory.join("device");
         let queue = directory.join("queue");
         let logical = sysfs::number(&queue, "logical_block_size").unwrap_or(512);
-        let serials = identity::serials(&directory);
-        let wwn = identity::WorldWideName::read(&directory);
+        // A multipath device has the identity of the disk that its paths lead to (D23).
+        let path = stack::is_multipath(&directory).then(|| stack::below(&directory).into_iter().next());
+        let hardware = path.flatten().unwrap_or_else(|| directory.clone());
+        let device = hardware.join("device");
+        let serials = identity::serials(&hardware);
+        let wwn = identity::WorldWideName::read(&hardware);
         let disk = Disk {
             name,
             model: sysfs::attribute(&device, "model"),
@@ -53,7 +56,7 @@ impl BlockDevice {
             by_path: None,
             logical_sectors: logical,
             physical_sectors: sysfs::number(&queue, "physical_block_size").unwrap_or(logical),
-            tran: transport(&directory, kernel_name),
+            tran: transport(&hardware, kernel_name),
         };
         Ok(Self { disk, serials, wwns: wwn.forms(), kernel_name: kernel_name.to_owned(), directory })
     }
@@ -69,17 +72,27 @@ impl BlockDevice {
     ///
     /// [`Error::NoSuchDevice`] when it went away.
     pub(crate) fn describe_again(&self) -> Result<Self, Error> {
-        let sysfs = self.directory.parent().and_then(Path::parent).unwrap_or(Path::new("/sys"));
-        Self::describe(sysfs, &self.kernel_name)
+        Self::describe(self.sysfs(), &self.kernel_name)
     }
 
     /// sysfs directories of the disk itself and of its partitions.
     pub(crate) fn directories(&self) -> Vec<PathBuf> {
-        let partitions = sysfs::entries(&self.directory)
-            .into_iter()
-            .map(|name| self.directory.join(name))
-            .filter(|directory| directory.join("partition").exists());
+        let partitions = stack::partitions(&self.directory);
         std::iter::once(self.directory.clone()).chain(partitions).collect()
+    }
+
+    /// The sysfs directory of the disk.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The disk whose sysfs directory is called like `directory`, from the same sysfs.
+    pub(crate) fn relative(&self, directory: &Path) -> Option<Self> {
+        Self::describe(self.sysfs(), directory.file_name()?.to_str()?).ok()
+    }
+
+    fn sysfs(&self) -> &Path {
+        self.directory.parent().and_then(Path::parent).unwrap_or(Path::new("/sys"))
     }
 }
 

@@ -75,8 +75,8 @@ pub enum Error {
 
     /// The disk carries a file system that other machines may be using.
     #[error(
-        "{device} carries {content} and was not erased; disconnect the disk, put it on the node's \
-         skip_block_devices, or consent with driver_info wipe_special_filesystems"
+        "{device} carries {content}, which other machines may be using, and was not touched; disconnect the \
+         disk, put it on the node's skip_block_devices, or consent with driver_info wipe_special_filesystems"
     )]
     Protected {
         /// Path of the device node.

@@ -33,6 +33,15 @@ impl FakeSysfs {
         symlink(&directory, self.root.path().join("block").join(name)).unwrap();
     }
 
+    /// Has the device at `upper` lie on the disk or partition at `lower`, both below the root.
+    pub fn stack(&self, lower: &str, upper: &str) {
+        let (lower, upper) = (self.root.path().join(lower), self.root.path().join(upper));
+        for (directory, target) in [(lower.join("holders"), &upper), (upper.join("slaves"), &lower)] {
+            fs::create_dir_all(&directory).unwrap();
+            symlink(target, directory.join(target.file_name().unwrap())).unwrap();
+        }
+    }
+
     pub fn path(&self) -> &Path {
         self.root.path()
     }

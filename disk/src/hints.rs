@@ -5,6 +5,7 @@
 
 use crate::device::BlockDevice;
 use crate::error::Error;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use std::fmt;
@@ -37,20 +38,22 @@ enum Condition {
     OneOf(Vec<String>),
 }
 
-/// Why a disk does not satisfy a set of hints.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mismatch {
-    /// The first hint that fails.
+/// What one hint says of one disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// Name of the hint.
     pub hint: &'static str,
     /// Its value as given.
     pub wanted: String,
-    /// What the disk has instead.
+    /// What the disk has; several values where any of them would do.
     pub actual: String,
+    /// Whether the disk satisfies the hint.
+    pub holds: bool,
 }
 
-impl fmt::Display for Mismatch {
+impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is {}, wanted {}", self.hint, self.actual, self.wanted)
+        write!(f, "{} is {}, wanted {:?}", self.hint, self.actual, self.wanted)
     }
 }
 
@@ -93,13 +96,14 @@ impl Hints {
         self.0.is_empty()
     }
 
+    /// What each hint says of `device`.
+    pub fn verdicts(&self, device: &BlockDevice) -> Vec<Verdict> {
+        self.0.iter().map(|hint| hint.judge(device)).collect()
+    }
+
     /// The first hint that `device` fails; nothing when it satisfies all.
-    pub fn mismatch(&self, device: &BlockDevice) -> Option<Mismatch> {
-        self.0.iter().find(|hint| !hint.holds(device)).map(|hint| Mismatch {
-            hint: hint.name,
-            wanted: format!("{:?}", hint.given),
-            actual: hint.attribute.display(device),
-        })
+    pub fn mismatch(&self, device: &BlockDevice) -> Option<Verdict> {
+        self.0.iter().map(|hint| hint.judge(device)).find(|verdict| !verdict.holds)
     }
 }
 
@@ -132,6 +136,15 @@ impl Hint {
             Attribute::Text(_) => parse_text(&text)?,
         };
         Ok(Self { name, attribute, given, condition })
+    }
+
+    fn judge(&self, device: &BlockDevice) -> Verdict {
+        Verdict {
+            hint: self.name,
+            wanted: self.given.clone(),
+            actual: self.attribute.display(device),
+            holds: self.holds(device),
+        }
     }
 
     fn holds(&self, device: &BlockDevice) -> bool {

@@ -10,11 +10,14 @@ pub mod error;
 pub mod guard;
 pub mod hints;
 pub mod list;
+pub mod probe;
+pub mod raid;
 pub mod table;
 pub mod view;
 pub mod wipe;
 
 mod identity;
+mod stack;
 
 #[cfg(test)]
 mod fake_sysfs;

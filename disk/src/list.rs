@@ -2,11 +2,15 @@
 
 use crate::device::BlockDevice;
 use crate::error::Error;
+use crate::stack;
 use farrier_linux::sysfs;
 use std::path::Path;
 
-/// Kernel names that are never disks: floppies, memory disks, loop devices, optical drives, device mapper.
-const IGNORED_PREFIXES: &[&str] = &["fd", "ram", "zram", "loop", "sr", "dm-"];
+/// Kernel names that are never disks: floppies, memory disks, loop devices, optical drives (D31).
+const IGNORED_PREFIXES: &[&str] = &["fd", "ram", "zram", "loop", "sr"];
+
+/// Kernel names of device mapper, which are disks where they are multipath devices.
+const DEVICE_MAPPER_PREFIX: &str = "dm-";
 
 /// SCSI peripheral type of optical drives.
 const SCSI_TYPE_ROM: u8 = 5;
@@ -38,7 +42,13 @@ fn is_disk(directory: &Path, name: &str) -> bool {
     // Paths of a multipath NVMe namespace carry this mark and cannot be opened.
     let hidden = sysfs::number::<u8>(directory, "hidden") == Some(1);
     let optical = sysfs::number::<u8>(&directory.join("device"), "type") == Some(SCSI_TYPE_ROM);
-    !ignored && !hidden && !optical && is_raid_if_array(directory)
+    let mapped = name.starts_with(DEVICE_MAPPER_PREFIX) && !stack::is_multipath(directory);
+    !ignored && !hidden && !optical && !mapped && !is_path(directory) && is_raid_if_array(directory)
+}
+
+/// Paths of a multipath device are left to that device (D23).
+fn is_path(directory: &Path) -> bool {
+    stack::above(directory).iter().any(|device| stack::is_multipath(device))
 }
 
 /// Arrays count as disks, but not the containers and linear joins that md also shows.
@@ -127,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn only_disks_are_listed() {
+    fn d31_only_disks_are_listed() {
         let sysfs = FakeSysfs::new();
         for name in ["fd0", "ram0", "zram1", "loop7", "sr0", "dm-3"] {
             sysfs.disk(&format!("devices/virtual/block/{name}"), 5 << 30, &[]);
@@ -141,6 +151,25 @@ mod tests {
         let disks = list(sysfs.path()).unwrap();
         let names: Vec<_> = disks.iter().map(|device| device.disk.name.as_str()).collect();
         assert_eq!(names, ["/dev/cciss/c0d0", "/dev/md126"]);
+    }
+
+    #[test]
+    fn d23_a_multipath_device_stands_for_its_paths() {
+        let sysfs = FakeSysfs::new();
+        sysfs.disk("devices/virtual/dm-0", 5 << 30, &[("dm/uuid", "mpath-3600508b1001c0123")]);
+        for (path, host) in [("sda", "host1"), ("sdb", "host2")] {
+            let attributes =
+                &[("device/wwid", "naa.600508b1001c0123"), ("device/vpd_pg80", "\0\u{80}\0\u{4}SN-1")];
+            sysfs.disk(&format!("devices/{host}/rport-1/{path}"), 5 << 30, attributes);
+            sysfs.stack(&format!("devices/{host}/rport-1/{path}"), "devices/virtual/dm-0");
+        }
+        sysfs.disk("devices/virtual/dm-1", 5 << 30, &[("dm/uuid", "LVM-x")]);
+        let disks = list(sysfs.path()).unwrap();
+        let names: Vec<_> = disks.iter().map(|device| device.disk.name.as_str()).collect();
+        assert_eq!(names, ["/dev/dm-0"]);
+        assert_eq!(disks[0].disk.serial.as_deref(), Some("SN-1"));
+        assert_eq!(disks[0].disk.wwn.as_deref(), Some("0x600508b1001c0123"));
+        assert_eq!(disks[0].disk.tran.as_deref(), Some("fc"));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use crate::guard::WritableDisk;
 use crate::view::DiskView;
 use gpt::Gpt;
 use mbr::Mbr;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 use uuid::Uuid;
 
 /// Partition type of an EFI system partition in a GPT.
@@ -55,6 +56,39 @@ pub enum PartitionKind {
     },
 }
 
+/// What a table has to fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes of the disk.
+    pub size: u64,
+    /// Bytes of a logical sector.
+    pub sector_size: u32,
+}
+
+/// Why a table cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    /// There is one that is damaged or made for another disk.
+    #[error("{0}")]
+    Invalid(String),
+    /// The bytes cannot be read.
+    #[error("reading the partition table failed: {0}")]
+    Unreadable(#[from] io::Error),
+}
+
+impl ParseError {
+    /// The error of the disk at `device`.
+    pub(crate) fn of(self, device: &Path) -> Error {
+        let device = device.to_owned();
+        match self {
+            Self::Invalid(reason) => Error::InvalidTable { device, reason },
+            Self::Unreadable(source) => {
+                Error::Device { device, action: "reading its partition table".to_owned(), source }
+            }
+        }
+    }
+}
+
 /// The partition table of a disk.
 #[derive(Debug)]
 pub struct PartitionTable(Kind);
@@ -73,10 +107,20 @@ impl PartitionTable {
     ///
     /// [`Error::InvalidTable`] when there is one that is damaged, or made for another sector size (F11).
     pub fn read(disk: &WritableDisk) -> Result<Self, Error> {
-        if let Some(gpt) = Gpt::read(disk)? {
+        let geometry = Geometry { size: disk.size(), sector_size: disk.sector_size() };
+        Self::parse(&mut DiskView::whole(disk), geometry).map_err(|error| error.of(disk.path()))
+    }
+
+    /// Reads and validates the table of anything that can be read like a disk.
+    ///
+    /// # Errors
+    ///
+    /// [`ParseError`].
+    pub fn parse(source: &mut (impl Read + Seek), geometry: Geometry) -> Result<Self, ParseError> {
+        if let Some(gpt) = Gpt::parse(source, geometry)? {
             return Ok(Self(Kind::Gpt(gpt)));
         }
-        Ok(Self(Mbr::read(disk)?.map_or(Kind::None, Kind::Mbr)))
+        Ok(Self(Mbr::parse(source, geometry)?.map_or(Kind::None, Kind::Mbr)))
     }
 
     /// Type of the table as tools name it: `gpt`, `msdos` or `none`.
@@ -172,10 +216,19 @@ pub(crate) fn rescan(disk: &WritableDisk) {
 
 /// Fills `buffer` from any offset.
 pub(crate) fn read_at(disk: &WritableDisk, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
-    let mut view = DiskView::whole(disk);
-    view.seek(SeekFrom::Start(offset)).and_then(|_| view.read_exact(buffer)).map_err(|source| Error::Device {
+    read_exact_at(&mut DiskView::whole(disk), offset, buffer).map_err(|source| Error::Device {
         device: disk.path().to_owned(),
         action: format!("reading {} bytes at {offset}", buffer.len()),
         source,
     })
+}
+
+/// Fills `buffer` from any offset of anything that can be read.
+pub(crate) fn read_exact_at(
+    source: &mut (impl Read + Seek),
+    offset: u64,
+    buffer: &mut [u8],
+) -> io::Result<()> {
+    source.seek(SeekFrom::Start(offset))?;
+    source.read_exact(buffer)
 }

@@ -47,7 +47,7 @@ pub fn erase_metadata(disk: &WritableDisk, guard: bool) -> Result<Erased, Error>
     }
     let partitions = partitions(disk)?;
     if guard {
-        keep::require_unprotected(disk, &partitions)?;
+        keep::require_unprotected(disk)?;
     }
     for partition in &partitions {
         zero_ends(disk, partition.start, partition.size, SIGNATURES)?;

@@ -2,27 +2,45 @@
 
 #![allow(clippy::unwrap_used)]
 
+use farrier_disk::guard::{Obstacle, plan_erase, survey};
 use farrier_disk::view::DiskView;
 use farrier_disk::{BlockDevice, Error, RootDisk, choose_root_disk, wipe};
 use farrier_linux::aligned::AlignedBuffer;
 use farrier_linux::loop_device::LoopDevice;
 use farrier_protocol::lookup::Node;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 
 const MIB: usize = 1 << 20;
 const DISK: usize = 8 * MIB;
 
 fn attach() -> (LoopDevice, RootDisk) {
-    let file = tempfile::NamedTempFile::new().unwrap();
+    let (device, described) = described(|_| ());
+    let root_disk = choose_root_disk(&node_wanting(&described), &[described]).unwrap();
+    (device, root_disk)
+}
+
+/// A loop device with what `prepare` writes into its file.
+fn described(prepare: impl FnOnce(&mut File)) -> (LoopDevice, BlockDevice) {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(DISK as u64).unwrap();
+    prepare(file.as_file_mut());
     let device = LoopDevice::attach(file.path(), 512).expect("loop devices need root");
     let described = BlockDevice::describe(Path::new("/sys"), device.kernel_name()).unwrap();
-    let hints = json!({"root_device": {"name": described.disk.name}});
-    let node = Node { properties: serde_json::from_value(hints).unwrap(), ..Node::default() };
-    (device, choose_root_disk(&node, &[described]).unwrap())
+    (device, described)
+}
+
+fn node_wanting(device: &BlockDevice) -> Node {
+    node(json!({"root_device": {"name": device.disk.name}}))
+}
+
+fn node(properties: Value) -> Node {
+    Node { properties: serde_json::from_value(properties).unwrap(), ..Node::default() }
 }
 
 #[test]
@@ -65,4 +83,71 @@ fn loop_wiping_zeros_both_ends_and_nothing_else() {
     DiskView::whole(&disk).read_to_end(&mut content).unwrap();
     assert!(content[..MIB].iter().chain(&content[DISK - MIB..]).all(|byte| *byte == 0));
     assert!(content[MIB..DISK - MIB].iter().all(|byte| *byte == 0xaa));
+}
+
+#[test]
+fn loop_d03_a_shared_file_system_is_opened_with_consent_only() {
+    let gfs2 = |file: &mut File| file.write_all_at(&[0x01, 0x16, 0x19, 0x70], 64 * 1024).unwrap();
+    let (_device, described) = described(gfs2);
+    let mut node = node_wanting(&described);
+    let devices = [described];
+    let error = choose_root_disk(&node, &devices).unwrap().open().unwrap_err();
+    assert!(matches!(error, Error::Protected { content: "GFS2", .. }), "{error}");
+    let found = survey(&node, &devices).unwrap();
+    assert_eq!(found.disks[0].obstacles, [Obstacle::SharedFileSystem("GFS2")]);
+    node.driver_internal_info.insert("wipe_special_filesystems".to_owned(), json!(true));
+    choose_root_disk(&node, &devices).unwrap().open().unwrap();
+    assert_eq!(survey(&node, &devices).unwrap().disks[0].obstacles, []);
+}
+
+#[test]
+fn loop_d02_members_of_a_named_array_are_kept_though_it_is_not_assembled() {
+    let member = |file: &mut File| {
+        file.write_all_at(&0xa92b_4efc_u32.to_le_bytes(), 4096).unwrap();
+        file.write_all_at(&[1], 4100).unwrap();
+        file.write_all_at(b"node7:data", 4096 + 32).unwrap();
+    };
+    let (_kept, of_array) = described(member);
+    let (_other, free) = described(|_| ());
+    let devices = [of_array, free];
+    for (name, kept) in [("data", 1), ("node7:data", 1), ("dat", 0)] {
+        let node = node(json!({"skip_block_devices": [{"volume_name": name}]}));
+        let plan = plan_erase(&node, &devices).unwrap();
+        assert_eq!(plan.kept.len(), kept, "{name}");
+        let skipped = survey(&node, &devices).unwrap().disks[0].obstacles.contains(&Obstacle::SkipList);
+        assert_eq!(skipped, kept == 1, "{name}");
+    }
+}
+
+#[test]
+fn loop_d28_a_mounted_disk_is_refused_with_its_mount_point() {
+    let (device, described) = described(|_| ());
+    let made = Command::new("mkfs.ext4").arg("-q").arg(device.path()).status().unwrap();
+    assert!(made.success());
+    let mounted = Mounted::new(device.path());
+    let root_disk = choose_root_disk(&node_wanting(&described), std::slice::from_ref(&described)).unwrap();
+    let error = root_disk.open().unwrap_err().to_string();
+    assert!(error.contains(&format!("mounted on {}", mounted.0.path().display())), "{error}");
+    let found = survey(&Node::default(), &[described]).unwrap();
+    assert!(matches!(&found.disks[0].obstacles[..], [Obstacle::InUse(_)]), "{:?}", found.disks[0].obstacles);
+    drop(mounted);
+    root_disk.open().unwrap();
+}
+
+/// An ext4 file system on a directory of its own.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    fn new(device: &Path) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount").arg("-r").arg(device).arg(directory.path()).status().unwrap();
+        assert!(mounted.success());
+        Self(directory)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        Command::new("umount").arg(self.0.path()).status().unwrap();
+    }
 }

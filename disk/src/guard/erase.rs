@@ -1,6 +1,7 @@
 //! Which disks of a node lose their metadata (section 9.8).
 
-use super::{Choice, SkipList, WritableDisk};
+use super::skip_list::SkipList;
+use super::{Choice, WritableDisk};
 use crate::device::BlockDevice;
 use crate::error::Error;
 use farrier_linux::sysfs;
@@ -56,7 +57,7 @@ impl EraseTarget {
     ///
     /// As there. Nothing is written in any case.
     pub fn open(&self) -> Result<WritableDisk, Error> {
-        self.0.open()
+        WritableDisk::open(&self.0.confirm()?)
     }
 }
 

@@ -67,7 +67,6 @@ fn d01_a_skipped_disk_is_never_chosen() {
         (json!({"name": "/dev/vda", "size": 10}), "/dev/vdb"),
         // Every hint of an entry has to match.
         (json!({"name": "/dev/vda", "size": 20}), "/dev/vda"),
-        (json!({"volume_name": "sn-vda"}), "/dev/vda"),
     ] {
         let mut properties = json!({"skip_block_devices": [skipped]});
         let chosen = choose_root_disk(&node(properties.clone()), &devices).unwrap();
@@ -79,9 +78,74 @@ fn d01_a_skipped_disk_is_never_chosen() {
 }
 
 #[test]
+fn d02_what_is_lost_with_a_skipped_device_is_kept_too() {
+    let (sysfs, _) = machine(&[("vda", 10), ("vdb", 20), ("vdc", 30), ("vdd", 40)]);
+    for disk in ["vda", "vdb"] {
+        for partition in ["1", "2"] {
+            let path = sysfs.path().join(format!("devices/virtio/block/{disk}/{disk}{partition}"));
+            std::fs::create_dir(&path).unwrap();
+            std::fs::write(path.join("partition"), partition).unwrap();
+        }
+    }
+    for (array, members) in [("md0", ["vda/vda1", "vdb/vdb1"]), ("md1", ["vda/vda2", "vdb/vdb2"])] {
+        let attributes = &[("serial", array), ("md/level", "raid1")];
+        sysfs.disk(&format!("devices/virtual/block/{array}"), 5 << 30, attributes);
+        for member in members {
+            let lower = format!("devices/virtio/block/{member}");
+            sysfs.stack(&lower, &format!("devices/virtual/block/{array}"));
+        }
+    }
+    let devices = list(sysfs.path()).unwrap();
+    for (skipped, expected) in [
+        // A kept array keeps its disks from being written as a whole, not the other array on them.
+        ("md0", ["/dev/md1", "/dev/vdc", "/dev/vdd"].as_slice()),
+        // A kept disk keeps what lies on it, and what that lies on.
+        ("sn-vda", &["/dev/vdc", "/dev/vdd"]),
+        ("sn-vdc", &["/dev/md0", "/dev/md1", "/dev/vda", "/dev/vdb", "/dev/vdd"]),
+    ] {
+        let plan = plan_erase(&node(json!({"skip_block_devices": [{"serial": skipped}]})), &devices).unwrap();
+        let mut targets: Vec<_> =
+            plan.targets.iter().map(|target| target.device().disk.name.clone()).collect();
+        targets.sort();
+        assert_eq!(targets, expected, "{skipped}");
+    }
+}
+
+#[test]
+fn d02_a_disk_that_may_belong_to_a_kept_array_is_kept() {
+    let (_sysfs, devices) = machine(&[("no such node", 10)]);
+    let skipped = json!({"skip_block_devices": [{"volume_name": "data"}]});
+    assert_eq!(plan_erase(&node(skipped), &devices).unwrap().targets.len(), 0);
+}
+
+#[test]
+fn d03_only_an_explicit_yes_is_consent() {
+    for (value, expected) in [
+        (json!(true), true),
+        (json!("True"), true),
+        (json!(false), false),
+        (json!("no"), false),
+        (json!(null), false),
+        (json!(1), false),
+    ] {
+        let mut node = Node::default();
+        node.driver_internal_info.insert("wipe_special_filesystems".to_owned(), value.clone());
+        assert_eq!(consents(&node), expected, "{value}");
+    }
+    assert!(!consents(&Node::default()));
+}
+
+#[test]
 fn a_skip_list_that_cannot_be_read_stops_the_choice() {
     let (_sysfs, devices) = machine(&[("vda", 10)]);
-    for list in [json!({}), json!("vda"), json!([7]), json!([{}]), json!([{"size": "<in> 3"}])] {
+    for list in [
+        json!({}),
+        json!("vda"),
+        json!([7]),
+        json!([{}]),
+        json!([{"size": "<in> 3"}]),
+        json!([{"volume_name": ""}]),
+    ] {
         let error = choose_root_disk(&node(json!({"skip_block_devices": list})), &devices).unwrap_err();
         assert!(matches!(error, Error::InvalidSkipList { .. }), "{error}");
     }

@@ -6,7 +6,67 @@ use farrier_linux::sysfs;
 use std::fs;
 use std::path::Path;
 
-const MOUNT_INFO: &str = "/proc/self/mountinfo";
+const MOUNTS: &str = "/proc/self/mountinfo";
+const SWAPS: &str = "/proc/swaps";
+
+/// What the kernel says about mounts and swap areas, read once.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    mounts: String,
+    swaps: String,
+}
+
+impl Usage {
+    /// Reads the kernel's lists.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] for `device` when the mounts cannot be read.
+    pub fn read(device: &str) -> Result<Self, Error> {
+        let mounts = fs::read_to_string(MOUNTS).map_err(|source| Error::Device {
+            device: device.into(),
+            action: format!("reading {MOUNTS}"),
+            source,
+        })?;
+        // A kernel without swap has no such list.
+        Ok(Self { mounts, swaps: fs::read_to_string(SWAPS).unwrap_or_default() })
+    }
+
+    /// Who uses the disk or one of its partitions.
+    pub fn user_of(&self, device: &BlockDevice) -> Option<String> {
+        device.directories().iter().find_map(|directory| self.user_in(directory))
+    }
+
+    fn user_in(&self, directory: &Path) -> Option<String> {
+        let name = directory.file_name()?.to_string_lossy().replace('!', "/");
+        let node = format!("/dev/{name}");
+        let holders = sysfs::entries(&directory.join("holders"));
+        if !holders.is_empty() {
+            return Some(format!("{name} is held by {}", holders.join(", ")));
+        }
+        if let Some(target) = self.mount_point(sysfs::attribute(directory, "dev").as_deref(), &node) {
+            return Some(format!("{name} is mounted on {target}"));
+        }
+        let is_swap = self.swaps.lines().any(|line| line.split_whitespace().next() == Some(&node));
+        is_swap.then(|| format!("{name} is used as swap"))
+    }
+
+    /// Mount point of a device by its number, `major:minor`, or by its node: Btrfs shows numbers of its own.
+    fn mount_point(&self, number: Option<&str>, node: &str) -> Option<&str> {
+        self.mounts.lines().find_map(|line| {
+            let (mount, file_system) = line.split_once(" - ")?;
+            let mut fields = mount.split(' ').skip(2);
+            let (device, _root, target) = (fields.next()?, fields.next()?, fields.next()?);
+            let source = file_system.split(' ').nth(1)?;
+            (Some(device) == number || source == node).then_some(target)
+        })
+    }
+}
+
+/// Whether the kernel refuses writes to the disk or to one of its partitions.
+pub(super) fn is_read_only(device: &BlockDevice) -> bool {
+    device.directories().iter().any(|directory| sysfs::number::<u8>(directory, "ro") == Some(1))
+}
 
 /// Makes sure that neither the disk nor one of its partitions is mounted or held by another device.
 ///
@@ -16,38 +76,14 @@ const MOUNT_INFO: &str = "/proc/self/mountinfo";
 ///
 /// [`Error::InUse`], [`Error::ReadOnly`], or [`Error::Device`] when the mounts cannot be read.
 pub fn require_unused(device: &BlockDevice) -> Result<(), Error> {
-    let mounts = fs::read_to_string(MOUNT_INFO).map_err(|source| Error::Device {
-        device: device.disk.name.clone().into(),
-        action: format!("reading {MOUNT_INFO}"),
-        source,
-    })?;
-    for directory in device.directories() {
-        if let Some(user) = user_of(&directory, &mounts) {
-            return Err(Error::InUse { device: device.disk.name.clone(), user });
-        }
-        if sysfs::number::<u8>(&directory, "ro") == Some(1) {
-            return Err(Error::ReadOnly { device: device.disk.name.clone() });
-        }
+    let name = &device.disk.name;
+    if let Some(user) = Usage::read(name)?.user_of(device) {
+        return Err(Error::InUse { device: name.clone(), user });
+    }
+    if is_read_only(device) {
+        return Err(Error::ReadOnly { device: name.clone() });
     }
     Ok(())
-}
-
-fn user_of(directory: &Path, mounts: &str) -> Option<String> {
-    let holders = sysfs::entries(&directory.join("holders"));
-    if !holders.is_empty() {
-        return Some(format!("held by {}", holders.join(", ")));
-    }
-    let number = sysfs::attribute(directory, "dev")?;
-    mount_point(mounts, &number).map(|target| format!("mounted on {target}"))
-}
-
-/// Mount point of the device `number` (`major:minor`) in the text of mountinfo.
-fn mount_point<'a>(mounts: &'a str, number: &str) -> Option<&'a str> {
-    mounts.lines().find_map(|line| {
-        let mut fields = line.split(' ').skip(2);
-        let (device, _root, target) = (fields.next()?, fields.next()?, fields.next()?);
-        (device == number).then_some(target)
-    })
 }
 
 #[cfg(test)]
@@ -58,20 +94,27 @@ mod tests {
     const DISK: &str = "devices/pci0/block/sda";
 
     #[test]
-    fn mounts_are_found_by_device_number() {
+    fn d28_mounts_are_found_by_number_and_by_node() {
         let mounts = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw\n\
-                      37 35 8:1 / /boot rw - ext4 /dev/sda1 rw\nbroken\n";
-        assert_eq!(mount_point(mounts, "8:1"), Some("/boot"));
-        assert_eq!(mount_point(mounts, "98:0"), Some("/mnt2"));
-        assert_eq!(mount_point(mounts, "8:10"), None);
+                      37 35 8:1 / /boot rw - ext4 /dev/sda1 rw\n\
+                      38 35 0:40 / /data rw - btrfs /dev/sdb rw\nbroken\n";
+        let usage = Usage { mounts: mounts.to_owned(), swaps: String::new() };
+        for (number, node, expected) in [
+            ("8:1", "/dev/sda1", Some("/boot")),
+            ("98:0", "/dev/x", Some("/mnt2")),
+            ("8:16", "/dev/sdb", Some("/data")),
+            ("8:10", "/dev/sda10", None),
+        ] {
+            assert_eq!(usage.mount_point(Some(number), node), expected, "{number} {node}");
+        }
     }
 
     #[test]
-    fn a_held_or_read_only_partition_makes_the_disk_unusable() {
+    fn d28_d30_a_used_or_read_only_partition_makes_the_disk_unusable() {
         for (attribute, content, expected) in [
             ("sda1/partition", "1", None),
-            ("sda1/holders/md0", "", Some("held by md0")),
-            ("holders/dm-0", "", Some("held by dm-0")),
+            ("sda1/holders/md0", "", Some("sda1 is held by md0")),
+            ("holders/dm-0", "", Some("sda is held by dm-0")),
             ("ro", "1", Some("read-only")),
         ] {
             let sysfs = FakeSysfs::new();
@@ -83,5 +126,11 @@ mod tests {
                 Some(text) => assert!(verdict.unwrap_err().contains(text), "{attribute}"),
             }
         }
+        let sysfs = FakeSysfs::new();
+        sysfs.disk(DISK, 5 << 30, &[("sda2/partition", "2")]);
+        let device = BlockDevice::describe(sysfs.path(), "sda").unwrap();
+        let swaps = "Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n".to_owned();
+        let usage = Usage { mounts: String::new(), swaps };
+        assert_eq!(usage.user_of(&device).as_deref(), Some("sda2 is used as swap"));
     }
 }

@@ -6,12 +6,12 @@
 
 mod header;
 
-use super::{ALIGNMENT, Partition, PartitionKind, read_at};
+use super::{ALIGNMENT, Geometry, ParseError, Partition, PartitionKind, read_at, read_exact_at};
 use crate::error::Error;
 use crate::guard::WritableDisk;
 use crate::view::DiskView;
 use header::{ENTRY_SIZE, Header};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use uuid::Uuid;
 
 /// Type of a partition with a Linux file system, the one a config drive gets.
@@ -36,27 +36,29 @@ impl Gpt {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidTable`] or [`Error::Device`].
-    pub fn read(disk: &WritableDisk) -> Result<Option<Self>, Error> {
-        let invalid = |reason: String| Error::InvalidTable { device: disk.path().to_owned(), reason };
-        let sector_size = u64::from(disk.sector_size());
-        let mut sector = vec![0; disk.sector_size() as usize];
-        read_at(disk, sector_size, &mut sector)?;
+    /// [`ParseError`].
+    pub fn parse(source: &mut (impl Read + Seek), geometry: Geometry) -> Result<Option<Self>, ParseError> {
+        let sector_size = u64::from(geometry.sector_size);
+        if geometry.size < 3 * sector_size {
+            return Ok(None);
+        }
+        let mut sector = vec![0; geometry.sector_size as usize];
+        read_exact_at(source, sector_size, &mut sector)?;
         if !Header::has_signature(&sector) {
-            return match other_sector_size(disk)? {
-                Some(other) => Err(invalid(format!(
+            return match other_sector_size(source, geometry)? {
+                Some(other) => Err(ParseError::Invalid(format!(
                     "it was made for sectors of {other} bytes, the disk has {sector_size}; use an image for this disk"
                 ))),
                 None => Ok(None),
             };
         }
-        let header = Header::parse(&sector, disk.size() / sector_size).map_err(invalid)?;
+        let header = Header::parse(&sector, geometry.size / sector_size).map_err(ParseError::Invalid)?;
         let mut entries = vec![0; header.entries_length()];
-        read_at(disk, header.entries_lba() * sector_size, &mut entries)?;
+        read_exact_at(source, header.entries_lba() * sector_size, &mut entries)?;
         if crc32(&entries) != header.entries_crc() {
-            return Err(invalid("the checksum of the GPT entries is wrong".to_owned()));
+            return Err(ParseError::Invalid("the checksum of the GPT entries is wrong".to_owned()));
         }
-        let partitions = parse_entries(&entries, &header, sector_size).map_err(invalid)?;
+        let partitions = parse_entries(&entries, &header, sector_size).map_err(ParseError::Invalid)?;
         Ok(Some(Self { header, entries, partitions }))
     }
 
@@ -168,11 +170,12 @@ pub fn place_at_end(
 }
 
 /// The sector size of a GPT that was made for another kind of disk.
-fn other_sector_size(disk: &WritableDisk) -> Result<Option<u64>, Error> {
-    for other in [512, 4096] {
+fn other_sector_size(source: &mut (impl Read + Seek), geometry: Geometry) -> io::Result<Option<u64>> {
+    let own = u64::from(geometry.sector_size);
+    for other in [512, 4096].into_iter().filter(|other| *other != own && other + 512 <= geometry.size) {
         let mut start = [0; 512];
-        read_at(disk, other, &mut start)?;
-        if other != u64::from(disk.sector_size()) && Header::has_signature(&start) {
+        read_exact_at(source, other, &mut start)?;
+        if Header::has_signature(&start) {
             return Ok(Some(other));
         }
     }

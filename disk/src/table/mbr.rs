@@ -4,11 +4,11 @@
 //! boot code and disk identifier stay as the image brought them (D15).
 
 use super::gpt::place_at_end;
-use super::{Partition, PartitionKind, read_at};
+use super::{Geometry, ParseError, Partition, PartitionKind, read_exact_at};
 use crate::error::Error;
 use crate::guard::WritableDisk;
 use crate::view::DiskView;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 
 const BOOT_SIGNATURE: [u8; 2] = [0x55, 0xaa];
 const ENTRIES_OFFSET: usize = 446;
@@ -39,17 +39,21 @@ impl Mbr {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidTable`] or [`Error::Device`].
-    pub fn read(disk: &WritableDisk) -> Result<Option<Self>, Error> {
+    /// [`ParseError`].
+    pub fn parse(source: &mut (impl Read + Seek), geometry: Geometry) -> Result<Option<Self>, ParseError> {
         let mut sector = [0; 512];
-        read_at(disk, 0, &mut sector)?;
+        if geometry.size < sector.len() as u64 {
+            return Ok(None);
+        }
+        read_exact_at(source, 0, &mut sector)?;
         if !holds_partitions(&sector) {
             return Ok(None);
         }
-        let invalid = |reason: String| Error::InvalidTable { device: disk.path().to_owned(), reason };
-        let table = mbrman::MBR::read_from(&mut DiskView::whole(disk), disk.sector_size())
+        let invalid = ParseError::Invalid;
+        source.rewind()?;
+        let table = mbrman::MBR::read_from(source, geometry.sector_size)
             .map_err(|error| invalid(error.to_string()))?;
-        let sector_size = u64::from(disk.sector_size());
+        let sector_size = u64::from(geometry.sector_size);
         let disk_identifier = u32::from_le_bytes(table.header.disk_signature);
         let mut partitions = Vec::new();
         for (number, entry) in table.iter().filter(|(_, entry)| entry.is_used()) {
@@ -62,7 +66,7 @@ impl Mbr {
                 size: u64::from(entry.sectors) * sector_size,
                 kind: PartitionKind::Mbr { type_id: entry.sys, disk_identifier },
             };
-            if partition.start == 0 || partition.start + partition.size > disk.size() {
+            if partition.start == 0 || partition.start + partition.size > geometry.size {
                 return Err(invalid(format!("partition {number} lies outside the disk")));
             }
             partitions.push(partition);

@@ -5,7 +5,6 @@ use crate::manager::{StepCall, StepDeclaration};
 use farrier_disk::guard::{self, EraseTarget};
 use farrier_disk::{Error, list, wipe};
 use farrier_protocol::error::{CommandError, ErrorKind};
-use farrier_protocol::lookup::Node;
 use farrier_protocol::step::Phase;
 use serde_json::Value;
 use std::path::Path;
@@ -29,8 +28,8 @@ fn erase_devices_metadata(call: &StepCall<'_>) -> Result<Value, StepError> {
     for (disk, reason) in &plan.kept {
         tracing::info!(disk, reason, "kept");
     }
-    let guard = call.host.guards_special_filesystems() && !consents(call.node);
-    let errors: Vec<_> = plan.targets.iter().filter_map(|target| erase(target, guard).err()).collect();
+    let is_guarded = call.host.guards_special_filesystems() && !guard::consents(call.node);
+    let errors: Vec<_> = plan.targets.iter().filter_map(|target| erase(target, is_guarded).err()).collect();
     if errors.is_empty() {
         return Ok(Value::Null);
     }
@@ -46,36 +45,4 @@ fn erase(target: &EraseTarget, guard: bool) -> Result<(), Error> {
         Err(error) => tracing::error!(disk, "metadata not erased: {error}"),
     }
     outcome.map(drop)
-}
-
-/// Only an explicit yes of the operator lifts the guard.
-fn consents(node: &Node) -> bool {
-    node.driver_internal_info.get("wipe_special_filesystems").is_some_and(|value| {
-        value
-            .as_bool()
-            .unwrap_or_else(|| value.as_str().is_some_and(|text| text.eq_ignore_ascii_case("true")))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn only_an_explicit_yes_lifts_the_guard() {
-        for (value, expected) in [
-            (json!(true), true),
-            (json!("True"), true),
-            (json!(false), false),
-            (json!("no"), false),
-            (json!(null), false),
-            (json!(1), false),
-        ] {
-            let mut node = Node::default();
-            node.driver_internal_info.insert("wipe_special_filesystems".to_owned(), value.clone());
-            assert_eq!(consents(&node), expected, "{value}");
-        }
-        assert!(!consents(&Node::default()));
-    }
 }

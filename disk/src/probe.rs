@@ -1,0 +1,189 @@
+//! What a disk holds, told without writing to it.
+//!
+//! Everything here reads whatever somebody else left, so nothing of it is believed before it is checked.
+
+use crate::device::BlockDevice;
+use crate::error::Error;
+use crate::table::{Geometry, ParseError, Partition, PartitionKind, PartitionTable, read_exact_at};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
+use std::path::PathBuf;
+use uuid::Uuid;
+
+const GPFS: Uuid = Uuid::from_u128(0x37affc90_ef7d_4e96_91c3_2d7ae055b174);
+const VMFS: Uuid = Uuid::from_u128(0xaa31e02a_400f_11db_9590_000c2911d1b8);
+const VMFS_MBR: u8 = 0xfb;
+
+/// A file system that several machines use at the same time.
+struct SharedFileSystem {
+    name: &'static str,
+    /// Where in its volume the mark lies.
+    offset: u64,
+    mark: &'static [u8],
+}
+
+const SHARED_FILE_SYSTEMS: &[SharedFileSystem] = &[
+    SharedFileSystem { name: "GFS2", offset: 64 * 1024, mark: &[0x01, 0x16, 0x19, 0x70] },
+    // The superblock lies in the third block, of 512 to 4096 bytes.
+    SharedFileSystem { name: "OCFS2", offset: 2 * 512, mark: b"OCFSV2" },
+    SharedFileSystem { name: "OCFS2", offset: 2 * 1024, mark: b"OCFSV2" },
+    SharedFileSystem { name: "OCFS2", offset: 2 * 2048, mark: b"OCFSV2" },
+    SharedFileSystem { name: "OCFS2", offset: 2 * 4096, mark: b"OCFSV2" },
+    // The volume's member record and, on its first extent, the file system itself.
+    SharedFileSystem { name: "VMFS", offset: 1 << 20, mark: &[0x0d, 0xd0, 0x01, 0xc0] },
+    SharedFileSystem { name: "VMFS", offset: 2 << 20, mark: &[0x5e, 0xf1, 0xab, 0x2f] },
+];
+
+/// A disk that is only looked at. It may be in use meanwhile.
+#[derive(Debug)]
+pub struct ReadableDisk {
+    source: BufReader<File>,
+    path: PathBuf,
+    geometry: Geometry,
+}
+
+impl ReadableDisk {
+    /// Opens a disk for reading.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn open(device: &BlockDevice) -> Result<Self, Error> {
+        let path = PathBuf::from(&device.disk.name);
+        let source = File::open(&path).map_err(|source| Error::Device {
+            device: path.clone(),
+            action: "opening it for reading".to_owned(),
+            source,
+        })?;
+        let sector_size = device.disk.logical_sectors;
+        let geometry = Geometry { size: device.disk.size, sector_size };
+        Ok(Self { source: BufReader::new(source), path, geometry })
+    }
+
+    /// The partition table on it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidTable`] or [`Error::Device`].
+    pub fn table(&mut self) -> Result<PartitionTable, Error> {
+        PartitionTable::parse(&mut self.source, self.geometry).map_err(|error| error.of(&self.path))
+    }
+
+    /// The file system on it that other machines may be using (D03).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn shared_file_system(&mut self) -> Result<Option<&'static str>, Error> {
+        shared_file_system(&mut self.source, self.geometry).map_err(|source| Error::Device {
+            device: self.path.clone(),
+            action: "looking for shared file systems".to_owned(),
+            source,
+        })
+    }
+}
+
+/// The file system in a disk or in one of its partitions that several machines use.
+///
+/// # Errors
+///
+/// Whatever reading brings.
+pub fn shared_file_system(
+    source: &mut (impl Read + Seek),
+    geometry: Geometry,
+) -> io::Result<Option<&'static str>> {
+    let table = match PartitionTable::parse(source, geometry) {
+        Ok(table) => Some(table),
+        // A damaged table names no partitions; the disk itself may still be a shared volume.
+        Err(ParseError::Invalid(_)) => None,
+        Err(ParseError::Unreadable(error)) => return Err(error),
+    };
+    let partitions = table.as_ref().map_or(&[][..], PartitionTable::partitions);
+    if let Some(name) = partitions.iter().find_map(announced) {
+        return Ok(Some(name));
+    }
+    let volumes = partitions.iter().map(|partition| (partition.start, partition.size));
+    for (start, size) in std::iter::once((0, geometry.size)).chain(volumes) {
+        let size = size.min(geometry.size.saturating_sub(start));
+        for system in SHARED_FILE_SYSTEMS {
+            let mut found = vec![0; system.mark.len()];
+            if system.offset + found.len() as u64 > size {
+                continue;
+            }
+            read_exact_at(source, start + system.offset, &mut found)?;
+            if found == system.mark {
+                return Ok(Some(system.name));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The shared file system that a partition's type tells of.
+fn announced(partition: &Partition) -> Option<&'static str> {
+    match partition.kind {
+        PartitionKind::Gpt { type_guid: GPFS, .. } => Some("GPFS"),
+        PartitionKind::Gpt { type_guid: VMFS, .. } | PartitionKind::Mbr { type_id: VMFS_MBR, .. } => {
+            Some("VMFS")
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Cursor;
+
+    const SIZE: u64 = 4 << 20;
+
+    fn found(content: Vec<u8>) -> Option<&'static str> {
+        let geometry = Geometry { size: content.len() as u64, sector_size: 512 };
+        shared_file_system(&mut Cursor::new(content), geometry).unwrap()
+    }
+
+    /// A disk with one partition of type `kind` from its second MiB on.
+    fn partitioned(kind: u8) -> Vec<u8> {
+        let mut content = vec![0; 2 * SIZE as usize];
+        content[450] = kind;
+        content[454..458].copy_from_slice(&2048_u32.to_le_bytes());
+        content[458..462].copy_from_slice(&8192_u32.to_le_bytes());
+        content[510..512].copy_from_slice(&[0x55, 0xaa]);
+        content
+    }
+
+    #[test]
+    fn d03_every_shared_file_system_is_told_on_disks_and_in_partitions() {
+        for system in SHARED_FILE_SYSTEMS {
+            for (mut content, start) in [(vec![0; SIZE as usize], 0), (partitioned(0x83), 1 << 20)] {
+                assert_eq!(found(content.clone()), None);
+                let offset = start + system.offset as usize;
+                content[offset..offset + system.mark.len()].copy_from_slice(system.mark);
+                assert_eq!(found(content), Some(system.name));
+            }
+        }
+        assert_eq!(found(partitioned(VMFS_MBR)), Some("VMFS"));
+    }
+
+    #[test]
+    fn d03_a_damaged_table_does_not_hide_a_shared_volume() {
+        let mut content = vec![0; SIZE as usize];
+        content[512..520].copy_from_slice(b"EFI PART");
+        content[64 * 1024..64 * 1024 + 4].copy_from_slice(&[0x01, 0x16, 0x19, 0x70]);
+        assert_eq!(found(content), Some("GFS2"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_can_be_looked_at(content in proptest::collection::vec(any::<u8>(), 0..6000)) {
+            let mut content = content;
+            found(content.clone());
+            if content.len() >= 1024 {
+                content[510..512].copy_from_slice(&[0x55, 0xaa]);
+                content[512..520].copy_from_slice(b"EFI PART");
+                found(content);
+            }
+        }
+    }
+}
