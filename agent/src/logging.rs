@@ -5,7 +5,7 @@ use farrier_linux::console::Consoles;
 use farrier_linux::sysfs;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
@@ -20,19 +20,45 @@ pub enum Target {
     Consoles,
 }
 
+/// Changes how much is logged.
+type Switch = Box<dyn Fn(EnvFilter) + Send + Sync>;
+static SWITCH: OnceLock<Switch> = OnceLock::new();
+
 /// Starts logging. Repeating the call has no effect.
-pub fn start(target: Target, debug: bool) {
-    let filter = if debug { "debug,hyper=info,reqwest=info,rustls=info" } else { "info" };
+pub fn start(target: Target) {
+    match target {
+        Target::Stderr => start_with(std::io::stderr),
+        Target::Consoles => start_with(ConsoleWriter::open()),
+    }
+}
+
+fn start_with<W>(writer: W)
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
+        .with_env_filter(filter(false))
         .with_ansi(false)
         .with_target(false)
-        .with_timer(KernelClock);
-    let started = match target {
-        Target::Stderr => builder.with_writer(std::io::stderr).try_init(),
-        Target::Consoles => builder.with_writer(ConsoleWriter::open()).try_init(),
-    };
-    started.ok();
+        .with_timer(KernelClock)
+        .with_writer(writer)
+        .with_filter_reloading();
+    let handle = builder.reload_handle();
+    if builder.try_init().is_ok() {
+        // Reloading fails only when the subscriber is gone, and it is never dropped.
+        SWITCH.set(Box::new(move |filter| drop(handle.reload(filter)))).ok();
+    }
+}
+
+/// Logs more or less from now on: the settings are known later than the first line is logged.
+pub fn set_debug(debug: bool) {
+    if let Some(switch) = SWITCH.get() {
+        switch(filter(debug));
+    }
+}
+
+fn filter(debug: bool) -> EnvFilter {
+    EnvFilter::new(if debug { "debug,hyper=info,reqwest=info,rustls=info" } else { "info" })
 }
 
 /// Seconds since the kernel started, as in the kernel's own messages.

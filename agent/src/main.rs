@@ -19,7 +19,6 @@ mod http;
 mod init;
 mod inspection;
 mod inventory_report;
-mod kernel_line;
 mod life;
 mod lockdown;
 mod log_file;
@@ -33,10 +32,12 @@ mod root_disk;
 mod session;
 mod system_logs;
 mod tls;
+mod virtual_media;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use farrier_hardware::inventory::Request;
+use farrier_linux::kernel_line::{self, Parameters};
 use options::Options;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -105,29 +106,26 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
         let docs = matches.get_one::<PathBuf>("docs").context("no folder is given")?;
         return reference::write(docs).with_context(|| format!("cannot write below {}", docs.display()));
     }
-    let settings = command_line::settings(matches);
-    let kernel = kernel_line::parse(&std::fs::read_to_string("/proc/cmdline").unwrap_or_default());
-    let (options, errors) = Options::load(&kernel, &settings.values);
     let target = matches.get_one::<logging::Target>("log").copied().unwrap_or(logging::Target::Stderr);
-    logging::start(target, options.debug);
-    for problem in settings.problems.into_iter().chain(errors.iter().map(ToString::to_string)) {
-        tracing::warn!("{problem}");
-    }
+    logging::start(target);
     if let Some(("inventory", matches)) = matches.subcommand() {
+        let options = load(&kernel_line::of_running_kernel(), matches);
         let request = Request { boot_interface: options.bootif.as_deref(), skip_bmc: false };
         return Ok(inventory_report::print(matches.get_flag("json"), request)?);
     }
     if let Some(("plan", matches)) = matches.subcommand() {
         return plan_report::print(matches);
     }
-    let outcome = run(options);
+    let outcome = run(matches);
     if let Err(error) = &outcome {
         tracing::error!("the agent stops: {error:#}");
     }
     outcome
 }
 
-fn run(options: Options) -> anyhow::Result<()> {
+fn run(matches: &ArgMatches) -> anyhow::Result<()> {
+    let parameters = virtual_media::merge(kernel_line::of_running_kernel())?;
+    let options = load(&parameters, matches);
     http::install_tls_provider();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -137,4 +135,15 @@ fn run(options: Options) -> anyhow::Result<()> {
     let agent = agent::Agent::new(options, Path::new("/"), runtime.handle().clone())?;
     runtime.block_on(life::run(agent))?;
     Ok(())
+}
+
+/// The settings. What cannot be used of them is logged.
+fn load(parameters: &Parameters, matches: &ArgMatches) -> Options {
+    let settings = command_line::settings(matches);
+    let (options, errors) = Options::load(parameters, &settings.values);
+    logging::set_debug(options.debug);
+    for problem in settings.problems.into_iter().chain(errors.iter().map(ToString::to_string)) {
+        tracing::warn!("{problem}");
+    }
+    options
 }

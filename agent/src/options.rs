@@ -188,7 +188,7 @@ fn read<T: OptionValue>(given: &str, text: &str) -> Result<T, OptionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel_line;
+    use farrier_linux::kernel_line;
     use std::time::Duration;
 
     fn load(line: &str, flags: &[(&str, &str)]) -> (Options, Vec<OptionError>) {

@@ -89,6 +89,13 @@ pub const CLASSES: &[ModuleClass] = &[
         always_loaded: &[],
     },
     ModuleClass {
+        // Loaded when the agent mounts virtual media; the tables are what Debian's FAT defaults to.
+        name: "virtual media",
+        required: &[],
+        wanted: &["isofs", "nls_ascii", "nls_cp437", "nls_iso8859_1", "nls_utf8", "vfat"],
+        always_loaded: &[],
+    },
+    ModuleClass {
         name: "BMC",
         required: &[],
         wanted: &["ipmi_devintf", "ipmi_si", "ipmi_ssif"],

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod console;
 pub mod efivars;
 pub mod ipmi;
+pub mod kernel_line;
 pub mod kernel_log;
 pub mod loop_device;
 pub mod modules;

@@ -1,9 +1,9 @@
-//! Mounting the kernel's own file systems.
+//! Mounting the kernel's own file systems, and media to be read.
 
-use nix::mount::{MsFlags, mount};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A file system that a running system expects.
 #[derive(Debug, Clone, Copy)]
@@ -59,5 +59,70 @@ impl KernelMount {
             Ok(()) | Err(nix::errno::Errno::EBUSY) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// The file system of a device, mounted for reading until this value is dropped.
+#[derive(Debug)]
+pub struct ReadOnlyMount {
+    target: PathBuf,
+}
+
+impl ReadOnlyMount {
+    /// Mounts a device on a new folder. Neither programs nor device files on it can be used.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` when the kernel does not know the type, `EINVAL` when the device does not have it.
+    pub fn new(device: &Path, kind: &str, target: &Path) -> io::Result<Self> {
+        fs::create_dir_all(target)?;
+        let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        mount(Some(device), target, Some(kind), flags, None::<&str>)?;
+        Ok(Self { target: target.to_owned() })
+    }
+
+    /// Where its files are.
+    pub fn path(&self) -> &Path {
+        &self.target
+    }
+}
+
+impl Drop for ReadOnlyMount {
+    fn drop(&mut self) {
+        // Detached even while somebody holds a file open.
+        if let Err(error) = umount2(&self.target, MntFlags::MNT_DETACH) {
+            tracing::warn!(target = %self.target.display(), %error, "cannot be unmounted");
+            return;
+        }
+        fs::remove_dir(&self.target).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loop_device::LoopDevice;
+    use std::process::Command;
+
+    #[test]
+    fn loop_a_device_is_read_and_released() {
+        let directory = tempfile::tempdir().unwrap();
+        let [image, target, content] = ["image", "target", "content"].map(|name| directory.path().join(name));
+        fs::create_dir(&content).unwrap();
+        fs::write(content.join("parameters.txt"), "a=1").unwrap();
+        let mut format = Command::new("mke2fs");
+        format.args(["-q", "-t", "ext4", "-d"]).args([&content, &image]).arg("4M");
+        assert!(format.status().unwrap().success());
+        let device = LoopDevice::attach(&image, 512).unwrap();
+        {
+            let mounted = ReadOnlyMount::new(device.path(), "ext4", &target).unwrap();
+            let file = mounted.path().join("parameters.txt");
+            assert_eq!(fs::read_to_string(&file).unwrap(), "a=1");
+            let error = fs::write(&file, "a=2").unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::ReadOnlyFilesystem);
+        }
+        assert!(!target.exists());
+        assert!(ReadOnlyMount::new(device.path(), "nosuchfs", &target).is_err());
+        assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
     }
 }

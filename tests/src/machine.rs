@@ -25,6 +25,15 @@ pub struct Hardware {
     pub disks: Vec<(PathBuf, &'static str)>,
 }
 
+/// A medium in a drive of the BMC, as a file.
+#[derive(Debug)]
+pub enum Medium {
+    /// In an optical drive.
+    Optical(PathBuf),
+    /// In a drive on USB.
+    Usb(PathBuf),
+}
+
 /// A running machine. Dropping it switches it off.
 #[derive(Debug)]
 pub struct Machine {
@@ -40,6 +49,21 @@ impl Machine {
     ///
     /// QEMU or the firmware is not installed.
     pub fn boot(hardware: &Hardware, dist: &Path, parameters: &str, folder: &Path) -> Result<Self> {
+        Self::boot_with(hardware, &[], dist, parameters, folder)
+    }
+
+    /// As [`Machine::boot`], with media in the drives of its BMC.
+    ///
+    /// # Errors
+    ///
+    /// As [`Machine::boot`].
+    pub fn boot_with(
+        hardware: &Hardware,
+        media: &[Medium],
+        dist: &Path,
+        parameters: &str,
+        folder: &Path,
+    ) -> Result<Self> {
         let variables = folder.join("vars.fd");
         let template = fs::read(VARIABLES).with_context(|| format!("cannot read {VARIABLES}"))?;
         fs::write(&variables, template)?;
@@ -59,6 +83,18 @@ impl Machine {
         for (file, serial) in &hardware.disks {
             qemu.args(["-drive", &format!("if=none,format=raw,id={serial},file={}", file.display())]);
             qemu.args(["-device", &format!("virtio-blk-pci,drive={serial},serial={serial}")]);
+        }
+        if !media.is_empty() {
+            qemu.args(["-device", "qemu-xhci"]);
+        }
+        for (number, medium) in media.iter().enumerate() {
+            let (options, device) = match medium {
+                Medium::Optical(_) => ("readonly=on,media=cdrom", "ide-cd"),
+                Medium::Usb(_) => ("readonly=on", "usb-storage"),
+            };
+            let (Medium::Optical(file) | Medium::Usb(file)) = medium;
+            let drive = format!("if=none,format=raw,id=medium{number},{options},file={}", file.display());
+            qemu.args(["-drive", &drive, "-device", &format!("{device},drive=medium{number}")]);
         }
         qemu.arg("-kernel").arg(dist.join("vmlinuz")).arg("-initrd").arg(dist.join("initramfs.img"));
         qemu.args(["-append", parameters]);

@@ -36,7 +36,7 @@ struct Lease {
 ///
 /// The lease lacks something, or the kernel refuses it.
 pub fn apply(event: Option<&str>) -> anyhow::Result<()> {
-    logging::start(logging::Target::Consoles, false);
+    logging::start(logging::Target::Consoles);
     let outcome = match event {
         Some("bound" | "renew") => {
             Lease::read(|name| std::env::var(name).ok()).and_then(|lease| lease.apply())

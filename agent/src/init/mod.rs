@@ -11,9 +11,9 @@ mod devices;
 pub mod dhcp_event;
 mod supervisor;
 
-use crate::{kernel_line, logging, options};
+use crate::{logging, options};
 use farrier_linux::modules::ModuleIndex;
-use farrier_linux::{mount, sysfs};
+use farrier_linux::{kernel_line, mount, sysfs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use supervisor::Supervisor;
@@ -24,9 +24,10 @@ const MODULES_LOAD: &str = "/etc/modules-load.d";
 /// Runs the ramdisk. Never returns.
 pub fn run() -> ! {
     let failures: Vec<_> = mount::EARLY.iter().filter_map(|one| one.mount().err()).collect();
-    let line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    let (options, _) = options::Options::load(&kernel_line::parse(&line), &Default::default());
-    logging::start(logging::Target::Consoles, options.debug);
+    let kernel = kernel_line::of_running_kernel();
+    let (options, _) = options::Options::load(&kernel, &Default::default());
+    logging::start(logging::Target::Consoles);
+    logging::set_debug(options.debug);
     tracing::info!("userland started uptime={:.2}", sysfs::uptime().as_secs_f64());
     for failure in failures {
         tracing::error!("{failure}");

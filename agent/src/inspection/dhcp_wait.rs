@@ -73,7 +73,7 @@ fn hardware_address(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel_line;
+    use farrier_linux::kernel_line;
 
     #[test]
     fn rows_of_the_contract() {

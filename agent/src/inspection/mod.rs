@@ -123,7 +123,7 @@ fn callback_urls(options: &Options) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel_line;
+    use farrier_linux::kernel_line;
 
     fn options(line: &str) -> Options {
         Options::load(&kernel_line::parse(line), &Default::default()).0

@@ -1,14 +1,24 @@
-//! Agent parameters on the kernel command line (section 3.2).
+//! Parameters on the kernel command line (section 3.2); files on virtual media have the same form.
 
 use std::collections::BTreeMap;
+use std::fs;
+
+/// Parameters by name.
+pub type Parameters = BTreeMap<String, String>;
 
 /// Parameters of the form `name=value`; the last one of a name wins. Words without `=` belong to
 /// the kernel. There is no quoting and no decoding.
-pub fn parse(line: &str) -> BTreeMap<String, String> {
+pub fn parse(line: &str) -> Parameters {
     line.split_whitespace()
         .filter_map(|word| word.split_once('='))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
+}
+
+/// The parameters of the running kernel; none when procfs is not mounted.
+pub fn of_running_kernel() -> Parameters {
+    let line = fs::read("/proc/cmdline").unwrap_or_default();
+    parse(&String::from_utf8_lossy(&line))
 }
 
 #[cfg(test)]
