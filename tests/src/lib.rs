@@ -9,3 +9,4 @@ pub mod instance;
 pub mod ironic;
 pub mod lab;
 pub mod machine;
+pub mod media;

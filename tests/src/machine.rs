@@ -89,8 +89,8 @@ impl Machine {
         }
         for (number, medium) in media.iter().enumerate() {
             let (options, device) = match medium {
-                Medium::Optical(_) => ("readonly=on,media=cdrom", "ide-cd"),
-                Medium::Usb(_) => ("readonly=on", "usb-storage"),
+                Medium::Optical(_) => ("readonly=on,media=cdrom", format!("ide-cd,bus=ide.{number}")),
+                Medium::Usb(_) => ("readonly=on", "usb-storage".to_owned()),
             };
             let (Medium::Optical(file) | Medium::Usb(file)) = medium;
             let drive = format!("if=none,format=raw,id=medium{number},{options},file={}", file.display());
