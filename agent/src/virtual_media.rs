@@ -194,14 +194,10 @@ impl<D: Drives> Bay<'_, D> {
         let mut media = Media::default();
         for drive in self.drives.list() {
             let Some(volume) = self.drives.volume(&drive) else { continue };
+            let is_labelled = volume.label == FLOPPY_LABEL;
             if self.is_config(&volume) {
                 media.config.insert(drive, volume);
-            } else if volume.label == FLOPPY_LABEL {
-                media.floppy = Some((drive, volume));
-            } else if drive.model.to_lowercase().contains(FLOPPY_MODEL)
-                && volume.file_system == "vfat"
-                && media.floppy.is_none()
-            {
+            } else if is_labelled || (media.floppy.is_none() && is_nameless_floppy(&drive, &volume)) {
                 media.floppy = Some((drive, volume));
             }
         }
@@ -259,6 +255,11 @@ impl<D: Drives> Bay<'_, D> {
             .visit(drive, volume.file_system, &mount_point, read)
             .map_err(|source| VirtualMediaError::Medium { device: drive.device.clone(), source })
     }
+}
+
+/// Whether a medium without the label is the floppy by what its drive calls itself.
+fn is_nameless_floppy(drive: &Drive, volume: &Volume) -> bool {
+    volume.file_system == "vfat" && drive.model.to_lowercase().contains(FLOPPY_MODEL)
 }
 
 /// Whether the parameters say where a conductor is.
