@@ -42,7 +42,7 @@ pub fn build(inputs: &Inputs, output: Option<&Path>) -> Result<(Manifest, PathBu
     let remedy = "build it with --target x86_64-unknown-linux-musl";
     let architecture = static_architecture(&inputs.agent, &agent, remedy)?;
     let tree = ModuleTree::read(&inputs.modules)?;
-    let closure = Closure::of(&tree, CLASSES)?;
+    let closure = Closure::of(&tree, CLASSES, &[])?;
 
     let mut archive = Archive::default();
     let modules = add_modules(&mut archive, &tree.release, &closure, CLASSES)?;
@@ -138,7 +138,8 @@ mod tests {
         assert_eq!(entry("dev/console").device, (5, 1));
         assert_eq!(entry("usr/bin/busybox").mode, 0o100_755);
         assert_eq!(entry("etc/modules-load.d/farrier.conf").data, b"af_packet\nefivarfs\n");
-        assert!(entry("lib/modules/6.1.0-test/kernel/nvme.ko").data.starts_with(b"\x7fELF"));
+        let module = &entry("lib/modules/6.1.0-test/kernel/nvme.ko.zst").data;
+        assert!(zstd::decode_all(&**module).unwrap().starts_with(b"\x7fELF"));
         let aliases = String::from_utf8_lossy(&entry("lib/modules/6.1.0-test/modules.alias").data);
         assert!(aliases.contains("alias pci:* nvme\n"), "{aliases}");
     }

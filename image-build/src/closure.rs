@@ -18,20 +18,28 @@ pub struct Closure<'tree> {
 }
 
 impl<'tree> Closure<'tree> {
-    /// Collects the modules of `classes` and all that these need.
+    /// Collects the modules of `classes`, those named in `extra`, and all that these need.
     ///
     /// # Errors
     ///
-    /// [`BuildError::RequiredModule`] and [`BuildError::Dependency`].
-    pub fn of(tree: &'tree ModuleTree, classes: &[ModuleClass]) -> Result<Self, BuildError> {
+    /// [`BuildError::RequiredModule`], [`BuildError::ExtraModule`] and [`BuildError::Dependency`].
+    pub fn of(
+        tree: &'tree ModuleTree,
+        classes: &[ModuleClass],
+        extra: &[String],
+    ) -> Result<Self, BuildError> {
         let mut closure = Self::default();
         let aliases = exact_aliases(tree);
         for class in classes {
             let mut selection = Selection::of(class.name);
+            for name in class.in_folders(tree) {
+                closure.add(tree, &aliases, name)?;
+                selection.packed.push(name.to_owned());
+            }
             for name in class.required.iter().chain(class.wanted) {
                 if tree.modules.contains_key(*name) {
                     closure.add(tree, &aliases, name)?;
-                    selection.packed.push(name);
+                    selection.packed.push((*name).to_owned());
                 } else if tree.built_in.contains(*name) {
                     selection.built_in.push(name);
                 } else if class.required.contains(name) {
@@ -41,7 +49,16 @@ impl<'tree> Closure<'tree> {
                     selection.absent.push(name);
                 }
             }
+            selection.packed.sort_unstable();
+            selection.packed.dedup();
             closure.selection.push(selection);
+        }
+        for name in extra {
+            let name = module_name(name);
+            if !tree.modules.contains_key(&name) && !tree.built_in.contains(&name) {
+                return Err(BuildError::ExtraModule { module: name, release: tree.release.clone() });
+            }
+            closure.add(tree, &aliases, &name)?;
         }
         Ok(closure)
     }
@@ -89,62 +106,53 @@ fn exact_aliases(tree: &ModuleTree) -> Aliases<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::modinfo::ModInfo;
-
-    fn tree(modules: &[(&str, &[&str])], built_in: &[&str]) -> ModuleTree {
-        let module = |(name, fields): &(&str, &[&str])| {
-            let info = ModInfo::from_section(fields.join("\0").as_bytes());
-            ((*name).to_owned(), Module { path: format!("kernel/{name}.ko"), source: "/".into(), info })
-        };
-        ModuleTree {
-            release: "6.1".into(),
-            root: "/lib/modules/6.1".into(),
-            modules: modules.iter().map(module).collect(),
-            built_in: built_in.iter().map(|name| (*name).to_owned()).collect(),
-        }
-    }
+    use crate::module_tree::tests::tree;
 
     fn class(required: &'static [&'static str], wanted: &'static [&'static str]) -> [ModuleClass; 1] {
-        [ModuleClass { name: "test", required, wanted, always_loaded: &[] }]
+        [ModuleClass { name: "test", required, folders: &["drivers/all"], wanted, always_loaded: &[] }]
     }
 
     #[test]
     fn what_a_module_needs_comes_with_it() {
-        let tree = tree(
-            &[
-                ("net", &["depends=failover,core"]),
-                ("failover", &["depends=core"]),
-                ("core", &[]),
-                ("disk", &["depends=", "softdep=pre: crc absent post: late"]),
-                ("late", &[]),
-                ("crc_generic", &["alias=crc"]),
-                ("crc_fast", &["alias=crc", "alias=cpu:*"]),
-                ("ring_a", &["depends=ring_b"]),
-                ("ring_b", &["softdep=pre: ring_a"]),
-                ("unrelated", &[]),
-            ],
-            &["core_extra"],
-        );
+        let mut tree = tree(&[
+            ("net.ko", &["depends=failover,core"]),
+            ("failover.ko", &["depends=core"]),
+            ("core.ko", &[]),
+            ("disk.ko", &["depends=", "softdep=pre: crc absent post: late"]),
+            ("late.ko", &[]),
+            ("crc-generic.ko", &["alias=crc"]),
+            ("crc-fast.ko", &["alias=crc", "alias=cpu:*"]),
+            ("ring-a.ko", &["depends=ring_b"]),
+            ("ring-b.ko", &["softdep=pre: ring_a"]),
+            ("unrelated.ko", &[]),
+        ]);
+        tree.built_in.insert("core_extra".into());
         for (wanted, expected) in [
             (&["net"][..], &["core", "failover", "net"][..]),
             (&["disk"], &["crc_fast", "crc_generic", "disk", "late"]),
             (&["ring_a"], &["ring_a", "ring_b"]),
             (&["core_extra", "nowhere"], &[]),
         ] {
-            let closure = Closure::of(&tree, &class(&[], wanted)).unwrap();
+            let closure = Closure::of(&tree, &class(&[], wanted), &[]).unwrap();
             assert_eq!(closure.modules.keys().copied().collect::<Vec<_>>(), expected, "{wanted:?}");
         }
-        let closure = Closure::of(&tree, &class(&["core_extra"], &["nowhere"])).unwrap();
+        let extra = ["ring-a".to_owned(), "core_extra".to_owned()];
+        let closure = Closure::of(&tree, &class(&["core_extra"], &["nowhere"]), &extra).unwrap();
+        assert_eq!(closure.modules.keys().copied().collect::<Vec<_>>(), ["ring_a", "ring_b"]);
         assert_eq!(closure.selection[0].built_in, ["core_extra"]);
         assert_eq!(closure.selection[0].absent, ["nowhere"]);
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        let tree = tree(&[("net", &["depends=gone"])], &[]);
-        let error = Closure::of(&tree, &class(&["nvme"], &[])).unwrap_err();
-        assert!(error.to_string().starts_with("kernel 6.1 has no module nvme"), "{error}");
-        let error = Closure::of(&tree, &class(&[], &["net"])).unwrap_err();
-        assert!(error.to_string().starts_with("module net needs gone"), "{error}");
+        let tree = tree(&[("net.ko", &["depends=gone"])]);
+        for (class, extra, text) in [
+            (class(&["nvme"], &[]), None, "kernel 6.1 has no module nvme"),
+            (class(&[], &[]), Some("ixgbe".to_owned()), "kernel 6.1 has no module ixgbe"),
+            (class(&[], &["net"]), None, "module net needs gone"),
+        ] {
+            let error = Closure::of(&tree, &class, extra.as_slice()).unwrap_err();
+            assert!(error.to_string().starts_with(text), "{error}");
+        }
     }
 }

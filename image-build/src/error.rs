@@ -61,6 +61,16 @@ pub enum BuildError {
         /// Release of the kernel.
         release: String,
     },
+    /// A module that was asked for does not exist.
+    #[error(
+        "kernel {release} has no module {module} and does not have it built in; see the names below --modules"
+    )]
+    ExtraModule {
+        /// Name of the module.
+        module: String,
+        /// Release of the kernel.
+        release: String,
+    },
     /// A module that another one needs is missing.
     #[error("module {module} needs {dependency}, which is not below {}; unpack the whole kernel package", tree.display())]
     Dependency {

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::module_tree::Module;
 
+/// Follows the path of a module's file, which is packed compressed.
+pub const SUFFIX: &str = ".zst";
+
 type Modules<'tree> = BTreeMap<&'tree str, &'tree Module>;
 
 /// `modules.dep`: one line a module, its path and those of all it needs. They are to be loaded from
@@ -11,11 +14,9 @@ type Modules<'tree> = BTreeMap<&'tree str, &'tree Module>;
 pub fn modules_dep(modules: &Modules) -> String {
     let mut text = String::new();
     for (name, module) in modules {
-        text.push_str(&module.path);
-        text.push(':');
+        text.push_str(&format!("{}{SUFFIX}:", module.path));
         for needed in load_order(modules, name).iter().rev().skip(1) {
-            text.push(' ');
-            text.push_str(&modules[needed].path);
+            text.push_str(&format!(" {}{SUFFIX}", modules[needed].path));
         }
         text.push('\n');
     }
@@ -96,9 +97,9 @@ mod tests {
 
         assert_eq!(
             modules_dep(&modules),
-            "kernel/core.ko:\n\
-             kernel/failover.ko: kernel/core.ko\n\
-             kernel/net.ko: kernel/failover.ko kernel/core.ko\n"
+            "kernel/core.ko.zst:\n\
+             kernel/failover.ko.zst: kernel/core.ko.zst\n\
+             kernel/net.ko.zst: kernel/failover.ko.zst kernel/core.ko.zst\n"
         );
         assert_eq!(modules_alias(&modules), "alias core-1 core\nalias core-2 core\nalias pci:v1d* net\n");
         assert_eq!(modules_softdep(&modules), "softdep net pre: a b post: c\n");
@@ -113,6 +114,6 @@ mod tests {
         };
         let (a, b) = (module("b"), module("a"));
         let modules = Modules::from([("a", &a), ("b", &b)]);
-        assert_eq!(modules_dep(&modules), "b.ko: a.ko\na.ko: b.ko\n");
+        assert_eq!(modules_dep(&modules), "b.ko.zst: a.ko.zst\na.ko.zst: b.ko.zst\n");
     }
 }

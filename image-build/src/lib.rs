@@ -4,6 +4,7 @@
 
 mod build;
 mod closure;
+mod compress;
 mod cpio;
 mod error;
 mod executable;

@@ -59,8 +59,11 @@ pub struct ProgramRecord {
 pub struct ModuleRecord {
     /// Path below `/lib/modules/<release>`.
     pub path: String,
-    /// Size in bytes, not compressed.
-    pub bytes: u64,
+    /// Licence, in the kernel's words.
+    pub license: String,
+    /// Size and digest of the file as it is packed.
+    #[serde(flatten)]
+    pub file: FileRecord,
 }
 
 /// What became of the modules of one class.
@@ -69,7 +72,7 @@ pub struct Selection {
     /// Name of the class.
     pub class: &'static str,
     /// Modules in the ramdisk, without what they depend on.
-    pub packed: Vec<&'static str>,
+    pub packed: Vec<String>,
     /// Modules that are part of the kernel's own file.
     pub built_in: Vec<&'static str>,
     /// Modules that this kernel does not have.

@@ -16,6 +16,10 @@ pub struct ModInfo {
     pub soft_after: Vec<String>,
     /// Patterns by which the kernel asks for this module (`alias`).
     pub aliases: Vec<String>,
+    /// Files that the module may ask for, below `/lib/firmware` (`firmware`).
+    pub firmware: Vec<String>,
+    /// Its licence in the kernel's words (`license`), such as `GPL` or `Dual BSD/GPL`.
+    pub license: String,
 }
 
 impl ModInfo {
@@ -42,6 +46,8 @@ impl ModInfo {
                 }
                 "softdep" => info.add_soft_dependencies(value),
                 "alias" => info.aliases.push(value.to_owned()),
+                "firmware" => info.firmware.push(value.to_owned()),
+                "license" => info.license = value.to_owned(),
                 _ => {}
             }
         }
@@ -108,12 +114,15 @@ pub(crate) mod tests {
             "depends=virtio,virtio-ring",
             "softdep=pre: crc32c post: late-one other",
             "description=a=b",
+            "firmware=acme/nic.bin",
         ]);
         let expected = ModInfo {
             depends: vec!["virtio".into(), "virtio_ring".into()],
             soft_before: vec!["crc32c".into()],
             soft_after: vec!["late-one".into(), "other".into()],
             aliases: vec!["pci:v00001AF4d*".into(), "virtio-dev".into()],
+            firmware: vec!["acme/nic.bin".into()],
+            license: "GPL".into(),
         };
         assert_eq!(ModInfo::from_elf(&*elf).unwrap(), expected);
     }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use object::read::ReadCache;
 
+use crate::compress::{Compression, read_decompressed};
 use crate::error::BuildError;
 use crate::modinfo::{ModInfo, module_name};
 
@@ -82,17 +83,6 @@ impl ModuleTree {
     }
 }
 
-impl Module {
-    /// The module's bytes, decompressed.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError::Read`] when the file cannot be read or decompressed.
-    pub fn read(&self) -> Result<Vec<u8>, BuildError> {
-        read_decompressed(&self.source)
-    }
-}
-
 fn read_built_in(root: &Path) -> Result<BTreeSet<String>, BuildError> {
     let path = root.join("modules.builtin");
     let text = match fs::read_to_string(&path) {
@@ -114,52 +104,27 @@ fn read_info(path: &Path) -> Result<ModInfo, BuildError> {
     info.map_err(|error| BuildError::Elf { path: path.to_owned(), reason: error.to_string() })
 }
 
-/// How distributions compress module files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Compression {
-    None,
-    Gzip,
-    Xz,
-    Zstd,
-}
-
-impl Compression {
-    /// By what follows `.ko` in the file's name.
-    fn of(suffix: &str) -> Option<Self> {
-        match suffix {
-            "" => Some(Self::None),
-            ".gz" => Some(Self::Gzip),
-            ".xz" => Some(Self::Xz),
-            ".zst" => Some(Self::Zstd),
-            _ => None,
-        }
-    }
-}
-
-fn read_decompressed(path: &Path) -> Result<Vec<u8>, BuildError> {
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let compression = Compression::of(&format!(".{extension}")).unwrap_or(Compression::None);
-    let decompress = || -> io::Result<Vec<u8>> {
-        let file = File::open(path)?;
-        let mut reader: Box<dyn Read> = match compression {
-            Compression::None => Box::new(file),
-            Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(file)),
-            Compression::Xz => Box::new(liblzma::read::XzDecoder::new_multi_decoder(file)),
-            Compression::Zstd => Box::new(zstd::Decoder::new(file)?),
-        };
-        let mut bytes = Vec::new();
-        reader.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    decompress().map_err(BuildError::reading(path))
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use std::io::Write;
 
     use super::*;
     use crate::modinfo::tests::synthetic_module;
+
+    /// A tree of modules that are not there, by their paths and fields.
+    pub(crate) fn tree(modules: &[(&str, &[&str])]) -> ModuleTree {
+        let module = |(path, fields): &(&str, &[&str])| {
+            let info = ModInfo::from_section(fields.join("\0").as_bytes());
+            let name = module_name(Path::new(path).file_stem().unwrap().to_str().unwrap());
+            (name, Module { path: (*path).to_owned(), source: "/".into(), info })
+        };
+        ModuleTree {
+            release: "6.1".into(),
+            root: "/lib/modules/6.1".into(),
+            modules: modules.iter().map(module).collect(),
+            built_in: BTreeSet::new(),
+        }
+    }
 
     /// Writes `/lib/modules/<release>` with modules of the given paths and fields.
     pub(crate) fn write_tree(root: &Path, modules: &[(&str, &[&str])]) {
@@ -203,7 +168,7 @@ pub(crate) mod tests {
         assert_eq!(found, expected);
         for module in tree.modules.values() {
             assert_eq!(module.info.depends, ["virtio"]);
-            assert_eq!(module.read().unwrap(), synthetic_module(fields));
+            assert_eq!(read_decompressed(&module.source).unwrap(), synthetic_module(fields));
         }
         assert!(tree.built_in.contains("virtio_ring"));
     }

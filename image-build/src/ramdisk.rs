@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use farrier_linux::process::{PROGRAMS, Program};
 
 use crate::closure::Closure;
+use crate::compress::compressed;
 use crate::cpio::Archive;
 use crate::error::BuildError;
 use crate::executable::static_architecture;
-use crate::kmod_index::{modules_alias, modules_dep, modules_softdep};
+use crate::kmod_index::{SUFFIX, modules_alias, modules_dep, modules_softdep};
 use crate::manifest::{FileRecord, ModuleRecord, ProgramRecord};
 use crate::select::ModuleClass;
 
@@ -41,6 +42,9 @@ pub fn add_agent(archive: &mut Archive, agent: Vec<u8>) {
 
 /// Adds the modules with their indexes, and the list of those to load at every start.
 ///
+/// Each module is compressed for itself: the agent unpacks only the few that the machine needs, and the
+/// rest takes less of its memory.
+///
 /// # Errors
 ///
 /// [`BuildError::Read`] when a module cannot be read.
@@ -52,11 +56,12 @@ pub fn add_modules(
 ) -> Result<Vec<(String, ModuleRecord)>, BuildError> {
     let root = format!("lib/modules/{release}");
     let mut records = Vec::new();
-    for (name, module) in &closure.modules {
-        let content = module.read()?;
-        let record = ModuleRecord { path: module.path.clone(), bytes: content.len() as u64 };
-        records.push(((*name).to_owned(), record));
-        archive.file(&format!("{root}/{}", module.path), 0o644, content);
+    let sources: Vec<_> = closure.modules.values().map(|module| &*module.source).collect();
+    for ((name, module), content) in closure.modules.iter().zip(compressed(&sources)?) {
+        let path = format!("{}{SUFFIX}", module.path);
+        archive.file(&format!("{root}/{path}"), 0o644, content.clone());
+        let file = FileRecord::of(&content);
+        records.push(((*name).to_owned(), ModuleRecord { path, license: module.info.license.clone(), file }));
     }
     for (index, text) in [
         ("modules.alias", modules_alias(&closure.modules)),
