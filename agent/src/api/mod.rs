@@ -13,6 +13,12 @@ mod concurrency_tests;
 #[cfg(test)]
 mod contract_tests;
 #[cfg(test)]
+mod form;
+#[cfg(test)]
 mod lockdown_tests;
+#[cfg(test)]
+mod replay_tests;
+#[cfg(test)]
+mod stand_in;
 #[cfg(test)]
 mod test_server;
