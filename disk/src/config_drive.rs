@@ -1,8 +1,10 @@
 //! Config drives: a small file system with the instance's first settings (section 6.5).
 
 mod label;
+mod tree;
 
 use crate::error::Error;
+use crate::filesystem;
 use crate::guard::WritableDisk;
 use crate::table::{self, Partition, PartitionTable};
 use crate::view::DiskView;
@@ -10,7 +12,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use farrier_linux::aligned::AlignedBuffer;
 use flate2::read::MultiGzDecoder;
-use std::io::Read;
+use std::io::{self, Read, Write};
+use tree::Node;
 
 /// Largest config drive, and size of the partition made for one, in bytes.
 pub const MAX_SIZE: u64 = 64 << 20;
@@ -24,11 +27,21 @@ const ISO_SECTOR: u32 = 2048;
 /// Bytes written and read back at once; a multiple of every sector size.
 const CHUNK: usize = 1 << 20;
 
+/// Label of a drive that was made anew as FAT, which knows capitals only.
+const REBUILT_LABEL: &str = "CONFIG-2";
+
+/// Room that a file system takes besides the files in it, in bytes.
+const FILE_SYSTEM_ROOM: u64 = 2 << 20;
+
+/// First bytes of a gzip member.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+
 /// A decoded config drive whose content was recognised.
 #[derive(Debug, Clone)]
 pub struct ConfigDrive {
     content: Vec<u8>,
     kind: ContentKind,
+    is_always_rebuilt: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,37 +58,46 @@ impl ConfigDrive {
     /// [`Error::InvalidConfigDrive`]: not base64, not gzip, larger than 64 MiB (looked at while
     /// decoding), or neither ISO 9660 nor FAT (D10).
     pub fn decode(text: &str) -> Result<Self, Error> {
-        if text.trim_start().to_ascii_lowercase().starts_with("http") && text.contains("://") {
-            let reason = "a URL is not supported yet; send the config drive itself, as base64 of gzip";
-            return Err(invalid(reason));
+        Self::from_content(unpack(&decode_base64(text.as_bytes())?)?)
+    }
+
+    /// Takes a drive as a server sends it: that same text, or gzip, ISO 9660 or FAT as it is. The
+    /// content decides, because some binary content can be read as base64 too.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConfigDrive::decode`].
+    pub fn from_download(bytes: Vec<u8>) -> Result<Self, Error> {
+        if bytes.starts_with(GZIP) {
+            return Self::from_content(unpack(&bytes)?);
         }
-        let letters: Vec<u8> =
-            text.bytes().filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')).collect();
-        let packed = STANDARD_NO_PAD
-            .decode(letters)
-            .map_err(|error| invalid(format!("it is not base64 ({error}); send base64 of gzip")))?;
-        let mut content = Vec::new();
-        MultiGzDecoder::new(packed.as_slice())
-            .take(MAX_SIZE + 1)
-            .read_to_end(&mut content)
-            .map_err(|error| invalid(format!("it cannot be unpacked ({error}); send base64 of gzip")))?;
-        Self::from_content(content)
+        if ContentKind::of(&bytes).is_some() {
+            return Self::from_content(bytes);
+        }
+        Self::from_content(unpack(&decode_base64(&bytes)?)?)
     }
 
     fn from_content(content: Vec<u8>) -> Result<Self, Error> {
         if content.len() as u64 > MAX_SIZE {
             return Err(invalid("it is larger than 64 MiB when unpacked; make it smaller"));
         }
-        let kind = if label::is_iso9660(&content) {
-            ContentKind::Iso9660
-        } else if let Some(sector_size) = label::fat_sector_size(&content) {
-            ContentKind::Fat { sector_size }
-        } else {
-            return Err(invalid(
+        let kind = ContentKind::of(&content).ok_or_else(|| {
+            invalid(
                 "its content is neither ISO 9660 nor FAT; make it with the label config-2 in one of the two",
-            ));
-        };
-        Ok(Self { content, kind })
+            )
+        })?;
+        Ok(Self { content, kind, is_always_rebuilt: false })
+    }
+
+    /// Has the drive made anew as FAT whatever the disk is (option `config_drive_rebuild`).
+    pub fn always_rebuilt(self, is_always_rebuilt: bool) -> Self {
+        Self { is_always_rebuilt, ..self }
+    }
+
+    /// Bytes of the partition that takes the drive on a disk with these sectors, in whole MiB.
+    pub fn partition_size(&self, sector_size: u32) -> u64 {
+        let room = if self.is_rebuilt_for(sector_size) { FILE_SYSTEM_ROOM } else { 0 };
+        (self.content.len() as u64 + room).next_multiple_of(1 << 20)
     }
 
     /// Makes sure that a system on this disk will be able to read the drive. Call it before the image
@@ -83,23 +105,41 @@ impl ConfigDrive {
     ///
     /// # Errors
     ///
-    /// [`Error::NoPlaceForConfigDrive`].
+    /// [`Error::InvalidConfigDrive`]: the drive has to be made anew and its files cannot be read.
     pub fn require_fits(&self, disk: &WritableDisk) -> Result<(), Error> {
-        let (name, sector_size) = match self.kind {
-            ContentKind::Iso9660 => ("ISO 9660", ISO_SECTOR),
-            ContentKind::Fat { sector_size } => ("FAT", sector_size),
-        };
-        if disk.sector_size() <= sector_size {
+        if !self.is_rebuilt_for(disk.sector_size()) {
             return Ok(());
         }
-        Err(Error::NoPlaceForConfigDrive {
-            device: disk.path().to_owned(),
-            reason: format!(
-                "a {name} drive with sectors of {sector_size} bytes cannot be mounted from sectors of {} bytes; \
-                 send one that is FAT with the disk's sector size",
-                disk.sector_size()
-            ),
+        let mut bytes = 0;
+        self.visit(&mut |_, node| {
+            if let Node::File(content) = node {
+                bytes += io::copy(content, &mut io::sink())?;
+            }
+            Ok(())
         })
+        .map_err(|error| invalid(format!("its files cannot be read to make it anew as FAT: {error}")))?;
+        if bytes + FILE_SYSTEM_ROOM > MAX_SIZE {
+            return Err(invalid(
+                "its files do not fit into 64 MiB when it is made anew as FAT; make it smaller",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether Linux could not mount the drive as it is: a file system has no sectors smaller than its disk's.
+    fn is_rebuilt_for(&self, sector_size: u32) -> bool {
+        let own = match self.kind {
+            ContentKind::Iso9660 => ISO_SECTOR,
+            ContentKind::Fat { sector_size } => sector_size,
+        };
+        self.is_always_rebuilt || sector_size > own
+    }
+
+    fn visit(&self, visit: &mut tree::Visitor<'_>) -> io::Result<()> {
+        match self.kind {
+            ContentKind::Iso9660 => tree::visit_iso(&self.content, visit),
+            ContentKind::Fat { .. } => tree::visit_fat(&self.content, visit),
+        }
     }
 
     /// Puts the drive on a disk that carries a whole-disk image and reads it back.
@@ -109,8 +149,8 @@ impl ConfigDrive {
     ///
     /// # Errors
     ///
-    /// [`Error::NoPlaceForConfigDrive`], [`Error::Corrupted`], [`Error::InvalidTable`] or
-    /// [`Error::Device`].
+    /// [`Error::NoPlaceForConfigDrive`], [`Error::InvalidConfigDrive`], [`Error::Corrupted`],
+    /// [`Error::InvalidTable`] or [`Error::Device`].
     pub fn write_to(&self, disk: &WritableDisk) -> Result<Partition, Error> {
         self.require_fits(disk)?;
         let table = PartitionTable::read(disk)?;
@@ -118,6 +158,20 @@ impl ConfigDrive {
             Some(partition) => partition,
             None => table.add_at_end(disk, MAX_SIZE)?,
         };
+        self.write_into(disk, &partition)?;
+        table::rescan(disk);
+        Ok(partition)
+    }
+
+    /// Puts the drive into a partition that is there for it and reads it back.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConfigDrive::write_to`].
+    pub(crate) fn write_into(&self, disk: &WritableDisk, partition: &Partition) -> Result<(), Error> {
+        if self.is_rebuilt_for(disk.sector_size()) {
+            return self.rebuild(disk, partition);
+        }
         if partition.size < self.content.len() as u64 {
             return Err(Error::NoPlaceForConfigDrive {
                 device: disk.path().to_owned(),
@@ -129,10 +183,60 @@ impl ConfigDrive {
                 ),
             });
         }
-        self.write_content(disk, &partition)?;
-        self.verify(disk, &partition)?;
-        table::rescan(disk);
-        Ok(partition)
+        self.write_content(disk, partition)?;
+        self.verify(disk, partition)
+    }
+
+    /// Makes a FAT file system with the drive's files (D11), and reads each file back.
+    fn rebuild(&self, disk: &WritableDisk, partition: &Partition) -> Result<(), Error> {
+        disk.zero_out(partition.start, partition.size)?;
+        let mut volume = DiskView::range(disk, partition.start, partition.size);
+        filesystem::make_vfat(&mut volume, REBUILT_LABEL, disk.sector_size())
+            .and_then(|()| self.copy_files(&mut volume))
+            .map_err(|error| Error::NoPlaceForConfigDrive {
+                device: disk.path().to_owned(),
+                reason: format!(
+                    "making it anew as FAT in partition {} failed: {error}; make it smaller",
+                    partition.number
+                ),
+            })?;
+        disk.flush()?;
+        let mut volume = DiskView::range(disk, partition.start, partition.size);
+        let is_equal = self.compare_files(&mut volume).unwrap_or_default();
+        is_equal
+            .then_some(())
+            .ok_or_else(|| Error::Corrupted { device: disk.path().to_owned(), what: "the config drive" })
+    }
+
+    fn copy_files(&self, volume: &mut DiskView<'_>) -> io::Result<()> {
+        filesystem::fill_vfat(volume, |target| {
+            self.visit(&mut |path, node| {
+                match node {
+                    Node::Folder => {
+                        target.root_dir().create_dir(path)?;
+                    }
+                    Node::File(content) => {
+                        drop(io::copy(content, &mut target.root_dir().create_file(path)?)?)
+                    }
+                }
+                Ok(())
+            })
+        })
+    }
+
+    fn compare_files(&self, volume: &mut DiskView<'_>) -> io::Result<bool> {
+        let target = filesystem::open_vfat(volume)?;
+        let mut is_equal = true;
+        self.visit(&mut |path, node| {
+            if let Node::File(content) = node {
+                let (mut wanted, mut found) = (Vec::new(), Vec::new());
+                content.read_to_end(&mut wanted)?;
+                target.root_dir().open_file(path)?.read_to_end(&mut found)?;
+                is_equal &= wanted == found;
+            }
+            Ok(())
+        })?;
+        Ok(is_equal)
     }
 
     fn write_content(&self, disk: &WritableDisk, partition: &Partition) -> Result<(), Error> {
@@ -159,6 +263,40 @@ impl ConfigDrive {
         }
         Ok(())
     }
+}
+
+impl ContentKind {
+    fn of(content: &[u8]) -> Option<Self> {
+        if label::is_iso9660(content) {
+            return Some(Self::Iso9660);
+        }
+        label::fat_sector_size(content).map(|sector_size| Self::Fat { sector_size })
+    }
+}
+
+/// The drive's address, where a conductor sends that instead of the drive.
+pub fn url(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let is_url =
+        |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    (is_url("http://") || is_url("https://")).then_some(text)
+}
+
+fn decode_base64(text: &[u8]) -> Result<Vec<u8>, Error> {
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let letters: Vec<u8> = text.iter().copied().filter(is_letter).collect();
+    STANDARD_NO_PAD
+        .decode(letters)
+        .map_err(|error| invalid(format!("it is not base64 ({error}); send base64 of gzip")))
+}
+
+fn unpack(packed: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut content = Vec::new();
+    MultiGzDecoder::new(packed)
+        .take(MAX_SIZE + 1)
+        .read_to_end(&mut content)
+        .map_err(|error| invalid(format!("it cannot be unpacked ({error}); send base64 of gzip")))?;
+    Ok(content)
 }
 
 /// The partition the image itself provides for a config drive.

@@ -7,6 +7,7 @@ pub mod boot_entry;
 pub mod config_drive;
 pub mod device;
 pub mod error;
+pub mod filesystem;
 pub mod guard;
 pub mod hints;
 pub mod list;

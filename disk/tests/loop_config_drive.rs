@@ -13,6 +13,7 @@ use farrier_disk::table::{PartitionKind, PartitionTable};
 use farrier_disk::view::DiskView;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::process::Command;
 use support::TestDisk;
 
 const MIB: u64 = 1 << 20;
@@ -25,17 +26,31 @@ fn drive_content() -> Vec<u8> {
 }
 
 fn drive() -> ConfigDrive {
+    ConfigDrive::decode(&packed(&drive_content())).unwrap()
+}
+
+fn packed(content: &[u8]) -> String {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(&drive_content()).unwrap();
-    ConfigDrive::decode(&base64::engine::general_purpose::STANDARD.encode(encoder.finish().unwrap())).unwrap()
+    encoder.write_all(content).unwrap();
+    base64::engine::general_purpose::STANDARD.encode(encoder.finish().unwrap())
 }
 
 fn write_gpt(disk: &TestDisk, partitions: &[u64]) {
-    let mut table =
-        gpt::GptConfig::new().writable(true).create_from_device(DiskView::whole(disk.disk()), None).unwrap();
+    let sector_size = disk.disk().sector_size();
+    let block_size = gpt::disk::LogicalBlockSize::try_from(u64::from(sector_size)).unwrap();
+    let config = gpt::GptConfig::new().writable(true).logical_block_size(block_size);
+    let mut table = config.create_from_device(DiskView::whole(disk.disk()), None).unwrap();
     table.update_partitions(BTreeMap::new()).unwrap();
     for size in partitions {
-        table.add_partition("part", *size, gpt::partition_types::LINUX_FS, 0, Some(2048)).unwrap();
+        table
+            .add_partition(
+                "part",
+                *size,
+                gpt::partition_types::LINUX_FS,
+                0,
+                Some(MIB / u64::from(sector_size)),
+            )
+            .unwrap();
     }
     table.write().unwrap().flush().unwrap();
 }
@@ -119,9 +134,89 @@ fn loop_a_disk_without_place_is_refused_and_not_touched() {
     }
 }
 
+/// A config drive as conductors make it, by the program they use.
+fn packed_iso(dialect: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let latest = folder.path().join("openstack/latest");
+    std::fs::create_dir_all(&latest).unwrap();
+    std::fs::write(latest.join("meta_data.json"), b"{}").unwrap();
+    std::fs::write(latest.join("user_data"), vec![7; 300_000]).unwrap();
+    let image = tempfile::NamedTempFile::new().unwrap();
+    let made = Command::new("genisoimage")
+        .args(["-quiet", "-V", "config-2", "-allow-lowercase", "-l", "-o"])
+        .arg(image.path())
+        .args(dialect)
+        .arg(folder.path())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    packed(&std::fs::read(image.path()).unwrap())
+}
+
+/// Checks the FAT volume in `content` with the tool of the field and reads its files.
+fn files_of(content: &[u8]) -> Vec<(String, usize)> {
+    let volume = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(volume.path(), content).unwrap();
+    let checked = Command::new("fsck.vfat").arg("-n").arg(volume.path()).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+    let mut volume = std::io::Cursor::new(content.to_vec());
+    let volume = fatfs::FileSystem::new(&mut volume, fatfs::FsOptions::new()).unwrap();
+    assert_eq!(volume.read_volume_label_from_root_dir().unwrap().as_deref(), Some("CONFIG-2"));
+    let latest = volume.root_dir().open_dir("openstack/latest").unwrap();
+    let files = latest.iter().map(|entry| entry.unwrap()).filter(|entry| entry.is_file());
+    files.map(|entry| (entry.file_name(), entry.len() as usize)).collect()
+}
+
 #[test]
-fn loop_f11_an_iso_drive_on_4_kib_sectors_is_refused() {
+fn loop_d11_a_drive_that_could_not_be_mounted_is_made_anew_as_fat() {
+    let expected = [("meta_data.json".to_owned(), 2), ("user_data".to_owned(), 300_000)];
+    for (dialect, sector_size, rebuild) in [
+        (&["-J", "-r"][..], 4096, false),
+        (&["-r"], 4096, false),
+        (&["-J"], 4096, false),
+        (&[], 4096, false),
+        (&["-J", "-r"], 512, true),
+    ] {
+        let disk = TestDisk::new(200 * MIB, sector_size);
+        write_gpt(&disk, &[8 * MIB]);
+        let drive = ConfigDrive::decode(&packed_iso(dialect)).unwrap().always_rebuilt(rebuild);
+        drive.require_fits(disk.disk()).unwrap();
+        let partition = drive.write_to(disk.disk()).unwrap();
+        let content = read_at(&disk, partition.start, partition.size as usize);
+        assert_eq!(u32::from(u16::from_le_bytes([content[11], content[12]])), sector_size);
+        assert_eq!(files_of(&content), expected, "{dialect:?}");
+        // What was made is found again, and made anew in the same place.
+        assert_eq!(drive.write_to(disk.disk()).unwrap(), partition);
+    }
+}
+
+#[test]
+fn loop_d11_a_drive_that_cannot_be_made_anew_is_refused_before_anything_is_written() {
     let disk = TestDisk::new(200 * MIB, 4096);
-    let error = drive().require_fits(disk.disk()).unwrap_err().to_string();
-    assert!(error.contains("ISO 9660") && error.contains("4096"), "{error}");
+    let error = drive().require_fits(disk.disk()).unwrap_err();
+    assert_eq!(error.kind().name(), "DeploymentError");
+    assert!(error.to_string().contains("its files cannot be read"), "{error}");
+}
+
+#[test]
+fn loop_d14_beyond_2_tib_the_drive_lies_where_an_mbr_reaches() {
+    const TIB: u64 = 1 << 40;
+    let disk = TestDisk::new(3 * TIB, 512);
+    write_mbr(&disk, 1);
+    let partition = drive().write_to(disk.disk()).unwrap();
+    assert_eq!((partition.start, partition.size), (2 * TIB - MAX_SIZE, MAX_SIZE));
+    let disk = TestDisk::new(3 * TIB, 512);
+    write_gpt(&disk, &[8 * MIB]);
+    assert!(drive().write_to(disk.disk()).unwrap().start > 2 * TIB);
+}
+
+#[test]
+fn loop_d13_a_damaged_table_gets_no_config_drive() {
+    let disk = TestDisk::new(200 * MIB, 512);
+    write_gpt(&disk, &[8 * MIB]);
+    write_at(&disk, 1024, &[0xff; 16]);
+    let before = read_at(&disk, 0, MIB as usize);
+    let error = drive().write_to(disk.disk()).unwrap_err().to_string();
+    assert!(error.contains("checksum of the GPT entries"), "{error}");
+    assert_eq!(read_at(&disk, 0, MIB as usize), before);
 }

@@ -60,7 +60,7 @@ const REQUIREMENTS: &[Requirement] = &[
     file("/usr/share/OVMF/OVMF_CODE_4M.fd", "ovmf", &[Purpose::Machine]),
     command("python3", "python3", &[Purpose::Ironic]),
     file("/var/lib/dpkg/info/python3-venv.list", "python3-venv", &[Purpose::Ironic]),
-    command("genisoimage", "genisoimage", &[Purpose::Ironic]),
+    command("genisoimage", "genisoimage", &[Purpose::Ironic, Purpose::Disk]),
 ];
 
 impl Requirement {

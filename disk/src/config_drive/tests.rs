@@ -50,7 +50,6 @@ fn d10_what_is_no_config_drive_is_refused() {
         (String::new(), "cannot be unpacked"),
         ("A".to_owned(), "not base64"),
         ("aGVsbG8gd29ybGQ=".to_owned(), "cannot be unpacked"),
-        ("http://192.0.2.5/drive".to_owned(), "a URL is not supported"),
         (packed(b"<html>404 Not Found</html>"), "neither ISO 9660 nor FAT"),
         (packed(&[0; 100_000]), "neither ISO 9660 nor FAT"),
         (packed(&vec![0; (MAX_SIZE + 1) as usize]), "larger than 64 MiB"),
@@ -66,6 +65,32 @@ fn d07_a_truncated_drive_is_refused() {
     let text = packed(&iso("config-2"));
     let cut = &text[..text.len() / 8 * 4];
     assert!(ConfigDrive::decode(cut).unwrap_err().to_string().contains("cannot be unpacked"));
+}
+
+#[test]
+fn d10_a_downloaded_drive_is_told_by_its_content() {
+    let iso = iso("config-2");
+    let text = packed(&iso).into_bytes();
+    let gzip = STANDARD.decode(&text).unwrap();
+    for bytes in [text, gzip, iso.clone()] {
+        assert_eq!(ConfigDrive::from_download(bytes).unwrap().content, iso);
+    }
+    for bytes in [b"<html>404 Not Found</html>".to_vec(), Vec::new(), vec![0; 5000], GZIP.to_vec()] {
+        assert!(matches!(ConfigDrive::from_download(bytes), Err(Error::InvalidConfigDrive { .. })));
+    }
+}
+
+#[test]
+fn addresses_are_told_from_drives() {
+    for (text, expected) in [
+        (" http://192.0.2.5/drive\n", Some("http://192.0.2.5/drive")),
+        ("HTTPS://x", Some("HTTPS://x")),
+        ("httpAAAA", None),
+        ("H4sIAAAA", None),
+        ("", None),
+    ] {
+        assert_eq!(url(text), expected);
+    }
 }
 
 #[test]
@@ -85,6 +110,7 @@ proptest! {
     fn decoding_never_panics(text in ".{0,200}", bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
         let _ = ConfigDrive::decode(&text);
         let _ = ConfigDrive::decode(&packed(&bytes));
+        let _ = ConfigDrive::from_download(bytes.clone());
         let _ = label::read(&mut Cursor::new(bytes));
     }
 }
