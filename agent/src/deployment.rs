@@ -1,6 +1,7 @@
 //! Deploying a whole-disk image, from the parameters to the finished disk (section 5.2).
 
 use crate::agent::Agent;
+use crate::config_drive_source;
 use crate::errors::{from_disk, from_imaging};
 use crate::http;
 use crate::root_disk;
@@ -56,7 +57,7 @@ pub fn deploy(
     let request = plan(&info)?;
     let client = client(agent, &info)?;
     let config_drive = config_drive.or(info.configdrive.as_deref());
-    let config_drive = config_drive.map(ConfigDrive::decode).transpose().map_err(from_disk)?;
+    let config_drive = config_drive.map(|text| config_drive_source::load(agent, text)).transpose()?;
     let disk = root_disk::open(agent)?;
     if let Some(drive) = &config_drive {
         drive.require_fits(&disk).map_err(from_disk)?;

@@ -11,6 +11,7 @@ mod clock;
 mod command_line;
 mod commands;
 mod conductor;
+mod config_drive_source;
 mod config_files;
 mod deployment;
 mod errors;

@@ -119,6 +119,10 @@ options! {
         "ipa-image-download-connection-retry-interval";
     /// Seconds a download may take in all; 0 means no limit.
     image_download_max_duration: Seconds = Seconds(0.0), "ipa-image-download-max-duration";
+    /// Make every config drive anew as FAT, not only those that the disk's sectors would make unreadable.
+    config_drive_rebuild: bool = false;
+    /// Go on when no boot entry or boot loader can be written.
+    ignore_bootloader_failure: bool = false, "ipa-ignore-bootloader-failure";
     /// Do not erase disks with a cluster file system.
     guard_special_filesystems: bool = true, "ipa-guard-special-filesystems";
     /// URLs to post the inspection data to, separated by commas.

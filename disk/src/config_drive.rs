@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use farrier_linux::aligned::AlignedBuffer;
 use flate2::read::MultiGzDecoder;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use tree::Node;
 
 /// Largest config drive, and size of the partition made for one, in bytes.
@@ -216,7 +216,7 @@ impl ConfigDrive {
                         target.root_dir().create_dir(path)?;
                     }
                     Node::File(content) => {
-                        drop(io::copy(content, &mut target.root_dir().create_file(path)?)?)
+                        io::copy(content, &mut target.root_dir().create_file(path)?)?;
                     }
                 }
                 Ok(())

@@ -35,9 +35,9 @@ const TEXT: &[JsonType] = &[JsonType::String, JsonType::Null];
 const NO_IDENTIFIER: &str = "0x00000000";
 
 fn install_bootloader(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandError> {
-    let ignore = params.get("ignore_bootloader_failure").and_then(Value::as_bool).unwrap_or(false);
+    let asked = params.get("ignore_bootloader_failure").and_then(Value::as_bool);
     match make_bootable(agent, params) {
-        Err(error) if ignore => {
+        Err(error) if asked.unwrap_or(agent.options.ignore_bootloader_failure) => {
             tracing::warn!("boot loader failure ignored as asked: {}", error.text());
             Ok(Value::Null)
         }
