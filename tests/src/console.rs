@@ -1,5 +1,6 @@
 //! Reads the serial console of the emulated machine.
 
+use anyhow::{Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
@@ -25,9 +26,14 @@ impl Console {
         &self.file
     }
 
+    /// The socket at which the machine listens for what is typed on its console.
+    pub fn keyboard(&self) -> PathBuf {
+        self.file.with_extension("socket")
+    }
+
     /// All that was written so far; nothing when there is no file yet.
     pub fn text(&self) -> String {
-        fs::read(&self.file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+        String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 
     /// The last lines, to be shown when something failed.
@@ -41,6 +47,31 @@ impl Console {
     /// What emulates the processor, told by the kernel in the machine.
     pub fn accelerator(&self) -> &'static str {
         if self.text().contains("paravirtualized kernel on KVM") { "kvm" } else { "tcg" }
+    }
+
+    /// Waits until `text` stands in what was written after the first `start` bytes.
+    ///
+    /// # Errors
+    ///
+    /// It is not there after `limit`.
+    pub fn wait_for(&self, text: &str, start: usize, limit: Duration) -> Result<()> {
+        let begin = Instant::now();
+        while !String::from_utf8_lossy(self.bytes().get(start..).unwrap_or_default()).contains(text) {
+            if begin.elapsed() > limit {
+                bail!("no {text:?} on the console after {limit:?}; its end:\n{}", self.tail());
+            }
+            thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// How many bytes were written so far.
+    pub fn length(&self) -> usize {
+        self.bytes().len()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        fs::read(&self.file).unwrap_or_default()
     }
 
     /// Sends `message(seconds since 1970)` when `text` has appeared; gives up after `limit`.

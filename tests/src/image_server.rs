@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
@@ -18,6 +18,8 @@ pub enum Reply {
     Body(Arc<Vec<u8>>),
     /// All of a file.
     File(PathBuf),
+    /// The file below a folder that the request names.
+    Folder(PathBuf),
     /// All of it, ended by closing the connection.
     WithoutLength(Arc<Vec<u8>>),
     /// The length of all of it, and then only so many bytes.
@@ -72,6 +74,11 @@ impl ImageServer {
         format!("http://{}", self.address)
     }
 
+    /// The port of the loopback address.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     /// URL of the image on this machine.
     pub fn url(&self) -> String {
         format!("http://{}/image.raw", self.address)
@@ -124,11 +131,11 @@ fn read_head(connection: &TcpStream) -> io::Result<String> {
 fn answer(mut connection: TcpStream, reply: &Reply, head: &str, number: usize) -> io::Result<()> {
     match reply {
         Reply::Body(body) => send(&mut connection, head, 200, Some(body.len() as u64), &mut body.as_slice()),
-        Reply::File(path) => {
-            let mut file = File::open(path)?;
-            let length = file.metadata()?.len();
-            send(&mut connection, head, 200, Some(length), &mut file)
-        }
+        Reply::File(path) => send_file(&mut connection, head, path),
+        Reply::Folder(folder) => match requested(folder, head).filter(|path| path.is_file()) {
+            Some(path) => send_file(&mut connection, head, &path),
+            None => send(&mut connection, head, 404, Some(5), &mut &b"page\n"[..]),
+        },
         Reply::WithoutLength(body) => send(&mut connection, head, 200, None, &mut body.as_slice()),
         Reply::Truncated(body, count) => {
             send(&mut connection, head, 200, Some(body.len() as u64), &mut &body[..*count])
@@ -147,6 +154,19 @@ fn answer(mut connection: TcpStream, reply: &Reply, head: &str, number: usize) -
         }
         Reply::Status(status) => send(&mut connection, head, *status, Some(5), &mut &b"page\n"[..]),
     }
+}
+
+/// The path that the first line of a request means below `folder`.
+fn requested(folder: &Path, head: &str) -> Option<PathBuf> {
+    let path = Path::new(head.split(' ').nth(1)?.trim_start_matches('/'));
+    let stays_below = path.components().all(|part| matches!(part, Component::Normal(_)));
+    stays_below.then(|| folder.join(path))
+}
+
+fn send_file(connection: &mut TcpStream, head: &str, path: &Path) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    send(connection, head, 200, Some(length), &mut file)
 }
 
 fn send(
@@ -187,8 +207,12 @@ mod tests {
     use super::*;
 
     fn fetch(server: &ImageServer, method: &str) -> String {
+        fetch_path(server, method, "/image.raw")
+    }
+
+    fn fetch_path(server: &ImageServer, method: &str, path: &str) -> String {
         let mut connection = TcpStream::connect(server.address).unwrap();
-        write!(connection, "{method} /image.raw HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+        write!(connection, "{method} {path} HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
         let mut answer = String::new();
         connection.read_to_string(&mut answer).unwrap();
         answer
@@ -224,5 +248,23 @@ mod tests {
         let server = ImageServer::start(vec![Reply::Body(Arc::new(b"0123456789".to_vec()))]).unwrap();
         let answer = fetch(&server, "HEAD");
         assert!(answer.contains("Content-Length: 10\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
+    }
+
+    #[test]
+    fn a_folder_gives_what_lies_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("inner")).unwrap();
+        std::fs::write(folder.path().join("inner/file"), "content").unwrap();
+        let server = ImageServer::start(vec![Reply::Folder(folder.path().join("inner"))]).unwrap();
+        std::fs::write(folder.path().join("secret"), "secret").unwrap();
+        for (path, start) in [
+            ("/file", "HTTP/1.1 200 "),
+            ("/absent", "HTTP/1.1 404 "),
+            ("/../secret", "HTTP/1.1 404 "),
+            ("/", "HTTP/1.1 404 "),
+        ] {
+            let answer = fetch_path(&server, "GET", path);
+            assert!(answer.starts_with(start), "{path}: {answer}");
+        }
     }
 }

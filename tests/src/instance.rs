@@ -1,4 +1,7 @@
-//! The smallest image that a conductor takes for an operating system.
+//! The smallest image that a conductor takes for an operating system, and that boots.
+//!
+//! What boots says so on the serial port and then waits. It is a boot sector for BIOS firmware and a
+//! boot loader for UEFI firmware of the same few instructions.
 
 use anyhow::Result;
 use sha2::{Digest, Sha256};
@@ -9,13 +12,22 @@ const MIB: usize = 1 << 20;
 /// Where the partition of [`image`] begins.
 const ESP_START: usize = MIB;
 
-/// A whole-disk image of 6 MiB with one partition: an EFI system partition with a boot loader's file.
+/// What an instance says on the serial port each time it boots.
+pub const GREETING: &str = "the instance is up";
+
+/// How both programs go on once the source index register holds the address of the greeting and DX
+/// the serial port: send each byte until a zero, then halt for ever.
+const SEND_AND_HALT: [u8; 11] = [0xac, 0x84, 0xc0, 0x74, 3, 0xee, 0xeb, 0xf8, 0xf4, 0xeb, 0xfd];
+
+/// A whole-disk image of 6 MiB with one partition: an EFI system partition with a boot loader.
 ///
 /// # Errors
 ///
 /// The file system cannot be made.
 pub fn image() -> Result<Vec<u8>> {
     let mut image: Vec<u8> = (0..6 * MIB).map(|index| (index % 251) as u8).collect();
+    let boot_sector = boot_sector();
+    image[..boot_sector.len()].copy_from_slice(&boot_sector);
     image[440..512].fill(0);
     image[440..444].copy_from_slice(&0x1234_5678_u32.to_le_bytes());
     // Type 0xef, from sector 2048, 4 MiB long.
@@ -26,7 +38,7 @@ pub fn image() -> Result<Vec<u8>> {
     {
         let volume = fatfs::FileSystem::new(&mut esp, fatfs::FsOptions::new())?;
         let boot = volume.root_dir().create_dir("EFI")?.create_dir("BOOT")?;
-        boot.create_file("BOOTX64.EFI")?.write_all(b"no real boot loader")?;
+        boot.create_file("BOOTX64.EFI")?.write_all(&boot_loader())?;
     }
     image[ESP_START..ESP_START + 4 * MIB].copy_from_slice(esp.get_ref());
     Ok(image)
@@ -35,4 +47,48 @@ pub fn image() -> Result<Vec<u8>> {
 /// SHA-256 of an image, hexadecimal.
 pub fn sha256(image: &[u8]) -> String {
     hex::encode(Sha256::digest(image))
+}
+
+fn greeting() -> Vec<u8> {
+    format!("\r\n{GREETING}\r\n\0").into_bytes()
+}
+
+/// 16-bit code that firmware loads to 0x7c00.
+fn boot_sector() -> Vec<u8> {
+    // cld; xor ax, ax; mov ds, ax; mov si, 0x7c16; mov dx, 0x3f8
+    let start = [0xfc, 0x31, 0xc0, 0x8e, 0xd8, 0xbe, 0x16, 0x7c, 0xba, 0xf8, 3];
+    [start.as_slice(), &SEND_AND_HALT, &greeting()].concat()
+}
+
+/// A PE32+ image with one section of 64-bit code that does not care where it lies.
+fn boot_loader() -> Vec<u8> {
+    const HEADERS: u32 = 0x200;
+    const SECTION: u32 = 0x200;
+    const ADDRESS: u32 = 0x1000;
+    // lea rsi, [rip + 15]; mov dx, 0x3f8
+    let start = [0x48, 0x8d, 0x35, 15, 0, 0, 0, 0x66, 0xba, 0xf8, 3];
+    let code = [start.as_slice(), &SEND_AND_HALT, &greeting()].concat();
+    let words = |words: &[u16]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let doubles = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let mut file = b"MZ".to_vec();
+    file.resize(0x3c, 0);
+    file.extend(doubles(&[0x40]));
+    file.extend(b"PE\0\0");
+    // x86-64, one section, no symbols, 240 bytes of optional header, executable for any address.
+    file.extend(words(&[0x8664, 1, 0, 0, 0, 0, 0, 0, 240, 0x22]));
+    file.extend(words(&[0x20b, 0]));
+    file.extend(doubles(&[SECTION, 0, 0, ADDRESS, ADDRESS, 0, 0, ADDRESS, SECTION]));
+    file.extend(words(&[0; 6]));
+    file.extend(doubles(&[0, 2 * ADDRESS, HEADERS, 0]));
+    // An EFI application.
+    file.extend(words(&[10, 0]));
+    file.extend(doubles(&[0; 9]));
+    file.extend(doubles(&[16]));
+    file.resize(file.len() + 16 * 8, 0);
+    file.extend(b".text\0\0\0");
+    file.extend(doubles(&[SECTION, ADDRESS, SECTION, HEADERS, 0, 0, 0, 0x6000_0020]));
+    file.resize(HEADERS as usize, 0);
+    file.extend(code);
+    file.resize((HEADERS + SECTION) as usize, 0);
+    file
 }

@@ -10,9 +10,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(100);
-const MEMORY_MIB: u32 = 256;
-const FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
-const VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
+
+/// Memory of every machine: what a deployment may need at most.
+pub const MEMORY_MIB: u32 = 256;
+/// The program of the UEFI firmware.
+pub const FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
+/// The variables with which it starts its first life.
+pub const VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
 
 /// What a machine is made of.
 #[derive(Debug)]
@@ -23,6 +27,19 @@ pub struct Hardware {
     pub agent_port: u16,
     /// Its disks: file and serial number.
     pub disks: Vec<(PathBuf, &'static str)>,
+    /// The media in the drives of its BMC.
+    pub media: Vec<Medium>,
+    /// Folder for what outlives its being on: the console's log, the firmware's variables.
+    pub folder: PathBuf,
+}
+
+/// From what a machine boots.
+#[derive(Debug, Clone, Copy)]
+pub enum Boot<'a> {
+    /// From a kernel and a ramdisk in a folder that the firmware is given, with these parameters.
+    Ramdisk(&'a Path, &'a str),
+    /// From what the firmware finds on its disks.
+    Disks,
 }
 
 /// A medium in a drive of the BMC, as a file.
@@ -41,53 +58,43 @@ pub struct Machine {
     console: Console,
 }
 
-impl Machine {
-    /// Boots the ramdisk in `dist` with UEFI firmware and the kernel's `parameters`; the console and
-    /// the firmware's variables are kept in `folder`.
+impl Hardware {
+    /// The serial console, which keeps what earlier boots wrote.
+    pub fn console(&self) -> Console {
+        Console::new(self.folder.join("console.log"))
+    }
+
+    /// Switches the machine on, with UEFI firmware.
     ///
     /// # Errors
     ///
     /// QEMU or the firmware is not installed.
-    pub fn boot(hardware: &Hardware, dist: &Path, parameters: &str, folder: &Path) -> Result<Self> {
-        Self::boot_with(hardware, &[], dist, parameters, folder)
-    }
-
-    /// As [`Machine::boot`], with media in the drives of its BMC.
-    ///
-    /// # Errors
-    ///
-    /// As [`Machine::boot`].
-    pub fn boot_with(
-        hardware: &Hardware,
-        media: &[Medium],
-        dist: &Path,
-        parameters: &str,
-        folder: &Path,
-    ) -> Result<Self> {
-        let variables = folder.join("vars.fd");
-        let template = fs::read(VARIABLES).with_context(|| format!("cannot read {VARIABLES}"))?;
-        fs::write(&variables, template)?;
-        let console = Console::new(folder.join("console.log"));
+    pub fn boot(&self, boot: Boot<'_>) -> Result<Machine> {
+        let variables = self.folder.join("vars.fd");
+        if !variables.exists() {
+            fs::copy(VARIABLES, &variables).with_context(|| format!("cannot copy {VARIABLES}"))?;
+        }
+        let console = self.console();
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,smm=off"]);
         // KVM hangs inside some virtual machines; emulation works everywhere.
         qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", &MEMORY_MIB.to_string()]);
         qemu.args(["-drive", &format!("if=pflash,format=raw,readonly=on,file={FIRMWARE}")]);
         qemu.args(["-drive", &format!("if=pflash,format=raw,file={}", variables.display())]);
-        qemu.args(["-serial", &format!("file:{}", console.file().display())]);
-        qemu.args(["-device", "virtio-rng-pci"]);
-        let forward = format!("user,id=net,hostfwd=tcp:127.0.0.1:{}-:9999", hardware.agent_port);
-        qemu.args(["-netdev", &forward]);
+        let terminal = format!("socket,id=console,path={},server=on,wait=off", console.keyboard().display());
+        qemu.args(["-chardev", &format!("{terminal},logfile={},logappend=on", console.file().display())]);
+        qemu.args(["-serial", "chardev:console", "-device", "virtio-rng-pci"]);
+        qemu.args(["-netdev", &user_network(self.agent_port)]);
         // Without an option ROM the firmware does not try to boot from the network.
-        qemu.args(["-device", &format!("virtio-net-pci,netdev=net,romfile=,mac={}", hardware.mac)]);
-        for (file, serial) in &hardware.disks {
+        qemu.args(["-device", &format!("virtio-net-pci,netdev=net,romfile=,mac={}", self.mac)]);
+        for (file, serial) in &self.disks {
             qemu.args(["-drive", &format!("if=none,format=raw,id={serial},file={}", file.display())]);
             qemu.args(["-device", &format!("virtio-blk-pci,drive={serial},serial={serial}")]);
         }
-        if !media.is_empty() {
+        if !self.media.is_empty() {
             qemu.args(["-device", "qemu-xhci"]);
         }
-        for (number, medium) in media.iter().enumerate() {
+        for (number, medium) in self.media.iter().enumerate() {
             let (options, device) = match medium {
                 Medium::Optical(_) => ("readonly=on,media=cdrom", format!("ide-cd,bus=ide.{number}")),
                 Medium::Usb(_) => ("readonly=on", "usb-storage".to_owned()),
@@ -96,17 +103,21 @@ impl Machine {
             let drive = format!("if=none,format=raw,id=medium{number},{options},file={}", file.display());
             qemu.args(["-drive", &drive, "-device", &format!("{device},drive=medium{number}")]);
         }
-        qemu.arg("-kernel").arg(dist.join("vmlinuz")).arg("-initrd").arg(dist.join("initramfs.img"));
-        qemu.args(["-append", parameters]);
+        if let Boot::Ramdisk(dist, parameters) = boot {
+            qemu.arg("-kernel").arg(dist.join("vmlinuz")).arg("-initrd").arg(dist.join("initramfs.img"));
+            qemu.args(["-append", parameters]);
+        }
         let qemu = qemu.stdin(Stdio::null()).spawn().context("cannot start qemu-system-x86_64")?;
-        Ok(Self { qemu, console })
+        Ok(Machine { qemu, console })
     }
+}
 
-    /// The serial console.
-    pub fn console(&self) -> &Console {
-        &self.console
-    }
+/// QEMU's network `net`, in which this machine is 10.0.2.2, with a way in to the agent.
+pub fn user_network(agent_port: u16) -> String {
+    format!("user,id=net,hostfwd=tcp:127.0.0.1:{agent_port}-:9999")
+}
 
+impl Machine {
     /// Waits until the machine has switched itself off.
     ///
     /// # Errors

@@ -4,11 +4,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use farrier_tests::machine::{Hardware, Machine, Medium, free_port};
+use farrier_tests::machine::{Boot, Hardware, Medium, free_port};
 use farrier_tests::media;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long an emulated machine may take to ask its conductor.
@@ -42,18 +42,14 @@ fn boot(parameters: &str, text: &str) -> String {
         mac: "52:54:00:fa:00:04".into(),
         agent_port: free_port().unwrap(),
         disks: vec![(planted, "PLANTED")],
+        media: vec![Medium::Optical(boot_medium), Medium::Optical(leftover), Medium::Usb(floppy)],
+        folder: folder.path().to_owned(),
     };
-    let media = [Medium::Optical(boot_medium), Medium::Optical(leftover), Medium::Usb(floppy)];
-    let dist = environment("FARRIER_DIST");
     let parameters = format!("console=ttyS0 {parameters}");
-    let mut machine = Machine::boot_with(&hardware, &media, &dist, &parameters, folder.path()).unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    while !machine.console().text().contains(text) {
-        assert!(Instant::now() < deadline, "no {text:?} on the console:\n{}", machine.console().text());
-        // Nothing but a defect switches this machine off.
-        assert!(machine.wait_until_off(Duration::from_millis(200)).is_err(), "the machine is off");
-    }
-    machine.console().text()
+    let _machine = hardware.boot(Boot::Ramdisk(&environment("FARRIER_DIST"), &parameters)).unwrap();
+    let console = hardware.console();
+    console.wait_for(text, 0, PATIENCE).unwrap();
+    console.text()
 }
 
 #[test]

@@ -1,14 +1,20 @@
 //! A real, unmodified Ironic, for one run.
 
 mod api;
+mod enrolment;
+mod node;
 mod settings;
 
+pub use enrolment::{Control, Enrolment};
+pub use node::{Instance, Node, Order};
+
+use crate::image_server::{ImageServer, Reply};
 use crate::machine::free_port;
 use anyhow::{Context, Result, bail};
 use api::Api;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::{Value, json};
+use serde_json::json;
 use settings::Settings;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -29,28 +35,6 @@ pub struct Ironic {
     folder: PathBuf,
 }
 
-/// A node to be enrolled.
-#[derive(Debug)]
-pub struct Enrolment<'a> {
-    /// Hardware address of its network card.
-    pub mac: &'a str,
-    /// Folder with `vmlinuz` and `initramfs.img`.
-    pub dist: &'a Path,
-    /// Further kernel parameters of the ramdisk.
-    pub parameters: &'a str,
-    /// The node keeps its ramdisk between operations.
-    pub fast_track: bool,
-}
-
-/// What to deploy.
-#[derive(Debug)]
-pub struct Instance<'a> {
-    /// URL of the image, as the machine reaches it.
-    pub url: String,
-    /// SHA-256 of the image, hexadecimal.
-    pub sha256: &'a str,
-}
-
 impl Ironic {
     /// Starts the Ironic that is installed in `environment` with its state in `folder`. It may read
     /// files in `dist`, and reaches other addresses than the loopback address through `proxy`.
@@ -63,8 +47,9 @@ impl Ironic {
             fs::create_dir_all(folder.join(name))?;
         }
         let port = free_port()?;
+        let files_port = ImageServer::start(vec![Reply::Folder(folder.join("http"))])?.port();
         let configuration = folder.join("ironic.conf");
-        fs::write(&configuration, Settings { folder, dist, port }.file())?;
+        fs::write(&configuration, Settings { folder, dist, port, files_port }.file())?;
         let log = File::create(folder.join("ironic.log"))?;
         let program = |name: &str| -> Result<Command> {
             let mut command = Command::new(environment.join("bin").join(name));
@@ -102,79 +87,25 @@ impl Ironic {
         bail!("ironic has no conductor after {START:?}:\n{}", log_tail(&self.folder))
     }
 
-    /// Enrols a node and makes it available; gives its UUID.
+    /// Enrols a node and takes it under management.
     ///
     /// # Errors
     ///
     /// What Ironic answers.
-    pub fn enrol(&self, enrolment: &Enrolment) -> Result<String> {
-        let file = |name| format!("file://{}", enrolment.dist.join(name).display());
-        let node = self.api.request(
-            "POST",
-            "/v1/nodes",
-            Some(&json!({
-                "driver": "manual-management",
-                "automated_clean": false,
-                "driver_info": {
-                    "deploy_kernel": file("vmlinuz"),
-                    "deploy_ramdisk": file("initramfs.img"),
-                    "kernel_append_params": enrolment.parameters,
-                    "fast_track": enrolment.fast_track,
-                },
-                "properties": {
-                    "capabilities": "boot_mode:uefi",
-                    "cpu_arch": "x86_64",
-                    "root_device": {"serial": "ROOT"},
-                },
-            })),
-        )?;
-        let uuid = node["uuid"].as_str().context("the new node has no UUID")?.to_owned();
+    pub fn enrol(&self, enrolment: &Enrolment<'_>) -> Result<Node<'_>> {
+        let record = self.api.request("POST", "/v1/nodes", Some(&enrolment.record()))?;
+        let uuid = record["uuid"].as_str().context("the new node has no UUID")?.to_owned();
         let port = json!({"node_uuid": uuid, "address": enrolment.mac});
         self.api.request("POST", "/v1/ports", Some(&port))?;
-        for (verb, state) in [("manage", "manageable"), ("provide", "available")] {
-            self.change_state(&uuid, &json!({"target": verb}))?;
-            self.wait_for(&uuid, START, |node| node["provision_state"] == state)?;
-        }
-        Ok(uuid)
-    }
-
-    /// Starts a deployment with a config drive that holds `meta_data`.
-    ///
-    /// # Errors
-    ///
-    /// What Ironic answers.
-    pub fn deploy(&self, node: &str, instance: &Instance, meta_data: &Value) -> Result<()> {
-        let info = [
-            ("image_source", instance.url.as_str()),
-            ("image_disk_format", "raw"),
-            ("image_os_hash_algo", "sha256"),
-            ("image_os_hash_value", instance.sha256),
-        ];
-        let patch = info.map(
-            |(name, value)| json!({"op": "add", "path": format!("/instance_info/{name}"), "value": value}),
-        );
-        self.api.request("PATCH", &format!("/v1/nodes/{node}"), Some(&patch.as_slice().into()))?;
-        self.change_state(node, &json!({"target": "active", "configdrive": {"meta_data": meta_data}}))
-    }
-
-    /// Tells Ironic that the machine is on: it cannot switch it itself.
-    ///
-    /// # Errors
-    ///
-    /// What Ironic answers.
-    pub fn power_on(&self, node: &str) -> Result<()> {
-        let body = json!({"target": "power on"});
-        self.api.request("PUT", &format!("/v1/nodes/{node}/states/power"), Some(&body))?;
-        self.wait_for(node, START, |node| node["power_state"] == "power on").map(drop)
+        let node = Node { ironic: self, uuid };
+        node.order(&Order::manage())?;
+        node.reach("manageable", START)?;
+        Ok(node)
     }
 
     /// URL of the API for a machine on QEMU's user network.
     pub fn guest_url(&self) -> String {
         format!("http://10.0.2.2:{}", self.api.port())
-    }
-
-    fn change_state(&self, node: &str, body: &Value) -> Result<()> {
-        self.api.request("PUT", &format!("/v1/nodes/{node}/states/provision"), Some(body)).map(drop)
     }
 
     /// The kernel's parameters in the iPXE configuration that Ironic wrote for a node.
@@ -192,25 +123,9 @@ impl Ironic {
         Ok(parameters.join(" ").replace("${mac}", mac))
     }
 
-    /// The record of a node as soon as it is as wanted.
-    ///
-    /// # Errors
-    ///
-    /// It is not so after `limit`; the text holds the last record and Ironic's log.
-    pub fn wait_for(&self, node: &str, limit: Duration, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
-        let start = Instant::now();
-        loop {
-            let record = self.api.request("GET", &format!("/v1/nodes/{node}"), None)?;
-            if wanted(&record) {
-                return Ok(record);
-            }
-            if start.elapsed() > limit {
-                let (state, error) = (&record["provision_state"], &record["last_error"]);
-                let log = log_tail(&self.folder);
-                bail!("after {limit:?} the node is in {state}, last_error {error}; Ironic's log:\n{log}");
-            }
-            thread::sleep(POLL);
-        }
+    /// The last lines of Ironic's log.
+    fn log_tail(&self) -> String {
+        log_tail(&self.folder)
     }
 }
 

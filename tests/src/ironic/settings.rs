@@ -11,6 +11,8 @@ pub(super) struct Settings<'a> {
     pub(super) dist: &'a Path,
     /// Port of the API on the loopback address.
     pub(super) port: u16,
+    /// Port of the loopback address that serves the folder `http`.
+    pub(super) files_port: u16,
 }
 
 impl Settings<'_> {
@@ -18,7 +20,7 @@ impl Settings<'_> {
     /// What concerns the agent, such as TLS and tokens, keeps Ironic's defaults; only waiting is
     /// shorter than by default.
     pub(super) fn file(&self) -> String {
-        let Self { folder, dist, port } = self;
+        let Self { folder, dist, port, files_port } = self;
         let (folder, dist) = (folder.display(), dist.display());
         format!(
             "\
@@ -29,20 +31,22 @@ host = farrier-tests
 my_ip = 127.0.0.1
 state_path = {folder}
 tempdir = {folder}/tmp
-enabled_hardware_types = manual-management
+enabled_hardware_types = manual-management,redfish
 enabled_bios_interfaces = no-bios
-enabled_boot_interfaces = ipxe
+enabled_boot_interfaces = ipxe,redfish-virtual-media
 enabled_console_interfaces = no-console
 enabled_deploy_interfaces = direct
 enabled_firmware_interfaces = no-firmware
-enabled_inspect_interfaces = no-inspect
-enabled_management_interfaces = noop
+enabled_inspect_interfaces = agent
+enabled_management_interfaces = noop,redfish
 enabled_network_interfaces = noop
-enabled_power_interfaces = fake
+enabled_power_interfaces = fake,redfish
 enabled_raid_interfaces = no-raid
-enabled_rescue_interfaces = no-rescue
+enabled_rescue_interfaces = agent
 enabled_storage_interfaces = noop
 enabled_vendor_interfaces = no-vendor
+esp_image = {folder}/esp.img
+grub_config_path = EFI/BOOT/grub.cfg
 
 [agent]
 certificates_path = {folder}/certificates
@@ -57,17 +61,25 @@ public_endpoint = http://127.0.0.1:{port}
 ramdisk_heartbeat_timeout = 30
 
 [conductor]
+clean_callback_timeout = 300
 deploy_callback_timeout = 300
 file_url_allowed_paths = {dist}
 heartbeat_interval = 5
+inspect_wait_timeout = 300
+rescue_callback_timeout = 300
+service_callback_timeout = 300
+sync_power_state_interval = 15
 
 [database]
 connection = sqlite:///{folder}/ironic.sqlite
 
 [deploy]
 default_boot_mode = uefi
+erase_devices_metadata_priority = 10
+erase_devices_priority = 0
+external_http_url = http://127.0.0.1:{files_port}
 http_root = {folder}/http
-http_url = http://10.0.2.2:{port}
+http_url = http://10.0.2.2:{files_port}
 
 [dhcp]
 dhcp_provider = none

@@ -1,0 +1,191 @@
+//! A node, and what an operator orders Ironic to do with it.
+
+use super::Ironic;
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use std::fmt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const POLL: Duration = Duration::from_millis(200);
+
+/// An enrolled node.
+#[derive(Debug)]
+pub struct Node<'a> {
+    pub(super) ironic: &'a Ironic,
+    /// Its UUID.
+    pub uuid: String,
+}
+
+/// What to deploy.
+#[derive(Debug)]
+pub struct Instance<'a> {
+    /// URL of the image, as the machine reaches it.
+    pub url: String,
+    /// SHA-256 of the image, hexadecimal.
+    pub sha256: &'a str,
+    /// Meta data for its config drive.
+    pub meta_data: Value,
+}
+
+/// An order, as `PUT /v1/nodes/UUID/states/provision` takes it. Each method gives one.
+#[derive(Debug)]
+pub struct Order(Value);
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0["target"].as_str().unwrap_or_default())
+    }
+}
+
+impl Order {
+    /// Takes the node under management, or back from `available`.
+    pub fn manage() -> Self {
+        Self(json!({"target": "manage"}))
+    }
+
+    /// Inspects a manageable node.
+    pub fn inspect() -> Self {
+        Self(json!({"target": "inspect"}))
+    }
+
+    /// Cleans a manageable node with the named steps of the deploy interface.
+    pub fn clean(steps: &[&str]) -> Self {
+        let step = |name: &&str| json!({"interface": "deploy", "step": name});
+        Self(json!({"target": "clean", "clean_steps": steps.iter().map(step).collect::<Vec<_>>()}))
+    }
+
+    /// Makes a manageable node available, by way of automated cleaning.
+    pub fn provide() -> Self {
+        Self(json!({"target": "provide"}))
+    }
+
+    /// Deploys the image that [`Node::set_instance`] named.
+    pub fn deploy(instance: &Instance<'_>) -> Self {
+        Self(json!({"target": "active", "configdrive": {"meta_data": instance.meta_data}}))
+    }
+
+    /// Deploys again.
+    pub fn rebuild(instance: &Instance<'_>) -> Self {
+        Self(json!({"target": "rebuild", "configdrive": {"meta_data": instance.meta_data}}))
+    }
+
+    /// Boots an active node into the ramdisk for its user to log in.
+    pub fn rescue(password: &str) -> Self {
+        Self(json!({"target": "rescue", "rescue_password": password}))
+    }
+
+    /// Boots the instance of a rescued node again.
+    pub fn unrescue() -> Self {
+        Self(json!({"target": "unrescue"}))
+    }
+
+    /// Takes steps on an active node.
+    pub fn service(steps: &Value) -> Self {
+        Self(json!({"target": "service", "service_steps": steps}))
+    }
+
+    /// Removes the instance and cleans the node.
+    pub fn undeploy() -> Self {
+        Self(json!({"target": "deleted"}))
+    }
+}
+
+impl Node<'_> {
+    /// Starts an operation.
+    ///
+    /// # Errors
+    ///
+    /// What Ironic answers.
+    pub fn order(&self, order: &Order) -> Result<()> {
+        self.request("PUT", "/states/provision", Some(&order.0)).map(drop)
+    }
+
+    /// Names the image that the next deployments take.
+    ///
+    /// # Errors
+    ///
+    /// What Ironic answers.
+    pub fn set_instance(&self, instance: &Instance<'_>) -> Result<()> {
+        let info = [
+            ("image_source", instance.url.as_str()),
+            ("image_disk_format", "raw"),
+            ("image_os_hash_algo", "sha256"),
+            ("image_os_hash_value", instance.sha256),
+        ];
+        let patch = info.map(
+            |(name, value)| json!({"op": "add", "path": format!("/instance_info/{name}"), "value": value}),
+        );
+        self.request("PATCH", "", Some(&patch.as_slice().into())).map(drop)
+    }
+
+    /// From now on every operation boots the ramdisk anew.
+    ///
+    /// # Errors
+    ///
+    /// What Ironic answers.
+    pub fn stop_fast_track(&self) -> Result<()> {
+        let patch = json!([{"op": "replace", "path": "/driver_info/fast_track", "value": false}]);
+        self.request("PATCH", "", Some(&patch)).map(drop)
+    }
+
+    /// What an inspection found out.
+    ///
+    /// # Errors
+    ///
+    /// What Ironic answers.
+    pub fn inventory(&self) -> Result<Value> {
+        Ok(self.request("GET", "/inventory", None)?["inventory"].clone())
+    }
+
+    /// The record.
+    ///
+    /// # Errors
+    ///
+    /// What Ironic answers.
+    pub fn record(&self) -> Result<Value> {
+        self.request("GET", "", None)
+    }
+
+    /// The record as soon as the node is in `state`.
+    ///
+    /// # Errors
+    ///
+    /// An operation failed, or the state is not reached after `limit`; the text holds the error and
+    /// Ironic's log.
+    pub fn reach(&self, state: &str, limit: Duration) -> Result<Value> {
+        let is_over =
+            |state: &Value| state.as_str().is_some_and(|text| text == "error" || text.contains("failed"));
+        let node = self
+            .wait_for(limit, |node| node["provision_state"] == state || is_over(&node["provision_state"]))?;
+        if node["provision_state"] != state {
+            bail!("{} instead of {state}: {}", node["provision_state"], node["last_error"]);
+        }
+        Ok(node)
+    }
+
+    /// The record as soon as it is as wanted.
+    ///
+    /// # Errors
+    ///
+    /// It is not so after `limit`; the text holds the state and Ironic's log.
+    pub fn wait_for(&self, limit: Duration, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+        let start = Instant::now();
+        loop {
+            let record = self.record()?;
+            if wanted(&record) {
+                return Ok(record);
+            }
+            if start.elapsed() > limit {
+                let (state, error) = (&record["provision_state"], &record["last_error"]);
+                let log = self.ironic.log_tail();
+                bail!("after {limit:?} the node is in {state}, last_error {error}; Ironic's log:\n{log}");
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
+        self.ironic.api.request(method, &format!("/v1/nodes/{}{path}", self.uuid), body)
+    }
+}

@@ -1,0 +1,44 @@
+//! What is on the disks of a machine, seen from outside.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Where tests leave signs of an earlier use: a partition table and a file system.
+const MARKS: &[(u64, &[u8])] = &[(510, &[0x55, 0xaa]), (1080, &[0x53, 0xef])];
+
+/// Writes the signs of an earlier use.
+pub fn mark(disk: &Path) {
+    let file = File::options().write(true).open(disk).unwrap();
+    for (offset, bytes) in MARKS {
+        file.write_all_at(bytes, *offset).unwrap();
+    }
+}
+
+/// Fails if any sign of an earlier use is left.
+pub fn assert_no_marks(disk: &Path) {
+    for (offset, bytes) in MARKS {
+        assert_ne!(read(disk, *offset, bytes.len()), *bytes, "{} at {offset}", disk.display());
+    }
+}
+
+/// Fails unless the disk holds the image and, in its second partition, a config drive for `name`.
+pub fn assert_deployed(disk: &Path, image: &[u8], name: &str) {
+    // The first sector holds the table, to which the config drive's partition was added.
+    assert!(read(disk, 512, image.len() - 512) == image[512..], "not the image");
+    assert_eq!(read(disk, 440, 6 + 16), image[440..462], "not the image's table");
+    let entry = read(disk, 462, 16);
+    let number = |at: usize| u32::from_le_bytes(entry[at..at + 4].try_into().unwrap());
+    let drive = read(disk, u64::from(number(8)) * 512, number(12) as usize * 512);
+    assert_eq!(&drive[32769..32774], b"CD001", "the config drive is no ISO image");
+    assert_eq!(&drive[32808..32816], b"config-2", "label of the config drive");
+    let text = format!(r#""name": "{name}""#).into_bytes();
+    assert!(drive.windows(text.len()).any(|window| window == text), "no meta data of {name}");
+}
+
+/// Bytes of a disk.
+pub fn read(disk: &Path, offset: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    File::open(disk).unwrap().read_exact_at(&mut bytes, offset).unwrap();
+    bytes
+}

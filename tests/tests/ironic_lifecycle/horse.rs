@@ -1,0 +1,165 @@
+//! A node with its machine: what is ordered, and what must be seen afterwards.
+
+use crate::disks;
+use crate::stable::Stable;
+use farrier_tests::console::Console;
+use farrier_tests::instance::{GREETING, sha256};
+use farrier_tests::ironic::{Instance, Node, Order};
+use farrier_tests::machine::{Boot, Machine};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// How long an emulated machine may take for anything.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+pub struct Horse<'a> {
+    stable: &'a Stable,
+    node: Node<'a>,
+    console: Console,
+    /// Who switches the machine on, if there is no BMC.
+    hand: Option<Hand>,
+}
+
+/// An operator, who reads in Ironic what to boot.
+pub struct Hand {
+    pub machine: Option<Machine>,
+    pub fast_track: bool,
+}
+
+impl<'a> Horse<'a> {
+    pub fn new(stable: &'a Stable, node: Node<'a>, hand: Option<Hand>) -> Self {
+        Self { stable, node, console: stable.hardware.console(), hand }
+    }
+
+    pub fn inspect(&mut self) {
+        self.carry_out(&Order::inspect(), "inspect wait", "manageable");
+        let inventory = self.node.inventory().unwrap();
+        assert_eq!(inventory["interfaces"][0]["mac_address"], self.stable.hardware.mac.as_str());
+        let disks = inventory["disks"].as_array().unwrap();
+        let mut serials: Vec<_> = disks.iter().filter_map(|disk| disk["serial"].as_str()).collect();
+        serials.sort_unstable();
+        assert_eq!(serials, ["OTHER", "ROOT"]);
+        assert_eq!(inventory["cpu"]["architecture"], "x86_64");
+        assert_eq!(inventory["boot"]["current_boot_mode"], self.stable.boot_mode);
+    }
+
+    pub fn clean(&mut self, steps: &[&str]) {
+        self.carry_out(&Order::clean(steps), "clean wait", "manageable");
+        self.assert_trusted();
+    }
+
+    /// Makes the node available: automated cleaning.
+    pub fn provide(&mut self) {
+        self.carry_out(&Order::provide(), "clean wait", "available");
+        self.assert_no_marks();
+    }
+
+    pub fn deploy(&mut self, name: &str) {
+        let sum = sha256(&self.stable.image);
+        let instance = self.instance(name, &sum);
+        self.node.set_instance(&instance).unwrap();
+        self.install(&Order::deploy(&instance), name);
+    }
+
+    pub fn rebuild(&mut self, name: &str) {
+        let sum = sha256(&self.stable.image);
+        let instance = self.instance(name, &sum);
+        self.node.set_instance(&instance).unwrap();
+        self.install(&Order::rebuild(&instance), name);
+    }
+
+    /// A deployment with a wrong checksum says so, and leaves nothing that could boot.
+    pub fn fail_to_rebuild(&mut self) {
+        let wrong = "0".repeat(64);
+        let instance = self.instance("mule", &wrong);
+        self.node.set_instance(&instance).unwrap();
+        let node = self.carry_out(&Order::rebuild(&instance), "wait call-back", "deploy failed");
+        let error = node["last_error"].as_str().unwrap_or_default();
+        for digest in [&wrong, &sha256(&self.stable.image)] {
+            assert!(error.contains(digest.as_str()), "{digest} is not in {error:?}");
+        }
+        let start = disks::read(self.stable.root(), 0, 1 << 20);
+        assert!(start.iter().all(|byte| *byte == 0), "the first MiB is not empty");
+    }
+
+    /// Removes the instance: automated cleaning.
+    pub fn undeploy(&mut self) {
+        self.carry_out(&Order::undeploy(), "clean wait", "available");
+        self.assert_no_marks();
+    }
+
+    /// For five minutes after its last heartbeat, Ironic would take the instance for the ramdisk.
+    pub fn stop_fast_track(&mut self) {
+        self.node.stop_fast_track().unwrap();
+        self.hand.iter_mut().for_each(|hand| hand.fast_track = false);
+    }
+
+    /// Leaves signs of an earlier use on all disks.
+    pub fn mark_disks(&self) {
+        self.stable.hardware.disks.iter().for_each(|(disk, _)| disks::mark(disk));
+    }
+
+    pub fn assert_no_marks(&self) {
+        self.stable.hardware.disks.iter().for_each(|(disk, _)| disks::assert_no_marks(disk));
+    }
+
+    /// How often the ramdisk was booted.
+    pub fn ramdisk_boots(&self) -> usize {
+        self.console.text().matches("userland started").count()
+    }
+
+    fn instance<'b>(&self, name: &str, sha256: &'b str) -> Instance<'b> {
+        Instance { url: self.stable.server.guest_url(), sha256, meta_data: json!({"name": name}) }
+    }
+
+    /// Deploys the image, and waits until it has booted.
+    fn install(&mut self, order: &Order, name: &str) {
+        let other = fs::read(self.stable.other()).unwrap();
+        let start = self.console.length();
+        self.carry_out(order, "wait call-back", "active");
+        disks::assert_deployed(self.stable.root(), &self.stable.image, name);
+        assert!(fs::read(self.stable.other()).unwrap() == other, "the other disk was touched");
+        self.boot_instance_by_hand();
+        self.console.wait_for(GREETING, start, PATIENCE).unwrap();
+    }
+
+    /// Orders something that the ramdisk does while Ironic is in the state `wait`, and ends in `end`.
+    fn carry_out(&mut self, order: &Order, wait: &str, end: &str) -> Value {
+        let begin = Instant::now();
+        self.node.order(order).unwrap();
+        self.boot_ramdisk_by_hand(wait);
+        let node = self.node.reach(end, PATIENCE);
+        println!("{:4.0} s for {order}", begin.elapsed().as_secs_f64());
+        node.unwrap_or_else(|error| panic!("{error:#}\nconsole:\n{}", self.console.tail()))
+    }
+
+    /// Boots what Ironic says, once it waits for the agent; with fast track a running ramdisk serves.
+    fn boot_ramdisk_by_hand(&mut self, wait: &str) {
+        let Some(hand) = &mut self.hand else { return };
+        if hand.fast_track && hand.machine.is_some() {
+            return;
+        }
+        hand.machine = None;
+        self.node.reach(wait, PATIENCE).unwrap();
+        let hardware = &self.stable.hardware;
+        let parameters = self.stable.ironic.kernel_parameters(&self.node.uuid, &hardware.mac).unwrap();
+        hand.machine = Some(hardware.boot(Boot::Ramdisk(&self.stable.dist, &parameters)).unwrap());
+    }
+
+    /// The agent has switched the machine off; Ironic wants it on.
+    fn boot_instance_by_hand(&mut self) {
+        let Some(hand) = &mut self.hand else { return };
+        hand.machine.take().unwrap().wait_until_off(PATIENCE).unwrap();
+        let machine = self.stable.hardware.boot(Boot::Disks).unwrap();
+        hand.machine = Some(machine);
+    }
+
+    /// The agent is called over TLS with its own certificate, and with a token.
+    fn assert_trusted(&self) {
+        let agent = self.node.record().unwrap()["driver_internal_info"].clone();
+        assert_eq!(agent["agent_url"], format!("https://127.0.0.1:{}", self.stable.hardware.agent_port));
+        assert_eq!(agent["agent_secret_token"], "******", "Ironic has no token for the agent");
+        assert!(agent["agent_verify_ca"].is_string(), "Ironic does not know the agent's certificate");
+    }
+}

@@ -1,0 +1,30 @@
+//! The life of a node under an unmodified Ironic, once for each way in which a machine boots.
+//!
+//! `cargo xtask test ironic` installs Ironic, builds the ramdisk and says where they are.
+
+#![allow(clippy::unwrap_used)]
+
+mod disks;
+mod horse;
+mod stable;
+
+use farrier_tests::ironic::Control;
+use stable::Stable;
+
+/// Kernel and ramdisk are handed to the firmware; one boot serves everything up to the deployment.
+#[test]
+fn ironic_with_fast_track_and_a_machine_that_is_switched_on_by_hand() {
+    let stable = Stable::new();
+    let mut horse = stable.enrol(Control::Hand, true);
+    horse.mark_disks();
+    horse.inspect();
+    horse.clean(&["erase_devices_metadata"]);
+    horse.assert_no_marks();
+    horse.provide();
+    horse.deploy("horse");
+    assert_eq!(horse.ramdisk_boots(), 1, "the ramdisk was booted again in spite of fast track");
+    horse.stop_fast_track();
+    horse.fail_to_rebuild();
+    horse.rebuild("pony");
+    horse.undeploy();
+}

@@ -1,0 +1,73 @@
+//! Ironic, an image, and the parts of a machine with a root disk and another one.
+
+use crate::horse::{Hand, Horse};
+use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::instance::image;
+use farrier_tests::ironic::{Control, Enrolment, Ironic};
+use farrier_tests::machine::{Hardware, free_port};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+const MIB: usize = 1 << 20;
+const ROOT_BYTES: u64 = 1 << 30;
+const OTHER_BYTES: usize = 64 * MIB;
+const MAC: &str = "52:54:00:fa:00:03";
+
+pub struct Stable {
+    pub ironic: Ironic,
+    pub image: Arc<Vec<u8>>,
+    pub server: ImageServer,
+    pub dist: PathBuf,
+    pub hardware: Hardware,
+    pub parameters: String,
+    /// How its firmware boots, in the inventory's word.
+    pub boot_mode: &'static str,
+    _folder: TempDir,
+}
+
+fn environment(name: &str) -> PathBuf {
+    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test ironic")).into()
+}
+
+impl Stable {
+    pub fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let dist = environment("FARRIER_DIST");
+        let (root, other) = (folder.path().join("root.img"), folder.path().join("other.img"));
+        File::create(&root).unwrap().set_len(ROOT_BYTES).unwrap();
+        fs::write(&other, vec![0xaa; OTHER_BYTES]).unwrap();
+        let agent_port = free_port().unwrap();
+        let machine = folder.path().join("machine");
+        fs::create_dir(&machine).unwrap();
+        let disks = vec![(other, "OTHER"), (root, "ROOT")];
+        let hardware = Hardware { mac: MAC.into(), agent_port, disks, media: Vec::new(), folder: machine };
+        let image = Arc::new(image().unwrap());
+        let server = ImageServer::start(vec![Reply::Body(Arc::clone(&image))]).unwrap();
+        let installed = environment("FARRIER_IRONIC");
+        println!("with {}", installed.display());
+        // Ironic looks whether the image exists, but only the machine reaches 10.0.2.2.
+        let ironic = Ironic::start(&installed, folder.path(), &dist, &server.proxy()).unwrap();
+        let parameters = format!(
+            "console=ttyS0 ipa-disk-wait-attempts=1 ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}"
+        );
+        Self { ironic, image, server, dist, hardware, parameters, boot_mode: "uefi", _folder: folder }
+    }
+
+    pub fn enrol(&self, control: Control<'_>, fast_track: bool) -> Horse<'_> {
+        let Self { dist, parameters, .. } = self;
+        let enrolment = Enrolment { mac: MAC, dist, parameters, fast_track, control };
+        let node = self.ironic.enrol(&enrolment).unwrap();
+        let hand = matches!(control, Control::Hand).then_some(Hand { machine: None, fast_track });
+        Horse::new(self, node, hand)
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.hardware.disks[1].0
+    }
+
+    pub fn other(&self) -> &Path {
+        &self.hardware.disks[0].0
+    }
+}
