@@ -9,20 +9,32 @@ use std::time::Duration;
 use tokio::net::{UdpSocket, lookup_host};
 use tokio::time::sleep;
 
-/// The address under which the conductor calls the agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Host {
-    /// Address in the certificate and in the callback URL.
-    pub address: IpAddr,
-}
+/// The host under which the conductor calls the agent: an address, or a name that was configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host(String);
 
 impl Host {
-    /// The address as URLs write it (F33).
-    pub fn url_form(self) -> String {
-        match self.address {
-            IpAddr::V4(address) => address.to_string(),
-            IpAddr::V6(address) => format!("[{address}]"),
+    /// The address, for which a certificate can be made.
+    ///
+    /// # Errors
+    ///
+    /// [`AdvertiseError::NotAnAddress`] when the configured host is a name.
+    pub fn address(&self) -> Result<IpAddr, AdvertiseError> {
+        self.0.parse().map_err(|_| AdvertiseError::NotAnAddress(self.0.clone()))
+    }
+
+    /// The host as URLs write it (F33).
+    pub fn url_form(&self) -> String {
+        match self.0.parse() {
+            Ok(IpAddr::V6(address)) => format!("[{address}]"),
+            _ => self.0.clone(),
         }
+    }
+}
+
+impl From<IpAddr> for Host {
+    fn from(address: IpAddr) -> Self {
+        Self(address.to_string())
     }
 }
 
@@ -30,7 +42,10 @@ impl Host {
 #[derive(Debug, thiserror::Error)]
 pub enum AdvertiseError {
     /// The configured host is not an address.
-    #[error("ipa-advertise-host={0} is not an IP address: the certificate needs one")]
+    #[error(
+        "ipa-advertise-host={0} is not an IP address, for which a certificate could be made: \
+         give the address, or a certificate of your own with listen_tls"
+    )]
     NotAnAddress(String),
     /// The configured interface has no address.
     #[error("ipa-network-interface={0} is not an interface with an IPv4 address")]
@@ -54,10 +69,7 @@ pub enum AdvertiseError {
 /// [`AdvertiseError`] when the budget of rounds is spent.
 pub async fn host(options: &Options, client: &ConductorClient) -> Result<Host, AdvertiseError> {
     if let Some(host) = &options.advertise_host {
-        let address = host.trim_matches(['[', ']']).parse();
-        return address
-            .map(|address| Host { address })
-            .map_err(|_| AdvertiseError::NotAnAddress(host.clone()));
+        return Ok(Host(host.trim_matches(['[', ']']).to_owned()));
     }
     let urls = client.urls();
     // Whether the server answers is all that counts; nothing secret is sent or believed.
@@ -68,7 +80,7 @@ pub async fn host(options: &Options, client: &ConductorClient) -> Result<Host, A
             None => route(&urls, &probe, options.http_request_timeout.duration()).await,
         };
         if let Some(address) = address {
-            return Ok(Host { address });
+            return Ok(address.into());
         }
         tracing::warn!(round, "no address to advertise yet");
         sleep(options.ip_lookup_sleep.duration()).await;
@@ -121,9 +133,12 @@ mod tests {
 
     #[test]
     fn f33_ipv6_hosts_are_bracketed() {
-        for (address, expected) in [("192.0.2.1", "192.0.2.1"), ("2001:db8::1", "[2001:db8::1]")] {
-            assert_eq!(Host { address: address.parse().unwrap() }.url_form(), expected);
+        for (host, expected) in
+            [("192.0.2.1", "192.0.2.1"), ("2001:db8::1", "[2001:db8::1]"), ("agent.example", "agent.example")]
+        {
+            assert_eq!(Host(host.to_owned()).url_form(), expected);
         }
+        assert!(Host("agent.example".to_owned()).address().is_err());
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@ use crate::conductor::client::ConductorClient;
 use crate::conductor::token::{self, Verdict};
 use crate::lockdown::Stopped;
 use crate::options::Options;
+use crate::revisable::Revisable;
 use crate::session::{self, Session};
 use crate::tls::{Identity, TlsError};
 use crate::{http, network};
@@ -26,9 +27,9 @@ use tokio::sync::{Notify, watch};
 /// What every part of an agent process shares.
 pub struct Agent {
     /// Settings.
-    pub options: Options,
+    pub options: Revisable<Options>,
     /// The one HTTP client.
-    pub http: reqwest::Client,
+    pub http: Revisable<reqwest::Client>,
     /// Runtime on which blocking threads run their requests.
     pub runtime: Handle,
     /// The conductor, when one is configured.
@@ -63,8 +64,8 @@ impl Agent {
         session.token = session.token.or_else(|| options.agent_token.clone());
         Ok(Arc::new(Self {
             conductor: ConductorClient::new(&options, http.clone()),
-            options,
-            http,
+            options: Revisable::new(options),
+            http: Revisable::new(http),
             runtime,
             managers: HardwareManagers::load(vec![Box::new(GenericHardwareManager)]),
             progress: ProgressHandle::default(),
@@ -156,6 +157,7 @@ impl Agent {
     /// Takes what a lookup said about this agent; false when its token went to somebody else
     /// (section 1.7).
     pub fn accept(&self, config: &LookupConfig) -> bool {
+        self.revise(self.options.overridden(config));
         self.skip_bmc.store(config.agent_skip_bmc_detect.unwrap_or(false), Ordering::Relaxed);
         let mut session = lock(&self.session);
         match token::judge(session.token.is_some(), config.agent_token.as_deref()) {
@@ -173,6 +175,20 @@ impl Agent {
             }
         }
         true
+    }
+
+    /// Every client follows the settings of the lookup from now on (S15).
+    fn revise(&self, options: Options) {
+        match http::client(&options) {
+            Ok(client) => {
+                if let Some(conductor) = &self.conductor {
+                    conductor.use_client(client.clone());
+                }
+                self.http.revise(client);
+            }
+            Err(error) => tracing::error!(%error, "clients keep the TLS settings from before the lookup"),
+        }
+        self.options.revise(options);
     }
 
     /// The certificate of this boot: an agent that was restarted takes the same one again, because

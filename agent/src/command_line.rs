@@ -1,7 +1,7 @@
 //! The flags of the agent, made from the table of options (section 3.2).
 
 use crate::config_files::Settings;
-use crate::options::{self, OptionSpec};
+use crate::options::{self, DEFAULT_SECTION, OptionSpec};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub fn arguments() -> Vec<Arg> {
     let file = path("config-file", "Config file to read; may be given several times");
     let directory = path("config-dir", "Folder whose *.conf files are read; may be given several times");
-    let options = options::TABLE.iter().flat_map(|spec| [Some(flag(spec)), spec.off_flag.map(off)]);
+    let options = flagged().flat_map(|spec| [Some(flag(spec)), spec.off_flag.map(off)]);
     [file, directory].into_iter().chain(options.flatten()).collect()
 }
 
@@ -17,14 +17,19 @@ pub fn arguments() -> Vec<Arg> {
 pub fn settings(matches: &ArgMatches) -> Settings {
     let paths = |name| -> Vec<PathBuf> { matches.get_many(name).into_iter().flatten().cloned().collect() };
     let mut settings = Settings::read(&paths("config-file"), &paths("config-dir"));
-    for spec in options::TABLE {
+    for spec in flagged() {
         if spec.off_flag.is_some_and(|name| matches.get_flag(name)) {
-            settings.values.insert(spec.name.to_owned(), "false".to_owned());
+            settings.values.insert(spec.key(), "false".to_owned());
         } else if let Some(text) = matches.get_one::<String>(spec.name) {
-            settings.values.insert(spec.name.to_owned(), text.clone());
+            settings.values.insert(spec.key(), text.clone());
         }
     }
     settings
+}
+
+/// Options that are flags too.
+fn flagged() -> impl Iterator<Item = &'static OptionSpec> {
+    options::specs().filter(|spec| spec.section == DEFAULT_SECTION)
 }
 
 fn path(name: &'static str, help: &'static str) -> Arg {
@@ -82,7 +87,8 @@ mod tests {
         ] {
             let line = ["agent", &config].into_iter().chain(flags.iter().copied());
             let settings = settings(&command().get_matches_from(line));
-            assert_eq!(settings.values.get(name).map(String::as_str), expected, "{flags:?}");
+            let found = settings.values.get(&(DEFAULT_SECTION, name));
+            assert_eq!(found.map(String::as_str), expected, "{flags:?}");
             assert_eq!(settings.problems, Vec::<String>::new());
         }
     }
@@ -90,7 +96,7 @@ mod tests {
     #[test]
     fn the_help_names_every_option_and_its_kernel_parameter() {
         let help = command().render_long_help().to_string();
-        for spec in options::TABLE {
+        for spec in flagged() {
             assert!(help.contains(&format!("--{}", spec.name)), "{}", spec.name);
             assert!(spec.kernel_parameter.is_none_or(|name| help.contains(name)), "{}", spec.name);
         }

@@ -3,8 +3,7 @@
 //! A file is part of a machine's configuration, and a mistake in it must not keep the machine from
 //! answering: whatever cannot be used is reported and left out.
 
-use crate::options;
-use std::collections::BTreeMap;
+use crate::options::{DEFAULT_SECTION, Named, OptionSpec};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,13 +11,15 @@ use std::path::{Path, PathBuf};
 const FILE: &str = "ironic-python-agent.conf";
 /// Folder that is read when none is given.
 const DIRECTORY: &str = "/etc/ironic-python-agent.d";
-/// The section of the agent's own options.
-const SECTION: &str = "DEFAULT";
+/// Options by the section and name that they had before.
+const OLD_NAMES: &[((&str, &str), &str)] =
+    &[(("ssl", "cert_file"), "tls_cert_file"), (("ssl", "key_file"), "tls_key_file")];
+
 /// What the files say.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Texts by option name.
-    pub values: BTreeMap<String, String>,
+    /// Texts by option.
+    pub values: Named,
     /// What could not be used, each with its place.
     pub problems: Vec<String>,
 }
@@ -61,7 +62,7 @@ impl Settings {
     }
 
     fn parse(&mut self, file: &str, text: &str) {
-        let mut section = SECTION;
+        let mut section = DEFAULT_SECTION;
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with(['#', ';']) {
@@ -71,8 +72,8 @@ impl Settings {
             if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
                 section = name.trim();
             } else if let Some((key, value)) = line.split_once(['=', ':']) {
-                match option_name(section, key.trim()) {
-                    Some(name) => drop(self.values.insert(name, unquoted(value.trim()).to_owned())),
+                match option(section, key.trim()) {
+                    Some(spec) => drop(self.values.insert(spec.key(), unquoted(value.trim()).to_owned())),
                     None => self.problems.push(format!(
                         "{}: this agent has no option {} in [{section}]; it is ignored",
                         place(),
@@ -93,9 +94,12 @@ fn default_file() -> Option<PathBuf> {
 }
 
 /// The option that a key means; some are written with dashes.
-fn option_name(section: &str, key: &str) -> Option<String> {
+fn option(section: &str, key: &str) -> Option<&'static OptionSpec> {
     let name = key.replace('-', "_");
-    (section == SECTION && options::TABLE.iter().any(|spec| spec.name == name)).then_some(name)
+    match OLD_NAMES.iter().find(|(old, _)| *old == (section, &name)) {
+        Some((_, name)) => OptionSpec::find(DEFAULT_SECTION, name),
+        None => OptionSpec::find(section, &name),
+    }
 }
 
 /// Quotes around a whole value are not part of it.
@@ -122,10 +126,12 @@ mod tests {
             ("api_url = http://a:1,http://b:2", "api_url", Some("http://a:1,http://b:2")),
             ("guard-special-filesystems = no", "guard_special_filesystems", Some("no")),
             ("[metrics]\nlisten_port = 1", "listen_port", None),
+            ("[ssl]\ncert_file = /c.pem", "tls_cert_file", Some("/c.pem")),
         ] {
             let mut settings = Settings::default();
             settings.parse("x.conf", text);
-            assert_eq!(settings.values.get(name).map(String::as_str), expected, "{text}");
+            let found = settings.values.get(&(DEFAULT_SECTION, name));
+            assert_eq!(found.map(String::as_str), expected, "{text}");
         }
     }
 
@@ -133,7 +139,7 @@ mod tests {
     fn what_cannot_be_used_is_reported_with_its_place() {
         let mut settings = Settings::default();
         settings.parse("x.conf", "[DEFAULT]\nno_such_option = secret\nhalf a line\nlisten_port = 7\n");
-        assert_eq!(settings.values["listen_port"], "7");
+        assert_eq!(settings.values[&(DEFAULT_SECTION, "listen_port")], "7");
         let [unknown, broken] = &settings.problems[..] else { panic!("{:?}", settings.problems) };
         assert!(unknown.starts_with("x.conf, line 2: this agent has no option no_such_option"), "{unknown}");
         assert!(broken.starts_with("x.conf, line 3: "), "{broken}");
@@ -161,16 +167,15 @@ mod tests {
     }
 
     #[test]
-    fn files_win_over_kernel_parameters_and_flags_over_files() {
-        let map = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
-            pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
-        };
-        let kernel = map(&[("ipa-listen-port", "1"), ("ipa-advertise-port", "1"), ("ipa-debug", "1")]);
-        let mut named = map(&[("listen_port", "2"), ("advertise_port", "2")]);
-        named.extend(map(&[("listen_port", "3")]));
-        let (options, errors) = Options::load(&kernel, &named);
+    fn every_section_of_the_contract_is_known() {
+        let mut settings = Settings::default();
+        let text = "[disk_utils]\nefi_system_partition_size = 200\n[mdns]\nlookup_attempts = 5\n\
+                    [metrics]\nbackend = statsd\n[container]\nrun_options = --rm -v a:b\n";
+        settings.parse("x.conf", text);
+        assert_eq!(settings.problems, Vec::<String>::new());
+        let (options, errors) = Options::load(&Default::default(), &settings.values);
         assert_eq!(errors, []);
-        assert_eq!((options.listen_port, options.advertise_port, options.debug), (3, 2, true));
+        assert_eq!((options.efi_system_partition_size, options.mdns_lookup_attempts), (200, 5));
     }
 
     proptest! {

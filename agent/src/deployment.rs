@@ -4,6 +4,7 @@ use crate::agent::Agent;
 use crate::config_drive_source;
 use crate::errors::{from_disk, from_imaging};
 use crate::http;
+use crate::options::Options;
 use crate::root_disk;
 use farrier_disk::WritableDisk;
 use farrier_disk::config_drive::ConfigDrive;
@@ -14,7 +15,7 @@ use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::pipeline::{self, ImageRequest, Report};
 use farrier_imaging::source::{HttpSource, Options as SourceOptions};
 use farrier_protocol::error::{CommandError, ErrorKind};
-use farrier_protocol::image_info::ImageInfo;
+use farrier_protocol::image_info::{ImageInfo, Secret};
 use farrier_protocol::progress::Phase;
 use reqwest::{Client, ClientBuilder};
 use serde::Serialize;
@@ -53,7 +54,8 @@ pub fn deploy(
     image_info: &Value,
     config_drive: Option<&str>,
 ) -> Result<Deployed, CommandError> {
-    let info = ImageInfo::from_params(image_info)?;
+    let mut info = ImageInfo::from_params(image_info)?;
+    lend_credentials(&agent.options, &mut info);
     let request = plan(&info)?;
     let client = client(agent, &info)?;
     let config_drive = config_drive.or(info.configdrive.as_deref());
@@ -85,6 +87,16 @@ fn plan(info: &ImageInfo) -> Result<ImageRequest, CommandError> {
         return Err(CommandError::new(ErrorKind::InvalidCommandParamsError, details));
     }
     ImageRequest::new(info).map_err(from_imaging)
+}
+
+/// An image without credentials of its own is fetched with those of the configuration, all of them or
+/// none (S23).
+fn lend_credentials(options: &Options, info: &mut ImageInfo) {
+    if !info.has_credentials() {
+        info.image_server_auth_strategy = Some(options.image_server_auth_strategy.clone());
+        info.image_server_user.clone_from(&options.image_server_user);
+        info.image_server_password = options.image_server_password.clone().map(Secret::from);
+    }
 }
 
 /// The agent's client, or one with the same settings that takes the image's proxies.
@@ -140,5 +152,36 @@ impl StepHost for Agent {
 
     fn guards_special_filesystems(&self) -> bool {
         self.options.guard_special_filesystems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s23_credentials_come_from_one_source() {
+        let options = Options {
+            image_server_auth_strategy: "http_basic".to_owned(),
+            image_server_user: Some("configured".to_owned()),
+            image_server_password: Some("secret".to_owned()),
+            ..Options::default()
+        };
+        for (own, expected) in [
+            (json!({}), Some("configured")),
+            (json!({"image_server_user": "ann"}), Some("ann")),
+            (json!({"image_server_password": "own"}), None),
+            (json!({"image_server_auth_strategy": "noauth"}), None),
+            (json!({"image_request_authorization": "QmVhcmVyIHg="}), None),
+        ] {
+            let mut given = json!({"id": "x", "urls": ["http://192.0.2.1/x"]});
+            given.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+            let mut info: ImageInfo = serde_json::from_value(given).unwrap();
+            lend_credentials(&options, &mut info);
+            assert_eq!(info.image_server_user.as_deref(), expected, "{own}");
+            let is_lent = expected == Some("configured");
+            let password = info.image_server_password.as_ref().map(Secret::reveal);
+            assert_eq!(password == Some("secret"), is_lent, "{own}");
+        }
     }
 }

@@ -3,15 +3,18 @@
 use crate::advertise::{self, Host};
 use crate::agent::Agent;
 use crate::api::{routes, server};
+use crate::conductor::client::ConductorClient;
 use crate::conductor::heartbeat::{self, Callback};
 use crate::conductor::lookup;
 use crate::lockdown::Stopped;
-use crate::options::{Options, SuiteList, TlsVersion};
+use crate::options::{Options, Protocol};
+use crate::tls::{self, listener::Source};
 use crate::{clock, extensions, inspection, network};
-use farrier_protocol::lookup::{LookupConfig, LookupReply};
+use rustls::ServerConfig;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::sleep;
 
 /// Ends the life of an agent process; PID 1 starts another one.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +59,7 @@ pub async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     if agent.conductor.is_none() && !inspection::is_wanted(&agent.options) {
         return Err(AgentError::NoApiUrl);
     }
+    sleep(agent.options.hardware_initialization_delay.duration()).await;
     let addresses = network::wait_for_hardware_addresses().await?;
     network::wait_for_address().await?;
     set_clock(&agent.options).await?;
@@ -69,11 +73,12 @@ pub async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
         return pending().await;
     }
     let host = advertise::host(&agent.options, client).await?;
-    let identity = agent.identity(host.address)?;
-    let suites = cipher_suites(&agent.options, &reply.config);
-    let tls = identity.server_config(minimum_tls(&agent.options, &reply.config), suites.as_ref())?;
+    let (tls, certificate_pem) = secure(&agent, client, &host).await?;
     let listener = server::listen(&agent.options)?;
-    let callback = callback(agent.options.advertise_port, &reply, host, identity.certificate_pem);
+    let scheme = if tls.is_some() { Protocol::Https } else { agent.options.advertise_protocol };
+    let url = format!("{}://{}:{}", scheme.scheme(), host.url_form(), agent.options.advertise_port);
+    let timeout = Duration::from_secs(reply.config.heartbeat_timeout);
+    let callback = Callback { node: reply.node.uuid, url, certificate_pem, timeout };
     agent.cache_node(reply.node);
     tracing::info!(callback_url = callback.url, "listening");
     let heartbeats = tokio::spawn(heartbeat::run(Arc::clone(&agent), callback));
@@ -100,12 +105,25 @@ async fn set_clock(options: &Options) -> Result<(), AgentError> {
     Ok(())
 }
 
-fn callback(port: u16, reply: &LookupReply, host: Host, certificate_pem: String) -> Callback {
-    Callback {
-        node: reply.node.uuid,
-        url: format!("https://{}:{port}", host.url_form()),
-        certificate_pem,
-        timeout: Duration::from_secs(reply.config.heartbeat_timeout),
+/// Settings of the listener, none for plain HTTP, and the certificate that the conductor is told.
+async fn secure(
+    agent: &Agent,
+    client: &ConductorClient,
+    host: &Host,
+) -> Result<(Option<ServerConfig>, Option<String>), AgentError> {
+    let options = &agent.options;
+    match Source::choose(options, client.takes_certificates().await)? {
+        Source::Made => {
+            let identity = agent.identity(host.address()?)?;
+            Ok((Some(tls::listener::from_identity(&identity, options)?), Some(identity.certificate_pem)))
+        }
+        Source::Files(certificate, key) => {
+            Ok((Some(tls::listener::from_files(certificate, key, options)?), None))
+        }
+        Source::Absent => {
+            tracing::warn!("listening without TLS: everybody on this network can read the agent token");
+            Ok((None, None))
+        }
     }
 }
 
@@ -113,41 +131,4 @@ fn callback(port: u16, reply: &LookupReply, host: Host, certificate_pem: String)
 async fn rest<T>() -> T {
     tracing::info!("the inspection is over and ipa-api-url is not set: waiting to be powered off");
     std::future::pending().await
-}
-
-/// The lookup's setting takes precedence (S15).
-fn minimum_tls(options: &Options, config: &LookupConfig) -> TlsVersion {
-    let from_lookup = config.tls_min_version.as_deref().and_then(TlsVersion::from_text);
-    from_lookup.unwrap_or(options.tls_min_version)
-}
-
-fn cipher_suites(options: &Options, config: &LookupConfig) -> Option<SuiteList> {
-    let from_lookup = config.tls_cipher_suites.as_deref().and_then(SuiteList::from_text);
-    from_lookup.or_else(|| options.tls_cipher_suites.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn s15_the_tls_settings_of_the_lookup_win() {
-        let suite = "ECDHE-RSA-AES128-GCM-SHA256";
-        let options = Options { tls_min_version: TlsVersion::V1_2, ..Options::default() };
-        for (config, minimum, suites) in [
-            (json!({}), TlsVersion::V1_2, None),
-            (json!({"tls_min_version": "1.3"}), TlsVersion::V1_3, None),
-            (json!({"tls_min_version": "1.1", "tls_cipher_suites": ""}), TlsVersion::V1_2, None),
-            (json!({"tls_cipher_suites": suite}), TlsVersion::V1_2, Some(suite)),
-            (json!({"tls_cipher_suites": "AES128-SHA"}), TlsVersion::V1_2, None),
-        ] {
-            let mut given = config.clone();
-            given["heartbeat_timeout"] = json!(300);
-            let given: LookupConfig = serde_json::from_value(given).unwrap();
-            assert_eq!(minimum_tls(&options, &given), minimum, "{config}");
-            let found = cipher_suites(&options, &given);
-            assert_eq!(found.map(|list| list.0.join(":")).as_deref(), suites, "{config}");
-        }
-    }
 }

@@ -29,6 +29,7 @@ mod options;
 mod plan_report;
 mod reference;
 mod rescue;
+mod revisable;
 mod root_disk;
 mod session;
 mod system_logs;
@@ -143,6 +144,7 @@ fn load(parameters: &Parameters, matches: &ArgMatches) -> Options {
     let settings = command_line::settings(matches);
     let (options, errors) = Options::load(parameters, &settings.values);
     logging::set_debug(options.debug);
+    tracing::debug!("options: {}", options.describe());
     for problem in settings.problems.into_iter().chain(errors.iter().map(ToString::to_string)) {
         tracing::warn!("{problem}");
     }

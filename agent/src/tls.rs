@@ -5,8 +5,9 @@
 //! that belongs to the curve. Conductors verify either.
 
 pub mod client;
+pub mod listener;
 
-use crate::options::{Curve, SuiteList, TlsVersion};
+use crate::options::{Curve, Options, SuiteList, TlsVersion};
 use rcgen::{
     CertificateParams, CustomExtension, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
     SerialNumber,
@@ -53,6 +54,23 @@ pub enum TlsError {
     /// A certificate or key is missing or damaged.
     #[error("a certificate or key cannot be read: {0}")]
     Stored(#[from] pem::Error),
+    /// TLS is wanted with files that are not named.
+    #[error("listen_tls needs both tls_cert_file and tls_key_file: name them, or turn listen_tls off")]
+    NoFiles,
+    /// The files of the listener cannot be used.
+    #[error(
+        "tls_cert_file={certificate} and tls_key_file={key} cannot be used ({source}): \
+         correct them, or leave both out to have a certificate made"
+    )]
+    Files {
+        /// File with the certificate.
+        certificate: String,
+        /// File with its key.
+        key: String,
+        /// Cause.
+        #[source]
+        source: Box<TlsError>,
+    },
 }
 
 impl Identity {
@@ -95,25 +113,31 @@ impl Identity {
         Ok(Self { address, certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
     }
 
-    /// Settings of the listener: no client certificates, forward-secret suites only (S15).
-    ///
-    /// # Errors
-    ///
-    /// [`TlsError::Settings`], or [`TlsError::Stored`] when the texts were damaged.
-    pub fn server_config(
-        &self,
-        minimum: TlsVersion,
-        suites: Option<&SuiteList>,
-    ) -> Result<ServerConfig, TlsError> {
-        let key = PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes())?;
+    /// Certificate and key.
+    fn parts(&self) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), pem::Error> {
         let certificate = CertificateDer::from_pem_slice(self.certificate_pem.as_bytes())?;
-        let mut config = ServerConfig::builder_with_provider(Arc::new(provider(suites)))
-            .with_protocol_versions(versions(minimum))?
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate], key)?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(config)
+        Ok((certificate, PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes())?))
     }
+}
+
+/// Settings of the listener: no client certificates, forward-secret suites only (S15).
+fn listener_config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    options: &Options,
+) -> Result<ServerConfig, TlsError> {
+    let provider = Arc::new(provider(options.tls_cipher_suites.as_ref()));
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions(options.tls_min_version))?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Every certificate in a file.
+fn read_certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
+    CertificateDer::pem_file_iter(file)?.collect()
 }
 
 /// A critical subject alternative name with one address (RFC 5280, 4.2.1.6).
@@ -180,7 +204,8 @@ mod tests {
             assert!(one.certificate_pem.starts_with("-----BEGIN CERTIFICATE-----"));
             assert_ne!(one.certificate_pem, other.certificate_pem);
             for minimum in [TlsVersion::V1_2, TlsVersion::V1_3] {
-                one.server_config(minimum, None).unwrap();
+                let options = Options { tls_min_version: minimum, ..Options::default() };
+                listener::from_identity(&one, &options).unwrap();
             }
         }
     }

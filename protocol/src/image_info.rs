@@ -74,6 +74,12 @@ impl Secret {
     }
 }
 
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(MASKED)
@@ -81,6 +87,14 @@ impl fmt::Debug for Secret {
 }
 
 impl ImageInfo {
+    /// Whether it says anything about how the image server is told who asks.
+    pub fn has_credentials(&self) -> bool {
+        self.image_server_auth_strategy.is_some()
+            || self.image_server_user.is_some()
+            || self.image_server_password.is_some()
+            || self.image_request_authorization.is_some()
+    }
+
     /// Reads and validates an `image_info` object (section 5.1).
     ///
     /// # Errors

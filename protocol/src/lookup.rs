@@ -67,6 +67,9 @@ pub struct LookupConfig {
     /// Image formats that may be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permitted_image_formats: Option<Vec<String>>,
+    /// Whether images are written without being looked into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disable_deep_image_inspection: Option<bool>,
     /// Whether the addresses of the BMC are of no interest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_skip_bmc_detect: Option<bool>,

@@ -5,11 +5,11 @@ use super::limits::Limits;
 use crate::options::Options;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{AddExtension, Next, from_fn_with_state};
 use axum::response::Response;
-use axum_server::Handle;
 use axum_server::accept::Accept;
 use axum_server::tls_rustls::RustlsConfig;
+use axum_server::{Handle, Server};
 use hyper_util::rt::TokioTimer;
 use rustls::ServerConfig;
 use std::convert::Infallible;
@@ -19,7 +19,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+
+/// The router as it serves one connection.
+type Routes = AddExtension<Router, ConnectInfo<SocketAddr>>;
 
 /// How long replies may take once the agent stops serving.
 const GRACE: Duration = Duration::from_secs(5);
@@ -55,7 +59,7 @@ pub fn listen(options: &Options) -> Result<TcpListener, ListenError> {
     open().map_err(|source| ListenError { address, source })
 }
 
-/// Serves the router over TLS until `stop` is done; then the listener closes at once, and replies
+/// Serves the router, over TLS if there are settings for it, until `stop` is done; then the listener closes at once, and replies
 /// that are under way are finished.
 ///
 /// A client that says nothing, or says it too slowly, is dropped, and so is one too many
@@ -66,7 +70,7 @@ pub fn listen(options: &Options) -> Result<TcpListener, ListenError> {
 /// The listener broke.
 pub async fn serve(
     listener: TcpListener,
-    tls: ServerConfig,
+    tls: Option<ServerConfig>,
     router: Router,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -77,17 +81,36 @@ pub async fn serve(
 pub(super) async fn serve_within(
     limits: Limits,
     listener: TcpListener,
-    tls: ServerConfig,
+    tls: Option<ServerConfig>,
     router: Router,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let config = RustlsConfig::from_config(Arc::new(tls));
+    match tls {
+        Some(tls) => {
+            let config = RustlsConfig::from_config(Arc::new(tls));
+            let server = axum_server::from_tcp_rustls(listener, config)?;
+            run(limits, server.map(|acceptor| acceptor.handshake_timeout(limits.patience)), router, stop)
+                .await
+        }
+        None => run(limits, axum_server::from_tcp(listener)?, router, stop).await,
+    }
+}
+
+async fn run<A>(
+    limits: Limits,
+    server: Server<SocketAddr, A>,
+    router: Router,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    A: Accept<Seated<TcpStream>, Routes, Service = Routes> + Clone + Send + Sync + 'static,
+    A::Stream: AsyncRead + AsyncWrite + Unpin + Send,
+    A::Future: Send,
+{
     let handle = Handle::new();
     let connections = Connections::new(limits.connections);
-    let mut server = axum_server::from_tcp_rustls(listener, config)?.handle(handle.clone()).map(|acceptor| {
-        let inner = acceptor.handshake_timeout(limits.patience);
-        Seating { inner, connections: connections.clone() }
-    });
+    let mut server =
+        server.handle(handle.clone()).map(|inner| Seating { inner, connections: connections.clone() });
     server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(limits.patience);
     let router = router.layer(from_fn_with_state(connections.clone(), keep_place));
     let stopping = async {
@@ -143,5 +166,28 @@ fn any_address() -> IpAddr {
     match disabled.as_deref().map(str::trim) {
         Ok("0") => Ipv6Addr::UNSPECIFIED.into(),
         _ => Ipv4Addr::UNSPECIFIED.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+
+    #[tokio::test]
+    async fn f49_the_listener_is_where_it_was_asked_to_be_and_may_be_plain() {
+        crate::http::install_tls_provider();
+        let options =
+            Options { listen_host: Some("127.0.0.2".to_owned()), listen_port: 0, ..Options::default() };
+        let listener = listen(&options).unwrap();
+        let address = listener.local_addr().unwrap();
+        assert_eq!(address.ip(), IpAddr::from([127, 0, 0, 2]));
+        let router = Router::new().route("/", get(async || "here"));
+        tokio::spawn(serve(listener, None, router, pending()));
+        let client = crate::http::client(&options).unwrap();
+        let reply = client.get(format!("http://{address}/")).send().await.unwrap();
+        assert_eq!(reply.text().await.unwrap(), "here");
+        let elsewhere = format!("http://127.0.0.1:{}/", address.port());
+        assert!(client.get(elsewhere).send().await.is_err());
     }
 }

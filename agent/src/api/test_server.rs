@@ -6,7 +6,7 @@ use crate::agent::Agent;
 use crate::commands::{Command, JsonType, Kind, Parameter};
 use crate::http;
 use crate::options::{Curve, Options, TlsVersion};
-use crate::tls::Identity;
+use crate::tls::{self, Identity};
 use farrier_protocol::error::{CommandError, ErrorKind};
 use reqwest::header::HeaderMap;
 use reqwest::{Certificate, ClientBuilder, Method};
@@ -108,6 +108,7 @@ impl Server {
             agent_token: token.map(str::to_owned),
             listen_port: 0,
             listen_host: Some("127.0.0.1".to_owned()),
+            tls_min_version: TlsVersion::V1_3,
             ..Options::default()
         };
         let agent = Agent::new(options, root.path(), tokio::runtime::Handle::current()).unwrap();
@@ -115,7 +116,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let identity = Identity::generate("agent", address.ip(), Duration::ZERO, Curve::P256).unwrap();
         let certificate = identity.certificate_pem.clone();
-        let tls = identity.server_config(TlsVersion::V1_3, None).unwrap();
+        let tls = Some(tls::listener::from_identity(&identity, &agent.options).unwrap());
         let router = routes::router_within(limits, Arc::clone(&agent), find);
         let stopped = Arc::clone(&agent);
         let until_stopped = async move {

@@ -2,6 +2,7 @@
 
 use crate::http::{self, reason};
 use crate::options::Options;
+use crate::revisable::Revisable;
 use farrier_protocol::heartbeat::{ApiVersion, Heartbeat, VERSION_HEADER};
 use farrier_protocol::lookup::LookupReply;
 use reqwest::header::HeaderMap;
@@ -53,7 +54,7 @@ impl ApiError {
 
 /// A client of the API under one or more URLs.
 pub struct ConductorClient {
-    http: reqwest::Client,
+    http: Revisable<reqwest::Client>,
     headers: HeaderMap,
     timeout: Duration,
     /// The URL that answered last comes first.
@@ -70,12 +71,17 @@ impl ConductorClient {
             text.parse().inspect_err(|error| tracing::warn!(%error, "detecting the API version instead")).ok()
         });
         (!urls.is_empty()).then(|| Self {
-            http,
+            http: Revisable::new(http),
             headers: http::api_headers(options),
             timeout: options.http_request_timeout.duration(),
             urls: Mutex::new(urls),
             version: Mutex::new(version),
         })
+    }
+
+    /// Sends requests with another client from now on.
+    pub fn use_client(&self, http: reqwest::Client) {
+        self.http.revise(http);
     }
 
     /// The API URLs, the one that answered last first.
@@ -123,6 +129,13 @@ impl ConductorClient {
         let path = format!("/v1/heartbeat/{node}");
         let response = self.send(Method::POST, &path, Some(version), Some(&heartbeat)).await?;
         read(response, StatusCode::ACCEPTED).await.map(drop)
+    }
+
+    /// Whether a certificate of the agent's own can be told to the server (section 2.6). One whose
+    /// version is not known yet is taken for a current one: plain HTTP must not come from a lost reply.
+    pub async fn takes_certificates(&self) -> bool {
+        let version = self.server_version().await;
+        version >= ApiVersion::AGENT_VERIFY_CA || version == ApiVersion::FALLBACK
     }
 
     /// Highest version of the server, detected once; the fallback when it cannot be told.

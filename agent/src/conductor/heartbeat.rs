@@ -21,8 +21,8 @@ pub struct Callback {
     pub node: Uuid,
     /// Where the agent listens.
     pub url: String,
-    /// Its certificate as PEM text.
-    pub certificate_pem: String,
+    /// Its certificate as PEM text, when the agent made it.
+    pub certificate_pem: Option<String>,
     /// Base of the interval.
     pub timeout: Duration,
 }
@@ -37,7 +37,7 @@ pub async fn run(agent: Arc<Agent>, callback: Callback) {
             callback_url: callback.url.clone(),
             agent_token: agent.token(),
             agent_version: Some(crate::VERSION.to_owned()),
-            agent_verify_ca: Some(callback.certificate_pem.clone()),
+            agent_verify_ca: callback.certificate_pem.clone(),
         };
         let pause = match client.heartbeat(callback.node, heartbeat).await {
             Ok(()) => {

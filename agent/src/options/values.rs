@@ -12,6 +12,9 @@ pub trait OptionValue: Sized {
 
     /// Reads it; nothing when the text does not fit.
     fn read(text: &str) -> Option<Self>;
+
+    /// The text it is read from.
+    fn show(&self) -> String;
 }
 
 /// A time span given in seconds, with or without a fraction.
@@ -46,6 +49,15 @@ pub enum Curve {
     P384,
 }
 
+/// The protocol of a callback URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Plain HTTP.
+    Http,
+    /// HTTP over TLS.
+    Https,
+}
+
 /// A TLS version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsVersion {
@@ -61,6 +73,10 @@ impl OptionValue for String {
     fn read(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| text.to_owned())
     }
+
+    fn show(&self) -> String {
+        self.clone()
+    }
 }
 
 impl<T: OptionValue> OptionValue for Option<T> {
@@ -68,6 +84,10 @@ impl<T: OptionValue> OptionValue for Option<T> {
 
     fn read(text: &str) -> Option<Self> {
         T::read(text).map(Some)
+    }
+
+    fn show(&self) -> String {
+        self.as_ref().map(T::show).unwrap_or_default()
     }
 }
 
@@ -77,6 +97,10 @@ impl OptionValue for u16 {
     fn read(text: &str) -> Option<Self> {
         text.parse().ok()
     }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
 }
 
 impl OptionValue for u32 {
@@ -85,6 +109,10 @@ impl OptionValue for u32 {
     fn read(text: &str) -> Option<Self> {
         text.parse().ok()
     }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
 }
 
 impl OptionValue for Seconds {
@@ -92,6 +120,10 @@ impl OptionValue for Seconds {
 
     fn read(text: &str) -> Option<Self> {
         text.parse().ok().filter(|seconds| (0.0..=31_536_000.0).contains(seconds)).map(Self)
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string()
     }
 }
 
@@ -106,6 +138,10 @@ impl OptionValue for bool {
             _ => None,
         }
     }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
 }
 
 impl OptionValue for TlsVersion {
@@ -118,6 +154,14 @@ impl OptionValue for TlsVersion {
             _ => None,
         }
     }
+
+    fn show(&self) -> String {
+        match self {
+            Self::V1_2 => "1.2",
+            Self::V1_3 => "1.3",
+        }
+        .to_owned()
+    }
 }
 
 impl OptionValue for SuiteList {
@@ -126,6 +170,10 @@ impl OptionValue for SuiteList {
     fn read(text: &str) -> Option<Self> {
         let names: Vec<_> = text.split([':', ',']).map(|name| name.trim().to_owned()).collect();
         names.iter().all(|name| tls::suite(name).is_some()).then_some(Self(names))
+    }
+
+    fn show(&self) -> String {
+        self.0.join(":")
     }
 }
 
@@ -139,6 +187,14 @@ impl OptionValue for Curve {
             _ => None,
         }
     }
+
+    fn show(&self) -> String {
+        match self {
+            Self::P256 => "p256",
+            Self::P384 => "p384",
+        }
+        .to_owned()
+    }
 }
 
 impl OptionValue for UrlList {
@@ -148,6 +204,10 @@ impl OptionValue for UrlList {
         let urls: Vec<_> = text.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
         urls.iter().all(|url| url.starts_with("http://") || url.starts_with("https://")).then_some(Self(urls))
     }
+
+    fn show(&self) -> String {
+        self.0.join(",")
+    }
 }
 
 impl OptionValue for NameList {
@@ -156,6 +216,43 @@ impl OptionValue for NameList {
     fn read(text: &str) -> Option<Self> {
         let names: Vec<_> = text.split(',').map(|name| name.trim().to_owned()).collect();
         names.iter().all(|name| !name.is_empty()).then_some(Self(names))
+    }
+
+    fn show(&self) -> String {
+        self.0.join(",")
+    }
+}
+
+impl OptionValue for Protocol {
+    const EXPECTED: &'static str = "http or https";
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "http" => Some(Self::Http),
+            "https" => Some(Self::Https),
+            _ => None,
+        }
+    }
+
+    fn show(&self) -> String {
+        self.scheme().to_owned()
+    }
+}
+
+impl Protocol {
+    /// Its name in URLs.
+    pub fn scheme(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
+impl NameList {
+    /// These names.
+    pub fn of(names: &[&str]) -> Self {
+        Self(names.iter().map(|name| (*name).to_owned()).collect())
     }
 }
 

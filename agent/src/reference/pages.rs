@@ -32,12 +32,30 @@ fn code(text: &str) -> String {
 }
 
 pub fn options() -> String {
-    let rows = options::TABLE
-        .iter()
-        .map(|spec| [code(spec.name), code(spec.kernel_parameter.unwrap_or_default()), spec.help.to_owned()]);
-    let introduction = "An option is set by its flag (`--name value`), in a config file (`name = value`) or by \
-                        its kernel parameter. Flags win over config files, config files over the kernel line.";
-    page("Options", introduction) + &table(["option", "kernel parameter", "what it does"], rows)
+    let introduction = "An option is set by its flag (`--name value`), in its section of a config file \
+                        (`name = value`) or by its kernel parameter. Flags win over config files, config \
+                        files over the kernel line. Only options of `[DEFAULT]` are flags.";
+    let mut sections: Vec<&str> = options::specs().map(|spec| spec.section).collect();
+    sections.dedup();
+    let mut text = page("Options", introduction);
+    for section in sections.iter().enumerate().filter(|(i, one)| !sections[..*i].contains(one)) {
+        text += &options_of(section.1);
+    }
+    text
+}
+
+fn options_of(section: &str) -> String {
+    let rows = options::specs().filter(|spec| spec.section == section).map(|spec| {
+        [
+            code(spec.name),
+            code(spec.kernel_parameter.unwrap_or_default()),
+            code(&(spec.default)()),
+            spec.kind.to_owned(),
+            spec.help.to_owned(),
+        ]
+    });
+    let head = ["option", "kernel parameter", "default", "value", "what it does"];
+    format!("\n## `[{section}]`\n{}", table(head, rows))
 }
 
 pub fn commands() -> String {
@@ -136,6 +154,6 @@ mod tests {
             }
         }
         assert!(COLLECTORS.iter().all(|one| !one.help.is_empty() && !one.keys.is_empty()));
-        assert!(options::TABLE.iter().all(|one| !one.help.trim().is_empty()));
+        assert!(options::specs().all(|one| !one.help.trim().is_empty()));
     }
 }

@@ -3,13 +3,13 @@
 //! A file that cannot be used is reported and left out. That fails safely: a server is then refused,
 //! or refuses the agent.
 
-use super::{TlsError, provider, versions};
+use super::{TlsError, provider, read_certificates, versions};
 use crate::options::Options;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
 };
-use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
@@ -43,7 +43,7 @@ fn authorities(cafile: Option<&str>) -> RootCertStore {
     if cafile.is_none() && !Path::new(file).exists() {
         return store;
     }
-    match certificates(file) {
+    match read_certificates(file) {
         Ok(found) => {
             let (added, ignored) = store.add_parsable_certificates(found);
             if added == 0 || (cafile.is_some() && ignored > 0) {
@@ -73,11 +73,7 @@ fn identity(options: &Options, provider: &CryptoProvider) -> Option<CertifiedKey
 
 fn read_identity(certfile: &str, keyfile: &str, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
     let key = PrivateKeyDer::from_pem_file(keyfile)?;
-    Ok(CertifiedKey::from_der(certificates(certfile)?, key, provider)?)
-}
-
-fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
-    CertificateDer::pem_file_iter(file)?.collect()
+    Ok(CertifiedKey::from_der(read_certificates(certfile)?, key, provider)?)
 }
 
 /// Takes any certificate, as the operator asked; the handshake itself is still verified.

@@ -1,5 +1,6 @@
 //! The one HTTP client against a server of a private authority (S17).
 
+use crate::agent::Agent;
 use crate::http;
 use crate::options::{Options, TlsVersion};
 use axum::Router;
@@ -7,7 +8,8 @@ use axum::routing::get;
 use axum_server::tls_rustls::RustlsConfig;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use serde_json::json;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
@@ -27,10 +29,11 @@ fn issue(authority: &Authority, name: &str) -> (rcgen::Certificate, KeyPair) {
 }
 
 /// A server that shows a certificate for `name` and, if asked to, wants one of its clients.
-fn serve(authority: &Authority, name: &str, wants_certificate: bool, minimum: TlsVersion) -> SocketAddr {
+type Versions = &'static [&'static SupportedProtocolVersion];
+
+fn serve(authority: &Authority, name: &str, wants_certificate: bool, versions: Versions) -> SocketAddr {
     http::install_tls_provider();
     let (certificate, key) = issue(authority, name);
-    let versions = super::versions(minimum);
     let builder = ServerConfig::builder_with_protocol_versions(versions);
     let builder = if wants_certificate {
         let mut roots = RootCertStore::empty();
@@ -72,7 +75,7 @@ async fn s17_servers_are_verified_with_the_authority_of_cafile() {
         (&known, "127.0.0.1", Some("absent.pem"), false, false),
         (&stranger, "192.0.2.1", None, true, true),
     ] {
-        let address = serve(authority, name, false, TlsVersion::V1_2);
+        let address = serve(authority, name, false, super::versions(TlsVersion::V1_2));
         let options = Options { cafile: cafile.map(path), insecure, ..Options::default() };
         assert_eq!(reaches(&options, address).await, expected, "{name} {cafile:?} insecure={insecure}");
     }
@@ -87,7 +90,7 @@ async fn s17_the_client_shows_its_certificate() {
     std::fs::write(path("ca.pem"), authority.pem()).unwrap();
     std::fs::write(path("agent.pem"), certificate.pem()).unwrap();
     std::fs::write(path("agent.key"), key.serialize_pem()).unwrap();
-    let address = serve(&authority, "127.0.0.1", true, TlsVersion::V1_3);
+    let address = serve(&authority, "127.0.0.1", true, super::versions(TlsVersion::V1_3));
     for (certfile, keyfile, expected) in [
         (Some("agent.pem"), Some("agent.key"), true),
         (Some("agent.pem"), None, false),
@@ -104,4 +107,29 @@ async fn s17_the_client_shows_its_certificate() {
             options.keyfile
         );
     }
+}
+
+#[tokio::test]
+async fn s15_clients_follow_the_tls_settings_of_the_lookup() {
+    let authority = authority();
+    let root = tempfile::tempdir().unwrap();
+    let cafile = root.path().join("ca.pem");
+    std::fs::write(&cafile, authority.pem()).unwrap();
+    static OLD: [&SupportedProtocolVersion; 1] = [&version::TLS12];
+    static NEW: [&SupportedProtocolVersion; 1] = [&version::TLS13];
+    let old = serve(&authority, "127.0.0.1", false, &OLD);
+    let new = serve(&authority, "127.0.0.1", false, &NEW);
+    let kernel = [("ipa-api-url".to_owned(), format!("https://{old}"))].into();
+    let (options, _) = Options::load(&kernel, &Default::default());
+    let options = Options { cafile: cafile.to_str().map(str::to_owned), ..options };
+    let agent = Agent::new(options, root.path(), tokio::runtime::Handle::current()).unwrap();
+    let client = agent.conductor.as_ref().unwrap();
+    let get = async |address| agent.http.get(format!("https://{address}/")).send().await.is_ok();
+    assert!(get(old).await && get(new).await);
+    let lookup = async || client.lookup(&[], None).await.unwrap_err().to_string();
+    assert!(lookup().await.contains("404"), "{}", lookup().await);
+    let config = json!({"heartbeat_timeout": 300, "tls_min_version": "1.3"});
+    assert!(agent.accept(&serde_json::from_value(config).unwrap()));
+    assert!(!get(old).await && get(new).await);
+    assert!(lookup().await.contains("cannot be reached"), "{}", lookup().await);
 }
