@@ -80,6 +80,7 @@ async fn fetch(client: &reqwest::Client, url: &str, read_timeout: Duration) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::{DEFAULT_SECTION, Options};
     use axum::Router;
     use axum::http::StatusCode as Status;
     use axum::routing::get;
@@ -111,8 +112,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let settings =
             [("image_download_connection_retries", "1"), ("image_download_connection_retry_interval", "0")];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let (options, _) = crate::options::Options::load(&Default::default(), &settings);
+        let settings = settings.map(|(name, value)| ((DEFAULT_SECTION, name), value.to_owned())).into();
+        let (options, _) = Options::load(&Default::default(), &settings);
         let agent = Agent::new(options, directory.path(), tokio::runtime::Handle::current()).unwrap();
         let server = server().await;
         for path in ["/drive", "/late"] {

@@ -81,6 +81,7 @@ fn lookup_reply(conductor: &Conductor, answer: LookupAnswer) -> Value {
         tls_min_version: Some("1.3".to_owned()),
         tls_cipher_suites: None,
         permitted_image_formats: Some(["raw", "gpt"].map(str::to_owned).to_vec()),
+        disable_deep_image_inspection: None,
         agent_skip_bmc_detect: None,
     };
     let mut config = json!(config);
