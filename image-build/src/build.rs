@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use flate2::{Compression, GzBuilder};
-
+use crate::additions::Additions;
+use crate::boot_loader::BootLoaders;
 use crate::closure::Closure;
+use crate::compress::gzip;
 use crate::cpio::Archive;
 use crate::error::BuildError;
-use crate::executable::static_architecture;
+use crate::executable::{Target, static_architecture};
+use crate::kernel_image::KernelImage;
 use crate::manifest::{FileRecord, Manifest};
+use crate::media::{self, Format, INITRAMFS, KERNEL, Parts, write_file};
 use crate::module_tree::ModuleTree;
-use crate::ramdisk::{add_agent, add_modules, add_programs};
+use crate::parameters::Parameters;
+use crate::ramdisk::{add_agent, add_modules, add_parameters, add_programs};
 use crate::select::CLASSES;
 
 /// What a ramdisk is built from.
@@ -23,138 +26,114 @@ pub struct Inputs {
     pub kernel: PathBuf,
     /// Its modules, a folder named after the kernel's release.
     pub modules: PathBuf,
+    /// Names of modules beyond those of servers.
+    pub extra_modules: Vec<String>,
     /// The agent, linked statically.
     pub agent: PathBuf,
     /// Folder below which the helper programs are installed.
     pub programs_root: PathBuf,
+    /// What else is packed.
+    pub additions: Additions,
+    /// The media to make.
+    pub media: MediaInputs,
 }
 
-/// Builds into `output`, or into `dist/<architecture of the agent>`.
+/// Which media are made, and with what.
+#[derive(Debug, Clone, Default)]
+pub struct MediaInputs {
+    /// The forms.
+    pub formats: Vec<Format>,
+    /// Folder below which the boot loaders' packages are unpacked or installed.
+    pub boot_loaders: PathBuf,
+    /// Default kernel parameters.
+    pub parameters: Parameters,
+}
+
+/// Builds into `output`, or into `dist/<architecture of the agent>`; `progress` hears what is being done.
 ///
 /// Gives the description that is also written there as `manifest.json`, and the folder.
 ///
 /// # Errors
 ///
 /// [`BuildError`], naming the file and what to do.
-pub fn build(inputs: &Inputs, output: Option<&Path>) -> Result<(Manifest, PathBuf), BuildError> {
-    let kernel = fs::read(&inputs.kernel).map_err(BuildError::reading(&inputs.kernel))?;
+pub fn build(
+    inputs: &Inputs,
+    output: Option<&Path>,
+    progress: &dyn Fn(&'static str),
+) -> Result<(Manifest, PathBuf), BuildError> {
     let agent = fs::read(&inputs.agent).map_err(BuildError::reading(&inputs.agent))?;
     let remedy = "build it with --target x86_64-unknown-linux-musl";
     let architecture = static_architecture(&inputs.agent, &agent, remedy)?;
+    let target = Target { agent: &inputs.agent, architecture };
+    let kernel = fs::read(&inputs.kernel).map_err(BuildError::reading(&inputs.kernel))?;
+    let kernel = KernelImage::parse(&inputs.kernel, kernel)?;
+    target.check(&inputs.kernel, kernel.architecture)?;
+    progress("reading the kernel's modules");
     let tree = ModuleTree::read(&inputs.modules)?;
-    let closure = Closure::of(&tree, CLASSES, &[])?;
+    let closure = Closure::of(&tree, CLASSES, &inputs.extra_modules)?;
 
     let mut archive = Archive::default();
+    progress("packing modules");
     let modules = add_modules(&mut archive, &tree.release, &closure, CLASSES)?;
-    let programs = add_programs(&mut archive, &inputs.programs_root)?;
+    let programs = add_programs(&mut archive, &inputs.programs_root, target)?;
+    let additions = inputs.additions.add(&mut archive, target)?;
+    add_parameters(&mut archive, &inputs.media.parameters);
     add_agent(&mut archive, agent.clone());
-    let output = output.map_or_else(|| Path::new("dist").join(architecture), Path::to_owned);
-    let initramfs = compress(&archive).map_err(BuildError::writing(&output.join("initramfs.img")))?;
+    progress("compressing the ramdisk");
+    let initramfs = gzip(&archive.to_bytes()?);
 
-    let contents = [("vmlinuz", kernel), ("initramfs.img", initramfs), ("farrier-agent", agent)];
-    fs::create_dir_all(&output).map_err(BuildError::writing(&output))?;
+    let output = output.map_or_else(|| Path::new("dist").join(architecture), Path::to_owned);
     let mut files = BTreeMap::new();
-    for (name, content) in &contents {
+    for (name, content) in [(KERNEL, &kernel.to_file()), (INITRAMFS, &initramfs), ("farrier-agent", &agent)] {
         write_file(&output.join(name), content)?;
-        files.insert(*name, FileRecord::of(content));
+        files.insert(name.to_owned(), FileRecord::of(content));
     }
+    let parts = Parts {
+        kernel,
+        release: tree.release.clone(),
+        initramfs,
+        parameters: inputs.media.parameters.clone(),
+    };
+    progress("making media");
+    let mut loaders = BootLoaders::new(&inputs.media.boot_loaders, architecture);
+    files.extend(media::write(&inputs.media.formats, &parts, &mut loaders, &output)?);
     let manifest = Manifest {
-        farrier_version: env!("CARGO_PKG_VERSION"),
-        architecture,
-        kernel_release: tree.release.clone(),
+        farrier_version: env!("CARGO_PKG_VERSION").to_owned(),
+        architecture: architecture.to_owned(),
+        kernel_release: parts.release,
+        kernel_parameters: inputs.media.parameters.to_string(),
         files,
         programs,
+        additions,
+        boot_loaders: loaders.into_used(),
         modules: modules.into_iter().collect(),
         selection: closure.selection,
     };
-    let path = output.join("manifest.json");
-    let text = serde_json::to_string_pretty(&manifest)
-        .map_err(io::Error::from)
-        .map_err(BuildError::writing(&path))?;
-    write_file(&path, format!("{text}\n").as_bytes())?;
+    manifest.write(&output)?;
     Ok((manifest, output))
 }
 
-fn compress(archive: &Archive) -> io::Result<Vec<u8>> {
-    let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
-    archive.write_to(&mut encoder)?;
-    encoder.finish()
-}
-
-/// Writes under another name first, so that a machine that is booting meanwhile never reads half a file.
-fn write_file(path: &Path, content: &[u8]) -> Result<(), BuildError> {
-    let unfinished = path.with_extension("unfinished");
-    fs::write(&unfinished, content).map_err(BuildError::writing(&unfinished))?;
-    fs::rename(&unfinished, path).map_err(BuildError::writing(path))
+/// Makes media from the kernel and the ramdisk in `dist`, with other parameters for the kernel.
+///
+/// # Errors
+///
+/// [`BuildError`], naming the file and what to do.
+pub fn rebuild_media(
+    dist: &Path,
+    media: &MediaInputs,
+    output: &Path,
+) -> Result<BTreeMap<String, FileRecord>, BuildError> {
+    let read = |name| {
+        let path = dist.join(name);
+        fs::read(&path).map_err(BuildError::reading(&path))
+    };
+    let release = Manifest::kernel_release(&dist.join("manifest.json"))?;
+    let kernel = KernelImage::parse(&dist.join(KERNEL), read(KERNEL)?)?;
+    let mut loaders = BootLoaders::new(&media.boot_loaders, kernel.architecture);
+    let parts = Parts { kernel, release, initramfs: read(INITRAMFS)?, parameters: media.parameters.clone() };
+    media::write(&media.formats, &parts, &mut loaders, output)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Read;
-
-    use super::*;
-    use crate::cpio::tests::unpack;
-    use crate::executable::tests::synthetic_executable;
-    use crate::module_tree::tests::write_tree;
-
-    /// A machine to build on: a kernel with the required modules, a static agent and busybox.
-    fn inputs(root: &Path) -> Inputs {
-        let modules = root.join("lib/modules/6.1.0-test");
-        let required: Vec<_> = CLASSES.iter().flat_map(|class| class.required).collect();
-        for name in required {
-            write_tree(&modules, &[(&format!("kernel/{name}.ko.zst"), &["depends=", "alias=pci:*"])]);
-        }
-        let executable = synthetic_executable(1);
-        fs::create_dir_all(root.join("bin")).unwrap();
-        for (path, content) in
-            [("bin/busybox", &executable), ("agent", &executable), ("vmlinuz", &b"kernel".to_vec())]
-        {
-            fs::write(root.join(path), content).unwrap();
-        }
-        Inputs {
-            kernel: root.join("vmlinuz"),
-            modules,
-            agent: root.join("agent"),
-            programs_root: root.to_owned(),
-        }
-    }
-
-    #[test]
-    fn two_builds_are_equal_and_hold_what_a_node_boots() {
-        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let output = first.path().join("dist");
-        let (manifest, folder) = build(&inputs(first.path()), Some(&output)).unwrap();
-        let (again, _) = build(&inputs(second.path()), Some(&second.path().join("dist"))).unwrap();
-        assert_eq!(manifest, again);
-        assert_eq!((folder, manifest.architecture), (output.clone(), "x86_64"));
-
-        let image = fs::read(output.join("initramfs.img")).unwrap();
-        assert_eq!(manifest.files["initramfs.img"], FileRecord::of(&image));
-        let mut archive = Vec::new();
-        flate2::read::GzDecoder::new(&*image).read_to_end(&mut archive).unwrap();
-        let entries = unpack(&archive);
-        let entry = |path: &str| entries.iter().find(|entry| entry.path == path).expect(path);
-        assert_eq!(entry("init").data, b"usr/bin/farrier-agent");
-        assert_eq!(entry("dev/console").device, (5, 1));
-        assert_eq!(entry("usr/bin/busybox").mode, 0o100_755);
-        assert_eq!(entry("etc/modules-load.d/farrier.conf").data, b"af_packet\nefivarfs\n");
-        let module = &entry("lib/modules/6.1.0-test/kernel/nvme.ko.zst").data;
-        assert!(zstd::decode_all(&**module).unwrap().starts_with(b"\x7fELF"));
-        let aliases = String::from_utf8_lossy(&entry("lib/modules/6.1.0-test/modules.alias").data);
-        assert!(aliases.contains("alias pci:* nvme\n"), "{aliases}");
-    }
-
-    #[test]
-    fn what_cannot_be_packed_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let inputs = inputs(folder.path());
-        let refusal = |inputs: &Inputs| build(inputs, Some(folder.path())).unwrap_err().to_string();
-        let missing = Inputs { kernel: folder.path().join("absent"), ..inputs.clone() };
-        assert!(refusal(&missing).starts_with(&format!("cannot read {}", missing.kernel.display())));
-        fs::write(&inputs.agent, synthetic_executable(3)).unwrap();
-        assert!(refusal(&inputs).contains("is linked dynamically"));
-        fs::write(&inputs.agent, synthetic_executable(1)).unwrap();
-        fs::remove_file(folder.path().join("bin/busybox")).unwrap();
-        assert!(refusal(&inputs).contains("install the package busybox-static"));
-    }
-}
+#[path = "build_tests.rs"]
+mod tests;

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use flate2::GzBuilder;
+
 use crate::error::BuildError;
 
 /// Level at which modules and firmware are packed: once built, they are transferred many times.
@@ -59,6 +61,15 @@ pub fn read_decompressed(path: &Path) -> Result<Vec<u8>, BuildError> {
         Ok(bytes)
     };
     decompress().map_err(BuildError::reading(path))
+}
+
+/// Bytes compressed with gzip, the same every time.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzBuilder::new().mtime(0).read(bytes, flate2::Compression::best());
+    let mut packed = Vec::new();
+    // Reading from memory does not fail.
+    encoder.read_to_end(&mut packed).unwrap_or_default();
+    packed
 }
 
 /// The files compressed with zstd, in the order of `sources`, by as many threads as there are processors.

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use crate::error::BuildError;
+
 const TRAILER: &str = "TRAILER!!!";
 const S_IFDIR: u32 = 0o040_000;
 const S_IFCHR: u32 = 0o020_000;
@@ -60,12 +62,19 @@ impl Archive {
         }
     }
 
-    /// Writes the archive.
+    /// The archive's bytes.
     ///
     /// # Errors
     ///
-    /// Whatever `output` reports, and [`io::ErrorKind::FileTooLarge`] for an entry of 4 GiB or more.
-    pub fn write_to(&self, mut output: impl Write) -> io::Result<()> {
+    /// [`BuildError::TooLarge`] for an entry of 4 GiB or more.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, BuildError> {
+        let mut bytes = Vec::new();
+        // Writing to memory fails for no other reason.
+        self.write_to(&mut bytes).map_err(|error| BuildError::TooLarge { reason: error.to_string() })?;
+        Ok(bytes)
+    }
+
+    fn write_to(&self, mut output: impl Write) -> io::Result<()> {
         for (inode, (path, entry)) in (1..).zip(&self.entries) {
             write_entry(&mut output, inode, path, entry)?;
         }
@@ -138,9 +147,7 @@ pub(crate) mod tests {
     }
 
     fn written(archive: &Archive) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        archive.write_to(&mut bytes).unwrap();
-        bytes
+        archive.to_bytes().unwrap()
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::boot_loader::Role;
+
 /// A ramdisk could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
@@ -70,6 +72,80 @@ pub enum BuildError {
         module: String,
         /// Release of the kernel.
         release: String,
+    },
+    /// A file is no kernel.
+    #[error("{} is no kernel for x86_64 or aarch64; give /boot/vmlinuz-<release> as --kernel", path.display())]
+    Kernel {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Two inputs are for different architectures.
+    #[error("{} is for {found}, but {} is for {wanted}; give files of one architecture", path.display(), other.display())]
+    Architecture {
+        /// The file that differs.
+        path: PathBuf,
+        /// Its architecture.
+        found: &'static str,
+        /// The file it differs from.
+        other: PathBuf,
+        /// That one's architecture.
+        wanted: &'static str,
+    },
+    /// A boot loader's package is not there.
+    #[error("there is no {}; install or unpack the package {package}, or give its folder as --boot-loaders", path.display())]
+    BootLoader {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// Debian package that has it.
+        package: &'static str,
+    },
+    /// There is no such boot loader for the architecture.
+    #[error("{role:?} does not exist for {architecture}; choose another --format")]
+    NoBootLoader {
+        /// What was looked for.
+        role: Role,
+        /// For which architecture.
+        architecture: &'static str,
+    },
+    /// The stub of unified kernel images cannot be used.
+    #[error("{} cannot be the head of a unified kernel image ({reason}); reinstall the package systemd-boot-efi", path.display())]
+    Stub {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A file does not hold what it should.
+    #[error("{} is not {expected}; give another file", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A library of a program is missing.
+    #[error("{} needs the library {library}, which is not below {}; install it there, or link the program statically", program.display(), root.display())]
+    Library {
+        /// The program, or another library.
+        program: PathBuf,
+        /// The missing library.
+        library: String,
+        /// Where it was looked for.
+        root: PathBuf,
+    },
+    /// The ramdisk's format has no room for a file.
+    #[error("the ramdisk cannot be packed: {reason}; leave the file out")]
+    TooLarge {
+        /// The file and its limit.
+        reason: String,
+    },
+    /// The folder holds no finished build.
+    #[error("{} does not describe a build ({reason}); run farrier-image build first", path.display())]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
     /// A module that another one needs is missing.
     #[error("module {module} needs {dependency}, which is not below {}; unpack the whole kernel package", tree.display())]

@@ -1,31 +1,95 @@
 //! Looks at executables before they are packed.
 
-use object::Endianness;
-use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, PT_INTERP};
-use object::read::elf::{FileHeader, ProgramHeader};
+use std::path::{Path, PathBuf};
 
-use std::path::Path;
+use object::Endianness;
+use object::elf::{DT_NEEDED, EM_AARCH64, EM_X86_64, FileHeader64};
+use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
 
 use crate::error::BuildError;
+
+/// What an executable needs to run.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Executable {
+    /// Architecture, in the kernel's spelling.
+    pub architecture: &'static str,
+    /// Path of its dynamic loader, if it needs one.
+    pub loader: Option<String>,
+    /// Names of the libraries it is linked with.
+    pub libraries: Vec<String>,
+}
+
+/// The architecture that all executables of a ramdisk have.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The agent, which decides.
+    pub agent: &'a Path,
+    /// Its architecture, in the kernel's spelling.
+    pub architecture: &'static str,
+}
+
+impl Executable {
+    /// Reads the headers of the ELF file in `bytes`, which were read from `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Elf`] for what is no executable of a supported architecture.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, BuildError> {
+        let broken = |reason: String| BuildError::Elf { path: path.to_owned(), reason };
+        let file =
+            ElfFile::<FileHeader64<Endianness>>::parse(bytes).map_err(|error| broken(error.to_string()))?;
+        let architecture = match file.elf_header().e_machine(file.endian()) {
+            EM_X86_64 => "x86_64",
+            EM_AARCH64 => "aarch64",
+            machine => return Err(broken(format!("machine type {machine:?} is not supported"))),
+        };
+        let (loader, libraries) = needs(&file).map_err(|error| broken(error.to_string()))?;
+        Ok(Self { architecture, loader, libraries })
+    }
+}
+
+/// The dynamic loader and the names of libraries.
+fn needs(file: &ElfFile<FileHeader64<Endianness>>) -> object::Result<(Option<String>, Vec<String>)> {
+    let (endian, data) = (file.endian(), file.data());
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned();
+    let mut loader = None;
+    for segment in file.elf_header().program_headers(endian, data)? {
+        loader = loader.or(segment.interpreter(endian, data)?.map(text));
+    }
+    let table = file.elf_section_table().dynamic_table(endian, data)?;
+    let mut libraries = Vec::new();
+    for entry in table.iter().filter(|entry| entry.tag == DT_NEEDED) {
+        libraries.push(text(table.string(entry)?));
+    }
+    Ok((loader, libraries))
+}
 
 /// Architecture of a static executable, in the kernel's spelling.
 ///
 /// # Errors
 ///
-/// [`BuildError::Elf`] for what is no executable of a supported architecture and
-/// [`BuildError::Dynamic`], with `remedy` in its text, for one that needs a dynamic loader.
+/// [`BuildError::Elf`], and [`BuildError::Dynamic`], with `remedy` in its text, for one that needs a
+/// dynamic loader.
 pub fn static_architecture(path: &Path, bytes: &[u8], remedy: &str) -> Result<&'static str, BuildError> {
-    let broken = |reason: String| BuildError::Elf { path: path.to_owned(), reason };
-    let header = FileHeader64::<Endianness>::parse(bytes).map_err(|error| broken(error.to_string()))?;
-    let endian = header.endian().map_err(|error| broken(error.to_string()))?;
-    let segments = header.program_headers(endian, bytes).map_err(|error| broken(error.to_string()))?;
-    if segments.iter().any(|segment| segment.p_type(endian) == PT_INTERP) {
+    let executable = Executable::parse(path, bytes)?;
+    if executable.loader.is_some() {
         return Err(BuildError::Dynamic { path: path.to_owned(), remedy: remedy.to_owned() });
     }
-    match header.e_machine(endian) {
-        EM_X86_64 => Ok("x86_64"),
-        EM_AARCH64 => Ok("aarch64"),
-        machine => Err(broken(format!("machine type {machine:?} is not supported"))),
+    Ok(executable.architecture)
+}
+
+impl Target<'_> {
+    /// Refuses a file at `path` that was found to be for another architecture.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Architecture`] naming both files.
+    pub fn check(&self, path: &Path, found: &'static str) -> Result<(), BuildError> {
+        if found == self.architecture {
+            return Ok(());
+        }
+        let (path, other): (PathBuf, PathBuf) = (path.to_owned(), self.agent.to_owned());
+        Err(BuildError::Architecture { path, found, other, wanted: self.architecture })
     }
 }
 
@@ -41,8 +105,11 @@ pub(crate) mod tests {
         elf.extend([64, 0, 0, 0, 0, 0, 0, 0]); // program headers follow this header
         elf.extend([0; 12]); // section headers, flags
         elf.extend([64, 0, 56, 0, 1, 0, 0, 0, 0, 0, 0, 0]); // sizes and counts
-        elf.extend([segment, 0, 0, 0]);
-        elf.extend([0; 52]);
+        elf.extend([segment, 0, 0, 0, 0, 0, 0, 0]);
+        for field in [120_u64, 0, 0, 7, 0, 0] {
+            elf.extend(field.to_le_bytes()); // offset, addresses, sizes, alignment
+        }
+        elf.extend(b"/ld.so\0");
         elf
     }
 
@@ -57,5 +124,21 @@ pub(crate) mod tests {
         let mut foreign = synthetic_executable(load);
         foreign[18] = 8;
         assert!(matches!(check(&foreign), Err(BuildError::Elf { .. })));
+    }
+
+    #[test]
+    fn what_a_dynamic_program_needs_is_read_from_this_test() {
+        let path = std::env::current_exe().unwrap();
+        let executable = Executable::parse(&path, &std::fs::read(&path).unwrap()).unwrap();
+        assert!(executable.loader.unwrap().contains("ld-linux"));
+        assert!(executable.libraries.iter().any(|name| name.starts_with("libc.so")));
+    }
+
+    #[test]
+    fn another_architecture_is_named_with_both_files() {
+        let target = Target { agent: Path::new("/agent"), architecture: "aarch64" };
+        target.check(Path::new("/x"), "aarch64").unwrap();
+        let text = target.check(Path::new("/x"), "x86_64").unwrap_err().to_string();
+        assert!(text.starts_with("/x is for x86_64, but /agent is for aarch64"), "{text}");
     }
 }

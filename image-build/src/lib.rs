@@ -2,19 +2,35 @@
 //!
 //! The same inputs always give the same bytes.
 
+mod additions;
+mod boot_loader;
 mod build;
 mod closure;
 mod compress;
 mod cpio;
 mod error;
+mod esp;
 mod executable;
+mod iso;
+mod iso9660;
+mod iso9660_directory;
+mod kernel_image;
 mod kmod_index;
 mod manifest;
+mod media;
 mod modinfo;
 mod module_tree;
+mod netboot;
+mod package;
+mod parameters;
 mod ramdisk;
 mod select;
+mod uki;
 
-pub use build::{Inputs, build};
+pub use additions::Additions;
+pub use boot_loader::Role;
+pub use build::{Inputs, MediaInputs, build, rebuild_media};
 pub use error::BuildError;
-pub use manifest::{FileRecord, Manifest, ModuleRecord, ProgramRecord, Selection};
+pub use manifest::{Addition, FileRecord, Manifest, ModuleRecord, PackedFile, ProgramRecord, Selection};
+pub use media::Format;
+pub use parameters::{ParameterError, Parameters};

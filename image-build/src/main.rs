@@ -1,65 +1,71 @@
 //! `farrier-image`: builds what a node boots to be deployed.
 
-use std::path::PathBuf;
+mod command_line;
+
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
-use farrier_image::{Inputs, Manifest, build};
-
-/// Builds what a node boots to be deployed.
-#[derive(Debug, Parser)]
-#[command(version)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Packs a kernel, the modules of common servers and the agent into vmlinuz, initramfs.img and manifest.json.
-    Build(BuildArguments),
-}
-
-#[derive(Debug, Args)]
-struct BuildArguments {
-    /// The kernel's file.
-    #[arg(long, value_name = "VMLINUZ")]
-    kernel: PathBuf,
-    /// Its modules: /lib/modules/<release>.
-    #[arg(long, value_name = "DIR")]
-    modules: PathBuf,
-    /// The agent, linked statically.
-    #[arg(long, value_name = "FILE")]
-    agent: PathBuf,
-    /// Where the helper programs are installed.
-    #[arg(long, value_name = "DIR", default_value = "/")]
-    programs_root: PathBuf,
-    /// Where to write [default: dist/<architecture of the agent>].
-    #[arg(long, value_name = "DIR")]
-    output: Option<PathBuf>,
-}
+use clap::Parser;
+use command_line::{Cli, Command};
+use farrier_image::{FileRecord, Manifest, build, rebuild_media};
 
 fn main() -> ExitCode {
-    let Command::Build(arguments) = Cli::parse().command;
-    let BuildArguments { kernel, modules, agent, programs_root, output } = arguments;
-    match build(&Inputs { kernel, modules, agent, programs_root }, output.as_deref()) {
-        Ok((manifest, output)) => {
-            print_summary(&manifest, &output.display().to_string());
-            ExitCode::SUCCESS
+    let result = match Cli::parse().command {
+        Command::Build(arguments) => arguments.inputs().and_then(|(inputs, output)| {
+            let (manifest, output) = build(&inputs, output.as_deref(), &show_progress)?;
+            Ok(summary(&manifest, &output.display().to_string()))
+        }),
+        Command::Media(arguments) => {
+            let (dist, media, output) = arguments.inputs();
+            rebuild_media(&dist, &media, &output).map(|files| {
+                let line = |(name, file): (_, &FileRecord)| format!("{}  {name}\n", file.sha256);
+                files.iter().map(line).collect()
+            })
         }
+    };
+    match result {
+        Ok(text) => print(&text),
         Err(error) => {
+            clear_progress();
             eprintln!("farrier-image: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn print_summary(manifest: &Manifest, output: &str) {
-    println!("kernel {}, {} modules, in {output}:", manifest.kernel_release, manifest.modules.len());
+/// Shows what is being done, on a terminal only.
+fn show_progress(step: &'static str) {
+    if io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{step} …");
+    }
+}
+
+fn clear_progress() {
+    if io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+}
+
+/// Prints the result. A reader that has gone away is no failure of the build.
+fn print(text: &str) -> ExitCode {
+    clear_progress();
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("farrier-image: cannot print the summary: {error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn summary(manifest: &Manifest, output: &str) -> String {
+    let mut text =
+        format!("kernel {}, {} modules, in {output}:\n", manifest.kernel_release, manifest.modules.len());
     for (name, file) in &manifest.files {
-        println!("  {name:<14} {:>12} bytes", file.bytes);
+        text += &format!("  {name:<30} {:>12} bytes\n", file.bytes);
     }
     for selection in manifest.selection.iter().filter(|selection| !selection.absent.is_empty()) {
-        println!("  {}: this kernel has no {}", selection.class, selection.absent.join(", "));
+        text += &format!("  {}: this kernel has no {}\n", selection.class, selection.absent.join(", "));
     }
+    text
 }

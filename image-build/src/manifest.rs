@@ -1,27 +1,79 @@
 //! `manifest.json`: what was built and from what.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use crate::error::BuildError;
+use crate::media::write_file;
 
 /// Content of `manifest.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Manifest {
     /// Version of Farrier.
-    pub farrier_version: &'static str,
+    pub farrier_version: String,
     /// Architecture, in the kernel's spelling.
-    pub architecture: &'static str,
+    pub architecture: String,
     /// Release of the kernel.
     pub kernel_release: String,
+    /// Default kernel parameters.
+    pub kernel_parameters: String,
     /// Written files by name.
-    pub files: BTreeMap<&'static str, FileRecord>,
+    pub files: BTreeMap<String, FileRecord>,
     /// Helper programs in the ramdisk.
     pub programs: Vec<ProgramRecord>,
+    /// What the operator added to the ramdisk.
+    pub additions: Vec<Addition>,
+    /// Boot loaders in the media.
+    pub boot_loaders: Vec<PackedFile>,
     /// Kernel modules in the ramdisk by name.
     pub modules: BTreeMap<String, ModuleRecord>,
     /// What was to be packed by name, and what became of it.
     pub selection: Vec<Selection>,
+}
+
+impl Manifest {
+    /// Writes `manifest.json` into a folder.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Write`].
+    pub fn write(&self, folder: &Path) -> Result<(), BuildError> {
+        let path = folder.join("manifest.json");
+        let text = serde_json::to_string_pretty(self)
+            .map_err(io::Error::from)
+            .map_err(BuildError::writing(&path))?;
+        write_file(&path, format!("{text}\n").as_bytes())
+    }
+
+    /// Release of the kernel in a build that is described at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Read`], or [`BuildError::Manifest`] for what is no description.
+    pub fn kernel_release(path: &Path) -> Result<String, BuildError> {
+        #[derive(Deserialize)]
+        struct Release {
+            kernel_release: String,
+        }
+        let text = std::fs::read(path).map_err(BuildError::reading(path))?;
+        let manifest: Release = serde_json::from_slice(&text)
+            .map_err(|error| BuildError::Manifest { path: path.to_owned(), reason: error.to_string() })?;
+        Ok(manifest.kernel_release)
+    }
+}
+
+/// A file that the operator added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Addition {
+    /// Path inside the ramdisk.
+    pub path: String,
+    /// Size and digest.
+    #[serde(flatten)]
+    pub file: FileRecord,
 }
 
 /// Size and digest of a file.
@@ -40,18 +92,30 @@ impl FileRecord {
     }
 }
 
+/// A file out of a package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PackedFile {
+    /// Path in the package.
+    pub path: String,
+    /// Debian package it comes from.
+    pub package: String,
+    /// Version of the package, where its documentation is there.
+    pub version: Option<String>,
+    /// Licence of most of the package, where its documentation tells it.
+    pub license: Option<String>,
+    /// Size and digest.
+    #[serde(flatten)]
+    pub file: FileRecord,
+}
+
 /// A helper program in the ramdisk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProgramRecord {
     /// Name.
     pub name: &'static str,
-    /// Path inside the ramdisk.
-    pub path: &'static str,
-    /// Debian package it comes from.
-    pub package: &'static str,
-    /// Size and digest.
+    /// The file and its package; the path is that inside the ramdisk.
     #[serde(flatten)]
-    pub file: FileRecord,
+    pub file: PackedFile,
 }
 
 /// A kernel module in the ramdisk.

@@ -3,15 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use farrier_linux::kernel_line::DEFAULT_PARAMETERS;
 use farrier_linux::process::{PROGRAMS, Program};
 
 use crate::closure::Closure;
 use crate::compress::compressed;
 use crate::cpio::Archive;
 use crate::error::BuildError;
-use crate::executable::static_architecture;
+use crate::executable::{Target, static_architecture};
 use crate::kmod_index::{SUFFIX, modules_alias, modules_dep, modules_softdep};
 use crate::manifest::{FileRecord, ModuleRecord, ProgramRecord};
+use crate::package::describe;
+use crate::parameters::Parameters;
 use crate::select::ModuleClass;
 
 const AGENT: &str = "usr/bin/farrier-agent";
@@ -77,25 +80,31 @@ pub fn add_modules(
     Ok(records)
 }
 
+/// Adds the parameters that hold where the kernel command line says nothing else.
+pub fn add_parameters(archive: &mut Archive, parameters: &Parameters) {
+    let path = DEFAULT_PARAMETERS.trim_start_matches('/');
+    archive.file(path, 0o644, format!("{parameters}\n").into_bytes());
+}
+
 /// Adds every helper program that the agent may start, taken from below `root`.
 ///
 /// # Errors
 ///
 /// [`BuildError::Program`] for a missing one, [`BuildError::Dynamic`] or [`BuildError::Elf`] for one
 /// that would not run in the ramdisk.
-pub fn add_programs(archive: &mut Archive, root: &Path) -> Result<Vec<ProgramRecord>, BuildError> {
+pub fn add_programs(
+    archive: &mut Archive,
+    root: &Path,
+    target: Target,
+) -> Result<Vec<ProgramRecord>, BuildError> {
     let mut records = Vec::new();
     for program in PROGRAMS {
         let source = find_program(program, root)?;
         let content = fs::read(&source).map_err(BuildError::reading(&source))?;
-        static_architecture(&source, &content, &format!("install the package {}", program.package))?;
-        let file = FileRecord::of(&content);
-        records.push(ProgramRecord {
-            name: program.name,
-            path: program.path,
-            package: program.package,
-            file,
-        });
+        let remedy = format!("install the package {}", program.package);
+        target.check(&source, static_architecture(&source, &content, &remedy)?)?;
+        let file = describe(root, program.package, program.path, &content);
+        records.push(ProgramRecord { name: program.name, file });
         archive.file(program.path.trim_start_matches('/'), 0o755, content);
     }
     Ok(records)

@@ -15,10 +15,14 @@ pub fn parse(line: &str) -> Parameters {
         .collect()
 }
 
-/// The parameters of the running kernel; none when procfs is not mounted.
+/// The file of a ramdisk with the parameters that hold where the kernel command line has no others.
+pub const DEFAULT_PARAMETERS: &str = "/etc/farrier/kernel-parameters";
+
+/// The parameters of the running kernel, and the ramdisk's defaults for the rest. There is no line when
+/// procfs is not mounted.
 pub fn of_running_kernel() -> Parameters {
-    let line = fs::read("/proc/cmdline").unwrap_or_default();
-    parse(&String::from_utf8_lossy(&line))
+    let line = |path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+    parse(&format!("{} {}", line(DEFAULT_PARAMETERS), line("/proc/cmdline")))
 }
 
 #[cfg(test)]

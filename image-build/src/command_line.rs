@@ -1,0 +1,161 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use farrier_image::{Additions, BuildError, Format, Inputs, MediaInputs, Parameters};
+
+/// Builds what a node boots to be deployed.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Packs a kernel, the modules of servers and the agent into vmlinuz, initramfs.img, manifest.json and media.
+    Build(Box<BuildArguments>),
+    /// Makes media from a finished build with other kernel parameters.
+    Media(MediaArguments),
+}
+
+/// Arguments of `build`.
+#[derive(Debug, Args)]
+pub struct BuildArguments {
+    /// The kernel's file.
+    #[arg(long, value_name = "VMLINUZ")]
+    kernel: PathBuf,
+    /// Its modules: /lib/modules/<release>.
+    #[arg(long, value_name = "DIR")]
+    modules: PathBuf,
+    /// Also packs this module, with all it needs; may be repeated.
+    #[arg(long = "module", value_name = "NAME")]
+    extra_modules: Vec<String>,
+    /// The agent, linked statically.
+    #[arg(long, value_name = "FILE")]
+    agent: PathBuf,
+    /// Where the helper programs, and those of --program, are installed.
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    programs_root: PathBuf,
+    /// Also packs this file; may be repeated.
+    #[arg(long = "file", value_name = "FILE:PATH", value_parser = file_and_path)]
+    files: Vec<(PathBuf, String)>,
+    /// Also packs this program, with the libraries it needs; may be repeated.
+    #[arg(long = "program", value_name = "FILE")]
+    programs: Vec<PathBuf>,
+    /// Also packs this executable as an external hardware manager; may be repeated.
+    #[arg(long = "hardware-manager", value_name = "FILE")]
+    hardware_managers: Vec<PathBuf>,
+    /// Certificates of authorities that the agent trusts, in PEM form; may be repeated.
+    #[arg(long = "ca-certificate", value_name = "FILE")]
+    certificates: Vec<PathBuf>,
+    /// Public key that may log in as root; may be repeated.
+    #[arg(long = "ssh-key", value_name = "FILE")]
+    ssh_keys: Vec<PathBuf>,
+    /// Where to write [default: dist/<architecture of the agent>].
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    media: MediaOptions,
+}
+
+/// Arguments of `media`.
+#[derive(Debug, Args)]
+pub struct MediaArguments {
+    /// Folder with vmlinuz, initramfs.img and manifest.json.
+    #[arg(long, value_name = "DIR")]
+    dist: PathBuf,
+    /// Where to write.
+    #[arg(long, value_name = "DIR")]
+    output: PathBuf,
+    #[command(flatten)]
+    media: MediaOptions,
+}
+
+#[derive(Debug, Args)]
+struct MediaOptions {
+    /// Also makes these, separated by commas.
+    #[arg(long = "format", value_name = "FORMAT", value_enum, value_delimiter = ',')]
+    formats: Vec<Format>,
+    /// Where the packages of the boot loaders are installed or unpacked.
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    boot_loaders: PathBuf,
+    /// Default kernel parameters, such as "ipa-api-url=http://192.0.2.5:6385".
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    kernel_parameters: Parameters,
+}
+
+impl BuildArguments {
+    /// What to build from, and where to.
+    ///
+    /// # Errors
+    ///
+    /// A kernel package cannot be unpacked.
+    pub fn inputs(self) -> Result<(Inputs, Option<PathBuf>), BuildError> {
+        let additions = Additions {
+            files: self.files,
+            programs: self.programs,
+            root: self.programs_root.clone(),
+            certificates: self.certificates,
+            hardware_managers: self.hardware_managers,
+            ssh_keys: self.ssh_keys,
+        };
+        let inputs = Inputs {
+            kernel: self.kernel,
+            modules: self.modules,
+            extra_modules: self.extra_modules,
+            agent: self.agent,
+            programs_root: self.programs_root,
+            additions,
+            media: self.media.inputs(),
+        };
+        Ok((inputs, self.output))
+    }
+}
+
+impl MediaArguments {
+    /// The build, the media to make of it, and where to.
+    pub fn inputs(self) -> (PathBuf, MediaInputs, PathBuf) {
+        (self.dist, self.media.inputs(), self.output)
+    }
+}
+
+impl MediaOptions {
+    fn inputs(self) -> MediaInputs {
+        MediaInputs {
+            formats: self.formats,
+            boot_loaders: self.boot_loaders,
+            parameters: self.kernel_parameters,
+        }
+    }
+}
+
+fn file_and_path(text: &str) -> Result<(PathBuf, String), String> {
+    match text.rsplit_once(':') {
+        Some((file, path)) if !file.is_empty() && path.starts_with('/') && !path.contains("/../") => {
+            Ok((file.into(), path.to_owned()))
+        }
+        _ => Err(format!("{text} is not FILE:PATH with an absolute path inside the ramdisk")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_sound() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+        let parse = |text: &str| Cli::try_parse_from(text.split(' '));
+        let build = "farrier-image build --kernel k --modules m --agent a";
+        parse(&format!("{build} --format iso,uki --file a:/etc/a --module x")).unwrap();
+        for wrong in ["--file a", "--file a:etc/a", "--format cd", "--kernel-parameters a=$b"] {
+            assert!(parse(&format!("{build} {wrong}")).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! From kernel and initial ramdisk to what firmware and boot loaders start.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use clap::ValueEnum;
+
+use crate::boot_loader::{BootLoaders, Role};
+use crate::error::BuildError;
+use crate::kernel_image::KernelImage;
+use crate::manifest::FileRecord;
+use crate::parameters::Parameters;
+use crate::{iso, netboot, uki};
+
+/// A form in which the ramdisk is booted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Format {
+    /// farrier.iso, for BIOS and UEFI, on a CD or a USB stick.
+    Iso,
+    /// farrier.efi, a unified kernel image.
+    Uki,
+    /// netboot/, a tree for TFTP and HTTP servers with iPXE and GRUB.
+    Netboot,
+    /// Kernel and ramdisk under the names that Ironic deployments use.
+    Ironic,
+}
+
+/// What media are made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// The kernel.
+    pub kernel: KernelImage,
+    /// Release of the kernel.
+    pub release: String,
+    /// The initial ramdisk.
+    pub initramfs: Vec<u8>,
+    /// Default kernel parameters.
+    pub parameters: Parameters,
+}
+
+/// Names of kernel and ramdisk in every folder that holds both.
+pub const KERNEL: &str = "vmlinuz";
+/// See [`KERNEL`].
+pub const INITRAMFS: &str = "initramfs.img";
+
+/// Writes the formats into `output`. Gives the new files by their path in `output`.
+///
+/// # Errors
+///
+/// [`BuildError::BootLoader`] naming the missing package, [`BuildError::Write`].
+pub fn write(
+    formats: &[Format],
+    parts: &Parts,
+    loaders: &mut BootLoaders,
+    output: &Path,
+) -> Result<BTreeMap<String, FileRecord>, BuildError> {
+    let mut files = BTreeMap::new();
+    for format in formats {
+        for (name, content) in contents(*format, parts, loaders)? {
+            write_file(&output.join(&name), &content)?;
+            files.insert(name, FileRecord::of(&content));
+        }
+    }
+    Ok(files)
+}
+
+/// The files of a format.
+fn contents(
+    format: Format,
+    parts: &Parts,
+    loaders: &mut BootLoaders,
+) -> Result<Vec<(String, Vec<u8>)>, BuildError> {
+    let line = parts.parameters.with_consoles(parts.kernel.architecture);
+    let named = |name: &str, content| (name.to_owned(), content);
+    Ok(match format {
+        Format::Iso => {
+            let image = iso::image(&parts.kernel.program, &parts.initramfs, &line, loaders)?;
+            vec![named("farrier.iso", image)]
+        }
+        Format::Uki => {
+            let (path, stub) = loaders.read(Role::Stub)?;
+            let sections = uki::Parts {
+                kernel: &parts.kernel.program,
+                release: &parts.release,
+                initramfs: &parts.initramfs,
+                command_line: &line,
+            };
+            vec![named("farrier.efi", uki::assemble(&path, &stub, &sections)?)]
+        }
+        Format::Netboot => {
+            let suffix = loaders.efi_suffix();
+            vec![
+                named("netboot/vmlinuz", parts.kernel.to_file()),
+                named("netboot/initramfs.img", parts.initramfs.clone()),
+                named("netboot/boot.ipxe", netboot::ipxe_script(&line).into_bytes()),
+                named("netboot/grub/grub.cfg", netboot::grub_configuration(&line).into_bytes()),
+                named(&format!("netboot/boot{suffix}.efi"), loaders.read(Role::Shim)?.1),
+                named(&format!("netboot/grub{suffix}.efi"), loaders.read(Role::GrubNet)?.1),
+            ]
+        }
+        Format::Ironic => vec![
+            named("ironic-python-agent.kernel", parts.kernel.to_file()),
+            named("ironic-python-agent.initramfs", parts.initramfs.clone()),
+        ],
+    })
+}
+
+/// Writes under another name first, so that a machine that is booting meanwhile never reads half a file.
+///
+/// # Errors
+///
+/// [`BuildError::Write`] naming the file.
+pub fn write_file(path: &Path, content: &[u8]) -> Result<(), BuildError> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(BuildError::writing(folder))?;
+    }
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = Path::new(&unfinished);
+    fs::write(unfinished, content).map_err(BuildError::writing(unfinished))?;
+    fs::rename(unfinished, path).map_err(BuildError::writing(path))
+}
