@@ -5,6 +5,7 @@
 //! `unsafe` code, each block with the argument why it is sound.
 
 pub mod aligned;
+pub mod ata;
 pub mod block;
 pub mod clock;
 pub mod console;
@@ -16,8 +17,10 @@ pub mod loop_device;
 pub mod modules;
 pub mod mount;
 pub mod netlink;
+pub mod nvme;
 pub mod packet;
 pub mod power;
 pub mod process;
+pub mod scsi;
 pub mod sysfs;
 pub mod uevent;
