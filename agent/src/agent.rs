@@ -191,6 +191,11 @@ impl Agent {
         self.options.revise(options);
     }
 
+    /// The certificate of this boot; nothing before the agent listens.
+    pub fn current_identity(&self) -> Option<Identity> {
+        lock(&self.session).identity.clone()
+    }
+
     /// The certificate of this boot: an agent that was restarted takes the same one again, because
     /// the conductor refuses another.
     ///

@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::config_drive_source;
+use crate::erase_certificates;
 use crate::errors::{from_disk, from_imaging};
 use crate::http;
 use crate::options::Options;
@@ -152,6 +153,11 @@ impl StepHost for Agent {
 
     fn guards_special_filesystems(&self) -> bool {
         self.options.guard_special_filesystems
+    }
+
+    fn certify(&self, statement: &Value) -> Result<String, CommandError> {
+        erase_certificates::certify(self, statement)
+            .map_err(|error| CommandError::new(ErrorKind::CommandExecutionError, error.to_string()))
     }
 }
 

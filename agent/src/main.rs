@@ -14,6 +14,7 @@ mod conductor;
 mod config_drive_source;
 mod config_files;
 mod deployment;
+mod erase_certificates;
 mod errors;
 mod extensions;
 mod http;

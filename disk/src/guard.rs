@@ -7,7 +7,7 @@ mod survey;
 mod usage;
 mod writable;
 
-pub use erase::{ErasePlan, EraseTarget, plan_erase};
+pub use erase::{ErasePlan, EraseTarget, KeepReason, KeptDisk, plan_erase};
 pub use survey::{Obstacle, Survey, SurveyedDisk, survey};
 pub use writable::WritableDisk;
 
@@ -65,11 +65,15 @@ pub fn choose_root_disk(node: &Node, devices: &[BlockDevice]) -> Result<RootDisk
 /// Whether the operator of `node` said that file systems of several machines may be destroyed on it
 /// (section 9.8). Only an explicit yes counts.
 pub fn consents(node: &Node) -> bool {
-    node.driver_internal_info.get("wipe_special_filesystems").is_some_and(|value| match value {
+    let is_yes = |value: &Value| match value {
         Value::Bool(answer) => *answer,
         Value::String(text) => text.eq_ignore_ascii_case("true"),
         _ => false,
-    })
+    };
+    // The contract names the first, the documentation for operators the second.
+    [&node.driver_internal_info, &node.driver_info]
+        .into_iter()
+        .any(|map| map.get("wipe_special_filesystems").is_some_and(is_yes))
 }
 
 impl Criteria {

@@ -42,13 +42,10 @@ pub fn wipe_ends(disk: &WritableDisk) -> Result<(), Error> {
 /// [`Error::Protected`] before anything was written; [`Error::Device`]; [`Error::Corrupted`] when the
 /// disk still shows old content.
 pub fn erase_metadata(disk: &WritableDisk, guard: bool) -> Result<Erased, Error> {
-    if keep::is_virtual_media(disk)? {
+    if !may_be_erased(disk, guard)? {
         return Ok(Erased::VirtualMedia);
     }
     let partitions = partitions(disk)?;
-    if guard {
-        keep::require_unprotected(disk)?;
-    }
     for partition in &partitions {
         zero_ends(disk, partition.start, partition.size, SIGNATURES)?;
     }
@@ -57,6 +54,23 @@ pub fn erase_metadata(disk: &WritableDisk, guard: bool) -> Result<Erased, Error>
     require_blank(disk)?;
     table::rescan(disk);
     Ok(Erased::Yes)
+}
+
+/// Looks at the content before anything of it is destroyed: false for the medium that carries the
+/// agent's parameters.
+///
+/// # Errors
+///
+/// [`Error::Protected`] when `guard` is set and the disk has a file system of several machines;
+/// [`Error::Device`].
+pub fn may_be_erased(disk: &WritableDisk, guard: bool) -> Result<bool, Error> {
+    if keep::is_virtual_media(disk)? {
+        return Ok(false);
+    }
+    if guard {
+        keep::require_unprotected(disk)?;
+    }
+    Ok(true)
 }
 
 /// A table that cannot be read names no partitions, and must not make its disk impossible to erase.

@@ -42,16 +42,16 @@ impl HardwareManagers {
         steps
     }
 
-    /// Runs a step of a phase by its name.
+    /// Runs the step that a call names, in its phase.
     ///
     /// # Errors
     ///
     /// [`StepError::Unknown`] when no manager has it in this phase, or what the step reports.
-    pub fn execute(&self, phase: Phase, step: &str, call: &StepCall<'_>) -> Result<Value, StepError> {
-        let winners = self.winners(phase);
-        let Some((_, declaration)) = winners.get(step) else {
+    pub fn execute(&self, call: &StepCall<'_>) -> Result<Value, StepError> {
+        let winners = self.winners(call.phase);
+        let Some((_, declaration)) = winners.get(call.step) else {
             let known = winners.keys().copied().collect::<Vec<_>>().join(", ");
-            return Err(StepError::Unknown { phase: phase.name(), step: step.to_owned(), known });
+            return Err(StepError::Unknown { phase: call.phase.name(), step: call.step.to_owned(), known });
         };
         declaration.execute(call)
     }
@@ -132,6 +132,10 @@ mod tests {
         fn guards_special_filesystems(&self) -> bool {
             true
         }
+
+        fn certify(&self, statement: &Value) -> Result<String, CommandError> {
+            Ok(statement.to_string())
+        }
     }
 
     fn load(support: Support) -> HardwareManagers {
@@ -140,8 +144,9 @@ mod tests {
 
     fn run(managers: &HardwareManagers, step: &str, arguments: Value) -> Result<Value, StepError> {
         let arguments: Map<_, _> = serde_json::from_value(arguments).unwrap();
-        let call = StepCall { node: &Node::default(), arguments: &arguments, host: &Host };
-        managers.execute(Phase::Deploy, step, &call)
+        let node = Node::default();
+        let phase = Phase::Deploy;
+        managers.execute(&StepCall { phase, step, node: &node, arguments: &arguments, host: &Host })
     }
 
     #[test]
@@ -179,7 +184,14 @@ mod tests {
     fn f52_a_priority_counts_in_its_phase_only() {
         let managers = load(Support::None);
         for (phase, expected) in [
-            (Phase::Clean, &[("erase_devices_metadata", 99, Some(true))][..]),
+            (
+                Phase::Clean,
+                &[
+                    ("erase_devices", 10, Some(true)),
+                    ("erase_devices_express", 0, Some(true)),
+                    ("erase_devices_metadata", 99, Some(true)),
+                ][..],
+            ),
             (Phase::Deploy, &[("erase_devices_metadata", 0, None), ("write_image", 0, None)]),
             (Phase::Service, &[("write_image", 0, None)]),
         ] {

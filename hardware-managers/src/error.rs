@@ -23,6 +23,16 @@ pub enum StepError {
         /// Name of the argument.
         argument: &'static str,
     },
+    /// A setting in the node's record cannot be read.
+    #[error("driver_internal_info {key} is {value}, expected {expected}; correct the conductor's settings")]
+    InvalidSetting {
+        /// Name of the setting.
+        key: &'static str,
+        /// What it holds.
+        value: String,
+        /// What it should hold.
+        expected: &'static str,
+    },
     /// The step ran and failed.
     #[error("{}", .0.text())]
     Failed(CommandError),
@@ -33,7 +43,9 @@ impl From<StepError> for CommandError {
         let kind = match &error {
             StepError::Failed(error) => return error.clone(),
             StepError::Unknown { .. } => ErrorKind::HardwareManagerMethodNotFound,
-            StepError::MissingArgument { .. } => ErrorKind::InvalidCommandParamsError,
+            StepError::MissingArgument { .. } | StepError::InvalidSetting { .. } => {
+                ErrorKind::InvalidCommandParamsError
+            }
         };
         CommandError::new(kind, error.to_string())
     }

@@ -29,7 +29,7 @@ impl HardwareManager for GenericHardwareManager {
     }
 
     fn steps(&self) -> &'static [StepDeclaration] {
-        &[erase::METADATA, WRITE_IMAGE]
+        &[erase::DEVICES, erase::EXPRESS, erase::METADATA, WRITE_IMAGE]
     }
 }
 

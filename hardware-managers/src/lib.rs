@@ -4,6 +4,7 @@
 //! all managers into one list and runs a step by its name.
 
 pub mod dispatch;
+pub mod erase;
 pub mod error;
 pub mod generic;
 pub mod inventory;

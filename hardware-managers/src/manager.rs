@@ -70,6 +70,10 @@ pub struct Argument {
 
 /// What a running step is given.
 pub struct StepCall<'a> {
+    /// Operation the step belongs to.
+    pub phase: Phase,
+    /// Name of the step.
+    pub step: &'a str,
     /// Node the machine is.
     pub node: &'a Node,
     /// Arguments by name.
@@ -89,6 +93,14 @@ pub trait StepHost {
 
     /// Whether disks with file systems that several machines share are to be kept (section 9.8).
     fn guards_special_filesystems(&self) -> bool;
+
+    /// Signs a statement about what was done with the agent's key, and keeps both with the logs. Returns
+    /// the signed statement as one text (RFC 7515, compact serialisation).
+    ///
+    /// # Errors
+    ///
+    /// The contract's error object, when the agent has no key yet.
+    fn certify(&self, statement: &Value) -> Result<String, CommandError>;
 }
 
 impl StepDeclaration {

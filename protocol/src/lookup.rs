@@ -24,6 +24,9 @@ pub struct Node {
     /// What is to be deployed.
     #[serde(default)]
     pub instance_info: Map<String, Value>,
+    /// Settings of the driver, its credentials masked. Only step commands carry them.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub driver_info: Map<String, Value>,
     /// The driver's own notes.
     #[serde(default)]
     pub driver_internal_info: Map<String, Value>,

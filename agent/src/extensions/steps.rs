@@ -81,9 +81,9 @@ fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, C
     check_version(agent, params, phase)?;
     let step: Step = read(params, "step")?;
     let arguments = arguments(params, &step, phase);
-    let call = StepCall { node: &node, arguments: &arguments, host: agent.as_ref() };
+    let call = StepCall { phase, step: &step.step, node: &node, arguments: &arguments, host: agent.as_ref() };
     // A defect of one step is that step's failure, and the conductor learns which one it was.
-    let outcome = catch_unwind(AssertUnwindSafe(|| agent.managers.execute(phase, &step.step, &call)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| agent.managers.execute(&call)));
     let result = outcome.map_err(|panic| defect(phase, &step.step, panic.as_ref()))??;
     Ok(answer(phase, result, &params["step"]))
 }

@@ -1,5 +1,6 @@
 //! The entries of the archive and where each comes from.
 
+use crate::erase_certificates;
 use crate::log_file::{self, LogFile};
 use farrier_disk::list;
 use farrier_linux::efivars::EfiVariables;
@@ -25,6 +26,7 @@ pub const SOURCES: &[Source] = &[
     Source { name: "dmesg", read: kernel_log::read },
     Source { name: "df", read: file_systems },
     Source { name: "efibootmgr", read: efi_variables },
+    Source { name: "erase_certificates", read: || erase_certificates::read(Path::new("/")) },
     Source { name: "ip_addr", read: addresses },
     Source { name: "lsblk", read: block_devices },
     Source { name: "lsmod", read: || fs::read("/proc/modules") },

@@ -1,4 +1,4 @@
-//! Which disks of a node lose their metadata (section 9.8).
+//! Which disks of a node are erased (section 9.8).
 
 use super::skip_list::SkipList;
 use super::{Choice, WritableDisk};
@@ -6,14 +6,42 @@ use crate::device::BlockDevice;
 use crate::error::Error;
 use farrier_linux::sysfs;
 use farrier_protocol::lookup::Node;
+use std::fmt;
 
 /// The disks to erase and those to keep. Nothing has been opened yet.
 #[derive(Debug)]
 pub struct ErasePlan {
     /// Disks to erase.
     pub targets: Vec<EraseTarget>,
-    /// Names of the disks to keep, each with the reason.
-    pub kept: Vec<(String, &'static str)>,
+    /// Disks to keep.
+    pub kept: Vec<KeptDisk>,
+}
+
+/// A disk that is not to be erased.
+#[derive(Debug)]
+pub struct KeptDisk {
+    /// The disk.
+    pub device: BlockDevice,
+    /// Why.
+    pub reason: KeepReason,
+}
+
+/// Why a disk is not erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeepReason {
+    /// It is on the list of skipped disks.
+    Skipped,
+    /// The kernel refuses writes to it.
+    ReadOnly,
+}
+
+impl fmt::Display for KeepReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Skipped => "on the list of skipped disks",
+            Self::ReadOnly => "read-only",
+        })
+    }
 }
 
 /// A disk to erase.
@@ -31,12 +59,12 @@ pub fn plan_erase(node: &Node, devices: &[BlockDevice]) -> Result<ErasePlan, Err
     // Last name first, so that an array comes before the disks it may lie on.
     for device in devices.iter().rev() {
         let reason = if skip_list.excludes(device) {
-            Some("on the list of skipped disks")
+            Some(KeepReason::Skipped)
         } else {
-            is_read_only(device).then_some("read-only")
+            is_read_only(device).then_some(KeepReason::ReadOnly)
         };
         match reason {
-            Some(reason) => plan.kept.push((device.disk.name.clone(), reason)),
+            Some(reason) => plan.kept.push(KeptDisk { device: device.clone(), reason }),
             None => plan
                 .targets
                 .push(EraseTarget(Choice { device: device.clone(), skip_list: skip_list.clone() })),
@@ -51,6 +79,20 @@ impl EraseTarget {
         &self.0.device
     }
 
+    /// Names of the running arrays that it or one of its partitions is a member of.
+    pub fn arrays(&self) -> Vec<String> {
+        let mut arrays: Vec<_> = self
+            .device()
+            .directories()
+            .iter()
+            .flat_map(|directory| sysfs::entries(&directory.join("holders")))
+            .filter(|holder| holder.strip_prefix("md").is_some_and(|rest| rest.starts_with(is_array_name)))
+            .collect();
+        arrays.sort();
+        arrays.dedup();
+        arrays
+    }
+
     /// Opens the disk for writing, under the rules of [`RootDisk::open`](super::RootDisk::open).
     ///
     /// # Errors
@@ -59,6 +101,11 @@ impl EraseTarget {
     pub fn open(&self) -> Result<WritableDisk, Error> {
         WritableDisk::open(&self.0.confirm()?)
     }
+}
+
+/// Arrays are called `md0` or, with a name, `md_home`.
+fn is_array_name(first: char) -> bool {
+    first.is_ascii_digit() || first == '_'
 }
 
 fn is_read_only(device: &BlockDevice) -> bool {

@@ -167,8 +167,20 @@ fn d01_the_erase_plan_keeps_skipped_and_read_only_disks() {
     let plan = plan_erase(&node(json!({"skip_block_devices": [{"serial": "sn-vda"}]})), &devices).unwrap();
     let targets: Vec<_> = plan.targets.iter().map(|target| target.device().disk.name.as_str()).collect();
     assert_eq!(targets, ["/dev/vdb"]);
-    let kept: Vec<_> = plan.kept.iter().map(|(name, reason)| (name.as_str(), *reason)).collect();
-    assert_eq!(kept, [("/dev/vdc", "read-only"), ("/dev/vda", "on the list of skipped disks")]);
+    let kept: Vec<_> = plan.kept.iter().map(|kept| (kept.device.kernel_name(), kept.reason)).collect();
+    assert_eq!(kept, [("vdc", KeepReason::ReadOnly), ("vda", KeepReason::Skipped)]);
+}
+
+#[test]
+fn d02_members_of_running_arrays_are_known() {
+    let sysfs = FakeSysfs::new();
+    let attributes = [("sda1/partition", "1"), ("sda1/holders/md0", ""), ("sda1/holders/dm-1", "")];
+    sysfs.disk("devices/pci0/block/sda", 5 << 30, &attributes);
+    sysfs.disk("devices/pci0/block/sdb", 5 << 30, &[("holders/md_home", ""), ("holders/mdx", "")]);
+    sysfs.disk("devices/pci0/block/sdc", 5 << 30, &[]);
+    let plan = plan_erase(&node(json!({})), &list(sysfs.path()).unwrap()).unwrap();
+    let arrays: Vec<_> = plan.targets.iter().map(EraseTarget::arrays).collect();
+    assert_eq!(arrays, [vec![], vec!["md_home".to_owned()], vec!["md0".to_owned()]]);
 }
 
 #[test]

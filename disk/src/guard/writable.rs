@@ -6,6 +6,7 @@ use crate::error::Error;
 use farrier_linux::{block, sysfs};
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -17,7 +18,8 @@ const OPEN_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A disk that may be overwritten, held exclusively and accessed past the page cache.
 ///
-/// There is no way to make one but [`RootDisk::open`](super::RootDisk::open).
+/// There is no way to make one but [`RootDisk::open`](super::RootDisk::open) and
+/// [`EraseTarget::open`](super::EraseTarget::open).
 #[derive(Debug)]
 pub struct WritableDisk {
     file: File,
@@ -115,6 +117,13 @@ impl WritableDisk {
 
     fn failed(&self, action: String, source: io::Error) -> Error {
         Error::Device { device: self.path.clone(), action, source }
+    }
+}
+
+/// For the device's own commands.
+impl AsFd for WritableDisk {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 

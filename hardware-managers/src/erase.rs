@@ -1,0 +1,138 @@
+//! Erasing the disks of a machine, each by the strongest means it has, and proving it (section 9.8).
+//!
+//! ```text
+//! node ─ settings ─┐
+//! disks ─ guard ───┴ plan ─▶ per disk: survey ▶ plant markers ▶ erase ▶ read back ─▶ certificate
+//! ```
+//!
+//! [`course`] takes one disk through it. What a disk can do comes from [`secure`] with one
+//! implementation for each command set ([`nvme`], [`ata`], [`scsi`]); [`overwrite`] works on any
+//! disk. [`proof`] writes random markers before and looks for them afterwards, so that a disk that
+//! reports success and keeps its data is found out. A weaker method is used only where the disk has
+//! no stronger one, or where the operator consents; the [`certificate`] tells which one it was.
+
+mod ata;
+mod certificate;
+mod course;
+mod error;
+mod medium;
+mod method;
+mod nvme;
+mod overwrite;
+mod proof;
+mod scsi;
+mod secure;
+mod settings;
+
+pub use error::EraseError;
+pub use method::Method;
+
+use crate::error::StepError;
+use crate::manager::StepCall;
+use certificate::Record;
+use farrier_disk::guard::{self, ErasePlan, KeepReason, KeptDisk};
+use farrier_disk::list;
+use farrier_protocol::error::{CommandError, ErrorKind};
+use serde_json::{Map, Value};
+use settings::Settings;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
+
+/// How far an erase step goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Everything that was ever written.
+    Data,
+    /// Everything where that takes seconds (NVMe), else the metadata.
+    Express,
+    /// Partition tables and signatures.
+    Metadata,
+}
+
+/// Erases every disk of the node that is not to be kept, and returns what became of each, by name.
+///
+/// Each disk has its own outcome, and one that fails does not keep the others from being erased.
+///
+/// # Errors
+///
+/// A `BlockDeviceEraseError` naming every disk that was not erased and why, and those that were.
+pub fn erase_devices(call: &StepCall<'_>, depth: Depth) -> Result<Value, StepError> {
+    let failed =
+        |error: farrier_disk::Error| StepError::Failed(CommandError::new(error.kind(), error.to_string()));
+    let devices = list::list(Path::new("/sys")).map_err(failed)?;
+    let plan = guard::plan_erase(call.node, &devices).map_err(failed)?;
+    erase_plan(call, depth, &plan)
+}
+
+/// Carries out a plan, as [`erase_devices`] does.
+///
+/// # Errors
+///
+/// As there.
+pub fn erase_plan(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result<Value, StepError> {
+    let settings = Settings::of(call.node, call.host.guards_special_filesystems())?;
+    let kept = plan.kept.iter().map(|kept| keep(kept, &settings, depth));
+    let erased = in_parallel(&plan.targets, settings.concurrency, |target| {
+        catch_unwind(AssertUnwindSafe(|| course::erase(target, &settings, depth)))
+            .unwrap_or_else(|_| Record::failed(target.device(), EraseError::Defect))
+    });
+    conclude(call, kept.chain(erased).collect())
+}
+
+/// A read-only disk that should have been erased is a failure, unless the operator said otherwise (D30).
+fn keep(kept: &KeptDisk, settings: &Settings, depth: Depth) -> Record {
+    let is_failure = kept.reason == KeepReason::ReadOnly && depth == Depth::Data && !settings.skip_read_only;
+    if is_failure {
+        return Record::failed(&kept.device, EraseError::ReadOnly);
+    }
+    Record::kept(&kept.device, kept.reason.to_string())
+}
+
+/// Certifies every record, logs it, and tells the outcome of the step.
+fn conclude(call: &StepCall<'_>, records: Vec<Record>) -> Result<Value, StepError> {
+    let mut result = Map::new();
+    for record in &records {
+        let statement = record.statement(call.node.uuid, call.step);
+        let mut entry = statement.as_object().cloned().unwrap_or_default();
+        match call.host.certify(&statement) {
+            Ok(certificate) => drop(entry.insert("certificate".to_owned(), certificate.into())),
+            Err(error) => tracing::error!(disk = record.device, "not certified: {}", error.text()),
+        }
+        record.log(&statement);
+        result.insert(record.device.clone(), Value::Object(entry));
+    }
+    let failures: Vec<_> = records.iter().filter_map(Record::failure).collect();
+    if failures.is_empty() {
+        return Ok(Value::Object(result));
+    }
+    let others = records.iter().filter(|record| record.failure().is_none()).map(Record::summary);
+    let parts: Vec<_> = failures.into_iter().chain(others).collect();
+    Err(StepError::Failed(CommandError::new(ErrorKind::BlockDeviceEraseError, parts.join("; "))))
+}
+
+/// Does `work` on all items, on at most `width` threads, and keeps their order.
+fn in_parallel<T: Sync, R: Send>(items: &[T], width: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let queue = Mutex::new(items.iter().enumerate());
+    let done = Mutex::new(Vec::new());
+    let next = || queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
+    thread::scope(|scope| {
+        for _ in 0..width.min(items.len()) {
+            scope.spawn(|| {
+                while let Some((index, item)) = next() {
+                    let outcome = work(item);
+                    done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((index, outcome));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+#[cfg(test)]
+mod fake_disk;
+#[cfg(test)]
+mod tests;

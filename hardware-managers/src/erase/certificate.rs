@@ -1,0 +1,146 @@
+//! What is put on record about each disk.
+//!
+//! The statement is JSON that lasts: names in it change only with a note in the changelog. It holds
+//! the outcome and how it came about; the agent signs it.
+
+use super::error::EraseError;
+use super::method::Method;
+use farrier_disk::BlockDevice;
+use farrier_protocol::inventory::Disk;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// Version of the statement.
+const VERSION: u32 = 1;
+
+/// The course of one disk's erasure.
+#[derive(Debug)]
+pub struct Record {
+    /// Path of the device node.
+    pub device: String,
+    /// What the disk says it can do, by the names of the standard.
+    pub capabilities: BTreeMap<&'static str, u64>,
+    /// How many places were read back.
+    pub samples: usize,
+    disk: Disk,
+    attempts: Vec<(Method, Option<String>)>,
+    started: OffsetDateTime,
+    finished: OffsetDateTime,
+    verdict: Verdict,
+}
+
+/// What became of a disk.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It was erased, and that is proven.
+    Erased(Method),
+    /// It was not to be erased, for this reason.
+    Kept(String),
+    /// It was not erased.
+    Failed(EraseError),
+}
+
+impl Record {
+    /// Begins the record of a disk, which is a failure until something else is shown.
+    pub fn begin(device: &BlockDevice) -> Self {
+        let now = OffsetDateTime::now_utc();
+        Self {
+            device: device.disk.name.clone(),
+            capabilities: BTreeMap::new(),
+            samples: 0,
+            disk: device.disk.clone(),
+            attempts: Vec::new(),
+            started: now,
+            finished: now,
+            verdict: Verdict::Failed(EraseError::Defect),
+        }
+    }
+
+    /// The record of a disk that is kept.
+    pub fn kept(device: &BlockDevice, reason: String) -> Self {
+        Self::begin(device).finish(Ok(Verdict::Kept(reason)))
+    }
+
+    /// The record of a disk that was not erased.
+    pub fn failed(device: &BlockDevice, error: EraseError) -> Self {
+        Self::begin(device).finish(Err(error))
+    }
+
+    /// Notes that a method was tried, and what went wrong.
+    pub fn tried(&mut self, method: Method, error: Option<&EraseError>) {
+        self.attempts.push((method, error.map(ToString::to_string)));
+    }
+
+    /// Ends the record.
+    pub fn finish(self, outcome: Result<Verdict, EraseError>) -> Self {
+        let verdict = outcome.unwrap_or_else(Verdict::Failed);
+        Self { finished: OffsetDateTime::now_utc(), verdict, ..self }
+    }
+
+    /// What is signed.
+    pub fn statement(&self, node: impl Display, step: &str) -> Value {
+        let (verdict, method, reason) = match &self.verdict {
+            Verdict::Erased(method) => ("erased", Some(method.name()), None),
+            Verdict::Kept(reason) => ("kept", None, Some(reason.clone())),
+            Verdict::Failed(error) => ("failed", None, Some(error.to_string())),
+        };
+        let attempts =
+            self.attempts.iter().map(|(method, error)| json!({"method": method.name(), "error": error}));
+        json!({
+            "version": VERSION,
+            "node": node.to_string(),
+            "step": step,
+            "device": self.device,
+            "vendor": self.disk.vendor,
+            "model": self.disk.model,
+            "serial": self.disk.serial,
+            "wwn": self.disk.wwn,
+            "size_bytes": self.disk.size,
+            "verdict": verdict,
+            "method": method,
+            "reason": reason,
+            "capabilities": self.capabilities,
+            "attempts": attempts.collect::<Vec<_>>(),
+            "samples": self.samples,
+            "started_at": timestamp(self.started),
+            "finished_at": timestamp(self.finished),
+        })
+    }
+
+    /// Puts the outcome and the statement in the log.
+    pub fn log(&self, statement: &Value) {
+        let disk = &self.device;
+        match &self.verdict {
+            Verdict::Failed(error) => tracing::error!(disk, %statement, "not erased: {error}"),
+            Verdict::Erased(method) => tracing::info!(disk, %statement, "erased: {method}"),
+            Verdict::Kept(reason) => tracing::info!(disk, %statement, "kept: {reason}"),
+        }
+    }
+
+    /// Why the disk was not erased, with its name; nothing when it was or should not be.
+    pub fn failure(&self) -> Option<String> {
+        match &self.verdict {
+            // These errors begin with the name themselves.
+            Verdict::Failed(error @ EraseError::Disk(_)) => Some(error.to_string()),
+            Verdict::Failed(error) => Some(format!("{}: {error}", self.device)),
+            Verdict::Erased(_) | Verdict::Kept(_) => None,
+        }
+    }
+
+    /// The outcome in a few words.
+    pub fn summary(&self) -> String {
+        match &self.verdict {
+            Verdict::Erased(method) => format!("{} was erased ({method})", self.device),
+            Verdict::Kept(reason) => format!("{} was kept ({reason})", self.device),
+            Verdict::Failed(_) => format!("{} was not erased", self.device),
+        }
+    }
+}
+
+fn timestamp(time: OffsetDateTime) -> String {
+    // Only years beyond 9999 cannot be written.
+    time.replace_nanosecond(0).unwrap_or(time).format(&Rfc3339).unwrap_or_default()
+}

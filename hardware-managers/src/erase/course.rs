@@ -1,0 +1,183 @@
+//! The course of one disk: from its description to a proven outcome.
+
+use super::Depth;
+use super::certificate::{Record, Verdict};
+use super::error::EraseError;
+use super::medium::Medium;
+use super::method::Method;
+use super::overwrite::overwrite;
+use super::proof::{Expectation, Proof};
+use super::secure::{self, Patience, SecureErase};
+use super::settings::{Passes, Settings};
+use farrier_disk::guard::EraseTarget;
+use farrier_disk::wipe::{self, Erased};
+use farrier_disk::{BlockDevice, WritableDisk};
+use farrier_linux::scsi::ScsiDevice;
+
+const VIRTUAL_MEDIA: &str = "the medium with the agent's parameters";
+const NO_METHOD: &str = "neither Sanitize nor Format reaches this namespace alone";
+
+/// Erases a disk and tells what became of it.
+pub fn erase(target: &EraseTarget, settings: &Settings, depth: Depth) -> Record {
+    let mut record = Record::begin(target.device());
+    let outcome = erase_target(target, settings, depth, &mut record);
+    record.finish(outcome)
+}
+
+fn erase_target(
+    target: &EraseTarget,
+    settings: &Settings,
+    depth: Depth,
+    record: &mut Record,
+) -> Result<Verdict, EraseError> {
+    let arrays = target.arrays();
+    if depth == Depth::Data && !arrays.is_empty() {
+        return Ok(Verdict::Kept(format!("a member of {}, which is erased itself", arrays.join(", "))));
+    }
+    let device = target.device();
+    let disk = target.open()?;
+    if settings.guard && is_scsi(device) {
+        super::scsi::require_unreserved(&ScsiDevice::new(&disk))?;
+    }
+    if !wipe::may_be_erased(&disk, settings.guard)? {
+        return Ok(Verdict::Kept(VIRTUAL_MEDIA.to_owned()));
+    }
+    let secure = secure::of(&disk, device, settings);
+    let patience = Patience::default();
+    let method = match depth {
+        Depth::Data => erase_data(&disk, secure.as_deref(), settings, &patience, record)?,
+        Depth::Express => erase_quickly(&disk, secure.as_deref(), settings, &patience, record)?,
+        Depth::Metadata => erase_metadata(&disk, settings, record)?,
+    };
+    // A device without partitions has no table to read again.
+    if let Err(error) = disk.reread_partitions() {
+        tracing::debug!("{error}");
+    }
+    Ok(Verdict::Erased(method))
+}
+
+/// Reservations are asked for where the answer is the disk's own: behind an ATA translation there are none.
+fn is_scsi(device: &BlockDevice) -> bool {
+    device.kernel_name().starts_with("sd") && device.disk.vendor.as_deref() != Some("ATA")
+}
+
+/// Erases everything, by the strongest means first. What follows a failure needs the operator's consent.
+pub(super) fn erase_data(
+    medium: &dyn Medium,
+    secure: Option<&dyn SecureErase>,
+    settings: &Settings,
+    patience: &Patience,
+    record: &mut Record,
+) -> Result<Method, EraseError> {
+    if let Some(secure) = secure {
+        let outcome = erase_itself(medium, secure, settings.continue_if_failed, patience, record);
+        let error = match outcome {
+            Ok(Some(method)) => return Ok(method),
+            Ok(None) => secure.is_indispensable().then_some(EraseError::NoSecureErase(NO_METHOD)),
+            Err(error) => Some(error),
+        };
+        match error {
+            Some(error) if settings.continue_if_failed => {
+                tracing::warn!(disk = record.device, "overwriting it instead: {error}");
+            }
+            Some(error) => return Err(error),
+            None => {}
+        }
+    }
+    let outcome = overwrite_proven(medium, settings.passes, record);
+    record.tried(Method::Overwrite, outcome.as_ref().err());
+    outcome.map(|()| Method::Overwrite)
+}
+
+/// Has the disk erase itself; nothing when it has no way to.
+fn erase_itself(
+    medium: &dyn Medium,
+    secure: &dyn SecureErase,
+    try_weaker: bool,
+    patience: &Patience,
+    record: &mut Record,
+) -> Result<Option<Method>, EraseError> {
+    let survey = secure.survey()?;
+    record.capabilities = survey.capabilities;
+    let mut failure = None;
+    for method in survey.methods {
+        let outcome = erase_proven(medium, secure, method, patience, record);
+        record.tried(method, outcome.as_ref().err());
+        match outcome {
+            Ok(()) => return Ok(Some(method)),
+            Err(source) => {
+                tracing::error!(disk = record.device, %method, "secure erase failed: {source}");
+                failure = Some(EraseError::Secure { method, source: Box::new(source) });
+            }
+        }
+        if !try_weaker {
+            break;
+        }
+    }
+    failure.map_or(Ok(None), Err)
+}
+
+fn erase_proven(
+    medium: &dyn Medium,
+    secure: &dyn SecureErase,
+    method: Method,
+    patience: &Patience,
+    record: &mut Record,
+) -> Result<(), EraseError> {
+    tracing::info!(disk = record.device, %method, "erasing");
+    secure.prepare()?;
+    let proof = Proof::plant(medium)?;
+    secure.erase(method, patience)?;
+    record.samples = proof.verify(medium, Expectation::Changed)?;
+    Ok(())
+}
+
+fn overwrite_proven(medium: &dyn Medium, passes: Passes, record: &mut Record) -> Result<(), EraseError> {
+    tracing::info!(disk = record.device, ?passes, "overwriting");
+    let proof = Proof::plant(medium)?;
+    let expectation = if passes.zero { Expectation::Zero } else { Expectation::Changed };
+    let total = medium.size().max(1) * (passes.random + u64::from(passes.zero));
+    let reported = std::cell::Cell::new(0);
+    overwrite(medium, passes, &|done| {
+        let percent = done * 100 / total;
+        if percent >= reported.get() + 10 {
+            reported.set(percent);
+            tracing::info!(disk = record.device, percent, "overwriting");
+        }
+    })?;
+    record.samples = proof.verify(medium, expectation)?;
+    Ok(())
+}
+
+/// NVMe disks erase themselves in seconds; the others, and those that fail, lose their metadata.
+fn erase_quickly(
+    disk: &WritableDisk,
+    secure: Option<&dyn SecureErase>,
+    settings: &Settings,
+    patience: &Patience,
+    record: &mut Record,
+) -> Result<Method, EraseError> {
+    // Indispensable means flash behind NVMe: others may take hours.
+    if let Some(secure) = secure.filter(|secure| secure.is_indispensable()) {
+        match erase_itself(disk, secure, true, patience, record) {
+            Ok(Some(method)) => return Ok(method),
+            Ok(None) => tracing::warn!(disk = record.device, "erasing its metadata only: {NO_METHOD}"),
+            Err(error) => tracing::warn!(disk = record.device, "erasing its metadata only: {error}"),
+        }
+    }
+    erase_metadata(disk, settings, record)
+}
+
+fn erase_metadata(
+    disk: &WritableDisk,
+    settings: &Settings,
+    record: &mut Record,
+) -> Result<Method, EraseError> {
+    let outcome = wipe::erase_metadata(disk, settings.guard).map_err(EraseError::from);
+    record.tried(Method::Metadata, outcome.as_ref().err());
+    match outcome? {
+        Erased::Yes => Ok(Method::Metadata),
+        // It was looked for before, and nothing else has the disk open.
+        Erased::VirtualMedia => Err(EraseError::Defect),
+    }
+}

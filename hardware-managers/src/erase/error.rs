@@ -1,0 +1,91 @@
+//! Why a disk was not erased.
+
+use super::method::Method;
+use farrier_linux::ata::AtaError;
+use farrier_linux::nvme::NvmeError;
+use farrier_linux::scsi::ScsiError;
+use std::time::Duration;
+
+/// A disk was not erased, or it cannot be proven. Whoever reports it puts the disk's name in front.
+#[derive(Debug, thiserror::Error)]
+pub enum EraseError {
+    /// The disk could not be opened, read or written.
+    #[error(transparent)]
+    Disk(#[from] farrier_disk::Error),
+    /// Writes to it are refused.
+    #[error("it is read-only; remove its write protection, or set agent_erase_skip_read_only to keep it")]
+    ReadOnly,
+    /// Another machine uses it.
+    #[error(
+        "another machine holds a reservation of it; disconnect it, put it on the node's skip_block_devices, \
+         or consent with driver_info wipe_special_filesystems"
+    )]
+    Reserved,
+    /// It has no way of erasing itself, and overwriting proves nothing about such a disk.
+    #[error(
+        "it has no way to erase itself ({0}); set agent_continue_if_secure_erase_failed to overwrite it instead"
+    )]
+    NoSecureErase(&'static str),
+    /// Its security feature set cannot be used now.
+    #[error("{0}")]
+    Security(&'static str),
+    /// A command was refused or failed.
+    #[error("{action} failed: {reason}")]
+    Command {
+        /// What was tried.
+        action: &'static str,
+        /// What the device or the kernel said.
+        reason: String,
+    },
+    /// It did not finish.
+    #[error("{action} did not finish within {} s; look for errors of the disk in the kernel log", .limit.as_secs())]
+    TimedOut {
+        /// What was running.
+        action: &'static str,
+        /// Time that was given.
+        limit: Duration,
+    },
+    /// The disk does not keep what is written to it.
+    #[error("byte {offset} does not read back as it was written; replace the disk")]
+    NotKept {
+        /// Where.
+        offset: u64,
+    },
+    /// The disk reported success and the data is still there.
+    #[error("it reports success, but old data is still at byte {offset}; replace or destroy the disk")]
+    StillThere {
+        /// Where.
+        offset: u64,
+    },
+    /// All secure methods failed, and the operator does not want a weaker one.
+    #[error(
+        "secure erase ({method}) failed: {source}; correct the cause, or set \
+         agent_continue_if_secure_erase_failed to go on with a weaker method"
+    )]
+    Secure {
+        /// The method that was tried.
+        method: Method,
+        /// Why it failed.
+        source: Box<EraseError>,
+    },
+    /// The agent itself failed.
+    #[error("the agent has a defect; report it with the log")]
+    Defect,
+}
+
+impl EraseError {
+    /// A command that an NVMe controller refused.
+    pub(super) fn nvme(action: &'static str) -> impl FnOnce(NvmeError) -> Self {
+        move |error| Self::Command { action, reason: error.to_string() }
+    }
+
+    /// A command that an ATA drive refused.
+    pub(super) fn ata(action: &'static str) -> impl FnOnce(AtaError) -> Self {
+        move |error| Self::Command { action, reason: error.to_string() }
+    }
+
+    /// A command that a SCSI target refused.
+    pub(super) fn scsi(action: &'static str) -> impl FnOnce(ScsiError) -> Self {
+        move |error| Self::Command { action, reason: error.to_string() }
+    }
+}

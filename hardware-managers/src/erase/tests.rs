@@ -1,0 +1,173 @@
+//! The course of honest and of other disks.
+
+use super::course::erase_data;
+use super::error::EraseError;
+use super::fake_disk::{FakeDisk, Nature};
+use super::method::Method::{self, NvmeFormatUserData, NvmeSanitizeBlock, Overwrite};
+use super::secure::Patience;
+use super::settings::{Passes, Settings};
+use super::*;
+use farrier_disk::BlockDevice;
+use farrier_protocol::lookup::Node;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const MIB: usize = 1 << 20;
+const PATIENCE: Patience = Patience { poll: Duration::from_millis(1), limit: Duration::from_millis(20) };
+
+fn settings(continue_if_failed: bool) -> Settings {
+    Settings { continue_if_failed, ..Settings::of(&Node::default(), true).unwrap() }
+}
+
+/// A described disk to put on record.
+fn device() -> BlockDevice {
+    let sysfs = tempfile::tempdir().unwrap();
+    let directory = sysfs.path().join("block/sdx/device");
+    std::fs::create_dir_all(&directory).unwrap();
+    for (name, content) in [("size", "4096"), ("serial", "S1"), ("device/model", "Disk")] {
+        std::fs::write(sysfs.path().join("block/sdx").join(name), content).unwrap();
+    }
+    BlockDevice::describe(sysfs.path(), "sdx").unwrap()
+}
+
+fn erase(disk: &FakeDisk, settings: &Settings) -> (Result<Method, EraseError>, Value) {
+    let mut record = Record::begin(&device());
+    let outcome = erase_data(disk, Some(disk), settings, &PATIENCE, &mut record);
+    (outcome, record.statement("n", "erase_devices"))
+}
+
+#[test]
+fn d22_a_disk_that_fails_or_lies_fails_and_says_how() {
+    for (nature, expected) in [
+        (Nature::Honest, Ok(NvmeSanitizeBlock)),
+        (Nature::Liar, Err("old data is still at byte 0")),
+        (Nature::HalfLiar, Err("old data is still at byte")),
+        (Nature::Refuses, Err("refused")),
+        (Nature::Hangs, Err("did not finish within 0 s")),
+        (Nature::Forgets, Err("does not read back as it was written")),
+        (Nature::Unreadable, Err("/dev/fake")),
+    ] {
+        let disk = FakeDisk::new(nature, &[NvmeSanitizeBlock, NvmeFormatUserData], MIB);
+        let (outcome, statement) = erase(&disk, &settings(false));
+        match (outcome, expected) {
+            (Ok(method), Ok(expected)) => assert_eq!(method, expected),
+            (Err(error), Err(text)) => {
+                let error = error.to_string();
+                assert!(error.contains(text) && error.contains("nvme-sanitize-block"), "{nature:?}: {error}");
+            }
+            other => panic!("{nature:?}: {other:?}"),
+        }
+        // Never a second method without consent (P08).
+        assert_eq!(statement["attempts"].as_array().unwrap().len(), 1, "{nature:?}");
+        assert_eq!(statement["capabilities"], serde_json::json!({"bits": 7}));
+    }
+}
+
+#[test]
+fn p08_with_consent_each_weaker_method_follows_and_is_on_record() {
+    for (nature, methods) in [
+        (Nature::Honest, &["nvme-sanitize-block"][..]),
+        (Nature::Liar, &["nvme-sanitize-block", "nvme-format-user-data", "overwrite"]),
+        (Nature::Refuses, &["nvme-sanitize-block", "nvme-format-user-data", "overwrite"]),
+    ] {
+        let disk = FakeDisk::new(nature, &[NvmeSanitizeBlock, NvmeFormatUserData], MIB);
+        let (outcome, statement) = erase(&disk, &settings(true));
+        assert_eq!(outcome.unwrap().name(), *methods.last().unwrap());
+        let attempts = statement["attempts"].as_array().unwrap();
+        let tried: Vec<_> = attempts.iter().map(|attempt| attempt["method"].as_str().unwrap()).collect();
+        assert_eq!(tried, methods);
+        let failed = attempts.iter().filter(|attempt| attempt["error"].is_string()).count();
+        assert_eq!(failed, methods.len() - 1, "{nature:?}");
+    }
+}
+
+#[test]
+fn a_disk_without_a_method_is_overwritten_unless_it_is_flash() {
+    let mut disk = FakeDisk::new(Nature::Honest, &[], MIB + 512);
+    let (outcome, statement) = erase(&disk, &settings(false));
+    assert_eq!(outcome.unwrap(), Overwrite);
+    assert!(disk.content().iter().all(|byte| *byte == 0));
+    assert_eq!(statement["samples"], 128);
+    disk.is_indispensable = true;
+    let (outcome, _) = erase(&disk, &settings(false));
+    assert!(matches!(outcome, Err(EraseError::NoSecureErase(_))), "{outcome:?}");
+    assert_eq!(erase(&disk, &settings(true)).0.unwrap(), Overwrite);
+}
+
+#[test]
+fn without_zeros_at_the_end_the_disk_is_full_of_random_data() {
+    let disk = FakeDisk::new(Nature::Honest, &[], 3 * MIB);
+    let passes = Passes { random: 2, zero: false };
+    let (outcome, _) = erase(&disk, &Settings { passes, ..settings(false) });
+    assert_eq!(outcome.unwrap(), Overwrite);
+    for sector in disk.content().chunks(512) {
+        assert!(sector.iter().any(|byte| *byte != 0xaa) && sector.iter().any(|byte| *byte != 0));
+    }
+}
+
+#[test]
+fn disks_of_any_size_are_proven() {
+    for size in [512, 4096, 4608, 10 * 4096, 63 * 4096 + 512, MIB] {
+        let disk = FakeDisk::new(Nature::Honest, &[], size);
+        assert_eq!(erase(&disk, &settings(false)).0.unwrap(), Overwrite, "{size}");
+        assert!(disk.content().iter().all(|byte| *byte == 0), "{size}");
+        let liar = FakeDisk::new(Nature::Liar, &[NvmeSanitizeBlock], size);
+        assert!(erase(&liar, &settings(false)).0.is_err(), "{size}");
+    }
+}
+
+#[test]
+fn a_statement_names_disk_method_times_and_verdict() {
+    let mut record = Record::begin(&device());
+    record.tried(Overwrite, None);
+    let record = record.finish(Ok(certificate::Verdict::Erased(Overwrite)));
+    let statement = record.statement("1f4c", "erase_devices");
+    for (key, value) in [
+        ("version", serde_json::json!(1)),
+        ("node", "1f4c".into()),
+        ("step", "erase_devices".into()),
+        ("device", "/dev/sdx".into()),
+        ("model", "Disk".into()),
+        ("serial", "S1".into()),
+        ("size_bytes", 2_097_152.into()),
+        ("verdict", "erased".into()),
+        ("method", "overwrite".into()),
+        ("reason", Value::Null),
+    ] {
+        assert_eq!(statement[key], value, "{key}");
+    }
+    let started = statement["started_at"].as_str().unwrap();
+    assert!(started.ends_with('Z') && started.len() == 20, "{started}");
+}
+
+#[test]
+fn d30_a_read_only_disk_fails_a_full_erase_unless_it_is_to_be_skipped() {
+    let kept = KeptDisk { device: device(), reason: KeepReason::ReadOnly };
+    let skip = Settings { skip_read_only: true, ..settings(false) };
+    for (settings, depth, fails) in [
+        (settings(false), Depth::Data, true),
+        (skip, Depth::Data, false),
+        (settings(false), Depth::Metadata, false),
+        (settings(false), Depth::Express, false),
+    ] {
+        let failure = keep(&kept, &settings, depth).failure();
+        assert_eq!(failure.is_some(), fails, "{depth:?}");
+        assert!(failure.is_none_or(|text| text.starts_with("/dev/sdx: it is read-only")));
+    }
+}
+
+#[test]
+fn work_is_done_by_as_many_threads_as_wanted_and_keeps_its_order() {
+    for width in [1, 3, 64] {
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let items: Vec<_> = (0..20).collect();
+        let doubled = in_parallel(&items, width, |item| {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            std::thread::yield_now();
+            now.fetch_sub(1, Ordering::SeqCst);
+            item * 2
+        });
+        assert_eq!(doubled, items.iter().map(|item| item * 2).collect::<Vec<_>>());
+        assert!(most.load(Ordering::SeqCst) <= width, "{width}");
+    }
+}

@@ -1,0 +1,165 @@
+//! Erasing loop devices that hold a marker in every sector.
+
+#![allow(clippy::unwrap_used)]
+
+use farrier_disk::BlockDevice;
+use farrier_disk::guard::{self, ErasePlan};
+use farrier_hardware::erase::{Depth, erase_plan};
+use farrier_hardware::error::StepError;
+use farrier_hardware::manager::{StepCall, StepHost};
+use farrier_linux::loop_device::LoopDevice;
+use farrier_protocol::error::CommandError;
+use farrier_protocol::lookup::Node;
+use farrier_protocol::step::Phase;
+use serde_json::{Map, Value, json};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Mutex;
+
+const MIB: usize = 1 << 20;
+/// Not a multiple of what is written at once.
+const DISK: usize = 9 * MIB + 8192;
+
+/// A disk full of old data.
+struct Disk {
+    file: File,
+    device: LoopDevice,
+}
+
+impl Disk {
+    fn new(sector_size: u32) -> Self {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        for sector in 0..DISK / 512 {
+            let mut content = [0xa5; 512];
+            content[..8].copy_from_slice(&(sector as u64).to_le_bytes());
+            file.write_all(&content).unwrap();
+        }
+        let device = LoopDevice::attach(file.path(), sector_size).expect("loop devices need root");
+        Self { file: file.into_file(), device }
+    }
+
+    fn name(&self) -> String {
+        self.device.path().display().to_string()
+    }
+
+    fn describe(&self) -> BlockDevice {
+        BlockDevice::describe(Path::new("/sys"), self.device.kernel_name()).unwrap()
+    }
+
+    /// What the backing file holds.
+    fn content(&self) -> Vec<u8> {
+        let mut content = vec![0; DISK];
+        self.file.read_exact_at(&mut content, 0).unwrap();
+        content
+    }
+}
+
+/// An agent that keeps the statements.
+#[derive(Default)]
+struct Host(Mutex<Vec<Value>>);
+
+impl StepHost for Host {
+    fn prepare_image(&self, _: &Value, _: Option<&str>) -> Result<Value, CommandError> {
+        unreachable!("no image is written")
+    }
+
+    fn guards_special_filesystems(&self) -> bool {
+        true
+    }
+
+    fn certify(&self, statement: &Value) -> Result<String, CommandError> {
+        self.0.lock().unwrap().push(statement.clone());
+        Ok("signed".to_owned())
+    }
+}
+
+fn plan(disks: &[&Disk], node: &Node) -> ErasePlan {
+    let devices: Vec<_> = disks.iter().map(|disk| disk.describe()).collect();
+    guard::plan_erase(node, &devices).unwrap()
+}
+
+fn node(internal: Value) -> Node {
+    Node { driver_internal_info: serde_json::from_value(internal).unwrap(), ..Node::default() }
+}
+
+fn erase(host: &Host, node: &Node, plan: &ErasePlan, depth: Depth) -> Result<Value, StepError> {
+    let call = StepCall { phase: Phase::Clean, step: "erase_devices", node, arguments: &Map::new(), host };
+    erase_plan(&call, depth, plan)
+}
+
+#[test]
+fn loop_p09_no_sector_keeps_its_marker() {
+    for (sector_size, internal, is_zero) in [
+        (512, json!({"disk_erasure_concurrency": 2}), true),
+        (4096, json!({"agent_erase_devices_iterations": 2}), true),
+        (512, json!({"agent_erase_devices_zeroize": false}), false),
+    ] {
+        let (one, other) = (Disk::new(sector_size), Disk::new(sector_size));
+        let (host, node) = (Host::default(), node(internal.clone()));
+        let result = erase(&host, &node, &plan(&[&one, &other], &node), Depth::Data).unwrap();
+        for disk in [&one, &other] {
+            let entry = &result[&disk.name()];
+            assert_eq!((&entry["verdict"], &entry["method"]), (&json!("erased"), &json!("overwrite")));
+            assert_eq!((&entry["certificate"], &entry["size_bytes"]), (&json!("signed"), &json!(DISK)));
+            for (number, sector) in disk.content().chunks(512).enumerate() {
+                assert!(!sector.ends_with(&[0xa5; 16]), "{internal}: sector {number} survives");
+                assert_eq!(sector.iter().all(|byte| *byte == 0), is_zero, "{internal}: sector {number}");
+            }
+        }
+        assert_eq!(host.0.lock().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn loop_a_disk_in_use_fails_by_name_and_the_other_is_erased() {
+    let (held, free) = (Disk::new(512), Disk::new(512));
+    let node = Node::default();
+    let plan = plan(&[&held, &free], &node);
+    let claim = guard::plan_erase(&node, &[held.describe()]).unwrap().targets[0].open().unwrap();
+    let host = Host::default();
+    let text = erase(&host, &node, &plan, Depth::Data).unwrap_err().to_string();
+    drop(claim);
+    assert!(text.contains(&format!("{} is in use", held.name())), "{text}");
+    assert!(text.contains(&format!("{} was erased (overwrite)", free.name())), "{text}");
+    assert!(free.content().iter().all(|byte| *byte == 0));
+    assert!(held.content().ends_with(&[0xa5; 16]));
+    let statements = host.0.lock().unwrap();
+    let verdicts: Vec<_> =
+        statements.iter().map(|statement| statement["verdict"].as_str().unwrap()).collect();
+    assert_eq!(verdicts.len(), 2);
+    assert!(verdicts.contains(&"failed") && verdicts.contains(&"erased"), "{verdicts:?}");
+}
+
+#[test]
+fn loop_d03_a_cluster_file_system_is_kept_from_every_erase_step_without_consent() {
+    for depth in [Depth::Data, Depth::Express, Depth::Metadata] {
+        let disk = Disk::new(512);
+        // GFS2 keeps its superblock at 64 KiB.
+        disk.file.write_all_at(&[0x01, 0x16, 0x19, 0x70], 64 * 1024).unwrap();
+        let before = disk.content();
+        let refused = Node::default();
+        let text =
+            erase(&Host::default(), &refused, &plan(&[&disk], &refused), depth).unwrap_err().to_string();
+        assert!(text.contains("GFS2") && text.contains(&disk.name()), "{text}");
+        assert!(disk.content() == before, "{depth:?} wrote to a protected disk");
+        let consent = node(json!({"wipe_special_filesystems": true}));
+        erase(&Host::default(), &consent, &plan(&[&disk], &consent), depth).unwrap();
+        assert!(disk.content()[..MIB].iter().all(|byte| *byte == 0), "{depth:?}");
+    }
+}
+
+#[test]
+fn loop_d01_a_skipped_disk_is_kept_and_reported() {
+    let (kept, erased) = (Disk::new(512), Disk::new(512));
+    let node = Node {
+        properties: serde_json::from_value(json!({"skip_block_devices": [{"name": kept.name()}]})).unwrap(),
+        ..Node::default()
+    };
+    let result = erase(&Host::default(), &node, &plan(&[&kept, &erased], &node), Depth::Data).unwrap();
+    assert_eq!(result[&kept.name()]["verdict"], "kept");
+    assert_eq!(result[&kept.name()]["reason"], "on the list of skipped disks");
+    assert_eq!(result[&erased.name()]["verdict"], "erased");
+    assert!(kept.content().ends_with(&[0xa5; 16]));
+}
