@@ -3,9 +3,12 @@
 use super::*;
 use std::cell::RefCell;
 
+/// Status, sense data and data.
+type Answer = (u8, Vec<u8>, Vec<u8>);
+
 /// A target that gives prepared answers and keeps what it was asked.
 pub(crate) struct Recorded {
-    answers: RefCell<Vec<(u8, Vec<u8>, Vec<u8>)>>,
+    answers: RefCell<Vec<Answer>>,
     /// Command and data of each request.
     pub(crate) asked: RefCell<Vec<(Vec<u8>, Vec<u8>)>>,
 }
