@@ -6,13 +6,14 @@
 //! a memory file system from which the logs are collected.
 
 use crate::agent::Agent;
-use crate::tls::{Identity, TlsError};
+use crate::tls::Identity;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm,
 };
+use rustls::pki_types::pem;
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -37,7 +38,7 @@ pub enum CertifyError {
     Key(String),
     /// The key cannot be read.
     #[error(transparent)]
-    Stored(#[from] TlsError),
+    Stored(#[from] pem::Error),
     /// The statement has no JSON form.
     #[error("the statement cannot be written: {0}")]
     Statement(#[from] serde_json::Error),
@@ -67,9 +68,9 @@ pub fn read(root: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn sign(identity: &Identity, statement: &Value) -> Result<String, CertifyError> {
-    let (key, certificate) = identity.key_and_certificate()?;
+    let (certificate, key) = identity.parts()?;
     let random = SystemRandom::new();
-    let load = |algorithm| EcdsaKeyPair::from_pkcs8(algorithm, key.secret_pkcs8_der(), &random).ok();
+    let load = |algorithm| EcdsaKeyPair::from_pkcs8(algorithm, key.secret_der(), &random).ok();
     let mut usable = ALGORITHMS.iter().filter_map(|(name, algorithm)| Some((name, load(algorithm)?)));
     let (algorithm, key) = usable.next().ok_or_else(|| CertifyError::Key("unknown kind".to_owned()))?;
     let header = json!({"alg": algorithm, "x5c": [STANDARD.encode(certificate)]});
@@ -117,11 +118,10 @@ mod tests {
                 serde_json::from_slice(&decode(header)).unwrap(),
                 serde_json::from_slice(&decode(payload)).unwrap(),
             );
-            let (key, certificate) = identity.key_and_certificate().unwrap();
+            let (certificate, key) = identity.parts().unwrap();
             assert_eq!(header, json!({"alg": name, "x5c": [STANDARD.encode(certificate)]}));
             assert_eq!(payload, statement);
-            let key =
-                EcdsaKeyPair::from_pkcs8(algorithm, key.secret_pkcs8_der(), &SystemRandom::new()).unwrap();
+            let key = EcdsaKeyPair::from_pkcs8(algorithm, key.secret_der(), &SystemRandom::new()).unwrap();
             let key = UnparsedPublicKey::new(verification, key.public_key());
             key.verify(content.as_bytes(), &decode(signature)).unwrap();
             let forged = content.replacen('.', ".A", 1);

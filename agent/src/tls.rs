@@ -15,7 +15,7 @@ use rcgen::{
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::{self, cipher_suite};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
 use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -113,8 +113,12 @@ impl Identity {
         Ok(Self { address, certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
     }
 
-    /// Certificate and key.
-    fn parts(&self) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), pem::Error> {
+    /// Certificate and key, the latter as PKCS #8.
+    ///
+    /// # Errors
+    ///
+    /// The texts were damaged.
+    pub fn parts(&self) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), pem::Error> {
         let certificate = CertificateDer::from_pem_slice(self.certificate_pem.as_bytes())?;
         Ok((certificate, PrivateKeyDer::from_pem_slice(self.key_pem.as_bytes())?))
     }
@@ -138,20 +142,6 @@ fn listener_config(
 /// Every certificate in a file.
 fn read_certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
     CertificateDer::pem_file_iter(file)?.collect()
-}
-
-impl Identity {
-    /// The key as PKCS #8 and the certificate, both in DER.
-    ///
-    /// # Errors
-    ///
-    /// [`TlsError::Stored`] when the texts were damaged.
-    pub fn key_and_certificate(
-        &self,
-    ) -> Result<(PrivatePkcs8KeyDer<'static>, CertificateDer<'static>), TlsError> {
-        let key = PrivatePkcs8KeyDer::from_pem_slice(self.key_pem.as_bytes())?;
-        Ok((key, CertificateDer::from_pem_slice(self.certificate_pem.as_bytes())?))
-    }
 }
 
 /// A critical subject alternative name with one address (RFC 5280, 4.2.1.6).
