@@ -13,7 +13,7 @@ use farrier_disk::table;
 use farrier_hardware::manager::StepHost;
 use farrier_imaging::access;
 use farrier_imaging::cancel::CancelHandle;
-use farrier_imaging::pipeline::{self, ImageRequest, Report};
+use farrier_imaging::pipeline::{self, ImageRequest, Report, Settings};
 use farrier_imaging::source::{HttpSource, Options as SourceOptions};
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::image_info::{ImageInfo, Secret};
@@ -87,7 +87,7 @@ fn plan(info: &ImageInfo) -> Result<ImageRequest, CommandError> {
         let details = "image_info.image_type partition is not supported yet: deploy a whole-disk image";
         return Err(CommandError::new(ErrorKind::InvalidCommandParamsError, details));
     }
-    ImageRequest::new(info).map_err(from_imaging)
+    ImageRequest::new(info, Settings::default()).map_err(from_imaging)
 }
 
 /// An image without credentials of its own is fetched with those of the configuration, all of them or

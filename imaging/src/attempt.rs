@@ -1,4 +1,4 @@
-//! One attempt with one URL: receive, digest, unpack and write, each on a thread of its own.
+//! One attempt with one URL: receive, digest, unpack, place and write, each on a thread of its own.
 //!
 //! Fixed sets of buffers go round between the stages, so that memory is bounded whatever the
 //! image's size.
@@ -8,91 +8,127 @@ use crate::buffers::{Chunk, Pool};
 use crate::cancel::CancelHandle;
 use crate::checksum::{ExpectedDigest, Hasher};
 use crate::error::Error;
-use crate::format::{self, Declared};
-use crate::pipeline::Report;
+use crate::order::Order;
+use crate::pipeline::{Report, Settings};
+use crate::place::{Failure, Placing};
 use crate::progress::ProgressHandle;
+use crate::readback::Readback;
 use crate::source::{Body, Download};
+use crate::target::{Target, Touched};
 use crate::unpack::unpack;
 use crate::writer::Writer;
-use farrier_disk::WritableDisk;
 use farrier_protocol::progress::Phase;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Instant;
 
-/// Buffers for received bytes; for a raw image they are the whole memory of a write, in MiB.
+/// Buffers for received bytes; for a raw image they are nearly the whole memory of a write, in MiB.
 const BUFFERS: usize = 7;
 
 /// One attempt with one URL.
 pub(crate) struct Attempt<'a> {
-    pub(crate) declared: Declared,
+    pub(crate) settings: &'a Settings,
+    pub(crate) declared: crate::format::Declared,
     pub(crate) digest: &'a ExpectedDigest,
     /// The URL as errors show it.
     pub(crate) name: String,
-    pub(crate) disk: &'a WritableDisk,
+    pub(crate) target: Target<'a>,
+    pub(crate) touched: &'a Touched,
     pub(crate) progress: &'a ProgressHandle,
     pub(crate) cancel: &'a CancelHandle,
-    /// Bytes the server announced.
-    pub(crate) total: Option<u64>,
+}
+
+/// What came through the stages.
+struct Streamed {
+    bytes_read: u64,
+    /// Bytes that had to wait on the disk for their place.
+    bytes_spooled: u64,
 }
 
 impl Attempt<'_> {
-    /// Writes and proves the image. The flag is raised before the first byte of the disk is changed.
-    pub(crate) fn run(
-        mut self,
-        download: &Download<'_>,
-        url: &str,
-        is_touched: &mut bool,
-    ) -> Result<Report, Error> {
+    /// Writes and proves the image.
+    pub(crate) fn run(&self, download: &Download<'_>, url: &str) -> Result<Report, Error> {
         let started = Instant::now();
         self.progress.enter(Phase::Writing, None);
         let body = download.open(url)?;
-        self.total = body.length();
-        if let Some(image_bytes) = self.total.filter(|length| *length > self.disk.size()) {
-            return Err(self.too_large(image_bytes));
-        }
-        self.progress.enter(Phase::Writing, self.total);
-        let (mut writer, bytes_read) = self.stream(body, is_touched)?;
-        writer.commit()?;
+        let total = body.length();
+        self.progress.enter(Phase::Writing, total);
+        let readback = Readback::new(self.settings.verify, total);
+        let mut writer = Writer::new(self.target, &self.name, readback);
+        let streamed = self.stream(body, &mut writer)?;
         let seconds_write = started.elapsed().as_secs_f64();
+        let committing = Instant::now();
+        writer.commit()?;
+        let seconds_commit = committing.elapsed().as_secs_f64();
         let verifying = Instant::now();
-        let bytes_verified = writer.sample.verify(self.disk, self.progress, self.cancel, &self.name)?;
+        writer.readback.verify(&self.target, self.progress, self.cancel, &self.name)?;
         Ok(Report {
-            bytes_read,
-            bytes_written: writer.bytes_written,
+            bytes_read: streamed.bytes_read,
+            bytes_written: writer.bytes_written + streamed.bytes_spooled,
             bytes_zeroed: writer.bytes_zeroed,
-            bytes_verified,
+            bytes_verified: writer.readback.bytes_verified,
             seconds_write,
+            seconds_commit,
             seconds_verify: verifying.elapsed().as_secs_f64(),
         })
     }
 
-    /// Runs the four stages. When it returns, everything but the first MiB is on its way to the
-    /// disk and the digest has matched.
-    fn stream(&self, body: Body<'_>, is_touched: &mut bool) -> Result<(Writer<'_>, u64), Error> {
+    /// Runs the stages. When it returns, everything but the ends is on its way to the disk and the
+    /// digest has matched.
+    fn stream(&self, body: Body<'_>, writer: &mut Writer<'_>) -> Result<Streamed, Error> {
         let (received, to_hash) = sync_channel(2);
         let (hashed, to_unpack) = sync_channel(2);
-        let (unpacked, to_write) = sync_channel(2);
+        let (unpacked, to_place) = sync_channel(2);
+        let (placed, to_write) = sync_channel(4);
         let hasher = self.digest.algorithm.hasher();
-        // Raised when the writer fails, so that nobody waits for a slow server in vain.
+        let total = body.length();
+        let file = body.reader(self.cancel);
+        let is_packed = AtomicBool::new(false);
+        let placing = Placing {
+            declared: self.declared,
+            policy: &self.settings.policy,
+            url: &self.name,
+            target: self.target,
+            touched: self.touched,
+            file: file.as_deref(),
+            is_packed: &is_packed,
+            total,
+        };
+        // Raised when a later stage fails, so that nobody waits for a slow server in vain.
         let stop = CancelHandle::default();
         thread::scope(|scope| {
             let receiving = scope.spawn(|| self.receive(body, received, &stop));
             let hashing = scope.spawn(|| digest(hasher, to_hash, hashed));
-            let unpacking = scope.spawn(move || unpack(self.declared, to_unpack, &unpacked, &self.name));
-            let written = self.write(to_write, is_touched);
+            let unpacking =
+                scope.spawn(|| unpack(self.declared.is_exact(), to_unpack, unpacked, &self.name, &is_packed));
+            let placing = scope.spawn(|| {
+                let placed = placing.run(&to_place, placed);
+                if matches!(placed, Err(Failure::Refused(_))) {
+                    stop.cancel();
+                }
+                drop(to_place);
+                placed
+            });
+            let written = self.write(to_write, writer);
             if written.is_err() {
                 stop.cancel();
             }
             let received = join(receiving.join());
             let (actual, bytes_read) = join(hashing.join());
             let unpacked = join(unpacking.join());
+            let placed = join(placing.join());
             // The writer's failure is the cause when there is one: it stops the others (D09).
-            let writer = written?;
+            written?;
+            let placed = match placed {
+                Err(Failure::Refused(error)) => return Err(error),
+                Err(Failure::Broken(error)) => Err(error),
+                Ok(bytes) => Ok(bytes),
+            };
             received?;
             self.require_digest(&actual)?;
             unpacked?;
-            Ok((writer.ok_or_else(|| Error::Empty { url: self.name.clone() })?, bytes_read))
+            Ok(Streamed { bytes_read, bytes_spooled: placed? })
         })
     }
 
@@ -114,46 +150,19 @@ impl Attempt<'_> {
         }
     }
 
-    fn write(&self, to_write: Receiver<Chunk>, is_touched: &mut bool) -> Result<Option<Writer<'_>>, Error> {
-        let mut writer: Option<Writer<'_>> = None;
-        for chunk in to_write {
-            let writer = match &mut writer {
-                Some(writer) => writer,
-                None => {
-                    self.require_fitting_content(chunk.filled())?;
-                    *is_touched = true;
-                    writer.insert(Writer::begin(self.disk, &self.name, self.total)?)
-                }
-            };
-            let received = chunk.received;
-            writer.write(chunk)?;
-            self.progress.set_bytes(received);
-        }
-        Ok(writer)
-    }
-
-    /// Judges the first MiB, before the disk is touched.
-    fn require_fitting_content(&self, start: &[u8]) -> Result<(), Error> {
-        let url = self.name.clone();
-        match self.declared {
-            Declared::Unknown => {
-                if let Some(format) = format::recognize(start) {
-                    return Err(Error::Content { url, format });
-                }
+    fn write(&self, to_write: Receiver<Order>, writer: &mut Writer<'_>) -> Result<(), Error> {
+        for order in to_write {
+            writer.obey(&order)?;
+            if let Order::Data { chunk, .. } = order {
+                self.progress.set_bytes(chunk.received);
             }
-            Declared::Raw => {
-                if let Some(compression) = format::compressed_only(start) {
-                    return Err(Error::NotRaw { url, compression });
-                }
+            if writer.readback.is_full() {
+                self.target.flush()?;
+                writer.readback.verify(&self.target, self.progress, self.cancel, &self.name)?;
+                self.progress.enter(Phase::Writing, None);
             }
         }
-        let disk_sector = self.disk.sector_size();
-        match format::gpt_sector_size(start) {
-            Some(image_sector) if image_sector != disk_sector => {
-                Err(Error::SectorSize { url, image_sector, disk: self.disk.path().to_owned(), disk_sector })
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     fn require_digest(&self, actual: &str) -> Result<(), Error> {
@@ -167,15 +176,6 @@ impl Attempt<'_> {
             expected: expected.value.clone(),
             actual: actual.to_owned(),
         })
-    }
-
-    fn too_large(&self, image_bytes: u64) -> Error {
-        Error::TooLarge {
-            url: self.name.clone(),
-            image_bytes,
-            disk: self.disk.path().to_owned(),
-            disk_bytes: self.disk.size(),
-        }
     }
 }
 

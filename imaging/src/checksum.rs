@@ -6,15 +6,33 @@ use crate::cancel::CancelHandle;
 use crate::error::Error;
 use crate::source::Download;
 use farrier_protocol::image_info::ImageInfo;
+use md5::Md5;
 use sha2::{Digest, Sha256, Sha512};
 
 /// A digest algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
+    /// MD5, which proves nothing against an attacker and is used only where it is allowed.
+    Md5,
     /// SHA-256
     Sha256,
     /// SHA-512
     Sha512,
+}
+
+/// Which proofs of an image are believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trust {
+    /// Whether MD5 is (`md5_enabled`, S18).
+    pub md5: bool,
+    /// Whether a digest may come from a URL, where it can change (S51).
+    pub checksum_urls: bool,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Self { md5: false, checksum_urls: true }
+    }
 }
 
 /// The digest an image must have.
@@ -37,38 +55,49 @@ pub enum DigestSource {
         url: String,
         /// Algorithm that was named.
         algorithm: Option<Algorithm>,
+        /// Whether MD5 is believed.
+        md5: bool,
     },
 }
 
 /// A digest in the making.
 pub(crate) enum Hasher {
+    Md5(Box<Md5>),
     Sha256(Box<Sha256>),
     Sha512(Box<Sha512>),
 }
 
 impl Algorithm {
+    const ALL: [Self; 3] = [Self::Md5, Self::Sha256, Self::Sha512];
+
     /// Name as conductors spell it.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Md5 => "md5",
             Self::Sha256 => "sha256",
             Self::Sha512 => "sha512",
         }
     }
 
     fn by_name(name: &str) -> Option<Self> {
-        [Self::Sha256, Self::Sha512].into_iter().find(|one| one.name() == name.to_ascii_lowercase())
+        Self::ALL.into_iter().find(|one| one.name() == name.to_ascii_lowercase())
     }
 
     fn by_length(digits: usize) -> Option<Self> {
-        [Self::Sha256, Self::Sha512].into_iter().find(|one| one.digits() == digits)
+        Self::ALL.into_iter().find(|one| one.digits() == digits)
     }
 
     /// Hexadecimal digits of a digest.
     fn digits(self) -> usize {
         match self {
+            Self::Md5 => 32,
             Self::Sha256 => 64,
             Self::Sha512 => 128,
         }
+    }
+
+    fn is_believed(self, md5: bool) -> bool {
+        md5 || self != Self::Md5
     }
 
     fn fits(self, value: &str) -> bool {
@@ -77,6 +106,7 @@ impl Algorithm {
 
     pub(crate) fn hasher(self) -> Hasher {
         match self {
+            Self::Md5 => Hasher::Md5(Box::default()),
             Self::Sha256 => Hasher::Sha256(Box::default()),
             Self::Sha512 => Hasher::Sha512(Box::default()),
         }
@@ -86,6 +116,7 @@ impl Algorithm {
 impl Hasher {
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         match self {
+            Self::Md5(hasher) => hasher.update(bytes),
             Self::Sha256(hasher) => hasher.update(bytes),
             Self::Sha512(hasher) => hasher.update(bytes),
         }
@@ -94,6 +125,7 @@ impl Hasher {
     /// The digest in lower-case hexadecimal.
     pub(crate) fn finish(self) -> String {
         match self {
+            Self::Md5(hasher) => hex::encode(hasher.finalize()),
             Self::Sha256(hasher) => hex::encode(hasher.finalize()),
             Self::Sha512(hasher) => hex::encode(hasher.finalize()),
         }
@@ -102,18 +134,22 @@ impl Hasher {
 
 impl DigestSource {
     /// Chooses the digest that proves an image: the named algorithm first, else the checksum by its
-    /// length. Either may be the URL of a checksum file. MD5 proves nothing and is refused (S18).
+    /// length. Either may be the URL of a checksum file, where that is allowed. MD5 is used only where that
+    /// is (S18).
     ///
     /// # Errors
     ///
     /// [`Error::Digest`] when nothing usable was given.
-    pub fn choose(info: &ImageInfo) -> Result<Self, Error> {
+    pub fn choose(info: &ImageInfo, trust: Trust) -> Result<Self, Error> {
         let named = match (info.os_hash_algo.as_deref(), info.os_hash_value.as_deref()) {
-            (Some(name), Some(value)) => Algorithm::by_name(name).map(|algorithm| (Some(algorithm), value)),
+            (Some(name), Some(value)) => {
+                let algorithm = Algorithm::by_name(name).filter(|algorithm| algorithm.is_believed(trust.md5));
+                algorithm.map(|algorithm| (Some(algorithm), value))
+            }
             _ => None,
         };
         let checksum = info.checksum.as_deref().map(str::trim).and_then(|value| {
-            let algorithm = Algorithm::by_length(value.len());
+            let algorithm = Algorithm::by_length(value.len()).filter(|one| one.is_believed(trust.md5));
             (is_url(value) || algorithm.is_some()).then_some((algorithm, value))
         });
         let unusable = |reason: String| Error::Digest { image: info.id.clone(), reason };
@@ -121,7 +157,10 @@ impl DigestSource {
         let value = value.trim();
         if is_url(value) {
             let algorithm = named.and(algorithm);
-            return Ok(Self::File { url: value.to_owned(), algorithm });
+            if !trust.checksum_urls {
+                return Err(unusable("its digest must be given itself, not as a URL".to_owned()));
+            }
+            return Ok(Self::File { url: value.to_owned(), algorithm, md5: trust.md5 });
         }
         let value = value.to_ascii_lowercase();
         match algorithm {
@@ -144,9 +183,9 @@ impl DigestSource {
     ) -> Result<ExpectedDigest, Error> {
         match self {
             Self::Given(digest) => Ok(digest.clone()),
-            Self::File { url, algorithm } => {
+            Self::File { url, algorithm, md5 } => {
                 let text = file::fetch(download, url, cancel)?;
-                file::find(&text, file_name(image_url), *algorithm)
+                file::find(&text, file_name(image_url), *algorithm, *md5)
                     .map_err(|reason| Error::checksum_file(url, reason))
             }
         }
@@ -206,7 +245,7 @@ mod tests {
             (info(Some(&long), Some("whirlpool"), Some("x")), Algorithm::Sha512, long.clone()),
         ] {
             let expected = DigestSource::Given(ExpectedDigest { algorithm, value });
-            assert_eq!(DigestSource::choose(&info).unwrap(), expected);
+            assert_eq!(DigestSource::choose(&info, Trust::default()).unwrap(), expected);
         }
     }
 
@@ -217,8 +256,8 @@ mod tests {
             (info(None, Some("sha512"), Some("https://x/y")), "https://x/y", Some(Algorithm::Sha512)),
             (info(Some("http://x/sums"), Some("whirlpool"), Some("x")), "http://x/sums", None),
         ] {
-            let expected = DigestSource::File { url: url.to_owned(), algorithm };
-            assert_eq!(DigestSource::choose(&info).unwrap(), expected);
+            let expected = DigestSource::File { url: url.to_owned(), algorithm, md5: false };
+            assert_eq!(DigestSource::choose(&info, Trust::default()).unwrap(), expected);
         }
     }
 
@@ -232,9 +271,29 @@ mod tests {
             (info(Some("abc"), None, None), "abc"),
             (info(Some("file:///etc/SHA256SUMS"), None, None), "SHA256SUMS"),
         ] {
-            let text = DigestSource::choose(&info).unwrap_err().to_string();
+            let text = DigestSource::choose(&info, Trust::default()).unwrap_err().to_string();
             assert!(text.contains(reason) && text.contains("image.raw"), "{text}");
         }
+    }
+
+    #[test]
+    fn s18_md5_is_believed_only_where_it_is_enabled() {
+        let value = "a".repeat(32);
+        let enabled = Trust { md5: true, ..Trust::default() };
+        let expected =
+            DigestSource::Given(ExpectedDigest { algorithm: Algorithm::Md5, value: value.clone() });
+        for info in [info(Some(&value), None, None), info(None, Some("md5"), Some(&value))] {
+            assert!(DigestSource::choose(&info, Trust::default()).is_err());
+            assert_eq!(DigestSource::choose(&info, enabled).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn s51_checksum_urls_can_be_forbidden() {
+        let forbidden = Trust { checksum_urls: false, ..Trust::default() };
+        let info = info(Some("http://x/SHA256SUMS"), None, None);
+        let error = DigestSource::choose(&info, forbidden).unwrap_err().to_string();
+        assert!(error.contains("not as a URL"), "{error}");
     }
 
     #[test]
@@ -260,6 +319,7 @@ mod tests {
             digest(Algorithm::Sha256),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
+        assert_eq!(digest(Algorithm::Md5), "900150983cd24fb0d6963f7d28e17f72");
         assert!(digest(Algorithm::Sha512).starts_with("ddaf35a193617abacc417349ae204131"));
     }
 }

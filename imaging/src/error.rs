@@ -1,6 +1,7 @@
 //! What can go wrong while an image is written.
 
 use crate::source::without_secrets;
+use crate::target::Target;
 use farrier_protocol::error::ErrorKind;
 use reqwest::StatusCode;
 use std::path::PathBuf;
@@ -9,20 +10,53 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The declared format is not one that can be written.
-    #[error("image {image} is declared as {format}, which is not supported yet: convert it to raw")]
+    #[error("image {image} is declared as {format}, which cannot be written: convert it to raw or qcow2")]
     Format {
         /// Image id.
         image: String,
         /// Declared format.
         format: String,
     },
-    /// The format was not declared, and what the image holds is not raw.
-    #[error("{url} holds a {format} image, which is not supported yet: convert it to raw")]
+    /// The content is not what was declared, or may not be written.
+    #[error("{url} is refused: {reason}")]
     Content {
         /// Where it came from.
         url: String,
-        /// Format the content shows.
-        format: &'static str,
+        /// What is wrong, and where that is not plain what to do.
+        reason: String,
+    },
+    /// A qcow2 image that is refused.
+    #[error("{url} is refused as a qcow2 image: {reason}")]
+    Qcow2 {
+        /// URL.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A qcow2 image whose data comes before its tables, and no room for what has to wait.
+    #[error(
+        "{url} has data before the tables that map it, the server has no ranges, and {disk} has only \
+         {bytes} bytes to spare for it: serve the image with ranges, or rewrite it with qemu-img convert"
+    )]
+    NoSpool {
+        /// URL.
+        url: String,
+        /// Disk.
+        disk: PathBuf,
+        /// Bytes behind the image.
+        bytes: u64,
+    },
+    /// The tables of a qcow2 image were others when the file came than when they were read before.
+    #[error("{url} changed while it was read: try again")]
+    Changed {
+        /// URL.
+        url: String,
+    },
+    /// The server said it has ranges and does not give them.
+    #[error("{url} cannot be read in parts: serve it with ranges")]
+    NoRanges {
+        /// URL.
+        url: String,
     },
     /// Declared raw, but compressed.
     #[error(
@@ -91,6 +125,28 @@ pub enum Error {
         url: String,
         /// Cause.
         reason: String,
+    },
+    /// A local file cannot be read.
+    #[error("{url} cannot be read ({reason}): check the path")]
+    LocalFile {
+        /// URL.
+        url: String,
+        /// Cause.
+        reason: String,
+    },
+    /// An address in a registry that names no blob.
+    #[error("{url} names no blob: give oci://REGISTRY/REPOSITORY@sha256:DIGEST")]
+    Registry {
+        /// URL.
+        url: String,
+    },
+    /// The server encodes what it sends, although that was not asked for.
+    #[error("{url} is sent with Content-Encoding {encoding}: have the server send the file as it is")]
+    Encoded {
+        /// URL.
+        url: String,
+        /// What the server says.
+        encoding: String,
     },
     /// The server refuses.
     #[error("{url} answered {status}: check the URL and the image server")]
@@ -191,6 +247,11 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn too_large(url: &str, image_bytes: u64, target: &Target<'_>) -> Self {
+        let disk = target.path().to_owned();
+        Self::TooLarge { url: url.to_owned(), image_bytes, disk, disk_bytes: target.size() }
+    }
+
     pub(crate) fn checksum_file(url: &str, reason: String) -> Self {
         Self::ChecksumFile { url: without_secrets(url), reason }
     }
@@ -200,6 +261,7 @@ impl Error {
         match self {
             Self::Format { .. }
             | Self::Content { .. }
+            | Self::Qcow2 { .. }
             | Self::NotRaw { .. }
             | Self::Unpack { .. }
             | Self::SectorSize { .. } => ErrorKind::InvalidImage,
@@ -208,11 +270,16 @@ impl Error {
             | Self::Access { .. }
             | Self::Unreachable { .. }
             | Self::Status { .. }
+            | Self::LocalFile { .. }
+            | Self::Registry { .. }
+            | Self::Encoded { .. }
+            | Self::Changed { .. }
+            | Self::NoRanges { .. }
             | Self::Interrupted { .. }
             | Self::TooSlow { .. }
             | Self::Empty { .. } => ErrorKind::ImageDownloadError,
             Self::Mismatch { .. } => ErrorKind::ImageChecksumError,
-            Self::TooLarge { .. } | Self::ReadBack { .. } | Self::Cancelled { .. } => {
+            Self::TooLarge { .. } | Self::NoSpool { .. } | Self::ReadBack { .. } | Self::Cancelled { .. } => {
                 ErrorKind::ImageWriteError
             }
             Self::Disk(error) => error.kind(),
@@ -225,7 +292,7 @@ impl Error {
         match self {
             Self::Unreachable { .. } | Self::Interrupted { .. } => Retry::Often,
             Self::Status { status, .. } if is_passing(*status) => Retry::Often,
-            Self::Mismatch { .. } => Retry::Once,
+            Self::Mismatch { .. } | Self::Changed { .. } => Retry::Once,
             _ => Retry::Never,
         }
     }

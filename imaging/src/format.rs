@@ -1,59 +1,188 @@
 //! What an image is, judged by declaration and by content (section 5.6).
 //!
-//! Raw means the exact bytes (D08), so a declared raw image is never converted. Where nothing was
-//! declared, compression is undone, and content of another format is refused instead of being
-//! written as if it were a disk.
+//! Raw means the exact bytes (D08), so a declared raw image is never converted. Otherwise the content
+//! tells the format; it must be the declared one, be permitted, and be safe in itself (S11).
+
+mod boot_sector;
 
 use crate::compression::Compression;
+use crate::error::Error;
+use crate::qcow2;
+use crate::target::Target;
 
-/// Formats whose bytes are those of a disk.
-const RAW: &[&str] = &["raw", "gpt"];
+/// Formats that operators may permit when they say nothing else (section 3.3).
+pub const PERMITTED: &[&str] = &["raw", "gpt", "qcow2"];
 /// Declarations that declare nothing.
 const UNDECLARED: &[&str] = &["", "unknown"];
+
+/// A format of disk images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The bytes of a disk.
+    Raw,
+    /// The same, with a partition table.
+    Gpt,
+    /// QEMU's format.
+    Qcow2,
+    /// One that is recognised in order to refuse it.
+    Foreign(&'static str),
+}
 
 /// What was declared about an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Declared {
-    /// The bytes of a disk.
-    Raw,
+    /// A format.
+    As(Format),
     /// Nothing.
     Unknown,
+}
+
+/// Which formats may be written, and how closely images are looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// Names of the formats that may be written (`permitted_image_formats`).
+    pub permitted: Vec<String>,
+    /// Whether the content must be safe in itself, beyond what writing it needs
+    /// (`disable_deep_image_inspection` turns it off).
+    pub is_deep: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { permitted: PERMITTED.iter().map(ToString::to_string).collect(), is_deep: true }
+    }
+}
+
+impl Policy {
+    fn permits(&self, format: Format) -> bool {
+        let is_listed = |name: &str| self.permitted.iter().any(|permitted| permitted == name);
+        match format {
+            // Both are written alike, and the content decides which of the two names fits.
+            Format::Raw | Format::Gpt => is_listed("raw") || is_listed("gpt"),
+            other => is_listed(other.name()),
+        }
+    }
+}
+
+impl Format {
+    /// Name as conductors spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Gpt => "gpt",
+            Self::Qcow2 => "qcow2",
+            Self::Foreign(name) => name,
+        }
+    }
 }
 
 /// Reads a declaration; nothing when it is a format that cannot be written.
 pub fn declared(disk_format: Option<&str>) -> Option<Declared> {
     match disk_format.unwrap_or_default() {
-        format if RAW.contains(&format) => Some(Declared::Raw),
         format if UNDECLARED.contains(&format) => Some(Declared::Unknown),
+        "raw" => Some(Declared::As(Format::Raw)),
+        "gpt" => Some(Declared::As(Format::Gpt)),
+        "qcow2" => Some(Declared::As(Format::Qcow2)),
         _ => None,
     }
 }
 
-/// Name of the format that the first bytes of an image show, when it is not raw.
-pub fn recognize(start: &[u8]) -> Option<&'static str> {
-    const MAGIC: &[(&[u8], &str)] = &[
-        (b"QFI\xfb", "qcow2"),
-        (b"KDMV", "vmdk"),
-        (b"# Disk DescriptorFile", "vmdk"),
-        (b"vhdxfile", "vhdx"),
-        (b"conectix", "vhd"),
-        (b"QED\0", "qed"),
-        (b"LUKS\xba\xbe", "luks"),
+impl Declared {
+    /// Whether the image is the exact bytes of a disk, whatever they look like.
+    pub fn is_exact(self) -> bool {
+        matches!(self, Self::As(Format::Raw | Format::Gpt))
+    }
+}
+
+/// Judges the first MiB of an image, unpacked if it was compressed: raw or qcow2, or an error.
+pub(crate) fn judge(start: &[u8], declared: Declared, policy: &Policy, url: &str) -> Result<Format, Error> {
+    if declared.is_exact() {
+        return match compressed_only(start) {
+            Some(compression) => Err(Error::NotRaw { url: url.to_owned(), compression }),
+            None => permitted(Format::Raw, policy, url),
+        };
+    }
+    let refused = |reason: String| Error::Content { url: url.to_owned(), reason };
+    if let Some(compression) = Compression::recognize(start) {
+        return Err(refused(format!("it holds a {} image: compress it once", compression.name())));
+    }
+    let found = recognize(start);
+    let format = match found.as_slice() {
+        [] => Format::Raw,
+        [format] => *format,
+        [one, other, ..] if policy.is_deep => {
+            return Err(refused(format!("it looks like {} and like {}", one.name(), other.name())));
+        }
+        [format, ..] => *format,
+    };
+    if let Declared::As(declared) = declared
+        && declared != format
+    {
+        return Err(refused(format!("it is declared as {} and is {}", declared.name(), format.name())));
+    }
+    if format == Format::Gpt && policy.is_deep {
+        boot_sector::require_safe(start).map_err(refused)?;
+    }
+    permitted(format, policy, url)
+}
+
+fn permitted(format: Format, policy: &Policy, url: &str) -> Result<Format, Error> {
+    let name = format.name();
+    let reason = match format {
+        Format::Foreign(_) => format!("it holds a {name} image: convert it to raw or qcow2"),
+        _ if !policy.permits(format) => format!("{name} is not among permitted_image_formats"),
+        Format::Gpt => return Ok(Format::Raw),
+        _ => return Ok(format),
+    };
+    Err(Error::Content { url: url.to_owned(), reason })
+}
+
+/// Formats that the first bytes of an image show; none for plain bytes.
+pub fn recognize(start: &[u8]) -> Vec<Format> {
+    const MAGIC: &[(usize, &[u8], Format)] = &[
+        (0, qcow2::MAGIC, Format::Qcow2),
+        (0, b"KDMV", Format::Foreign("vmdk")),
+        (0, b"# Disk DescriptorFile", Format::Foreign("vmdk")),
+        (0, b"vhdxfile", Format::Foreign("vhdx")),
+        (0, b"conectix", Format::Foreign("vhd")),
+        (0, b"QED\0", Format::Foreign("qed")),
+        (0, b"LUKS\xba\xbe", Format::Foreign("luks")),
+        (0x40, b"\x7f\x10\xda\xbe", Format::Foreign("vdi")),
+        (32769, b"CD001", Format::Foreign("iso")),
+        (32769, b"NSR02", Format::Foreign("iso")),
+        (32769, b"NSR03", Format::Foreign("iso")),
     ];
-    let disk = MAGIC.iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, name)| *name);
-    disk.or_else(|| Compression::recognize(start).map(Compression::name))
+    let shows =
+        |(offset, magic): (usize, &[u8])| start.get(offset..).is_some_and(|rest| rest.starts_with(magic));
+    let magic =
+        MAGIC.iter().filter(|(offset, magic, _)| shows((*offset, magic))).map(|(_, _, format)| *format);
+    magic.chain(boot_sector::is_table(start).then_some(Format::Gpt)).collect()
 }
 
 /// Name of the compression of an image that cannot be a disk as it is. Boot code may begin with
 /// any bytes, but it ends with a signature.
-pub(crate) fn compressed_only(start: &[u8]) -> Option<&'static str> {
-    let is_boot_sector = start.get(510..512) == Some(&[0x55, 0xaa]);
+fn compressed_only(start: &[u8]) -> Option<&'static str> {
+    let is_boot_sector = boot_sector::is_signed(start);
     Compression::recognize(start).filter(|_| !is_boot_sector).map(Compression::name)
+}
+
+/// Refuses a disk whose GPT was made for sectors of another size.
+pub(crate) fn require_fitting_sectors(start: &[u8], target: &Target<'_>, url: &str) -> Result<(), Error> {
+    let disk_sector = target.sector_size();
+    match gpt_sector_size(start) {
+        Some(image_sector) if image_sector != disk_sector => Err(Error::SectorSize {
+            url: url.to_owned(),
+            image_sector,
+            disk: target.path().to_owned(),
+            disk_sector,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Bytes of a sector for which the GPT of a raw image was made; nothing when it has none. The
 /// header lies in the second sector.
-pub fn gpt_sector_size(start: &[u8]) -> Option<u32> {
+fn gpt_sector_size(start: &[u8]) -> Option<u32> {
     [512, 4096].into_iter().find(|size| {
         start.get(*size as usize..).is_some_and(|second_sector| second_sector.starts_with(b"EFI PART"))
     })
@@ -63,14 +192,26 @@ pub fn gpt_sector_size(start: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
+    fn with(parts: &[(usize, &[u8])]) -> Vec<u8> {
+        let mut start = vec![0; 40_000];
+        parts.iter().for_each(|(offset, bytes)| start[*offset..][..bytes.len()].copy_from_slice(bytes));
+        start
+    }
+
+    /// The boot sector of a disk with a GPT.
+    fn protective() -> Vec<u8> {
+        let entry = [0, 0, 2, 0, 0xee, 0xff, 0xff, 0xff, 1, 0, 0, 0, 9, 0, 0, 0];
+        with(&[(446, &entry), (510, &[0x55, 0xaa])])
+    }
+
     #[test]
     fn declarations() {
         for (format, expected) in [
             (None, Some(Declared::Unknown)),
             (Some("unknown"), Some(Declared::Unknown)),
-            (Some("raw"), Some(Declared::Raw)),
-            (Some("gpt"), Some(Declared::Raw)),
-            (Some("qcow2"), None),
+            (Some("raw"), Some(Declared::As(Format::Raw))),
+            (Some("gpt"), Some(Declared::As(Format::Gpt))),
+            (Some("qcow2"), Some(Declared::As(Format::Qcow2))),
             (Some("vmdk"), None),
         ] {
             assert_eq!(declared(format), expected, "{format:?}");
@@ -78,15 +219,41 @@ mod tests {
     }
 
     #[test]
-    fn s11_other_formats_are_recognized_by_their_content() {
-        for (start, expected) in [
-            (&b"QFI\xfb\0\0\0\x03"[..], Some("qcow2")),
-            (b"KDMV....", Some("vmdk")),
-            (b"\x1f\x8b\x08", Some("gzip")),
-            (b"\xebc\x90", None),
-            (b"", None),
+    fn s11_the_content_must_be_what_was_declared_and_permitted() {
+        let qcow2 = with(&[(0, b"QFI\xfb")]);
+        let hybrid = {
+            let mut hybrid = protective();
+            hybrid[32769..32774].copy_from_slice(b"CD001");
+            hybrid
+        };
+        let only = |name: &str| Policy { permitted: vec![name.to_owned()], ..Policy::default() };
+        let (any, shallow) = (Policy::default(), Policy { is_deep: false, ..Policy::default() });
+        for (start, declared, policy, expected) in [
+            (&qcow2, None, &any, Ok(Format::Qcow2)),
+            (&qcow2, Some("qcow2"), &any, Ok(Format::Qcow2)),
+            (&qcow2, Some("raw"), &any, Ok(Format::Raw)),
+            (&qcow2, None, &only("raw"), Err("qcow2 is not among permitted_image_formats")),
+            (&protective(), None, &only("qcow2"), Err("gpt is not among permitted_image_formats")),
+            (&protective(), Some("raw"), &only("qcow2"), Err("raw is not among permitted_image_formats")),
+            (&protective(), None, &only("raw"), Ok(Format::Raw)),
+            (&protective(), None, &any, Ok(Format::Raw)),
+            (&protective(), Some("qcow2"), &any, Err("declared as qcow2 and is gpt")),
+            (&with(&[]), Some("qcow2"), &any, Err("declared as qcow2 and is raw")),
+            (&with(&[]), None, &any, Ok(Format::Raw)),
+            (&hybrid, None, &any, Err("looks like iso and like gpt")),
+            (&hybrid, None, &shallow, Err("holds a iso image")),
+            (&with(&[(0, b"KDMV")]), None, &any, Err("holds a vmdk image")),
+            (&with(&[(0, b"QED\0")]), None, &any, Err("holds a qed image")),
+            (&with(&[(0x40, b"\x7f\x10\xda\xbe")]), None, &any, Err("holds a vdi image")),
+            (&with(&[(0, b"\x1f\x8b\x08")]), None, &any, Err("holds a gzip image")),
+            (&with(&[(0, b"\x1f\x8b\x08")]), Some("raw"), &any, Err("compressed with gzip")),
         ] {
-            assert_eq!(recognize(start), expected);
+            let declared = super::declared(declared).unwrap();
+            match (judge(start, declared, policy, "http://x"), expected) {
+                (Ok(format), Ok(expected)) => assert_eq!(format, expected),
+                (Err(error), Err(expected)) => assert!(error.to_string().contains(expected), "{error}"),
+                (outcome, expected) => panic!("{outcome:?} instead of {expected:?}"),
+            }
         }
     }
 

@@ -1,9 +1,9 @@
-//! The write path: source → digest → unpacking → sparse direct writer → read-back.
+//! The write path: source → digest → unpacking → format → sparse direct writer → read-back.
 //!
-//! An image is written as it arrives, with a fixed amount of memory and without a temporary copy.
-//! Its first MiB, with boot code and partition table, is held back until the digest of all that was
-//! received matches: nothing on the disk can boot before the image is proven (P01). A failed write
-//! leaves a disk without a partition table.
+//! An image is written as it arrives, with bounded memory and without a temporary copy, whatever its
+//! format. The first and the last MiB of the disk, with boot code, partition table and its backup, are
+//! held back until the digest of all that was received matches: nothing on the disk can boot before
+//! the image is proven (P01). A failed write leaves a disk without a partition table.
 //!
 //! This crate knows neither which disk is right nor which node it works for.
 
@@ -14,12 +14,16 @@ pub mod error;
 pub mod format;
 pub mod pipeline;
 pub mod progress;
+pub mod qcow2;
+pub mod readback;
 pub mod source;
+pub mod target;
 
 mod attempt;
 mod buffers;
 mod compression;
-mod sample;
+mod order;
+mod place;
 mod unpack;
 mod writer;
 

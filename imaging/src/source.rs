@@ -1,14 +1,19 @@
-//! Where an image comes from: an HTTP server.
+//! Where an image comes from: an HTTP server, a registry of OCI artifacts, or a local file.
 //!
 //! The client is asynchronous and belongs to the caller, who uses it for everything else too. The
 //! write path is blocking, so each wait runs on the caller's runtime from a thread of its own.
 
 mod body;
+mod file;
+mod oci;
+mod ranges;
 
 use crate::cancel::CancelHandle;
 use crate::error::Error;
-pub(crate) use body::Body;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use crate::qcow2::ReadAt;
+use body::HttpBody;
+use file::LocalFile;
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -60,6 +65,42 @@ pub(crate) struct Download<'a> {
     requests: AtomicU32,
 }
 
+/// The content of a file, being read.
+pub(crate) enum Body<'a> {
+    /// From a server.
+    Http(Box<HttpBody<'a>>),
+    /// From this machine.
+    Local(LocalFile),
+}
+
+impl<'a> Body<'a> {
+    /// Bytes the file has, where that is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self {
+            Self::Http(body) => body.length(),
+            Self::Local(file) => Some(file.length()),
+        }
+    }
+
+    /// Fills the buffer as far as the content goes, and returns how far that was. Less than the whole
+    /// buffer means that the content has ended, with as many bytes as were announced (D07, P05).
+    pub(crate) fn fill(&mut self, buffer: &mut [u8], cancels: &[&CancelHandle]) -> Result<usize, Error> {
+        match self {
+            Self::Http(body) => body.fill(buffer, cancels),
+            Self::Local(file) if cancels.iter().any(|cancel| cancel.is_cancelled()) => Err(file.cancelled()),
+            Self::Local(file) => file.fill(buffer),
+        }
+    }
+
+    /// The same file, to be read out of order, where that is possible.
+    pub(crate) fn reader(&self, cancel: &CancelHandle) -> Option<Box<dyn ReadAt + 'a>> {
+        match self {
+            Self::Http(body) => Some(Box::new(body.ranges(cancel)?)),
+            Self::Local(file) => Some(Box::new(file.reader()?)),
+        }
+    }
+}
+
 impl HttpSource {
     /// A source over a client and the runtime it lives on.
     pub fn new(client: Client, runtime: Handle, options: Options) -> Self {
@@ -103,12 +144,32 @@ impl<'a> Download<'a> {
         }
     }
 
-    /// Asks for a whole file; only status 200 is an answer.
+    /// A download of the same kind with a budget of its own.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.source, self.authorization.clone(), self.deadline)
+    }
+
+    /// Whether one more failure may be tried again after so many.
+    pub(crate) fn allows(&self, failures: u32) -> bool {
+        failures < self.source.options.retries
+    }
+
+    /// Opens a whole file; only status 200 is an answer, and only the bytes themselves.
     pub(crate) fn open(&self, url: &str) -> Result<Body<'_>, Error> {
-        let response = self.get(url, HeaderMap::new())?;
-        match response.status() {
-            StatusCode::OK => Ok(Body::new(self, url, response)),
-            status => Err(Error::Status { url: without_secrets(url), status }),
+        if url.starts_with("file:") {
+            return Ok(Body::Local(LocalFile::open(url)?));
+        }
+        let url = oci::blob_url(url)?;
+        let response = self.get(&url, HeaderMap::new())?;
+        if response.status() != StatusCode::OK {
+            return Err(Error::Status { url: without_secrets(&url), status: response.status() });
+        }
+        match response.headers().get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
+            None => Ok(Body::Http(Box::new(HttpBody::new(self, &url, response)))),
+            Some(encoding) => Err(Error::Encoded {
+                url: without_secrets(&url),
+                encoding: String::from_utf8_lossy(encoding.as_bytes()).into_owned(),
+            }),
         }
     }
 
@@ -125,6 +186,7 @@ impl<'a> Download<'a> {
         if let Some(authorization) = &self.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         self.requests.fetch_add(1, Ordering::Relaxed);
         // The client drops the authorization when it is sent on to another host.
         let request = self.source.client.get(url).headers(headers).send();

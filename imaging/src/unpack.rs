@@ -4,36 +4,38 @@ use crate::CHUNK;
 use crate::buffers::{Chunk, Pool};
 use crate::compression::Compression;
 use crate::error::Error;
-use crate::format::Declared;
 use std::cell::Cell;
 use std::io::{self, BufRead, ErrorKind, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 
 /// Buffers for unpacked bytes.
 const BUFFERS: usize = 6;
 
-/// Passes chunks on, unpacked where nothing was declared and the content shows a compression.
+/// Passes chunks on, unpacked where the image is not declared as the exact bytes of a disk and the
+/// content shows a compression. The flag is set before the first chunk is.
 ///
 /// A stream that cannot be unpacked is read to its end all the same: only with the digest can be
 /// told whether the image is at fault or its transfer (P03).
 pub(crate) fn unpack(
-    declared: Declared,
+    is_exact: bool,
     packed: Receiver<Chunk>,
-    unpacked: &SyncSender<Chunk>,
+    unpacked: SyncSender<Chunk>,
     url: &str,
+    is_packed: &AtomicBool,
 ) -> Result<(), Error> {
     let consumed = Cell::new(0);
     let mut packed = Packed { chunks: packed, current: None, position: 0, consumed: &consumed };
-    let compression = match declared {
-        Declared::Raw => None,
-        Declared::Unknown => Compression::recognize(packed.peek()),
-    };
+    let compression = if is_exact { None } else { Compression::recognize(packed.peek()) };
     let Some(compression) = compression else {
-        packed.pass_on(unpacked);
+        packed.pass_on(&unpacked);
         return Ok(());
     };
+    is_packed.store(true, Ordering::Release);
     tracing::info!(url, compression = compression.name(), "unpacking the image");
-    decode(compression, &mut packed, unpacked).map_err(|error| {
+    decode(compression, &mut packed, &unpacked).map_err(|error| {
+        // Whoever waits for more must learn that there is none.
+        drop(unpacked);
         while packed.next().is_some() {}
         Error::Unpack { url: url.to_owned(), compression: compression.name(), reason: error.to_string() }
     })

@@ -1,7 +1,7 @@
 //! An image server that behaves, or misbehaves as told.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,7 +16,7 @@ const STALL: Duration = Duration::from_secs(60);
 pub enum Reply {
     /// All of it.
     Body(Arc<Vec<u8>>),
-    /// All of a file.
+    /// All of a file, or the part of it that is asked for.
     File(PathBuf),
     /// The file below a folder that the request names.
     Folder(PathBuf),
@@ -32,6 +32,8 @@ pub enum Reply {
     Stalled(Arc<Vec<u8>>, usize),
     /// An error page.
     Status(u16),
+    /// All of it, with this `Content-Encoding`.
+    Encoded(Arc<Vec<u8>>, &'static str),
     /// Another address.
     Redirect(String),
 }
@@ -136,6 +138,12 @@ fn answer(mut connection: TcpStream, reply: &Reply, head: &str, number: usize) -
             Some(path) => send_file(&mut connection, head, &path),
             None => send(&mut connection, head, 404, Some(5), &mut &b"page\n"[..]),
         },
+        Reply::Encoded(body, encoding) => {
+            let length = body.len();
+            let headers = format!("Content-Length: {length}\r\nContent-Encoding: {encoding}\r\n");
+            write!(connection, "HTTP/1.1 200 Answer\r\n{headers}Connection: close\r\n\r\n")?;
+            connection.write_all(body)
+        }
         Reply::WithoutLength(body) => send(&mut connection, head, 200, None, &mut body.as_slice()),
         Reply::Truncated(body, count) => {
             send(&mut connection, head, 200, Some(body.len() as u64), &mut &body[..*count])
@@ -163,12 +171,6 @@ fn requested(folder: &Path, head: &str) -> Option<PathBuf> {
     stays_below.then(|| folder.join(path))
 }
 
-fn send_file(connection: &mut TcpStream, head: &str, path: &Path) -> io::Result<()> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    send(connection, head, 200, Some(length), &mut file)
-}
-
 fn send(
     connection: &mut TcpStream,
     head: &str,
@@ -182,6 +184,32 @@ fn send(
         return Ok(());
     }
     io::copy(body, connection).map(drop)
+}
+
+/// Sends a file or, for a client that knows which version it holds, a range of it.
+fn send_file(connection: &mut TcpStream, head: &str, path: &Path) -> io::Result<()> {
+    const TAG: &str = "\"file\"";
+    let mut file = File::open(path)?;
+    let total = file.metadata()?.len();
+    let named = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+    let range = named("range: bytes=").filter(|_| named("if-range: ").is_none_or(|tag| tag == TAG));
+    let range = range.and_then(|range| range.split_once('-')).and_then(|(first, last)| {
+        Some((first.parse::<u64>().ok()?, last.parse().map_or(total, |last: u64| last + 1)))
+    });
+    let (status, first, end) = match range {
+        Some((first, end)) if first < end && end <= total => (206, first, end),
+        _ => (200, 0, total),
+    };
+    let mut headers = format!("Content-Length: {}\r\nAccept-Ranges: bytes\r\nETag: {TAG}\r\n", end - first);
+    if status == 206 {
+        headers += &format!("Content-Range: bytes {first}-{}/{total}\r\n", end - 1);
+    }
+    write!(connection, "HTTP/1.1 {status} Answer\r\n{headers}Connection: close\r\n\r\n")?;
+    if head.starts_with("HEAD ") {
+        return Ok(());
+    }
+    file.seek(SeekFrom::Start(first))?;
+    io::copy(&mut file.take(end - first), connection).map(drop)
 }
 
 /// Sends the rest of a body when the client holds the part before it, else all; and hangs up early.

@@ -17,6 +17,8 @@ pub enum Purpose {
     Machine,
     /// Tests on loop devices.
     Disk,
+    /// Tests that compare with what other programs make.
+    Unit,
     /// Installing Ironic, and what it needs for config drives.
     Ironic,
 }
@@ -56,6 +58,7 @@ const REQUIREMENTS: &[Requirement] = &[
     command("mkfs.ext4", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Disk]),
     command("mkfs.vfat", "dosfstools", &[Purpose::InstanceImage, Purpose::Disk]),
     command("sgdisk", "gdisk", &[Purpose::InstanceImage, Purpose::Disk]),
+    command("qemu-img", "qemu-utils", &[Purpose::Unit, Purpose::Disk]),
     command("qemu-system-x86_64", "qemu-system-x86", &[Purpose::Machine]),
     file("/usr/share/OVMF/OVMF_CODE_4M.fd", "ovmf", &[Purpose::Machine]),
     command("python3", "python3", &[Purpose::Ironic]),

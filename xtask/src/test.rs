@@ -120,7 +120,7 @@ fn machine_environment(workspace: &Workspace) -> Result<Environment> {
 
 fn needs(tier: Tier) -> &'static [Purpose] {
     match tier {
-        Tier::Unit => &[],
+        Tier::Unit => &[Purpose::Unit],
         Tier::Disk => &[Purpose::Disk],
         Tier::Vm => &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine],
         Tier::Ironic => &[Purpose::Dist, Purpose::Machine, Purpose::Ironic],

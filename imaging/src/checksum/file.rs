@@ -40,15 +40,20 @@ pub(super) fn fetch(download: &Download<'_>, url: &str, cancel: &CancelHandle) -
 
 /// Finds the digest of the file `name`: by the wanted algorithm if it is there, else by the
 /// strongest one. The error says what was found instead.
-pub(super) fn find(text: &str, name: &str, wanted: Option<Algorithm>) -> Result<ExpectedDigest, String> {
+pub(super) fn find(
+    text: &str,
+    name: &str,
+    wanted: Option<Algorithm>,
+    md5: bool,
+) -> Result<ExpectedDigest, String> {
     let lines = || text.trim_start_matches('\u{feff}').lines().map(str::trim);
     let mut content = lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     if let (Some(digest), None) = (content.next().filter(|line| is_digest(line)), content.next()) {
-        return strongest([digest], wanted).ok_or_else(|| unusable(digest));
+        return strongest([digest], wanted, md5).ok_or_else(|| unusable(digest));
     }
     let entries: Vec<_> = lines().filter(|line| !line.starts_with('#')).filter_map(entry).collect();
     let digests = || entries.iter().filter(|(listed, _)| *listed == name).map(|(_, digest)| *digest);
-    match (strongest(digests(), wanted), digests().next()) {
+    match (strongest(digests(), wanted, md5), digests().next()) {
         (Some(digest), _) => Ok(digest),
         (None, Some(digest)) => Err(unusable(digest)),
         (None, None) => Err(missing(name, &entries)),
@@ -78,9 +83,10 @@ fn entry(line: &str) -> Option<(&str, &str)> {
 fn strongest<'a>(
     digests: impl IntoIterator<Item = &'a str>,
     wanted: Option<Algorithm>,
+    md5: bool,
 ) -> Option<ExpectedDigest> {
     let usable = digests.into_iter().filter_map(|digest| {
-        let algorithm = Algorithm::by_length(digest.len())?;
+        let algorithm = Algorithm::by_length(digest.len()).filter(|one| one.is_believed(md5))?;
         Some(ExpectedDigest { algorithm, value: digest.to_ascii_lowercase() })
     });
     usable.max_by_key(|digest| (Some(digest.algorithm) == wanted, digest.algorithm.digits()))
@@ -149,7 +155,8 @@ mod tests {
                  SHA256 (image.raw) = {SHA256}\n-----BEGIN PGP SIGNATURE-----\n\niQIzBAEBCAAdFiEE\n"
             ),
         ] {
-            let found = find(&text, "image.raw", None).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let found =
+                find(&text, "image.raw", None, false).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(found, ExpectedDigest { algorithm: Algorithm::Sha256, value: SHA256.to_owned() });
         }
     }
@@ -160,7 +167,7 @@ mod tests {
             (format!("{SHA256}  my image.raw"), "my image.raw"),
             (format!("SHA256 (image (1).raw) = {SHA256}"), "image (1).raw"),
         ] {
-            assert_eq!(find(&text, name, None).unwrap().value, SHA256);
+            assert_eq!(find(&text, name, None, false).unwrap().value, SHA256);
         }
     }
 
@@ -176,7 +183,7 @@ mod tests {
             (Some(Algorithm::Sha512), Algorithm::Sha512),
             (None, Algorithm::Sha512),
         ] {
-            assert_eq!(find(&text, "image.raw", wanted).unwrap().algorithm, expected);
+            assert_eq!(find(&text, "image.raw", wanted, false).unwrap().algorithm, expected);
         }
     }
 
@@ -195,7 +202,7 @@ mod tests {
             (&format!("{}  image.raw", "a".repeat(32)), "MD5"),
             (&format!("{}  image.raw", "a".repeat(40)), "known kind"),
         ] {
-            let error = find(text, "image.raw", None).unwrap_err();
+            let error = find(text, "image.raw", None, false).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
     }
@@ -203,13 +210,13 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_files_are_judged_without_a_panic(text in "(\\PC|[ ()=*#/\n]|[0-9a-f]{64})*") {
-            find(&text, "image.raw", None).ok();
+            find(&text, "image.raw", None, false).ok();
         }
 
         #[test]
         fn whatever_stands_before_it_a_line_is_found(junk in "[a-z #()=*\n]*") {
             let text = format!("{junk}\n{SHA256}  image.raw\n");
-            prop_assert_eq!(find(&text, "image.raw", None).unwrap().value, SHA256);
+            prop_assert_eq!(find(&text, "image.raw", None, false).unwrap().value, SHA256);
         }
     }
 }

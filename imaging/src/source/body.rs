@@ -1,10 +1,13 @@
 //! The body of a reply, read to its proven end across broken connections.
 
+use super::ranges::Ranges;
 use super::{Download, innermost, without_secrets};
 use crate::cancel::CancelHandle;
 use crate::error::{Error, Retry};
 use bytes::Bytes;
-use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE};
+use reqwest::header::{
+    ACCEPT_RANGES, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE,
+};
 use reqwest::{Response, StatusCode};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -13,7 +16,7 @@ use tokio::time::timeout;
 const SLICE: Duration = Duration::from_millis(250);
 
 /// The body of a file, being read.
-pub(crate) struct Body<'a> {
+pub(crate) struct HttpBody<'a> {
     download: &'a Download<'a>,
     url: String,
     /// The URL as errors show it.
@@ -22,12 +25,13 @@ pub(crate) struct Body<'a> {
     /// What proves that the file on the server is still the same.
     validator: Option<HeaderValue>,
     length: Option<u64>,
+    has_ranges: bool,
     received: u64,
     /// Bytes that arrived and were not read yet.
     pending: Bytes,
 }
 
-impl<'a> Body<'a> {
+impl<'a> HttpBody<'a> {
     /// The body of the reply to a request for all of a file.
     pub(super) fn new(download: &'a Download<'a>, url: &str, response: Response) -> Self {
         Self {
@@ -36,20 +40,37 @@ impl<'a> Body<'a> {
             name: without_secrets(url),
             validator: validator(response.headers()),
             length: response.content_length(),
+            has_ranges: response.headers().get(ACCEPT_RANGES).is_some_and(|unit| unit == "bytes"),
             response,
             received: 0,
             pending: Bytes::new(),
         }
     }
 
+    /// The body of the reply to a request for a part of a file. It cannot be gone on with.
+    pub(super) fn part(download: &'a Download<'a>, url: &str, response: Response) -> Self {
+        Self { validator: None, ..Self::new(download, url, response) }
+    }
+
+    /// The same file, to be read out of order, if the server has ranges.
+    pub(super) fn ranges(&self, cancel: &CancelHandle) -> Option<Ranges<'a>> {
+        Some(Ranges {
+            length: self.length.filter(|_| self.has_ranges)?,
+            download: self.download.another(),
+            url: self.url.clone(),
+            validator: self.validator.clone(),
+            cancel: cancel.clone(),
+        })
+    }
+
     /// Bytes the server announced.
-    pub(crate) fn length(&self) -> Option<u64> {
+    pub(super) fn length(&self) -> Option<u64> {
         self.length
     }
 
     /// Fills the buffer as far as the body goes, and returns how far that was. Less than the whole
     /// buffer means that the body has ended, with as many bytes as were announced (D07, P05).
-    pub(crate) fn fill(&mut self, buffer: &mut [u8], cancels: &[&CancelHandle]) -> Result<usize, Error> {
+    pub(super) fn fill(&mut self, buffer: &mut [u8], cancels: &[&CancelHandle]) -> Result<usize, Error> {
         let mut filled = 0;
         while filled < buffer.len() {
             if self.pending.is_empty() {
@@ -147,7 +168,7 @@ fn validator(headers: &HeaderMap) -> Option<HeaderValue> {
 }
 
 /// First byte of a `Content-Range`, and the bytes of the whole file where they are told.
-fn start_and_total(range: &str) -> Option<(u64, Option<u64>)> {
+pub(super) fn start_and_total(range: &str) -> Option<(u64, Option<u64>)> {
     let (range, total) = range.strip_prefix("bytes ")?.split_once('/')?;
     let start = range.split_once('-')?.0.parse().ok()?;
     match total {

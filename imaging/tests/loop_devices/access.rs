@@ -3,7 +3,7 @@
 use crate::deployment::{Deployment, image, serve};
 use farrier_imaging::Error;
 use farrier_imaging::access::proxies;
-use farrier_imaging::pipeline::{ImageRequest, Report};
+use farrier_imaging::pipeline::{ImageRequest, Report, Settings};
 use farrier_protocol::image_info::ImageInfo;
 use farrier_tests::image_server::{ImageServer, Reply};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn deploy(server: &ImageServer, fields: Value) -> (Deployment, Result<Report, Er
     info["urls"] = json!([server.url()]);
     let info = ImageInfo::from_params(&info).unwrap();
     let deployment = Deployment::new();
-    let outcome = ImageRequest::new(&info)
+    let outcome = ImageRequest::new(&info, Settings::default())
         .and_then(|request| deployment.write_through(&request, proxies(&info).unwrap()));
     (deployment, outcome)
 }

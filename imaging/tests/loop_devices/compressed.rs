@@ -87,9 +87,9 @@ fn loop_p03_a_damaged_transfer_is_told_from_a_damaged_image() {
 
 #[test]
 fn loop_s11_another_format_inside_is_refused_before_writing() {
-    let mut qcow2 = (*image()).clone();
-    qcow2[..4].copy_from_slice(b"QFI\xfb");
-    for (packed, name) in [(zstd(&qcow2), "qcow2"), (gzip(&gzip(&image())), "gzip")] {
+    let mut vhd = (*image()).clone();
+    vhd[..8].copy_from_slice(b"conectix");
+    for (packed, name) in [(zstd(&vhd), "vhd"), (gzip(&gzip(&image())), "gzip")] {
         let (deployment, outcome) = write(&packed);
         let error = outcome.unwrap_err();
         assert_eq!(error.kind().name(), "InvalidImage");

@@ -4,7 +4,7 @@ use crate::disk_support::TestDisk;
 use farrier_disk::view::DiskView;
 use farrier_imaging::Error;
 use farrier_imaging::cancel::CancelHandle;
-use farrier_imaging::pipeline::{ImageRequest, Report, write_image};
+use farrier_imaging::pipeline::{ImageRequest, Report, Settings, write_image};
 use farrier_imaging::progress::ProgressHandle;
 use farrier_imaging::source::{HttpSource, Options};
 use farrier_protocol::image_info::ImageInfo;
@@ -28,15 +28,15 @@ pub fn image() -> Arc<Vec<u8>> {
 }
 
 pub fn request(urls: Vec<String>, image: &[u8], disk_format: Option<&str>) -> ImageRequest {
-    ImageRequest::new(&ImageInfo {
+    let info = ImageInfo {
         id: "image.raw".to_owned(),
         urls,
         os_hash_algo: Some("sha256".to_owned()),
         os_hash_value: Some(hex::encode(Sha256::digest(image))),
         disk_format: disk_format.map(str::to_owned),
         ..ImageInfo::default()
-    })
-    .unwrap()
+    };
+    ImageRequest::new(&info, Settings::default()).unwrap()
 }
 
 pub fn serve(replies: Vec<Reply>) -> ImageServer {

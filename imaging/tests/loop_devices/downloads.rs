@@ -173,3 +173,26 @@ fn loop_a_server_that_uses_up_the_budget_does_not_keep_the_next_one_from_being_a
     assert_eq!((bad.requests(), good.requests()), (3, 1));
     assert!(deployment.content()[..image().len()] == **image());
 }
+
+#[test]
+fn loop_an_encoded_body_is_refused_and_was_not_asked_for() {
+    let deployment = Deployment::new();
+    let server = serve(vec![Reply::Encoded(image(), "gzip")]);
+    let error = deployment.write_from(&server).unwrap_err();
+    assert_eq!(error.kind().name(), "ImageDownloadError");
+    assert!(error.to_string().contains("Content-Encoding gzip"), "{error}");
+    assert!(server.heads()[0].contains("accept-encoding: identity\n"), "{}", server.heads()[0]);
+    assert_eq!(server.requests(), 1);
+    deployment.assert_untouched();
+}
+
+#[test]
+fn loop_p10_a_complete_answer_that_is_too_short_for_the_digest_fails() {
+    let deployment = Deployment::new();
+    let short = image()[..image().len() / 50].to_vec();
+    let server = serve(vec![Reply::Body(Arc::new(short)), Reply::Body(Arc::new(Vec::new()))]);
+    let error = deployment.write_from(&server).unwrap_err();
+    assert_eq!(server.requests(), 2);
+    assert_eq!(error.kind().name(), "ImageChecksumError");
+    deployment.assert_unbootable(&error);
+}

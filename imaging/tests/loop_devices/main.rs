@@ -8,4 +8,5 @@ mod deployment;
 #[path = "../../../disk/tests/support/mod.rs"]
 mod disk_support;
 mod downloads;
+mod qcow2;
 mod raw;

@@ -1,0 +1,77 @@
+//! The first sector of a disk with a partition table, and when it is safe (section 5.6).
+
+/// Where the four entries of the table begin, and the bytes of each.
+const ENTRIES: usize = 446;
+const ENTRY: usize = 16;
+/// Type of the entry that stands for a GPT.
+const PROTECTIVE: u8 = 0xee;
+
+/// Whether the sector ends like one that firmware starts.
+pub(super) fn is_signed(start: &[u8]) -> bool {
+    start.get(510..512) == Some(&[0x55, 0xaa])
+}
+
+/// Whether this is a disk with a table, and not a volume with a FAT file system.
+pub(super) fn is_table(start: &[u8]) -> bool {
+    is_signed(start) && !(start[0x10] == 2 && start[0x15] == 0xf8)
+}
+
+/// Refuses tables that could mean different things to different readers; the error is the reason.
+pub(super) fn require_safe(start: &[u8]) -> Result<(), String> {
+    let entries: Vec<_> = start[ENTRIES..ENTRIES + 4 * ENTRY].chunks_exact(ENTRY).collect();
+    if let Some(flag) = entries.iter().map(|entry| entry[0]).find(|flag| ![0, 0x80].contains(flag)) {
+        return Err(format!("its partition table has the boot flag {flag:#04x}"));
+    }
+    let used: Vec<_> = (0..4).filter(|number| entries[*number][4] != 0).collect();
+    if used.is_empty() {
+        return Err("its partition table is empty".to_owned());
+    }
+    let Some(protective) = used.iter().find(|number| entries[**number][4] == PROTECTIVE) else {
+        return Ok(());
+    };
+    let entry = entries[*protective];
+    let is_alone = used == [0];
+    let is_at_its_place = entry[1..4] == [0, 2, 0] && entry[8..12] == [1, 0, 0, 0];
+    match is_alone && is_at_its_place {
+        true => Ok(()),
+        false => Err("its GPT has no proper protective table: a hybrid table is refused".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s11_ambiguous_tables_are_refused() {
+        let mut valid = vec![0; 512];
+        valid[446..462].copy_from_slice(&[0, 0, 2, 0, 0xee, 0xff, 0xff, 0xff, 1, 0, 0, 0, 9, 0, 0, 0]);
+        valid[510..].copy_from_slice(&[0x55, 0xaa]);
+        assert!(is_table(&valid));
+        assert_eq!(require_safe(&valid), Ok(()));
+        for (at, value, reason) in [
+            (446, 1, "boot flag 0x01"),
+            (450, 0, "empty"),
+            (448, 1, "hybrid"),
+            (454, 2, "hybrid"),
+            (466, 0x83, "hybrid"),
+        ] {
+            let mut sector = valid.clone();
+            sector[at] = value;
+            assert!(require_safe(&sector).unwrap_err().contains(reason), "{at}");
+        }
+        let mut mbr = valid.clone();
+        (mbr[446], mbr[450]) = (0x80, 0x83);
+        assert_eq!(require_safe(&mbr), Ok(()));
+    }
+
+    #[test]
+    fn a_fat_volume_is_no_table() {
+        let mut volume = vec![0; 512];
+        volume[510..].copy_from_slice(&[0x55, 0xaa]);
+        (volume[0x10], volume[0x15]) = (2, 0xf8);
+        assert!(!is_table(&volume));
+        assert!(!is_table(&[0; 512]));
+        assert!(!is_table(&[]));
+    }
+}

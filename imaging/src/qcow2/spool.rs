@@ -1,0 +1,97 @@
+//! Bytes of the file that arrived before it was known where they belong, kept on the target itself,
+//! behind the disk that the image describes and before the last MiB.
+
+use super::Fault;
+use super::map::Budget;
+use crate::CHUNK;
+use crate::target::Space;
+use farrier_linux::aligned::{ALIGNMENT, AlignedBuffer};
+use std::ops::Range;
+
+/// The bytes in waiting.
+pub(super) struct Spool<'a> {
+    space: &'a dyn Space,
+    free: Range<u64>,
+    runs: Vec<Run>,
+    buffer: AlignedBuffer,
+    start: u64,
+}
+
+/// Bytes that follow each other in the file and in the spool.
+#[derive(Debug)]
+struct Run {
+    host: u64,
+    length: u64,
+    at: u64,
+}
+
+impl<'a> Spool<'a> {
+    /// A spool behind the first `used` bytes of the target.
+    pub(super) fn new(space: &'a dyn Space, used: u64) -> Self {
+        let start = used.next_multiple_of(CHUNK as u64).max(CHUNK as u64);
+        let end = space.size().saturating_sub(CHUNK as u64) / CHUNK as u64 * CHUNK as u64;
+        let buffer = AlignedBuffer::zeroed(CHUNK);
+        Self { space, free: start..end.max(start), runs: Vec::new(), buffer, start }
+    }
+
+    /// Keeps bytes that lie at `host` in the file. Both ends are multiples of the sector size, except
+    /// the end of the file.
+    pub(super) fn keep(&mut self, host: u64, bytes: &[u8], budget: &mut Budget) -> Result<(), Fault> {
+        let sector = self.space.sector_size() as usize;
+        let padded = bytes.len().next_multiple_of(sector);
+        if self.free.end - self.free.start < padded as u64 {
+            return Err(Fault::NoRoom { bytes: self.free.end - self.start });
+        }
+        let whole = bytes.len() / sector * sector;
+        let at = self.free.start;
+        if whole > 0 {
+            self.space.write_all_at(&bytes[..whole], at)?;
+        }
+        if whole < bytes.len() {
+            let rest = &mut self.buffer[..sector];
+            rest.fill(0);
+            rest[..bytes.len() - whole].copy_from_slice(&bytes[whole..]);
+            self.space.write_all_at(rest, at + whole as u64)?;
+        }
+        self.free.start += padded as u64;
+        match self.runs.last_mut() {
+            Some(run) if run.host + run.length == host => run.length += padded as u64,
+            _ => {
+                budget.take(size_of::<Run>() as u64)?;
+                self.runs.push(Run { host, length: padded as u64, at });
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the bytes from `host` to `end` on, in order and in parts. What lies behind the end of the
+    /// file is left out.
+    pub(super) fn read(
+        &mut self,
+        mut host: u64,
+        end: u64,
+        mut take: impl FnMut(&[u8]) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        while host < end {
+            let after = self.runs.partition_point(|run| run.host <= host);
+            let run = after.checked_sub(1).map(|index| &self.runs[index]);
+            let Some(run) = run.filter(|run| host < run.host + run.length) else {
+                return Err(format!("the cluster at {host} overlaps another one").into());
+            };
+            let within = host - run.host;
+            let start = (run.at + within) / ALIGNMENT as u64 * ALIGNMENT as u64;
+            let skipped = (run.at + within - start) as usize;
+            let count = (end - host).min(run.length - within).min((CHUNK - skipped) as u64) as usize;
+            let length = (skipped + count).next_multiple_of(ALIGNMENT);
+            self.space.read_exact_at(&mut self.buffer[..length], start)?;
+            take(&self.buffer[skipped..skipped + count])?;
+            host += count as u64;
+        }
+        Ok(())
+    }
+
+    /// The range of the target that was used.
+    pub(super) fn used(&self) -> Range<u64> {
+        self.start..self.free.start
+    }
+}
