@@ -1,11 +1,12 @@
 //! Config drives: a small file system with the instance's first settings (section 6.5).
 
-mod label;
+mod content;
 mod tree;
 
 use crate::error::Error;
 use crate::filesystem;
 use crate::guard::WritableDisk;
+use crate::probe;
 use crate::table::{self, Partition, PartitionTable};
 use crate::view::DiskView;
 use base64::Engine;
@@ -267,10 +268,10 @@ impl ConfigDrive {
 
 impl ContentKind {
     fn of(content: &[u8]) -> Option<Self> {
-        if label::is_iso9660(content) {
+        if content::is_iso9660(content) {
             return Some(Self::Iso9660);
         }
-        label::fat_sector_size(content).map(|sector_size| Self::Fat { sector_size })
+        content::fat_sector_size(content).map(|sector_size| Self::Fat { sector_size })
     }
 }
 
@@ -301,11 +302,15 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, Error> {
 
 /// The partition the image itself provides for a config drive.
 fn labelled_partition(disk: &WritableDisk, table: &PartitionTable) -> Result<Option<Partition>, Error> {
-    let has_label = |partition: &&Partition| {
-        let mut view = DiskView::range(disk, partition.start, partition.size);
-        label::read(&mut view).is_some_and(|label| label.eq_ignore_ascii_case(LABEL))
-    };
-    let mut found = table.partitions().iter().filter(has_label);
+    let mut found = Vec::new();
+    for partition in table.partitions() {
+        let signatures = probe::signatures(disk, partition.start, partition.size)?;
+        let labels = signatures.iter().filter_map(|signature| signature.label.as_ref());
+        if labels.into_iter().any(|label| label.eq_ignore_ascii_case(LABEL)) {
+            found.push(partition);
+        }
+    }
+    let mut found = found.into_iter();
     match (found.next(), found.next()) {
         (Some(first), Some(second)) => Err(Error::NoPlaceForConfigDrive {
             device: disk.path().to_owned(),

@@ -4,7 +4,9 @@
 
 use crate::device::BlockDevice;
 use crate::error::Error;
+use crate::guard::WritableDisk;
 use crate::table::{Geometry, ParseError, Partition, PartitionKind, PartitionTable, read_exact_at};
+use farrier_linux::blkid::{self, Signature};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::PathBuf;
@@ -15,6 +17,9 @@ const VMFS: Uuid = Uuid::from_u128(0xaa31e02a_400f_11db_9590_000c2911d1b8);
 const VMFS_MBR: u8 = 0xfb;
 
 /// A file system that several machines use at the same time.
+///
+/// They are told by their first bytes alone: libblkid also wants valid and known contents, and a damaged
+/// or newer one is still somebody's.
 struct SharedFileSystem {
     name: &'static str,
     /// Where in its volume the mark lies.
@@ -81,6 +86,23 @@ impl ReadableDisk {
             source,
         })
     }
+}
+
+/// The signatures of file systems, arrays and volumes in `size` bytes from `start` of a disk, in their
+/// present state (D17).
+///
+/// # Errors
+///
+/// [`Error::Device`].
+pub fn signatures(disk: &WritableDisk, start: u64, size: u64) -> Result<Vec<Signature>, Error> {
+    // Not through the disk's own descriptor: libblkid reads what direct access would refuse.
+    File::open(disk.path()).and_then(|file| blkid::signatures(&file, start, size)).map_err(|source| {
+        Error::Device {
+            device: disk.path().to_owned(),
+            action: format!("looking for signatures in {size} bytes at {start}"),
+            source,
+        }
+    })
 }
 
 /// The file system in a disk or in one of its partitions that several machines use.

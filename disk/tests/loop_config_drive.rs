@@ -20,8 +20,11 @@ const MIB: u64 = 1 << 20;
 
 fn drive_content() -> Vec<u8> {
     let mut content: Vec<u8> = (0..3_000_001_u32).map(|i| (i % 251) as u8).collect();
-    content[32769..32774].copy_from_slice(b"CD001");
+    // A primary volume descriptor and the end of the descriptors.
+    content[32768..36864].fill(0);
+    content[32768..32775].copy_from_slice(b"\x01CD001\x01");
     content[32808..32840].copy_from_slice(b"config-2                        ");
+    content[34816..34823].copy_from_slice(b"\xffCD001\x01");
     content
 }
 

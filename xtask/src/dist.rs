@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::{command, run, run_quietly};
 use crate::kernel_package;
+use crate::libblkid;
 use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, cargo, read_json, write_json};
 
@@ -81,6 +82,7 @@ pub fn dist(arguments: &DistArguments) -> Result<()> {
 pub fn build(workspace: &Workspace, arch: &str) -> Result<Dist> {
     let target = format!("{arch}-unknown-linux-musl");
     add_target(&target)?;
+    libblkid::build(workspace, arch)?;
     let compiler = format!("CC_{}", target.replace('-', "_"));
     run(cargo()
         .args(["build", "--release", "-p", "farrier-agent", "--target", &target])

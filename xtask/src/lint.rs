@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::command::{find, run, run_quietly};
+use crate::requirements;
 use crate::workspace::{Workspace, cargo};
 
 /// Checks formatting (rustfmt), code (clippy) and dependencies (cargo-deny).
@@ -16,6 +17,7 @@ pub struct LintArguments {
 
 /// Runs the command.
 pub fn lint(arguments: &LintArguments) -> Result<()> {
+    requirements::ensure(&[], true)?;
     let root = Workspace::find()?.root;
     run(cargo().args(["fmt", "--all", "--check"]).current_dir(&root))?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).current_dir(&root))?;

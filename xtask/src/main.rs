@@ -7,9 +7,11 @@ mod dist;
 mod instance_image;
 mod ironic_environment;
 mod kernel_package;
+mod libblkid;
 mod lint;
 mod reference;
 mod requirements;
+mod setup;
 mod test;
 mod test_programs;
 mod test_summary;
@@ -38,6 +40,7 @@ enum Command {
     ImageAsRoot(instance_image::RootArguments),
     Lint(lint::LintArguments),
     Reference(reference::ReferenceArguments),
+    Setup(setup::SetupArguments),
     Test(test::TestArguments),
 }
 
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::ImageAsRoot(arguments) => instance_image::image_as_root(&arguments),
         Command::Lint(arguments) => lint::lint(&arguments),
         Command::Reference(arguments) => reference::reference(&arguments),
+        Command::Setup(arguments) => setup::setup(&arguments),
         Command::Test(arguments) => test::test(&arguments),
     };
     match result {

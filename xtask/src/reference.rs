@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::command::run;
+use crate::requirements;
 use crate::workspace::{Workspace, cargo};
 
 /// Writes the reference pages and the OpenAPI document in docs/ anew.
@@ -12,6 +13,7 @@ pub struct ReferenceArguments {}
 
 /// Runs the command.
 pub fn reference(ReferenceArguments {}: &ReferenceArguments) -> Result<()> {
+    requirements::ensure(&[], true)?;
     let root = Workspace::find()?.root;
     run(cargo().args(["run", "--quiet", "-p", "farrier-agent", "--", "reference", "docs"]).current_dir(&root))
 }

@@ -9,6 +9,8 @@ use crate::command::{as_root, find, is_root, run};
 /// What a requirement is needed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
+    /// Building anything at all; needed for every other purpose.
+    Build,
     /// Building the agent and the ramdisk.
     Dist,
     /// Building the Debian image to deploy.
@@ -45,6 +47,9 @@ const fn file(path: &'static str, package: &'static str, purposes: &'static [Pur
 }
 
 const REQUIREMENTS: &[Requirement] = &[
+    file("/usr/include/blkid/blkid.h", "libblkid-dev", &[Purpose::Build]),
+    command("make", "make", &[Purpose::Dist]),
+    command("xz", "xz-utils", &[Purpose::Dist]),
     command("musl-gcc", "musl-tools", &[Purpose::Dist]),
     // A busybox that is linked dynamically has the same path.
     file("/var/lib/dpkg/info/busybox-static.list", "busybox-static", &[Purpose::Dist]),
@@ -75,7 +80,8 @@ impl Requirement {
     }
 }
 
-/// Installs what is missing for `purposes` after saying so, or only names it when `install` is false.
+/// Installs what is missing for building and for `purposes` after saying so, or only names it when
+/// `install` is false.
 pub fn ensure(purposes: &[Purpose], install: bool) -> Result<()> {
     let packages = missing(purposes);
     if packages.is_empty() {
@@ -104,8 +110,8 @@ pub fn ensure(purposes: &[Purpose], install: bool) -> Result<()> {
 }
 
 fn missing(purposes: &[Purpose]) -> Vec<&'static str> {
-    let needed =
-        |requirement: &&Requirement| requirement.purposes.iter().any(|purpose| purposes.contains(purpose));
+    let is_wanted = |purpose: &Purpose| *purpose == Purpose::Build || purposes.contains(purpose);
+    let needed = |requirement: &&Requirement| requirement.purposes.iter().any(is_wanted);
     let mut packages: Vec<_> = REQUIREMENTS
         .iter()
         .filter(needed)

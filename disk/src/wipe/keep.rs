@@ -3,24 +3,17 @@
 use crate::error::Error;
 use crate::guard::WritableDisk;
 use crate::probe;
-use crate::table::{self, Geometry};
+use crate::table::Geometry;
 use crate::view::DiskView;
 
 /// Volume label of the medium with the agent's parameters.
-const PARAMETERS_LABEL: &[u8] = b"ir-vfd-dev ";
-/// Where FAT12 and FAT16, and FAT32, keep their volume label.
-const FAT_LABELS: [u64; 2] = [43, 71];
+const PARAMETERS_LABEL: &str = "ir-vfd-dev";
 
 /// Whether this is the virtual floppy from which the machine got its parameters.
 pub fn is_virtual_media(disk: &WritableDisk) -> Result<bool, Error> {
-    for offset in FAT_LABELS {
-        let mut label = [0; PARAMETERS_LABEL.len()];
-        table::read_at(disk, offset, &mut label)?;
-        if label.eq_ignore_ascii_case(PARAMETERS_LABEL) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let found = probe::signatures(disk, 0, disk.size())?;
+    let is_parameters = |label: &String| label.eq_ignore_ascii_case(PARAMETERS_LABEL);
+    Ok(found.iter().any(|signature| signature.label.as_ref().is_some_and(is_parameters)))
 }
 
 /// Refuses a disk with a cluster file system: other machines may be using it at this moment.
