@@ -4,9 +4,9 @@ use crate::conductor::client::ConductorClient;
 use crate::http::{self, reason};
 use crate::options::Options;
 use farrier_linux::netlink::{self, is_link_local};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
-use tokio::net::{UdpSocket, lookup_host};
+use tokio::net::lookup_host;
 use tokio::time::sleep;
 
 /// The host under which the conductor calls the agent: an address, or a name that was configured.
@@ -109,22 +109,24 @@ async fn route(urls: &[String], probe: &reqwest::Client, timeout: Duration) -> O
     None
 }
 
-/// Asks the kernel which source address it would use; connecting a datagram socket sends nothing.
+/// The address from which the kernel would call the host of a URL.
 async fn source_address(url: &str) -> Option<IpAddr> {
     let url = reqwest::Url::parse(url).ok()?;
     let port = url.port_or_known_default()?;
     let host = url.host_str()?.trim_matches(['[', ']']);
-    for target in lookup_host((host, port)).await.ok()? {
-        let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-        let Ok(socket) = UdpSocket::bind(any).await else { continue };
-        if socket.connect(target).await.is_ok()
-            && let Ok(local) = socket.local_addr()
-            && !is_link_local(local.ip())
-        {
-            return Some(local.ip());
-        }
-    }
-    None
+    lookup_host((host, port)).await.ok()?.find_map(|target| source_towards(target.ip()))
+}
+
+/// The address from which the kernel would call another one; connecting a datagram socket sends
+/// nothing.
+pub fn source_towards(target: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr =
+        if target.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    // Any port will do; none is ever called.
+    socket.connect((target, 9)).ok()?;
+    let local = socket.local_addr().ok()?.ip();
+    (!is_link_local(local)).then_some(local)
 }
 
 #[cfg(test)]

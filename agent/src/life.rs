@@ -9,11 +9,13 @@ use crate::conductor::lookup;
 use crate::lockdown::Stopped;
 use crate::options::{Options, Protocol};
 use crate::tls::{self, listener::Source};
-use crate::{clock, extensions, inspection, network};
+use crate::{clock, discovery, extensions, http, inspection, network, vlan};
 use rustls::ServerConfig;
 use std::future::pending;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::sleep;
 
 /// Ends the life of an agent process; PID 1 starts another one.
@@ -25,6 +27,12 @@ pub enum AgentError {
     /// No network.
     #[error(transparent)]
     Network(#[from] network::NetworkError),
+    /// Nobody answered where the conductor is.
+    #[error(transparent)]
+    Discovery(#[from] discovery::DiscoveryError),
+    /// No HTTP client.
+    #[error(transparent)]
+    Http(#[from] http::HttpError),
     /// No time.
     #[error(transparent)]
     Clock(#[from] clock::ClockError),
@@ -45,17 +53,28 @@ pub enum AgentError {
     Serve(#[source] std::io::Error),
 }
 
-/// Inspects the machine if that is wanted, finds the node, then serves commands and sends
-/// heartbeats until it is told to stop or something breaks.
+/// Lives in the machine whose files lie below `root`, unless an earlier process of this boot stopped
+/// for good.
 ///
 /// # Errors
 ///
 /// Whatever keeps the agent from being commanded; the caller logs it and starts again.
-pub async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
-    if let Some(stopped) = Stopped::marked(&agent.root) {
+pub async fn begin(mut options: Options, root: &Path) -> Result<(), AgentError> {
+    if let Some(stopped) = Stopped::marked(root) {
         stopped.settle();
         return pending().await;
     }
+    tokio::task::block_in_place(|| vlan::make(&options));
+    if discovery::is_wanted(&options) {
+        network::wait_for_address().await?;
+        tokio::task::block_in_place(|| discovery::resolve(&mut options))?;
+    }
+    run(Agent::new(options, root, Handle::current())?).await
+}
+
+/// Inspects the machine if that is wanted, finds the node, then serves commands and sends
+/// heartbeats until it is told to stop or something breaks.
+async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     if agent.conductor.is_none() && !inspection::is_wanted(&agent.options) {
         return Err(AgentError::NoApiUrl);
     }

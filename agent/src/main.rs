@@ -14,6 +14,7 @@ mod conductor;
 mod config_drive_source;
 mod config_files;
 mod deployment;
+mod discovery;
 mod erase_certificates;
 mod errors;
 mod extensions;
@@ -36,6 +37,7 @@ mod session;
 mod system_logs;
 mod tls;
 mod virtual_media;
+mod vlan;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -135,8 +137,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("the asynchronous runtime cannot be started")?;
-    let agent = agent::Agent::new(options, Path::new("/"), runtime.handle().clone())?;
-    runtime.block_on(life::run(agent))?;
+    runtime.block_on(life::begin(options, Path::new("/")))?;
     Ok(())
 }
 

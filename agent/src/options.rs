@@ -104,6 +104,19 @@ impl Options {
         (options, errors)
     }
 
+    /// Sets one option by its name in [`DEFAULT_SECTION`].
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`] when there is no such option, or the text is no value of it.
+    pub fn set_by_name(&mut self, name: &str, text: &str) -> Result<(), OptionError> {
+        let Some(spec) = OptionSpec::find(DEFAULT_SECTION, name) else {
+            let (parameter, value) = (name.to_owned(), HIDDEN.to_owned());
+            return Err(OptionError { parameter, value, expected: "the name of an option" });
+        };
+        if self.set(spec, text.trim()) { Ok(()) } else { Err(spec.error(name, text)) }
+    }
+
     /// Every option that differs from its default, for the log.
     pub fn describe(&self) -> String {
         let changed = self.values().into_iter().filter(|(spec, value)| *value != (spec.default)());

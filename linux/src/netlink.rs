@@ -1,10 +1,13 @@
 //! Links, addresses and routes through rtnetlink.
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
@@ -97,6 +100,24 @@ impl Netlink {
     /// As [`Netlink::set_up`].
     pub fn set_down(&self, interface: &str) -> io::Result<()> {
         self.set_flags(interface, LinkFlags::empty())
+    }
+
+    /// Makes an interface for a VLAN on another one.
+    ///
+    /// # Errors
+    ///
+    /// `EEXIST` when there is an interface of that name, `EOPNOTSUPP` when the kernel knows no VLANs.
+    pub fn add_vlan(&self, parent: &str, name: &str, number: u16) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.attributes = vec![
+            LinkAttribute::IfName(name.to_owned()),
+            LinkAttribute::Link(index(parent)?),
+            LinkAttribute::LinkInfo(vec![
+                LinkInfo::Kind(InfoKind::Vlan),
+                LinkInfo::Data(InfoData::Vlan(vec![InfoVlan::Id(number)])),
+            ]),
+        ];
+        self.request(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
     fn set_flags(&self, interface: &str, flags: LinkFlags) -> io::Result<()> {

@@ -94,12 +94,14 @@ fn load(index: &ModuleIndex, alias: &str) {
     }
 }
 
-/// Reports wired interfaces: Ethernet (type 1) on a real device.
+/// Reports wired interfaces: Ethernet (type 1) on a real device, or a VLAN on one.
 fn report(name: &str, sender: &Sender<Event>) {
     let directory = Path::new("/sys/class/net").join(name);
     let is_ethernet = sysfs::number::<u32>(&directory, "type") == Some(1);
     let is_wireless = directory.join("wireless").exists();
-    if is_ethernet && !is_wireless && directory.join("device").exists() {
+    let kind = sysfs::attribute(&directory, "uevent").unwrap_or_default();
+    let is_vlan = kind.lines().any(|line| line == "DEVTYPE=vlan");
+    if is_ethernet && !is_wireless && (is_vlan || directory.join("device").exists()) {
         // The receiver lives as long as PID 1.
         sender.send(Event::Link(name.to_owned())).ok();
     }

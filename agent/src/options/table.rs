@@ -71,7 +71,7 @@ pub fn specs() -> impl Iterator<Item = &'static OptionSpec> {
 }
 
 options! {
-    /// URLs of the conductor's API, separated by commas.
+    /// URLs of the conductor's API, separated by commas, or mdns.
     api_url: UrlList = UrlList::default(), "ipa-api-url";
     /// Port to listen on.
     listen_port: u16 = 9999, "ipa-listen-port";
@@ -144,7 +144,7 @@ options! {
     ignore_bootloader_failure: bool = false, "ipa-ignore-bootloader-failure";
     /// Do not erase disks with a cluster file system.
     guard_special_filesystems: bool = true, "ipa-guard-special-filesystems";
-    /// URLs to post the inspection data to, separated by commas.
+    /// URLs to post the inspection data to, separated by commas, or mdns.
     inspection_callback_url: UrlList = UrlList::default(), "ipa-inspection-callback-url";
     /// Names of the collectors to run, separated by commas.
     inspection_collectors: Option<NameList> = None, "ipa-inspection-collectors";

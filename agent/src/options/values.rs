@@ -28,6 +28,9 @@ impl Seconds {
     }
 }
 
+/// What stands for URLs that are to be found by multicast DNS.
+const MDNS: &str = "mdns";
+
 /// URLs without trailing slashes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UrlList(pub Vec<String>);
@@ -198,9 +201,12 @@ impl OptionValue for Curve {
 }
 
 impl OptionValue for UrlList {
-    const EXPECTED: &'static str = "http:// or https:// URLs separated by commas";
+    const EXPECTED: &'static str = "http:// or https:// URLs separated by commas, or mdns";
 
     fn read(text: &str) -> Option<Self> {
+        if text == MDNS {
+            return Some(Self(vec![MDNS.to_owned()]));
+        }
         let urls: Vec<_> = text.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
         urls.iter().all(|url| url.starts_with("http://") || url.starts_with("https://")).then_some(Self(urls))
     }
@@ -246,6 +252,13 @@ impl Protocol {
             Self::Http => "http",
             Self::Https => "https",
         }
+    }
+}
+
+impl UrlList {
+    /// Whether the URLs are to be found by multicast DNS.
+    pub fn is_mdns(&self) -> bool {
+        self.0 == [MDNS]
     }
 }
 
