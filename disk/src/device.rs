@@ -1,7 +1,7 @@
 //! A block device as sysfs describes it.
 
 use crate::error::Error;
-use crate::{identity, stack};
+use crate::{by_path, identity, stack};
 use farrier_linux::sysfs;
 use farrier_protocol::inventory::Disk;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ impl BlockDevice {
             wwn_with_extension: wwn.with_extension.clone(),
             wwn_vendor_extension: wwn.vendor_extension.clone(),
             hctl: sysfs::entries(&device.join("scsi_device")).into_iter().next(),
-            by_path: None,
+            by_path: by_path::by_path(&hardware),
             logical_sectors: logical,
             physical_sectors: sysfs::number(&queue, "physical_block_size").unwrap_or(logical),
             tran: transport(&hardware, kernel_name),
@@ -114,5 +114,7 @@ fn transport(directory: &Path, kernel_name: &str) -> Option<String> {
         ("/mmc_host/", "mmc"),
     ]
     .into_iter()
+    // A SCSI disk behind a virtual controller is no virtio disk.
+    .filter(|(_, name)| *name != "virtio" || !kernel_name.starts_with("sd"))
     .find_map(|(mark, name)| path.contains(mark).then(|| name.to_owned()))
 }

@@ -17,6 +17,7 @@ pub mod table;
 pub mod view;
 pub mod wipe;
 
+mod by_path;
 mod identity;
 mod stack;
 
