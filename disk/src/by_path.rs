@@ -24,7 +24,9 @@ pub fn by_path(directory: &Path) -> Option<String> {
     // A disk without its bus could be any disk.
     let is_on_bus = parts.last().is_some_and(|part| BUSES.iter().any(|bus| part.starts_with(bus)));
     parts.reverse();
-    is_on_bus.then(|| format!("/dev/disk/by-path/{}", parts.join("-")))
+    // Of the two names of such a disk this is the one that Python agents tell.
+    let prefix = if name_of(&device).starts_with("vd") { "virtio-" } else { "" };
+    is_on_bus.then(|| format!("/dev/disk/by-path/{prefix}{}", parts.join("-")))
 }
 
 /// What the topmost part of a name begins with.
@@ -98,7 +100,7 @@ mod tests {
                 vec![("0000:00:04.0", "pci"), ("0000:00:04.0/virtio1", "virtio")],
                 vec![],
                 "0000:00:04.0/virtio1/block/vda",
-                "pci-0000:00:04.0",
+                "virtio-pci-0000:00:04.0",
             ),
             (
                 vec![

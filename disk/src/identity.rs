@@ -33,7 +33,7 @@ pub fn serials(directory: &Path) -> Vec<String> {
 pub struct WorldWideName {
     /// What lsblk shows.
     pub name: Option<String>,
-    /// The name with the vendor's extension.
+    /// The name with the vendor's extension; only SCSI and ATA disks have one.
     pub with_extension: Option<String>,
     /// The vendor's extension alone.
     pub vendor_extension: Option<String>,
@@ -45,7 +45,7 @@ impl WorldWideName {
     pub fn read(directory: &Path) -> Self {
         let raw = raw_name(directory);
         let Some(digits) = naa_digits(directory) else {
-            return Self { name: raw.clone(), with_extension: raw.clone(), vendor_extension: None, raw };
+            return Self { name: raw.clone(), raw, ..Self::default() };
         };
         let (name, extension) = digits.split_at_checked(WWN_DIGITS).unwrap_or((&digits, ""));
         Self {

@@ -3,6 +3,7 @@
 //!
 //! It uses the programs as an operator does and nothing else of the project.
 
+pub mod bmc;
 pub mod console;
 pub mod image_server;
 pub mod instance;
@@ -10,3 +11,4 @@ pub mod ironic;
 pub mod lab;
 pub mod machine;
 pub mod media;
+pub mod stub_conductor;

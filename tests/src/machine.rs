@@ -70,6 +70,15 @@ impl Hardware {
     ///
     /// QEMU or the firmware is not installed.
     pub fn boot(&self, boot: Boot<'_>) -> Result<Machine> {
+        self.boot_with(boot, &[])
+    }
+
+    /// As [`Hardware::boot`], with further arguments of QEMU.
+    ///
+    /// # Errors
+    ///
+    /// As [`Hardware::boot`].
+    pub fn boot_with(&self, boot: Boot<'_>, arguments: &[String]) -> Result<Machine> {
         let variables = self.folder.join("vars.fd");
         if !variables.exists() {
             fs::copy(VARIABLES, &variables).with_context(|| format!("cannot copy {VARIABLES}"))?;
@@ -103,6 +112,7 @@ impl Hardware {
             let drive = format!("if=none,format=raw,id=medium{number},{options},file={}", file.display());
             qemu.args(["-drive", &drive, "-device", &format!("{device},drive=medium{number}")]);
         }
+        qemu.args(arguments);
         if let Boot::Ramdisk(dist, parameters) = boot {
             qemu.arg("-kernel").arg(dist.join("vmlinuz")).arg("-initrd").arg(dist.join("initramfs.img"));
             qemu.args(["-append", parameters]);
@@ -118,6 +128,15 @@ pub fn user_network(agent_port: u16) -> String {
 }
 
 impl Machine {
+    /// Whether the machine has not switched itself off, and QEMU not given up.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not tell.
+    pub fn is_on(&mut self) -> Result<bool> {
+        Ok(self.qemu.try_wait()?.is_none())
+    }
+
     /// Waits until the machine has switched itself off.
     ///
     /// # Errors
