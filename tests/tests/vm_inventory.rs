@@ -131,9 +131,9 @@ fn interfaces() -> Value {
         interface("52:54:00:fa:00:12", "10.0.3.15", "0000:00:10.0", "0x8086", "0x10d3", "e1000e");
     second["speed_mbps"] = json!(1000);
     json!([
-        interface(FIRST_MAC, "10.0.2.15", "<text>", "0x1af4", "0x1000", "virtio_net"),
+        interface(FIRST_MAC, "10.0.2.15", "<text>", "0x1af4", "0x0001", "virtio_net"),
         second,
-        interface("52:54:00:fa:00:13", "10.0.4.15", "<text>", "0x1af4", "0x1000", "virtio_net"),
+        interface("52:54:00:fa:00:13", "10.0.4.15", "<text>", "0x1af4", "0x0001", "virtio_net"),
     ])
 }
 

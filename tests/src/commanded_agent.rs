@@ -1,0 +1,136 @@
+//! An agent in an emulated machine that a test commands itself, with curl.
+
+use crate::machine::{Boot, Hardware, Machine};
+use crate::stub_conductor::{StubConductor, TOKEN};
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Time for a machine to send its first heartbeat, emulated on a busy machine.
+const BOOT_LIMIT: Duration = Duration::from_secs(240);
+const POLL: Duration = Duration::from_millis(500);
+
+/// A machine whose agent waits for commands. Dropping it switches it off.
+#[derive(Debug)]
+pub struct CommandedAgent {
+    machine: Machine,
+    url: String,
+    _conductor: StubConductor,
+}
+
+impl CommandedAgent {
+    /// Boots the ramdisk in `dist` with the kernel's `parameters` and further `arguments` of QEMU, and
+    /// waits for the first heartbeat.
+    ///
+    /// # Errors
+    ///
+    /// There was none; the text holds the end of the console.
+    pub fn boot(hardware: &Hardware, arguments: &[String], dist: &Path, parameters: &str) -> Result<Self> {
+        let conductor = StubConductor::start()?;
+        let parameters = format!("console=ttyS0 ipa-api-url={} {parameters}", conductor.guest_url());
+        let mut machine = hardware.boot_with(Boot::Ramdisk(dist, &parameters), arguments)?;
+        let started = Instant::now();
+        while conductor.wait_for("/v1/heartbeat/", POLL).is_none() {
+            if started.elapsed() > BOOT_LIMIT || !machine.is_on()? {
+                bail!("no heartbeat; the console:\n{}", hardware.console().tail());
+            }
+        }
+        let url = format!("https://127.0.0.1:{}", hardware.agent_port);
+        Ok(Self { machine, url, _conductor: conductor })
+    }
+
+    /// Where the agent answers.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Whether the machine is still on.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not tell.
+    pub fn is_on(&mut self) -> Result<bool> {
+        self.machine.is_on()
+    }
+
+    /// Orders a command and returns its result object.
+    ///
+    /// # Errors
+    ///
+    /// The agent does not answer, or refuses.
+    pub fn order(&self, name: &str, params: &Value) -> Result<Value> {
+        let url = format!("{}/v1/commands/?wait=false&agent_token={TOKEN}", self.url);
+        let body = json!({"name": name, "params": params}).to_string();
+        let answer = curl(&["--fail-with-body", "--data-binary", "@-", &url], &body)?;
+        serde_json::from_str(&answer).with_context(|| format!("no result: {answer}"))
+    }
+
+    /// The command that was ordered last.
+    ///
+    /// # Errors
+    ///
+    /// The agent does not answer, or has no command.
+    pub fn last_command(&self) -> Result<Value> {
+        let url = format!("{}/v1/commands/?agent_token={TOKEN}", self.url);
+        let answer = curl(&["--fail-with-body", &url], "")?;
+        let list: Value = serde_json::from_str(&answer).with_context(|| format!("no list: {answer}"))?;
+        list["commands"].as_array().and_then(|commands| commands.last()).cloned().context("no command")
+    }
+
+    /// Waits until the last command has ended, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// It still runs after `limit`.
+    pub fn wait_for_end(&self, limit: Duration) -> Result<Value> {
+        let started = Instant::now();
+        while started.elapsed() < limit {
+            let last = self.last_command()?;
+            if last["command_status"] != "RUNNING" {
+                return Ok(last);
+            }
+            std::thread::sleep(POLL);
+        }
+        bail!("the command still runs after {limit:?}")
+    }
+
+    /// Reads the list of commands so many times over one connection.
+    ///
+    /// # Errors
+    ///
+    /// Not all of them were answered with status 200.
+    pub fn read_often(&self, count: usize) -> Result<()> {
+        let url = format!("{}/v1/commands/?agent_token={TOKEN}&n=[1-{count}]", self.url);
+        let answer = curl(&["--output", "/dev/null", "--write-out", "%{http_code}\n", &url], "")?;
+        let good = answer.lines().filter(|line| *line == "200").count();
+        if good != count {
+            bail!("{good} of {count} requests were answered with 200");
+        }
+        Ok(())
+    }
+}
+
+/// The machine's certificate is its own; that it is the right one matters to no test here.
+fn curl(arguments: &[&str], body: &str) -> Result<String> {
+    let mut curl = Command::new("curl")
+        .args(["--silent", "--show-error", "--insecure"])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot start curl")?;
+    if let Some(mut input) = curl.stdin.take() {
+        // Requests without a body do not read it.
+        input.write_all(body.as_bytes()).ok();
+    }
+    let output = curl.wait_with_output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        bail!("curl: {}{text}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(text)
+}
