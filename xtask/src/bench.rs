@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: measures instead of believing.
 
+mod commands;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -33,6 +35,7 @@ pub struct BenchArguments {
 #[derive(Debug, Subcommand)]
 enum Bench {
     Boot(BootArguments),
+    Commands(commands::CommandsArguments),
 }
 
 /// Boots the ramdisk in a virtual machine: time to the first heartbeat, sizes and memory.
@@ -72,7 +75,10 @@ struct BootReport {
 
 /// Runs the command.
 pub fn bench(arguments: &BenchArguments) -> Result<()> {
-    let Bench::Boot(arguments) = &arguments.bench;
+    let arguments = match &arguments.bench {
+        Bench::Boot(arguments) => arguments,
+        Bench::Commands(arguments) => return commands::bench(arguments),
+    };
     requirements::ensure(&[Purpose::Dist, Purpose::Machine], !arguments.no_install)?;
     let workspace = Workspace::find()?;
     let dist = dist::build(&workspace, "x86_64")?;

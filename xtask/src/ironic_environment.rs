@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::command::{command, run};
+use crate::python_environment;
 use crate::workspace::Workspace;
 
 /// An installed Ironic.
@@ -26,7 +26,7 @@ pub fn cached(workspace: &Workspace) -> Result<Vec<IronicEnvironment>> {
         let requirements = entry?.path();
         if let Some(version) = version(&requirements) {
             let folder = workspace.cache().join(format!("ironic-{version}"));
-            install(&version, &requirements, &folder)?;
+            python_environment::install(&format!("Ironic {version}"), &requirements, &folder)?;
             environments.push(IronicEnvironment { version, folder });
         }
     }
@@ -37,21 +37,6 @@ pub fn cached(workspace: &Workspace) -> Result<Vec<IronicEnvironment>> {
 fn version(requirements: &Path) -> Option<String> {
     let name = requirements.file_name()?.to_str()?;
     Some(name.strip_prefix("requirements-")?.strip_suffix(".txt")?.to_owned())
-}
-
-fn install(version: &str, requirements: &Path, folder: &Path) -> Result<()> {
-    // Written last: it tells that the environment is complete, and of which packages.
-    let mark = folder.join("requirements.txt");
-    let wanted = fs::read(requirements)?;
-    if fs::read(&mark).is_ok_and(|installed| installed == wanted) {
-        return Ok(());
-    }
-    println!("Installing Ironic {version} in {} (takes a minute or two, once)", folder.display());
-    run(command("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
-    run(command(folder.join("bin/pip"))
-        .args(["install", "--quiet", "--disable-pip-version-check", "--requirement"])
-        .arg(requirements))?;
-    Ok(fs::write(&mark, wanted)?)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod ironic_environment;
 mod kernel_package;
 mod libblkid;
 mod lint;
+mod python_environment;
 mod reference;
 mod requirements;
 mod setup;

@@ -21,7 +21,9 @@ pub enum Purpose {
     Disk,
     /// Tests that compare with what other programs make.
     Unit,
-    /// Installing Ironic, and what it needs for config drives.
+    /// Installing programs from PyPI.
+    Python,
+    /// What Ironic needs for config drives.
     Ironic,
 }
 
@@ -66,8 +68,9 @@ const REQUIREMENTS: &[Requirement] = &[
     command("qemu-img", "qemu-utils", &[Purpose::Unit, Purpose::Disk]),
     command("qemu-system-x86_64", "qemu-system-x86", &[Purpose::Machine]),
     file("/usr/share/OVMF/OVMF_CODE_4M.fd", "ovmf", &[Purpose::Machine]),
-    command("python3", "python3", &[Purpose::Ironic]),
-    file("/var/lib/dpkg/info/python3-venv.list", "python3-venv", &[Purpose::Ironic]),
+    command("curl", "curl", &[Purpose::Machine]),
+    command("python3", "python3", &[Purpose::Python]),
+    file("/var/lib/dpkg/info/python3-venv.list", "python3-venv", &[Purpose::Python]),
     command("genisoimage", "genisoimage", &[Purpose::Ironic, Purpose::Disk]),
 ];
 

@@ -11,7 +11,7 @@ use crate::requirements::{self, Purpose};
 use crate::test_programs::{self, TestProgram, Tier};
 use crate::test_summary::Summary;
 use crate::workspace::{Workspace, write_json};
-use crate::{dist, instance_image, ironic_environment};
+use crate::{dist, instance_image, ironic_environment, python_environment};
 
 /// Runs the tests. The last line is `N passed, N failed, N skipped`.
 #[derive(Debug, Args)]
@@ -110,11 +110,13 @@ fn machine_environment(workspace: &Workspace) -> Result<Environment> {
     let dist = dist::build(workspace, "x86_64")?;
     let image = instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES)?;
     let farrier = workspace.build_conductor()?;
+    let schemathesis = python_environment::schemathesis(workspace)?;
     Ok(vec![
         ("FARRIER_DIST", dist.folder.display().to_string()),
         ("FARRIER_IMAGE", image.path.display().to_string()),
         ("FARRIER_IMAGE_SHA256", image.sha256),
         ("FARRIER_BIN", farrier.display().to_string()),
+        ("FARRIER_SCHEMATHESIS", schemathesis.display().to_string()),
     ])
 }
 
@@ -122,8 +124,8 @@ fn needs(tier: Tier) -> &'static [Purpose] {
     match tier {
         Tier::Unit => &[Purpose::Unit],
         Tier::Disk => &[Purpose::Disk],
-        Tier::Vm => &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine],
-        Tier::Ironic => &[Purpose::Dist, Purpose::Machine, Purpose::Ironic],
+        Tier::Vm => &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python],
+        Tier::Ironic => &[Purpose::Dist, Purpose::Machine, Purpose::Python, Purpose::Ironic],
     }
 }
 

@@ -1,0 +1,32 @@
+//! Programs from PyPI, each in an environment of its own with exactly the packages that a file names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::command::{command, run};
+use crate::workspace::Workspace;
+
+/// Installs the packages of `requirements` in `folder`, unless they are there.
+pub fn install(name: &str, requirements: &Path, folder: &Path) -> Result<()> {
+    // Written last: it tells that the environment is complete, and of which packages.
+    let mark = folder.join("requirements.txt");
+    let wanted = fs::read(requirements)?;
+    if fs::read(&mark).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    println!("Installing {name} in {} (takes a minute or two, once)", folder.display());
+    run(command("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
+    run(command(folder.join("bin/pip"))
+        .args(["install", "--quiet", "--disable-pip-version-check", "--requirement"])
+        .arg(requirements))?;
+    Ok(fs::write(&mark, wanted)?)
+}
+
+/// The environment of schemathesis, which tries the agent's interface.
+pub fn schemathesis(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.cache().join("schemathesis");
+    install("schemathesis", &workspace.root.join("tests/openapi/requirements.txt"), &folder)?;
+    Ok(folder)
+}
