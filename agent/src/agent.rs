@@ -15,7 +15,7 @@ use farrier_imaging::progress::ProgressHandle;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::inventory::Inventory;
 use farrier_protocol::lookup::{LookupConfig, Node};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -149,9 +149,9 @@ impl Agent {
         lock(&self.partition_uuids).clone()
     }
 
-    /// Remembers the identifier of the disk that was written.
-    pub fn set_root_uuid(&self, identifier: &str) {
-        *lock(&self.partition_uuids) = Map::from_iter([("root uuid".to_owned(), json!(identifier))]);
+    /// Remembers the identifiers of the partitions that were made.
+    pub fn set_partition_uuids(&self, identifiers: Map<String, Value>) {
+        *lock(&self.partition_uuids) = identifiers;
     }
 
     /// Takes what a lookup said about this agent; false when its token went to somebody else

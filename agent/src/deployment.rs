@@ -1,4 +1,4 @@
-//! Deploying a whole-disk image, from the parameters to the finished disk (section 5.2).
+//! Deploying an image, from the parameters to the finished disk (section 5.2).
 
 use crate::agent::Agent;
 use crate::config_drive_source;
@@ -6,6 +6,7 @@ use crate::erase_certificates;
 use crate::errors::{from_disk, from_imaging};
 use crate::http;
 use crate::options::Options;
+use crate::partitioning::Partitioning;
 use crate::root_disk;
 use farrier_disk::WritableDisk;
 use farrier_disk::config_drive::ConfigDrive;
@@ -15,12 +16,13 @@ use farrier_imaging::access;
 use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::pipeline::{self, ImageRequest, Report, Settings};
 use farrier_imaging::source::{HttpSource, Options as SourceOptions};
+use farrier_imaging::target::Target;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::image_info::{ImageInfo, Secret};
 use farrier_protocol::progress::Phase;
 use reqwest::{Client, ClientBuilder};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Instant;
 
 /// What a deployment achieved.
@@ -65,28 +67,39 @@ pub fn deploy(
     if let Some(drive) = &config_drive {
         drive.require_fits(&disk).map_err(from_disk)?;
     }
+    let partitioning = Partitioning::plan(agent, &info, &disk, config_drive.as_ref())?;
     tracing::info!(disk = %disk.path().display(), image = info.id, "writing the image");
+    let target = match &partitioning {
+        Some(partitioning) => {
+            let root = partitioning.prepare(&disk)?;
+            Target::part(&disk, root.start, root.size)
+        }
+        None => Target::whole(&disk),
+    };
     let source = HttpSource::new(client, agent.runtime.clone(), source_options(agent));
-    let image = pipeline::write_image(&request, &source, &disk, &agent.progress, &CancelHandle::default())
+    let image = pipeline::write_image(&request, &source, target, &agent.progress, &CancelHandle::default())
         .map_err(from_imaging)?;
     let started = Instant::now();
-    agent.progress.enter(Phase::Finishing, None);
-    let identifier =
-        finish(&disk, config_drive.as_ref()).inspect_err(|error| abandon(agent, &disk, error))?;
-    agent.progress.enter(Phase::Done, None);
-    agent.set_root_uuid(&identifier);
+    let identifiers = finish(agent, &disk, partitioning.as_ref(), config_drive.as_ref())?;
+    let text = result_text(&info, &disk, &identifiers);
+    agent.set_partition_uuids(identifiers);
     let report = DeployReport { image, seconds_finish: started.elapsed().as_secs_f64() };
     tracing::info!(?report, "image written and verified");
-    let device = disk.path().display();
-    let text = format!("image ({}) written to device {device} root_uuid={identifier}", info.id);
     Ok(Deployed { text, report })
 }
 
-fn plan(info: &ImageInfo) -> Result<ImageRequest, CommandError> {
-    if info.image_type.as_deref() == Some("partition") {
-        let details = "image_info.image_type partition is not supported yet: deploy a whole-disk image";
-        return Err(CommandError::new(ErrorKind::InvalidCommandParamsError, details));
+/// What the conductor stores about a deployment, in the contract's words (section 5.2, step 8).
+fn result_text(info: &ImageInfo, disk: &WritableDisk, identifiers: &Map<String, Value>) -> String {
+    let text = |name: &str| identifiers.get(name).and_then(Value::as_str);
+    let root = text("root uuid").unwrap_or_default();
+    let written = format!("image ({}) written to device {} root_uuid={root}", info.id, disk.path().display());
+    match (info.deploy_boot_mode.as_deref(), text("efi system partition uuid")) {
+        (Some("uefi"), Some(esp)) => format!("{written} efi_system_partition_uuid={esp}"),
+        _ => written,
     }
+}
+
+fn plan(info: &ImageInfo) -> Result<ImageRequest, CommandError> {
     ImageRequest::new(info, Settings::default()).map_err(from_imaging)
 }
 
@@ -113,7 +126,28 @@ fn client(agent: &Agent, info: &ImageInfo) -> Result<Client, CommandError> {
     })
 }
 
-fn finish(disk: &WritableDisk, config_drive: Option<&ConfigDrive>) -> Result<String, CommandError> {
+/// Makes what belongs around the image, and tells by which identifiers it is known (section 5.9).
+fn finish(
+    agent: &Agent,
+    disk: &WritableDisk,
+    partitioning: Option<&Partitioning>,
+    config_drive: Option<&ConfigDrive>,
+) -> Result<Map<String, Value>, CommandError> {
+    agent.progress.enter(Phase::Finishing, None);
+    let identifiers = match partitioning {
+        Some(partitioning) => partitioning.finish(disk, config_drive),
+        None => finish_whole_disk(disk, config_drive),
+    };
+    let keeps_table = partitioning.is_some_and(Partitioning::keeps_table);
+    let identifiers = identifiers.inspect_err(|error| abandon(agent, disk, keeps_table, error))?;
+    agent.progress.enter(Phase::Done, None);
+    Ok(identifiers)
+}
+
+fn finish_whole_disk(
+    disk: &WritableDisk,
+    config_drive: Option<&ConfigDrive>,
+) -> Result<Map<String, Value>, CommandError> {
     table::finish_image(disk).map_err(from_disk)?;
     if let Some(drive) = config_drive {
         let partition = drive.write_to(disk).map_err(from_disk)?;
@@ -121,12 +155,16 @@ fn finish(disk: &WritableDisk, config_drive: Option<&ConfigDrive>) -> Result<Str
     }
     let identifier = table::disk_identifier(disk).map_err(from_disk)?;
     disk.flush().map_err(from_disk)?;
-    Ok(identifier)
+    Ok(Map::from_iter([("root uuid".to_owned(), json!(identifier))]))
 }
 
-/// An image whose table or config drive could not be finished must not boot by accident.
-fn abandon(agent: &Agent, disk: &WritableDisk, error: &CommandError) {
+/// An image whose table or config drive could not be finished must not boot by accident; a table that
+/// leads to preserved data stays.
+fn abandon(agent: &Agent, disk: &WritableDisk, keeps_table: bool, error: &CommandError) {
     agent.progress.enter(Phase::Failed, None);
+    if keeps_table {
+        return;
+    }
     tracing::error!(disk = %disk.path().display(), "removing the partition table: {}", error.text());
     if let Err(error) = farrier_disk::wipe::wipe_ends(disk) {
         tracing::error!(%error, "the partition table cannot be removed");

@@ -7,6 +7,7 @@
 mod advertise;
 mod agent;
 mod api;
+mod boot_mode;
 mod clock;
 mod command_line;
 mod commands;
@@ -28,6 +29,7 @@ mod log_file;
 mod logging;
 mod network;
 mod options;
+mod partitioning;
 mod plan_report;
 mod reference;
 mod rescue;

@@ -130,6 +130,15 @@ pub enum Error {
         reason: String,
     },
 
+    /// The partitions that were asked for do not fit.
+    #[error("{device}: {reason}")]
+    NoRoom {
+        /// Path of the device node.
+        device: PathBuf,
+        /// What does not fit, and what to do.
+        reason: String,
+    },
+
     /// What was read back is not what was written.
     #[error("{device}: {what} reads back differently from what was written; replace the disk")]
     Corrupted {
@@ -190,6 +199,7 @@ impl Error {
             | Self::NoPartitions { .. }
             | Self::InvalidConfigDrive { .. }
             | Self::NoPlaceForConfigDrive { .. }
+            | Self::NoRoom { .. }
             | Self::Corrupted { .. }
             | Self::UnreadableEsp { .. }
             | Self::BootVariable { .. } => ErrorKind::DeploymentError,

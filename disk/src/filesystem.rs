@@ -9,6 +9,11 @@ use uuid::Uuid;
 /// Longest label of a FAT volume.
 const FAT_LABEL: usize = 11;
 
+/// The one page that makes a swap area (Linux, `union swap_header`).
+const SWAP_PAGE: usize = 4096;
+const SWAP_VERSION: u32 = 1;
+const SWAP_MAGIC: &[u8] = b"SWAPSPACE2";
+
 /// Makes a FAT file system over all of `volume`, with a volume identifier of its own.
 ///
 /// `label` is at most eleven ASCII letters; `sector_size` is the disk's, because Linux mounts no FAT with
@@ -32,6 +37,26 @@ pub fn make_vfat(volume: &mut DiskView<'_>, label: &str, sector_size: u32) -> io
     fatfs::format_volume(&mut *volume, options)?;
     volume.flush()?;
     volume.rewind()
+}
+
+/// Makes a swap area over `size` bytes of `volume`, as a system with pages of 4 KiB takes it.
+///
+/// `label` is at most sixteen letters.
+///
+/// # Errors
+///
+/// Whatever writing brings.
+pub fn make_swap(volume: &mut DiskView<'_>, label: &str, size: u64) -> io::Result<()> {
+    let mut page = [0; SWAP_PAGE];
+    let last_page = u32::try_from(size / SWAP_PAGE as u64 - 1).unwrap_or(u32::MAX);
+    page[1024..1028].copy_from_slice(&SWAP_VERSION.to_le_bytes());
+    page[1028..1032].copy_from_slice(&last_page.to_le_bytes());
+    page[1036..1052].copy_from_slice(Uuid::new_v4().as_bytes());
+    page[1052..1052 + label.len()].copy_from_slice(label.as_bytes());
+    page[SWAP_PAGE - SWAP_MAGIC.len()..].copy_from_slice(SWAP_MAGIC);
+    volume.rewind()?;
+    volume.write_all(&page)?;
+    volume.flush()
 }
 
 /// Has `fill` put files into the FAT file system in `volume`.

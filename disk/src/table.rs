@@ -1,7 +1,10 @@
 //! Partition tables: what an image brought, and the small changes a deployment makes to them.
 
+mod create;
 mod gpt;
 mod mbr;
+
+pub use create::{NewPartition, TableKind};
 
 use crate::error::Error;
 use crate::guard::WritableDisk;
@@ -9,7 +12,7 @@ use crate::view::DiskView;
 use gpt::Gpt;
 use mbr::Mbr;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 /// Partition type of an EFI system partition in a GPT.
@@ -207,6 +210,13 @@ pub fn disk_identifier(disk: &WritableDisk) -> Result<String, Error> {
     Ok(format!("0x{:08x}", u32::from_le_bytes(bytes)))
 }
 
+/// Device node of a partition: disks whose names end with a digit put a `p` before the number (F18).
+pub fn partition_path(disk: &Path, number: u32) -> PathBuf {
+    let name = disk.display().to_string();
+    let separator = if name.ends_with(|letter: char| letter.is_ascii_digit()) { "p" } else { "" };
+    PathBuf::from(format!("{name}{separator}{number}"))
+}
+
 /// Shows the kernel the new partitions; Farrier itself works on the disk, so a refusal is only logged.
 pub(crate) fn rescan(disk: &WritableDisk) {
     if let Err(error) = disk.reread_partitions() {
@@ -231,4 +241,21 @@ pub(crate) fn read_exact_at(
 ) -> io::Result<()> {
     source.seek(SeekFrom::Start(offset))?;
     source.read_exact(buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f18_partitions_are_named_after_their_disk() {
+        for (disk, expected) in [
+            ("/dev/sda", "/dev/sda3"),
+            ("/dev/nvme0n1", "/dev/nvme0n1p3"),
+            ("/dev/md127", "/dev/md127p3"),
+            ("/dev/vdb", "/dev/vdb3"),
+        ] {
+            assert_eq!(partition_path(Path::new(disk), 3), Path::new(expected));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Whole-disk image to write. Keys that this version does not use are ignored.
+/// The image to write. Keys that this version does not use are ignored.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ImageInfo {
     /// Last component of the image source; a name, never a path.
@@ -33,6 +33,21 @@ pub struct ImageInfo {
     /// `partition` for partition images; anything else is a whole disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_type: Option<String>,
+    /// Size of the root partition in MiB; partition images need it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_mb: Option<u64>,
+    /// Size of the swap partition in MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swap_mb: Option<u64>,
+    /// Size of the ephemeral partition in MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ephemeral_mb: Option<u64>,
+    /// File system of the ephemeral partition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ephemeral_format: Option<String>,
+    /// Whether the ephemeral partition of an earlier deployment stays.
+    #[serde(default)]
+    pub preserve_ephemeral: bool,
     /// Firmware mode of the deployed system; only shapes the result text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deploy_boot_mode: Option<String>,
@@ -115,7 +130,15 @@ impl ImageInfo {
         Ok(info)
     }
 
+    /// Whether the image fills one partition and not a disk.
+    pub fn is_partition(&self) -> bool {
+        self.image_type.as_deref() == Some("partition")
+    }
+
     fn validate(&self) -> Result<(), CommandError> {
+        if self.is_partition() && self.root_mb.unwrap_or_default() == 0 {
+            return Err(invalid("image_info.root_mb must be given for a partition image"));
+        }
         if self.id.contains(['/', '\0']) || self.id == ".." || self.id == "." {
             return Err(invalid(format!("image_info.id {:?} must be a name, not a path", self.id)));
         }
@@ -214,6 +237,16 @@ mod tests {
             let error = ImageInfo::from_params(&value).unwrap_err();
             assert_eq!(error.kind, "InvalidCommandParamsError");
             assert!(error.details.contains(named), "{field}={bad}: {}", error.details);
+        }
+    }
+
+    #[test]
+    fn a_partition_image_needs_the_size_of_its_root() {
+        for (root_mb, expected) in [(json!(null), false), (json!(0), false), (json!(40960), true)] {
+            let mut value = valid();
+            value["image_type"] = json!("partition");
+            value["root_mb"] = root_mb.clone();
+            assert_eq!(ImageInfo::from_params(&value).is_ok(), expected, "{root_mb}");
         }
     }
 

@@ -6,7 +6,9 @@
 
 mod header;
 
-use super::{ALIGNMENT, Geometry, ParseError, Partition, PartitionKind, read_at, read_exact_at};
+use super::{
+    ALIGNMENT, Geometry, NewPartition, ParseError, Partition, PartitionKind, read_at, read_exact_at,
+};
 use crate::error::Error;
 use crate::guard::WritableDisk;
 use crate::view::DiskView;
@@ -21,6 +23,9 @@ const LINUX_DATA: Uuid = Uuid::from_u128(0x0fc63daf_8483_4772_8e79_3d69d8477de4)
 const PROTECTIVE_TYPE_OFFSET: u64 = 450;
 const PROTECTIVE_SIZE_OFFSET: u64 = 458;
 const PROTECTIVE_TYPE: u8 = 0xee;
+
+/// Where an entry has its name, in UTF-16.
+const NAME_OFFSET: usize = 56;
 
 /// A valid GPT.
 #[derive(Debug)]
@@ -62,6 +67,36 @@ impl Gpt {
         Ok(Some(Self { header, entries, partitions }))
     }
 
+    /// A table that is not on a disk yet.
+    pub fn new(geometry: Geometry, partitions: &[NewPartition]) -> Self {
+        let sector_size = u64::from(geometry.sector_size);
+        let header = Header::new(geometry.sector_size, geometry.size / sector_size, Uuid::new_v4());
+        let mut entries = vec![0; header.entries_length()];
+        for (slot, partition) in entries.chunks_exact_mut(ENTRY_SIZE).zip(partitions) {
+            let PartitionKind::Gpt { type_guid, guid } = partition.kind else { continue };
+            let range = Range { start: partition.start, size: partition.size };
+            fill_entry(slot, type_guid, guid, range, sector_size);
+            for (place, letter) in slot[NAME_OFFSET..].chunks_exact_mut(2).zip(partition.name.bytes()) {
+                place[0] = letter;
+            }
+        }
+        Self { header, entries, partitions: Vec::new() }
+    }
+
+    /// Writes the table to a disk that has none, with the protective MBR before it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn write_new(&mut self, disk: &WritableDisk) -> Result<(), Error> {
+        self.write(disk)?;
+        write_protective_mbr(disk).map_err(|source| Error::Device {
+            device: disk.path().to_owned(),
+            action: "writing its protective MBR".to_owned(),
+            source,
+        })
+    }
+
     /// The partitions, by number.
     pub fn partitions(&self) -> &[Partition] {
         &self.partitions
@@ -95,10 +130,7 @@ impl Gpt {
         let guid = Uuid::new_v4();
         let entry = &mut self.entries[slot * ENTRY_SIZE..(slot + 1) * ENTRY_SIZE];
         entry.fill(0);
-        entry[..16].copy_from_slice(&LINUX_DATA.to_bytes_le());
-        entry[16..32].copy_from_slice(&guid.to_bytes_le());
-        entry[32..40].copy_from_slice(&(start / sector_size).to_le_bytes());
-        entry[40..48].copy_from_slice(&((start + size) / sector_size - 1).to_le_bytes());
+        fill_entry(entry, LINUX_DATA, guid, Range { start, size }, sector_size);
         self.write(disk)?;
         Ok(Partition {
             number: slot as u32 + 1,
@@ -147,6 +179,19 @@ impl Gpt {
                 source,
             })
     }
+}
+
+/// A range of the disk, in bytes.
+struct Range {
+    start: u64,
+    size: u64,
+}
+
+fn fill_entry(entry: &mut [u8], type_guid: Uuid, guid: Uuid, range: Range, sector_size: u64) {
+    entry[..16].copy_from_slice(&type_guid.to_bytes_le());
+    entry[16..32].copy_from_slice(&guid.to_bytes_le());
+    entry[32..40].copy_from_slice(&(range.start / sector_size).to_le_bytes());
+    entry[40..48].copy_from_slice(&((range.start + range.size) / sector_size - 1).to_le_bytes());
 }
 
 /// Start in bytes of a partition of `size` bytes as far back in `usable` as alignment allows.
@@ -205,6 +250,19 @@ fn parse_entries(entries: &[u8], header: &Header, sector_size: u64) -> Result<Ve
         });
     }
     Ok(partitions)
+}
+
+/// Writes an MBR that shows one partition over the whole disk to whoever knows no GPT.
+fn write_protective_mbr(disk: &WritableDisk) -> io::Result<()> {
+    let mut sector = [0; 512];
+    // From the second sector, in the old addressing, to its end.
+    sector[446..454].copy_from_slice(&[0, 0, 2, 0, PROTECTIVE_TYPE, 0xff, 0xff, 0xff]);
+    sector[454] = 1;
+    sector[510..].copy_from_slice(&[0x55, 0xaa]);
+    let mut view = DiskView::whole(disk);
+    view.write_all(&sector)?;
+    view.flush()?;
+    update_protective_mbr(disk)
 }
 
 /// Has the protective MBR cover the whole disk, where there is one that stands alone.

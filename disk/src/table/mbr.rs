@@ -4,16 +4,21 @@
 //! boot code and disk identifier stay as the image brought them (D15).
 
 use super::gpt::place_at_end;
-use super::{Geometry, ParseError, Partition, PartitionKind, read_exact_at};
+use super::{Geometry, NewPartition, ParseError, Partition, PartitionKind, read_exact_at};
 use crate::error::Error;
 use crate::guard::WritableDisk;
 use crate::view::DiskView;
 use std::io::{Read, Seek, SeekFrom, Write};
+use uuid::Uuid;
 
 const BOOT_SIGNATURE: [u8; 2] = [0x55, 0xaa];
+const IDENTIFIER_OFFSET: usize = 440;
 const ENTRIES_OFFSET: usize = 446;
 const ENTRY_SIZE: usize = 16;
 const PRIMARIES: usize = 4;
+
+/// Flag of the partition to boot from.
+const BOOTED: u8 = 0x80;
 
 /// Type that announces a GPT.
 const PROTECTIVE_TYPE: u8 = 0xee;
@@ -94,7 +99,7 @@ impl Mbr {
         let sector_size = u64::from(disk.sector_size());
         let usable = sector_size..disk.size().min(ADDRESSABLE);
         let start = place_at_end(usable, size, &self.partitions).map_err(no_place)?;
-        let entry = entry_bytes(start / sector_size, size / sector_size);
+        let entry = entry_bytes(FAT32_LBA_TYPE, start / sector_size, size / sector_size);
         let offset = ENTRIES_OFFSET + (number as usize - 1) * ENTRY_SIZE;
         let mut view = DiskView::whole(disk);
         view.seek(SeekFrom::Start(offset as u64))
@@ -118,11 +123,38 @@ fn holds_partitions(sector: &[u8; 512]) -> bool {
         && entries().any(|entry| entry[4] != 0)
 }
 
-fn entry_bytes(first_sector: u64, sectors: u64) -> [u8; ENTRY_SIZE] {
+/// Writes a table to a disk that has none, with an identifier of its own.
+///
+/// # Errors
+///
+/// [`Error::Device`].
+pub fn write_new(disk: &WritableDisk, partitions: &[NewPartition]) -> Result<(), Error> {
+    let sector_size = u64::from(disk.sector_size());
+    let mut sector = [0; 512];
+    sector[IDENTIFIER_OFFSET..IDENTIFIER_OFFSET + 4].copy_from_slice(&Uuid::new_v4().as_bytes()[..4]);
+    for (slot, partition) in sector[ENTRIES_OFFSET..].chunks_exact_mut(ENTRY_SIZE).zip(partitions) {
+        let PartitionKind::Mbr { type_id, .. } = partition.kind else { continue };
+        slot.copy_from_slice(&entry_bytes(
+            type_id,
+            partition.start / sector_size,
+            partition.size / sector_size,
+        ));
+        slot[0] = if partition.is_booted { BOOTED } else { 0 };
+    }
+    sector[510..].copy_from_slice(&BOOT_SIGNATURE);
+    let mut view = DiskView::whole(disk);
+    view.write_all(&sector).and_then(|()| view.flush()).map_err(|source| Error::Device {
+        device: disk.path().to_owned(),
+        action: "writing its MBR".to_owned(),
+        source,
+    })
+}
+
+fn entry_bytes(type_id: u8, first_sector: u64, sectors: u64) -> [u8; ENTRY_SIZE] {
     let number = |value: u64| u32::try_from(value).expect("the place was chosen below 2 TiB").to_le_bytes();
     let mut entry = [0; ENTRY_SIZE];
     entry[1..4].copy_from_slice(&CHS_BEYOND);
-    entry[4] = FAT32_LBA_TYPE;
+    entry[4] = type_id;
     entry[5..8].copy_from_slice(&CHS_BEYOND);
     entry[8..12].copy_from_slice(&number(first_sector));
     entry[12..16].copy_from_slice(&number(sectors));

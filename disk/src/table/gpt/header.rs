@@ -2,6 +2,7 @@
 
 use super::crc32;
 use std::ops::Range;
+use uuid::Uuid;
 
 /// Bytes of an entry. Other sizes are legal and never used.
 pub const ENTRY_SIZE: usize = 128;
@@ -12,12 +13,18 @@ const MAX_ENTRIES: u32 = 1024;
 const SIGNATURE: &[u8] = b"EFI PART";
 const MIN_HEADER_SIZE: u32 = 92;
 
+/// Entries of a new table.
+const NEW_ENTRIES: u32 = 128;
+
+const REVISION: Range<usize> = 8..12;
+const REVISION_1_0: [u8; 4] = [0, 0, 1, 0];
 const HEADER_SIZE: Range<usize> = 12..16;
 const HEADER_CRC: Range<usize> = 16..20;
 const OWN_LBA: Range<usize> = 24..32;
 const OTHER_LBA: Range<usize> = 32..40;
 const FIRST_USABLE: Range<usize> = 40..48;
 const LAST_USABLE: Range<usize> = 48..56;
+const DISK_GUID: Range<usize> = 56..72;
 const ENTRIES_LBA: Range<usize> = 72..80;
 const ENTRY_COUNT: Range<usize> = 80..84;
 const ENTRY_BYTES: Range<usize> = 84..88;
@@ -66,6 +73,22 @@ impl Header {
             return Err("the GPT describes ranges that overlap or lie outside the disk".to_owned());
         }
         Ok(header)
+    }
+
+    /// The header of a new table of 128 entries for a disk of `disk_sectors` sectors.
+    pub fn new(sector_size: u32, disk_sectors: u64, disk_guid: Uuid) -> Self {
+        let mut header = Self { sector: vec![0; sector_size as usize] };
+        header.sector[..SIGNATURE.len()].copy_from_slice(SIGNATURE);
+        header.sector[REVISION].copy_from_slice(&REVISION_1_0);
+        header.sector[HEADER_SIZE].copy_from_slice(&MIN_HEADER_SIZE.to_le_bytes());
+        header.sector[DISK_GUID].copy_from_slice(&disk_guid.to_bytes_le());
+        header.sector[ENTRY_COUNT].copy_from_slice(&NEW_ENTRIES.to_le_bytes());
+        header.sector[ENTRY_BYTES].copy_from_slice(&(ENTRY_SIZE as u32).to_le_bytes());
+        header.set_u64(OWN_LBA, 1);
+        header.set_u64(ENTRIES_LBA, 2);
+        header.set_u64(FIRST_USABLE, 2 + header.entries_sectors());
+        header.fit_to(disk_sectors);
+        header
     }
 
     /// Makes the table cover a disk of `disk_sectors` sectors, its backup at the end.

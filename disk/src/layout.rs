@@ -1,0 +1,202 @@
+//! Where the partitions of a partition image lie (section 6.2).
+//!
+//! One after the other from the first MiB on, in a fixed order; root is last, so that a deployed system
+//! can make it larger.
+
+use crate::config_drive::ConfigDrive;
+use crate::error::Error;
+use crate::table::{Geometry, NewPartition, PartitionKind, TableKind};
+use std::path::Path;
+use uuid::Uuid;
+
+const MIB: u64 = 1 << 20;
+
+/// Room behind the last partition, for the backup of a GPT.
+const TAIL: u64 = MIB;
+
+/// Size of the deprecated PReP partition, in MiB.
+const PREP_MIB: u64 = 8;
+
+/// Most partitions of an MBR without an extended one.
+const MBR_PARTITIONS: usize = 4;
+
+/// End of what an MBR reaches with sectors of 512 bytes, in sectors (D14).
+const MBR_SECTORS: u64 = 1 << 32;
+
+/// What a partition is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The EFI system partition.
+    Esp,
+    /// Where GRUB keeps its core on a GPT without UEFI.
+    BiosBoot,
+    /// Where firmware of POWER machines finds its loader.
+    PrepBoot,
+    /// Scratch space that may outlive a rebuild.
+    Ephemeral,
+    /// Swap space.
+    Swap,
+    /// The config drive.
+    ConfigDrive,
+    /// The image.
+    Root,
+}
+
+impl Role {
+    /// The key by which conductors know it (section 5.9).
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Esp => "efi system partition",
+            Self::BiosBoot => "BIOS Boot partition",
+            Self::PrepBoot => "PReP Boot partition",
+            Self::Ephemeral => "ephemeral",
+            Self::Swap => "swap",
+            Self::ConfigDrive => "configdrive",
+            Self::Root => "root",
+        }
+    }
+
+    /// Type in a GPT and in an MBR.
+    fn types(self) -> (Uuid, u8) {
+        const LINUX: Uuid = Uuid::from_u128(0x0fc63daf_8483_4772_8e79_3d69d8477de4);
+        match self {
+            Self::Esp => (Uuid::from_u128(0xc12a7328_f81f_11d2_ba4b_00a0c93ec93b), 0xef),
+            Self::BiosBoot => (Uuid::from_u128(0x21686148_6449_6e6f_744e_656564454649), 0x83),
+            Self::PrepBoot => (Uuid::from_u128(0x9e1a2d38_c612_4316_aa26_8b49521e5a8b), 0x41),
+            Self::Swap => (Uuid::from_u128(0x0657fd6d_a4ab_43c4_84e5_0933c84b4f4f), 0x82),
+            Self::Ephemeral | Self::ConfigDrive | Self::Root => (LINUX, 0x83),
+        }
+    }
+}
+
+/// What a partition image asks for. Sizes are MiB; 0 means none.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// Whether the system will boot by UEFI.
+    pub is_uefi: bool,
+    /// Whether the machine is a POWER one.
+    pub is_power: bool,
+    /// Kind of the table; UEFI has GPT alone (D32).
+    pub table: TableKind,
+    /// Size of the root partition.
+    pub root_mib: u64,
+    /// Size of the swap partition.
+    pub swap_mib: u64,
+    /// Size of the ephemeral partition.
+    pub ephemeral_mib: u64,
+    /// Size of an EFI system partition.
+    pub esp_mib: u64,
+    /// Size of a BIOS boot partition.
+    pub bios_boot_mib: u64,
+    /// The drive that gets a partition.
+    pub config_drive: Option<&'a ConfigDrive>,
+}
+
+/// A place on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// What it is for.
+    pub role: Role,
+    /// Number of the partition.
+    pub number: u32,
+    /// First byte.
+    pub start: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// The partitions of a partition image.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// Kind of the table.
+    pub table: TableKind,
+    /// The partitions, by number.
+    pub places: Vec<Place>,
+    has_boot_flag: bool,
+}
+
+impl Layout {
+    /// Computes the layout for the disk at `device`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRoom`].
+    pub fn plan(request: &Request<'_>, device: &Path, geometry: Geometry) -> Result<Self, Error> {
+        let no_room = |reason: String| Error::NoRoom { device: device.to_owned(), reason };
+        let table = if request.is_uefi { TableKind::Gpt } else { request.table };
+        let mut places = Vec::new();
+        let mut start = MIB;
+        for (role, size) in sizes(request, table, geometry.sector_size) {
+            places.push(Place { role, number: places.len() as u32 + 1, start, size });
+            start = start
+                .checked_add(size)
+                .ok_or_else(|| no_room(format!("the {} partition is larger than any disk", role.name())))?;
+        }
+        if start > geometry.size.saturating_sub(TAIL) {
+            let (wanted, size) = ((start + TAIL) / MIB, geometry.size / MIB);
+            return Err(no_room(format!(
+                "the partitions need {wanted} MiB and the disk has {size}; ask for less or use a larger disk"
+            )));
+        }
+        if table == TableKind::Mbr {
+            if places.len() > MBR_PARTITIONS {
+                return Err(no_room(
+                    "an MBR has four partitions and more are wanted; set the capability disk_label:gpt"
+                        .to_owned(),
+                ));
+            }
+            if start > MBR_SECTORS * u64::from(geometry.sector_size) {
+                return Err(no_room(
+                    "an MBR does not reach that far; set the capability disk_label:gpt".to_owned(),
+                ));
+            }
+        }
+        let has_boot_flag = !request.is_uefi && !request.is_power;
+        Ok(Self { table, places, has_boot_flag })
+    }
+
+    /// Where the image goes.
+    pub fn root(&self) -> Place {
+        *self.places.last().expect("every layout ends with root")
+    }
+
+    /// The partitions as a new table has them, each with an identity of its own.
+    pub fn partitions(&self) -> Vec<NewPartition> {
+        let partition = |place: &Place| {
+            let (type_guid, type_id) = place.role.types();
+            let is_booted = match place.role {
+                Role::Root => self.has_boot_flag,
+                Role::PrepBoot => true,
+                _ => false,
+            };
+            let kind = match self.table {
+                TableKind::Gpt => PartitionKind::Gpt { type_guid, guid: Uuid::new_v4() },
+                TableKind::Mbr => PartitionKind::Mbr { type_id, disk_identifier: 0 },
+            };
+            NewPartition { start: place.start, size: place.size, kind, is_booted, name: place.role.name() }
+        };
+        self.places.iter().map(partition).collect()
+    }
+}
+
+/// Which partitions there are, in order, with their sizes in bytes.
+fn sizes(request: &Request<'_>, table: TableKind, sector_size: u32) -> Vec<(Role, u64)> {
+    let boot = if request.is_uefi {
+        Some((Role::Esp, request.esp_mib))
+    } else if request.is_power {
+        Some((Role::PrepBoot, PREP_MIB))
+    } else if table == TableKind::Gpt {
+        Some((Role::BiosBoot, request.bios_boot_mib))
+    } else {
+        None
+    };
+    let drive = request.config_drive.map(|drive| (Role::ConfigDrive, drive.partition_size(sector_size)));
+    let in_mib = |(role, mib): (Role, u64)| (role, mib.saturating_mul(MIB));
+    let scratch = [(Role::Ephemeral, request.ephemeral_mib), (Role::Swap, request.swap_mib)];
+    let scratch = scratch.into_iter().filter(|(_, mib)| *mib > 0).map(in_mib);
+    let root = in_mib((Role::Root, request.root_mib));
+    boot.map(in_mib).into_iter().chain(scratch).chain(drive).chain([root]).collect()
+}
+
+#[cfg(test)]
+mod tests;
