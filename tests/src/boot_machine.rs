@@ -1,0 +1,131 @@
+//! An emulated machine that starts from a medium with the firmware that real ones have.
+
+use crate::console::Console;
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Firmware, with the keys it trusts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Firmware {
+    /// BIOS.
+    SeaBios,
+    /// UEFI for x86_64 without Secure Boot.
+    Ovmf,
+    /// UEFI that starts only what Microsoft's keys vouch for, as servers come.
+    OvmfMicrosoft,
+    /// UEFI that starts only what the test key of Debian's package vouches for.
+    OvmfTestKey,
+    /// UEFI for aarch64.
+    Aavmf,
+}
+
+/// How the medium is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drive {
+    /// In an optical drive.
+    Optical,
+    /// On a USB stick.
+    Usb,
+}
+
+/// A running machine. Dropping it switches it off.
+#[derive(Debug)]
+pub struct BootMachine {
+    qemu: Child,
+    console: Console,
+}
+
+impl Firmware {
+    /// Files of program and variables, if they are not built into QEMU.
+    fn files(self) -> Option<(PathBuf, PathBuf)> {
+        let (folder, code, variables) = match self {
+            Self::SeaBios => return None,
+            Self::Ovmf => ("OVMF", "OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"),
+            Self::OvmfMicrosoft => ("OVMF", "OVMF_CODE_4M.ms.fd", "OVMF_VARS_4M.ms.fd"),
+            Self::OvmfTestKey => ("OVMF", "OVMF_CODE_4M.snakeoil.fd", "OVMF_VARS_4M.snakeoil.fd"),
+            Self::Aavmf => ("AAVMF", "AAVMF_CODE.fd", "AAVMF_VARS.fd"),
+        };
+        let folder = Path::new("/usr/share").join(folder);
+        Some((folder.join(code), folder.join(variables)))
+    }
+
+    fn is_secure(self) -> bool {
+        matches!(self, Self::OvmfMicrosoft | Self::OvmfTestKey)
+    }
+
+    /// A machine of the architecture, emulated: KVM hangs inside some virtual machines.
+    fn machine(self) -> Command {
+        let (program, machine) = match self {
+            Self::Aavmf => ("qemu-system-aarch64", "virt"),
+            // Only the firmware may write variables then.
+            _ if self.is_secure() => ("qemu-system-x86_64", "q35,smm=on"),
+            _ => ("qemu-system-x86_64", "q35,smm=off"),
+        };
+        let mut qemu = Command::new(program);
+        qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", machine]);
+        let cpu = if self == Self::Aavmf { "cortex-a57" } else { "max" };
+        qemu.args(["-accel", "tcg,thread=multi", "-cpu", cpu]);
+        if self.is_secure() {
+            qemu.args(["-global", "driver=cfi.pflash01,property=secure,value=on"]);
+        }
+        qemu
+    }
+}
+
+impl BootMachine {
+    /// Switches a machine on that has nothing but a medium and a network; its console and the
+    /// firmware's variables are kept in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// QEMU or the firmware is not installed.
+    pub fn start(
+        firmware: Firmware,
+        memory_mib: u32,
+        medium: &Path,
+        drive: Drive,
+        folder: &Path,
+    ) -> Result<Self> {
+        let console = Console::new(folder.join("console.log"));
+        let mut qemu = firmware.machine();
+        qemu.args(["-m", &memory_mib.to_string()]);
+        if let Some((code, template)) = firmware.files() {
+            let variables = folder.join("variables.fd");
+            fs::copy(&template, &variables).with_context(|| format!("cannot copy {}", template.display()))?;
+            for (file, options) in [(&code, "readonly=on,"), (&variables, "")] {
+                qemu.args(["-drive", &format!("if=pflash,format=raw,{options}file={}", file.display())]);
+            }
+        }
+        qemu.args(["-serial", &format!("file:{}", console.file().display())]);
+        // Without an option ROM the firmware does not try to boot from the network.
+        qemu.args(["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="]);
+        qemu.args(["-device", "virtio-rng-pci"]);
+        let (options, devices) = match drive {
+            Drive::Optical => ("media=cdrom,", ["virtio-scsi-pci", "scsi-cd,drive=medium"]),
+            Drive::Usb => ("", ["qemu-xhci", "usb-storage,drive=medium"]),
+        };
+        let medium = medium.display();
+        qemu.args(["-drive", &format!("if=none,id=medium,format=raw,readonly=on,{options}file={medium}")]);
+        for device in devices {
+            qemu.args(["-device", device]);
+        }
+        let program = qemu.get_program().to_string_lossy().into_owned();
+        let qemu = qemu.stdin(Stdio::null()).spawn().with_context(|| format!("cannot start {program}"))?;
+        Ok(Self { qemu, console })
+    }
+
+    /// The serial console.
+    pub fn console(&self) -> &Console {
+        &self.console
+    }
+}
+
+impl Drop for BootMachine {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.qemu.kill().ok();
+        self.qemu.wait().ok();
+    }
+}

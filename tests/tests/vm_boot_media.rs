@@ -1,0 +1,99 @@
+//! ISO images and unified kernel images under the firmware that servers have, each up to the first
+//! heartbeat.
+//!
+//! `cargo xtask test vm` builds what is booted and says where it is.
+
+#![allow(clippy::unwrap_used)]
+
+use farrier_tests::boot_machine::{BootMachine, Drive, Firmware};
+use farrier_tests::stub_conductor::StubConductor;
+use std::fs;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Longest time from power on to the heartbeat, with an emulated processor.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Memory of the smallest machine that is promised to work.
+const LEAST: u32 = 256;
+/// GRUB keeps a quarter of the memory for itself under UEFI.
+const LEAST_WITH_GRUB: u32 = 320;
+
+fn environment(name: &str) -> PathBuf {
+    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
+}
+
+/// Makes media of the built ramdisk whose agent calls `url`.
+fn media(format: &str, url: &str, more: &[&str], folder: &Path) -> PathBuf {
+    let output = Command::new(environment("FARRIER_IMAGE_BUILDER"))
+        .args(["media", "--format", format, "--kernel-parameters", &format!("ipa-api-url={url}")])
+        .arg("--dist")
+        .arg(environment("FARRIER_DIST"))
+        .arg("--boot-loaders")
+        .arg(environment("FARRIER_BOOT_LOADERS"))
+        .args(more)
+        .arg("--output")
+        .arg(folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    folder.join(if format == "iso" { "farrier.iso" } else { "farrier.efi" })
+}
+
+/// A FAT file system from which UEFI firmware starts `program`.
+fn esp(program: &Path, folder: &Path) -> PathBuf {
+    let content = fs::read(program).unwrap();
+    let mut image = Cursor::new(vec![0; (content.len() + (2 << 20)).next_multiple_of(1 << 20)]);
+    fatfs::format_volume(&mut image, fatfs::FormatVolumeOptions::new()).unwrap();
+    {
+        let volume = fatfs::FileSystem::new(&mut image, fatfs::FsOptions::new()).unwrap();
+        let boot = volume.root_dir().create_dir("EFI").unwrap().create_dir("BOOT").unwrap();
+        boot.create_file("BOOTX64.EFI").unwrap().write_all(&content).unwrap();
+    }
+    let file = folder.join("esp.img");
+    fs::write(&file, image.into_inner()).unwrap();
+    file
+}
+
+/// Boots an ISO image and sees its heartbeat.
+fn iso_calls_home(firmware: Firmware, memory_mib: u32, drive: Drive) -> String {
+    let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
+    let iso = media("iso", &conductor.guest_url(), &[], folder.path());
+    let machine = BootMachine::start(firmware, memory_mib, &iso, drive, folder.path()).unwrap();
+    let heartbeat = conductor.wait_for("/v1/heartbeat", PATIENCE);
+    assert!(heartbeat.is_some(), "no heartbeat; the console:\n{}", machine.console().tail());
+    machine.console().text()
+}
+
+#[test]
+fn vm_an_iso_boots_under_bios() {
+    iso_calls_home(Firmware::SeaBios, LEAST, Drive::Optical);
+}
+
+#[test]
+fn vm_an_iso_on_a_stick_boots_under_bios() {
+    iso_calls_home(Firmware::SeaBios, LEAST, Drive::Usb);
+}
+
+#[test]
+fn vm_an_iso_boots_under_uefi() {
+    iso_calls_home(Firmware::Ovmf, LEAST_WITH_GRUB, Drive::Optical);
+}
+
+#[test]
+fn vm_an_iso_on_a_stick_boots_with_the_secure_boot_keys_of_every_server() {
+    let console = iso_calls_home(Firmware::OvmfMicrosoft, 512, Drive::Usb);
+    assert!(console.contains("secureboot: Secure boot enabled"), "{console}");
+}
+
+#[test]
+fn vm_a_unified_kernel_image_boots_under_uefi() {
+    let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
+    let uki = media("uki", &conductor.guest_url(), &[], folder.path());
+    let esp = esp(&uki, folder.path());
+    let machine = BootMachine::start(Firmware::Ovmf, LEAST, &esp, Drive::Usb, folder.path()).unwrap();
+    let heartbeat = conductor.wait_for("/v1/heartbeat", PATIENCE);
+    assert!(heartbeat.is_some(), "no heartbeat; the console:\n{}", machine.console().tail());
+}
