@@ -7,20 +7,23 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::command::{command, run, run_quietly};
-use crate::kernel_package;
-use crate::libblkid;
+use crate::debian_packages::Packages;
 use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, cargo, read_json, write_json};
+use crate::zig::Zig;
+use crate::{kernel_package, libblkid};
 
 const MEBIBYTE: u64 = 1 << 20;
-/// Largest sum of kernel and initramfs; more does not boot in 256 MiB of memory.
+/// Largest sum of kernel and initramfs without firmware; much more does not boot in 256 MiB of memory.
 const BUDGET: u64 = 40 * MEBIBYTE;
+/// Every form of the ramdisk that farrier-image makes.
+const FORMATS: &str = "iso,uki,netboot,ironic";
 
 /// Builds the agent, its ramdisk and the kernel into dist/<arch>, and checks their size.
 #[derive(Debug, Args)]
 pub struct DistArguments {
     /// Architecture to build for.
-    #[arg(long, default_value = "x86_64", value_parser = ["x86_64"])]
+    #[arg(long, default_value = "x86_64", value_parser = ["x86_64", "aarch64"])]
     arch: String,
     /// Writes the sizes as JSON.
     #[arg(long, value_name = "FILE")]
@@ -39,6 +42,10 @@ pub struct Sizes {
     pub initramfs_bytes: u64,
     /// The agent in it, not compressed.
     pub agent_bytes: u64,
+    /// The ISO image.
+    pub iso_bytes: u64,
+    /// The unified kernel image.
+    pub uki_bytes: u64,
     /// What kernel and ramdisk may take together.
     pub budget_bytes: u64,
 }
@@ -48,6 +55,10 @@ pub struct Sizes {
 pub struct Dist {
     /// The folder `dist/<arch>`.
     pub folder: PathBuf,
+    /// Where the boot loaders' packages are unpacked.
+    pub boot_loaders: PathBuf,
+    /// The builder.
+    pub builder: PathBuf,
     /// Its sizes.
     pub sizes: Sizes,
 }
@@ -64,6 +75,10 @@ struct ManifestFiles {
     initramfs: ManifestFile,
     #[serde(rename = "farrier-agent")]
     agent: ManifestFile,
+    #[serde(rename = "farrier.iso")]
+    iso: ManifestFile,
+    #[serde(rename = "farrier.efi")]
+    uki: ManifestFile,
 }
 
 #[derive(Deserialize)]
@@ -80,36 +95,70 @@ pub fn dist(arguments: &DistArguments) -> Result<()> {
 
 /// Builds `dist/<arch>` and checks it against the budget.
 pub fn build(workspace: &Workspace, arch: &str) -> Result<Dist> {
-    let target = format!("{arch}-unknown-linux-musl");
-    add_target(&target)?;
-    libblkid::build(workspace, arch)?;
-    let compiler = format!("CC_{}", target.replace('-', "_"));
-    run(cargo()
-        .args(["build", "--release", "-p", "farrier-agent", "--target", &target])
-        .env(compiler, "musl-gcc")
-        .current_dir(&workspace.root))?;
-    let kernel = kernel_package::fetch(workspace)?;
+    let agent = build_agent(workspace, arch)?;
+    run(cargo().args(["build", "--quiet", "-p", "farrier-image"]).current_dir(&workspace.root))?;
+    let builder = workspace.target.join("debug/farrier-image");
+    let packages = Packages::of(workspace, arch)?;
+    let kernel = kernel_package::fetch(&packages)?;
+    let boot_loaders = packages.unpacked(boot_loaders(arch))?;
     let folder = workspace.root.join("dist").join(arch);
-    run(cargo()
-        .args(["run", "--quiet", "-p", "farrier-image", "--", "build"])
-        .arg("--kernel")
-        .arg(&kernel.image)
-        .arg("--modules")
-        .arg(&kernel.modules)
-        .arg("--agent")
-        .arg(workspace.target.join(&target).join("release/farrier-agent"))
-        .arg("--output")
-        .arg(&folder)
-        .current_dir(&workspace.root))?;
+    let mut build = command(&builder);
+    build.args(["build", "--format", FORMATS]);
+    for (option, path) in [
+        ("--kernel", &kernel.image),
+        ("--modules", &kernel.modules),
+        ("--agent", &agent),
+        ("--boot-loaders", &boot_loaders),
+        ("--output", &folder),
+    ] {
+        build.arg(option).arg(path);
+    }
+    if arch != std::env::consts::ARCH {
+        build.arg("--programs-root").arg(packages.unpacked(&["busybox-static"])?);
+    }
+    run(&mut build)?;
     let files = read_json::<Manifest>(&folder.join("manifest.json"))?.files;
     let sizes = Sizes {
         vmlinuz_bytes: files.vmlinuz.bytes,
         initramfs_bytes: files.initramfs.bytes,
         agent_bytes: files.agent.bytes,
+        iso_bytes: files.iso.bytes,
+        uki_bytes: files.uki.bytes,
         budget_bytes: BUDGET,
     };
+    print!("{}", sizes.table());
     sizes.check()?;
-    Ok(Dist { folder, sizes })
+    Ok(Dist { folder, boot_loaders, builder, sizes })
+}
+
+/// Builds the static agent and gives its path.
+fn build_agent(workspace: &Workspace, arch: &str) -> Result<PathBuf> {
+    let target = format!("{arch}-unknown-linux-musl");
+    add_target(&target)?;
+    let mut build = cargo();
+    build.args(["build", "--release", "-p", "farrier-agent", "--target", &target]);
+    let variable = target.replace('-', "_");
+    if arch == std::env::consts::ARCH {
+        libblkid::build(workspace, arch, None)?;
+        build.env(format!("CC_{variable}"), "musl-gcc");
+    } else {
+        let zig = Zig::install(workspace, arch)?;
+        libblkid::build(workspace, arch, Some(&zig))?;
+        build.env(format!("CC_{variable}"), &zig.compiler).env(format!("AR_{variable}"), &zig.archiver);
+        // The toolchain's own linker and start-up files need nothing of the system.
+        build.env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), "rust-lld");
+        build.env(format!("CARGO_TARGET_{}_RUSTFLAGS", variable.to_uppercase()), "-Clink-self-contained=yes");
+    }
+    run(build.current_dir(&workspace.root))?;
+    Ok(workspace.target.join(&target).join("release/farrier-agent"))
+}
+
+/// Packages with the boot loaders of an architecture.
+fn boot_loaders(arch: &str) -> &'static [&'static str] {
+    match arch {
+        "aarch64" => &["grub-efi-arm64-signed", "shim-signed", "systemd-boot-efi"],
+        _ => &["grub-efi-amd64-signed", "isolinux", "shim-signed", "syslinux-common", "systemd-boot-efi"],
+    }
 }
 
 /// Adds a compilation target to the toolchain in use, if it is not there.
@@ -122,20 +171,58 @@ fn add_target(target: &str) -> Result<()> {
 }
 
 impl Sizes {
-    fn check(&self) -> Result<()> {
-        let mebibytes = |bytes: u64| bytes as f64 / MEBIBYTE as f64;
-        let total = self.vmlinuz_bytes + self.initramfs_bytes;
-        for (name, bytes) in [
-            ("kernel", self.vmlinuz_bytes),
-            ("initramfs", self.initramfs_bytes),
-            ("kernel + initramfs", total),
-            ("budget", self.budget_bytes),
+    fn total(&self) -> u64 {
+        self.vmlinuz_bytes + self.initramfs_bytes
+    }
+
+    /// What was measured beside what is allowed.
+    fn table(&self) -> String {
+        let mebibytes = |bytes: u64| format!("{:.2} MiB", bytes as f64 / MEBIBYTE as f64);
+        let mut table = format!("{:<30} {:>10}  {:>10}\n", "", "measured", "budget");
+        for (name, bytes, budget) in [
+            ("kernel", self.vmlinuz_bytes, None),
+            ("initramfs", self.initramfs_bytes, None),
+            ("kernel + initramfs", self.total(), Some(self.budget_bytes)),
+            ("agent, not compressed", self.agent_bytes, None),
+            ("ISO image", self.iso_bytes, None),
+            ("unified kernel image", self.uki_bytes, None),
         ] {
-            println!("{name:<20} {:>7.2} MiB", mebibytes(bytes));
+            let budget = budget.map(mebibytes).unwrap_or_default();
+            table += format!("{name:<30} {:>10}  {budget:>10}", mebibytes(bytes)).trim_end();
+            table.push('\n');
         }
-        if total > self.budget_bytes {
+        table
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.total() > self.budget_bytes {
             bail!("kernel and initramfs exceed the budget; look for the largest modules in manifest.json");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_exceeds_the_budget_fails() {
+        let sizes = |initramfs_bytes| Sizes {
+            vmlinuz_bytes: 8 * MEBIBYTE,
+            initramfs_bytes,
+            agent_bytes: 0,
+            iso_bytes: 0,
+            uki_bytes: 0,
+            budget_bytes: BUDGET,
+        };
+        assert!(sizes(32 * MEBIBYTE).check().is_ok());
+        let over = sizes(32 * MEBIBYTE + 1);
+        assert!(over.check().unwrap_err().to_string().contains("exceed the budget"));
+        assert!(
+            over.table().contains("kernel + initramfs              40.00 MiB   40.00 MiB\n"),
+            "{}",
+            over.table()
+        );
     }
 }

@@ -1,13 +1,11 @@
-//! Gets the distribution's kernel without installing it: an installation would rebuild this machine's own boot files.
+//! The distribution's kernel for servers.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::command::{as_root, command, run, run_quietly};
-use crate::workspace::Workspace;
+use crate::debian_packages::Packages;
 
 /// A kernel package, unpacked.
 #[derive(Debug)]
@@ -19,51 +17,42 @@ pub struct Kernel {
 }
 
 /// Downloads and unpacks the kernel that this distribution has for servers, once.
-pub fn fetch(workspace: &Workspace) -> Result<Kernel> {
-    let packages = packages()?;
-    let key = packages.iter().map(|package| package.replace('=', "_")).collect::<Vec<_>>().join("+");
-    let folder = workspace.cache().join("kernel").join(key);
-    if !folder.exists() {
-        println!("Downloading {}", packages.join(" "));
-        let unfinished = folder.with_extension("unfinished");
-        if unfinished.exists() {
-            fs::remove_dir_all(&unfinished)?;
-        }
-        unpack(&packages, &unfinished)?;
-        fs::rename(&unfinished, &folder)?;
-    }
-    locate(&folder)
+pub fn fetch(packages: &Packages) -> Result<Kernel> {
+    let names = kernel_packages(packages)?;
+    locate(&packages.unpacked(&names.iter().map(String::as_str).collect::<Vec<_>>())?)
 }
 
-/// Packages of the kernel and its modules, as `name=version`.
-fn packages() -> Result<Vec<String>> {
+/// Packages of the kernel and its modules.
+fn kernel_packages(packages: &Packages) -> Result<Vec<String>> {
     let os_release = fs::read_to_string("/etc/os-release").context("cannot read /etc/os-release")?;
-    let meta_package = meta_package(&os_release)?;
-    if run_quietly(command("apt-cache").args(["show", meta_package])).is_err() {
-        run(as_root("apt-get").args(["-qq", "update"]))?;
-    }
-    let mut found = BTreeSet::new();
-    let mut unseen = vec![meta_package.to_owned()];
+    let meta_package = meta_package(&os_release, packages.architecture())?;
+    packages.ensure_known(&meta_package)?;
+    let mut found = Vec::new();
+    let mut unseen = vec![meta_package.clone()];
     while let Some(package) = unseen.pop() {
-        let dependencies = run_quietly(command("apt-cache").args(["depends", "--no-recommends", &package]))?;
-        let parts = kernel_parts(&dependencies);
-        unseen.extend(parts.into_iter().filter(|part| found.insert(part.clone())));
+        for part in kernel_parts(&packages.dependencies(&package)?) {
+            if !found.contains(&part) {
+                unseen.push(part.clone());
+                found.push(part);
+            }
+        }
     }
     if found.is_empty() {
         bail!("{meta_package} depends on no kernel; run apt-get update and try again");
     }
-    found.iter().map(|package| Ok(format!("{package}={}", version(package)?))).collect()
+    found.sort();
+    Ok(found)
 }
 
 /// The package whose dependencies are the newest kernel for servers.
-fn meta_package(os_release: &str) -> Result<&'static str> {
+fn meta_package(os_release: &str, architecture: &str) -> Result<String> {
     let field = |name| os_release.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     let family = format!("{} {}", field("ID="), field("ID_LIKE="));
     // Ubuntu says that it is like Debian.
     if family.contains("ubuntu") {
-        Ok("linux-image-generic")
+        Ok("linux-image-generic".to_owned())
     } else if family.contains("debian") {
-        Ok("linux-image-amd64")
+        Ok(format!("linux-image-{architecture}"))
     } else {
         bail!("kernel packages are known for Debian and Ubuntu, and /etc/os-release names neither");
     }
@@ -78,23 +67,6 @@ fn kernel_parts(dependencies: &str) -> Vec<String> {
         .filter(|name| name.contains(|character: char| character.is_ascii_digit()))
         .map(str::to_owned)
         .collect()
-}
-
-fn version(package: &str) -> Result<String> {
-    let description = run_quietly(command("apt-cache").args(["show", "--no-all-versions", package]))?;
-    let version = description.lines().find_map(|line| line.strip_prefix("Version: "));
-    Ok(version.with_context(|| format!("apt-cache knows no version of {package}"))?.to_owned())
-}
-
-fn unpack(packages: &[String], folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder)?;
-    run_quietly(command("apt-get").arg("download").args(packages).current_dir(folder))?;
-    for entry in fs::read_dir(folder)? {
-        let package = entry?.path();
-        run(command("dpkg-deb").arg("-x").arg(&package).arg(folder))?;
-        fs::remove_file(&package)?;
-    }
-    Ok(())
 }
 
 fn locate(folder: &Path) -> Result<Kernel> {
@@ -128,7 +100,7 @@ mod tests {
             ("ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", Some("linux-image-generic")),
             ("ID=fedora\n", None),
         ] {
-            assert_eq!(meta_package(os_release).ok(), expected, "{os_release}");
+            assert_eq!(meta_package(os_release, "amd64").ok().as_deref(), expected, "{os_release}");
         }
     }
 

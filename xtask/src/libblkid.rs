@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::{command, run, run_quietly};
 use crate::workspace::Workspace;
+use crate::zig::Zig;
 
 /// The release of util-linux in Debian 12.
 const ARCHIVE: &str = "http://deb.debian.org/debian/pool/main/u/util-linux/util-linux_2.38.1.orig.tar.xz";
@@ -25,8 +26,9 @@ const LEFT_OUT: &[&str] = &[
     "--without-udev",
 ];
 
-/// Has `target/libblkid/<arch>/libblkid.a`, where linux/build.rs looks for it.
-pub fn build(workspace: &Workspace, arch: &str) -> Result<()> {
+/// Has `target/libblkid/<arch>/libblkid.a`, where linux/build.rs looks for it. Another architecture than
+/// this machine's is compiled by `zig`.
+pub fn build(workspace: &Workspace, arch: &str, zig: Option<&Zig>) -> Result<()> {
     let folder = workspace.target.join("libblkid").join(arch);
     let library = folder.join("libblkid.a");
     if library.exists() {
@@ -45,11 +47,15 @@ pub fn build(workspace: &Workspace, arch: &str) -> Result<()> {
         bail!("{ARCHIVE} is not the file it was: its SHA-256 must be {SHA256}");
     }
     run_quietly(command("tar").arg("-xf").arg(&archive).args(["--strip-components=1", "-C"]).arg(&work))?;
-    let headers = kernel_headers(&work, arch)?;
+    let mut configure = command(work.join("configure"));
+    if let Some(zig) = zig {
+        configure.env("CC", &zig.compiler).env("AR", &zig.archiver).env("CFLAGS", "-O2 -fPIC");
+    } else {
+        let headers = kernel_headers(&work, arch)?;
+        configure.env("CC", "musl-gcc").env("CFLAGS", format!("-O2 -fPIC -isystem {}", headers.display()));
+    }
     run_quietly(
-        command(work.join("configure"))
-            .env("CC", "musl-gcc")
-            .env("CFLAGS", format!("-O2 -fPIC -isystem {}", headers.display()))
+        configure
             .arg(format!("--host={arch}-linux-musl"))
             .args(["--enable-libblkid", "--enable-static", "--disable-shared", "--with-pic"])
             .args(LEFT_OUT)

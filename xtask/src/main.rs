@@ -2,6 +2,7 @@
 
 mod bench;
 mod command;
+mod debian_packages;
 mod demo;
 mod dist;
 mod instance_image;
@@ -18,6 +19,7 @@ mod test_programs;
 mod test_summary;
 mod timeline;
 mod workspace;
+mod zig;
 
 use std::process::ExitCode;
 
@@ -46,6 +48,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    match zig::run_as_tool() {
+        Ok(None) => {}
+        Ok(Some(code)) => return ExitCode::from(u8::try_from(code).unwrap_or(1)),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    }
     let result = match Cli::parse().command {
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),

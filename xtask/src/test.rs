@@ -113,6 +113,8 @@ fn machine_environment(workspace: &Workspace) -> Result<Environment> {
     let schemathesis = python_environment::schemathesis(workspace)?;
     Ok(vec![
         ("FARRIER_DIST", dist.folder.display().to_string()),
+        ("FARRIER_BOOT_LOADERS", dist.boot_loaders.display().to_string()),
+        ("FARRIER_IMAGE_BUILDER", dist.builder.display().to_string()),
         ("FARRIER_IMAGE", image.path.display().to_string()),
         ("FARRIER_IMAGE_SHA256", image.sha256),
         ("FARRIER_BIN", farrier.display().to_string()),

@@ -1,0 +1,79 @@
+//! The C compiler for other architectures: zig from PyPI, which brings musl's headers for each of them.
+//!
+//! Build scripts name the target as rustc does, which zig does not understand. So they are given this
+//! program itself under the names of a compiler and an archiver; it calls zig without that argument.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::command::{command, run};
+use crate::workspace::Workspace;
+
+const PACKAGE: &str = "ziglang==0.17.1";
+
+/// Compiler and archiver for one architecture.
+#[derive(Debug)]
+pub struct Zig {
+    /// The compiler.
+    pub compiler: PathBuf,
+    /// The archiver.
+    pub archiver: PathBuf,
+}
+
+impl Zig {
+    /// Installs zig into the cache, once.
+    ///
+    /// # Errors
+    ///
+    /// Python or PyPI cannot be reached.
+    pub fn install(workspace: &Workspace, arch: &str) -> Result<Self> {
+        let folder = workspace.cache().join("zig");
+        let mark = folder.join("installed");
+        if !fs::read_to_string(&mark).is_ok_and(|installed| installed == PACKAGE) {
+            println!("Installing {PACKAGE} in {}", folder.display());
+            run(command("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+            run(command(folder.join("bin/pip")).args(["install", "--quiet", PACKAGE]))?;
+            fs::write(&mark, PACKAGE)?;
+        }
+        let program = std::env::current_exe()?;
+        let tool = |name: &str| -> Result<PathBuf> {
+            let link = folder.join(format!("{arch}-zig-{name}"));
+            fs::remove_file(&link).ok();
+            symlink(&program, &link).with_context(|| format!("cannot make {}", link.display()))?;
+            Ok(link)
+        };
+        Ok(Self { compiler: tool("cc")?, archiver: tool("ar")? })
+    }
+}
+
+/// Runs zig and gives its exit code, when this program was called by the name of one of its tools.
+///
+/// # Errors
+///
+/// zig is not where it was installed.
+pub fn run_as_tool() -> Result<Option<i32>> {
+    let mut arguments = std::env::args_os();
+    let called = PathBuf::from(arguments.next().unwrap_or_default());
+    let name = called.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Some((arch, tool)) = name.split_once("-zig-") else { return Ok(None) };
+    let mut zig = command(find(called.parent().unwrap_or(Path::new(".")))?);
+    zig.arg(tool);
+    if tool == "cc" {
+        zig.args(["-target", &format!("{arch}-linux-musl")]);
+    }
+    zig.args(arguments.filter(|argument| !argument.to_string_lossy().starts_with("--target=")));
+    let status = zig.status().context("cannot start zig")?;
+    Ok(Some(status.code().unwrap_or(1)))
+}
+
+/// zig's own program in a Python environment.
+fn find(environment: &Path) -> Result<PathBuf> {
+    let versions = fs::read_dir(environment.join("lib"))?;
+    let mut candidates =
+        versions.filter_map(|entry| Some(entry.ok()?.path().join("site-packages/ziglang/zig")));
+    let found = candidates.find(|path| path.is_file());
+    found.with_context(|| format!("{} has no zig; delete it and try again", environment.display()))
+}
