@@ -18,6 +18,7 @@ use crate::module_tree::ModuleTree;
 use crate::parameters::Parameters;
 use crate::ramdisk::{add_agent, add_modules, add_parameters, add_programs};
 use crate::select::CLASSES;
+use crate::signing::{SigningFiles, SigningKey};
 
 /// What a ramdisk is built from.
 #[derive(Debug, Clone)]
@@ -47,6 +48,15 @@ pub struct MediaInputs {
     pub boot_loaders: PathBuf,
     /// Default kernel parameters.
     pub parameters: Parameters,
+    /// What unified kernel images are signed with.
+    pub signing: Option<SigningFiles>,
+}
+
+impl MediaInputs {
+    /// Reads the signing key, if there is one.
+    fn signing_key(&self) -> Result<Option<SigningKey>, BuildError> {
+        self.signing.as_ref().map(|files| SigningKey::read(&files.key, &files.certificate)).transpose()
+    }
 }
 
 /// Builds into `output`, or into `dist/<architecture of the agent>`; `progress` hears what is being done.
@@ -62,6 +72,7 @@ pub fn build(
     progress: &dyn Fn(&'static str),
 ) -> Result<(Manifest, PathBuf), BuildError> {
     let agent = fs::read(&inputs.agent).map_err(BuildError::reading(&inputs.agent))?;
+    let signing = inputs.media.signing_key()?;
     let remedy = "build it with --target x86_64-unknown-linux-musl";
     let architecture = static_architecture(&inputs.agent, &agent, remedy)?;
     let target = Target { agent: &inputs.agent, architecture };
@@ -93,6 +104,7 @@ pub fn build(
         release: tree.release.clone(),
         initramfs,
         parameters: inputs.media.parameters.clone(),
+        signing,
     };
     progress("making media");
     let mut loaders = BootLoaders::new(&inputs.media.boot_loaders, architecture);
@@ -130,7 +142,8 @@ pub fn rebuild_media(
     let release = Manifest::kernel_release(&dist.join("manifest.json"))?;
     let kernel = KernelImage::parse(&dist.join(KERNEL), read(KERNEL)?)?;
     let mut loaders = BootLoaders::new(&media.boot_loaders, kernel.architecture);
-    let parts = Parts { kernel, release, initramfs: read(INITRAMFS)?, parameters: media.parameters.clone() };
+    let (initramfs, signing) = (read(INITRAMFS)?, media.signing_key()?);
+    let parts = Parts { kernel, release, initramfs, parameters: media.parameters.clone(), signing };
     media::write(&media.formats, &parts, &mut loaders, output)
 }
 

@@ -42,6 +42,7 @@ fn inputs(root: &Path) -> Inputs {
             formats: vec![Format::Iso, Format::Uki, Format::Netboot, Format::Ironic],
             boot_loaders: root.to_owned(),
             parameters: "ipa-debug=1".parse().unwrap(),
+            signing: None,
         },
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use farrier_image::{Additions, BuildError, Format, Inputs, MediaInputs, Parameters};
+use farrier_image::{Additions, BuildError, Format, Inputs, MediaInputs, Parameters, SigningFiles};
 
 /// Builds what a node boots to be deployed.
 #[derive(Debug, Parser)]
@@ -87,6 +87,12 @@ struct MediaOptions {
     /// Default kernel parameters, such as "ipa-api-url=http://192.0.2.5:6385".
     #[arg(long, value_name = "WORDS", default_value = "")]
     kernel_parameters: Parameters,
+    /// RSA key that signs unified kernel images for Secure Boot, in PEM form.
+    #[arg(long, value_name = "FILE", requires = "signing_certificate")]
+    signing_key: Option<PathBuf>,
+    /// Certificate of the key, in PEM form.
+    #[arg(long, value_name = "FILE", requires = "signing_key")]
+    signing_certificate: Option<PathBuf>,
 }
 
 impl BuildArguments {
@@ -126,7 +132,9 @@ impl MediaArguments {
 
 impl MediaOptions {
     fn inputs(self) -> MediaInputs {
+        let files = self.signing_key.zip(self.signing_certificate);
         MediaInputs {
+            signing: files.map(|(key, certificate)| SigningFiles { key, certificate }),
             formats: self.formats,
             boot_loaders: self.boot_loaders,
             parameters: self.kernel_parameters,

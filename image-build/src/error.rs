@@ -139,6 +139,17 @@ pub enum BuildError {
         /// The file and its limit.
         reason: String,
     },
+    /// A private key or its certificate cannot be used.
+    #[error("{} cannot be used to sign: {reason}; give another --signing-key or --signing-certificate", path.display())]
+    SigningKey {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// What is to be signed is no EFI program.
+    #[error("only 64-bit EFI programs can be signed; reinstall the package systemd-boot-efi")]
+    Sign,
     /// The folder holds no finished build.
     #[error("{} does not describe a build ({reason}); run farrier-image build first", path.display())]
     Manifest {

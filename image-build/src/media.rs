@@ -11,6 +11,7 @@ use crate::error::BuildError;
 use crate::kernel_image::KernelImage;
 use crate::manifest::FileRecord;
 use crate::parameters::Parameters;
+use crate::signing::SigningKey;
 use crate::{iso, netboot, uki};
 
 /// A form in which the ramdisk is booted.
@@ -37,6 +38,8 @@ pub struct Parts {
     pub initramfs: Vec<u8>,
     /// Default kernel parameters.
     pub parameters: Parameters,
+    /// What unified kernel images are signed with.
+    pub signing: Option<SigningKey>,
 }
 
 /// Names of kernel and ramdisk in every folder that holds both.
@@ -86,7 +89,11 @@ fn contents(
                 initramfs: &parts.initramfs,
                 command_line: &line,
             };
-            vec![named("farrier.efi", uki::assemble(&path, &stub, &sections)?)]
+            let mut image = uki::assemble(&path, &stub, &sections)?;
+            if let Some(key) = &parts.signing {
+                key.sign(&mut image)?;
+            }
+            vec![named("farrier.efi", image)]
         }
         Format::Netboot => {
             let suffix = loaders.efi_suffix();

@@ -88,12 +88,41 @@ fn vm_an_iso_on_a_stick_boots_with_the_secure_boot_keys_of_every_server() {
     assert!(console.contains("secureboot: Secure boot enabled"), "{console}");
 }
 
-#[test]
-fn vm_a_unified_kernel_image_boots_under_uefi() {
+/// Boots a unified kernel image and sees its heartbeat.
+fn uki_calls_home(firmware: Firmware, signing: &[&str]) -> String {
     let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
-    let uki = media("uki", &conductor.guest_url(), &[], folder.path());
+    let uki = media("uki", &conductor.guest_url(), signing, folder.path());
     let esp = esp(&uki, folder.path());
-    let machine = BootMachine::start(Firmware::Ovmf, LEAST, &esp, Drive::Usb, folder.path()).unwrap();
+    let machine = BootMachine::start(firmware, LEAST, &esp, Drive::Usb, folder.path()).unwrap();
     let heartbeat = conductor.wait_for("/v1/heartbeat", PATIENCE);
     assert!(heartbeat.is_some(), "no heartbeat; the console:\n{}", machine.console().tail());
+    machine.console().text()
+}
+
+#[test]
+fn vm_a_unified_kernel_image_boots_under_uefi() {
+    uki_calls_home(Firmware::Ovmf, &[]);
+}
+
+#[test]
+fn vm_a_signed_unified_kernel_image_boots_where_its_key_is_known_and_no_other_does() {
+    let folder = TempDir::new().unwrap();
+    // The key that this firmware trusts comes in its package, under a password.
+    let key = folder.path().join("key.pem");
+    let decrypted = Command::new("openssl")
+        .args(["pkey", "-passin", "pass:snakeoil", "-in", "/usr/share/ovmf/PkKek-1-snakeoil.key", "-out"])
+        .arg(&key)
+        .status()
+        .unwrap();
+    assert!(decrypted.success());
+    let certificate = "/usr/share/ovmf/PkKek-1-snakeoil.pem";
+    let signing = ["--signing-key", key.to_str().unwrap(), "--signing-certificate", certificate];
+    let console = uki_calls_home(Firmware::OvmfTestKey, &signing);
+    assert!(console.contains("secureboot: Secure boot enabled"), "{console}");
+
+    let unsigned = media("uki", "http://10.0.2.2:1", &[], folder.path());
+    let esp = esp(&unsigned, folder.path());
+    let machine = BootMachine::start(Firmware::OvmfTestKey, LEAST, &esp, Drive::Usb, folder.path()).unwrap();
+    machine.console().wait_for("Access Denied", 0, PATIENCE).unwrap();
+    assert!(!machine.console().text().contains("farrier:"), "{}", machine.console().tail());
 }
