@@ -11,6 +11,7 @@ use crate::compress::gzip;
 use crate::cpio::Archive;
 use crate::error::BuildError;
 use crate::executable::{Target, static_architecture};
+use crate::firmware::FirmwareInputs;
 use crate::kernel_image::KernelImage;
 use crate::manifest::{FileRecord, Manifest};
 use crate::media::{self, Format, INITRAMFS, KERNEL, Parts, write_file};
@@ -29,6 +30,8 @@ pub struct Inputs {
     pub modules: PathBuf,
     /// Names of modules beyond those of servers.
     pub extra_modules: Vec<String>,
+    /// Firmware for its modules.
+    pub firmware: FirmwareInputs,
     /// The agent, linked statically.
     pub agent: PathBuf,
     /// Folder below which the helper programs are installed.
@@ -86,6 +89,7 @@ pub fn build(
     let mut archive = Archive::default();
     progress("packing modules");
     let modules = add_modules(&mut archive, &tree.release, &closure, CLASSES)?;
+    let firmware = inputs.firmware.add(&mut archive, &tree.release, &closure)?;
     let programs = add_programs(&mut archive, &inputs.programs_root, target)?;
     let additions = inputs.additions.add(&mut archive, target)?;
     add_parameters(&mut archive, &inputs.media.parameters);
@@ -117,6 +121,7 @@ pub fn build(
         files,
         programs,
         additions,
+        firmware,
         boot_loaders: loaders.into_used(),
         modules: modules.into_iter().collect(),
         selection: closure.selection,

@@ -35,6 +35,7 @@ fn inputs(root: &Path) -> Inputs {
         kernel: root.join("vmlinuz"),
         modules,
         extra_modules: vec!["special".into()],
+        firmware: FirmwareInputs::default(),
         agent: root.join("agent"),
         programs_root: root.to_owned(),
         additions: Additions::default(),

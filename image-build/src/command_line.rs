@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use farrier_image::{Additions, BuildError, Format, Inputs, MediaInputs, Parameters, SigningFiles};
+use farrier_image::{
+    Additions, BuildError, Firmware, FirmwareInputs, Format, Inputs, MediaInputs, Parameters, SigningFiles,
+};
 
 /// Builds what a node boots to be deployed.
 #[derive(Debug, Parser)]
@@ -35,6 +37,12 @@ pub struct BuildArguments {
     /// Also packs this module, with all it needs; may be repeated.
     #[arg(long = "module", value_name = "NAME")]
     extra_modules: Vec<String>,
+    /// Packs firmware: all, common, or that of a PCI device such as 8086:1592; may be repeated.
+    #[arg(long, value_name = "CHOICE")]
+    firmware: Vec<Firmware>,
+    /// Where the firmware is.
+    #[arg(long, value_name = "DIR", default_value = "/lib/firmware")]
+    firmware_root: PathBuf,
     /// The agent, linked statically.
     #[arg(long, value_name = "FILE")]
     agent: PathBuf,
@@ -114,6 +122,7 @@ impl BuildArguments {
             kernel: self.kernel,
             modules: self.modules,
             extra_modules: self.extra_modules,
+            firmware: FirmwareInputs { choices: self.firmware, root: self.firmware_root },
             agent: self.agent,
             programs_root: self.programs_root,
             additions,

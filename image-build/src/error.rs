@@ -139,6 +139,17 @@ pub enum BuildError {
         /// The file and its limit.
         reason: String,
     },
+    /// No firmware was found for a choice.
+    #[error(
+        "no module of the ramdisk asks for firmware of {choice} that is below {}; \
+         unpack the firmware packages and give their lib/firmware as --firmware-root", root.display()
+    )]
+    Firmware {
+        /// Whose firmware was chosen.
+        choice: String,
+        /// Where it was looked for.
+        root: PathBuf,
+    },
     /// A private key or its certificate cannot be used.
     #[error("{} cannot be used to sign: {reason}; give another --signing-key or --signing-certificate", path.display())]
     SigningKey {

@@ -27,6 +27,8 @@ pub struct Manifest {
     pub programs: Vec<ProgramRecord>,
     /// What the operator added to the ramdisk.
     pub additions: Vec<Addition>,
+    /// Firmware in the ramdisk.
+    pub firmware: Vec<Addition>,
     /// Boot loaders in the media.
     pub boot_loaders: Vec<PackedFile>,
     /// Kernel modules in the ramdisk by name.
@@ -66,7 +68,7 @@ impl Manifest {
     }
 }
 
-/// A file that the operator added.
+/// A file that the operator chose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Addition {
     /// Path inside the ramdisk.

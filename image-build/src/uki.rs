@@ -58,7 +58,10 @@ pub fn assemble(path: &Path, stub: &[u8], parts: &Parts) -> Result<Vec<u8>, Buil
     if !layout.has_room(stub, sections.len()) {
         return Err(broken("its header has no room for more sections"));
     }
-    let mut image = stub.to_vec();
+    // What lies behind the sections, symbols for debuggers, would not be covered by a signature.
+    let mut image = stub[..layout.end_of_sections(stub).min(stub.len())].to_vec();
+    put(&mut image, layout.count_at + 6, 0);
+    put(&mut image, layout.count_at + 10, 0);
     image.resize(image.len().next_multiple_of(layout.file_alignment), 0);
     let mut address = layout.end_of_image(stub).next_multiple_of(PAGE);
     for (index, (name, content)) in sections.iter().enumerate() {
@@ -103,6 +106,13 @@ impl Layout {
         end <= size_of_headers && end <= file.len()
     }
 
+    fn end_of_sections(&self, file: &[u8]) -> usize {
+        let headers = (0..self.count).map(|index| self.sections_at + SECTION_HEADER * index);
+        let ends =
+            headers.filter_map(|at| Some(u32_at(file, at + 16)? as usize + u32_at(file, at + 20)? as usize));
+        ends.max().unwrap_or_default()
+    }
+
     fn end_of_image(&self, file: &[u8]) -> usize {
         u32_at(file, self.optional_at + 56).unwrap_or_default() as usize
     }
@@ -141,6 +151,10 @@ pub(crate) mod tests {
         stub[0x94] = 240; // size of the optional header
         stub[0x98..0x9a].copy_from_slice(&0x20b_u16.to_le_bytes());
         // Alignments of sections and file, sizes of image and headers, number of directories.
+        // Size and place of the section in the file.
+        put(&mut stub, 0x98 + 240 + 16, 512);
+        put(&mut stub, 0x98 + 240 + 20, 1024);
+        stub.extend(b"symbols");
         for (at, value) in [(32, 512), (36, 512), (56, 0x1234), (60, 1024), (108, 16)] {
             put(&mut stub, 0x98 + at, value);
         }
@@ -164,6 +178,7 @@ pub(crate) mod tests {
         assert_eq!(section(".uname").1, b"6.1.0-test");
         assert_eq!(section(".initrd").1, [9; 100]);
         assert_eq!(section(".linux").1, [7; 5000]);
+        assert!(!image.windows(7).any(|bytes| bytes == b"symbols"));
         assert!(section(".osrel").1.starts_with(b"ID=farrier\n"));
         assert!(section(".osrel").0 >= 0x1234 && section(".initrd").0 < section(".linux").0);
         let end = u32_at(&image, 0x98 + 56).unwrap() as u64;
