@@ -69,6 +69,7 @@ const REQUIREMENTS: &[Requirement] = &[
     command("qemu-system-x86_64", "qemu-system-x86", &[Purpose::Machine]),
     file("/usr/share/OVMF/OVMF_CODE_4M.fd", "ovmf", &[Purpose::Machine]),
     command("curl", "curl", &[Purpose::Machine]),
+    command("openssl", "openssl", &[Purpose::Machine]),
     command("python3", "python3", &[Purpose::Python]),
     file("/var/lib/dpkg/info/python3-venv.list", "python3-venv", &[Purpose::Python]),
     command("genisoimage", "genisoimage", &[Purpose::Ironic, Purpose::Disk]),
