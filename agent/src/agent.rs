@@ -219,3 +219,41 @@ impl Agent {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farrier_protocol::lookup::MASKED;
+
+    const TOKEN: &str = "q3X7yVt0bUo4mQ8J2nS6eRk1wZ5cLdF9hGpTaNxYvBE";
+
+    fn config(token: &str) -> LookupConfig {
+        serde_json::from_value(json!({"heartbeat_timeout": 300, "agent_token": token})).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_token_given_away_already_is_taken_from_the_session_or_not_at_all() {
+        http::install_tls_provider();
+        let root = tempfile::tempdir().unwrap();
+        let start = |options| Agent::new(options, root.path(), Handle::current()).unwrap();
+        let late = start(Options::default());
+        assert!(!late.accept(&config(MASKED)), "somebody else has the token");
+        assert_eq!(late.token(), None);
+        assert!(start(Options::default()).accept(&config(TOKEN)));
+        let restarted = start(Options::default());
+        assert!(restarted.accept(&config(MASKED)));
+        assert_eq!(restarted.token().as_deref(), Some(TOKEN));
+        assert!(restarted.secrets().contains(&TOKEN.to_owned()));
+    }
+
+    #[tokio::test]
+    async fn f50_stopping_twice_and_before_the_first_heartbeat_is_fine() {
+        http::install_tls_provider();
+        let root = tempfile::tempdir().unwrap();
+        let agent = Agent::new(Options::default(), root.path(), Handle::current()).unwrap();
+        agent.stop_serving(Stopped::Rescued);
+        agent.stop_serving(Stopped::LockedDown);
+        assert_eq!(agent.until_stopped().await, Stopped::LockedDown);
+        assert_eq!(Stopped::marked(root.path()), Some(Stopped::LockedDown));
+    }
+}

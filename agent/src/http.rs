@@ -3,6 +3,9 @@
 use crate::options::Options;
 use crate::tls;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use rustls::CertificateError;
+use std::error::Error;
+use std::io;
 
 /// The client cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -50,9 +53,38 @@ pub fn api_headers(options: &Options) -> HeaderMap {
 
 /// The innermost cause, which names what really happened.
 pub fn reason(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
+    causes(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// What to do about a request without an answer.
+pub fn advice(error: &reqwest::Error) -> &'static str {
+    match causes(error).find_map(|cause| cause.downcast_ref()) {
+        Some(rustls::Error::InvalidCertificate(fault)) => match fault {
+            CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. }
+            | CertificateError::Expired
+            | CertificateError::ExpiredContext { .. } => {
+                "the certificate ran out, or a clock is wrong: renew it, or set ipa-ntp-server"
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "its certificate is for another name: use a URL with that name, or change the certificate"
+            }
+            _ => {
+                "its certificate is of no known authority: give cafile, or ipa-insecure=1 without protection"
+            }
+        },
+        Some(_) => "compare TLS versions, cipher suites and client certificates of both sides",
+        None => "check network, DNS and that the server runs",
     }
-    cause.to_string()
+}
+
+/// An error and what caused it, the innermost one last.
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(Some(error as &(dyn Error + 'static)), |cause| {
+        // An I/O error does not name what it wraps as its source.
+        match (*cause).downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => (*cause).source(),
+        }
+    })
 }

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn s19_plain_text_is_hashed_with_a_fresh_salt() {
+    fn s19_s24_plain_text_is_hashed_with_a_fresh_random_salt() {
         let (one, other) = (password_hash("secret", false).unwrap(), password_hash("secret", false).unwrap());
         assert!(is_crypt_hash(&one) && one.starts_with("$5$"), "{one}");
         assert_ne!(one, other);

@@ -196,6 +196,10 @@ fn versions(minimum: TlsVersion) -> &'static [&'static SupportedProtocolVersion]
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustls::RootCertStore;
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier;
+    use rustls::pki_types::UnixTime;
 
     #[test]
     fn certificates_are_made_for_both_families_and_curves_and_differ() {
@@ -221,5 +225,25 @@ mod tests {
         let one = SuiteList(vec!["ecdhe-rsa-aes128-gcm-sha256".to_owned()]);
         assert_eq!(count(Some(&one)), 4);
         assert!(suite("AES128-SHA").is_none());
+    }
+
+    #[test]
+    fn s16_conductors_with_a_clock_an_hour_off_accept_the_certificate() {
+        crate::http::install_tls_provider();
+        let address: IpAddr = "192.0.2.20".parse().unwrap();
+        let skew = Duration::from_secs(3600);
+        let made = Identity::generate("host", address, skew, Curve::P384).unwrap();
+        let (certificate, _) = made.parts().unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate.clone()).unwrap();
+        let verifier = WebPkiServerVerifier::builder(Arc::new(roots)).build().unwrap();
+        let now = i64::try_from(UnixTime::now().as_secs()).unwrap();
+        for (seconds, expected) in
+            [(-3590, true), (0, true), (3600, true), (-7200, false), (31 * 86_400, false)]
+        {
+            let at = UnixTime::since_unix_epoch(Duration::from_secs((now + seconds).try_into().unwrap()));
+            let verified = verifier.verify_server_cert(&certificate, &[], &address.into(), &[], at);
+            assert_eq!(verified.is_ok(), expected, "{seconds} s off: {verified:?}");
+        }
     }
 }

@@ -16,15 +16,17 @@ use uuid::Uuid;
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// No server could be reached.
-    #[error("{url} cannot be reached ({reason}): check network, DNS and that the conductor runs")]
+    #[error("{url} cannot be reached ({reason}): {advice}")]
     Unreachable {
         /// Last URL that was tried.
         url: String,
         /// Cause in one phrase.
         reason: String,
+        /// What to do.
+        advice: &'static str,
     },
     /// The server answered with another status than the wanted one.
-    #[error("{url} answered {status}: {text}")]
+    #[error("{url} answered {status} ({text}): {}", advice(*status))]
     Refused {
         /// URL of the request.
         url: String,
@@ -34,7 +36,10 @@ pub enum ApiError {
         text: String,
     },
     /// The answer is not what the contract says.
-    #[error("{url} answered something that is not a {expected}: {reason}")]
+    #[error(
+        "{url} answered something that is not a {expected} ({reason}): \
+         is there a conductor behind this URL, or a proxy?"
+    )]
     Invalid {
         /// URL of the request.
         url: String,
@@ -45,7 +50,29 @@ pub enum ApiError {
     },
 }
 
+/// What to do about a status.
+fn advice(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            "agents have no account: let lookup and heartbeat pass without one, and compare the agent token"
+        }
+        StatusCode::NOT_FOUND => {
+            "enrol this machine's addresses as ports of a node, and bring it to a state that expects an agent"
+        }
+        StatusCode::CONFLICT => "the node is locked by another task, which has to end first",
+        status if status.is_server_error() => "see the conductor's log",
+        status if status.is_client_error() => {
+            "the conductor refuses what this agent says: see its log, and let it boot the machine again"
+        }
+        _ => "is there a conductor behind this URL, or a proxy?",
+    }
+}
+
 impl ApiError {
+    fn unreachable(url: String, error: &reqwest::Error) -> Self {
+        Self::Unreachable { url, reason: reason(error), advice: http::advice(error) }
+    }
+
     /// Whether the node was locked; a lookup then waits longer (section 2.3).
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { status, .. } if *status == StatusCode::CONFLICT)
@@ -196,12 +223,13 @@ impl ConductorClient {
                     self.prefer(&base);
                     return Ok(response);
                 }
-                Err(error) => failure = Some(ApiError::Unreachable { url, reason: reason(&error) }),
+                Err(error) => failure = Some(ApiError::unreachable(url, &error)),
             }
         }
         Err(failure.unwrap_or_else(|| ApiError::Unreachable {
             url: path.to_owned(),
             reason: "no API URL is configured".to_owned(),
+            advice: "add ipa-api-url",
         }))
     }
 
@@ -216,10 +244,7 @@ impl ConductorClient {
 async fn read(response: Response, wanted: StatusCode) -> Result<(String, Vec<u8>), ApiError> {
     let url = response.url().to_string();
     let status = response.status();
-    let body = response
-        .bytes()
-        .await
-        .map_err(|error| ApiError::Unreachable { url: url.clone(), reason: reason(&error) })?;
+    let body = response.bytes().await.map_err(|error| ApiError::unreachable(url.clone(), &error))?;
     if status != wanted {
         return Err(ApiError::Refused { url, status, text: fault_text(&body) });
     }
@@ -237,7 +262,10 @@ fn fault_text(body: &[u8]) -> String {
         };
         Some(inner["faultstring"].as_str()?.to_owned())
     });
-    fault.unwrap_or_else(|| text.chars().take(200).collect())
+    // One line, and nothing that a console would obey.
+    let text = fault.unwrap_or_else(|| text.into_owned());
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -252,6 +280,7 @@ mod tests {
             (json!({"error_message": inner}).to_string(), "Node is locked"),
             (json!({"error_message": {"faultstring": "x"}}).to_string(), "x"),
             ("gateway down".to_owned(), "gateway down"),
+            ("<html>\r\n\u{1b}[2J 502".to_owned(), "<html> [2J 502"),
             (String::new(), ""),
         ] {
             assert_eq!(fault_text(body.as_bytes()), expected);

@@ -22,7 +22,8 @@ pub struct LookupError {
     last: ApiError,
 }
 
-/// Asks for the owner of these addresses, or for a node that is known already. Repeats the lookup until it succeeds; every failure is logged and tried again (F35).
+/// Asks for the owner of these addresses, or for a node that is known already. Repeats the lookup
+/// until it succeeds; every failure is logged and tried again (F35).
 ///
 /// # Errors
 ///
@@ -32,6 +33,17 @@ pub async fn lookup(
     options: &Options,
     addresses: &[String],
     node: Option<Uuid>,
+) -> Result<LookupReply, LookupError> {
+    lookup_with(client, options, addresses, node, sleep).await
+}
+
+/// [`lookup`] that rests in another way between two attempts.
+async fn lookup_with<R: Future<Output = ()>>(
+    client: &ConductorClient,
+    options: &Options,
+    addresses: &[String],
+    node: Option<Uuid>,
+    rest: impl Fn(Duration) -> R,
 ) -> Result<LookupReply, LookupError> {
     let started = Instant::now();
     let deadline = started + options.lookup_timeout.duration();
@@ -53,7 +65,7 @@ pub async fn lookup(
             let seconds = started.elapsed().as_secs();
             return Err(LookupError { addresses: addresses.join(", "), seconds, last: error });
         }
-        sleep(pause).await;
+        rest(pause).await;
         attempt += 1;
     }
 }
@@ -67,17 +79,4 @@ fn backoff(attempt: u32, least: Duration) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_stay_between_their_bounds() {
-        for (attempt, bound) in [(1, 1.0), (2, 2.0), (5, 16.0), (7, 60.0), (1000, 60.0)] {
-            for _ in 0..50 {
-                let pause = backoff(attempt, Duration::from_secs(1)).as_secs_f64();
-                assert!((1.0..=bound).contains(&pause), "attempt {attempt}: {pause}");
-            }
-        }
-        assert_eq!(backoff(1, Duration::from_secs(10)), Duration::from_secs(10));
-    }
-}
+mod tests;

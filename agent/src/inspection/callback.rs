@@ -1,5 +1,6 @@
 //! Posting the collected data (section 10.2).
 
+use crate::http;
 use rand::Rng;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, StatusCode};
@@ -20,12 +21,14 @@ const JITTER: f64 = 0.25;
 #[derive(Debug, thiserror::Error)]
 pub enum CallbackError {
     /// No URL could be reached.
-    #[error("the inspection data cannot be sent to {url} ({reason}): check network and conductor")]
+    #[error("the inspection data cannot be sent to {url} ({reason}): {advice}")]
     Unreachable {
         /// Last URL that was tried.
         url: String,
         /// Cause in one phrase.
         reason: String,
+        /// What to do.
+        advice: &'static str,
     },
     /// The conductor did not want it.
     #[error("{url} refused the inspection data with {status}: {text}")]
@@ -83,14 +86,21 @@ impl Callback {
 
     /// A URL that cannot be reached passes the request on, an HTTP status does not.
     async fn post_once(&self, data: &Value) -> Result<Option<Uuid>, CallbackError> {
-        let mut failure = CallbackError::Unreachable { url: String::new(), reason: "no URL".to_owned() };
+        let mut failure = CallbackError::Unreachable {
+            url: String::new(),
+            reason: "no URL".to_owned(),
+            advice: "add ipa-inspection-callback-url",
+        };
         for url in &self.urls {
             let request = self.http.post(url).headers(self.headers.clone()).timeout(TIMEOUT).json(data);
             match request.send().await {
                 Ok(response) => return read(url, response).await,
                 Err(error) => {
-                    failure =
-                        CallbackError::Unreachable { url: url.clone(), reason: crate::http::reason(&error) };
+                    failure = CallbackError::Unreachable {
+                        url: url.clone(),
+                        reason: http::reason(&error),
+                        advice: http::advice(&error),
+                    };
                 }
             }
         }
@@ -116,7 +126,6 @@ async fn read(url: &str, response: reqwest::Response) -> Result<Option<Uuid>, Ca
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::http;
     use crate::options::Options;
     use axum::Router;
     use axum::http::HeaderMap as RequestHeaders;

@@ -1,6 +1,7 @@
 //! The one HTTP client against a server of a private authority (S17).
 
 use crate::agent::Agent;
+use crate::conductor::client::ConductorClient;
 use crate::http;
 use crate::options::{Options, TlsVersion};
 use axum::Router;
@@ -28,14 +29,24 @@ fn issue(authority: &Authority, name: &str) -> (rcgen::Certificate, KeyPair) {
     (params.signed_by(&key, authority).unwrap(), key)
 }
 
-/// A server that shows a certificate for `name` and, if asked to, wants one of its clients.
 type Versions = &'static [&'static SupportedProtocolVersion];
 
+/// A server that shows a certificate for `name` and, if asked to, wants one of its clients.
 fn serve(authority: &Authority, name: &str, wants_certificate: bool, versions: Versions) -> SocketAddr {
-    http::install_tls_provider();
     let (certificate, key) = issue(authority, name);
+    serve_certificate(certificate, &key, wants_certificate.then_some(authority), versions)
+}
+
+/// A server that shows this certificate and wants one of `clients`, if that is given.
+fn serve_certificate(
+    certificate: rcgen::Certificate,
+    key: &KeyPair,
+    clients: Option<&Authority>,
+    versions: Versions,
+) -> SocketAddr {
+    http::install_tls_provider();
     let builder = ServerConfig::builder_with_protocol_versions(versions);
-    let builder = if wants_certificate {
+    let builder = if let Some(authority) = clients {
         let mut roots = RootCertStore::empty();
         roots.add(authority.der().clone()).unwrap();
         builder.with_client_cert_verifier(WebPkiClientVerifier::builder(Arc::new(roots)).build().unwrap())
@@ -132,4 +143,39 @@ async fn s15_clients_follow_the_tls_settings_of_the_lookup() {
     assert!(agent.accept(&serde_json::from_value(config).unwrap()));
     assert!(!get(old).await && get(new).await);
     assert!(lookup().await.contains("cannot be reached"), "{}", lookup().await);
+}
+
+/// A server whose certificate is valid for two hours that begin so many hours from now.
+fn serve_from(authority: &Authority, hours: i64) -> SocketAddr {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    params.not_before = time::OffsetDateTime::now_utc() + time::Duration::hours(hours);
+    params.not_after = params.not_before + time::Duration::hours(2);
+    let certificate = params.signed_by(&key, authority).unwrap();
+    serve_certificate(certificate, &key, None, super::versions(TlsVersion::V1_2))
+}
+
+#[tokio::test]
+async fn s16_a_certificate_that_does_not_match_says_what_to_do() {
+    let (known, stranger) = (authority(), authority());
+    let root = tempfile::tempdir().unwrap();
+    let cafile = root.path().join("ca.pem");
+    std::fs::write(&cafile, known.pem()).unwrap();
+    let versions = super::versions(TlsVersion::V1_2);
+    for (address, todo) in [
+        (serve_from(&known, 1), "ipa-ntp-server"),
+        (serve_from(&known, -3), "ipa-ntp-server"),
+        (serve(&stranger, "127.0.0.1", false, versions), "give cafile"),
+        (serve(&known, "192.0.2.1", false, versions), "another name"),
+        (serve(&known, "127.0.0.1", true, versions), "client certificates"),
+    ] {
+        let url = format!("https://{address}");
+        let kernel = [("ipa-api-url".to_owned(), url.clone())].into();
+        let (options, _) = Options::load(&kernel, &Default::default());
+        let options = Options { cafile: cafile.to_str().map(str::to_owned), ..options };
+        let client = ConductorClient::new(&options, http::client(&options).unwrap()).unwrap();
+        let text = client.lookup(&[], None).await.unwrap_err().to_string();
+        assert!(text.contains(todo) && text.contains(&url), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
 }

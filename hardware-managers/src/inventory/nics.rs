@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_real_interfaces_are_listed() {
+    fn s22_only_real_interfaces_of_this_machine_are_listed() {
         let sysfs = tempfile::tempdir().unwrap();
         let class = sysfs.path().join("class/net");
         for directory in ["eth0/device", "bond0/bonding", "eth0.100", "lo", "veth1", "dummy.x", "bmc0/device"]
