@@ -115,6 +115,7 @@ impl Agent {
         inventory::collect(Request {
             boot_interface: self.options.bootif.as_deref(),
             skip_bmc: self.skip_bmc.load(Ordering::Relaxed),
+            lldp_patience: self.options.collect_lldp.then(|| self.options.lldp_timeout.duration()),
         })
     }
 

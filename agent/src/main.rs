@@ -117,7 +117,8 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
     logging::start(target);
     if let Some(("inventory", matches)) = matches.subcommand() {
         let options = load(&kernel_line::of_running_kernel(), matches);
-        let request = Request { boot_interface: options.bootif.as_deref(), skip_bmc: false };
+        let request =
+            Request { boot_interface: options.bootif.as_deref(), skip_bmc: false, lldp_patience: None };
         return Ok(inventory_report::print(matches.get_flag("json"), request)?);
     }
     if let Some(("plan", matches)) = matches.subcommand() {

@@ -4,6 +4,7 @@ use super::{collector_names, dhcp_wait};
 use crate::agent::Agent;
 use crate::system_logs;
 use farrier_disk::{guard, list};
+use farrier_hardware::inventory::extra::{self, Benchmark};
 use farrier_hardware::inventory::{dmi, lldp, nics, numa, pci, usb};
 use farrier_hardware::smbios;
 use farrier_protocol::lookup::Node;
@@ -81,6 +82,13 @@ pub const COLLECTORS: &[Collector] = &[
         may_fail: false,
         collect: lldp,
     },
+    Collector {
+        name: "extra-hardware",
+        keys: &["data"],
+        help: "Rows of kind, device, property and value, with what `ipa-inspection-benchmarks` names measured",
+        may_fail: false,
+        collect: |agent| Ok(key("data", json!(extra::describe(&agent.inventory(), &benchmarks(agent)?)))),
+    },
 ];
 
 fn default(agent: &Agent) -> Result<Keys, String> {
@@ -127,6 +135,18 @@ fn lldp(agent: &Agent) -> Result<Keys, String> {
     let interfaces = nics::network_interfaces().map_err(|error| error.to_string())?;
     let names: Vec<_> = interfaces.into_iter().map(|nic| nic.name).collect();
     Ok(key("lldp_raw", json!(lldp::listen(&names, agent.options.lldp_timeout.duration()))))
+}
+
+fn benchmarks(agent: &Agent) -> Result<Vec<Benchmark>, String> {
+    let names = agent.options.inspection_benchmarks.iter().flat_map(|list| &list.0);
+    let find = |name: &String| {
+        Benchmark::by_name(name).ok_or_else(|| {
+            format!(
+                "no benchmark {name:?}: correct ipa-inspection-benchmarks; those known are cpu, mem, disk"
+            )
+        })
+    };
+    names.map(find).collect()
 }
 
 fn key(name: &str, value: Value) -> Keys {

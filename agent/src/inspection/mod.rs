@@ -196,6 +196,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn extra_hardware_holds_rows_and_the_wanted_benchmarks() {
+        let (node, data) = inspect_here("extra-hardware ipa-inspection-benchmarks=cpu").await;
+        assert!(node.is_ok(), "{data}");
+        let rows = data["data"].as_array().unwrap();
+        assert!(rows.iter().all(|row| row.as_array().is_some_and(|row| row.len() == 4)), "{data}");
+        let count =
+            |kind: &str, name: &str| rows.iter().filter(|row| row[0] == kind && row[2] == name).count();
+        assert_eq!((count("cpu", "loops_per_sec"), count("memory", "size")), (2, 1), "{data}");
+        let (node, data) = inspect_here("extra-hardware,pci-devices ipa-inspection-benchmarks=cpu,tea").await;
+        assert!(node.is_err() && data["pci_devices"].is_array(), "{data}");
+        let error = data["error"].as_str().unwrap();
+        assert!(error.starts_with("* collector extra-hardware: no benchmark \"tea\""), "{error}");
+    }
+
+    #[tokio::test]
     async fn an_unknown_collector_is_reported_to_the_conductor_too() {
         let (node, data) = inspect_here("default,tea").await;
         assert!(node.is_err());

@@ -154,6 +154,8 @@ options! {
     inspection_dhcp_all_interfaces: bool = false, "ipa-inspection-dhcp-all-interfaces";
     /// Listen for LLDP frames also outside of inspections: enable_vlan_interfaces needs them.
     collect_lldp: bool = false, "ipa-collect-lldp";
+    /// What the collector extra-hardware measures, separated by commas: cpu, mem and disk.
+    inspection_benchmarks: Option<NameList> = None, "ipa-inspection-benchmarks";
     /// VLAN interfaces to make: interface.vlan, hardware-address.vlan, or interface or all for those
     /// that the switches announce; separated by commas.
     enable_vlan_interfaces: Option<NameList> = None, "ipa-enable-vlan-interfaces";

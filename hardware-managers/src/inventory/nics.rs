@@ -149,6 +149,16 @@ mod tests {
     }
 
     #[test]
+    fn s22_an_address_that_servers_share_is_nobodys_identity() {
+        for (mac, expected) in
+            [("fa:16:3e:00:00:01", true), ("52:54:00:00:00:fa", false), ("f8:00:00:00:00:01", false)]
+        {
+            let nic = NetworkInterface { mac_address: mac.into(), ..NetworkInterface::default() };
+            assert_eq!(is_internal(&nic), expected, "{mac}");
+        }
+    }
+
+    #[test]
     fn f42_odd_hardware_addresses_give_no_mac() {
         for bytes in [vec![], vec![0; 6], vec![0; 20], vec![1; 7]] {
             assert_eq!(identity(&bytes), (String::new(), None));
