@@ -8,7 +8,7 @@ use farrier_disk::boot_entry::install;
 use farrier_disk::view::DiskView;
 use farrier_linux::efivars::EfiVariables;
 use std::collections::BTreeMap;
-use std::io::{Seek, Write};
+use std::io::{Read, Seek, Write};
 use support::TestDisk;
 
 const MIB: u64 = 1 << 20;
@@ -47,6 +47,21 @@ fn loop_f24_an_entry_is_made_for_the_loader_on_the_disk() {
     }
     let names = variables.names().unwrap();
     assert_eq!(names.len(), 2, "{names:?}");
+}
+
+#[test]
+fn loop_d29_what_the_image_brings_for_the_firmware_stays_as_it_is() {
+    let disk = TestDisk::new(32 * MIB, 512);
+    write_image(&disk, "shimx64.efi,debian,,text\n");
+    let content = || {
+        let mut bytes = Vec::new();
+        DiskView::whole(disk.disk()).read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    let before = content();
+    let directory = tempfile::tempdir().unwrap();
+    install(disk.disk(), &EfiVariables::at(directory.path())).unwrap();
+    assert!(content() == before);
 }
 
 #[test]

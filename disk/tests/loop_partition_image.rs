@@ -63,7 +63,7 @@ fn blkid(disk: &Path, start: u64, size: u64) -> String {
 }
 
 #[test]
-fn loop_d17_identities_are_those_on_the_disk() {
+fn loop_d17_d21_identities_are_those_on_the_disk_whatever_its_sectors() {
     for (is_uefi, table, sector_size) in [
         (true, TableKind::Gpt, 512),
         (true, TableKind::Gpt, 4096),
