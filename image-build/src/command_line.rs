@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use farrier_image::{
-    Additions, BuildError, Firmware, FirmwareInputs, Format, Inputs, MediaInputs, Parameters, SigningFiles,
+    Additions, BuildError, Firmware, FirmwareInputs, Format, Inputs, KernelPackage, MediaInputs, Parameters,
+    SigningFiles,
 };
 
 /// Builds what a node boots to be deployed.
@@ -29,11 +30,14 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct BuildArguments {
     /// The kernel's file.
-    #[arg(long, value_name = "VMLINUZ")]
-    kernel: PathBuf,
+    #[arg(long, value_name = "VMLINUZ", required_unless_present = "kernel_packages", requires = "modules")]
+    kernel: Option<PathBuf>,
     /// Its modules: /lib/modules/<release>.
-    #[arg(long, value_name = "DIR")]
-    modules: PathBuf,
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    modules: Option<PathBuf>,
+    /// Debian package of the kernel, instead of --kernel and --modules; repeated where it is several.
+    #[arg(long = "kernel-package", value_name = "FILE", conflicts_with = "kernel")]
+    kernel_packages: Vec<PathBuf>,
     /// Also packs this module, with all it needs; may be repeated.
     #[arg(long = "module", value_name = "NAME")]
     extra_modules: Vec<String>,
@@ -104,12 +108,18 @@ struct MediaOptions {
 }
 
 impl BuildArguments {
-    /// What to build from, and where to.
+    /// Unpacks the kernel's packages, if that is where it comes from.
     ///
     /// # Errors
     ///
-    /// A kernel package cannot be unpacked.
-    pub fn inputs(self) -> Result<(Inputs, Option<PathBuf>), BuildError> {
+    /// [`BuildError::Package`].
+    pub fn kernel_package(&self) -> Result<Option<KernelPackage>, BuildError> {
+        let is_given = !self.kernel_packages.is_empty();
+        is_given.then(|| KernelPackage::unpack(&self.kernel_packages)).transpose()
+    }
+
+    /// What to build from, and where to.
+    pub fn inputs(self, package: Option<&KernelPackage>) -> (Inputs, Option<PathBuf>) {
         let additions = Additions {
             files: self.files,
             programs: self.programs,
@@ -119,8 +129,8 @@ impl BuildArguments {
             ssh_keys: self.ssh_keys,
         };
         let inputs = Inputs {
-            kernel: self.kernel,
-            modules: self.modules,
+            kernel: package.map(|package| package.kernel.clone()).or(self.kernel).unwrap_or_default(),
+            modules: package.map(|package| package.modules.clone()).or(self.modules).unwrap_or_default(),
             extra_modules: self.extra_modules,
             firmware: FirmwareInputs { choices: self.firmware, root: self.firmware_root },
             agent: self.agent,
@@ -128,7 +138,7 @@ impl BuildArguments {
             additions,
             media: self.media.inputs(),
         };
-        Ok((inputs, self.output))
+        (inputs, self.output)
     }
 }
 
@@ -171,7 +181,14 @@ mod tests {
         let parse = |text: &str| Cli::try_parse_from(text.split(' '));
         let build = "farrier-image build --kernel k --modules m --agent a";
         parse(&format!("{build} --format iso,uki --file a:/etc/a --module x")).unwrap();
-        for wrong in ["--file a", "--file a:etc/a", "--format cd", "--kernel-parameters a=$b"] {
+        parse("farrier-image build --kernel-package a.deb --kernel-package b.deb --agent a").unwrap();
+        for wrong in [
+            "--kernel-package a.deb",
+            "--file a",
+            "--file a:etc/a",
+            "--format cd",
+            "--kernel-parameters a=$b",
+        ] {
             assert!(parse(&format!("{build} {wrong}")).is_err(), "{wrong}");
         }
     }

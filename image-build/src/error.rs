@@ -139,6 +139,14 @@ pub enum BuildError {
         /// The file and its limit.
         reason: String,
     },
+    /// A kernel package cannot be used.
+    #[error("{} cannot be used as kernel package: {reason}", path.display())]
+    Package {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// No firmware was found for a choice.
     #[error(
         "no module of the ramdisk asks for firmware of {choice} that is below {}; \

@@ -11,7 +11,8 @@ use farrier_image::{FileRecord, Manifest, build, rebuild_media};
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Build(arguments) => arguments.inputs().and_then(|(inputs, output)| {
+        Command::Build(arguments) => arguments.kernel_package().and_then(|package| {
+            let (inputs, output) = arguments.inputs(package.as_ref());
             let (manifest, output) = build(&inputs, output.as_deref(), &show_progress)?;
             Ok(summary(&manifest, &output.display().to_string()))
         }),

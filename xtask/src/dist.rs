@@ -88,7 +88,11 @@ struct ManifestFile {
 
 /// Runs the command.
 pub fn dist(arguments: &DistArguments) -> Result<()> {
-    requirements::ensure(&[Purpose::Dist], !arguments.no_install)?;
+    let mut purposes = vec![Purpose::Dist];
+    if arguments.arch != std::env::consts::ARCH {
+        purposes.push(Purpose::Python);
+    }
+    requirements::ensure(&purposes, !arguments.no_install)?;
     let dist = build(&Workspace::find()?, &arguments.arch)?;
     write_json(arguments.json.as_deref(), &dist.sizes)
 }

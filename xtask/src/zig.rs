@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::command::{command, run};
+use crate::command::command;
+use crate::python_environment;
 use crate::workspace::Workspace;
-
-const PACKAGE: &str = "ziglang==0.17.1";
 
 /// Compiler and archiver for one architecture.
 #[derive(Debug)]
@@ -31,13 +30,7 @@ impl Zig {
     /// Python or PyPI cannot be reached.
     pub fn install(workspace: &Workspace, arch: &str) -> Result<Self> {
         let folder = workspace.cache().join("zig");
-        let mark = folder.join("installed");
-        if !fs::read_to_string(&mark).is_ok_and(|installed| installed == PACKAGE) {
-            println!("Installing {PACKAGE} in {}", folder.display());
-            run(command("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-            run(command(folder.join("bin/pip")).args(["install", "--quiet", PACKAGE]))?;
-            fs::write(&mark, PACKAGE)?;
-        }
+        python_environment::install("zig", &workspace.root.join("xtask/zig-requirements.txt"), &folder)?;
         let program = std::env::current_exe()?;
         let tool = |name: &str| -> Result<PathBuf> {
             let link = folder.join(format!("{arch}-zig-{name}"));
