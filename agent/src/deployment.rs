@@ -14,6 +14,8 @@ use farrier_disk::table;
 use farrier_hardware::manager::StepHost;
 use farrier_imaging::access;
 use farrier_imaging::cancel::CancelHandle;
+use farrier_imaging::checksum::Trust;
+use farrier_imaging::format::Policy;
 use farrier_imaging::pipeline::{self, ImageRequest, Report, Settings};
 use farrier_imaging::source::{HttpSource, Options as SourceOptions};
 use farrier_imaging::target::Target;
@@ -59,7 +61,7 @@ pub fn deploy(
 ) -> Result<Deployed, CommandError> {
     let mut info = ImageInfo::from_params(image_info)?;
     lend_credentials(&agent.options, &mut info);
-    let request = plan(&info)?;
+    let request = plan(agent, &info)?;
     let client = client(agent, &info)?;
     let config_drive = config_drive.or(info.configdrive.as_deref());
     let config_drive = config_drive.map(|text| config_drive_source::load(agent, text)).transpose()?;
@@ -99,8 +101,8 @@ fn result_text(info: &ImageInfo, disk: &WritableDisk, identifiers: &Map<String, 
     }
 }
 
-fn plan(info: &ImageInfo) -> Result<ImageRequest, CommandError> {
-    ImageRequest::new(info, Settings::default()).map_err(from_imaging)
+fn plan(agent: &Agent, info: &ImageInfo) -> Result<ImageRequest, CommandError> {
+    ImageRequest::new(info, settings(agent)).map_err(from_imaging)
 }
 
 /// An image without credentials of its own is fetched with those of the configuration, all of them or
@@ -168,6 +170,18 @@ fn abandon(agent: &Agent, disk: &WritableDisk, keeps_table: bool, error: &Comman
     tracing::error!(disk = %disk.path().display(), "removing the partition table: {}", error.text());
     if let Err(error) = farrier_disk::wipe::wipe_ends(disk) {
         tracing::error!(%error, "the partition table cannot be removed");
+    }
+}
+
+fn settings(agent: &Agent) -> Settings {
+    let options = &agent.options;
+    Settings {
+        policy: Policy {
+            permitted: options.permitted_image_formats.0.clone(),
+            is_deep: !options.disable_deep_image_inspection,
+        },
+        verify: options.verify,
+        trust: Trust { md5: options.md5_enabled, ..Trust::default() },
     }
 }
 

@@ -31,11 +31,20 @@ pub enum Verify {
 }
 
 impl Verify {
+    const ALL: [Self; 3] = [Self::On, Self::Sample, Self::Off];
+
     /// Reads the value of the parameter; nothing when it is none of `on`, `sample` and `off`.
     pub fn parse(text: &str) -> Option<Self> {
-        [("on", Self::On), ("sample", Self::Sample), ("off", Self::Off)]
-            .into_iter()
-            .find_map(|(name, value)| (name == text).then_some(value))
+        Self::ALL.into_iter().find(|one| one.name() == text)
+    }
+
+    /// Value of the parameter.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Sample => "sample",
+            Self::Off => "off",
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::values::{Curve, NameList, OptionValue, Protocol, Seconds, SuiteList, TlsVersion, UrlList};
 use super::{DEFAULT_SECTION, OptionSpec};
+use farrier_imaging::readback::Verify;
 
 macro_rules! options {
     ($(
@@ -138,6 +139,8 @@ options! {
     permitted_image_formats: NameList = NameList::of(&["raw", "gpt", "qcow2"]);
     /// Do not look into images before they are written. The lookup may say otherwise.
     disable_deep_image_inspection: bool = false;
+    /// How much of a written image is read back and compared: on for all of it, sample, or off.
+    verify: Verify = Verify::Sample, "farrier-verify";
     /// Make every config drive anew as FAT, not only those that the disk's sectors would make unreadable.
     config_drive_rebuild: bool = false;
     /// Go on when no boot entry or boot loader can be written.

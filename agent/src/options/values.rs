@@ -1,6 +1,7 @@
 //! The types that options have, each read from one text.
 
 use crate::tls;
+use farrier_imaging::readback::Verify;
 use std::time::Duration;
 
 /// A type an option can have.
@@ -226,6 +227,18 @@ impl OptionValue for NameList {
 
     fn show(&self) -> String {
         self.0.join(",")
+    }
+}
+
+impl OptionValue for Verify {
+    const EXPECTED: &'static str = "on, sample or off";
+
+    fn read(text: &str) -> Option<Self> {
+        Self::parse(text)
+    }
+
+    fn show(&self) -> String {
+        self.name().to_owned()
     }
 }
 
