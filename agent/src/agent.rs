@@ -9,8 +9,10 @@ use crate::session::{self, Session};
 use crate::tls::{Identity, TlsError};
 use crate::{http, network};
 use farrier_hardware::dispatch::HardwareManagers;
+use farrier_hardware::external;
 use farrier_hardware::generic::GenericHardwareManager;
 use farrier_hardware::inventory::{self, Request};
+use farrier_hardware::manager::HardwareManager;
 use farrier_imaging::progress::ProgressHandle;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::inventory::Inventory;
@@ -67,7 +69,7 @@ impl Agent {
             options: Revisable::new(options),
             http: Revisable::new(http),
             runtime,
-            managers: HardwareManagers::load(vec![Box::new(GenericHardwareManager)]),
+            managers: HardwareManagers::load(managers(root)),
             progress: ProgressHandle::default(),
             heartbeat_wanted: Notify::new(),
             started_at: SystemTime::now(),
@@ -215,6 +217,13 @@ impl Agent {
         session.store();
         Ok(identity)
     }
+}
+
+/// The built-in managers and those that lie in the ramdisk.
+fn managers(root: &Path) -> Vec<Box<dyn HardwareManager>> {
+    let directory = root.join(external::DIRECTORY.trim_start_matches('/'));
+    let built_in: Box<dyn HardwareManager> = Box::new(GenericHardwareManager);
+    std::iter::once(built_in).chain(external::load(&directory)).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

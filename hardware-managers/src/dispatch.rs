@@ -2,6 +2,7 @@
 
 use crate::error::StepError;
 use crate::manager::{HardwareManager, StepCall, StepDeclaration, Support};
+use crate::reserved;
 use farrier_protocol::step::{HardwareManagerVersions, Phase, StepDescription};
 use serde_json::Value;
 use std::cmp::Reverse;
@@ -34,48 +35,78 @@ impl HardwareManagers {
     }
 
     /// The steps of a phase by class name of their manager, each name once.
-    pub fn steps(&self, phase: Phase) -> BTreeMap<String, Vec<StepDescription>> {
-        let mut steps = BTreeMap::<String, Vec<_>>::new();
-        for (manager, step) in self.winners(phase).into_values() {
-            steps.entry(manager.class_name().to_owned()).or_default().extend(step.describe(phase));
-        }
-        steps
-    }
-
-    /// Runs the step that a call names, in its phase.
     ///
     /// # Errors
     ///
-    /// [`StepError::Unknown`] when no manager has it in this phase, or what the step reports.
-    pub fn execute(&self, call: &StepCall<'_>) -> Result<Value, StepError> {
-        let winners = self.winners(call.phase);
-        let Some((_, declaration)) = winners.get(call.step) else {
-            let known = winners.keys().copied().collect::<Vec<_>>().join(", ");
-            return Err(StepError::Unknown { phase: call.phase.name(), step: call.step.to_owned(), known });
-        };
-        declaration.execute(call)
+    /// [`StepError::Reserved`]: nothing is listed while it is unclear whose step a name would run.
+    pub fn steps(&self, phase: Phase) -> Result<BTreeMap<String, Vec<StepDescription>>, StepError> {
+        self.refuse_reserved()?;
+        let mut steps = BTreeMap::<String, Vec<_>>::new();
+        for ranked in self.ranked(phase).into_values() {
+            let Some((manager, step)) = ranked.into_values().next() else { continue };
+            steps.entry(manager.class_name().to_owned()).or_default().extend(step.describe(phase));
+        }
+        Ok(steps)
     }
 
-    /// For each step name of a phase the manager that runs it: best support, then highest
-    /// priority, then first class name.
-    fn winners(
-        &self,
-        phase: Phase,
-    ) -> BTreeMap<&'static str, (&dyn HardwareManager, &'static StepDeclaration)> {
-        let mut ranked = BTreeMap::new();
-        for (support, manager) in &self.managers {
-            for step in manager.steps() {
-                let Some(priority) = step.priority(phase) else { continue };
-                let rank = (Reverse(*support), Reverse(priority), manager.class_name());
-                let is_better = ranked.get(step.step).is_none_or(|(held, _)| rank < *held);
-                if is_better {
-                    ranked.insert(step.step, (rank, (manager.as_ref(), step)));
+    /// Runs the step that a call names, in its phase: by the best manager that has it, or the next one
+    /// where that cannot do it on this machine. Any other failure is final.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::Unknown`] when no manager has it in this phase, [`StepError::Incompatible`] when none
+    /// that has it can do it, [`StepError::Reserved`], or what the step reports.
+    pub fn execute(&self, call: &StepCall<'_>) -> Result<Value, StepError> {
+        self.refuse_reserved()?;
+        let mut steps = self.ranked(call.phase);
+        let Some(candidates) = steps.remove(call.step) else {
+            let known = steps.keys().copied().collect::<Vec<_>>().join(", ");
+            return Err(StepError::Unknown { phase: call.phase.name(), step: call.step.to_owned(), known });
+        };
+        let mut refusals = Vec::new();
+        for (manager, step) in candidates.into_values() {
+            match step.execute(call) {
+                Err(StepError::Incompatible { reasons }) => {
+                    tracing::info!(step = call.step, manager = manager.name(), "not done here: {reasons}");
+                    refusals.push(reasons);
                 }
+                outcome => return outcome,
             }
         }
-        ranked.into_iter().map(|(name, (_, winner))| (name, winner)).collect()
+        Err(StepError::Incompatible { reasons: refusals.join("; ") })
+    }
+
+    /// Looked at when steps are listed and again when one is run (S06, S07).
+    fn refuse_reserved(&self) -> Result<(), StepError> {
+        for (_, manager) in &self.managers {
+            let Some(program) = manager.origin() else { continue };
+            if let Some(step) = manager.steps().iter().find(|step| reserved::is_reserved(step.step)) {
+                return Err(StepError::Reserved { program: program.to_owned(), step: step.step });
+            }
+        }
+        Ok(())
+    }
+
+    /// For each step name of a phase the managers that have it, best first: best support, then highest
+    /// priority, then first class name.
+    fn ranked(&self, phase: Phase) -> BTreeMap<&'static str, Candidates<'_>> {
+        let mut ranked = BTreeMap::<_, Candidates<'_>>::new();
+        for (place, (support, manager)) in self.managers.iter().enumerate() {
+            for step in manager.steps() {
+                let Some(priority) = step.priority(phase) else { continue };
+                let rank = (Reverse(*support), Reverse(priority), manager.class_name(), place);
+                ranked.entry(step.step).or_default().insert(rank, (manager.as_ref(), step));
+            }
+        }
+        ranked
     }
 }
+
+/// Support, priority, class name, and place among the loaded managers, so that no two are equal.
+type Rank = (Reverse<Support>, Reverse<i64>, &'static str, usize);
+
+/// The managers that have a step, by rank.
+type Candidates<'a> = BTreeMap<Rank, (&'a dyn HardwareManager, &'static StepDeclaration)>;
 
 #[cfg(test)]
 mod tests {
@@ -113,7 +144,7 @@ mod tests {
                 reboot_requested: true,
                 is_abortable: false,
                 arguments: &[],
-                run: |_| Ok(json!("vendor")),
+                run: &|_| Ok(json!("vendor")),
             }]
         }
     }
@@ -146,20 +177,28 @@ mod tests {
         let arguments: Map<_, _> = serde_json::from_value(arguments).unwrap();
         let node = Node::default();
         let phase = Phase::Deploy;
-        managers.execute(&StepCall { phase, step, node: &node, arguments: &arguments, host: &Host })
+        managers.execute(&StepCall {
+            phase,
+            step,
+            node: &node,
+            record: &Value::Null,
+            ports: &Value::Null,
+            arguments: &arguments,
+            host: &Host,
+        })
     }
 
     #[test]
     fn a_manager_that_does_not_fit_is_not_loaded() {
         let managers = load(Support::None);
         assert_eq!(managers.versions(), [("generic_hardware_manager".into(), "1.2".into())].into());
-        let steps = managers.steps(Phase::Deploy);
+        let steps = managers.steps(Phase::Deploy).unwrap();
         assert_eq!(steps.keys().collect::<Vec<_>>(), ["GenericHardwareManager"]);
     }
 
     /// Class name of the manager that has `write_image` in a phase.
     fn writer(managers: &HardwareManagers, phase: Phase) -> Option<String> {
-        let steps = managers.steps(phase);
+        let steps = managers.steps(phase).unwrap();
         let mut having = steps.iter().filter(|(_, steps)| steps.iter().any(|one| one.step == "write_image"));
         having.next().map(|(class_name, _)| class_name.clone())
     }
@@ -195,7 +234,7 @@ mod tests {
             (Phase::Deploy, &[("erase_devices_metadata", 0, None), ("write_image", 0, None)]),
             (Phase::Service, &[("write_image", 0, None)]),
         ] {
-            let listed = managers.steps(phase).remove("GenericHardwareManager").unwrap();
+            let listed = managers.steps(phase).unwrap().remove("GenericHardwareManager").unwrap();
             let listed: Vec<_> =
                 listed.iter().map(|one| (one.step.as_str(), one.priority, one.abortable)).collect();
             assert_eq!(listed, expected, "{phase:?}");

@@ -1,6 +1,7 @@
 //! Errors of steps.
 
 use farrier_protocol::error::{CommandError, ErrorKind};
+use std::path::PathBuf;
 
 /// A step could not be run, or failed.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,23 @@ pub enum StepError {
         /// What it should hold.
         expected: &'static str,
     },
+    /// The manager cannot do it on this machine; another one may.
+    #[error("no hardware manager can do it here: {reasons}")]
+    Incompatible {
+        /// What each manager that has the step says.
+        reasons: String,
+    },
+    /// An outside manager took a name that is reserved (S07).
+    #[error(
+        "{} declares the step {step:?}, which is reserved; rename the step, or take the file out of the ramdisk",
+        .program.display()
+    )]
+    Reserved {
+        /// File of the manager.
+        program: PathBuf,
+        /// Name of the step.
+        step: &'static str,
+    },
     /// The step ran and failed.
     #[error("{}", .0.text())]
     Failed(CommandError),
@@ -42,7 +60,9 @@ impl From<StepError> for CommandError {
     fn from(error: StepError) -> Self {
         let kind = match &error {
             StepError::Failed(error) => return error.clone(),
-            StepError::Unknown { .. } => ErrorKind::HardwareManagerMethodNotFound,
+            StepError::Unknown { .. } | StepError::Incompatible { .. } | StepError::Reserved { .. } => {
+                ErrorKind::HardwareManagerMethodNotFound
+            }
             StepError::MissingArgument { .. } | StepError::InvalidSetting { .. } => {
                 ErrorKind::InvalidCommandParamsError
             }

@@ -51,7 +51,7 @@ const WRITE_IMAGE: StepDeclaration = StepDeclaration {
             required: false,
         },
     ],
-    run: write_image,
+    run: &write_image,
 };
 
 fn write_image(call: &StepCall<'_>) -> Result<Value, StepError> {

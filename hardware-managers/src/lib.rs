@@ -6,7 +6,9 @@
 pub mod dispatch;
 pub mod erase;
 pub mod error;
+pub mod external;
 pub mod generic;
 pub mod inventory;
 pub mod manager;
+pub mod reserved;
 pub mod smbios;

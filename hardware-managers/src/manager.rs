@@ -5,18 +5,19 @@ use farrier_protocol::error::CommandError;
 use farrier_protocol::lookup::Node;
 use farrier_protocol::step::{ArgumentInfo, Phase, StepDescription};
 use serde_json::{Map, Value};
+use std::path::Path;
 
 /// How well a manager knows the machine (section 9.1); the best one is asked first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Support {
     /// Not this machine.
-    None = 0,
+    None,
     /// Any machine.
-    Generic = 1,
+    Generic,
     /// This kind of machine.
-    Mainline = 2,
-    /// Exactly this machine; third parties.
-    ServiceProvider = 3,
+    Mainline,
+    /// Exactly this machine; third parties, with a level of 3 and up.
+    ServiceProvider(u32),
 }
 
 /// One manager.
@@ -35,10 +36,15 @@ pub trait HardwareManager: Send + Sync {
 
     /// Steps of all phases, each name once.
     fn steps(&self) -> &'static [StepDeclaration];
+
+    /// The file of an outside manager. Its steps must not have reserved names (S07).
+    fn origin(&self) -> Option<&Path> {
+        None
+    }
 }
 
 /// A step, declared once for listing, validation, documentation and running.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct StepDeclaration {
     /// Name.
     pub step: &'static str,
@@ -54,8 +60,11 @@ pub struct StepDeclaration {
     /// Arguments.
     pub arguments: &'static [Argument],
     /// What it does.
-    pub run: fn(&StepCall<'_>) -> Result<Value, StepError>,
+    pub run: Run,
 }
+
+/// The work of a step.
+pub type Run = &'static (dyn Fn(&StepCall<'_>) -> Result<Value, StepError> + Send + Sync);
 
 /// An argument of a step.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +85,10 @@ pub struct StepCall<'a> {
     pub step: &'a str,
     /// Node the machine is.
     pub node: &'a Node,
+    /// The node's whole record, as it came.
+    pub record: &'a Value,
+    /// Its ports, as they came.
+    pub ports: &'a Value,
     /// Arguments by name.
     pub arguments: &'a Map<String, Value>,
     /// The agent around the step.

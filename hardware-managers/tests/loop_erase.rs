@@ -85,7 +85,15 @@ fn node(internal: Value) -> Node {
 }
 
 fn erase(host: &Host, node: &Node, plan: &ErasePlan, depth: Depth) -> Result<Value, StepError> {
-    let call = StepCall { phase: Phase::Clean, step: "erase_devices", node, arguments: &Map::new(), host };
+    let call = StepCall {
+        phase: Phase::Clean,
+        step: "erase_devices",
+        node,
+        record: &Value::Null,
+        ports: &Value::Null,
+        arguments: &Map::new(),
+        host,
+    };
     erase_plan(&call, depth, plan)
 }
 

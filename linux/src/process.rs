@@ -1,12 +1,16 @@
 //! The one place that starts external programs.
 //!
 //! A program is named in [`PROGRAMS`] with the package it comes from, so that whoever builds a
-//! ramdisk knows what to pack. Arguments are vectors; no shell is ever involved (S04, P06).
+//! ramdisk knows what to pack. Arguments are vectors; no shell is ever involved (S04, P06). Programs that
+//! others put into the ramdisk are started by [`accompany`], without arguments.
 
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 /// An external program that the agent may start.
 #[derive(Debug, Clone, Copy)]
@@ -62,6 +66,50 @@ impl Program {
 
     fn start_error(&self, source: io::Error) -> StartError {
         StartError { program: self.name, path: self.path, package: self.package, source }
+    }
+}
+
+/// A program that is spoken with over its standard streams. Dropping it ends it with all it started.
+#[derive(Debug)]
+pub struct Companion(Child);
+
+/// Starts a program without arguments, in a process group of its own. Its error output goes to the
+/// caller's.
+///
+/// # Errors
+///
+/// Whatever `execve` reports.
+pub fn accompany(program: &Path) -> io::Result<Companion> {
+    Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn().map(Companion)
+}
+
+impl Companion {
+    /// Its standard input and output.
+    ///
+    /// # Errors
+    ///
+    /// `BrokenPipe` when they were taken before.
+    pub fn pipes(&mut self) -> io::Result<(ChildStdin, ChildStdout)> {
+        self.0.stdin.take().zip(self.0.stdout.take()).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// How it ended; nothing while it runs.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `waitpid` reports.
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.0.try_wait()
+    }
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        // The group outlives its leader when that left children behind; an empty one is no error to us.
+        if let Ok(group) = i32::try_from(self.0.id()) {
+            killpg(Pid::from_raw(group), Signal::SIGKILL).ok();
+        }
+        self.0.wait().ok();
     }
 }
 

@@ -70,7 +70,7 @@ const REQUIREMENTS: &[Requirement] = &[
     file("/usr/share/OVMF/OVMF_CODE_4M.fd", "ovmf", &[Purpose::Machine]),
     command("curl", "curl", &[Purpose::Machine]),
     command("openssl", "openssl", &[Purpose::Machine]),
-    command("python3", "python3", &[Purpose::Python]),
+    command("python3", "python3", &[Purpose::Unit, Purpose::Python]),
     file("/var/lib/dpkg/info/python3-venv.list", "python3-venv", &[Purpose::Python]),
     command("genisoimage", "genisoimage", &[Purpose::Ironic, Purpose::Disk]),
 ];

@@ -103,7 +103,7 @@ impl HardwareManager for StandIn {
 pub fn agent(token: &str, root: &Path) -> Arc<Agent> {
     crate::http::install_tls_provider();
     let real = GenericHardwareManager;
-    let replace = |step: &StepDeclaration| StepDeclaration { run: replaced_step, ..*step };
+    let replace = |step: &StepDeclaration| StepDeclaration { run: &replaced_step, ..*step };
     let steps = real.steps().iter().map(replace).collect::<Vec<_>>().leak();
     let options = Options { agent_token: Some(token.to_owned()), ..Options::default() };
     let mut agent = Agent::new(options, root, tokio::runtime::Handle::current()).unwrap();

@@ -70,7 +70,7 @@ const fn execution(
 
 fn list(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, CommandError> {
     agent.cache_node(read::<Node>(params, "node")?);
-    let steps = (format!("{}_steps", phase.name()), json!(agent.managers.steps(phase)));
+    let steps = (format!("{}_steps", phase.name()), json!(agent.managers.steps(phase)?));
     let versions = ("hardware_manager_version".to_owned(), json!(agent.managers.versions()));
     Ok(Value::Object(Map::from_iter([steps, versions])))
 }
@@ -81,7 +81,15 @@ fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, C
     check_version(agent, params, phase)?;
     let step: Step = read(params, "step")?;
     let arguments = arguments(params, &step, phase);
-    let call = StepCall { phase, step: &step.step, node: &node, arguments: &arguments, host: agent.as_ref() };
+    let call = StepCall {
+        phase,
+        step: &step.step,
+        node: &node,
+        record: &params["node"],
+        ports: params.get(PORTS.name).unwrap_or(&Value::Null),
+        arguments: &arguments,
+        host: agent.as_ref(),
+    };
     // A defect of one step is that step's failure, and the conductor learns which one it was.
     let outcome = catch_unwind(AssertUnwindSafe(|| agent.managers.execute(&call)));
     let result = outcome.map_err(|panic| defect(phase, &step.step, panic.as_ref()))??;

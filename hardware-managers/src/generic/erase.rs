@@ -13,14 +13,14 @@ pub const DEVICES: StepDeclaration = StepDeclaration {
     reboot_requested: false,
     is_abortable: true,
     arguments: &[],
-    run: |call| erase::erase_devices(call, Depth::Data),
+    run: &|call| erase::erase_devices(call, Depth::Data),
 };
 
 /// Erases NVMe disks, and the metadata of the others.
 pub const EXPRESS: StepDeclaration = StepDeclaration {
     step: "erase_devices_express",
     priorities: &[(Phase::Clean, 0)],
-    run: |call| erase::erase_devices(call, Depth::Express),
+    run: &|call| erase::erase_devices(call, Depth::Express),
     ..DEVICES
 };
 
@@ -28,6 +28,6 @@ pub const EXPRESS: StepDeclaration = StepDeclaration {
 pub const METADATA: StepDeclaration = StepDeclaration {
     step: "erase_devices_metadata",
     priorities: &[(Phase::Clean, 99), (Phase::Deploy, 0)],
-    run: |call| erase::erase_devices(call, Depth::Metadata).map(|_| Value::Null),
+    run: &|call| erase::erase_devices(call, Depth::Metadata).map(|_| Value::Null),
     ..DEVICES
 };

@@ -1,0 +1,144 @@
+//! Erasing the disks of an emulated machine, one on each bus, as automated cleaning orders it.
+//!
+//! `cargo xtask test vm` builds what is booted and says where it is. What an emulated disk cannot do must
+//! be on record as such: none of them knows Sanitize, and only the NVMe disk can erase itself.
+
+#![allow(clippy::unwrap_used)]
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::machine::{Hardware, free_port};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const DISK_SECTORS: u64 = 64 << 11;
+const MARKER: [u8; 16] = *b"farrier was here";
+const ERASE: Duration = Duration::from_secs(400);
+const NODE: &str = "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11";
+
+fn environment(name: &str) -> PathBuf {
+    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
+}
+
+/// A machine with a disk on each of four buses, a marker in every sector of each.
+struct Stable {
+    agent: CommandedAgent,
+    hardware: Hardware,
+    /// File, and the serial number in the certificate.
+    disks: Vec<(PathBuf, &'static str)>,
+    _folder: TempDir,
+}
+
+impl Stable {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let disks: Vec<_> = ["VIRTIO1", "SATA1", "NVME1", "SCSI1"]
+            .map(|serial| (folder.path().join(format!("{serial}.img")), serial))
+            .to_vec();
+        disks.iter().for_each(|(file, _)| mark(file));
+        let agent_port = free_port().unwrap();
+        let hardware = Hardware {
+            mac: "52:54:00:fa:00:05".into(),
+            agent_port,
+            disks: disks[..1].to_vec(),
+            media: Vec::new(),
+            folder: folder.path().to_owned(),
+        };
+        let mut devices = vec!["-device".to_owned(), "virtio-scsi-pci,id=scsi".to_owned()];
+        for ((file, serial), device) in
+            disks[1..].iter().zip(["ide-hd,bus=ide.0", "nvme", "scsi-hd,bus=scsi.0"])
+        {
+            let drive = format!("if=none,format=raw,id={serial},file={}", file.display());
+            devices.extend(["-drive".to_owned(), drive]);
+            devices.extend(["-device".to_owned(), format!("{device},drive={serial},serial={serial}")]);
+        }
+        let parameters =
+            format!("ipa-disk-wait-attempts=1 ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}");
+        let agent =
+            CommandedAgent::boot(&hardware, &devices, &environment("FARRIER_DIST"), &parameters).unwrap();
+        Self { agent, hardware, disks, _folder: folder }
+    }
+
+    /// Runs a clean step with the settings that a conductor puts into the node's record.
+    fn clean(&self, step: &str, settings: Value) -> Value {
+        let params = json!({
+            "step": {"step": step, "interface": "deploy"},
+            "node": {"uuid": NODE, "driver_internal_info": settings},
+            "ports": [],
+        });
+        self.agent.order("clean.execute_clean_step", &params).unwrap();
+        let result = self.agent.wait_for_end(ERASE).unwrap();
+        assert_eq!(result["command_status"], "SUCCEEDED", "{result}\n{}", self.hardware.console().tail());
+        result["command_result"]["clean_result"].clone()
+    }
+
+    /// The part of a result that is about the disk with this serial number.
+    fn entry<'a>(&self, result: &'a Value, serial: &str) -> &'a Value {
+        let entries = result.as_object().unwrap();
+        entries
+            .values()
+            .find(|entry| entry["serial"] == serial)
+            .unwrap_or_else(|| panic!("{serial}: {result}"))
+    }
+}
+
+fn mark(file: &PathBuf) {
+    let mut file = BufWriter::new(File::create(file).unwrap());
+    for number in 0..DISK_SECTORS {
+        let mut sector = [0x5a; 512];
+        sector[..8].copy_from_slice(&number.to_le_bytes());
+        sector[496..].copy_from_slice(&MARKER);
+        file.write_all(&sector).unwrap();
+    }
+    file.flush().unwrap();
+}
+
+fn decoded(part: &str) -> Value {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+}
+
+#[test]
+fn vm_p09_no_sector_of_four_disks_keeps_its_marker() {
+    let stable = Stable::new();
+    let result = stable.clean("erase_devices", json!({"disk_erasure_concurrency": 2}));
+    for (file, serial) in &stable.disks {
+        let content = fs::read(file).unwrap();
+        assert_eq!(content.len() as u64, DISK_SECTORS * 512);
+        let survivors = content.chunks(512).filter(|sector| sector.ends_with(&MARKER)).count();
+        assert_eq!(survivors, 0, "{serial} keeps {survivors} sectors");
+        assert!(content.iter().all(|byte| *byte == 0), "{serial} is not all zeros");
+
+        let entry = stable.entry(&result, serial);
+        assert_eq!((&entry["verdict"], &entry["node"]), (&json!("erased"), &json!(NODE)), "{entry}");
+        let parts: Vec<_> = entry["certificate"].as_str().unwrap().split('.').collect();
+        let (header, statement) = (decoded(parts[0]), decoded(parts[1]));
+        assert_eq!(header["alg"], "ES384");
+        assert!(header["x5c"][0].as_str().unwrap().starts_with("MII"), "{header}");
+        assert_eq!(statement["serial"], *serial);
+        assert_eq!(statement["size_bytes"], DISK_SECTORS * 512);
+        assert!(statement["samples"].as_u64().unwrap() >= 64, "{statement}");
+    }
+    // What the emulated disks say they can do, and what was therefore done.
+    for (serial, method, capabilities) in [
+        ("VIRTIO1", "overwrite", json!({})),
+        ("NVME1", "nvme-format-user-data", json!({"sanicap": 0, "namespaces": 1})),
+        (
+            "SCSI1",
+            "overwrite",
+            json!({"sanitize_crypto": 0, "sanitize_block": 0, "sanitize_overwrite": 0, "format": 0}),
+        ),
+        // Sectors per command and nothing of Sanitize; no security.
+        ("SATA1", "overwrite", json!({"word59": 0x110, "word128": 0})),
+    ] {
+        let entry = stable.entry(&result, serial);
+        assert_eq!(entry["method"], method, "{entry}");
+        for (name, value) in capabilities.as_object().unwrap() {
+            assert_eq!(&entry["capabilities"][name], value, "{serial} {name}: {entry}");
+        }
+    }
+}
