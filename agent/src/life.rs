@@ -54,7 +54,7 @@ pub enum AgentError {
 }
 
 /// Lives in the machine whose files lie below `root`, unless an earlier process of this boot stopped
-/// for good.
+/// for good. Returns when the machine is rescued.
 ///
 /// # Errors
 ///
@@ -109,8 +109,13 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     let served = server::serve(listener, tls, router, until_stopped).await;
     heartbeats.abort();
     served.map_err(AgentError::Serve)?;
-    agent.until_stopped().await.settle();
-    pending().await
+    let stopped = agent.until_stopped().await;
+    stopped.settle();
+    match stopped {
+        // PID 1 opens the consoles to the machine's user.
+        Stopped::Rescued => Ok(()),
+        Stopped::LockedDown => pending().await,
+    }
 }
 
 /// Certificates, and what the logs say, depend on the clock (S16).

@@ -1,7 +1,8 @@
 //! The password of a rescued machine (section 11.2).
 //!
-//! The agent's part is to leave a hash behind; the ramdisk's login service makes a user with it.
+//! The agent's part is to leave a hash behind; the ramdisk's [`login`] service makes a user with it.
 
+pub mod login;
 pub mod sha256_crypt;
 
 use farrier_protocol::error::{CommandError, ErrorKind};

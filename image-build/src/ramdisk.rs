@@ -26,9 +26,19 @@ const AGENT_LINKS: &[(&str, &str)] = &[
     ("usr/libexec/farrier/dhcp-event", "../../bin/farrier-agent"),
 ];
 
+/// Programs of the user of a rescued machine.
+const LOGIN_LINKS: &[(&str, &str)] = &[("bin/login", "../usr/bin/busybox"), ("bin/sh", "../usr/bin/busybox")];
+
 /// Folders that are mounted upon or written to.
-const FOLDERS: &[(&str, u32)] =
-    &[("dev", 0o755), ("etc", 0o755), ("proc", 0o555), ("run", 0o755), ("sys", 0o555), ("tmp", 0o1777)];
+const FOLDERS: &[(&str, u32)] = &[
+    ("dev", 0o755),
+    ("etc", 0o755),
+    ("etc/ipa-rescue-config", 0o700),
+    ("proc", 0o555),
+    ("run", 0o755),
+    ("sys", 0o555),
+    ("tmp", 0o1777),
+];
 
 /// Adds the agent and what every ramdisk has.
 pub fn add_agent(archive: &mut Archive, agent: Vec<u8>) {
@@ -38,7 +48,7 @@ pub fn add_agent(archive: &mut Archive, agent: Vec<u8>) {
     // The kernel gives PID 1 this console before anything is mounted.
     archive.character_device("dev/console", 0o600, 5, 1);
     archive.file(AGENT, 0o755, agent);
-    for (link, target) in AGENT_LINKS {
+    for (link, target) in AGENT_LINKS.iter().chain(LOGIN_LINKS) {
         archive.symlink(link, target);
     }
 }

@@ -23,7 +23,7 @@ pub struct Program {
     pub package: &'static str,
 }
 
-/// The DHCP client, an applet of busybox.
+/// Applets of busybox: the DHCP client, and login with its shell on a rescued machine.
 pub const BUSYBOX: Program = Program { name: "busybox", path: "/usr/bin/busybox", package: "busybox-static" };
 
 /// Every external program there is.

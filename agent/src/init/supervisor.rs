@@ -1,12 +1,16 @@
-//! The children of PID 1: the agent and one DHCP client per link.
+//! The children of PID 1: the agent and one DHCP client per link; once the machine is rescued, a login
+//! prompt per console instead of the agent.
 
 use super::dhcp_event;
+use crate::lockdown::Stopped;
+use crate::rescue::login;
 use farrier_linux::netlink::Netlink;
 use farrier_linux::process::{self, BUSYBOX};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,6 +37,7 @@ pub enum Event {
 enum Job {
     Agent,
     Dhcp(String),
+    Login(String),
 }
 
 #[derive(Debug)]
@@ -106,6 +111,9 @@ impl Supervisor {
     fn exited(&mut self, pid: i32, status: WaitStatus) {
         // Orphans of other processes end up here too.
         let Some(job) = self.children.remove(&pid) else { return };
+        if job == Job::Agent && Stopped::marked(Path::new("/")) == Some(Stopped::Rescued) {
+            return self.hand_over();
+        }
         let Some(state) = self.jobs.get_mut(&job) else { return };
         let now = Instant::now();
         if now.duration_since(state.started) >= STABLE {
@@ -114,6 +122,18 @@ impl Supervisor {
         let seconds = state.pause.as_secs();
         tracing::error!(?job, ?status, "ended; starting it again in {seconds} s");
         state.postpone(now);
+    }
+
+    /// The machine is its user's until the next boot.
+    fn hand_over(&mut self) {
+        self.jobs.remove(&Job::Agent);
+        if let Err(error) = login::open(Path::new("/")) {
+            tracing::error!("nobody can log in: the account rescue cannot be made: {error}");
+        }
+        let active = std::fs::read_to_string("/sys/class/tty/console/active").unwrap_or_default();
+        for terminal in login::terminals(&active) {
+            self.add(Job::Login(terminal));
+        }
     }
 
     /// Time until the next job is due.
@@ -148,6 +168,8 @@ fn start(job: &Job) -> anyhow::Result<i32> {
             "-A",
             "5",
         ])?,
+        // A serial line keeps its speed and has no carrier to wait for.
+        Job::Login(terminal) => BUSYBOX.spawn(["getty", "-L", "0", terminal, "vt100"])?,
     };
     Ok(i32::try_from(child.id())?)
 }
