@@ -1,7 +1,9 @@
 //! Reads the serial console of the emulated machine.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::fs;
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::thread;
@@ -26,9 +28,14 @@ impl Console {
         &self.file
     }
 
-    /// The socket at which the machine listens for what is typed on its console.
-    pub fn keyboard(&self) -> PathBuf {
-        self.file.with_extension("socket")
+    /// Sits down at the console of a machine that is on and listens to `port` of the loopback address.
+    ///
+    /// # Errors
+    ///
+    /// The machine is off.
+    pub fn typist(&self, port: u16) -> Result<Typist> {
+        let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("the machine is off")?;
+        Ok(Typist { socket, console: self.clone(), start: self.length() })
     }
 
     /// All that was written so far; nothing when there is no file yet.
@@ -94,6 +101,36 @@ impl Console {
                 thread::sleep(POLL);
             }
         });
+    }
+}
+
+/// Somebody who types at a machine's console. The machine listens to one at a time.
+#[derive(Debug)]
+pub struct Typist {
+    socket: TcpStream,
+    console: Console,
+    start: usize,
+}
+
+impl Typist {
+    /// Types `text` and Enter as soon as `prompt` was written.
+    ///
+    /// # Errors
+    ///
+    /// The prompt is not there after `limit`, or the machine is off.
+    pub fn answer(&mut self, prompt: &str, text: &str, limit: Duration) -> Result<()> {
+        self.console.wait_for(prompt, self.start, limit)?;
+        self.start = self.console.length();
+        Ok(self.socket.write_all(format!("{text}\r").as_bytes())?)
+    }
+
+    /// Waits for `text` in what was written after the last answer.
+    ///
+    /// # Errors
+    ///
+    /// It is not there after `limit`.
+    pub fn expect(&self, text: &str, limit: Duration) -> Result<()> {
+        self.console.wait_for(text, self.start, limit)
     }
 }
 

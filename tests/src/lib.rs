@@ -11,6 +11,8 @@ pub mod image_server;
 pub mod instance;
 pub mod ironic;
 pub mod lab;
+pub mod libvirt;
 pub mod machine;
 pub mod media;
+pub mod redfish;
 pub mod stub_conductor;

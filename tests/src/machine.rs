@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(100);
 
-/// Memory of every machine: what a deployment may need at most.
-pub const MEMORY_MIB: u32 = 256;
+/// What a deployment may need at most.
+const MEMORY_MIB: u32 = 256;
 /// The program of the UEFI firmware.
 pub const FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
 /// The variables with which it starts its first life.
@@ -25,6 +25,8 @@ pub struct Hardware {
     pub mac: String,
     /// Port of the loopback address that leads to the agent.
     pub agent_port: u16,
+    /// Port of the loopback address for what is typed at its console.
+    pub keyboard_port: u16,
     /// Its disks: file and serial number.
     pub disks: Vec<(PathBuf, &'static str)>,
     /// The media in the drives of its BMC.
@@ -90,7 +92,8 @@ impl Hardware {
         qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", &MEMORY_MIB.to_string()]);
         qemu.args(["-drive", &format!("if=pflash,format=raw,readonly=on,file={FIRMWARE}")]);
         qemu.args(["-drive", &format!("if=pflash,format=raw,file={}", variables.display())]);
-        let terminal = format!("socket,id=console,path={},server=on,wait=off", console.keyboard().display());
+        let keyboard = format!("host=127.0.0.1,port={},server=on,wait=off", self.keyboard_port);
+        let terminal = format!("socket,id=console,{keyboard}");
         qemu.args(["-chardev", &format!("{terminal},logfile={},logappend=on", console.file().display())]);
         qemu.args(["-serial", "chardev:console", "-device", "virtio-rng-pci"]);
         qemu.args(["-netdev", &user_network(self.agent_port)]);

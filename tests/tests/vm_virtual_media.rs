@@ -41,6 +41,7 @@ fn boot(parameters: &str, text: &str) -> String {
     let hardware = Hardware {
         mac: "52:54:00:fa:00:04".into(),
         agent_port: free_port().unwrap(),
+        keyboard_port: free_port().unwrap(),
         disks: vec![(planted, "PLANTED")],
         media: vec![Medium::Optical(boot_medium), Medium::Optical(leftover), Medium::Usb(floppy)],
         folder: folder.path().to_owned(),

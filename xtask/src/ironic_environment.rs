@@ -1,4 +1,4 @@
-//! Ironic as it comes from PyPI, each version in an environment of its own.
+//! Ironic as it comes from PyPI, each version in an environment of its own, and the BMC beside it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,17 @@ pub fn cached(workspace: &Workspace) -> Result<Vec<IronicEnvironment>> {
     }
     environments.sort_by(|one, other| one.version.cmp(&other.version));
     Ok(environments)
+}
+
+/// The environment of sushy-tools, a BMC for virtual machines, installed unless it is in the cache.
+pub fn cached_bmc(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.cache().join("redfish");
+    python_environment::install(
+        "sushy-tools",
+        &workspace.root.join("tests/redfish/requirements.txt"),
+        &folder,
+    )?;
+    Ok(folder)
 }
 
 fn version(requirements: &Path) -> Option<String> {

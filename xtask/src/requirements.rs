@@ -23,7 +23,7 @@ pub enum Purpose {
     Unit,
     /// Installing programs from PyPI.
     Python,
-    /// What Ironic needs for config drives.
+    /// What Ironic and its BMC need, also for config drives and virtual media.
     Ironic,
 }
 
@@ -73,6 +73,19 @@ const REQUIREMENTS: &[Requirement] = &[
     command("python3", "python3", &[Purpose::Unit, Purpose::Python]),
     file("/var/lib/dpkg/info/python3-venv.list", "python3-venv", &[Purpose::Python]),
     command("genisoimage", "genisoimage", &[Purpose::Ironic, Purpose::Disk]),
+    command("grub-mkimage", "grub-common", &[Purpose::Ironic]),
+    file("/usr/lib/grub/x86_64-efi/linuxefi.mod", "grub-efi-amd64-bin", &[Purpose::Ironic]),
+    file("/usr/lib/ipxe/qemu/efi-virtio.rom", "ipxe-qemu", &[Purpose::Ironic]),
+    file("/usr/sbin/libvirtd", "libvirt-daemon", &[Purpose::Ironic]),
+    file(
+        "/var/lib/dpkg/info/libvirt-daemon-driver-qemu.list",
+        "libvirt-daemon-driver-qemu",
+        &[Purpose::Ironic],
+    ),
+    // For the Python client of libvirt, which PyPI has as source only.
+    command("pkg-config", "pkg-config", &[Purpose::Ironic]),
+    file("/usr/include/libvirt/libvirt.h", "libvirt-dev", &[Purpose::Ironic]),
+    file("/var/lib/dpkg/info/python3-dev.list", "python3-dev", &[Purpose::Ironic]),
 ];
 
 impl Requirement {

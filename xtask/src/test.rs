@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
+use crate::ironic_environment::IronicEnvironment;
 use crate::requirements::{self, Purpose};
 use crate::test_programs::{self, TestProgram, Tier};
 use crate::test_summary::Summary;
@@ -93,16 +94,19 @@ fn environments(tier: Tier, workspace: &Workspace) -> Result<Vec<Environment>> {
     }
 }
 
-/// Where tests find the ramdisk and Ironic, for each version of Ironic.
+/// Where tests find the ramdisk, a BMC and Ironic, for each version of Ironic.
 fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
     let dist = dist::build(workspace, "x86_64")?.folder.display().to_string();
+    let bmc = ironic_environment::cached_bmc(workspace)?.display().to_string();
     let ironics = ironic_environment::cached(workspace)?;
-    Ok(ironics
-        .iter()
-        .map(|ironic| {
-            vec![("FARRIER_DIST", dist.clone()), ("FARRIER_IRONIC", ironic.folder.display().to_string())]
-        })
-        .collect())
+    let environment = |ironic: &IronicEnvironment| {
+        vec![
+            ("FARRIER_DIST", dist.clone()),
+            ("FARRIER_REDFISH", bmc.clone()),
+            ("FARRIER_IRONIC", ironic.folder.display().to_string()),
+        ]
+    };
+    Ok(ironics.iter().map(environment).collect())
 }
 
 /// Where tests with virtual machines find what they boot and deploy.

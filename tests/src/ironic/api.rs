@@ -20,11 +20,6 @@ impl Api {
         Self { port }
     }
 
-    /// The port.
-    pub(super) fn port(&self) -> u16 {
-        self.port
-    }
-
     /// The answer to a request; null when it has no body.
     pub(super) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let body = body.map(Value::to_string).unwrap_or_default();

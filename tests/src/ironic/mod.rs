@@ -1,6 +1,7 @@
 //! A real, unmodified Ironic, for one run.
 
 mod api;
+mod boot_loader;
 mod enrolment;
 mod node;
 mod settings;
@@ -33,6 +34,7 @@ pub struct Ironic {
     process: Child,
     api: Api,
     folder: PathBuf,
+    files_port: u16,
 }
 
 impl Ironic {
@@ -46,6 +48,7 @@ impl Ironic {
         for name in ["certificates", "http", "images", "tftp", "tmp"] {
             fs::create_dir_all(folder.join(name))?;
         }
+        boot_loader::write(&folder.join("esp.img"))?;
         let port = free_port()?;
         let files_port = ImageServer::start(vec![Reply::Folder(folder.join("http"))])?.port();
         let configuration = folder.join("ironic.conf");
@@ -67,7 +70,7 @@ impl Ironic {
         }
         // Ironic signals its whole process group: the test must not be in it.
         let process = program("ironic")?.process_group(0).spawn().context("cannot start ironic")?;
-        let mut ironic = Self { process, api: Api::new(port), folder: folder.to_owned() };
+        let mut ironic = Self { process, api: Api::new(port), folder: folder.to_owned(), files_port };
         ironic.wait_for_a_conductor()?;
         Ok(ironic)
     }
@@ -103,9 +106,9 @@ impl Ironic {
         Ok(node)
     }
 
-    /// URL of the API for a machine on QEMU's user network.
-    pub fn guest_url(&self) -> String {
-        format!("http://10.0.2.2:{}", self.api.port())
+    /// URL of the script with which a machine on QEMU's user network begins to boot by iPXE.
+    pub fn ipxe_script(&self) -> String {
+        format!("http://10.0.2.2:{}/boot.ipxe", self.files_port)
     }
 
     /// The kernel's parameters in the iPXE configuration that Ironic wrote for a node.
@@ -142,10 +145,10 @@ impl Drop for Ironic {
     }
 }
 
-/// The last lines of Ironic's log.
+/// The last lines of Ironic's log, without the requests it was sent.
 fn log_tail(folder: &Path) -> String {
     const LINES: usize = 30;
     let text = fs::read_to_string(folder.join("ironic.log")).unwrap_or_default();
-    let lines: Vec<_> = text.lines().collect();
+    let lines: Vec<_> = text.lines().filter(|line| !line.contains(" INFO ironic.api ")).collect();
     lines[lines.len().saturating_sub(LINES)..].join("\n")
 }

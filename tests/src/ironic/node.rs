@@ -154,14 +154,25 @@ impl Node<'_> {
     /// An operation failed, or the state is not reached after `limit`; the text holds the error and
     /// Ironic's log.
     pub fn reach(&self, state: &str, limit: Duration) -> Result<Value> {
-        let is_over =
-            |state: &Value| state.as_str().is_some_and(|text| text == "error" || text.contains("failed"));
-        let node = self
-            .wait_for(limit, |node| node["provision_state"] == state || is_over(&node["provision_state"]))?;
+        let node = self.wait_for(limit, |node| node["provision_state"] == state || has_failed(node))?;
         if node["provision_state"] != state {
             bail!("{} instead of {state}: {}", node["provision_state"], node["last_error"]);
         }
         Ok(node)
+    }
+
+    /// What Ironic knows of the agent, once the agent was heard in the operation that goes on.
+    ///
+    /// # Errors
+    ///
+    /// The operation failed before, or the agent is not heard for as long as `limit`.
+    pub fn agent(&self, limit: Duration) -> Result<Value> {
+        let is_known = |node: &Value| node["driver_internal_info"]["agent_url"].is_string();
+        let node = self.wait_for(limit, |node| is_known(node) || has_failed(node))?;
+        if !is_known(&node) {
+            bail!("{} without an agent: {}", node["provision_state"], node["last_error"]);
+        }
+        Ok(node["driver_internal_info"].clone())
     }
 
     /// The record as soon as it is as wanted.
@@ -188,4 +199,8 @@ impl Node<'_> {
     fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         self.ironic.api.request(method, &format!("/v1/nodes/{}{path}", self.uuid), body)
     }
+}
+
+fn has_failed(node: &Value) -> bool {
+    node["provision_state"].as_str().is_some_and(|state| state == "error" || state.contains("failed"))
 }

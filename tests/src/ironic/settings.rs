@@ -61,13 +61,13 @@ public_endpoint = http://127.0.0.1:{port}
 ramdisk_heartbeat_timeout = 30
 
 [conductor]
-clean_callback_timeout = 300
-deploy_callback_timeout = 300
+clean_callback_timeout = 600
+deploy_callback_timeout = 600
 file_url_allowed_paths = {dist}
 heartbeat_interval = 5
-inspect_wait_timeout = 300
-rescue_callback_timeout = 300
-service_callback_timeout = 300
+inspect_wait_timeout = 600
+rescue_callback_timeout = 600
+service_callback_timeout = 600
 sync_power_state_interval = 15
 
 [database]

@@ -9,9 +9,8 @@ const MARKS: &[(u64, &[u8])] = &[(510, &[0x55, 0xaa]), (1080, &[0x53, 0xef])];
 
 /// Writes the signs of an earlier use.
 pub fn mark(disk: &Path) {
-    let file = File::options().write(true).open(disk).unwrap();
     for (offset, bytes) in MARKS {
-        file.write_all_at(bytes, *offset).unwrap();
+        write(disk, *offset, bytes);
     }
 }
 
@@ -41,4 +40,9 @@ pub fn read(disk: &Path, offset: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     File::open(disk).unwrap().read_exact_at(&mut bytes, offset).unwrap();
     bytes
+}
+
+/// Changes bytes of a disk.
+pub fn write(disk: &Path, offset: u64, bytes: &[u8]) {
+    File::options().write(true).open(disk).unwrap().write_all_at(bytes, offset).unwrap();
 }

@@ -11,7 +11,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// How long an emulated machine may take for anything.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 pub struct Horse<'a> {
     stable: &'a Stable,
@@ -46,7 +46,6 @@ impl<'a> Horse<'a> {
 
     pub fn clean(&mut self, steps: &[&str]) {
         self.carry_out(&Order::clean(steps), "clean wait", "manageable");
-        self.assert_trusted();
     }
 
     /// Makes the node available: automated cleaning.
@@ -81,6 +80,48 @@ impl<'a> Horse<'a> {
         }
         let start = disks::read(self.stable.root(), 0, 1 << 20);
         assert!(start.iter().all(|byte| *byte == 0), "the first MiB is not empty");
+    }
+
+    /// Boots the ramdisk, in which somebody logs in at the console with the password.
+    pub fn rescue(&mut self) {
+        const PASSWORD: &str = "four old horseshoes";
+        let start = self.console.length();
+        self.carry_out(&Order::rescue(PASSWORD), "rescue wait", "rescue");
+        self.console.wait_for("login:", start, PATIENCE).unwrap();
+        let mut typist = self.console.typist(self.stable.hardware.keyboard_port).unwrap();
+        typist.answer("", "rescue", PATIENCE).unwrap();
+        typist.answer("Password:", PASSWORD, PATIENCE).unwrap();
+        typist.answer("#", "id; echo $((6 * 7)) horses", PATIENCE).unwrap();
+        typist.expect("uid=0(rescue)", PATIENCE).unwrap();
+        typist.expect("42 horses", PATIENCE).unwrap();
+    }
+
+    /// Boots the instance again.
+    pub fn unrescue(&mut self) {
+        let start = self.console.length();
+        self.node.order(&Order::unrescue()).unwrap();
+        self.seen(self.node.reach("active", PATIENCE));
+        self.console.wait_for(GREETING, start, PATIENCE).unwrap();
+    }
+
+    /// Writes the image again as a service step, over a disk that was damaged.
+    pub fn service(&mut self) {
+        const DAMAGE: u64 = 5 << 20;
+        disks::write(self.stable.root(), DAMAGE, b"damage");
+        let sum = sha256(&self.stable.image);
+        let image_info = json!({
+            "id": "image.raw",
+            "urls": [self.stable.server.guest_url()],
+            "disk_format": "raw",
+            "os_hash_algo": "sha256",
+            "os_hash_value": sum,
+        });
+        let step = json!({"interface": "deploy", "step": "write_image", "args": {"image_info": image_info}});
+        let start = self.console.length();
+        self.carry_out(&Order::service(&json!([step])), "service wait", "active");
+        let offset = usize::try_from(DAMAGE).unwrap();
+        assert_eq!(disks::read(self.stable.root(), DAMAGE, 6), self.stable.image[offset..offset + 6]);
+        self.console.wait_for(GREETING, start, PATIENCE).unwrap();
     }
 
     /// Removes the instance: automated cleaning.
@@ -129,9 +170,17 @@ impl<'a> Horse<'a> {
         let begin = Instant::now();
         self.node.order(order).unwrap();
         self.boot_ramdisk_by_hand(wait);
+        // An inspection is over when the agent has posted what it found.
+        if wait != "inspect wait" {
+            self.assert_trusted();
+        }
         let node = self.node.reach(end, PATIENCE);
         println!("{:4.0} s for {order}", begin.elapsed().as_secs_f64());
-        node.unwrap_or_else(|error| panic!("{error:#}\nconsole:\n{}", self.console.tail()))
+        self.seen(node)
+    }
+
+    fn seen(&self, outcome: anyhow::Result<Value>) -> Value {
+        outcome.unwrap_or_else(|error| panic!("{error:#}\nconsole:\n{}", self.console.tail()))
     }
 
     /// Boots what Ironic says, once it waits for the agent; with fast track a running ramdisk serves.
@@ -157,7 +206,7 @@ impl<'a> Horse<'a> {
 
     /// The agent is called over TLS with its own certificate, and with a token.
     fn assert_trusted(&self) {
-        let agent = self.node.record().unwrap()["driver_internal_info"].clone();
+        let agent = self.seen(self.node.agent(PATIENCE));
         assert_eq!(agent["agent_url"], format!("https://127.0.0.1:{}", self.stable.hardware.agent_port));
         assert_eq!(agent["agent_secret_token"], "******", "Ironic has no token for the agent");
         assert!(agent["agent_verify_ca"].is_string(), "Ironic does not know the agent's certificate");

@@ -28,3 +28,42 @@ fn ironic_with_fast_track_and_a_machine_that_is_switched_on_by_hand() {
     horse.rebuild("pony");
     horse.undeploy();
 }
+
+/// Every operation on its own boot of an image that a Redfish BMC puts into its virtual drive.
+#[test]
+fn ironic_with_virtual_media_of_a_redfish_bmc() {
+    let stable = Stable::new();
+    let bmc = stable.bmc(None);
+    let (address, system) = (bmc.address(), bmc.system());
+    let boot = "redfish-virtual-media";
+    let mut horse = stable.enrol(Control::Redfish { address: &address, system: &system, boot }, false);
+    horse.mark_disks();
+    horse.inspect();
+    horse.clean(&["erase_devices_metadata"]);
+    horse.assert_no_marks();
+    horse.mark_disks();
+    horse.provide();
+    horse.deploy("horse");
+    horse.rebuild("pony");
+    horse.rescue();
+    horse.unrescue();
+    horse.service();
+    horse.undeploy();
+}
+
+/// Every operation that boots another way: an iPXE ROM fetches what Ironic wrote.
+#[test]
+fn ironic_with_ipxe() {
+    let stable = Stable::new();
+    let bmc = stable.bmc(Some(&stable.ironic.ipxe_script()));
+    let (address, system) = (bmc.address(), bmc.system());
+    let mut horse =
+        stable.enrol(Control::Redfish { address: &address, system: &system, boot: "ipxe" }, false);
+    horse.mark_disks();
+    horse.inspect();
+    horse.clean(&["erase_devices_metadata"]);
+    horse.assert_no_marks();
+    horse.provide();
+    horse.deploy("horse");
+    horse.undeploy();
+}

@@ -5,13 +5,14 @@ use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance::image;
 use farrier_tests::ironic::{Control, Enrolment, Ironic};
 use farrier_tests::machine::{Hardware, free_port};
+use farrier_tests::redfish::Bmc;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
-const ROOT_BYTES: u64 = 1 << 30;
+const ROOT_BYTES: u64 = 4 << 30;
 const OTHER_BYTES: usize = 64 * MIB;
 const MAC: &str = "52:54:00:fa:00:03";
 
@@ -42,7 +43,15 @@ impl Stable {
         let machine = folder.path().join("machine");
         fs::create_dir(&machine).unwrap();
         let disks = vec![(other, "OTHER"), (root, "ROOT")];
-        let hardware = Hardware { mac: MAC.into(), agent_port, disks, media: Vec::new(), folder: machine };
+        let keyboard_port = free_port().unwrap();
+        let hardware = Hardware {
+            mac: MAC.into(),
+            agent_port,
+            keyboard_port,
+            disks,
+            media: Vec::new(),
+            folder: machine,
+        };
         let image = Arc::new(image().unwrap());
         let server = ImageServer::start(vec![Reply::Body(Arc::clone(&image))]).unwrap();
         let installed = environment("FARRIER_IRONIC");
@@ -53,6 +62,11 @@ impl Stable {
             "console=ttyS0 ipa-disk-wait-attempts=1 ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}"
         );
         Self { ironic, image, server, dist, hardware, parameters, boot_mode: "uefi", _folder: folder }
+    }
+
+    /// A BMC for the machine, which asks for `network_boot` when it boots from the network.
+    pub fn bmc(&self, network_boot: Option<&str>) -> Bmc {
+        Bmc::start(&environment("FARRIER_REDFISH"), &self.hardware, network_boot).unwrap()
     }
 
     pub fn enrol(&self, control: Control<'_>, fast_track: bool) -> Horse<'_> {
