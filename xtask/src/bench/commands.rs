@@ -5,7 +5,7 @@
 //! they keep the disk waiting. The same image is written with and without them in turns, in one machine.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,7 @@ use crate::workspace::{Workspace, write_json};
 /// How often the list is read during a write.
 const REQUESTS: usize = 1000;
 const MIB: u64 = 1 << 20;
+const SECTOR: u64 = 512;
 /// Speed of the disk.
 const MIB_PER_SECOND: u64 = 16;
 /// A write that takes longer hangs.
@@ -102,7 +103,6 @@ fn measure(dist: &Path, folder: &Path, arguments: &CommandsArguments) -> Result<
         folder: folder.to_owned(),
     };
     let agent = CommandedAgent::boot(&hardware, &slow_disk(&disk), dist, "")?;
-    let idle_agent_rss_bytes = field(&hardware.console().text(), HEARTBEAT, "rss_bytes")?;
     let (mut quiet_s, mut busy_s, mut requests_s) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=arguments.rounds {
         quiet_s.push(write(&agent, &image_info, || Ok(()))?);
@@ -120,6 +120,8 @@ fn measure(dist: &Path, folder: &Path, arguments: &CommandsArguments) -> Result<
             busy_s[busy_s.len() - 1]
         );
     }
+    // The agent wrote it on the console after its heartbeat, when nothing had been ordered yet.
+    let idle_agent_rss_bytes = field(&hardware.console().text(), HEARTBEAT, "rss_bytes")?;
     let ratio = busy_s.iter().sum::<f64>() / quiet_s.iter().sum::<f64>();
     Ok(CommandsReport {
         quiet_s,
@@ -145,10 +147,24 @@ fn slow_disk(file: &Path) -> Vec<String> {
         .to_vec()
 }
 
+/// A table with one partition of Linux' type, from the first MiB to the end.
+fn partition_table(mebibytes: u64) -> Result<[u8; SECTOR as usize]> {
+    let start = u32::try_from(MIB / SECTOR)?;
+    let length = u32::try_from((mebibytes - 1) * MIB / SECTOR)?;
+    let mut table = [0; SECTOR as usize];
+    table[450] = 0x83;
+    table[454..458].copy_from_slice(&start.to_le_bytes());
+    table[458..462].copy_from_slice(&length.to_le_bytes());
+    table[510..].copy_from_slice(&[0x55, 0xaa]);
+    Ok(table)
+}
+
 /// A server with an image without a zero or a repetition, and how the agent is told of it.
 fn image(folder: &Path, mebibytes: u64) -> Result<(Value, ImageServer)> {
     let file = folder.join("image.raw");
-    io::copy(&mut File::open("/dev/urandom")?.take(mebibytes * MIB), &mut File::create(&file)?)?;
+    let mut output = File::create(&file)?;
+    output.write_all(&partition_table(mebibytes)?)?;
+    io::copy(&mut File::open("/dev/urandom")?.take(mebibytes * MIB - SECTOR), &mut output)?;
     let digest = run_quietly(command("sha256sum").arg(&file))?;
     let sha256 = digest.split_whitespace().next().context("sha256sum printed nothing")?;
     let server = ImageServer::start(vec![Reply::File(file)])?;
