@@ -45,6 +45,7 @@ impl Stable {
         let hardware = Hardware {
             mac: "52:54:00:fa:00:05".into(),
             agent_port,
+            keyboard_port: free_port().unwrap(),
             disks: disks[..1].to_vec(),
             media: Vec::new(),
             folder: folder.path().to_owned(),

@@ -81,6 +81,7 @@ fn inspect() -> Value {
     let hardware = Hardware {
         mac: FIRST_MAC.into(),
         agent_port: free_port().unwrap(),
+        keyboard_port: free_port().unwrap(),
         disks: vec![],
         media: vec![],
         folder: folder.path().into(),

@@ -50,6 +50,7 @@ fn vm_the_agent_answers_as_its_openapi_document_says() {
     let hardware = Hardware {
         mac: "52:54:00:fa:00:21".into(),
         agent_port: free_port().unwrap(),
+        keyboard_port: free_port().unwrap(),
         disks: vec![(disk, "ROOT")],
         media: vec![],
         folder: folder.path().into(),

@@ -98,6 +98,7 @@ fn measure(dist: &Path, folder: &Path, arguments: &CommandsArguments) -> Result<
     let hardware = Hardware {
         mac: super::MAC.to_owned(),
         agent_port: free_port()?,
+        keyboard_port: free_port()?,
         disks: Vec::new(),
         media: Vec::new(),
         folder: folder.to_owned(),
