@@ -229,6 +229,7 @@ mod tests {
                     ("erase_devices", 10, Some(true)),
                     ("erase_devices_express", 0, Some(true)),
                     ("erase_devices_metadata", 99, Some(true)),
+                    ("erase_pstore", 0, Some(true)),
                 ][..],
             ),
             (Phase::Deploy, &[("erase_devices_metadata", 0, None), ("write_image", 0, None)]),

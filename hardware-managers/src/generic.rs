@@ -1,6 +1,7 @@
 //! The generic manager: what works on any machine (section 9.13).
 
 mod erase;
+mod pstore;
 
 use crate::error::StepError;
 use crate::manager::{Argument, HardwareManager, StepCall, StepDeclaration, Support};
@@ -29,7 +30,7 @@ impl HardwareManager for GenericHardwareManager {
     }
 
     fn steps(&self) -> &'static [StepDeclaration] {
-        &[erase::DEVICES, erase::EXPRESS, erase::METADATA, WRITE_IMAGE]
+        &[erase::DEVICES, erase::EXPRESS, erase::METADATA, pstore::ERASE, WRITE_IMAGE]
     }
 }
 

@@ -29,6 +29,9 @@ pub const EARLY: &[KernelMount] = &[
 pub const EFIVARFS: KernelMount =
     KernelMount { kind: "efivarfs", target: "/sys/firmware/efi/efivars", options: "" };
 
+/// What a crashed kernel left behind.
+pub const PSTORE: KernelMount = KernelMount { kind: "pstore", target: "/sys/fs/pstore", options: "" };
+
 /// A file system could not be mounted.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind} cannot be mounted on {target}: is it built into the kernel or packed as a module?")]
@@ -47,6 +50,15 @@ impl KernelMount {
     /// [`MountError`] naming type and target.
     pub fn mount(&self) -> Result<(), MountError> {
         self.try_mount().map_err(|source| MountError { kind: self.kind, target: self.target, source })
+    }
+
+    /// Takes it away again.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` while a file on it is open.
+    pub fn unmount(&self) -> io::Result<()> {
+        Ok(umount2(self.target, MntFlags::empty())?)
     }
 
     fn try_mount(&self) -> io::Result<()> {
