@@ -77,6 +77,15 @@ impl ApiError {
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { status, .. } if *status == StatusCode::CONFLICT)
     }
+
+    /// Whether the server may answer otherwise in a moment.
+    fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused { status, .. } => status.is_server_error(),
+            Self::Invalid { .. } => false,
+        }
+    }
 }
 
 /// A client of the API under one or more URLs.
@@ -116,13 +125,17 @@ impl ConductorClient {
         self.urls.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    /// Asks which node owns one of these addresses (section 2.3).
+    /// Asks which node owns one of these addresses (section 2.3). Without the server's version it does
+    /// not ask while the server may still tell it: a reply to the fallback version has no token.
     ///
     /// # Errors
     ///
     /// [`ApiError`]; 404 is the normal answer while the node is in a state without an agent.
     pub async fn lookup(&self, addresses: &[String], node: Option<Uuid>) -> Result<LookupReply, ApiError> {
-        let version = self.server_version().await.min(ApiVersion::AGENT_TOKEN);
+        let version = match self.version().await {
+            Err(error) if error.is_passing() => return Err(error),
+            version => or_fallback(version).min(ApiVersion::AGENT_TOKEN),
+        };
         let mut path = format!("/v1/lookup?addresses={}", addresses.join(","));
         if let Some(uuid) = node {
             path.push_str(&format!("&node_uuid={uuid}"));
@@ -167,20 +180,17 @@ impl ConductorClient {
 
     /// Highest version of the server, detected once; the fallback when it cannot be told.
     pub async fn server_version(&self) -> ApiVersion {
+        or_fallback(self.version().await)
+    }
+
+    async fn version(&self) -> Result<ApiVersion, ApiError> {
         let known = *self.version.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(version) = known {
-            return version;
+            return Ok(version);
         }
-        match self.detect_version().await {
-            Ok(version) => {
-                *self.version.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(version);
-                version
-            }
-            Err(error) => {
-                tracing::warn!(%error, fallback = %ApiVersion::FALLBACK, "the API version is not known yet");
-                ApiVersion::FALLBACK
-            }
-        }
+        let version = self.detect_version().await?;
+        *self.version.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(version);
+        Ok(version)
     }
 
     async fn detect_version(&self) -> Result<ApiVersion, ApiError> {
@@ -239,6 +249,13 @@ impl ConductorClient {
             urls[..=position].rotate_right(1);
         }
     }
+}
+
+fn or_fallback(version: Result<ApiVersion, ApiError>) -> ApiVersion {
+    version.unwrap_or_else(|error| {
+        tracing::warn!(%error, fallback = %ApiVersion::FALLBACK, "the API version is not known yet");
+        ApiVersion::FALLBACK
+    })
 }
 
 async fn read(response: Response, wanted: StatusCode) -> Result<(String, Vec<u8>), ApiError> {

@@ -3,8 +3,9 @@
 use super::*;
 use crate::http;
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
+use farrier_protocol::heartbeat::{ApiVersion, VERSION_HEADER};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
@@ -66,6 +67,30 @@ async fn f35_whatever_a_conductor_answers_is_asked_again() {
     assert_eq!(outcome.unwrap().node.uuid.to_string(), NODE);
     assert_eq!(pauses.len(), answers.len());
     assert!(pauses.iter().all(|pause| (1.0..=60.0).contains(pause)), "{pauses:?}");
+}
+
+#[tokio::test]
+async fn a_lookup_waits_for_the_version_that_brings_a_token() {
+    let roots = Arc::new(Mutex::new(vec![(200, "1.95"), (502, "")]));
+    let root = async move || {
+        let (status, version) = roots.lock().unwrap().pop().unwrap_or((200, "1.95"));
+        let body = json!({"default_version": {"version": version}}).to_string();
+        (StatusCode::from_u16(status).unwrap(), body)
+    };
+    let versions = Arc::new(Mutex::new(Vec::new()));
+    let asked = Arc::clone(&versions);
+    let lookup = async move |headers: HeaderMap| {
+        asked.lock().unwrap().push(headers[VERSION_HEADER].to_str().unwrap().to_owned());
+        json!({"node": {"uuid": NODE}, "config": {"heartbeat_timeout": 300}}).to_string()
+    };
+    let router = Router::new().route("/", get(root)).route("/v1/lookup", get(lookup));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let (outcome, pauses) = ask(&options(&url, "")).await;
+    assert!(outcome.is_ok());
+    assert_eq!(pauses.len(), 1, "the failure to tell the version counts as an attempt");
+    assert_eq!(*versions.lock().unwrap(), [ApiVersion::AGENT_TOKEN.to_string()]);
 }
 
 #[tokio::test]
