@@ -14,7 +14,7 @@ const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
 /// Where the SSH server looks for the keys of root.
 const SSH_KEYS: &str = "root/.ssh/authorized_keys";
 /// Where the agent looks for external hardware managers.
-const HARDWARE_MANAGERS: &str = "usr/libexec/farrier/hardware-managers";
+const HARDWARE_MANAGERS: &str = "usr/lib/farrier/hardware-managers.d";
 /// Where dynamic loaders look for libraries.
 const LIBRARY_FOLDERS: &[&str] = &[
     "lib/x86_64-linux-gnu",

@@ -34,7 +34,7 @@ fn files_keys_and_certificates_have_their_places() {
             ("etc/motd", 0o644),
             ("etc/ssl/certs/ca-certificates.crt", 0o644),
             ("root/.ssh/authorized_keys", 0o600),
-            ("usr/libexec/farrier/hardware-managers/acme", 0o755),
+            ("usr/lib/farrier/hardware-managers.d/acme", 0o755),
         ]
     );
     assert_eq!(String::from_utf8_lossy(&files[1].2).matches("BEGIN").count(), 2);

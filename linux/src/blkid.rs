@@ -1,6 +1,6 @@
 //! Signatures of file systems, arrays and volumes, told by libblkid.
 //!
-//! The eight calls that are needed are declared here and not taken from a crate: the one there is
+//! The seven calls that are needed are declared here and not taken from a crate: the one there is
 //! generates its declarations from the C headers at each build and so needs all of libclang on every
 //! machine. These calls have had the same form since util-linux 2.23.
 
