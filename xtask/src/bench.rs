@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measures instead of believing.
 
 mod commands;
+mod write;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ pub struct BenchArguments {
 enum Bench {
     Boot(BootArguments),
     Commands(commands::CommandsArguments),
+    Write(write::WriteArguments),
 }
 
 /// Boots the ramdisk in a virtual machine: time to the first heartbeat, sizes and memory.
@@ -75,10 +77,14 @@ struct BootReport {
 
 /// Runs the command.
 pub fn bench(arguments: &BenchArguments) -> Result<()> {
-    let arguments = match &arguments.bench {
-        Bench::Boot(arguments) => arguments,
-        Bench::Commands(arguments) => return commands::bench(arguments),
-    };
+    match &arguments.bench {
+        Bench::Boot(arguments) => bench_boot(arguments),
+        Bench::Commands(arguments) => commands::bench(arguments),
+        Bench::Write(arguments) => write::bench_write(arguments),
+    }
+}
+
+fn bench_boot(arguments: &BootArguments) -> Result<()> {
     requirements::ensure(&[Purpose::Dist, Purpose::Machine], !arguments.no_install)?;
     let workspace = Workspace::find()?;
     let dist = dist::build(&workspace, "x86_64")?;

@@ -19,6 +19,8 @@ pub enum Purpose {
     Machine,
     /// Tests on loop devices.
     Disk,
+    /// Measuring the write path beside other programs.
+    WriteBench,
     /// Tests that compare with what other programs make.
     Unit,
     /// Installing programs from PyPI.
@@ -65,10 +67,12 @@ const REQUIREMENTS: &[Requirement] = &[
     command("mkfs.ext4", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Disk]),
     command("mkfs.vfat", "dosfstools", &[Purpose::InstanceImage, Purpose::Disk]),
     command("sgdisk", "gdisk", &[Purpose::InstanceImage, Purpose::Disk]),
-    command("qemu-img", "qemu-utils", &[Purpose::Unit, Purpose::Disk]),
+    command("qemu-img", "qemu-utils", &[Purpose::Unit, Purpose::Disk, Purpose::WriteBench]),
+    command("time", "time", &[Purpose::WriteBench]),
+    command("zstd", "zstd", &[Purpose::WriteBench]),
     command("qemu-system-x86_64", "qemu-system-x86", &[Purpose::Machine]),
     file("/usr/share/OVMF/OVMF_CODE_4M.fd", "ovmf", &[Purpose::Machine]),
-    command("curl", "curl", &[Purpose::Machine]),
+    command("curl", "curl", &[Purpose::Machine, Purpose::WriteBench]),
     command("openssl", "openssl", &[Purpose::Machine]),
     command("python3", "python3", &[Purpose::Unit, Purpose::Python]),
     file("/var/lib/dpkg/info/python3-venv.list", "python3-venv", &[Purpose::Python]),
