@@ -23,8 +23,8 @@ pub struct ImageInfo {
     /// Hexadecimal digest by that algorithm, or the URL of a checksum file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os_hash_value: Option<String>,
-    /// Declared format, `raw` or `gpt` at this stage; `unknown` and nothing mean undeclared, and
-    /// only undeclared images are unpacked.
+    /// Declared format: `raw`, `gpt` or `qcow2`; `unknown` and nothing mean undeclared. Images that are
+    /// declared `raw` or `gpt` are never unpacked.
     #[serde(default)]
     pub disk_format: Option<String>,
     /// Whether the conductor allows streaming; Farrier always streams.
