@@ -45,8 +45,6 @@ fn ironic_with_virtual_media_of_a_redfish_bmc() {
     horse.provide();
     horse.deploy("horse");
     horse.rebuild("pony");
-    horse.rescue();
-    horse.unrescue();
     horse.service();
     horse.undeploy();
 }
@@ -65,5 +63,7 @@ fn ironic_with_ipxe() {
     horse.assert_no_marks();
     horse.provide();
     horse.deploy("horse");
+    horse.rescue();
+    horse.unrescue();
     horse.undeploy();
 }
