@@ -1,7 +1,8 @@
 //! MBR partition tables.
 //!
-//! They are read by `mbrman`. An added partition is written as its 16 bytes and nothing else, so that
-//! boot code and disk identifier stay as the image brought them (D15).
+//! Whatever an image brought may be in them: numbers are added without overflow, and chains end. An
+//! added partition is written as its 16 bytes and nothing else, so that boot code and disk identifier
+//! stay as they are (D15).
 
 use super::gpt::place_at_end;
 use super::{Geometry, NewPartition, ParseError, Partition, PartitionKind, read_exact_at};
@@ -22,6 +23,12 @@ const BOOTED: u8 = 0x80;
 
 /// Type that announces a GPT.
 const PROTECTIVE_TYPE: u8 = 0xee;
+
+/// Types of a partition that holds logical ones.
+const EXTENDED_TYPES: [u8; 3] = [0x05, 0x0f, 0x85];
+
+/// So many logical partitions are looked for; the kernel finds fewer.
+const MAX_LOGICAL: usize = 256;
 
 /// Type of a FAT32 partition with LBA addresses, as parted gives to `fat32`.
 const FAT32_LBA_TYPE: u8 = 0x0c;
@@ -54,29 +61,16 @@ impl Mbr {
         if !holds_partitions(&sector) {
             return Ok(None);
         }
-        let invalid = ParseError::Invalid;
-        source.rewind()?;
-        let table = mbrman::MBR::read_from(source, geometry.sector_size)
-            .map_err(|error| invalid(error.to_string()))?;
-        let sector_size = u64::from(geometry.sector_size);
-        let disk_identifier = u32::from_le_bytes(table.header.disk_signature);
-        let mut partitions = Vec::new();
-        for (number, entry) in table.iter().filter(|(_, entry)| entry.is_used()) {
-            if entry.sys == PROTECTIVE_TYPE {
-                return Err(invalid("a protective MBR announces a GPT that is not there".to_owned()));
-            }
-            let partition = Partition {
-                number: number as u32,
-                start: u64::from(entry.starting_lba) * sector_size,
-                size: u64::from(entry.sectors) * sector_size,
-                kind: PartitionKind::Mbr { type_id: entry.sys, disk_identifier },
-            };
-            if partition.start == 0 || partition.start + partition.size > geometry.size {
-                return Err(invalid(format!("partition {number} lies outside the disk")));
-            }
-            partitions.push(partition);
+        let [.., a, b, c, d] = sector[..IDENTIFIER_OFFSET + 4] else { return Ok(None) };
+        let disk_identifier = u32::from_le_bytes([a, b, c, d]);
+        let mut entries: Vec<_> = (1..).zip(Entry::of_sector(&sector)).collect();
+        if let Some((_, extended)) = entries.iter().find(|(_, entry)| entry.is_extended()) {
+            let logical = logical_entries(source, geometry, extended.start)?;
+            entries.extend((PRIMARIES as u32 + 1..).zip(logical));
         }
-        Ok(Some(Self { partitions, disk_identifier }))
+        let used = entries.into_iter().filter(|(_, entry)| entry.type_id != 0);
+        let partitions = used.map(|(number, entry)| entry.partition(number, geometry, disk_identifier));
+        Ok(Some(Self { partitions: partitions.collect::<Result<_, _>>()?, disk_identifier }))
     }
 
     /// The partitions, by number; logical ones from 5 on.
@@ -113,6 +107,81 @@ impl Mbr {
         let kind = PartitionKind::Mbr { type_id: FAT32_LBA_TYPE, disk_identifier: self.disk_identifier };
         Ok(Partition { number, start, size, kind })
     }
+}
+
+/// What 16 bytes of a table say; start and length in sectors.
+struct Entry {
+    type_id: u8,
+    start: u64,
+    sectors: u64,
+}
+
+impl Entry {
+    fn of_sector(sector: &[u8; 512]) -> impl Iterator<Item = Self> {
+        sector[ENTRIES_OFFSET..].chunks_exact(ENTRY_SIZE).take(PRIMARIES).map(|entry| {
+            let number = |bytes: &[u8]| bytes.iter().rfold(0, |sum, byte| sum << 8 | u64::from(*byte));
+            Self { type_id: entry[4], start: number(&entry[8..12]), sectors: number(&entry[12..16]) }
+        })
+    }
+
+    fn is_extended(&self) -> bool {
+        EXTENDED_TYPES.contains(&self.type_id)
+    }
+
+    fn partition(
+        self,
+        number: u32,
+        geometry: Geometry,
+        disk_identifier: u32,
+    ) -> Result<Partition, ParseError> {
+        if self.type_id == PROTECTIVE_TYPE {
+            let reason = "a protective MBR announces a GPT that is not there";
+            return Err(ParseError::Invalid(reason.to_owned()));
+        }
+        let sector_size = u64::from(geometry.sector_size);
+        let (start, size) = (self.start * sector_size, self.sectors * sector_size);
+        if start == 0 || start + size > geometry.size {
+            return Err(ParseError::Invalid(format!("partition {number} lies outside the disk")));
+        }
+        let kind = PartitionKind::Mbr { type_id: self.type_id, disk_identifier };
+        Ok(Partition { number, start, size, kind })
+    }
+}
+
+/// Follows the chain of sectors in an extended partition: each has one logical partition, placed from
+/// that sector, and the next sector, placed from the first one.
+fn logical_entries(
+    source: &mut (impl Read + Seek),
+    geometry: Geometry,
+    first: u64,
+) -> Result<Vec<Entry>, ParseError> {
+    let invalid = |reason: &str| Err(ParseError::Invalid(reason.to_owned()));
+    let mut found = Vec::new();
+    let mut place = first;
+    while found.len() < MAX_LOGICAL {
+        let mut sector = [0; 512];
+        let offset = place * u64::from(geometry.sector_size);
+        if offset + sector.len() as u64 > geometry.size {
+            return invalid("the chain of logical partitions leaves the disk");
+        }
+        read_exact_at(source, offset, &mut sector)?;
+        let mut entries = Entry::of_sector(&sector);
+        let (Some(logical), Some(next)) = (entries.next(), entries.next()) else { break };
+        match sector.ends_with(&BOOT_SIGNATURE) {
+            true => found.push(Entry { start: place + logical.start, ..logical }),
+            // An extended partition without logical ones may hold anything.
+            false if found.is_empty() => break,
+            false => return invalid("the chain of logical partitions is broken"),
+        }
+        if next.start == 0 {
+            break;
+        }
+        if first + next.start <= place {
+            return invalid("the chain of logical partitions goes backwards");
+        }
+        place = first + next.start;
+    }
+    Ok(found)
 }
 
 /// A boot sector of a file system has the same signature, but code where the boot flags would be.
@@ -159,4 +228,50 @@ fn entry_bytes(type_id: u8, first_sector: u64, sectors: u64) -> [u8; ENTRY_SIZE]
     entry[8..12].copy_from_slice(&number(first_sector));
     entry[12..16].copy_from_slice(&number(sectors));
     entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    /// The partitions (number, start and size in sectors) of a disk with 64 sectors of 512 bytes, from
+    /// entries: sector and slot, type, start and length.
+    fn read(entries: &[(usize, usize, u8, u32, u32)]) -> Result<Vec<(u32, u64, u64)>, String> {
+        let mut disk = vec![0; 64 * 512];
+        for (sector, slot, type_id, start, length) in entries {
+            let entry = &mut disk[sector * 512 + ENTRIES_OFFSET + slot * ENTRY_SIZE..][..ENTRY_SIZE];
+            entry[4] = *type_id;
+            entry[8..12].copy_from_slice(&start.to_le_bytes());
+            entry[12..].copy_from_slice(&length.to_le_bytes());
+            disk[sector * 512 + 510..][..2].copy_from_slice(&BOOT_SIGNATURE);
+        }
+        let geometry = Geometry { size: disk.len() as u64, sector_size: 512 };
+        let table = Mbr::parse(&mut Cursor::new(disk), geometry).map_err(|error| error.to_string())?;
+        let found = table.ok_or("no table")?.partitions;
+        Ok(found.iter().map(|found| (found.number, found.start / 512, found.size / 512)).collect())
+    }
+
+    #[test]
+    fn primary_and_logical_partitions_are_found() {
+        assert_eq!(read(&[(0, 0, 0x83, 1, 4), (0, 2, 0x0c, 5, 59)]), Ok(vec![(1, 1, 4), (3, 5, 59)]));
+        let chain = [(0, 1, 0x05, 8, 50), (8, 0, 0x83, 1, 2), (8, 1, 0x05, 10, 8), (18, 0, 0x83, 2, 3)];
+        assert_eq!(read(&chain), Ok(vec![(2, 8, 50), (5, 9, 2), (6, 20, 3)]));
+        assert_eq!(read(&[(0, 0, 0x0f, 8, 50)]), Ok(vec![(1, 8, 50)]), "nothing in the extended partition");
+    }
+
+    #[test]
+    fn d13_hostile_tables_are_refused() {
+        let outside = |number: u32| Err(format!("partition {number} lies outside the disk"));
+        let chain = |fault: &str| Err(format!("the chain of logical partitions {fault}"));
+        assert_eq!(read(&[(0, 0, 0x7e, 0, 8)]), outside(1), "a start of zero");
+        assert_eq!(read(&[(0, 3, 0x83, u32::MAX, u32::MAX)]), outside(4));
+        assert_eq!(read(&[(0, 0, 0x05, 8, 50), (8, 0, 0x83, u32::MAX, 1)]), outside(5));
+        assert_eq!(read(&[(0, 0, 0x05, u32::MAX, 50)]), chain("leaves the disk"));
+        let with_next = |next| [(0, 0, 0x05, 8, 50), (8, 0, 0x83, 1, 2), (8, 1, 0x05, next, 8)];
+        assert_eq!(read(&with_next(u32::MAX)), chain("leaves the disk"));
+        assert_eq!(read(&with_next(20)), chain("is broken"));
+        let back = [(28, 0, 0x83, 1, 1), (28, 1, 0x05, 20, 8)];
+        assert_eq!(read(&[&with_next(20)[..], &back].concat()), chain("goes backwards"));
+    }
 }
