@@ -192,6 +192,12 @@ impl DigestSource {
     }
 }
 
+/// The digest that a checksum file gives for a file name, for fuzzing.
+#[cfg(feature = "fuzzing")]
+pub fn find_in_file(text: &str, name: &str) -> Option<String> {
+    file::find(text, name, None, true).ok().map(|digest| digest.value)
+}
+
 fn is_url(value: &str) -> bool {
     value.starts_with("http://") || value.starts_with("https://")
 }

@@ -5,6 +5,7 @@ mod command;
 mod debian_packages;
 mod demo;
 mod dist;
+mod fuzz;
 mod instance_image;
 mod ironic_environment;
 mod kernel_package;
@@ -38,6 +39,7 @@ enum Command {
     Bench(bench::BenchArguments),
     Demo(demo::DemoArguments),
     Dist(dist::DistArguments),
+    Fuzz(fuzz::FuzzArguments),
     Image(instance_image::ImageArguments),
     #[command(hide = true)]
     ImageAsRoot(instance_image::RootArguments),
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),
         Command::Dist(arguments) => dist::dist(&arguments),
+        Command::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Command::Image(arguments) => instance_image::image(&arguments),
         Command::ImageAsRoot(arguments) => instance_image::image_as_root(&arguments),
         Command::Lint(arguments) => lint::lint(&arguments),
