@@ -36,6 +36,7 @@ mod rescue;
 mod revisable;
 mod root_disk;
 mod session;
+mod settle;
 mod system_logs;
 mod tls;
 mod virtual_media;

@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::errors::from_disk;
+use crate::settle;
 use farrier_disk::guard::{self, RootDisk};
 use farrier_disk::{WritableDisk, list};
 use farrier_protocol::error::{CommandError, ErrorKind};
@@ -26,6 +27,7 @@ pub fn open(agent: &Agent) -> Result<WritableDisk, CommandError> {
 /// The last verdict when the budget is spent.
 pub fn wait(agent: &Agent) -> Result<RootDisk, CommandError> {
     let node = agent.node()?;
+    agent.runtime.block_on(settle::wait());
     let attempts = agent.options.disk_wait_attempts.max(1);
     let mut attempt = 1;
     loop {

@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params, Run};
+use crate::settle;
 use farrier_hardware::manager::StepCall;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::lookup::Node;
@@ -90,6 +91,7 @@ fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, C
         arguments: &arguments,
         host: agent.as_ref(),
     };
+    agent.runtime.block_on(settle::wait());
     // A defect of one step is that step's failure, and the conductor learns which one it was.
     let outcome = catch_unwind(AssertUnwindSafe(|| agent.managers.execute(&call)));
     let result = outcome.map_err(|panic| defect(phase, &step.step, panic.as_ref()))??;

@@ -86,7 +86,10 @@ async fn steps_that_cannot_run_say_why() {
             "x",
         ),
     ] {
-        let error = run_step(&agent, phase, extra.clone()).unwrap_err();
+        let (agent, given) = (Arc::clone(&agent), extra.clone());
+        // Commands run on threads of their own.
+        let outcome = tokio::task::spawn_blocking(move || run_step(&agent, phase, given)).await.unwrap();
+        let error = outcome.unwrap_err();
         assert_eq!(error.kind, kind, "{extra}");
         assert!(error.details.contains(named), "{}", error.details);
     }

@@ -3,11 +3,11 @@
 pub mod callback;
 mod collectors;
 mod dhcp_wait;
-mod settle;
 
 use crate::agent::Agent;
 use crate::http;
 use crate::options::Options;
+use crate::settle;
 use callback::{Callback, CallbackError};
 pub use collectors::COLLECTORS;
 use collectors::Collector;

@@ -1,23 +1,29 @@
 //! Waiting until the devices are there: drivers are still being loaded when the network is up (F25).
+//!
+//! A disk that shows up after the disks were listed would be missing in an inventory, would not be
+//! erased, and could not be chosen.
 
 use farrier_linux::sysfs;
 use std::path::Path;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
 
 /// How often to look.
 const POLL: Duration = Duration::from_millis(250);
 /// Time without a change after which nothing more is expected.
 const QUIET: Duration = Duration::from_secs(3);
-/// Longest wait; a device that comes and goes must not hold the inspection.
+/// Longest wait; a device that comes and goes must not hold the agent.
 const BUDGET: Duration = Duration::from_secs(60);
 
 /// Folders in which each device has an entry, and each module.
 const FOLDERS: [&str; 4] = ["sys/block", "sys/class/net", "sys/bus/usb/devices", "sys/module"];
 
-/// Waits until no device and no module has come or gone for three seconds, a minute at most.
+/// Waits until no device and no module has come or gone for three seconds, a minute at most. What was
+/// waited for once is there.
 pub async fn wait() {
-    wait_below(Path::new("/"), QUIET, BUDGET).await;
+    static SETTLED: OnceCell<()> = OnceCell::const_new();
+    SETTLED.get_or_init(|| wait_below(Path::new("/"), QUIET, BUDGET)).await;
 }
 
 async fn wait_below(root: &Path, quiet: Duration, budget: Duration) {
@@ -26,7 +32,7 @@ async fn wait_below(root: &Path, quiet: Duration, budget: Duration) {
     let mut changed = Instant::now();
     while changed.elapsed() < quiet {
         if Instant::now() >= deadline {
-            tracing::warn!("devices still come and go; the inventory shows those of this moment");
+            tracing::warn!("devices still come and go; those of this moment count");
             return;
         }
         sleep(POLL.min(quiet)).await;
