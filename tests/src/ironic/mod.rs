@@ -8,6 +8,7 @@ mod settings;
 
 pub use enrolment::{Control, Enrolment};
 pub use node::{Instance, Node, Order};
+pub use settings::FAST_TRACK_TIMEOUT;
 
 use crate::image_server::{ImageServer, Reply};
 use crate::machine::free_port;

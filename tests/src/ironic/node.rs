@@ -119,13 +119,13 @@ impl Node<'_> {
         self.request("PATCH", "", Some(&patch.as_slice().into())).map(drop)
     }
 
-    /// From now on every operation boots the ramdisk anew.
+    /// Says whether operations from now on take a ramdisk that runs already, or boot it anew.
     ///
     /// # Errors
     ///
     /// What Ironic answers.
-    pub fn stop_fast_track(&self) -> Result<()> {
-        let patch = json!([{"op": "replace", "path": "/driver_info/fast_track", "value": false}]);
+    pub fn set_fast_track(&self, on: bool) -> Result<()> {
+        let patch = json!([{"op": "replace", "path": "/driver_info/fast_track", "value": on}]);
         self.request("PATCH", "", Some(&patch)).map(drop)
     }
 

@@ -1,6 +1,10 @@
 //! The configuration file of an Ironic that needs nothing but this machine.
 
 use std::path::Path;
+use std::time::Duration;
+
+/// For so long after its last heartbeat Ironic takes an agent for a running one, with fast track.
+pub const FAST_TRACK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What differs between runs.
 #[derive(Debug)]
@@ -22,6 +26,7 @@ impl Settings<'_> {
     pub(super) fn file(&self) -> String {
         let Self { folder, dist, port, files_port } = self;
         let (folder, dist) = (folder.display(), dist.display());
+        let fast_track_timeout = FAST_TRACK_TIMEOUT.as_secs();
         format!(
             "\
 [DEFAULT]
@@ -77,6 +82,7 @@ connection = sqlite:///{folder}/ironic.sqlite
 default_boot_mode = uefi
 erase_devices_metadata_priority = 10
 erase_devices_priority = 0
+fast_track_timeout = {fast_track_timeout}
 external_http_url = http://127.0.0.1:{files_port}
 http_root = {folder}/http
 http_url = http://10.0.2.2:{files_port}

@@ -4,10 +4,11 @@ use crate::disks;
 use crate::stable::Stable;
 use farrier_tests::console::Console;
 use farrier_tests::instance::{GREETING, sha256};
-use farrier_tests::ironic::{Instance, Node, Order};
+use farrier_tests::ironic::{FAST_TRACK_TIMEOUT, Instance, Node, Order};
 use farrier_tests::machine::{Boot, Machine};
 use serde_json::{Value, json};
 use std::fs;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long an emulated machine may take for anything.
@@ -19,6 +20,8 @@ pub struct Horse<'a> {
     console: Console,
     /// Who switches the machine on, if there is no BMC.
     hand: Option<Hand>,
+    /// When an agent can have been heard last.
+    last_agent: Instant,
 }
 
 /// An operator, who reads in Ironic what to boot.
@@ -29,7 +32,7 @@ pub struct Hand {
 
 impl<'a> Horse<'a> {
     pub fn new(stable: &'a Stable, node: Node<'a>, hand: Option<Hand>) -> Self {
-        Self { stable, node, console: stable.hardware.console(), hand }
+        Self { stable, node, console: stable.hardware.console(), hand, last_agent: Instant::now() }
     }
 
     pub fn inspect(&mut self) {
@@ -104,9 +107,13 @@ impl<'a> Horse<'a> {
         self.console.wait_for(GREETING, start, PATIENCE).unwrap();
     }
 
-    /// Writes the image again as a service step, over a disk that was damaged.
+    /// Writes the image again as a service step, over a disk that was damaged. It is done with fast
+    /// track because Ironic 26.1.6 answers the lookup of an agent in this state only then.
     pub fn service(&mut self) {
         const DAMAGE: u64 = 5 << 20;
+        // Until then Ironic would take the instance for the ramdisk.
+        thread::sleep(FAST_TRACK_TIMEOUT.saturating_sub(self.last_agent.elapsed()));
+        self.node.set_fast_track(true).unwrap();
         disks::write(self.stable.root(), DAMAGE, b"damage");
         let sum = sha256(&self.stable.image);
         let image_info = json!({
@@ -122,6 +129,7 @@ impl<'a> Horse<'a> {
         let offset = usize::try_from(DAMAGE).unwrap();
         assert_eq!(disks::read(self.stable.root(), DAMAGE, 6), self.stable.image[offset..offset + 6]);
         self.console.wait_for(GREETING, start, PATIENCE).unwrap();
+        self.stop_fast_track();
     }
 
     /// Removes the instance: automated cleaning.
@@ -130,9 +138,9 @@ impl<'a> Horse<'a> {
         self.assert_no_marks();
     }
 
-    /// For five minutes after its last heartbeat, Ironic would take the instance for the ramdisk.
+    /// For a while after its last heartbeat, Ironic would take the instance for the ramdisk.
     pub fn stop_fast_track(&mut self) {
-        self.node.stop_fast_track().unwrap();
+        self.node.set_fast_track(false).unwrap();
         self.hand.iter_mut().for_each(|hand| hand.fast_track = false);
     }
 
@@ -175,6 +183,7 @@ impl<'a> Horse<'a> {
             self.assert_trusted();
         }
         let node = self.node.reach(end, PATIENCE);
+        self.last_agent = Instant::now();
         println!("{:4.0} s for {order}", begin.elapsed().as_secs_f64());
         self.seen(node)
     }
