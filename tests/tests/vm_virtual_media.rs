@@ -55,7 +55,7 @@ fn boot(parameters: &str, text: &str) -> String {
 
 #[test]
 fn vm_s13_s14_only_the_media_of_this_boot_are_believed() {
-    let console = boot("boot_method=vmedia ir_pub_id=ab-12", "http://10.0.2.2:1/v1/lookup");
+    let console = boot("boot_method=vmedia ir_pub_id=ab-12", "error=http://10.0.2.2:1/ cannot be reached");
     assert!(console.contains("virtual floppy read"), "{console}");
     assert!(console.contains("ironic-python-agent.d/boot.conf"), "{console}");
     for other in ["leftover", "planted"] {
