@@ -30,6 +30,7 @@ pub use method::Method;
 use crate::error::StepError;
 use crate::manager::StepCall;
 use certificate::Record;
+use farrier_disk::BlockDevice;
 use farrier_disk::guard::{self, ErasePlan, KeepReason, KeptDisk};
 use farrier_disk::list;
 use farrier_protocol::error::{CommandError, ErrorKind};
@@ -57,28 +58,51 @@ pub enum Depth {
 ///
 /// # Errors
 ///
-/// A `BlockDeviceEraseError` naming every disk that was not erased and why, and those that were.
+/// A `BlockDeviceEraseError` naming every disk that was not erased and why, and those that were. A disk
+/// that appeared meanwhile was not.
 pub fn erase_devices(call: &StepCall<'_>, depth: Depth) -> Result<Value, StepError> {
-    let failed =
-        |error: farrier_disk::Error| StepError::Failed(CommandError::new(error.kind(), error.to_string()));
-    let devices = list::list(Path::new("/sys")).map_err(failed)?;
-    let plan = guard::plan_erase(call.node, &devices).map_err(failed)?;
-    erase_plan(call, depth, &plan)
+    let (seen, plan) = survey(call)?;
+    let mut records = carry_out(call, depth, &plan)?;
+    let (_, later) = survey(call)?;
+    records.extend(appeared(&seen, &later));
+    conclude(call, records)
 }
 
-/// Carries out a plan, as [`erase_devices`] does.
+/// Carries out a plan, as [`erase_devices`] does, and leaves every other disk alone.
 ///
 /// # Errors
 ///
 /// As there.
 pub fn erase_plan(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result<Value, StepError> {
+    conclude(call, carry_out(call, depth, plan)?)
+}
+
+/// The disks there are, and what is to become of them.
+fn survey(call: &StepCall<'_>) -> Result<(Vec<BlockDevice>, ErasePlan), StepError> {
+    let failed =
+        |error: farrier_disk::Error| StepError::Failed(CommandError::new(error.kind(), error.to_string()));
+    let devices = list::list(Path::new("/sys")).map_err(failed)?;
+    let plan = guard::plan_erase(call.node, &devices).map_err(failed)?;
+    Ok((devices, plan))
+}
+
+fn carry_out(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result<Vec<Record>, StepError> {
     let settings = Settings::of(call.node, call.host.guards_special_filesystems())?;
     let kept = plan.kept.iter().map(|kept| keep(kept, &settings, depth));
     let erased = in_parallel(&plan.targets, settings.concurrency, |target| {
         catch_unwind(AssertUnwindSafe(|| course::erase(target, &settings, depth)))
             .unwrap_or_else(|_| Record::failed(target.device(), EraseError::Defect))
     });
-    conclude(call, kept.chain(erased).collect())
+    Ok(kept.chain(erased).collect())
+}
+
+/// Failures for the disks of `later` that were not among those `seen` (F25): whoever hears that the step
+/// succeeded believes that no disk of the machine holds data.
+fn appeared(seen: &[BlockDevice], later: &ErasePlan) -> Vec<Record> {
+    let identity = |device: &BlockDevice| (device.disk.name.clone(), device.disk.serial.clone());
+    let known: Vec<_> = seen.iter().map(identity).collect();
+    let new = later.targets.iter().filter(|target| !known.contains(&identity(target.device())));
+    new.map(|target| Record::failed(target.device(), EraseError::Appeared)).collect()
 }
 
 /// A read-only disk that should have been erased is a failure, unless the operator said otherwise (D30).

@@ -68,6 +68,9 @@ pub enum EraseError {
         /// Why it failed.
         source: Box<EraseError>,
     },
+    /// Nobody knew of it when the disks to erase were chosen.
+    #[error("it appeared while the other disks were being erased; run the step again")]
+    Appeared,
     /// The agent itself failed.
     #[error("the agent has a defect; report it with the log")]
     Defect,

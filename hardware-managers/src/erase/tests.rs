@@ -7,7 +7,6 @@ use super::method::Method::{self, NvmeFormatUserData, NvmeSanitizeBlock, Overwri
 use super::secure::Patience;
 use super::settings::{Passes, Settings};
 use super::*;
-use farrier_disk::BlockDevice;
 use farrier_protocol::lookup::Node;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -21,13 +20,17 @@ fn settings(continue_if_failed: bool) -> Settings {
 
 /// A described disk to put on record.
 fn device() -> BlockDevice {
+    device_called("sdx", "S1")
+}
+
+fn device_called(name: &str, serial: &str) -> BlockDevice {
     let sysfs = tempfile::tempdir().unwrap();
-    let directory = sysfs.path().join("block/sdx/device");
-    std::fs::create_dir_all(&directory).unwrap();
-    for (name, content) in [("size", "4096"), ("serial", "S1"), ("device/model", "Disk")] {
-        std::fs::write(sysfs.path().join("block/sdx").join(name), content).unwrap();
+    let disk = sysfs.path().join("block").join(name);
+    std::fs::create_dir_all(disk.join("device")).unwrap();
+    for (attribute, content) in [("size", "4096"), ("serial", serial), ("device/model", "Disk")] {
+        std::fs::write(disk.join(attribute), content).unwrap();
     }
-    BlockDevice::describe(sysfs.path(), "sdx").unwrap()
+    BlockDevice::describe(sysfs.path(), name).unwrap()
 }
 
 fn erase(disk: &FakeDisk, settings: &Settings) -> (Result<Method, EraseError>, Value) {
@@ -169,5 +172,28 @@ fn work_is_done_by_as_many_threads_as_wanted_and_keeps_its_order() {
         });
         assert_eq!(doubled, items.iter().map(|item| item * 2).collect::<Vec<_>>());
         assert!(most.load(Ordering::SeqCst) <= width, "{width}");
+    }
+}
+
+#[test]
+fn f25_a_disk_that_appears_while_others_are_erased_fails_the_step() {
+    let seen = [device_called("sda", "A"), device_called("sdb", "B")];
+    let swapped = device_called("sdb", "C");
+    let late = device_called("sdc", "D");
+    let properties =
+        serde_json::from_value(serde_json::json!({"skip_block_devices": [{"name": "/dev/sdc"}]}));
+    let skipping = Node { properties: properties.unwrap(), ..Node::default() };
+    for (node, now, expected) in [
+        (Node::default(), vec![seen[0].clone()], vec![]),
+        (Node::default(), vec![seen[0].clone(), swapped.clone(), late.clone()], vec!["/dev/sdc", "/dev/sdb"]),
+        (skipping, vec![seen[0].clone(), late], vec![]),
+    ] {
+        let later = guard::plan_erase(&node, &now).unwrap();
+        let records = appeared(&seen, &later);
+        let failures: Vec<_> = records.iter().filter_map(Record::failure).collect();
+        assert_eq!(failures.len(), expected.len(), "{failures:?}");
+        for (failure, disk) in failures.iter().zip(expected) {
+            assert!(failure.contains(disk) && failure.contains("appeared"), "{failure}");
+        }
     }
 }
