@@ -2,7 +2,9 @@
 //!
 //! One question over SNTP (RFC 4330), one answer; no daemon.
 
+use crate::options::Options;
 use farrier_linux::clock;
+use farrier_protocol::error::{CommandError, ErrorKind};
 use rand::Rng;
 use std::io;
 use std::net::IpAddr;
@@ -47,12 +49,37 @@ pub enum ClockError {
     Kernel(#[source] io::Error),
 }
 
-/// Asks the server for the time and sets the clock.
+/// Sets the clock at the start, where there is a server for it: certificates, and what the logs say,
+/// depend on it (S16).
 ///
 /// # Errors
 ///
-/// [`ClockError`].
-pub async fn synchronize(server: &str) -> Result<(), ClockError> {
+/// The clock was not set, and `fail_if_clock_not_set`.
+pub async fn set(options: &Options) -> Result<(), ClockError> {
+    let Some(server) = &options.ntp_server else { return Ok(()) };
+    match synchronize(server).await {
+        Err(error) if options.fail_if_clock_not_set => return Err(error),
+        Err(error) => tracing::warn!("{error}; going on with the clock as it is"),
+        Ok(()) => {}
+    }
+    Ok(())
+}
+
+/// Sets the clock once more before the machine stops, and with it the one that goes on without power.
+///
+/// # Errors
+///
+/// As for [`set`]. A machine without a hardware clock is none.
+pub async fn hand_over(options: &Options) -> Result<(), CommandError> {
+    set(options).await.map_err(|error| CommandError::new(ErrorKind::ClockSyncError, error.to_string()))?;
+    if let Err(error) = clock::store() {
+        tracing::warn!("the hardware clock was not set ({error}); the next system starts with its time");
+    }
+    Ok(())
+}
+
+/// Asks the server for the time and sets the clock.
+async fn synchronize(server: &str) -> Result<(), ClockError> {
     if !is_valid(server) {
         return Err(ClockError::InvalidServer(server.to_owned()));
     }

@@ -84,7 +84,7 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     sleep(agent.options.hardware_initialization_delay.duration()).await;
     let addresses = network::wait_for_hardware_addresses().await?;
     network::wait_for_address().await?;
-    set_clock(&agent.options).await?;
+    clock::set(&agent.options).await?;
     let inspected = inspection::run(&agent).await;
     let Some(client) = &agent.conductor else { return rest().await };
     tracing::info!(mac_addresses = addresses.join(","), "asking the conductor which node this is");
@@ -119,17 +119,6 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
         Stopped::Rescued => Ok(()),
         Stopped::LockedDown => pending().await,
     }
-}
-
-/// Certificates, and what the logs say, depend on the clock (S16).
-async fn set_clock(options: &Options) -> Result<(), AgentError> {
-    let Some(server) = &options.ntp_server else { return Ok(()) };
-    match clock::synchronize(server).await {
-        Err(error) if options.fail_if_clock_not_set => return Err(error.into()),
-        Err(error) => tracing::warn!("{error}; going on with the clock as it is"),
-        Ok(()) => {}
-    }
-    Ok(())
 }
 
 /// Settings of the listener, none for plain HTTP, and the certificate that the conductor is told.

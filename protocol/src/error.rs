@@ -94,6 +94,7 @@ error_kinds! {
     InvalidImage, 500, "The provided image is not valid for use";
     TypeError, 500, "Invalid parameter names";
     SystemRebootError, 500, "Error rebooting system";
+    ClockSyncError, 500, "Error syncing system clock";
     BlockDeviceEraseError, 500, "Error erasing block device";
     BlockDeviceError, 500, "Block device caused unknown error";
     HardwareManagerMethodNotFound, 500, "No HardwareManager found to handle method";

@@ -1,6 +1,7 @@
 //! Writing an image and leaving the ramdisk (section 5).
 
 use crate::agent::Agent;
+use crate::clock;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
 use farrier_linux::power::{self, Stop};
 use farrier_protocol::error::{CommandError, ErrorKind};
@@ -47,7 +48,7 @@ pub const COMMANDS: &[Command] = &[
         kind: Kind::Async,
         parameters: &[],
         validate: None,
-        run: |_, _| leave(Stop::Reboot),
+        run: |agent, _| leave(agent, Stop::Reboot),
     },
     Command {
         name: "power_off",
@@ -55,7 +56,7 @@ pub const COMMANDS: &[Command] = &[
         kind: Kind::Async,
         parameters: &[],
         validate: None,
-        run: |_, _| leave(Stop::PowerOff),
+        run: |agent, _| leave(agent, Stop::PowerOff),
     },
 ];
 
@@ -74,9 +75,10 @@ fn sync() -> Result<(), CommandError> {
     })
 }
 
-/// Everything is on the disks before the machine stops; a failing flush is only logged here
-/// (section 5.8).
-fn leave(stop: Stop) -> Result<Value, CommandError> {
+/// The next system starts with the right time, and everything is on the disks before the machine stops;
+/// a failing flush is only logged here (section 5.8).
+fn leave(agent: &Agent, stop: Stop) -> Result<Value, CommandError> {
+    agent.runtime.block_on(clock::hand_over(&agent.options))?;
     if let Err(error) = sync() {
         tracing::warn!("{}", error.details);
     }
