@@ -36,6 +36,8 @@ pub struct Ironic {
     api: Api,
     folder: PathBuf,
     files_port: u16,
+    /// Of its release, the first number.
+    release: u32,
 }
 
 impl Ironic {
@@ -69,9 +71,11 @@ impl Ironic {
         if !status.success() {
             bail!("ironic-dbsync ended with {status}:\n{}", log_tail(folder));
         }
+        let release = release(&program("ironic")?.arg("--version").stdout(Stdio::piped()).output()?.stdout)?;
         // Ironic signals its whole process group: the test must not be in it.
         let process = program("ironic")?.process_group(0).spawn().context("cannot start ironic")?;
-        let mut ironic = Self { process, api: Api::new(port), folder: folder.to_owned(), files_port };
+        let mut ironic =
+            Self { process, api: Api::new(port), folder: folder.to_owned(), files_port, release };
         ironic.wait_for_a_conductor()?;
         Ok(ironic)
     }
@@ -127,6 +131,12 @@ impl Ironic {
         Ok(parameters.join(" ").replace("${mac}", mac))
     }
 
+    /// Whether Ironic rescues a node whose boot interface is `redfish-virtual-media`: in release 26 that
+    /// interface refuses.
+    pub fn rescues_by_virtual_media(&self) -> bool {
+        self.release > 26
+    }
+
     /// The last lines of Ironic's log.
     fn log_tail(&self) -> String {
         log_tail(&self.folder)
@@ -144,6 +154,13 @@ impl Drop for Ironic {
         self.process.kill().ok();
         self.process.wait().ok();
     }
+}
+
+/// The first number of what `ironic --version` prints.
+fn release(printed: &[u8]) -> Result<u32> {
+    let text = String::from_utf8_lossy(printed);
+    let number = text.trim().split('.').next().and_then(|number| number.parse().ok());
+    number.with_context(|| format!("ironic --version printed {text:?}"))
 }
 
 /// The last lines of Ironic's log, without the requests it was sent.

@@ -104,16 +104,13 @@ impl<'a> Horse<'a> {
         let start = self.console.length();
         self.node.order(&Order::unrescue()).unwrap();
         self.seen(self.node.reach("active", PATIENCE));
+        self.boot_disks_by_hand();
         self.console.wait_for(GREETING, start, PATIENCE).unwrap();
     }
 
-    /// Writes the image again as a service step, over a disk that was damaged. It is done with fast
-    /// track because Ironic 26.1.6 answers the lookup of an agent in this state only then.
+    /// Writes the image again as a service step, over a disk that was damaged.
     pub fn service(&mut self) {
         const DAMAGE: u64 = 5 << 20;
-        // Until then Ironic would take the instance for the ramdisk.
-        thread::sleep(FAST_TRACK_TIMEOUT.saturating_sub(self.last_agent.elapsed()));
-        self.node.set_fast_track(true).unwrap();
         disks::write(self.stable.root(), DAMAGE, b"damage");
         let sum = sha256(&self.stable.image);
         let image_info = json!({
@@ -128,14 +125,21 @@ impl<'a> Horse<'a> {
         self.carry_out(&Order::service(&json!([step])), "service wait", "active");
         let offset = usize::try_from(DAMAGE).unwrap();
         assert_eq!(disks::read(self.stable.root(), DAMAGE, 6), self.stable.image[offset..offset + 6]);
+        self.boot_disks_by_hand();
         self.console.wait_for(GREETING, start, PATIENCE).unwrap();
-        self.stop_fast_track();
     }
 
     /// Removes the instance: automated cleaning.
     pub fn undeploy(&mut self) {
         self.carry_out(&Order::undeploy(), "clean wait", "available");
         self.assert_no_marks();
+    }
+
+    /// Lets Ironic keep a ramdisk that it has booted; one that still runs is not wanted.
+    pub fn start_fast_track(&mut self) {
+        // Until then Ironic would take the instance for the ramdisk.
+        thread::sleep(FAST_TRACK_TIMEOUT.saturating_sub(self.last_agent.elapsed()));
+        self.node.set_fast_track(true).unwrap();
     }
 
     /// For a while after its last heartbeat, Ironic would take the instance for the ramdisk.
@@ -169,7 +173,8 @@ impl<'a> Horse<'a> {
         self.carry_out(order, "wait call-back", "active");
         disks::assert_deployed(self.stable.root(), &self.stable.image, name);
         assert!(fs::read(self.stable.other()).unwrap() == other, "the other disk was touched");
-        self.boot_instance_by_hand();
+        self.switched_off();
+        self.boot_disks_by_hand();
         self.console.wait_for(GREETING, start, PATIENCE).unwrap();
     }
 
@@ -205,12 +210,16 @@ impl<'a> Horse<'a> {
         hand.machine = Some(hardware.boot(Boot::Ramdisk(&self.stable.dist, &parameters)).unwrap());
     }
 
-    /// The agent has switched the machine off; Ironic wants it on.
-    fn boot_instance_by_hand(&mut self) {
+    /// A deployed machine is switched off by its agent; Ironic wants it on.
+    fn switched_off(&mut self) {
         let Some(hand) = &mut self.hand else { return };
         hand.machine.take().unwrap().wait_until_off(PATIENCE).unwrap();
-        let machine = self.stable.hardware.boot(Boot::Disks).unwrap();
-        hand.machine = Some(machine);
+    }
+
+    fn boot_disks_by_hand(&mut self) {
+        let Some(hand) = &mut self.hand else { return };
+        hand.machine = None;
+        hand.machine = Some(self.stable.hardware.boot(Boot::Disks).unwrap());
     }
 
     /// The agent is called over TLS with its own certificate, and with a token.
