@@ -18,6 +18,7 @@ pub mod raid;
 pub mod table;
 pub mod view;
 pub mod wipe;
+pub mod zero;
 
 mod by_path;
 mod identity;

@@ -1,4 +1,4 @@
-//! One attempt with one URL: receive, digest, unpack, place and write, each on a thread of its own.
+//! One attempt with one URL: receive, digest, unpack, place and write, each on threads of its own.
 //!
 //! Fixed sets of buffers go round between the stages, so that memory is bounded whatever the
 //! image's size.
@@ -8,6 +8,7 @@ use crate::buffers::{Chunk, Pool};
 use crate::cancel::CancelHandle;
 use crate::checksum::{ExpectedDigest, Hasher};
 use crate::error::Error;
+use crate::lanes::{LANES, Lanes, Requests};
 use crate::order::Order;
 use crate::pipeline::{Report, Settings};
 use crate::place::{Failure, Placing};
@@ -24,7 +25,7 @@ use std::thread;
 use std::time::Instant;
 
 /// Buffers for received bytes; for a raw image they are nearly the whole memory of a write, in MiB.
-const BUFFERS: usize = 7;
+const BUFFERS: usize = 8;
 
 /// One attempt with one URL.
 pub(crate) struct Attempt<'a> {
@@ -58,11 +59,10 @@ impl Attempt<'_> {
         let mut writer = Writer::new(self.target, &self.name, readback);
         let streamed = self.stream(body, &mut writer)?;
         let seconds_write = started.elapsed().as_secs_f64();
-        let committing = Instant::now();
-        writer.commit()?;
-        let seconds_commit = committing.elapsed().as_secs_f64();
-        let verifying = Instant::now();
-        writer.readback.verify(&self.target, self.progress, self.cancel, &self.name)?;
+        let mut seconds_commit = seconds(|| writer.settle())?;
+        let mut seconds_verify = seconds(|| self.verify(&mut writer.readback))?;
+        seconds_commit += seconds(|| writer.seal())?;
+        seconds_verify += seconds(|| self.verify(&mut writer.readback))?;
         Ok(Report {
             bytes_read: streamed.bytes_read,
             bytes_written: writer.bytes_written + streamed.bytes_spooled,
@@ -70,7 +70,7 @@ impl Attempt<'_> {
             bytes_verified: writer.readback.bytes_verified,
             seconds_write,
             seconds_commit,
-            seconds_verify: verifying.elapsed().as_secs_f64(),
+            seconds_verify,
         })
     }
 
@@ -97,7 +97,11 @@ impl Attempt<'_> {
         };
         // Raised when a later stage fails, so that nobody waits for a slow server in vain.
         let stop = CancelHandle::default();
+        let lanes = Lanes::default();
         thread::scope(|scope| {
+            for _ in 0..LANES {
+                scope.spawn(|| lanes.work(&self.target));
+            }
             let receiving = scope.spawn(|| self.receive(body, received, &stop));
             let hashing = scope.spawn(|| digest(hasher, to_hash, hashed));
             let unpacking =
@@ -110,7 +114,7 @@ impl Attempt<'_> {
                 drop(to_place);
                 placed
             });
-            let written = self.write(to_write, writer);
+            let written = self.write(to_write, writer, lanes.open());
             if written.is_err() {
                 stop.cancel();
             }
@@ -150,19 +154,33 @@ impl Attempt<'_> {
         }
     }
 
-    fn write(&self, to_write: Receiver<Order>, writer: &mut Writer<'_>) -> Result<(), Error> {
+    fn write(
+        &self,
+        to_write: Receiver<Order>,
+        writer: &mut Writer<'_>,
+        lanes: Requests<'_>,
+    ) -> Result<(), Error> {
         for order in to_write {
-            writer.obey(&order)?;
-            if let Order::Data { chunk, .. } = order {
-                self.progress.set_bytes(chunk.received);
+            let received = match &order {
+                Order::Data { chunk, .. } => Some(chunk.received),
+                Order::Zeros { .. } => None,
+            };
+            writer.obey(order, &lanes)?;
+            if let Some(received) = received {
+                self.progress.set_bytes(received);
             }
             if writer.readback.is_full() {
+                lanes.finish()?;
                 self.target.flush()?;
-                writer.readback.verify(&self.target, self.progress, self.cancel, &self.name)?;
+                self.verify(&mut writer.readback)?;
                 self.progress.enter(Phase::Writing, None);
             }
         }
-        Ok(())
+        writer.finish(&lanes)
+    }
+
+    fn verify(&self, readback: &mut Readback) -> Result<(), Error> {
+        readback.verify(&self.target, self.progress, self.cancel, &self.name)
     }
 
     fn require_digest(&self, actual: &str) -> Result<(), Error> {
@@ -190,6 +208,13 @@ fn digest(mut hasher: Hasher, to_hash: Receiver<Chunk>, hashed: SyncSender<Chunk
         }
     }
     (hasher.finish(), bytes)
+}
+
+/// How long it took, if it succeeded.
+fn seconds(work: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
+    let started = Instant::now();
+    work()?;
+    Ok(started.elapsed().as_secs_f64())
 }
 
 /// A panic of a stage becomes the panic of the write, which fails its command.

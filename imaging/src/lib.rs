@@ -22,6 +22,7 @@ pub mod target;
 mod attempt;
 mod buffers;
 mod compression;
+mod lanes;
 mod order;
 mod place;
 mod unpack;

@@ -1,6 +1,7 @@
 //! What the writer is told to do.
 
 use crate::buffers::Chunk;
+use std::ops::Range;
 
 /// One task of the writer. No two concern the same byte of the target.
 pub(crate) enum Order {
@@ -18,4 +19,11 @@ pub(crate) struct Part {
     pub(crate) length: usize,
     /// Where it belongs on the target; a multiple of the sector size.
     pub(crate) offset: u64,
+}
+
+impl Part {
+    /// Its bytes in the chunk.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.start..self.start + self.length
+    }
 }

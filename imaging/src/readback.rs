@@ -1,20 +1,23 @@
 //! Reading back what was written.
 //!
 //! Digests of what is written are remembered, and of what was made zero the place. A sample is evenly
-//! spaced and has a fixed size however long the image is; the ends, which are written last, are always
-//! in it. Without sampling everything is compared.
+//! spaced and small however long the image is; the ends, which are written last, are always in it as a
+//! whole. Without sampling everything is compared.
 
 use crate::CHUNK;
 use crate::cancel::CancelHandle;
 use crate::error::Error;
 use crate::progress::ProgressHandle;
 use crate::target::Target;
+use farrier_disk::zero::is_zero;
 use farrier_linux::aligned::AlignedBuffer;
 use farrier_protocol::progress::Phase;
 use sha2::{Digest, Sha256};
 
 /// Pieces of a sample at most.
 const SAMPLE: usize = 64;
+/// Bytes of such a piece at most; a multiple of every sector size.
+const PIECE: usize = 128 << 10;
 /// Pieces remembered at most when everything is compared; more are compared while writing goes on.
 const EVERYTHING: usize = 128 * 1024;
 
@@ -23,7 +26,7 @@ const EVERYTHING: usize = 128 * 1024;
 pub enum Verify {
     /// Everything.
     On,
-    /// Some, up to 64 MiB.
+    /// Some, up to 8 MiB, and both ends.
     #[default]
     Sample,
     /// Nothing.
@@ -83,16 +86,22 @@ impl Readback {
 
     /// Remembers data that was written, at most one chunk.
     pub(crate) fn add_data(&mut self, offset: u64, data: &[u8]) {
+        let data = &data[..self.looked_at(data.len() as u64) as usize];
         self.add(offset, data.len() as u64, || Some(Sha256::digest(data).into()));
     }
 
     /// Remembers a range that was made zero.
     pub(crate) fn add_zeros(&mut self, offset: u64, length: u64) {
-        let length = match self.verify {
+        self.add(offset, self.looked_at(length), || None);
+    }
+
+    /// How many of so many bytes are compared if they are.
+    fn looked_at(&self, length: u64) -> u64 {
+        match self.verify {
             Verify::On => length,
-            Verify::Sample | Verify::Off => length.min(CHUNK as u64),
-        };
-        self.add(offset, length, || None);
+            _ if self.is_ending => length,
+            Verify::Sample | Verify::Off => length.min(PIECE as u64),
+        }
     }
 
     fn add(&mut self, offset: u64, length: u64, digest: impl FnOnce() -> Option<[u8; 32]>) {
@@ -151,7 +160,7 @@ fn compare(piece: &Piece, target: &Target<'_>, buffer: &mut AlignedBuffer) -> Re
         target.read_exact_at(data, offset)?;
         let is_same = match piece.digest {
             Some(digest) => <[u8; 32]>::from(Sha256::digest(&*data)) == digest,
-            None => data.iter().all(|byte| *byte == 0),
+            None => is_zero(data),
         };
         if !is_same {
             return Err(Error::ReadBack { disk: target.path().to_owned(), offset });

@@ -1,6 +1,7 @@
 //! The part of a disk that an image fills.
 
 use crate::error::Error;
+use farrier_disk::zero::Zeroing;
 use farrier_disk::{WritableDisk, wipe};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,8 +54,13 @@ impl<'a> Target<'a> {
         Ok(self.disk.write_all_at(data, self.start + offset)?)
     }
 
-    pub(crate) fn zero_out(&self, offset: u64, length: u64) -> Result<(), Error> {
+    fn zero_out(&self, offset: u64, length: u64) -> Result<(), Error> {
         Ok(self.disk.zero_out(self.start + offset, length)?)
+    }
+
+    /// Returns how many bytes of zeros had to be transferred.
+    pub(crate) fn make_zero(&self, zeroing: &mut Zeroing, offset: u64, length: u64) -> Result<u64, Error> {
+        Ok(zeroing.make(self.disk, self.start + offset, length)?)
     }
 
     pub(crate) fn flush(&self) -> Result<(), Error> {

@@ -1,18 +1,27 @@
 //! Putting an image on its target, past the page cache, without transferring zeros.
 //!
 //! Both ends of the target are held back until the image is proven: they carry boot code, partition
-//! table and backup table, or what makes a file system valid.
+//! table and backup table, or what makes a file system valid. Of them the outermost bytes are written
+//! last, each with one request: whatever interrupts it, there is a table that leads to everything that
+//! was written, or none.
 
+use crate::buffers::Chunk;
 use crate::error::Error;
-use crate::order::Order;
+use crate::lanes::Requests;
+use crate::order::{Order, Part};
 use crate::readback::Readback;
 use crate::target::{END, Target};
-use farrier_linux::aligned::{ALIGNMENT, AlignedBuffer};
+use farrier_disk::zero::is_zero;
+use farrier_linux::aligned::AlignedBuffer;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Unit in which zeros are looked for, in bytes; a multiple of every sector size.
 const BLOCK: usize = 64 * 1024;
 /// Bytes zeroed by one request at most: a disk may take seconds for it, and nobody can interrupt.
 const MAX_ZEROS: u64 = 64 << 20;
+/// The outermost bytes at least: what a disk changes at once, with the MBR and either header of a GPT.
+const SEAL: usize = 4096;
 
 /// Writes what it is told and holds the ends back.
 pub(crate) struct Writer<'a> {
@@ -22,8 +31,6 @@ pub(crate) struct Writer<'a> {
     tail: End,
     /// Zeros not yet put on the disk: offset and length.
     zeros: (u64, u64),
-    /// For what is no whole number of sectors.
-    sector: AlignedBuffer,
     pub(crate) readback: Readback,
     pub(crate) bytes_written: u64,
     pub(crate) bytes_zeroed: u64,
@@ -36,25 +43,40 @@ struct End {
     length: usize,
     /// Bytes of it that the image fills.
     used: usize,
+    /// Where its outermost bytes lie in it.
+    seal: Range<usize>,
 }
 
 impl End {
-    fn new(start: u64, end: u64) -> Self {
+    fn new(start: u64, end: u64, seal: Range<usize>) -> Self {
         let length = (end - start) as usize;
-        Self { start, content: AlignedBuffer::zeroed(END as usize), length, used: 0 }
+        Self { start, content: AlignedBuffer::zeroed(END as usize), length, used: 0, seal }
     }
 
     fn end(&self) -> u64 {
         self.start + self.length as u64
     }
 
-    /// Keeps the part of `data` that belongs here; `offset` lies here too.
-    fn keep<'d>(&mut self, offset: u64, data: &'d [u8]) -> &'d [u8] {
+    /// Keeps the part of `data` that belongs here, and tells how much that is; `offset` lies here too.
+    fn keep(&mut self, offset: u64, data: &[u8]) -> usize {
         let within = (offset - self.start) as usize;
-        let (mine, others) = data.split_at(data.len().min(self.length - within));
-        self.content[within..within + mine.len()].copy_from_slice(mine);
-        self.used = self.used.max(within + mine.len());
-        others
+        let count = data.len().min(self.length - within);
+        self.content[within..within + count].copy_from_slice(&data[..count]);
+        self.used = self.used.max(within + count);
+        count
+    }
+
+    /// The outermost bytes, as far as they are used.
+    fn outer(&self) -> Range<usize> {
+        self.seal.start.min(self.used)..self.seal.end.min(self.used)
+    }
+
+    /// All others, as far as they are used.
+    fn inner(&self) -> Range<usize> {
+        match self.seal.start {
+            0 => self.outer().end..self.used,
+            _ => 0..self.outer().start,
+        }
     }
 }
 
@@ -62,53 +84,76 @@ impl<'a> Writer<'a> {
     /// A writer to a target that was begun.
     pub(crate) fn new(target: Target<'a>, url: &'a str, readback: Readback) -> Self {
         let head = target.size().min(END);
+        let tail = target.size().saturating_sub(END).max(head);
+        let seal = SEAL.max(target.sector_size() as usize);
+        let tail_length = (target.size() - tail) as usize;
         Self {
             target,
             url,
-            head: End::new(0, head),
-            tail: End::new(target.size().saturating_sub(END).max(head), target.size()),
+            head: End::new(0, head, 0..seal),
+            tail: End::new(tail, target.size(), tail_length.saturating_sub(seal)..tail_length),
             zeros: (0, 0),
-            sector: AlignedBuffer::zeroed(ALIGNMENT),
             readback,
             bytes_written: 0,
             bytes_zeroed: 0,
         }
     }
 
-    /// Does what an order says.
-    pub(crate) fn obey(&mut self, order: &Order) -> Result<(), Error> {
+    /// Does what an order says, or has it done by the lanes.
+    pub(crate) fn obey(&mut self, order: Order, lanes: &Requests<'_>) -> Result<(), Error> {
         match order {
             Order::Zeros { offset, length } => {
                 self.require_room(offset + length)?;
                 let end = (offset + length).min(self.tail.start);
-                let start = (*offset).max(self.head.end()).min(end);
-                self.zero(start, end - start)
+                let start = offset.max(self.head.end()).min(end);
+                self.zero(start, end - start, lanes)
             }
-            Order::Data { chunk, parts } => {
-                for part in parts {
+            Order::Data { mut chunk, mut parts } => {
+                for part in &mut parts {
                     self.require_room(part.offset + part.length as u64)?;
-                    self.put(part.offset, &chunk[part.start..part.start + part.length])?;
+                    self.fill_sector(&mut chunk, part);
                 }
-                Ok(())
+                let chunk = Arc::new(chunk);
+                parts.into_iter().try_for_each(|part| self.put(&chunk, part, lanes))
             }
         }
     }
 
-    /// Puts the ends down, now that the rest is proven, and waits for the disk's own cache.
-    pub(crate) fn commit(&mut self) -> Result<(), Error> {
+    /// Everything was ordered: waits until all of it but the ends is done.
+    pub(crate) fn finish(&mut self, lanes: &Requests<'_>) -> Result<(), Error> {
+        self.flush_zeros(lanes)?;
+        let zeros_written = lanes.finish()?;
+        self.bytes_zeroed -= zeros_written;
+        self.bytes_written += zeros_written;
+        Ok(())
+    }
+
+    /// Puts the ends down but for their outermost bytes, now that the image is proven, and waits for the
+    /// disk's own cache.
+    pub(crate) fn settle(&mut self) -> Result<(), Error> {
         self.require_fitting_sectors()?;
-        self.flush_zeros()?;
-        self.target.flush()?;
         self.readback.keep_all();
-        for end in [&self.tail, &self.head] {
-            let length = end.used.next_multiple_of(self.target.sector_size() as usize);
-            if length > 0 {
-                self.target.write_all_at(&end.content[..length], end.start)?;
-                self.readback.add_data(end.start, &end.content[..length]);
-                self.bytes_written += length as u64;
+        self.put_down(End::inner)?;
+        self.target.flush()
+    }
+
+    /// Puts the outermost bytes down, now that everything they lead to is there.
+    pub(crate) fn seal(&mut self) -> Result<(), Error> {
+        self.put_down(End::outer)?;
+        self.target.flush()
+    }
+
+    fn put_down(&mut self, range: fn(&End) -> Range<usize>) -> Result<(), Error> {
+        for end in [&self.head, &self.tail] {
+            let range = range(end);
+            if !range.is_empty() {
+                let (data, offset) = (&end.content[range.clone()], end.start + range.start as u64);
+                self.target.write_all_at(data, offset)?;
+                self.readback.add_data(offset, data);
+                self.bytes_written += data.len() as u64;
             }
         }
-        self.target.flush()
+        Ok(())
     }
 
     /// An image whose table was made for other sectors cannot boot from this disk (F11).
@@ -116,49 +161,54 @@ impl<'a> Writer<'a> {
         crate::format::require_fitting_sectors(&self.head.content[..self.head.length], &self.target, self.url)
     }
 
-    fn put(&mut self, mut offset: u64, mut data: &[u8]) -> Result<(), Error> {
-        if offset < self.head.end() {
-            let rest = self.head.keep(offset, data);
-            offset += (data.len() - rest.len()) as u64;
-            data = rest;
+    /// Fills the last sector of a part up with zeros. What follows it in the chunk belongs nowhere.
+    fn fill_sector(&self, chunk: &mut Chunk, part: &mut Part) {
+        let length = part.length.next_multiple_of(self.target.sector_size() as usize);
+        chunk[part.start + part.length..part.start + length].fill(0);
+        part.length = length;
+    }
+
+    fn put(&mut self, chunk: &Arc<Chunk>, mut part: Part, lanes: &Requests<'_>) -> Result<(), Error> {
+        if part.offset < self.head.end() {
+            let kept = self.head.keep(part.offset, &chunk[part.range()]);
+            part = Part {
+                start: part.start + kept,
+                length: part.length - kept,
+                offset: part.offset + kept as u64,
+            };
         }
-        if offset + data.len() as u64 > self.tail.start && !data.is_empty() {
-            let here = self.tail.start.saturating_sub(offset) as usize;
-            self.tail.keep(offset + here as u64, &data[here..]);
-            data = &data[..here];
+        if part.length > 0 && part.offset + part.length as u64 > self.tail.start {
+            let before = self.tail.start.saturating_sub(part.offset) as usize;
+            self.tail.keep(part.offset + before as u64, &chunk[part.range()][before..]);
+            part.length = before;
         }
-        for (start, run) in runs(data) {
-            let position = offset + start as u64;
+        for (start, run) in runs(&chunk[part.range()]) {
+            let position = part.offset + start as u64;
             match run {
-                Run::Zeros(length) => self.zero(position, length as u64)?,
-                Run::Data(data) => self.write(position, data)?,
+                Run::Zeros(length) => self.zero(position, length as u64, lanes)?,
+                Run::Data(length) => {
+                    let start = part.start + start;
+                    self.write(chunk, start..start + length, position, lanes)?;
+                }
             }
         }
         Ok(())
     }
 
-    /// Writes data; the last sector is filled up with zeros.
-    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Error> {
-        self.flush_zeros()?;
-        let sector_size = self.target.sector_size() as usize;
-        let (whole, rest) = data.split_at(data.len() / sector_size * sector_size);
-        if !whole.is_empty() {
-            self.target.write_all_at(whole, offset)?;
-            self.readback.add_data(offset, whole);
-        }
-        if !rest.is_empty() {
-            let sector = &mut self.sector[..sector_size];
-            sector.fill(0);
-            sector[..rest.len()].copy_from_slice(rest);
-            self.target.write_all_at(sector, offset + whole.len() as u64)?;
-            self.readback.add_data(offset + whole.len() as u64, sector);
-        }
-        self.bytes_written += data.len().next_multiple_of(sector_size) as u64;
-        Ok(())
+    fn write(
+        &mut self,
+        chunk: &Arc<Chunk>,
+        range: Range<usize>,
+        offset: u64,
+        lanes: &Requests<'_>,
+    ) -> Result<(), Error> {
+        self.readback.add_data(offset, &chunk[range.clone()]);
+        self.bytes_written += range.len() as u64;
+        lanes.write(chunk, range, offset)
     }
 
     /// Joins runs of zeros, so that the disk gets few and large requests.
-    fn zero(&mut self, offset: u64, length: u64) -> Result<(), Error> {
+    fn zero(&mut self, offset: u64, length: u64, lanes: &Requests<'_>) -> Result<(), Error> {
         if length == 0 {
             return Ok(());
         }
@@ -167,22 +217,22 @@ impl<'a> Writer<'a> {
         if start + pending == offset {
             self.zeros.1 += length;
         } else {
-            self.flush_zeros()?;
+            self.flush_zeros(lanes)?;
             self.zeros = (offset, length);
         }
         if self.zeros.1 >= MAX_ZEROS {
-            self.flush_zeros()?;
+            self.flush_zeros(lanes)?;
         }
         Ok(())
     }
 
-    fn flush_zeros(&mut self) -> Result<(), Error> {
+    fn flush_zeros(&mut self, lanes: &Requests<'_>) -> Result<(), Error> {
         let (mut offset, mut length) = std::mem::take(&mut self.zeros);
         while length > 0 {
             let count = length.min(MAX_ZEROS);
-            self.target.zero_out(offset, count)?;
             self.readback.add_zeros(offset, count);
             self.bytes_zeroed += count;
+            lanes.zero(offset, count)?;
             (offset, length) = (offset + count, length - count);
         }
         Ok(())
@@ -196,35 +246,32 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A stretch of a chunk.
+/// A stretch of a chunk, with its length.
 #[derive(Debug, PartialEq, Eq)]
-enum Run<'a> {
+enum Run {
     Zeros(usize),
-    Data(&'a [u8]),
+    Data(usize),
 }
 
 /// Cuts a chunk into stretches of zeros and of data, each with its offset in the chunk.
-fn runs(chunk: &[u8]) -> Vec<(usize, Run<'_>)> {
+fn runs(chunk: &[u8]) -> Vec<(usize, Run)> {
     let mut runs = Vec::new();
     let mut start = 0;
     while start < chunk.len() {
-        let is_zero = block_is_zero(&chunk[start..]);
-        let mut end = start;
-        while end < chunk.len() && block_is_zero(&chunk[end..]) == is_zero {
+        let holds_zeros = block_is_zero(&chunk[start..]);
+        let mut end = (start + BLOCK).min(chunk.len());
+        while end < chunk.len() && block_is_zero(&chunk[end..]) == holds_zeros {
             end = (end + BLOCK).min(chunk.len());
         }
-        let run = if is_zero { Run::Zeros(end - start) } else { Run::Data(&chunk[start..end]) };
-        runs.push((start, run));
+        let length = end - start;
+        runs.push((start, if holds_zeros { Run::Zeros(length) } else { Run::Data(length) }));
         start = end;
     }
     runs
 }
 
 fn block_is_zero(bytes: &[u8]) -> bool {
-    let block = &bytes[..BLOCK.min(bytes.len())];
-    // Words are compared several times faster than bytes.
-    let (words, rest) = block.as_chunks::<8>();
-    words.iter().all(|word| u64::from_ne_bytes(*word) == 0) && rest.iter().all(|byte| *byte == 0)
+    is_zero(&bytes[..BLOCK.min(bytes.len())])
 }
 
 #[cfg(test)]
@@ -241,7 +288,7 @@ mod tests {
             .into_iter()
             .map(|(start, run)| match run {
                 Run::Zeros(length) => (start, 'z', length),
-                Run::Data(data) => (start, 'd', data.len()),
+                Run::Data(length) => (start, 'd', length),
             })
             .collect();
         assert_eq!(
@@ -266,7 +313,7 @@ mod tests {
                 prop_assert_eq!(start, joined.len());
                 match run {
                     Run::Zeros(length) => joined.resize(joined.len() + length, 0),
-                    Run::Data(data) => joined.extend_from_slice(data),
+                    Run::Data(length) => joined.extend_from_slice(&chunk[start..start + length]),
                 }
             }
             prop_assert_eq!(joined, chunk);

@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+use nix::fcntl::{FallocateFlags, fallocate};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -17,6 +18,7 @@ mod request {
     nix::ioctl_read_bad!(get_logical_sector_size, nix::request_code_none!(0x12, 104), libc::c_int);
     nix::ioctl_read_bad!(get_physical_sector_size, nix::request_code_none!(0x12, 123), libc::c_uint);
     nix::ioctl_read_bad!(get_read_only, nix::request_code_none!(0x12, 94), libc::c_int);
+    nix::ioctl_write_ptr_bad!(discard, nix::request_code_none!(0x12, 119), [u64; 2]);
     nix::ioctl_write_ptr_bad!(zero_out, nix::request_code_none!(0x12, 127), [u64; 2]);
     nix::ioctl_none!(flush_buffers, 0x12, 97);
     nix::ioctl_none!(reread_partitions, 0x12, 95);
@@ -97,6 +99,50 @@ pub fn zero_out(file: &File, offset: u64, length: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes `length` bytes from `offset` read back as zeros without sending any; false when the device has no
+/// command for that. What it stored there may be given back.
+///
+/// Both numbers are multiples of the logical sector size.
+///
+/// # Errors
+///
+/// The error of the device.
+pub fn zero_by_command(file: &File, offset: u64, length: u64) -> io::Result<bool> {
+    let (offset, length) = (in_file(offset)?, in_file(length)?);
+    // On a block device the kernel takes this as the order to unmap only what will read as zeros.
+    let mode = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    answer(fallocate(file, mode, offset, length))
+}
+
+/// Tells the device that nobody needs `length` bytes from `offset`; false when it does not want to know.
+/// What they read as afterwards is up to the device.
+///
+/// Both numbers are multiples of the logical sector size.
+///
+/// # Errors
+///
+/// The error of the ioctl.
+pub fn discard(file: &File, offset: u64, length: u64) -> io::Result<bool> {
+    if !is_block_device(file)? {
+        return Ok(false);
+    }
+    // SAFETY: BLKDISCARD reads two u64 (start and length) from the array, which outlives the call.
+    answer(unsafe { request::discard(file.as_raw_fd(), &[offset, length]) }.map(drop))
+}
+
+fn in_file(number: u64) -> io::Result<i64> {
+    i64::try_from(number).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+/// Whether a command that devices need not have was carried out.
+fn answer(outcome: nix::Result<()>) -> io::Result<bool> {
+    match outcome {
+        Ok(()) => Ok(true),
+        Err(nix::Error::EOPNOTSUPP) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Writes back and drops the kernel's cached pages of the device.
 ///
 /// # Errors
@@ -160,7 +206,9 @@ mod tests {
         assert_eq!(logical_sector_size(&file).unwrap(), 512);
         assert_eq!(physical_sector_size(&file).unwrap(), 512);
         assert!(!is_read_only(&file).unwrap());
-        zero_out(&file, 512, 150_016).unwrap();
+        assert!(!discard(&file, 512, 512).unwrap());
+        zero_out(&file, 512, 100_352).unwrap();
+        assert!(zero_by_command(&file, 100_864, 49_664).unwrap());
         flush_buffers(&file).unwrap();
         reread_partitions(&file).unwrap();
         let mut content = vec![0; 200_000];

@@ -96,6 +96,28 @@ impl WritableDisk {
             .map_err(|source| self.failed(format!("zeroing {length} bytes at {offset}"), source))
     }
 
+    /// Makes `length` bytes from `offset` read as zeros without sending any; false when the disk has no
+    /// command for that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn zero_by_command(&self, offset: u64, length: u64) -> Result<bool, Error> {
+        block::zero_by_command(&self.file, offset, length)
+            .map_err(|source| self.failed(format!("unmapping {length} bytes at {offset}"), source))
+    }
+
+    /// Tells the disk that nobody needs `length` bytes from `offset`, whatever they read as afterwards;
+    /// false when it does not want to know.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn discard(&self, offset: u64, length: u64) -> Result<bool, Error> {
+        block::discard(&self.file, offset, length)
+            .map_err(|source| self.failed(format!("discarding {length} bytes at {offset}"), source))
+    }
+
     /// Returns when everything written is on stable storage.
     ///
     /// # Errors
