@@ -59,22 +59,30 @@ pub fn reason(error: &reqwest::Error) -> String {
 /// What to do about a request without an answer.
 pub fn advice(error: &reqwest::Error) -> &'static str {
     match causes(error).find_map(|cause| cause.downcast_ref()) {
-        Some(rustls::Error::InvalidCertificate(fault)) => match fault {
+        Some(fault) => tls_advice(fault),
+        None => "check network, DNS and that the server runs",
+    }
+}
+
+/// What to do about a handshake that failed.
+pub fn tls_advice(fault: &rustls::Error) -> &'static str {
+    match fault {
+        rustls::Error::InvalidCertificate(
             CertificateError::NotValidYet
             | CertificateError::NotValidYetContext { .. }
             | CertificateError::Expired
-            | CertificateError::ExpiredContext { .. } => {
-                "the certificate ran out, or a clock is wrong: renew it, or set ipa-ntp-server"
-            }
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                "its certificate is for another name: use a URL with that name, or change the certificate"
-            }
-            _ => {
-                "its certificate is of no known authority: give cafile, or ipa-insecure=1 without protection"
-            }
-        },
-        Some(_) => "compare TLS versions, cipher suites and client certificates of both sides",
-        None => "check network, DNS and that the server runs",
+            | CertificateError::ExpiredContext { .. },
+        ) => "the certificate ran out, or a clock is wrong: renew it, or set ipa-ntp-server",
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "its certificate is for another name: use a URL with that name, or change the certificate",
+        rustls::Error::InvalidCertificate(_) => {
+            "its certificate is of no known authority: give cafile, or ipa-insecure=1 without protection"
+        }
+        rustls::Error::InvalidMessage(_) => {
+            "what answers there speaks no TLS: use http://, or correct the port"
+        }
+        _ => "compare TLS versions, cipher suites and client certificates of both sides",
     }
 }
 

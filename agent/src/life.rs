@@ -9,7 +9,7 @@ use crate::conductor::lookup;
 use crate::lockdown::Stopped;
 use crate::options::{Options, Protocol};
 use crate::tls::{self, listener::Source};
-use crate::{clock, discovery, extensions, http, inspection, network, vlan};
+use crate::{clock, discovery, doctor, extensions, http, inspection, network, vlan};
 use rustls::ServerConfig;
 use std::future::pending;
 use std::path::Path;
@@ -82,13 +82,14 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
         return Err(AgentError::NoApiUrl);
     }
     sleep(agent.options.hardware_initialization_delay.duration()).await;
-    let addresses = network::wait_for_hardware_addresses().await?;
-    network::wait_for_address().await?;
+    let addresses = doctor::beside(&agent.options, network::wait_for_hardware_addresses()).await?;
+    doctor::beside(&agent.options, network::wait_for_address()).await?;
     clock::set(&agent.options).await?;
     let inspected = inspection::run(&agent).await;
     let Some(client) = &agent.conductor else { return rest().await };
     tracing::info!(mac_addresses = addresses.join(","), "asking the conductor which node this is");
-    let reply = lookup::lookup(client, &agent.options, &addresses, inspected).await?;
+    let asked = lookup::lookup(client, &agent.options, &addresses, inspected);
+    let reply = doctor::beside(&agent.options, asked).await?;
     tracing::info!(node = %reply.node.uuid, "this machine is known to the conductor");
     if !agent.accept(&reply.config) {
         // Nobody could command this agent; another lookup would not get the token either.

@@ -16,6 +16,7 @@ mod config_drive_source;
 mod config_files;
 mod deployment;
 mod discovery;
+mod doctor;
 mod erase_certificates;
 mod errors;
 mod extensions;
@@ -50,6 +51,7 @@ use farrier_linux::kernel_line::{self, Parameters};
 use options::Options;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tokio::runtime::{Builder, Runtime};
 
 /// Version of the agent, also in every heartbeat.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -93,6 +95,7 @@ fn command_line() -> Command {
         .subcommand(check_manager_command())
         .subcommand(reference_command())
         .subcommand(plan_report::command())
+        .subcommand(doctor::command())
         .subcommand(Command::new("init").about("Be PID 1 of a ramdisk; done by itself when it is PID 1"))
 }
 
@@ -152,6 +155,10 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
     if let Some(("plan", matches)) = matches.subcommand() {
         return plan_report::print(matches);
     }
+    if let Some(("doctor", matches)) = matches.subcommand() {
+        let options = load(&virtual_media::merge(kernel_line::of_running_kernel())?, matches);
+        return runtime()?.block_on(doctor::print(options, matches));
+    }
     let outcome = run(matches);
     if let Err(error) = &outcome {
         tracing::error!("the agent stops: {error:#}");
@@ -162,14 +169,18 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
 fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let parameters = virtual_media::merge(kernel_line::of_running_kernel())?;
     let options = load(&parameters, matches);
+    runtime()?.block_on(life::begin(options, Path::new("/")))?;
+    Ok(())
+}
+
+/// What asynchronous parts run on, ready for TLS.
+fn runtime() -> anyhow::Result<Runtime> {
     http::install_tls_provider();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
-        .context("the asynchronous runtime cannot be started")?;
-    runtime.block_on(life::begin(options, Path::new("/")))?;
-    Ok(())
+        .context("the asynchronous runtime cannot be started")
 }
 
 /// The settings. What cannot be used of them is logged.

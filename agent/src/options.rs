@@ -10,7 +10,7 @@ mod table;
 mod values;
 
 pub use table::{Options, specs};
-pub use values::{Curve, NameList, Protocol, SuiteList, TlsVersion};
+pub use values::{Curve, Destination, NameList, Protocol, SuiteList, TlsVersion, UrlList};
 
 use farrier_linux::kernel_line::Parameters;
 use std::collections::BTreeMap;

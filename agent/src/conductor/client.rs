@@ -16,7 +16,7 @@ use uuid::Uuid;
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// No server could be reached.
-    #[error("{url} cannot be reached ({reason}): {advice}")]
+    #[error("{}: {advice}", self.finding())]
     Unreachable {
         /// Last URL that was tried.
         url: String,
@@ -26,7 +26,7 @@ pub enum ApiError {
         advice: &'static str,
     },
     /// The server answered with another status than the wanted one.
-    #[error("{url} answered {status} ({text}): {}", advice(*status))]
+    #[error("{}: {}", self.finding(), self.advice())]
     Refused {
         /// URL of the request.
         url: String,
@@ -36,10 +36,7 @@ pub enum ApiError {
         text: String,
     },
     /// The answer is not what the contract says.
-    #[error(
-        "{url} answered something that is not a {expected} ({reason}): \
-         is there a conductor behind this URL, or a proxy?"
-    )]
+    #[error("{}: {}", self.finding(), self.advice())]
     Invalid {
         /// URL of the request.
         url: String,
@@ -49,6 +46,9 @@ pub enum ApiError {
         reason: String,
     },
 }
+
+/// What to do about an answer that no conductor gives.
+const NO_CONDUCTOR: &str = "is there a conductor behind this URL, or a proxy?";
 
 /// What to do about a status.
 fn advice(status: StatusCode) -> &'static str {
@@ -64,13 +64,33 @@ fn advice(status: StatusCode) -> &'static str {
         status if status.is_client_error() => {
             "the conductor refuses what this agent says: see its log, and let it boot the machine again"
         }
-        _ => "is there a conductor behind this URL, or a proxy?",
+        _ => NO_CONDUCTOR,
     }
 }
 
 impl ApiError {
     fn unreachable(url: String, error: &reqwest::Error) -> Self {
         Self::Unreachable { url, reason: reason(error), advice: http::advice(error) }
+    }
+
+    /// What happened.
+    pub fn finding(&self) -> String {
+        match self {
+            Self::Unreachable { url, reason, .. } => format!("{url} cannot be reached ({reason})"),
+            Self::Refused { url, status, text } => format!("{url} answered {status} ({text})"),
+            Self::Invalid { url, expected, reason } => {
+                format!("{url} answered something that is not a {expected} ({reason})")
+            }
+        }
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Unreachable { advice, .. } => advice,
+            Self::Refused { status, .. } => advice(*status),
+            Self::Invalid { .. } => NO_CONDUCTOR,
+        }
     }
 
     /// Whether the node was locked; a lookup then waits longer (section 2.3).
@@ -136,6 +156,25 @@ impl ConductorClient {
             Err(error) if error.is_passing() => return Err(error),
             version => or_fallback(version).min(ApiVersion::AGENT_TOKEN),
         };
+        self.lookup_as(version, addresses, node).await
+    }
+
+    /// As [`ConductorClient::lookup`], without consequences: at this version no token is handed out,
+    /// which happens once per boot.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError`].
+    pub async fn look(&self, addresses: &[String]) -> Result<LookupReply, ApiError> {
+        self.lookup_as(ApiVersion::FALLBACK, addresses, None).await
+    }
+
+    async fn lookup_as(
+        &self,
+        version: ApiVersion,
+        addresses: &[String],
+        node: Option<Uuid>,
+    ) -> Result<LookupReply, ApiError> {
         let mut path = format!("/v1/lookup?addresses={}", addresses.join(","));
         if let Some(uuid) = node {
             path.push_str(&format!("&node_uuid={uuid}"));
@@ -183,7 +222,12 @@ impl ConductorClient {
         or_fallback(self.version().await)
     }
 
-    async fn version(&self) -> Result<ApiVersion, ApiError> {
+    /// Highest version of the server, detected once.
+    ///
+    /// # Errors
+    ///
+    /// [`ApiError`].
+    pub async fn version(&self) -> Result<ApiVersion, ApiError> {
         let known = *self.version.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(version) = known {
             return Ok(version);

@@ -1,6 +1,8 @@
 //! The rows: options with their types, defaults and help.
 
-use super::values::{Curve, NameList, OptionValue, Protocol, Seconds, SuiteList, TlsVersion, UrlList};
+use super::values::{
+    Curve, NameList, OptionValue, Protocol, ReportList, Seconds, SuiteList, TlsVersion, UrlList,
+};
 use super::{DEFAULT_SECTION, OptionSpec};
 use farrier_imaging::readback::Verify;
 
@@ -185,6 +187,11 @@ options! {
     tls_cipher_suites: Option<SuiteList> = None, "ipa-tls-cipher-suites";
     /// Curve of the own certificate.
     tls_certificate_curve: Curve = Curve::P384, "ipa-tls-certificate-curve";
+    /// Seconds without an answer of the conductor after which the agent looks for the reason; 0 means never.
+    doctor_after: Seconds = Seconds(45.0), "farrier-doctor-after";
+    /// Where the reason is left for a conductor, separated by commas: sel (the BMC's event log), efi (a
+    /// UEFI variable), pstore (the kernel's message store), dhcp (the host name in a request), or none.
+    doctor_report: ReportList = ReportList::default(), "farrier-doctor-report";
     /// Log more.
     debug: bool = false, "ipa-debug";
     /// MiB of the EFI system partition of partition images.

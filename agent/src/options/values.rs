@@ -31,6 +31,8 @@ impl Seconds {
 
 /// What stands for URLs that are to be found by multicast DNS.
 const MDNS: &str = "mdns";
+/// What stands for no place at all.
+const NOWHERE: &str = "none";
 
 /// URLs without trailing slashes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,6 +45,23 @@ pub struct NameList(pub Vec<String>);
 /// Names of cipher suites, as OpenSSL writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuiteList(pub Vec<String>);
+
+/// Where the doctor leaves what it found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    /// The BMC's system event log.
+    Sel,
+    /// A UEFI variable.
+    Efi,
+    /// The kernel's store of messages that outlives a restart.
+    Pstore,
+    /// The host name in a DHCP request.
+    Dhcp,
+}
+
+/// Some of these places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportList(pub Vec<Destination>);
 
 /// An elliptic curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,6 +246,46 @@ impl OptionValue for NameList {
 
     fn show(&self) -> String {
         self.0.join(",")
+    }
+}
+
+impl Destination {
+    const ALL: [Self; 4] = [Self::Sel, Self::Efi, Self::Pstore, Self::Dhcp];
+
+    /// Its name in the option.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sel => "sel",
+            Self::Efi => "efi",
+            Self::Pstore => "pstore",
+            Self::Dhcp => "dhcp",
+        }
+    }
+}
+
+impl Default for ReportList {
+    /// What disturbs nobody; DHCP servers may publish host names.
+    fn default() -> Self {
+        Self(vec![Destination::Sel, Destination::Efi, Destination::Pstore])
+    }
+}
+
+impl OptionValue for ReportList {
+    const EXPECTED: &'static str = "some of sel, efi, pstore and dhcp, separated by commas, or none";
+
+    fn read(text: &str) -> Option<Self> {
+        if text == NOWHERE {
+            return Some(Self(Vec::new()));
+        }
+        let place = |name: &str| Destination::ALL.into_iter().find(|one| one.name() == name.trim());
+        text.split(',').map(place).collect::<Option<_>>().map(Self)
+    }
+
+    fn show(&self) -> String {
+        match &self.0[..] {
+            [] => NOWHERE.to_owned(),
+            places => places.iter().map(|place| place.name()).collect::<Vec<_>>().join(","),
+        }
     }
 }
 

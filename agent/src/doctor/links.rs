@@ -1,0 +1,181 @@
+//! Checks of this machine's own side: cable, switch, DHCP, addresses.
+
+use super::examination::Patient;
+use super::switch;
+use super::verdict::Finding;
+use farrier_hardware::inventory::lldp;
+use farrier_linux::dhcp::{self, Answer, Question};
+use farrier_linux::netlink::InterfaceAddress;
+use farrier_protocol::inventory::NetworkInterface;
+use std::io;
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+
+/// How long DHCP servers are asked.
+const DHCP_PATIENCE: Duration = Duration::from_secs(8);
+
+/// Whether the interface has a carrier.
+pub async fn link(patient: &Patient, name: &str) -> Finding {
+    let nic = patient.nics.iter().find(|nic| nic.name == name);
+    judge_link(nic, patient.nics.iter().any(|nic| nic.has_carrier))
+}
+
+fn judge_link(nic: Option<&NetworkInterface>, is_any_up: bool) -> Finding {
+    let Some(nic) = nic else {
+        let action = "Pack the driver of its card, and its firmware, with farrier-image build";
+        return Finding::failed("this machine has no network interface with a hardware address", action);
+    };
+    let driver = nic.driver.as_deref().unwrap_or("no driver");
+    let facts = format!("{}, {driver}", nic.mac_address);
+    match (nic.has_carrier, nic.speed_mbps) {
+        (true, Some(speed)) => Finding::good(format!("up at {speed} Mbit/s, {facts}")),
+        (true, None) => Finding::good(format!("up, {facts}")),
+        (false, _) if is_any_up => Finding::unused(format!("no carrier, {facts}")),
+        (false, _) => Finding::failed(
+            format!("no carrier, {facts}"),
+            "Check cable, transceiver and the port of the switch",
+        ),
+    }
+}
+
+/// What the switch says about the port.
+pub async fn lldp(patient: &Patient, name: &str) -> Finding {
+    let (names, patience) = (vec![name.to_owned()], patient.options.lldp_timeout.duration());
+    let heard = spawn_blocking(move || lldp::listen(&names, patience)).await.unwrap_or_default();
+    switch::judge(heard.get(name).map(Vec::as_slice), patience)
+}
+
+/// Whether a DHCP server answers where there is no address yet.
+pub async fn dhcp(patient: &Patient, name: &str) -> Finding {
+    let own = patient.addresses.iter().find(|address| address.interface == name);
+    if let Some(own) = own {
+        return Finding::good(format!("not asked: has {}/{} already", own.address, own.prefix));
+    }
+    let nic = patient.nics.iter().find(|nic| nic.name == name);
+    let Some(hardware_address) = nic.and_then(|nic| hardware_address(&nic.mac_address)) else {
+        return Finding::unused("not asked: no Ethernet address");
+    };
+    let interface = name.to_owned();
+    let asked = spawn_blocking(move || {
+        let transaction = rand::random();
+        let question =
+            Question { interface: &interface, hardware_address, transaction, held: None, host_name: None };
+        dhcp::ask(&question, DHCP_PATIENCE)
+    });
+    let answer = asked.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+    judge_dhcp(answer, !patient.addresses.is_empty())
+}
+
+fn judge_dhcp(answer: io::Result<Option<Answer>>, has_address_elsewhere: bool) -> Finding {
+    match answer {
+        Ok(Some(Answer::Given { server, address })) => Finding::doubtful(
+            format!("{server} offers {address}, which this interface does not have yet"),
+            "Look in the log for why the DHCP client did not take it",
+        ),
+        Ok(Some(Answer::Refused { server })) => {
+            Finding::failed(format!("{server} refuses an address"), "Let it know this hardware address")
+        }
+        Ok(None) if has_address_elsewhere => Finding::unused("no DHCP server answers"),
+        Ok(None) => Finding::failed(
+            format!("no DHCP server answers in {} s", DHCP_PATIENCE.as_secs()),
+            "Check the VLAN of the switch port, spanning tree (port fast), the DHCP relay and the server",
+        ),
+        Err(error) => Finding::unused(format!("not asked: {error}")),
+    }
+}
+
+/// The bytes of an Ethernet address.
+pub fn hardware_address(text: &str) -> Option<[u8; 6]> {
+    let bytes: Result<Vec<_>, _> = text.split(':').map(|byte| u8::from_str_radix(byte, 16)).collect();
+    bytes.ok()?.try_into().ok()
+}
+
+/// Whether an address reaches further than its link.
+pub async fn address(patient: &Patient) -> Finding {
+    judge_address(&patient.addresses)
+}
+
+fn judge_address(addresses: &[InterfaceAddress]) -> Finding {
+    if addresses.is_empty() {
+        let action = "Mend DHCP, or give a static address";
+        return Finding::failed("no address that reaches further than its own link", action);
+    }
+    let list: Vec<_> =
+        addresses.iter().map(|one| format!("{} {}/{}", one.interface, one.address, one.prefix)).collect();
+    Finding::good(list.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// State and text of a finding.
+    fn line(finding: Finding) -> String {
+        finding.of("x", "").to_string()
+    }
+
+    #[test]
+    fn no_network_interface_is_one_line_with_what_to_do() {
+        let line = line(judge_link(None, false));
+        assert!(line.starts_with("FAILED") && line.contains("driver"), "{line}");
+    }
+
+    #[test]
+    fn a_link_that_is_down_matters_only_where_none_is_up() {
+        let nic = |has_carrier, speed_mbps| NetworkInterface {
+            mac_address: "52:54:00:00:00:01".into(),
+            has_carrier,
+            speed_mbps,
+            ..NetworkInterface::default()
+        };
+        for (nic, is_any_up, expected) in [
+            (
+                nic(true, Some(25_000)),
+                true,
+                "ok        x       up at 25000 Mbit/s, 52:54:00:00:00:01, no driver",
+            ),
+            (nic(true, None), true, "ok        x       up, 52"),
+            (nic(false, None), true, "unused    x       no carrier"),
+            (nic(false, None), false, "FAILED    x       no carrier"),
+        ] {
+            let line = line(judge_link(Some(&nic), is_any_up));
+            assert!(line.starts_with(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn dhcp_that_answers_late_or_never_is_told_apart() {
+        let server = [192, 0, 2, 2].into();
+        for (answer, elsewhere, expected) in [
+            (Ok(Some(Answer::Given { server, address: [192, 0, 2, 15].into() })), false, "CAUTION"),
+            (Ok(Some(Answer::Refused { server })), false, "FAILED"),
+            (Ok(None), false, "FAILED"),
+            (Ok(None), true, "unused"),
+            (Err(io::ErrorKind::PermissionDenied.into()), false, "unused"),
+        ] {
+            let line = line(judge_dhcp(answer, elsewhere));
+            assert!(line.starts_with(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_listed_with_their_interfaces() {
+        let address = |address: &str| InterfaceAddress {
+            interface: "eth0".into(),
+            address: address.parse().unwrap(),
+            prefix: 24,
+        };
+        let line_of = |addresses: &[InterfaceAddress]| line(judge_address(addresses));
+        let both = [address("192.0.2.15"), address("2001:db8::15")];
+        assert!(line_of(&both).ends_with("eth0 192.0.2.15/24, eth0 2001:db8::15/24"), "{}", line_of(&both));
+        assert!(line_of(&[]).starts_with("FAILED"));
+    }
+
+    #[test]
+    fn ethernet_addresses_have_six_bytes() {
+        assert_eq!(hardware_address("52:54:00:00:00:fa"), Some([0x52, 0x54, 0, 0, 0, 0xfa]));
+        for text in ["", "52:54", "52:54:00:00:00:00:01", "xx:54:00:00:00:01"] {
+            assert_eq!(hardware_address(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The first failure, left where a conductor can still see it when no agent calls.
+
+use super::examination::Patient;
+use super::verdict::Verdict;
+use super::{dhcp_name, sel};
+use crate::VERSION;
+use crate::options::Destination;
+use farrier_linux::efivars::{EfiVariables, PERSISTENT, Variable};
+use farrier_linux::netlink::InterfaceAddress;
+use farrier_protocol::inventory::NetworkInterface;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use time::OffsetDateTime;
+use tokio::task::spawn_blocking;
+
+/// What was reported in this boot.
+pub const REPORTED: &str = "/run/farrier/doctor-reported";
+/// The UEFI variable: its name, and the vendor GUID of Farrier's own.
+const VARIABLE: &str = "FarrierDoctor-5f0c1f2e-8d0b-4a3c-9e6f-7b1d2c3a4e5f";
+/// Most bytes of it: firmware has little room.
+const MAX_VARIABLE: usize = 1024;
+/// Where the kernel takes messages of user space for its persistent store.
+const MESSAGE_STORE: &str = "/dev/pmsg0";
+
+/// A failure was not left in a place.
+#[derive(Debug, thiserror::Error)]
+enum ReportError {
+    #[error(transparent)]
+    Sel(#[from] sel::SelError),
+    #[error("the machine was not booted by UEFI")]
+    NoEfi,
+    #[error("the UEFI variable cannot be written: {0}; is the firmware's store full?")]
+    Variable(#[source] io::Error),
+    #[error("the UEFI variable does not read as it was written")]
+    VariableLost,
+    #[error("the kernel keeps no messages of user space over a restart ({MESSAGE_STORE}: {0})")]
+    MessageStore(#[source] io::Error),
+    #[error(transparent)]
+    Dhcp(io::Error),
+}
+
+/// What is left in the places.
+struct Note {
+    check: &'static str,
+    /// One line with a time.
+    line: String,
+    nics: Vec<NetworkInterface>,
+    addresses: Vec<InterfaceAddress>,
+}
+
+/// Whether this cause was not reported yet in this boot, and remembers it. The agent starts again and
+/// again where nobody answers, and an event log has little room.
+pub fn is_new(reported: &Path, cause: &Verdict) -> bool {
+    let line = cause.to_string();
+    if fs::read_to_string(reported).is_ok_and(|known| known == line) {
+        return false;
+    }
+    if let Some(folder) = reported.parent() {
+        fs::create_dir_all(folder).ok();
+    }
+    if let Err(error) = fs::write(reported, line) {
+        tracing::warn!(%error, "what was reported cannot be remembered in {}", reported.display());
+    }
+    true
+}
+
+/// Leaves the cause in every place that the options name, all at once. Each place fails alone.
+pub async fn deliver(patient: &Patient, cause: &Verdict) {
+    let places = patient.options.doctor_report.0.clone();
+    let begun: Vec<_> = places
+        .into_iter()
+        .map(|place| {
+            let note = Note::new(patient, cause);
+            spawn_blocking(move || match note.leave(place) {
+                Ok(text) => tracing::info!("doctor: reported to {}: {text}", place.name()),
+                Err(error) => tracing::info!("doctor: not reported to {}: {error}", place.name()),
+            })
+        })
+        .collect();
+    for one in begun {
+        // A panic was logged where it happened.
+        one.await.ok();
+    }
+}
+
+impl Note {
+    fn new(patient: &Patient, cause: &Verdict) -> Self {
+        let now = OffsetDateTime::now_utc();
+        let time = format!("{} {:02}:{:02}:{:02} UTC", now.date(), now.hour(), now.minute(), now.second());
+        Self {
+            check: cause.check,
+            line: format!("farrier-agent {VERSION} {time} {cause}"),
+            nics: patient.nics.clone(),
+            addresses: patient.addresses.clone(),
+        }
+    }
+
+    /// Leaves it in one place and says where.
+    fn leave(&self, place: Destination) -> Result<String, ReportError> {
+        match place {
+            Destination::Sel => Ok(format!("record {:#06x} of the event log", sel::add(self.check)?)),
+            Destination::Efi => {
+                self.leave_in(&EfiVariables::system().ok_or(ReportError::NoEfi)?)?;
+                Ok(format!("UEFI variable {VARIABLE}"))
+            }
+            Destination::Pstore => {
+                let mut store =
+                    OpenOptions::new().write(true).open(MESSAGE_STORE).map_err(ReportError::MessageStore)?;
+                store.write_all(format!("{}\n", self.line).as_bytes()).map_err(ReportError::MessageStore)?;
+                Ok("the kernel's message store".to_owned())
+            }
+            Destination::Dhcp => {
+                let name = format!("farrier-{}", self.check);
+                let servers =
+                    dhcp_name::tell(&name, &self.nics, &self.addresses).map_err(ReportError::Dhcp)?;
+                let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
+                Ok(format!("host name {name} at {}", servers.join(", ")))
+            }
+        }
+    }
+
+    /// One variable, written anew each time, so that the firmware's store does not fill up.
+    fn leave_in(&self, variables: &EfiVariables) -> Result<(), ReportError> {
+        let end = self.line.floor_char_boundary(MAX_VARIABLE);
+        let variable = Variable { attributes: PERSISTENT, data: self.line.as_bytes()[..end].to_vec() };
+        variables.write(VARIABLE, &variable).map_err(ReportError::Variable)?;
+        let kept = variables.read(VARIABLE).map_err(ReportError::Variable)?;
+        if kept == Some(variable) { Ok(()) } else { Err(ReportError::VariableLost) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::Finding;
+    use super::*;
+
+    fn cause(text: &str) -> Verdict {
+        Finding::failed(text, "Start it").of("tcp", "http://192.0.2.1")
+    }
+
+    #[test]
+    fn a_cause_is_reported_once_in_a_boot() {
+        let folder = tempfile::tempdir().unwrap();
+        let reported = folder.path().join("farrier/reported");
+        for (text, expected) in [("refused", true), ("refused", false), ("silent", true), ("refused", true)] {
+            assert_eq!(is_new(&reported, &cause(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_variable_is_rewritten_and_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let variables = EfiVariables::at(folder.path());
+        for (line, length) in [("é".repeat(2000), MAX_VARIABLE), ("short".to_owned(), 5)] {
+            let note = Note { check: "tcp", line, nics: Vec::new(), addresses: Vec::new() };
+            note.leave_in(&variables).unwrap();
+            assert_eq!(variables.names().unwrap(), [VARIABLE]);
+            assert_eq!(variables.read(VARIABLE).unwrap().unwrap().data.len(), length);
+        }
+    }
+}
