@@ -1,0 +1,153 @@
+//! Machines that cannot reach their conductor, and what their doctor says on the console.
+//!
+//! `cargo xtask test vm` builds what is booted and says where it is.
+
+#![allow(clippy::unwrap_used)]
+
+use farrier_tests::lab::{Instance, Lab, Machine};
+use farrier_tests::machine::{Boot, Hardware, free_port};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long an emulated machine may take to be examined.
+const PATIENCE: Duration = Duration::from_secs(240);
+/// The last line of every examination.
+const END: &str = "lookup  http";
+/// So that nobody waits for verdicts longer than for the boot.
+const AT_ONCE: &str = "console=ttyS0 farrier-doctor-after=2 ipa-lldp-timeout=2";
+
+fn environment(name: &str) -> PathBuf {
+    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
+}
+
+/// Boots a machine whose conductor has this URL and returns the console once `text` is on it.
+fn examine(url: &str, parameters: &str, text: &str, arguments: &[&str], folder: &Path) -> String {
+    let hardware = Hardware {
+        mac: "52:54:00:fa:00:07".into(),
+        agent_port: free_port().unwrap(),
+        keyboard_port: free_port().unwrap(),
+        disks: vec![],
+        media: vec![],
+        folder: folder.to_owned(),
+    };
+    let line = format!("{AT_ONCE} ipa-api-url={url} {parameters}");
+    let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();
+    let boot = Boot::Ramdisk(&environment("FARRIER_DIST"), &line);
+    let _machine = hardware.boot_with(boot, &arguments).unwrap();
+    hardware.console().wait_for(text, 0, PATIENCE).unwrap();
+    hardware.console().text()
+}
+
+fn assert_says(console: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(console.contains(line), "{line:?} is not on the console:\n{console}");
+    }
+}
+
+#[test]
+fn vm_a_refused_connection_is_named_and_left_for_the_conductor() {
+    let folder = TempDir::new().unwrap();
+    let bmc = ["-device", "ipmi-bmc-sim,id=bmc0", "-device", "isa-ipmi-kcs,bmc=bmc0"];
+    let places = "farrier-doctor-report=sel,efi,dhcp";
+    let console = examine("http://10.0.2.2:1", places, "reported to dhcp", &bmc, folder.path());
+    assert_says(
+        &console,
+        &[
+            "ok        link    eth0: up",
+            "unused    lldp    eth0: no LLDP frame",
+            "ok        address eth0 10.0.2.15/24",
+            "ok        route   http://10.0.2.2:1: to 10.0.2.2 from 10.0.2.15",
+            "FAILED    tcp     http://10.0.2.2:1: 10.0.2.2:1 refuses the connection. Start the conductor",
+            "not tried lookup  http://10.0.2.2:1: needs http",
+            "reported to dhcp: host name farrier-tcp at 10.0.2.2",
+            "reported to sel: record 0x0001 of the event log",
+            "reported to efi",
+        ],
+    );
+    let variables = fs::read(folder.path().join("vars.fd")).unwrap();
+    let note = b"FAILED    tcp     http://10.0.2.2:1: 10.0.2.2:1 refuses the connection";
+    assert!(variables.windows(note.len()).any(|window| window == note), "the UEFI variable is not kept");
+}
+
+/// A server that speaks TLS with a certificate of nobody's authority. Dropping it ends it.
+struct TlsServer(Child);
+
+impl TlsServer {
+    fn start(port: u16, folder: &Path) -> Self {
+        let [key, certificate] = ["key.pem", "certificate.pem"].map(|name| folder.join(name));
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+            .args(["-subj", "/CN=stranger", "-addext", "subjectAltName=IP:10.0.2.2", "-days", "30"])
+            .arg("-keyout")
+            .arg(&key)
+            .arg("-out")
+            .arg(&certificate)
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(made.success());
+        let server = Command::new("openssl")
+            .args(["s_server", "-www", "-accept", &format!("127.0.0.1:{port}"), "-key"])
+            .arg(&key)
+            .arg("-cert")
+            .arg(&certificate)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(server.unwrap())
+    }
+}
+
+impl Drop for TlsServer {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+#[test]
+fn vm_a_certificate_of_a_stranger_is_told_from_a_wrong_clock() {
+    for (arguments, finding) in [
+        (&[][..], "Its certificate is of no known authority"),
+        (&["-rtc", "base=2020-01-01T00:00:00"], "and here it is 2020-01-01"),
+    ] {
+        let (folder, port) = (TempDir::new().unwrap(), free_port().unwrap());
+        let _server = TlsServer::start(port, folder.path());
+        let url = format!("https://10.0.2.2:{port}");
+        let console = examine(&url, "farrier-doctor-report=none", END, arguments, folder.path());
+        assert_says(&console, &["ok        tcp", "FAILED    tls", finding]);
+    }
+}
+
+#[test]
+fn vm_a_missing_cable_is_told_from_a_missing_dhcp_server() {
+    for (network, lines) in [
+        ("unplugged", ["FAILED    link    eth0: no carrier", "not tried dhcp    eth0: needs link"]),
+        ("isolated", ["FAILED    dhcp    eth0: no DHCP server answers in 8 s", "ok        link    eth0: up"]),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let serve = ["--deploy-callback-timeout", "100"];
+        let lab = Lab::start(&environment("FARRIER_BIN"), folder.path(), &serve).unwrap();
+        let machine = Machine {
+            name: "horse".into(),
+            mac: "52:54:00:fa:00:08".into(),
+            dist: environment("FARRIER_DIST"),
+            memory_mib: 256,
+            disks: vec![],
+            driver_info: vec![format!("qemu_network={network}"), format!("kernel_append_params={AT_ONCE}")],
+            properties: vec![],
+        };
+        lab.enrol(&machine).unwrap();
+        let sum = "0".repeat(64);
+        let instance = Instance { url: "http://10.0.2.2:1".into(), sha256: &sum, config_drive: None };
+        lab.deploy("horse", &instance, |_| {}).unwrap_err();
+        let console = lab.console("horse").text();
+        assert_says(&console, &lines);
+        assert_says(&console, &["FAILED    address no address", "not tried lookup"]);
+    }
+}
