@@ -28,8 +28,8 @@ fn start_of(file: &PathBuf) -> Vec<u8> {
     start
 }
 
-#[test]
-fn vm_debian_boots_with_the_name_from_its_config_drive() {
+/// Deploys, and waits for the login prompt of the deployed system.
+fn debian_boots_with_the_name_from_its_config_drive(driver_info: &[&str], properties: &[&str]) {
     let folder = TempDir::new().unwrap();
     let (disk, image) = (folder.path().join("disk.img"), PathBuf::from(environment("FARRIER_IMAGE")));
     File::create(&disk).unwrap().set_len(DISK_BYTES).unwrap();
@@ -45,8 +45,8 @@ fn vm_debian_boots_with_the_name_from_its_config_drive() {
         dist: environment("FARRIER_DIST").into(),
         memory_mib: 256,
         disks: vec![(disk.clone(), "ROOT".into())],
-        driver_info: vec![],
-        properties: vec![],
+        driver_info: driver_info.iter().map(|pair| (*pair).to_owned()).collect(),
+        properties: properties.iter().map(|pair| (*pair).to_owned()).collect(),
     })
     .unwrap();
     let server = ImageServer::start(vec![Reply::File(image.clone())]).unwrap();
@@ -61,4 +61,15 @@ fn vm_debian_boots_with_the_name_from_its_config_drive() {
         assert!(Instant::now() < deadline, "no {prompt:?} on the console:\n{}", lab.console(NODE).tail());
         std::thread::sleep(Duration::from_millis(200));
     }
+}
+
+#[test]
+fn vm_debian_is_deployed_and_boots_under_uefi() {
+    debian_boots_with_the_name_from_its_config_drive(&[], &[]);
+}
+
+#[test]
+fn vm_debian_is_deployed_and_boots_under_bios() {
+    let (firmware, boot_mode) = ("qemu_firmware=bios", "capabilities=boot_mode:bios");
+    debian_boots_with_the_name_from_its_config_drive(&[firmware], &[boot_mode]);
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod command;
 mod debian_packages;
+mod debian_tree;
 mod demo;
 mod dist;
 mod fuzz;

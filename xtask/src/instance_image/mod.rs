@@ -1,5 +1,6 @@
 //! The Debian image that the demo and the tests deploy, and its cache.
 
+mod bios;
 mod disk;
 mod tree;
 
@@ -13,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::command::{as_root, command, is_root, run, run_quietly};
+use crate::debian_tree::DebianTree;
 use crate::requirements::{self, Purpose};
 use crate::workspace::Workspace;
 
@@ -87,14 +89,10 @@ pub fn image_as_root(RootArguments { folder, mebibytes }: &RootArguments) -> Res
     if !is_root() {
         bail!("only root can build the Debian image; run cargo xtask image");
     }
-    let tree = folder.join("tree");
-    if tree.exists() {
-        fs::remove_dir_all(&tree)?;
-    }
-    let log = folder.join("build.log");
+    let (root, log) = (folder.join("tree"), folder.join("build.log"));
     let root_uuid = new_uuid()?;
-    tree::build(&tree, &root_uuid, &log).with_context(|| format!("the whole log is in {}", log.display()))?;
+    let tree = DebianTree::bootstrap(&root, &log)?;
+    tree::build(&tree, &root_uuid)?;
     disk::assemble(&tree, &root_uuid, *mebibytes, &folder.join("image.raw"))?;
-    fs::remove_dir_all(&tree)?;
-    Ok(())
+    Ok(fs::remove_dir_all(&root)?)
 }

@@ -2,6 +2,7 @@
 //! machines guests hang on it, so a small one is run first.
 
 use super::description::Description;
+use super::firmware::Firmware;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -100,19 +101,12 @@ async fn kvm_works(description: &Description, console: &Path) -> bool {
     spoke
 }
 
-/// Runs the firmware alone and tells whether it wrote anything to its serial console.
+/// Runs the firmware alone and tells whether it wrote anything to its console.
 async fn run_firmware(description: &Description, console: &Path) -> bool {
-    let code = serde_json::json!({
-        "driver": "raw",
-        "node-name": "code",
-        "read-only": true,
-        "file": {"driver": "file", "filename": description.firmware.code},
-    });
     let child = Command::new(&description.binary)
-        .args(["-accel", "kvm", "-cpu", "host", "-machine", "q35,pflash0=code", "-m", "256"])
-        .args(["-nodefaults", "-no-user-config", "-display", "none", "-blockdev", &code.to_string()])
-        .arg("-serial")
-        .arg(format!("file:{}", console.display()))
+        .args(["-accel", "kvm", "-cpu", "host", "-m", "256"])
+        .args(["-nodefaults", "-no-user-config", "-display", "none"])
+        .args(firmware_arguments(&description.firmware, console))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -129,6 +123,27 @@ async fn run_firmware(description: &Description, console: &Path) -> bool {
     // It is killed by the drop anyway; waiting only frees its console file.
     let _ = child.kill().await;
     spoke
+}
+
+/// A machine of this firmware, with the port that it speaks on written to `console`.
+fn firmware_arguments(firmware: &Firmware, console: &Path) -> [String; 6] {
+    let file = format!("file:{}", console.display());
+    match firmware {
+        // It says nothing on a serial port.
+        Firmware::Bios => {
+            ["-machine", "q35", "-global", "isa-debugcon.iobase=0x402", "-debugcon", &file].map(str::to_owned)
+        }
+        Firmware::Uefi(firmware) => {
+            let code = serde_json::json!({
+                "driver": "raw",
+                "node-name": "code",
+                "read-only": true,
+                "file": {"driver": "file", "filename": firmware.code},
+            });
+            ["-machine", "q35,pflash0=code", "-blockdev", &code.to_string(), "-serial", &file]
+                .map(str::to_owned)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::accelerator::Accelerator;
 use super::description::{Description, Network};
 use super::disks::{Bus, Disk};
+use super::firmware::Firmware;
 use crate::model::Node;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ pub(super) const NETWORK_ID: &str = "net0";
 /// The files of a machine.
 #[derive(Debug)]
 pub(super) struct Paths {
-    pub(super) vars: PathBuf,
+    /// The variables of UEFI firmware.
+    pub(super) vars: Option<PathBuf>,
     pub(super) console: PathBuf,
     pub(super) pid: PathBuf,
 }
@@ -43,14 +45,16 @@ pub(super) fn vector(
     let mut add = |words: &[&str]| vector.extend(words.iter().map(|word| (*word).to_owned()));
     add(&["-name", &node.name, "-uuid", &node.uuid.to_string()]);
     add(&["-nodefaults", "-no-user-config", "-display", "none", "-S"]);
-    add(&["-machine", "q35,smm=off,pflash0=code,pflash1=vars"]);
+    add(&["-machine", if paths.vars.is_some() { "q35,smm=off,pflash0=code,pflash1=vars" } else { "q35" }]);
     match accelerator {
         Accelerator::Kvm => add(&["-accel", "kvm", "-cpu", "host"]),
         Accelerator::Tcg => add(&["-accel", "tcg,thread=multi", "-cpu", "max"]),
     }
     add(&["-smp", &description.cpus.to_string(), "-m", &description.memory_mib.to_string()]);
-    add(&["-blockdev", &image("code", &description.firmware.code, "raw", true)]);
-    add(&["-blockdev", &image("vars", &paths.vars, "raw", false)]);
+    if let (Firmware::Uefi(firmware), Some(vars)) = (&description.firmware, &paths.vars) {
+        add(&["-blockdev", &image("code", &firmware.code, "raw", true)]);
+        add(&["-blockdev", &image("vars", vars, "raw", false)]);
+    }
     add(&["-chardev", "stdio,id=qmp,signal=off", "-mon", "chardev=qmp,mode=control"]);
     add(&[
         "-chardev",
@@ -128,12 +132,12 @@ mod tests {
         ramdisk: Option<&RamdiskBoot>,
     ) -> (Node, Vec<String>) {
         let node = node(info);
+        let description = Description::read(&node).unwrap();
         let paths = Paths {
-            vars: "/s/n1/vars.fd".into(),
+            vars: (description.firmware != Firmware::Bios).then(|| "/s/n1/vars.fd".into()),
             console: "/s/a,b/console.log".into(),
             pid: "/s/pid".into(),
         };
-        let description = Description::read(&node).unwrap();
         let vector = vector(&node, &description, accelerator, &paths, 40123, ramdisk);
         (node, vector)
     }
@@ -168,6 +172,13 @@ mod tests {
             assert!(has(&vector, words), "{words:?} in {vector:?}");
         }
         assert!(!vector.iter().any(|word| word == "-no-reboot" || word == "-no-shutdown"));
+    }
+
+    #[test]
+    fn a_machine_with_a_bios_has_no_flash() {
+        let (_, vector) = vector_of(&json!({"qemu_firmware": "bios"}), Accelerator::Tcg, None);
+        assert!(has(&vector, ["-machine", "q35"]), "{vector:?}");
+        assert!(!vector.iter().any(|word| word.contains(".fd")), "{vector:?}");
     }
 
     #[test]

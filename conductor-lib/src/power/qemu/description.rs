@@ -16,6 +16,7 @@ const KEYS: &[&str] = &[
     "qemu_memory_mib",
     "qemu_cpus",
     "qemu_disks",
+    "qemu_firmware",
     "qemu_firmware_code",
     "qemu_firmware_vars_template",
     "qemu_accelerator",
@@ -73,7 +74,8 @@ impl Description {
             memory_mib: number(node, "qemu_memory_mib", 512)?,
             cpus: number(node, "qemu_cpus", 1)?,
             disks: Disk::parse_list(&disks)?,
-            firmware: Firmware::find(
+            firmware: Firmware::read(
+                text(node, "qemu_firmware")?.as_deref(),
                 path(node, "qemu_firmware_code")?,
                 path(node, "qemu_firmware_vars_template")?,
             )?,
@@ -92,10 +94,13 @@ impl Description {
     pub(super) fn check_files(&self) -> Result<(), PowerError> {
         self.ramdisk_files()?;
         let disks = self.disks.iter().map(|disk| ("qemu_disks", &disk.file));
-        let firmware = [
-            ("qemu_firmware_code", &self.firmware.code),
-            ("qemu_firmware_vars_template", &self.firmware.vars_template),
-        ];
+        let firmware = match &self.firmware {
+            Firmware::Bios => vec![],
+            Firmware::Uefi(files) => vec![
+                ("qemu_firmware_code", &files.code),
+                ("qemu_firmware_vars_template", &files.vars_template),
+            ],
+        };
         disks.chain(firmware).try_for_each(|(key, file)| existing(key, file).map(drop))
     }
 
@@ -216,6 +221,7 @@ pub(super) mod tests {
             (json!({"qemu_memory_mib": 0}), "qemu_memory_mib"),
             (json!({"qemu_cpus": true}), "qemu_cpus"),
             (json!({"qemu_disks": "relative.img"}), "qemu_disks"),
+            (json!({"qemu_firmware": "coreboot"}), "qemu_firmware"),
             (json!({"qemu_accelerator": "hvf"}), "qemu_accelerator"),
             (json!({"qemu_network": "bridge"}), "qemu_network"),
             (json!({"qemu_console_log": "console.log"}), "qemu_console_log"),

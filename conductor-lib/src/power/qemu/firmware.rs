@@ -1,4 +1,4 @@
-//! UEFI firmware: where distributions put it, and each machine's own variables.
+//! Firmware: QEMU's own BIOS, or UEFI, where distributions put that, and each machine's own variables.
 
 use super::QemuError;
 use crate::interfaces::PowerError;
@@ -16,7 +16,16 @@ const PLACES: &[(&str, &str)] = &[
 
 /// The firmware of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Firmware {
+pub(super) enum Firmware {
+    /// The BIOS that QEMU brings.
+    Bios,
+    /// UEFI.
+    Uefi(Uefi),
+}
+
+/// UEFI firmware.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Uefi {
     /// Code, never written.
     pub(super) code: PathBuf,
     /// Empty variables, copied once for each machine.
@@ -24,8 +33,23 @@ pub(super) struct Firmware {
 }
 
 impl Firmware {
+    /// The kind that `qemu_firmware` names, with the files of [`Uefi::find`].
+    pub(super) fn read(
+        kind: Option<&str>,
+        code: Option<PathBuf>,
+        vars_template: Option<PathBuf>,
+    ) -> Result<Self, PowerError> {
+        match kind.unwrap_or("uefi") {
+            "bios" => Ok(Self::Bios),
+            "uefi" => Uefi::find(code, vars_template).map(Self::Uefi),
+            _ => Err(PowerError::driver_info("qemu_firmware", "must be uefi or bios")),
+        }
+    }
+}
+
+impl Uefi {
     /// The firmware given, or the first that is installed. Code and variables fit only as a pair.
-    pub(super) fn find(code: Option<PathBuf>, vars_template: Option<PathBuf>) -> Result<Self, PowerError> {
+    fn find(code: Option<PathBuf>, vars_template: Option<PathBuf>) -> Result<Self, PowerError> {
         match (code, vars_template) {
             (Some(code), Some(vars_template)) => Ok(Self { code, vars_template }),
             (None, None) => {
@@ -57,7 +81,7 @@ pub(super) fn variables_file(folder: &Path) -> PathBuf {
 }
 
 /// The machine's own variables. They are made once, so that boot entries outlive power cycles.
-pub(super) fn own_variables(firmware: &Firmware, folder: &Path) -> Result<PathBuf, QemuError> {
+pub(super) fn own_variables(firmware: &Uefi, folder: &Path) -> Result<PathBuf, QemuError> {
     let own = variables_file(folder);
     if !own.exists() {
         let template = &firmware.vars_template;
@@ -77,7 +101,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let template = folder.path().join("template");
         std::fs::write(&template, "empty").unwrap();
-        let firmware = Firmware { code: "/c".into(), vars_template: template };
+        let firmware = Uefi { code: "/c".into(), vars_template: template };
         let own = own_variables(&firmware, folder.path()).unwrap();
         std::fs::write(&own, "boot entry").unwrap();
         assert_eq!(own_variables(&firmware, folder.path()).unwrap(), own);
@@ -86,8 +110,8 @@ mod tests {
 
     #[test]
     fn code_and_variables_come_together() {
-        assert!(Firmware::find(Some("/c".into()), Some("/v".into())).is_ok());
-        assert!(Firmware::find(Some("/c".into()), None).is_err());
-        assert!(Firmware::find(None, Some("/v".into())).is_err());
+        assert!(Uefi::find(Some("/c".into()), Some("/v".into())).is_ok());
+        assert!(Uefi::find(Some("/c".into()), None).is_err());
+        assert!(Uefi::find(None, Some("/v".into())).is_err());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each node has a folder below the state directory: `console.log` (serial console of this power-on;
 //! `console.log.old` of the one before), `qemu.log` (QEMU's own messages), `qemu.pid`, `vars.fd` (the
-//! firmware's variables, which outlive power cycles) and `kernel-parameters` (there while the machine
+//! variables of UEFI firmware, which outlive power cycles) and `kernel-parameters` (there while the machine
 //! boots the ramdisk).
 
 mod accelerator;
@@ -20,6 +20,7 @@ use accelerator::AcceleratorProbe;
 use arguments::{Paths, RamdiskBoot};
 use async_trait::async_trait;
 use description::{AcceleratorChoice, Description, Network};
+use firmware::Firmware;
 use process::Machine;
 use reqwest::Url;
 use std::collections::HashMap;
@@ -116,7 +117,10 @@ impl QemuPower {
         let folder = machine.folder();
         std::fs::create_dir_all(folder).map_err(QemuError::file(folder))?;
         let paths = Paths {
-            vars: firmware::own_variables(&description.firmware, folder)?,
+            vars: match &description.firmware {
+                Firmware::Bios => None,
+                Firmware::Uefi(firmware) => Some(firmware::own_variables(firmware, folder)?),
+            },
             console: fresh_console(&self.console(node, &description))?,
             pid: machine.pid_file(),
         };
