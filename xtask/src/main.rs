@@ -13,6 +13,7 @@ mod kernel_package;
 mod libblkid;
 mod lint;
 mod python_environment;
+mod python_ramdisk;
 mod reference;
 mod requirements;
 mod setup;
@@ -45,6 +46,8 @@ enum Command {
     #[command(hide = true)]
     ImageAsRoot(instance_image::RootArguments),
     Lint(lint::LintArguments),
+    #[command(hide = true)]
+    PythonRamdiskAsRoot(python_ramdisk::RootArguments),
     Reference(reference::ReferenceArguments),
     Setup(setup::SetupArguments),
     Test(test::TestArguments),
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Image(arguments) => instance_image::image(&arguments),
         Command::ImageAsRoot(arguments) => instance_image::image_as_root(&arguments),
         Command::Lint(arguments) => lint::lint(&arguments),
+        Command::PythonRamdiskAsRoot(arguments) => python_ramdisk::build_as_root(&arguments),
         Command::Reference(arguments) => reference::reference(&arguments),
         Command::Setup(arguments) => setup::setup(&arguments),
         Command::Test(arguments) => test::test(&arguments),

@@ -24,6 +24,22 @@ pub fn install(name: &str, requirements: &Path, folder: &Path) -> Result<()> {
     Ok(fs::write(&mark, wanted)?)
 }
 
+/// Unpacks the packages of `requirements` below `folder` as Python `version` on this architecture needs
+/// them, whatever Python this machine has.
+pub fn unpack(workspace: &Workspace, requirements: &Path, version: &str, folder: &Path) -> Result<()> {
+    let environment = workspace.cache().join("pip");
+    if !environment.join("bin/pip").exists() {
+        run(command("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
+    }
+    let mut pip = command(environment.join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "--upgrade", "--no-deps", "--no-compile"]);
+    pip.args(["--only-binary", ":all:", "--implementation", "cp", "--python-version", version]);
+    for glibc in ["manylinux2014", "manylinux_2_28"] {
+        pip.args(["--platform", &format!("{glibc}_{}", std::env::consts::ARCH)]);
+    }
+    run(pip.args(["--platform", "any", "--requirement"]).arg(requirements).arg("--target").arg(folder))
+}
+
 /// The environment of schemathesis, which tries the agent's interface.
 pub fn schemathesis(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.cache().join("schemathesis");

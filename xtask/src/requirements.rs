@@ -17,6 +17,8 @@ pub enum Purpose {
     InstanceImage,
     /// Running virtual machines.
     Machine,
+    /// Building the Python agent's ramdisk, beside those of the Debian image.
+    Rival,
     /// Tests on loop devices.
     Disk,
     /// Measuring the write path beside other programs.
@@ -67,6 +69,7 @@ const REQUIREMENTS: &[Requirement] = &[
     command("mkfs.ext4", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Disk]),
     command("mkfs.vfat", "dosfstools", &[Purpose::InstanceImage, Purpose::Disk]),
     command("sgdisk", "gdisk", &[Purpose::InstanceImage, Purpose::Disk]),
+    command("cpio", "cpio", &[Purpose::Rival]),
     command("qemu-img", "qemu-utils", &[Purpose::Unit, Purpose::Disk, Purpose::WriteBench]),
     command("time", "time", &[Purpose::WriteBench]),
     command("zstd", "zstd", &[Purpose::WriteBench]),
