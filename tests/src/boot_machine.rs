@@ -1,7 +1,8 @@
-//! An emulated machine that starts from a medium with the firmware that real ones have.
+//! An emulated machine that starts the ramdisk with the firmware that real ones have.
 
 use crate::console::Console;
 use anyhow::{Context, Result};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -21,7 +22,16 @@ pub enum Firmware {
     Aavmf,
 }
 
-/// How the medium is attached.
+/// From what the machine starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source<'a> {
+    /// A medium.
+    Medium(&'a Path, Drive),
+    /// Kernel and ramdisk in a folder, which the firmware is given with these kernel parameters.
+    Ramdisk(&'a Path, &'a str),
+}
+
+/// How a medium is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drive {
     /// In an optical drive.
@@ -74,20 +84,34 @@ impl Firmware {
     }
 }
 
+impl Source<'_> {
+    fn arguments(self) -> Vec<OsString> {
+        let (medium, drive) = match self {
+            Self::Medium(medium, drive) => (medium, drive),
+            Self::Ramdisk(folder, parameters) => {
+                let (kernel, ramdisk) = (folder.join("vmlinuz"), folder.join("initramfs.img"));
+                let words = ["-kernel".into(), kernel.into(), "-initrd".into(), ramdisk.into()];
+                return words.into_iter().chain(["-append".into(), parameters.into()]).collect();
+            }
+        };
+        let (options, devices) = match drive {
+            Drive::Optical => ("media=cdrom,", ["virtio-scsi-pci", "scsi-cd,drive=medium"]),
+            Drive::Usb => ("", ["qemu-xhci", "usb-storage,drive=medium"]),
+        };
+        let file = format!("if=none,id=medium,format=raw,readonly=on,{options}file={}", medium.display());
+        let devices = devices.iter().flat_map(|device| ["-device", device]);
+        ["-drive", &file].into_iter().chain(devices).map(OsString::from).collect()
+    }
+}
+
 impl BootMachine {
-    /// Switches a machine on that has nothing but a medium and a network; its console and the
-    /// firmware's variables are kept in `folder`.
+    /// Switches a machine on that has nothing but what it starts from and a network; its console and
+    /// the firmware's variables are kept in `folder`.
     ///
     /// # Errors
     ///
     /// QEMU or the firmware is not installed.
-    pub fn start(
-        firmware: Firmware,
-        memory_mib: u32,
-        medium: &Path,
-        drive: Drive,
-        folder: &Path,
-    ) -> Result<Self> {
+    pub fn start(firmware: Firmware, memory_mib: u32, source: Source<'_>, folder: &Path) -> Result<Self> {
         let console = Console::new(folder.join("console.log"));
         let mut qemu = firmware.machine();
         qemu.args(["-m", &memory_mib.to_string()]);
@@ -102,15 +126,7 @@ impl BootMachine {
         // Without an option ROM the firmware does not try to boot from the network.
         qemu.args(["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="]);
         qemu.args(["-device", "virtio-rng-pci"]);
-        let (options, devices) = match drive {
-            Drive::Optical => ("media=cdrom,", ["virtio-scsi-pci", "scsi-cd,drive=medium"]),
-            Drive::Usb => ("", ["qemu-xhci", "usb-storage,drive=medium"]),
-        };
-        let medium = medium.display();
-        qemu.args(["-drive", &format!("if=none,id=medium,format=raw,readonly=on,{options}file={medium}")]);
-        for device in devices {
-            qemu.args(["-device", device]);
-        }
+        qemu.args(source.arguments());
         let program = qemu.get_program().to_string_lossy().into_owned();
         let qemu = qemu.stdin(Stdio::null()).spawn().with_context(|| format!("cannot start {program}"))?;
         Ok(Self { qemu, console })

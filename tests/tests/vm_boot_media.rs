@@ -1,11 +1,10 @@
-//! ISO images and unified kernel images under the firmware that servers have, each up to the first
-//! heartbeat.
+//! Every form of the ramdisk under the firmware that servers have, each up to the first heartbeat.
 //!
 //! `cargo xtask test vm` builds what is booted and says where it is.
 
 #![allow(clippy::unwrap_used)]
 
-use farrier_tests::boot_machine::{BootMachine, Drive, Firmware};
+use farrier_tests::boot_machine::{BootMachine, Drive, Firmware, Source};
 use farrier_tests::stub_conductor::StubConductor;
 use std::fs;
 use std::io::{Cursor, Write};
@@ -20,19 +19,27 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const LEAST: u32 = 256;
 /// GRUB keeps a quarter of the memory for itself under UEFI.
 const LEAST_WITH_GRUB: u32 = 320;
+/// As the kernel of aarch64 is unpacked before it runs, GRUB holds more at a time.
+const LEAST_WITH_GRUB_ON_AARCH64: u32 = 512;
 
 fn environment(name: &str) -> PathBuf {
     std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
 }
 
+/// The variable of this name for the architecture that the firmware is for.
+fn environment_of(firmware: Firmware, name: &str) -> PathBuf {
+    let suffix = if firmware == Firmware::Aavmf { "_AARCH64" } else { "" };
+    environment(&format!("{name}{suffix}"))
+}
+
 /// Makes media of the built ramdisk whose agent calls `url`.
-fn media(format: &str, url: &str, more: &[&str], folder: &Path) -> PathBuf {
+fn media(firmware: Firmware, format: &str, url: &str, more: &[&str], folder: &Path) -> PathBuf {
     let output = Command::new(environment("FARRIER_IMAGE_BUILDER"))
         .args(["media", "--format", format, "--kernel-parameters", &format!("ipa-api-url={url}")])
         .arg("--dist")
-        .arg(environment("FARRIER_DIST"))
+        .arg(environment_of(firmware, "FARRIER_DIST"))
         .arg("--boot-loaders")
-        .arg(environment("FARRIER_BOOT_LOADERS"))
+        .arg(environment_of(firmware, "FARRIER_BOOT_LOADERS"))
         .args(more)
         .arg("--output")
         .arg(folder)
@@ -57,14 +64,25 @@ fn esp(program: &Path, folder: &Path) -> PathBuf {
     file
 }
 
-/// Boots an ISO image and sees its heartbeat.
-fn iso_calls_home(firmware: Firmware, memory_mib: u32, drive: Drive) -> String {
-    let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
-    let iso = media("iso", &conductor.guest_url(), &[], folder.path());
-    let machine = BootMachine::start(firmware, memory_mib, &iso, drive, folder.path()).unwrap();
+/// Switches a machine on and returns its console after the heartbeat.
+fn calls_home(
+    firmware: Firmware,
+    memory_mib: u32,
+    source: Source<'_>,
+    conductor: &StubConductor,
+    folder: &Path,
+) -> String {
+    let machine = BootMachine::start(firmware, memory_mib, source, folder).unwrap();
     let heartbeat = conductor.wait_for("/v1/heartbeat", PATIENCE);
     assert!(heartbeat.is_some(), "no heartbeat; the console:\n{}", machine.console().tail());
     machine.console().text()
+}
+
+/// Boots an ISO image and sees its heartbeat.
+fn iso_calls_home(firmware: Firmware, memory_mib: u32, drive: Drive) -> String {
+    let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
+    let iso = media(firmware, "iso", &conductor.guest_url(), &[], folder.path());
+    calls_home(firmware, memory_mib, Source::Medium(&iso, drive), &conductor, folder.path())
 }
 
 #[test]
@@ -91,12 +109,9 @@ fn vm_an_iso_on_a_stick_boots_with_the_secure_boot_keys_of_every_server() {
 /// Boots a unified kernel image and sees its heartbeat.
 fn uki_calls_home(firmware: Firmware, signing: &[&str]) -> String {
     let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
-    let uki = media("uki", &conductor.guest_url(), signing, folder.path());
+    let uki = media(firmware, "uki", &conductor.guest_url(), signing, folder.path());
     let esp = esp(&uki, folder.path());
-    let machine = BootMachine::start(firmware, LEAST, &esp, Drive::Usb, folder.path()).unwrap();
-    let heartbeat = conductor.wait_for("/v1/heartbeat", PATIENCE);
-    assert!(heartbeat.is_some(), "no heartbeat; the console:\n{}", machine.console().tail());
-    machine.console().text()
+    calls_home(firmware, LEAST, Source::Medium(&esp, Drive::Usb), &conductor, folder.path())
 }
 
 #[test]
@@ -120,9 +135,25 @@ fn vm_a_signed_unified_kernel_image_boots_where_its_key_is_known_and_no_other_do
     let console = uki_calls_home(Firmware::OvmfTestKey, &signing);
     assert!(console.contains("secureboot: Secure boot enabled"), "{console}");
 
-    let unsigned = media("uki", "http://10.0.2.2:1", &[], folder.path());
+    let firmware = Firmware::OvmfTestKey;
+    let unsigned = media(firmware, "uki", "http://10.0.2.2:1", &[], folder.path());
     let esp = esp(&unsigned, folder.path());
-    let machine = BootMachine::start(Firmware::OvmfTestKey, LEAST, &esp, Drive::Usb, folder.path()).unwrap();
+    let machine =
+        BootMachine::start(firmware, LEAST, Source::Medium(&esp, Drive::Usb), folder.path()).unwrap();
     machine.console().wait_for("Access Denied", 0, PATIENCE).unwrap();
     assert!(!machine.console().text().contains("farrier:"), "{}", machine.console().tail());
+}
+
+#[test]
+fn vm_kernel_and_ramdisk_boot_on_aarch64() {
+    let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
+    let dist = environment_of(Firmware::Aavmf, "FARRIER_DIST");
+    let parameters = format!("console=ttyAMA0 ipa-api-url={}", conductor.guest_url());
+    let source = Source::Ramdisk(&dist, &parameters);
+    calls_home(Firmware::Aavmf, LEAST, source, &conductor, folder.path());
+}
+
+#[test]
+fn vm_an_iso_boots_on_aarch64() {
+    iso_calls_home(Firmware::Aavmf, LEAST_WITH_GRUB_ON_AARCH64, Drive::Optical);
 }

@@ -17,6 +17,8 @@ pub enum Purpose {
     InstanceImage,
     /// Running virtual machines.
     Machine,
+    /// Running those of the other architecture.
+    MachineAarch64,
     /// Building the Python agent's ramdisk, beside those of the Debian image.
     Rival,
     /// Tests on loop devices.
@@ -75,6 +77,8 @@ const REQUIREMENTS: &[Requirement] = &[
     command("zstd", "zstd", &[Purpose::WriteBench]),
     command("qemu-system-x86_64", "qemu-system-x86", &[Purpose::Machine]),
     file("/usr/share/OVMF/OVMF_CODE_4M.fd", "ovmf", &[Purpose::Machine]),
+    command("qemu-system-aarch64", "qemu-system-arm", &[Purpose::MachineAarch64]),
+    file("/usr/share/AAVMF/AAVMF_CODE.fd", "qemu-efi-aarch64", &[Purpose::MachineAarch64]),
     command("curl", "curl", &[Purpose::Machine, Purpose::WriteBench]),
     command("openssl", "openssl", &[Purpose::Machine]),
     command("python3", "python3", &[Purpose::Unit, Purpose::Python]),

@@ -112,12 +112,15 @@ fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
 /// Where tests with virtual machines find what they boot and deploy.
 fn machine_environment(workspace: &Workspace) -> Result<Environment> {
     let dist = dist::build(workspace, "x86_64")?;
+    let aarch64 = dist::build(workspace, "aarch64")?;
     let image = instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES)?;
     let farrier = workspace.build_conductor()?;
     let schemathesis = python_environment::schemathesis(workspace)?;
     Ok(vec![
         ("FARRIER_DIST", dist.folder.display().to_string()),
         ("FARRIER_BOOT_LOADERS", dist.boot_loaders.display().to_string()),
+        ("FARRIER_DIST_AARCH64", aarch64.folder.display().to_string()),
+        ("FARRIER_BOOT_LOADERS_AARCH64", aarch64.boot_loaders.display().to_string()),
         ("FARRIER_IMAGE_BUILDER", dist.builder.display().to_string()),
         ("FARRIER_IMAGE", image.path.display().to_string()),
         ("FARRIER_IMAGE_SHA256", image.sha256),
@@ -130,7 +133,13 @@ fn needs(tier: Tier) -> &'static [Purpose] {
     match tier {
         Tier::Unit => &[Purpose::Unit],
         Tier::Disk => &[Purpose::Disk],
-        Tier::Vm => &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python],
+        Tier::Vm => &[
+            Purpose::Dist,
+            Purpose::InstanceImage,
+            Purpose::Machine,
+            Purpose::MachineAarch64,
+            Purpose::Python,
+        ],
         Tier::Ironic => &[Purpose::Dist, Purpose::Machine, Purpose::Python, Purpose::Ironic],
     }
 }
