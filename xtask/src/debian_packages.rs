@@ -11,6 +11,9 @@ use anyhow::{Context, Result};
 use crate::command::{as_root, command, run, run_quietly};
 use crate::workspace::Workspace;
 
+/// File with the sources in a state of its own.
+const SOURCES: &str = "sources.list";
+
 /// The distribution's packages for one architecture.
 #[derive(Debug)]
 pub struct Packages {
@@ -19,7 +22,13 @@ pub struct Packages {
     architecture: &'static str,
     /// apt's state when it is not this machine's own.
     state: Option<PathBuf>,
+    /// Where packages come from when those are not this machine's own sources.
+    sources: Option<&'static str>,
 }
+
+/// Debian's firmware, which is no part of Debian.
+const FIRMWARE_SOURCE: &str = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \
+                               http://deb.debian.org/debian bookworm non-free-firmware\n";
 
 impl Packages {
     /// Packages for an architecture in the kernel's spelling.
@@ -32,18 +41,38 @@ impl Packages {
         let cache = workspace.cache().join("packages").join(arch);
         let foreign = arch != std::env::consts::ARCH;
         let state = foreign.then(|| cache.join("apt"));
-        let packages = Self { cache, architecture, state };
-        if let Some(state) = &packages.state
-            && !state.join("updated").exists()
-        {
-            for folder in ["lists/partial", "archives/partial"] {
-                fs::create_dir_all(state.join(folder))?;
-            }
-            println!("Downloading the package lists for {arch}");
-            run_quietly(packages.apt("apt-get").args(["-qq", "update"]))?;
-            fs::write(state.join("updated"), "")?;
-        }
+        let packages = Self { cache, architecture, state, sources: None };
+        packages.ensure_lists()?;
         Ok(packages)
+    }
+
+    /// Packages with the firmware of devices, the same for every architecture.
+    ///
+    /// # Errors
+    ///
+    /// Their list cannot be downloaded.
+    pub fn of_firmware(workspace: &Workspace) -> Result<Self> {
+        let cache = workspace.cache().join("packages/firmware");
+        let (state, architecture) = (Some(cache.join("apt")), debian_architecture(std::env::consts::ARCH));
+        let packages = Self { cache, architecture, state, sources: Some(FIRMWARE_SOURCE) };
+        packages.ensure_lists()?;
+        Ok(packages)
+    }
+
+    /// Has lists in a state of its own.
+    fn ensure_lists(&self) -> Result<()> {
+        let Some(state) = self.state.as_ref().filter(|state| !state.join("updated").exists()) else {
+            return Ok(());
+        };
+        for folder in ["lists/partial", "archives/partial"] {
+            fs::create_dir_all(state.join(folder))?;
+        }
+        if let Some(sources) = self.sources {
+            fs::write(state.join(SOURCES), sources)?;
+        }
+        println!("Downloading the package lists for {}", self.cache.display());
+        run_quietly(self.apt("apt-get").args(["-qq", "update"]))?;
+        Ok(fs::write(state.join("updated"), "")?)
     }
 
     /// The architecture in Debian's spelling.
@@ -122,6 +151,9 @@ impl Packages {
         let mut apt = command(program);
         if let Some(state) = &self.state {
             let state = state.display();
+            if self.sources.is_some() {
+                apt.arg(format!("-oDir::Etc::sourcelist={state}/{SOURCES}")).arg("-oDir::Etc::sourceparts=-");
+            }
             for option in [
                 format!("APT::Architecture={}", self.architecture),
                 format!("APT::Architectures={}", self.architecture),

@@ -57,7 +57,7 @@ pub fn demo(arguments: &DemoArguments) -> Result<()> {
     let purposes = [Purpose::Dist, Purpose::InstanceImage, Purpose::Machine];
     requirements::ensure(&purposes, !arguments.image.no_install)?;
     let workspace = Workspace::find()?;
-    let dist = dist::build(&workspace, "x86_64")?.folder;
+    let dist = dist::build(&workspace, "x86_64", dist::Firmware::None)?.folder;
     let image = instance_image::cached(&workspace, arguments.image.image_size)?;
     let farrier = workspace.build_conductor()?;
     let folder = match &arguments.keep {

@@ -1,6 +1,8 @@
 //! `cargo xtask dist`: agent, kernel and ramdisk in `dist/<arch>`.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -16,6 +18,13 @@ use crate::{kernel_package, libblkid};
 const MEBIBYTE: u64 = 1 << 20;
 /// Largest sum of kernel and initramfs without firmware; much more does not boot in 256 MiB of memory.
 const BUDGET: u64 = 40 * MEBIBYTE;
+/// The same with the firmware of common network cards and host bus adapters.
+const BUDGET_WITH_FIRMWARE: u64 = 64 * MEBIBYTE;
+/// Debian's packages with that firmware.
+const FIRMWARE_PACKAGES: &[&str] =
+    &["firmware-bnx2", "firmware-bnx2x", "firmware-misc-nonfree", "firmware-qlogic", "firmware-realtek"];
+/// The packages of the programs in the ramdisk.
+const PROGRAM_PACKAGES: &[&str] = &["busybox-static"];
 /// Every form of the ramdisk that farrier-image makes.
 const FORMATS: &str = "iso,uki,netboot,ironic";
 
@@ -48,6 +57,21 @@ pub struct Sizes {
     pub uki_bytes: u64,
     /// What kernel and ramdisk may take together.
     pub budget_bytes: u64,
+    /// The ramdisk with the firmware of common devices, where it was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initramfs_with_firmware_bytes: Option<u64>,
+    /// What kernel and that ramdisk may take together.
+    pub budget_with_firmware_bytes: u64,
+}
+
+/// Whether a ramdisk with firmware is made too, to see that it keeps to its budget. It is measured alone:
+/// the firmware is no part of Debian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Firmware {
+    /// No.
+    None,
+    /// That of common network cards and host bus adapters.
+    Common,
 }
 
 /// What was built.
@@ -93,12 +117,12 @@ pub fn dist(arguments: &DistArguments) -> Result<()> {
         purposes.push(Purpose::Python);
     }
     requirements::ensure(&purposes, !arguments.no_install)?;
-    let dist = build(&Workspace::find()?, &arguments.arch)?;
+    let dist = build(&Workspace::find()?, &arguments.arch, Firmware::Common)?;
     write_json(arguments.json.as_deref(), &dist.sizes)
 }
 
 /// Builds `dist/<arch>` and checks it against the budget.
-pub fn build(workspace: &Workspace, arch: &str) -> Result<Dist> {
+pub fn build(workspace: &Workspace, arch: &str, firmware: Firmware) -> Result<Dist> {
     let agent = build_agent(workspace, arch)?;
     run(cargo().args(["build", "--quiet", "-p", "farrier-image"]).current_dir(&workspace.root))?;
     let builder = workspace.target.join("debug/farrier-image");
@@ -106,22 +130,24 @@ pub fn build(workspace: &Workspace, arch: &str) -> Result<Dist> {
     let kernel = kernel_package::fetch(&packages)?;
     let boot_loaders = packages.unpacked(boot_loaders(arch))?;
     let folder = workspace.root.join("dist").join(arch);
-    let mut build = command(&builder);
-    build.args(["build", "--format", FORMATS]);
-    for (option, path) in [
-        ("--kernel", &kernel.image),
-        ("--modules", &kernel.modules),
-        ("--agent", &agent),
-        ("--boot-loaders", &boot_loaders),
-        ("--output", &folder),
-    ] {
-        build.arg(option).arg(path);
-    }
+    let mut options = vec![("--kernel", kernel.image), ("--modules", kernel.modules), ("--agent", agent)];
     if arch != std::env::consts::ARCH {
-        build.arg("--programs-root").arg(packages.unpacked(&["busybox-static"])?);
+        options.push(("--programs-root", packages.unpacked(PROGRAM_PACKAGES)?));
     }
-    run(&mut build)?;
+    let build = |folder: &Path| {
+        let mut build = command(&builder);
+        build.arg("build").arg("--output").arg(folder);
+        options.iter().fold(build, |mut build, (option, path)| {
+            build.arg(option).arg(path);
+            build
+        })
+    };
+    run(build(&folder).args(["--format", FORMATS, "--boot-loaders"]).arg(&boot_loaders))?;
     let files = read_json::<Manifest>(&folder.join("manifest.json"))?.files;
+    let initramfs_with_firmware_bytes = match firmware {
+        Firmware::None => None,
+        Firmware::Common => Some(with_firmware(workspace, arch, build)?),
+    };
     let sizes = Sizes {
         vmlinuz_bytes: files.vmlinuz.bytes,
         initramfs_bytes: files.initramfs.bytes,
@@ -129,10 +155,22 @@ pub fn build(workspace: &Workspace, arch: &str) -> Result<Dist> {
         iso_bytes: files.iso.bytes,
         uki_bytes: files.uki.bytes,
         budget_bytes: BUDGET,
+        initramfs_with_firmware_bytes,
+        budget_with_firmware_bytes: BUDGET_WITH_FIRMWARE,
     };
     print!("{}", sizes.table());
     sizes.check()?;
     Ok(Dist { folder, boot_loaders, builder, sizes })
+}
+
+/// Size of the ramdisk with the firmware of common devices, which `build` makes in a folder.
+fn with_firmware(workspace: &Workspace, arch: &str, build: impl Fn(&Path) -> Command) -> Result<u64> {
+    let firmware = Packages::of_firmware(workspace)?.unpacked(FIRMWARE_PACKAGES)?.join("lib/firmware");
+    let folder = workspace.cache().join(format!("with-firmware-{arch}"));
+    run(build(&folder).args(["--firmware", "common", "--firmware-root"]).arg(firmware))?;
+    let bytes = fs::metadata(folder.join("initramfs.img"))?.len();
+    fs::remove_dir_all(folder)?;
+    Ok(bytes)
 }
 
 /// Builds the static agent and gives its path.
@@ -179,18 +217,25 @@ impl Sizes {
         self.vmlinuz_bytes + self.initramfs_bytes
     }
 
+    /// Nothing when it was not made.
+    fn total_with_firmware(&self) -> Option<u64> {
+        self.initramfs_with_firmware_bytes.map(|bytes| self.vmlinuz_bytes + bytes)
+    }
+
     /// What was measured beside what is allowed.
     fn table(&self) -> String {
         let mebibytes = |bytes: u64| format!("{:.2} MiB", bytes as f64 / MEBIBYTE as f64);
         let mut table = format!("{:<30} {:>10}  {:>10}\n", "", "measured", "budget");
         for (name, bytes, budget) in [
-            ("kernel", self.vmlinuz_bytes, None),
-            ("initramfs", self.initramfs_bytes, None),
-            ("kernel + initramfs", self.total(), Some(self.budget_bytes)),
-            ("agent, not compressed", self.agent_bytes, None),
-            ("ISO image", self.iso_bytes, None),
-            ("unified kernel image", self.uki_bytes, None),
+            ("kernel", Some(self.vmlinuz_bytes), None),
+            ("initramfs", Some(self.initramfs_bytes), None),
+            ("kernel + initramfs", Some(self.total()), Some(self.budget_bytes)),
+            ("the same with firmware", self.total_with_firmware(), Some(self.budget_with_firmware_bytes)),
+            ("agent, not compressed", Some(self.agent_bytes), None),
+            ("ISO image", Some(self.iso_bytes), None),
+            ("unified kernel image", Some(self.uki_bytes), None),
         ] {
+            let Some(bytes) = bytes else { continue };
             let budget = budget.map(mebibytes).unwrap_or_default();
             table += format!("{name:<30} {:>10}  {budget:>10}", mebibytes(bytes)).trim_end();
             table.push('\n');
@@ -202,6 +247,9 @@ impl Sizes {
         if self.total() > self.budget_bytes {
             bail!("kernel and initramfs exceed the budget; look for the largest modules in manifest.json");
         }
+        if self.total_with_firmware().is_some_and(|bytes| bytes > self.budget_with_firmware_bytes) {
+            bail!("kernel and initramfs with firmware exceed the budget; look at what counts as common");
+        }
         Ok(())
     }
 }
@@ -210,23 +258,41 @@ impl Sizes {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_exceeds_the_budget_fails() {
-        let sizes = |initramfs_bytes| Sizes {
+    fn sizes(initramfs_bytes: u64, initramfs_with_firmware_bytes: Option<u64>) -> Sizes {
+        Sizes {
             vmlinuz_bytes: 8 * MEBIBYTE,
             initramfs_bytes,
             agent_bytes: 0,
             iso_bytes: 0,
             uki_bytes: 0,
             budget_bytes: BUDGET,
-        };
-        assert!(sizes(32 * MEBIBYTE).check().is_ok());
-        let over = sizes(32 * MEBIBYTE + 1);
-        assert!(over.check().unwrap_err().to_string().contains("exceed the budget"));
-        assert!(
-            over.table().contains("kernel + initramfs              40.00 MiB   40.00 MiB\n"),
-            "{}",
-            over.table()
-        );
+            initramfs_with_firmware_bytes,
+            budget_with_firmware_bytes: BUDGET_WITH_FIRMWARE,
+        }
+    }
+
+    #[test]
+    fn what_exceeds_a_budget_fails() {
+        let (plain, firmware) = (32 * MEBIBYTE, 56 * MEBIBYTE);
+        for (sizes, expected) in [
+            (sizes(plain, None), None),
+            (sizes(plain, Some(firmware)), None),
+            (sizes(plain + 1, None), Some("kernel and initramfs exceed the budget")),
+            (sizes(plain, Some(firmware + 1)), Some("with firmware exceed the budget")),
+        ] {
+            let error = sizes.check().err().map(|error| error.to_string());
+            match expected {
+                None => assert_eq!(error, None),
+                Some(text) => assert!(error.as_ref().is_some_and(|error| error.contains(text)), "{error:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_shows_what_was_measured_beside_its_budget() {
+        let table = sizes(32 * MEBIBYTE, Some(48 * MEBIBYTE)).table();
+        assert!(table.contains("kernel + initramfs              40.00 MiB   40.00 MiB\n"), "{table}");
+        assert!(table.contains("the same with firmware          56.00 MiB   64.00 MiB\n"), "{table}");
+        assert!(!sizes(1, None).table().contains("firmware"));
     }
 }

@@ -65,7 +65,7 @@ const REQUIREMENTS: &[Requirement] = &[
     file(
         "/usr/share/keyrings/debian-archive-keyring.gpg",
         "debian-archive-keyring",
-        &[Purpose::InstanceImage],
+        &[Purpose::InstanceImage, Purpose::Dist],
     ),
     command("mcopy", "mtools", &[Purpose::InstanceImage]),
     command("mkfs.ext4", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Disk]),

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
+use crate::dist::Firmware;
 use crate::ironic_environment::IronicEnvironment;
 use crate::requirements::{self, Purpose};
 use crate::test_programs::{self, TestProgram, Tier};
@@ -96,7 +97,7 @@ fn environments(tier: Tier, workspace: &Workspace) -> Result<Vec<Environment>> {
 
 /// Where tests find the ramdisk, a BMC and Ironic, for each version of Ironic.
 fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
-    let dist = dist::build(workspace, "x86_64")?.folder.display().to_string();
+    let dist = dist::build(workspace, "x86_64", Firmware::None)?.folder.display().to_string();
     let bmc = ironic_environment::cached_bmc(workspace)?.display().to_string();
     let ironics = ironic_environment::cached(workspace)?;
     let environment = |ironic: &IronicEnvironment| {
@@ -111,8 +112,8 @@ fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
 
 /// Where tests with virtual machines find what they boot and deploy.
 fn machine_environment(workspace: &Workspace) -> Result<Environment> {
-    let dist = dist::build(workspace, "x86_64")?;
-    let aarch64 = dist::build(workspace, "aarch64")?;
+    let dist = dist::build(workspace, "x86_64", Firmware::Common)?;
+    let aarch64 = dist::build(workspace, "aarch64", Firmware::Common)?;
     let image = instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES)?;
     let farrier = workspace.build_conductor()?;
     let schemathesis = python_environment::schemathesis(workspace)?;

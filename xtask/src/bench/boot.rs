@@ -59,6 +59,9 @@ pub struct BootArguments {
     /// Leaves the Python agent out.
     #[arg(long)]
     alone: bool,
+    /// Measures the ramdisk in this folder instead of building one.
+    #[arg(long, value_name = "DIR")]
+    dist: Option<PathBuf>,
     /// Only names packages that are missing.
     #[arg(long)]
     no_install: bool,
@@ -111,13 +114,19 @@ struct BootReport {
 
 /// Runs the benchmark.
 pub fn bench(arguments: &BootArguments) -> Result<()> {
-    let mut purposes = vec![Purpose::Dist, Purpose::Machine];
+    let mut purposes = vec![Purpose::Machine];
+    if arguments.dist.is_none() {
+        purposes.push(Purpose::Dist);
+    }
     if !arguments.alone {
         purposes.extend([Purpose::InstanceImage, Purpose::Python, Purpose::Rival]);
     }
     requirements::ensure(&purposes, !arguments.no_install)?;
     let workspace = Workspace::find()?;
-    let dist = dist::build(&workspace, "x86_64")?.folder;
+    let dist = match &arguments.dist {
+        Some(folder) => folder.clone(),
+        None => dist::build(&workspace, "x86_64", dist::Firmware::None)?.folder,
+    };
     let rival = if arguments.alone { None } else { Some(python_ramdisk::cached(&workspace)?) };
     let folder = workspace.cache().join(format!("bench-{}", std::process::id()));
     let bench = Bench { folder, memory_mib: arguments.memory_mib, runs: arguments.runs };

@@ -73,7 +73,7 @@ struct CommandsReport {
 pub fn bench(arguments: &CommandsArguments) -> Result<()> {
     requirements::ensure(&[Purpose::Dist, Purpose::Machine], !arguments.no_install)?;
     let workspace = Workspace::find()?;
-    let dist = dist::build(&workspace, "x86_64")?;
+    let dist = dist::build(&workspace, "x86_64", dist::Firmware::None)?;
     let folder = workspace.cache().join(format!("bench-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
     let report = measure(&dist.folder, &folder, arguments);
