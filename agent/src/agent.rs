@@ -6,6 +6,7 @@ use crate::lockdown::Stopped;
 use crate::options::Options;
 use crate::revisable::Revisable;
 use crate::session::{self, Session};
+use crate::status::Status;
 use crate::tls::{Identity, TlsError};
 use crate::{http, network};
 use farrier_hardware::dispatch::HardwareManagers;
@@ -40,6 +41,8 @@ pub struct Agent {
     pub managers: HardwareManagers,
     /// What a deployment is doing.
     pub progress: ProgressHandle,
+    /// What the agent is doing, for the consoles.
+    pub status: Status,
     /// Asks for a heartbeat ahead of time.
     pub heartbeat_wanted: Notify,
     /// When this process started.
@@ -71,6 +74,7 @@ impl Agent {
             runtime,
             managers: HardwareManagers::load(managers(root)),
             progress: ProgressHandle::default(),
+            status: Status::default(),
             heartbeat_wanted: Notify::new(),
             started_at: SystemTime::now(),
             root: root.to_owned(),

@@ -9,6 +9,7 @@ mod declaration;
 pub use declaration::{Command, Find, JsonType, Kind, Parameter, Params, Run};
 
 use crate::agent::Agent;
+use crate::status;
 use farrier_protocol::command::{CommandResult, CommandStatus};
 use farrier_protocol::error::{CommandError, ErrorKind, Fault};
 use serde_json::{Value, json};
@@ -126,6 +127,7 @@ impl CommandEngine {
 
     async fn run(self: Arc<Self>, id: Uuid, command: &'static Command, params: Result<Params, CommandError>) {
         let agent = Arc::clone(&self.agent);
+        agent.status.say(command.name);
         let outcome = match params {
             Err(error) => Err(error),
             Ok(params) => tokio::task::spawn_blocking(move || (command.run)(&agent, &params))
@@ -136,6 +138,7 @@ impl CommandEngine {
             Ok(_) => tracing::info!(command = command.name, "command succeeded"),
             Err(error) => tracing::error!(command = command.name, "command failed: {}", error.text()),
         }
+        self.agent.status.say(status::READY);
         self.finish(id, command, outcome);
         if command.kind == Kind::Async {
             self.agent.heartbeat_wanted.notify_one();

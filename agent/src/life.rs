@@ -9,7 +9,7 @@ use crate::conductor::lookup;
 use crate::lockdown::Stopped;
 use crate::options::{Options, Protocol};
 use crate::tls::{self, listener::Source};
-use crate::{clock, discovery, doctor, extensions, http, inspection, network, vlan};
+use crate::{clock, discovery, doctor, extensions, http, inspection, logging, network, status, vlan};
 use rustls::ServerConfig;
 use std::future::pending;
 use std::path::Path;
@@ -81,13 +81,19 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     if agent.conductor.is_none() && !inspection::is_wanted(&agent.options) {
         return Err(AgentError::NoApiUrl);
     }
+    if logging::owns_consoles() {
+        tokio::spawn(status::show(Arc::clone(&agent)));
+    }
+    agent.status.say("waiting for the network");
     sleep(agent.options.hardware_initialization_delay.duration()).await;
     let addresses = doctor::beside(&agent.options, network::wait_for_hardware_addresses()).await?;
     doctor::beside(&agent.options, network::wait_for_address()).await?;
     clock::set(&agent.options).await?;
+    agent.status.say("looking at the machine");
     let inspected = inspection::run(&agent).await;
     let Some(client) = &agent.conductor else { return rest().await };
     tracing::info!(mac_addresses = addresses.join(","), "asking the conductor which node this is");
+    agent.status.say("asking the conductor which node this is");
     let asked = lookup::lookup(client, &agent.options, &addresses, inspected);
     let reply = doctor::beside(&agent.options, asked).await?;
     tracing::info!(node = %reply.node.uuid, "this machine is known to the conductor");
@@ -104,6 +110,7 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     let callback = Callback { node: reply.node.uuid, url, certificate_pem, timeout };
     agent.cache_node(reply.node);
     tracing::info!(callback_url = callback.url, "listening");
+    agent.status.say(status::READY);
     let heartbeats = tokio::spawn(heartbeat::run(Arc::clone(&agent), callback));
     let router = routes::router(Arc::clone(&agent), extensions::find);
     let until_stopped = async {

@@ -5,7 +5,9 @@ use farrier_linux::console::Consoles;
 use farrier_linux::sysfs;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
@@ -24,8 +26,25 @@ pub enum Target {
 type Switch = Box<dyn Fn(EnvFilter) + Send + Sync>;
 static SWITCH: OnceLock<Switch> = OnceLock::new();
 
+/// The last warning or error on the consoles, for those who look at them later.
+static TROUBLE: Mutex<String> = Mutex::new(String::new());
+/// Whether this process writes to the consoles.
+static OWNS_CONSOLES: AtomicBool = AtomicBool::new(false);
+
+/// Whether the consoles are this process's to write to.
+pub fn owns_consoles() -> bool {
+    OWNS_CONSOLES.load(Ordering::Relaxed)
+}
+
+/// The last warning or error that went to the consoles, with its time; `-` before there was one.
+pub fn last_trouble() -> String {
+    let last = TROUBLE.lock().unwrap_or_else(PoisonError::into_inner);
+    if last.is_empty() { "-".to_owned() } else { last.clone() }
+}
+
 /// Starts logging. Repeating the call has no effect.
 pub fn start(target: Target) {
+    OWNS_CONSOLES.store(target == Target::Consoles, Ordering::Relaxed);
     match target {
         Target::Stderr => start_with(std::io::stderr),
         Target::Consoles => start_with(ConsoleWriter::open()),
@@ -87,7 +106,11 @@ impl<'a> MakeWriter<'a> for ConsoleWriter {
     type Writer = Line<'a>;
 
     fn make_writer(&'a self) -> Self::Writer {
-        Line { writer: self, text: Vec::new() }
+        Line { writer: self, text: Vec::new(), is_trouble: false }
+    }
+
+    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> Self::Writer {
+        Line { writer: self, text: Vec::new(), is_trouble: *metadata.level() <= Level::WARN }
     }
 }
 
@@ -95,6 +118,7 @@ impl<'a> MakeWriter<'a> for ConsoleWriter {
 struct Line<'a> {
     writer: &'a ConsoleWriter,
     text: Vec<u8>,
+    is_trouble: bool,
 }
 
 impl Write for Line<'_> {
@@ -110,6 +134,10 @@ impl Write for Line<'_> {
 
 impl Drop for Line<'_> {
     fn drop(&mut self) {
+        if self.is_trouble {
+            let text = String::from_utf8_lossy(&self.text).trim().to_owned();
+            *TROUBLE.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        }
         let line = [b"farrier: ", self.text.as_slice()].concat();
         let mut consoles = self.writer.consoles.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         consoles.write_all(&line).ok();

@@ -38,6 +38,7 @@ mod revisable;
 mod root_disk;
 mod session;
 mod settle;
+mod status;
 mod system_logs;
 mod tls;
 mod virtual_media;

@@ -13,7 +13,7 @@ mod supervisor;
 
 use crate::{logging, options};
 use farrier_linux::modules::ModuleIndex;
-use farrier_linux::{kernel_line, mount, sysfs};
+use farrier_linux::{console, kernel_line, mount, sysfs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use supervisor::Supervisor;
@@ -28,6 +28,13 @@ pub fn run() -> ! {
     let (options, _) = options::Options::load(&kernel, &Default::default());
     logging::start(logging::Target::Consoles);
     logging::set_debug(options.debug);
+    // Who asks for the kernel's messages gets them.
+    if !options.debug
+        && !kernel.contains_key("loglevel")
+        && let Err(error) = console::quiet_kernel()
+    {
+        tracing::warn!(%error, "messages of the kernel stay on the consoles");
+    }
     tracing::info!("userland started uptime={:.2}", sysfs::uptime().as_secs_f64());
     for failure in failures {
         tracing::error!("{failure}");
