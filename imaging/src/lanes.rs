@@ -16,7 +16,10 @@ pub(crate) const LANES: usize = 3;
 #[derive(Default)]
 pub(crate) struct Lanes {
     state: Mutex<State>,
-    changed: Condvar,
+    /// There is something to do, or never will be again.
+    added: Condvar,
+    /// Something was begun or done.
+    advanced: Condvar,
 }
 
 #[derive(Default)]
@@ -58,10 +61,10 @@ impl Lanes {
     fn next(&self) -> Option<Request> {
         let idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
         let mut state =
-            self.changed.wait_while(self.state(), idle).unwrap_or_else(|poisoned| poisoned.into_inner());
+            self.added.wait_while(self.state(), idle).unwrap_or_else(|poisoned| poisoned.into_inner());
         let request = state.waiting.pop_front()?;
         state.running += 1;
-        self.changed.notify_all();
+        self.advanced.notify_one();
         Some(request)
     }
 
@@ -76,9 +79,10 @@ impl Lanes {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Waits for as long as `is_busy`, and hands out a failure there was meanwhile.
+    /// Has the one who makes the requests wait for as long as `is_busy`, and hands out a failure there was
+    /// meanwhile.
     fn wait(&self, is_busy: impl FnMut(&mut State) -> bool) -> Result<MutexGuard<'_, State>, Error> {
-        let waited = self.changed.wait_while(self.state(), is_busy);
+        let waited = self.advanced.wait_while(self.state(), is_busy);
         let mut state = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
         match state.failure.take() {
             Some(failure) => Err(failure),
@@ -107,7 +111,7 @@ impl Requests<'_> {
     fn add(&self, request: Request) -> Result<(), Error> {
         let mut state = self.0.wait(|state| state.waiting.len() >= LANES)?;
         state.waiting.push_back(request);
-        self.0.changed.notify_all();
+        self.0.added.notify_one();
         Ok(())
     }
 }
@@ -115,7 +119,7 @@ impl Requests<'_> {
 impl Drop for Requests<'_> {
     fn drop(&mut self) {
         self.0.state().is_closed = true;
-        self.0.changed.notify_all();
+        self.0.added.notify_all();
     }
 }
 
@@ -125,7 +129,7 @@ struct Running<'a>(&'a Lanes);
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.state().running -= 1;
-        self.0.changed.notify_all();
+        self.0.advanced.notify_one();
     }
 }
 

@@ -1,9 +1,9 @@
 //! Putting an image on its target, past the page cache, without transferring zeros.
 //!
 //! Both ends of the target are held back until the image is proven: they carry boot code, partition
-//! table and backup table, or what makes a file system valid. Of them the outermost bytes are written
-//! last, each with one request: whatever interrupts it, there is a table that leads to everything that
-//! was written, or none.
+//! table and backup table, or what makes a file system valid. Of them the outermost bytes come last, and
+//! the very first sector after all others: without it nobody believes a table, and a disk writes one
+//! sector as a whole or not at all.
 
 use crate::buffers::Chunk;
 use crate::error::Error;
@@ -20,8 +20,19 @@ use std::sync::Arc;
 const BLOCK: usize = 64 * 1024;
 /// Bytes zeroed by one request at most: a disk may take seconds for it, and nobody can interrupt.
 const MAX_ZEROS: u64 = 64 << 20;
-/// The outermost bytes at least: what a disk changes at once, with the MBR and either header of a GPT.
+/// The outermost bytes at least, which hold the MBR and either header of a GPT.
 const SEAL: usize = 4096;
+
+/// What of the ends is written when.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// All but the outermost bytes.
+    Inner,
+    /// These, but for the first sector.
+    Outer,
+    /// The first sector.
+    First,
+}
 
 /// Writes what it is told and holds the ends back.
 pub(crate) struct Writer<'a> {
@@ -43,14 +54,29 @@ struct End {
     length: usize,
     /// Bytes of it that the image fills.
     used: usize,
-    /// Where its outermost bytes lie in it.
-    seal: Range<usize>,
+    /// Where what belongs to each step lies in it.
+    steps: [Range<usize>; 3],
 }
 
 impl End {
-    fn new(start: u64, end: u64, seal: Range<usize>) -> Self {
-        let length = (end - start) as usize;
-        Self { start, content: AlignedBuffer::zeroed(END as usize), length, used: 0, seal }
+    /// The first bytes of a target.
+    fn head(target: &Target<'_>) -> Self {
+        let length = target.size().min(END) as usize;
+        let sector = target.sector_size() as usize;
+        let seal = SEAL.max(sector);
+        Self::new(0, length, [seal..length, sector..seal, 0..sector])
+    }
+
+    /// The last bytes of a target, as far as they are none of the first.
+    fn tail(target: &Target<'_>) -> Self {
+        let start = target.size().saturating_sub(END).max(target.size().min(END));
+        let length = (target.size() - start) as usize;
+        let seal = length.saturating_sub(SEAL.max(target.sector_size() as usize));
+        Self::new(start, length, [0..seal, seal..length, 0..0])
+    }
+
+    fn new(start: u64, length: usize, steps: [Range<usize>; 3]) -> Self {
+        Self { start, content: AlignedBuffer::zeroed(END as usize), length, used: 0, steps }
     }
 
     fn end(&self) -> u64 {
@@ -66,32 +92,21 @@ impl End {
         count
     }
 
-    /// The outermost bytes, as far as they are used.
-    fn outer(&self) -> Range<usize> {
-        self.seal.start.min(self.used)..self.seal.end.min(self.used)
-    }
-
-    /// All others, as far as they are used.
-    fn inner(&self) -> Range<usize> {
-        match self.seal.start {
-            0 => self.outer().end..self.used,
-            _ => 0..self.outer().start,
-        }
+    /// What belongs to a step, as far as it is used.
+    fn part(&self, step: Step) -> Range<usize> {
+        let Range { start, end } = self.steps[step as usize];
+        start.min(self.used)..end.min(self.used)
     }
 }
 
 impl<'a> Writer<'a> {
     /// A writer to a target that was begun.
     pub(crate) fn new(target: Target<'a>, url: &'a str, readback: Readback) -> Self {
-        let head = target.size().min(END);
-        let tail = target.size().saturating_sub(END).max(head);
-        let seal = SEAL.max(target.sector_size() as usize);
-        let tail_length = (target.size() - tail) as usize;
         Self {
             target,
             url,
-            head: End::new(0, head, 0..seal),
-            tail: End::new(tail, target.size(), tail_length.saturating_sub(seal)..tail_length),
+            head: End::head(&target),
+            tail: End::tail(&target),
             zeros: (0, 0),
             readback,
             bytes_written: 0,
@@ -128,32 +143,31 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Puts the ends down but for their outermost bytes, now that the image is proven, and waits for the
-    /// disk's own cache.
+    /// Puts the ends down but for their outermost bytes, now that the image is proven.
     pub(crate) fn settle(&mut self) -> Result<(), Error> {
         self.require_fitting_sectors()?;
         self.readback.keep_all();
-        self.put_down(End::inner)?;
-        self.target.flush()
+        self.put_down(Step::Inner)
     }
 
     /// Puts the outermost bytes down, now that everything they lead to is there.
     pub(crate) fn seal(&mut self) -> Result<(), Error> {
-        self.put_down(End::outer)?;
-        self.target.flush()
+        self.put_down(Step::Outer)?;
+        self.put_down(Step::First)
     }
 
-    fn put_down(&mut self, range: fn(&End) -> Range<usize>) -> Result<(), Error> {
+    /// Writes a part of the ends and waits for the disk's own cache.
+    fn put_down(&mut self, step: Step) -> Result<(), Error> {
         for end in [&self.head, &self.tail] {
-            let range = range(end);
-            if !range.is_empty() {
-                let (data, offset) = (&end.content[range.clone()], end.start + range.start as u64);
+            let part = end.part(step);
+            if !part.is_empty() {
+                let (data, offset) = (&end.content[part.clone()], end.start + part.start as u64);
                 self.target.write_all_at(data, offset)?;
                 self.readback.add_data(offset, data);
                 self.bytes_written += data.len() as u64;
             }
         }
-        Ok(())
+        self.target.flush()
     }
 
     /// An image whose table was made for other sectors cannot boot from this disk (F11).

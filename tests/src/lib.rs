@@ -14,5 +14,7 @@ pub mod lab;
 pub mod libvirt;
 pub mod machine;
 pub mod media;
+pub mod monitor;
 pub mod redfish;
 pub mod stub_conductor;
+pub mod volatile_disk;

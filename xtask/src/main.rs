@@ -12,6 +12,7 @@ mod ironic_environment;
 mod kernel_package;
 mod libblkid;
 mod lint;
+mod power_cut;
 mod python_environment;
 mod python_ramdisk;
 mod reference;
@@ -46,6 +47,7 @@ enum Command {
     #[command(hide = true)]
     ImageAsRoot(instance_image::RootArguments),
     Lint(lint::LintArguments),
+    PowerCut(power_cut::PowerCutArguments),
     #[command(hide = true)]
     PythonRamdiskAsRoot(python_ramdisk::RootArguments),
     Reference(reference::ReferenceArguments),
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Image(arguments) => instance_image::image(&arguments),
         Command::ImageAsRoot(arguments) => instance_image::image_as_root(&arguments),
         Command::Lint(arguments) => lint::lint(&arguments),
+        Command::PowerCut(arguments) => power_cut::power_cut(&arguments),
         Command::PythonRamdiskAsRoot(arguments) => python_ramdisk::build_as_root(&arguments),
         Command::Reference(arguments) => reference::reference(&arguments),
         Command::Setup(arguments) => setup::setup(&arguments),

@@ -7,6 +7,7 @@ use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::pipeline::{ImageRequest, Report, Settings, write_image};
 use farrier_imaging::progress::ProgressHandle;
 use farrier_imaging::source::{HttpSource, Options};
+use farrier_linux::aligned::AlignedBuffer;
 use farrier_protocol::image_info::ImageInfo;
 use farrier_protocol::progress::Phase;
 use farrier_tests::image_server::{ImageServer, Reply};
@@ -28,11 +29,15 @@ pub fn image() -> Arc<Vec<u8>> {
 }
 
 pub fn request(urls: Vec<String>, image: &[u8], disk_format: Option<&str>) -> ImageRequest {
+    request_with(urls, hex::encode(Sha256::digest(image)), disk_format)
+}
+
+pub fn request_with(urls: Vec<String>, sha256: String, disk_format: Option<&str>) -> ImageRequest {
     let info = ImageInfo {
         id: "image.raw".to_owned(),
         urls,
         os_hash_algo: Some("sha256".to_owned()),
-        os_hash_value: Some(hex::encode(Sha256::digest(image))),
+        os_hash_value: Some(sha256),
         disk_format: disk_format.map(str::to_owned),
         ..ImageInfo::default()
     };
@@ -58,10 +63,13 @@ impl Deployment {
     }
 
     pub fn with_sectors(sector_size: u32) -> Self {
-        let disk = TestDisk::new(DISK as u64, sector_size);
-        let mut old = farrier_linux::aligned::AlignedBuffer::zeroed(DISK);
-        old.fill(0xaa);
-        disk.disk().write_all_at(&old, 0).unwrap();
+        let deployment = Self::on(TestDisk::new(DISK as u64, sector_size));
+        deployment.fill(&vec![0xaa; DISK]);
+        deployment
+    }
+
+    /// On a disk as it is.
+    pub fn on(disk: TestDisk) -> Self {
         Self {
             disk,
             runtime: Runtime::new().unwrap(),
@@ -75,6 +83,13 @@ impl Deployment {
             progress: ProgressHandle::default(),
             cancel: CancelHandle::default(),
         }
+    }
+
+    /// Puts content on the disk, and zeros behind it.
+    pub fn fill(&self, content: &[u8]) {
+        let mut whole = AlignedBuffer::zeroed(DISK);
+        whole[..content.len()].copy_from_slice(content);
+        self.disk.disk().write_all_at(&whole, 0).unwrap();
     }
 
     pub fn write(&self, request: &ImageRequest) -> Result<Report, Error> {

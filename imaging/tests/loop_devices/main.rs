@@ -8,5 +8,7 @@ mod deployment;
 #[path = "../../../disk/tests/support/mod.rs"]
 mod disk_support;
 mod downloads;
+mod large;
 mod qcow2;
 mod raw;
+mod tables;
