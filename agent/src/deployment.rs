@@ -5,6 +5,7 @@ use crate::config_drive_source;
 use crate::erase_certificates;
 use crate::errors::{from_disk, from_imaging};
 use crate::http;
+use crate::memory;
 use crate::options::Options;
 use crate::partitioning::Partitioning;
 use crate::root_disk;
@@ -62,6 +63,7 @@ pub fn deploy(
     let mut info = ImageInfo::from_params(image_info)?;
     lend_credentials(&agent.options, &mut info);
     let request = plan(agent, &info)?;
+    memory::require_for_image(info.disk_format.as_deref())?;
     let client = client(agent, &info)?;
     let config_drive = config_drive.or(info.configdrive.as_deref());
     let config_drive = config_drive.map(|text| config_drive_source::load(agent, text)).transpose()?;

@@ -28,6 +28,7 @@ mod life;
 mod lockdown;
 mod log_file;
 mod logging;
+mod memory;
 mod network;
 mod options;
 mod partitioning;

@@ -2,13 +2,19 @@
 //!
 //! Each decoder proves the end of its stream by the format itself: an image that was cut, or that
 //! is followed by anything but another member or frame, is an error (P04). None may use more
-//! memory than [`MEMORY_LIMIT`], whatever a header asks for (S12).
+//! memory than [`MEMORY_LIMIT`], whatever a header asks for (S12), nor more than the machine has left:
+//! an image that does not fit is refused at its first byte, and nothing is killed in the middle.
 
+use farrier_linux::sysfs;
 use liblzma::stream::{CONCATENATED, Stream};
 use std::io::{self, BufRead, Read};
 
 /// Bytes a decoder may use for its window: what `xz -9` needs, in a machine of 256 MiB.
 const MEMORY_LIMIT: u64 = 66 << 20;
+/// The smallest limit that zstd takes (RFC 8878).
+const SMALLEST_WINDOW: u64 = 1 << 10;
+/// Bytes that are left to everything else.
+const RESERVE: u64 = 12 << 20;
 
 /// A way in which an image can be compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,20 +54,29 @@ impl Compression {
 
     /// A reader of what a compressed stream holds, all its members and frames in a row.
     pub(crate) fn decoder<'a>(self, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+        self.decoder_within(allowance(sysfs::available_bytes()), packed)
+    }
+
+    fn decoder_within<'a>(self, memory: u64, packed: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
             Self::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
-                decoder.window_log_max(MEMORY_LIMIT.ilog2())?;
+                decoder.window_log_max(memory.max(SMALLEST_WINDOW).ilog2())?;
                 Box::new(decoder)
             }
             Self::Xz => {
-                let stream = Stream::new_stream_decoder(MEMORY_LIMIT, CONCATENATED)?;
+                let stream = Stream::new_stream_decoder(memory, CONCATENATED)?;
                 Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream))
             }
             Self::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(packed)),
         })
     }
+}
+
+/// Bytes for a window where so many are available.
+fn allowance(available: Option<u64>) -> u64 {
+    available.map_or(MEMORY_LIMIT, |available| available.saturating_sub(RESERVE).min(MEMORY_LIMIT))
 }
 
 #[cfg(test)]
@@ -164,6 +179,23 @@ mod tests {
         let mut packed = Vec::new();
         liblzma::bufread::XzEncoder::new(&b"content"[..], 9).read_to_end(&mut packed).unwrap();
         assert_eq!(unpack(Compression::Xz, &packed).unwrap(), b"content");
+    }
+
+    #[test]
+    fn too_little_memory_is_told_before_anything_is_unpacked() {
+        for (available, expected) in [
+            (None, MEMORY_LIMIT),
+            (Some(1 << 40), MEMORY_LIMIT),
+            (Some(40 << 20), 28 << 20),
+            (Some(1 << 20), 0),
+        ] {
+            assert_eq!(allowance(available), expected, "{available:?}");
+        }
+        let mut packed = Vec::new();
+        liblzma::bufread::XzEncoder::new(&b"content"[..], 9).read_to_end(&mut packed).unwrap();
+        let mut decoder = Compression::Xz.decoder_within(28 << 20, &packed[..]).unwrap();
+        let error = decoder.read(&mut [0; 7]).unwrap_err().to_string();
+        assert!(error.contains("memory"), "{error}");
     }
 
     proptest! {

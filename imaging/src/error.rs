@@ -70,7 +70,10 @@ pub enum Error {
         compression: &'static str,
     },
     /// The digest matches, and still the image cannot be unpacked.
-    #[error("{url} cannot be unpacked as {compression} ({reason}): compress the image again")]
+    #[error(
+        "{url} cannot be unpacked as {compression} ({reason}): \
+         compress the image again, with a smaller window if memory is what lacks"
+    )]
     Unpack {
         /// URL.
         url: String,

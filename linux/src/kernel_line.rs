@@ -46,6 +46,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_line_of_4_kib_with_quotes_and_unknown_words_is_read_to_its_end() {
+        let odd = "dyndbg=\"file drivers/usb/* +p\" \"lone quiet = == a=\\\" -- ";
+        let mut line = odd.repeat(4096 / odd.len());
+        line.push_str("ipa-api-url=http://192.0.2.5:6385");
+        let found = parse(&line);
+        assert_eq!(found.get("ipa-api-url").map(String::as_str), Some("http://192.0.2.5:6385"));
+        assert_eq!(found.get("dyndbg").map(String::as_str), Some("\"file"));
+    }
+
     proptest! {
         #[test]
         fn no_line_is_too_odd(line in ".*") {

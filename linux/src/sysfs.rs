@@ -37,8 +37,19 @@ pub fn entries(directory: &Path) -> Vec<String> {
 
 /// Resident memory of this process in bytes; nothing when procfs is not mounted.
 pub fn resident_bytes() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    memory_field("/proc/self/status", "VmRSS:")
+}
+
+/// Bytes of memory that programs can still get without anybody being killed for it; nothing when procfs
+/// is not mounted.
+pub fn available_bytes() -> Option<u64> {
+    memory_field("/proc/meminfo", "MemAvailable:")
+}
+
+/// Bytes in a line of the form `name 12 kB`.
+fn memory_field(file: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
@@ -67,6 +78,7 @@ mod tests {
     #[test]
     fn this_process_has_memory_and_the_kernel_an_uptime() {
         assert!(resident_bytes().unwrap() > 100_000);
+        assert!(available_bytes().unwrap() > 1_000_000);
         assert!(uptime() > Duration::ZERO);
     }
 }

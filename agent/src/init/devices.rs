@@ -1,5 +1,6 @@
 //! Devices that are there at the start, and those that appear later.
 
+use super::shortcomings;
 use super::supervisor::Event;
 use farrier_linux::modules::{self, ModuleIndex};
 use farrier_linux::sysfs;
@@ -31,6 +32,7 @@ pub fn start(sender: Sender<Event>) {
             thread::spawn(move || {
                 super::load_listed_modules(&index);
                 scan(&index, &sender);
+                shortcomings::log_later();
             })
         };
         let Some(socket) = socket else { return };

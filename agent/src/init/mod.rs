@@ -9,6 +9,7 @@
 
 mod devices;
 pub mod dhcp_event;
+mod shortcomings;
 mod supervisor;
 
 use crate::{logging, options};

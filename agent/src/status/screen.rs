@@ -5,9 +5,11 @@ use crate::VERSION;
 use farrier_protocol::progress::{Phase, Progress};
 
 /// Rows of the picture, the line below it included.
-pub const ROWS: usize = 7;
+pub const ROWS: usize = 8;
 /// Columns that every screen has.
 const COLUMNS: usize = 80;
+/// Columns of the labels.
+const LABELS: usize = 12;
 /// Columns of the bar.
 const BAR: u64 = 20;
 
@@ -33,14 +35,19 @@ fn picture(view: &View) -> Vec<String> {
         Phase::Idle => "-".to_owned(),
         _ => bar(&view.progress) + &sentence(&view.progress),
     };
+    // An error says at its end what to do, so that it has two rows.
+    let trouble: Vec<_> = view.trouble.chars().filter(|c| !c.is_control()).collect();
+    let (trouble, more) = trouble.split_at(trouble.len().min(COLUMNS - 1 - LABELS));
+    let (trouble, more) = (trouble.iter().collect(), more.iter().collect());
     let facts = [
         ("Node", &view.node),
         ("Addresses", &view.addresses),
         ("Now", &view.doing),
         ("Progress", &progress),
-        ("Last error", &view.trouble),
+        ("Last error", &trouble),
+        ("", &more),
     ];
-    let rows = facts.into_iter().map(|(label, value)| row(&format!("{label:<12}{value}")));
+    let rows = facts.into_iter().map(|(label, value)| row(&format!("{label:<LABELS$}{value}")));
     let head = row(&format!("Farrier {VERSION}"));
     std::iter::once(head).chain(rows).chain([row(&"-".repeat(COLUMNS))]).collect()
 }
@@ -97,7 +104,7 @@ mod tests {
                 bytes_per_second: 100 << 20,
                 eta_seconds: Some(10),
             },
-            trouble: "[   12.1]  WARN \u{1b}[2Jlookup failed".into(),
+            trouble: format!("[   12.1]  WARN \u{1b}[2Jlookup failed{}: check the network", ".".repeat(35)),
         }
     }
 
@@ -111,7 +118,8 @@ mod tests {
         let progress =
             "Progress    [###############.....] writing 75 %, 3.0 of 4.0 GiB, 100 MiB/s, 10 s left";
         assert_eq!(rows[4], progress[..COLUMNS - 1]);
-        assert_eq!(rows[5], "Last error  [   12.1]  WARN [2Jlookup failed");
+        assert_eq!(rows[5], format!("Last error  [   12.1]  WARN [2Jlookup failed{}", ".".repeat(35)));
+        assert_eq!(rows[6], "            : check the network");
     }
 
     #[test]
