@@ -22,12 +22,15 @@ pub enum Erased {
     VirtualMedia,
 }
 
-/// Zeros the first and the last MiB, so that no partition table is left (section 6.3).
+/// Zeros the first and the last MiB, so that no partition table is left (section 6.3). The first sector
+/// goes before all others: whatever interrupts this, the old table leads to everything it did, or is gone.
 ///
 /// # Errors
 ///
 /// [`Error::Device`].
 pub fn wipe_ends(disk: &WritableDisk) -> Result<(), Error> {
+    disk.zero_out(0, disk.sector_size().into())?;
+    disk.flush()?;
     zero_ends(disk, 0, disk.size(), TABLES)?;
     disk.flush()
 }

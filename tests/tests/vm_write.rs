@@ -59,7 +59,7 @@ impl Stable {
             folder: folder.path().into(),
         };
         let parameters = format!(
-            "ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port} ipa-disk-wait-attempts=1 \
+            "ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port} \
              ipa-image-download-connection-retries=1 ipa-image-download-connection-retry-interval=0.2"
         );
         let dist = std::env::var_os("FARRIER_DIST").map(PathBuf::from);

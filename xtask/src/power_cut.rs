@@ -2,7 +2,8 @@
 //!
 //! A machine with the real ramdisk deploys to a disk that counts what it is asked for and loses its power
 //! at a random one of these requests: nothing reaches the medium from then on, and of what was not
-//! flushed each sector does by chance. Afterwards the medium has no partition table, or all of the image.
+//! flushed each sector does by chance. Afterwards the medium has no partition table, or all of the image; or
+//! all of what was there before, when the power went before the old table did.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -32,6 +33,7 @@ const MIB: usize = 1 << 20;
 const IMAGE_BYTES: usize = 32 * MIB;
 /// A disk that the default rule for the root disk accepts.
 const DISK_BYTES: u64 = 5 << 30;
+const FOREIGN: u8 = 0xaa;
 const SERIAL: &str = "CUT";
 /// A deployment that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -68,6 +70,8 @@ pub struct PowerCutArguments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Left {
+    /// What was there before, to the last byte.
+    Before,
     NoTable,
     WholeImage,
 }
@@ -174,6 +178,13 @@ impl Image {
         Ok(Self { table, content, server })
     }
 
+    /// What the disk holds before: the very same table, and foreign data.
+    fn before(&self) -> Vec<u8> {
+        let mut content = self.content[..MIB].to_vec();
+        content.resize(IMAGE_BYTES, FOREIGN);
+        content
+    }
+
     fn info(&self) -> Value {
         json!({"id": "image", "urls": [self.server.guest_url()], "disk_format": "raw",
             "os_hash_algo": "sha256", "os_hash_value": sha256(&self.content)})
@@ -237,12 +248,7 @@ impl Site {
             self.monitor.execute("device_del", &json!({"id": SERIAL}))?;
             self.monitor.wait_for("DEVICE_DELETED")?;
         }
-        let old = vec![0xaa; 4 * MIB];
-        self.disk.fill(&[
-            (MIB as u64, &old),
-            (0, &image.content[..MIB]),
-            (DISK_BYTES - old.len() as u64, &old),
-        ])?;
+        self.disk.fill(&[(0, &image.before()), (DISK_BYTES - MIB as u64, &[FOREIGN; MIB])])?;
         let device =
             json!({"driver": "scsi-hd", "bus": "scsi.0", "drive": "disk", "serial": SERIAL, "id": SERIAL});
         self.monitor.execute("device_add", &device)?;
@@ -261,6 +267,9 @@ impl Site {
         }
         let mut content = vec![0; IMAGE_BYTES];
         std::os::unix::fs::FileExt::read_exact_at(&fs::File::open(&medium)?, &mut content, 0)?;
+        if content == image.before() {
+            return Ok(Left::Before);
+        }
         let table_end = if image.table == "GPT" { MIB } else { 0 };
         let backup = if image.table == "GPT" { IMAGE_BYTES - 33 * 512 } else { IMAGE_BYTES };
         if content[table_end..backup] != image.content[table_end..backup] {
@@ -295,8 +304,10 @@ impl Report {
 
     fn line(&self) -> String {
         format!(
-            "{} cuts: {} disks without a table, {} with all of the image, of which {} were booted",
+            "{} cuts: {} disks as they were before, {} without a table, {} with all of the image, of which {} were \
+             booted",
             self.cuts.len(),
+            self.count(Left::Before),
             self.count(Left::NoTable),
             self.count(Left::WholeImage),
             self.cuts.iter().filter(|cut| cut.is_booted).count()
@@ -313,7 +324,8 @@ A virtual machine with the real ramdisk deploys an image of {} MiB, with an MBR 
 a disk that carries an older table and foreign data. At a random request the disk loses its power: nothing
 reaches the medium from then on. Of what it had taken and not yet been told to flush, each sector of 512
 bytes is on the medium or not, by chance. Afterwards the medium has to show no partition table to libblkid,
-or to hold every byte of the image; some of the latter are booted by UEFI firmware.
+or to hold every byte of the image, or, when the power went before the old table did, every byte of what was
+there before. Some of those with the image are booted by UEFI firmware.
 
 {}.
 
@@ -327,6 +339,7 @@ or to hold every byte of the image; some of the latter are booted by UEFI firmwa
         );
         for (number, cut) in self.cuts.iter().enumerate() {
             let left = match (cut.left, cut.is_booted) {
+                (Left::Before, _) => "what was there before",
                 (Left::NoTable, _) => "no table",
                 (Left::WholeImage, false) => "all of the image",
                 (Left::WholeImage, true) => "all of the image, boots",
@@ -349,7 +362,7 @@ mod tests {
         let page = Report { seed: 5, cuts }.page();
         for part in [
             "--seed 5 --cuts 3",
-            "3 cuts: 1 disks without a table, 2 with all of the image, of which 1 were booted.",
+            "3 cuts: 0 disks as they were before, 1 without a table, 2 with all of the image, of which 1 were booted.",
             "| 1 | GPT | 7 | 90 | all of the image, boots |",
         ] {
             assert!(page.contains(part), "{page}");

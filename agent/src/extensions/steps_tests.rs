@@ -51,7 +51,7 @@ async fn lists_have_the_keys_of_their_phase() {
 }
 
 #[test]
-fn a_step_answers_its_result_and_itself_as_it_was_given() {
+fn d04_a_step_answers_its_result_and_itself_as_it_was_given() {
     let step = json!({"step": "erase_devices_metadata", "interface": "deploy", "args": null, "x": 1});
     for (phase, expected) in [
         (Phase::Clean, json!({"clean_result": null, "clean_step": step})),
@@ -96,7 +96,7 @@ async fn steps_that_cannot_run_say_why() {
 }
 
 #[test]
-fn arguments_of_the_step_win_over_further_parameters() {
+fn d04_arguments_of_the_step_win_over_further_parameters() {
     let given = params(json!({
         "node": {}, "ports": [], "clean_version": null, "step": {}, "a": 1, "b": 1,
     }));

@@ -59,7 +59,7 @@ fn loop_p04_frames_in_a_row_are_one_image() {
 }
 
 #[test]
-fn loop_p04_a_cut_or_prolonged_image_fails_although_its_digest_matches() {
+fn loop_p04_p06_a_cut_or_prolonged_image_fails_although_its_digest_matches() {
     for (pack, name) in [(gzip as fn(&[u8]) -> Vec<u8>, "gzip"), (zstd, "zstd"), (xz, "xz"), (bzip2, "bzip2")]
     {
         let packed = pack(&image()[..MIB + 700]);

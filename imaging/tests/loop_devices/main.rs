@@ -11,4 +11,5 @@ mod downloads;
 mod large;
 mod qcow2;
 mod raw;
+mod rebuild;
 mod tables;

@@ -14,7 +14,7 @@ fn run(program: &str, arguments: &[&str], file: &Path) -> String {
 }
 
 /// A disk's content, with what `sgdisk` makes of it on a disk with such sectors.
-fn with_gpt(content: &[u8], sector_size: u32) -> Vec<u8> {
+pub fn with_gpt(content: &[u8], sector_size: u32) -> Vec<u8> {
     let deployment = Deployment::with_sectors(sector_size);
     deployment.fill(content);
     let path = deployment.disk.disk().path();

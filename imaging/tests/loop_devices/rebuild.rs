@@ -1,0 +1,52 @@
+//! Deploying once more to a disk that was deployed to before.
+
+use crate::deployment::{Deployment, MIB, image, request, serve};
+use crate::disk_support::TestDisk;
+use crate::tables::with_gpt;
+use base64::prelude::{BASE64_STANDARD, Engine};
+use farrier_disk::config_drive::ConfigDrive;
+use farrier_disk::table::{Partition, finish_image};
+use farrier_linux::aligned::AlignedBuffer;
+use farrier_tests::image_server::Reply;
+use std::io::Write;
+use std::sync::Arc;
+
+/// An ISO 9660 volume, as far as that is looked at, with `mark` in it.
+fn config_drive(mark: u8) -> ConfigDrive {
+    let mut content = vec![mark; 40 * 1024];
+    content[32768..36864].fill(0);
+    content[32768..32775].copy_from_slice(b"\x01CD001\x01");
+    content[32808..32840].copy_from_slice(b"config-2                        ");
+    content[34816..34823].copy_from_slice(b"\xffCD001\x01");
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&content).unwrap();
+    ConfigDrive::decode(&BASE64_STANDARD.encode(encoder.finish().unwrap())).unwrap()
+}
+
+#[test]
+fn loop_d27_a_rebuild_has_the_config_drive_it_was_given_or_none() {
+    let image = Arc::new(with_gpt(&image(), 512));
+    let server = serve(vec![Reply::Body(Arc::clone(&image))]);
+    let request = request(vec![server.url()], &image, Some("raw"));
+    let deployment = Deployment::on(TestDisk::new(160 * MIB as u64, 512));
+    let disk = deployment.disk.disk();
+    let deploy = |drive: Option<ConfigDrive>| -> (Vec<Partition>, Option<Partition>) {
+        deployment.write(&request).unwrap();
+        let partitions = finish_image(disk).unwrap().partitions().to_vec();
+        (partitions, drive.map(|drive| drive.write_to(disk).unwrap()))
+    };
+    let mark_of = |partition: &Partition| {
+        let mut start = AlignedBuffer::zeroed(512);
+        disk.read_exact_at(&mut start, partition.start).unwrap();
+        start[0]
+    };
+
+    let (of_the_image, first) = deploy(Some(config_drive(1)));
+    let first = first.unwrap();
+    assert_eq!((of_the_image.len(), mark_of(&first)), (2, 1));
+    let (without, none) = deploy(None);
+    assert_eq!((without, none), (of_the_image.clone(), None));
+    let (partitions, second) = deploy(Some(config_drive(2)));
+    let second = second.unwrap();
+    assert_eq!((partitions, second.start, mark_of(&second)), (of_the_image, first.start, 2));
+}
