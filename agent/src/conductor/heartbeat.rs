@@ -1,6 +1,7 @@
 //! Telling the conductor, again and again, that the agent is there (section 2.4).
 
 use crate::agent::Agent;
+use crate::doctor::Watch;
 use farrier_linux::sysfs;
 use farrier_protocol::heartbeat::Heartbeat;
 use rand::Rng;
@@ -31,6 +32,7 @@ pub struct Callback {
 pub async fn run(agent: Arc<Agent>, callback: Callback) {
     let Some(client) = &agent.conductor else { return };
     let mut is_first = true;
+    let mut watch = Watch::default();
     loop {
         let attempted = Instant::now();
         let heartbeat = Heartbeat {
@@ -41,6 +43,7 @@ pub async fn run(agent: Arc<Agent>, callback: Callback) {
         };
         let pause = match client.heartbeat(callback.node, heartbeat).await {
             Ok(()) => {
+                watch.answered();
                 if std::mem::take(&mut is_first) {
                     log_first();
                 }
@@ -48,6 +51,7 @@ pub async fn run(agent: Arc<Agent>, callback: Callback) {
             }
             Err(error) => {
                 tracing::warn!(%error, "heartbeat failed, trying again");
+                watch.missed(&agent.options);
                 jitter(ERROR_INTERVAL, 1.0..2.0)
             }
         };

@@ -45,10 +45,10 @@ pub async fn lldp(patient: &Patient, name: &str) -> Finding {
     switch::judge(heard.get(name).map(Vec::as_slice), patience)
 }
 
-/// Whether a DHCP server answers where there is no address yet.
+/// Whether a DHCP server answers where there is no IPv4 address yet.
 pub async fn dhcp(patient: &Patient, name: &str) -> Finding {
-    let own = patient.addresses.iter().find(|address| address.interface == name);
-    if let Some(own) = own {
+    let mut own = patient.addresses.iter().filter(|address| address.interface == name);
+    if let Some(own) = own.find(|address| address.address.is_ipv4()) {
         return Finding::good(format!("not asked: has {}/{} already", own.address, own.prefix));
     }
     let nic = patient.nics.iter().find(|nic| nic.name == name);

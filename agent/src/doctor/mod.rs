@@ -20,6 +20,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use examination::Patient;
 use std::io::{self, Write};
 use std::path::Path;
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use verdict::{Report, State};
 
@@ -52,19 +53,43 @@ pub async fn print(options: Options, matches: &ArgMatches) -> anyhow::Result<()>
 /// Waits for something that needs network or conductor. When it takes too long the reason is looked
 /// for, while the wait goes on.
 pub async fn beside<T>(options: &Options, wait: impl Future<Output = T>) -> T {
-    let patience = options.doctor_after.duration();
-    if patience.is_zero() {
-        return wait.await;
+    let mut watch = Watch::default();
+    watch.missed(options);
+    wait.await
+}
+
+/// Looks for the reason when nobody answered for so long as the options say, once until somebody does.
+/// Dropping it calls that off.
+#[derive(Debug, Default)]
+pub struct Watch(Option<JoinHandle<()>>);
+
+impl Watch {
+    /// Nobody answered.
+    pub fn missed(&mut self, options: &Options) {
+        let patience = options.doctor_after.duration();
+        if self.0.is_some() || patience.is_zero() {
+            return;
+        }
+        let options = options.clone();
+        self.0 = Some(tokio::spawn(async move {
+            sleep(patience).await;
+            tracing::warn!("no conductor for {} s: looking for the reason", patience.as_secs());
+            visit(options).await;
+        }));
     }
-    let options = options.clone();
-    let visit = tokio::spawn(async move {
-        sleep(patience).await;
-        tracing::warn!("no conductor for {} s: looking for the reason", patience.as_secs());
-        visit(options).await;
-    });
-    let outcome = wait.await;
-    visit.abort();
-    outcome
+
+    /// Somebody answered.
+    pub fn answered(&mut self) {
+        if let Some(visit) = self.0.take() {
+            visit.abort();
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.answered();
+    }
 }
 
 /// An examination whose outcome is logged, and reported once for each cause.
@@ -88,5 +113,29 @@ fn log(report: &Report) {
             State::Doubtful => tracing::warn!("doctor: {verdict}"),
             State::Good | State::Unused | State::NotTried => tracing::info!("doctor: {verdict}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farrier_linux::kernel_line;
+
+    fn options(line: &str) -> Options {
+        Options::load(&kernel_line::parse(line), &Default::default()).0
+    }
+
+    #[tokio::test]
+    async fn a_visit_is_called_off_when_somebody_answers() {
+        let mut watch = Watch::default();
+        watch.missed(&options("farrier-doctor-after=0"));
+        assert!(watch.0.is_none(), "0 means never");
+        watch.missed(&options("farrier-doctor-after=3600"));
+        let first = watch.0.as_ref().map(JoinHandle::id);
+        watch.missed(&options("farrier-doctor-after=3600"));
+        assert!(first.is_some() && watch.0.as_ref().map(JoinHandle::id) == first, "one at a time");
+        watch.answered();
+        assert!(watch.0.is_none());
+        assert_eq!(beside(&options(""), async { 7 }).await, 7);
     }
 }
