@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     let outcome = if name == "modprobe" {
         init::modprobe(std::env::args().skip(1))
     } else if name == "dhcp-event" {
-        init::dhcp_event::apply(std::env::args().nth(1).as_deref())
+        init::network::dhcp_event::apply(std::env::args().nth(1).as_deref())
     } else if std::process::id() == 1 {
         init::run();
     } else {

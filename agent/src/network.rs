@@ -2,6 +2,7 @@
 
 use farrier_hardware::inventory::nics;
 use farrier_linux::netlink;
+use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -12,7 +13,7 @@ const POLL: Duration = Duration::from_millis(50);
 const HARDWARE_DEADLINE: Duration = Duration::from_secs(60);
 /// How long to wait for an address before the process gives up and is started again.
 const ADDRESS_DEADLINE: Duration = Duration::from_secs(600);
-/// How often to say what is being waited for.
+/// How often to look for something new to say of the links.
 const REMINDER: Duration = Duration::from_secs(15);
 
 /// The network did not come up.
@@ -59,13 +60,14 @@ pub async fn wait_for_hardware_addresses() -> Result<Vec<String>, NetworkError> 
 pub async fn wait_for_address() -> Result<(), NetworkError> {
     let started = Instant::now();
     let mut reminder = started + REMINDER;
+    let mut told = BTreeMap::new();
     while netlink::addresses()?.is_empty() {
         let now = Instant::now();
         if now >= started + ADDRESS_DEADLINE {
             return Err(NetworkError::NoAddress(ADDRESS_DEADLINE.as_secs()));
         }
         if now >= reminder {
-            describe_links();
+            describe_links(&mut told);
             reminder = now + REMINDER;
         }
         sleep(POLL).await;
@@ -73,11 +75,15 @@ pub async fn wait_for_address() -> Result<(), NetworkError> {
     Ok(())
 }
 
-/// One line per interface, so that an operator at the console sees which cable to look at.
-fn describe_links() {
+/// One line per interface whose state was not told yet, so that an operator at the console sees which cable
+/// to look at, and no flood.
+fn describe_links(told: &mut BTreeMap<String, bool>) {
     for nic in nics::network_interfaces().unwrap_or_default() {
+        if told.insert(nic.name.clone(), nic.has_carrier) == Some(nic.has_carrier) {
+            continue;
+        }
         let link = if nic.has_carrier {
-            "link up, no address yet: no DHCP server answers on its network"
+            "link up, no address yet: no DHCP server answers on its network, which is asked on"
         } else {
             "link down: check cable and switch port"
         };

@@ -33,6 +33,10 @@ const PARAMETERS: &str = "parameters.txt";
 const CONFIG_LABELS: [&str; 2] = ["config-2", "vmedia_boot_iso"];
 /// Folders whose files are copied, to the same places.
 const CONFIG_FOLDERS: [&str; 2] = ["etc/ironic-python-agent", "etc/ironic-python-agent.d"];
+/// The network as the conductor describes it, on the boot medium.
+const NETWORK_DATA_ON_MEDIUM: &str = "openstack/latest/network_data.json";
+/// Where that is kept, below the root directory.
+pub const NETWORK_DATA: &str = "run/farrier/network_data.json";
 /// Largest file that is read from a medium, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 /// Parameters of the media of this boot, below the root directory.
@@ -78,6 +82,13 @@ pub enum VirtualMediaError {
 /// [`VirtualMediaError`]. Media that do not appear are no error: the command line may be enough.
 pub fn merge(kernel: Parameters) -> Result<Parameters, VirtualMediaError> {
     Bay { kernel, root: Path::new("/"), drives: &DriveBay, patience: [PATIENCE, SHORT_PATIENCE] }.merge()
+}
+
+/// What the boot medium of this boot said of the network; nothing when it said nothing, which is
+/// normal (S14).
+pub fn network_data(root: &Path) -> Option<String> {
+    let bytes = fs::read(root.join(NETWORK_DATA)).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The drives of a machine; tests put folders in their place.
@@ -163,7 +174,8 @@ impl<D: Drives> Bay<'_, D> {
             self.copy(drive, volume)?;
         }
         if names_server(&self.kernel) || names_server(&kernel_line::parse(&text)) {
-            keep(kept, &text).map_err(|source| VirtualMediaError::Keep { path: kept.to_owned(), source })?;
+            keep(kept, text.as_bytes())
+                .map_err(|source| VirtualMediaError::Keep { path: kept.to_owned(), source })?;
         } else {
             tracing::error!(
                 "no virtual medium named {FLOPPY_LABEL} says where the conductor is, and the kernel command \
@@ -227,7 +239,8 @@ impl<D: Drives> Bay<'_, D> {
         Ok(text)
     }
 
-    /// Copies the files that lie directly in the folders of configuration. There need be none (S14).
+    /// Copies the files that lie directly in the folders of configuration, and the description of the
+    /// network. There need be none (S14).
     fn copy(&self, drive: &Drive, volume: &Volume) -> Result<(), VirtualMediaError> {
         self.visit(drive, volume, &mut |medium| {
             for folder in CONFIG_FOLDERS {
@@ -239,6 +252,10 @@ impl<D: Drives> Bay<'_, D> {
                     let device = drive.device.display();
                     tracing::info!(%device, file = %target.display(), "configuration copied");
                 }
+            }
+            let network_data = medium.join(NETWORK_DATA_ON_MEDIUM);
+            if network_data.is_file() {
+                keep(&self.root.join(NETWORK_DATA), &read_small(&network_data)?)?;
             }
             Ok(())
         })
@@ -285,12 +302,12 @@ fn read_small(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The parameters may hold a token.
-fn keep(path: &Path, text: &str) -> io::Result<()> {
+fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
+    file.write_all(bytes)
 }
 
 #[cfg(test)]

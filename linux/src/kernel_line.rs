@@ -15,14 +15,31 @@ pub fn parse(line: &str) -> Parameters {
         .collect()
 }
 
+/// Every value of a parameter that may be given several times, in order.
+pub fn values(line: &str, name: &str) -> Vec<String> {
+    let words = line.split_whitespace().filter_map(|word| word.split_once('='));
+    words.filter(|(found, _)| *found == name).map(|(_, value)| value.to_owned()).collect()
+}
+
 /// The file of a ramdisk with the parameters that hold where the kernel command line has no others.
 pub const DEFAULT_PARAMETERS: &str = "/etc/farrier/kernel-parameters";
+/// Where the kernel tells its command line.
+const COMMAND_LINE: &str = "/proc/cmdline";
 
 /// The parameters of the running kernel, and the ramdisk's defaults for the rest. There is no line when
 /// procfs is not mounted.
 pub fn of_running_kernel() -> Parameters {
-    let line = |path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-    parse(&format!("{} {}", line(DEFAULT_PARAMETERS), line("/proc/cmdline")))
+    parse(&format!("{} {}", read(DEFAULT_PARAMETERS), read(COMMAND_LINE)))
+}
+
+/// Every value of a parameter of the running kernel, or of the ramdisk's defaults when that has none.
+pub fn values_of_running_kernel(name: &str) -> Vec<String> {
+    let values = values(&read(COMMAND_LINE), name);
+    if values.is_empty() { self::values(&read(DEFAULT_PARAMETERS), name) } else { values }
+}
+
+fn read(path: &str) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
 #[cfg(test)]
@@ -54,6 +71,13 @@ mod tests {
         let found = parse(&line);
         assert_eq!(found.get("ipa-api-url").map(String::as_str), Some("http://192.0.2.5:6385"));
         assert_eq!(found.get("dyndbg").map(String::as_str), Some("\"file"));
+    }
+
+    #[test]
+    fn a_parameter_may_have_several_values() {
+        let line = "ip=eth0:dhcp quiet ip=eth1:dhcp6 ipa-debug=1 ip=";
+        assert_eq!(values(line, "ip"), ["eth0:dhcp", "eth1:dhcp6", ""]);
+        assert!(values(line, "vlan").is_empty());
     }
 
     proptest! {

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod console;
 pub mod dhcp;
 pub mod efivars;
+pub mod icmpv6;
 pub mod ipmi;
 pub mod kernel_line;
 pub mod kernel_log;

@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::kmod::init_module;
 use pattern::matches;
 use std::collections::{HashMap, HashSet};
+use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,9 @@ use std::sync::Mutex;
 
 /// Where the kernel looks for firmware.
 const FIRMWARE: &str = "/lib/firmware";
+
+/// Parameters of modules that would otherwise do something on their own.
+const PARAMETERS: &[(&str, &CStr)] = &[("bonding", c"max_bonds=0")];
 
 /// The modules of one kernel release.
 #[derive(Debug, Default)]
@@ -143,7 +147,8 @@ impl ModuleIndex {
         }
         let path = self.directory.join(&module.path);
         let image = packed::read(&path).map_err(|source| ModuleError::Unpack { path, source })?;
-        match init_module(&image, c"") {
+        let parameters = PARAMETERS.iter().find(|(module, _)| *module == name).map_or(c"", |(_, text)| text);
+        match init_module(&image, parameters) {
             Ok(()) | Err(Errno::EEXIST) => Ok(()),
             Err(source) => Err(ModuleError::Load { name, source }),
         }

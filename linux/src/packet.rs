@@ -59,6 +59,17 @@ impl PacketSocket {
         Ok(Some(frame))
     }
 
+    /// Sends a frame with its Ethernet header.
+    ///
+    /// # Errors
+    ///
+    /// `ENETDOWN` while the interface is down.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: the kernel reads `frame.len()` bytes of a slice of that length.
+        let sent = unsafe { libc::send(self.descriptor.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
     fn join(&self, index: i32, group: &[u8; 6]) -> io::Result<()> {
         // SAFETY: all zeroes is a valid value of this plain structure.
         let mut request: libc::packet_mreq = unsafe { zeroed() };

@@ -17,4 +17,5 @@ pub mod media;
 pub mod monitor;
 pub mod redfish;
 pub mod stub_conductor;
+pub mod switch;
 pub mod volatile_disk;

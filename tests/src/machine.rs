@@ -81,6 +81,19 @@ impl Hardware {
     ///
     /// As [`Hardware::boot`].
     pub fn boot_with(&self, boot: Boot<'_>, arguments: &[String]) -> Result<Machine> {
+        // Without an option ROM the firmware does not try to boot from the network.
+        let card = format!("virtio-net-pci,netdev=net,romfile=,mac={}", self.mac);
+        let mut all = vec!["-netdev".to_owned(), user_network(self.agent_port), "-device".to_owned(), card];
+        all.extend_from_slice(arguments);
+        self.boot_without_network(boot, &all)
+    }
+
+    /// As [`Hardware::boot_with`], with no other network cards than those of the arguments.
+    ///
+    /// # Errors
+    ///
+    /// As [`Hardware::boot`].
+    pub fn boot_without_network(&self, boot: Boot<'_>, arguments: &[String]) -> Result<Machine> {
         let variables = self.folder.join("vars.fd");
         if !variables.exists() {
             fs::copy(VARIABLES, &variables).with_context(|| format!("cannot copy {VARIABLES}"))?;
@@ -96,9 +109,6 @@ impl Hardware {
         let terminal = format!("socket,id=console,{keyboard}");
         qemu.args(["-chardev", &format!("{terminal},logfile={},logappend=on", console.file().display())]);
         qemu.args(["-serial", "chardev:console", "-device", "virtio-rng-pci"]);
-        qemu.args(["-netdev", &user_network(self.agent_port)]);
-        // Without an option ROM the firmware does not try to boot from the network.
-        qemu.args(["-device", &format!("virtio-net-pci,netdev=net,romfile=,mac={}", self.mac)]);
         for (file, serial) in &self.disks {
             qemu.args(["-drive", &format!("if=none,format=raw,id={serial},file={}", file.display())]);
             qemu.args(["-device", &format!("virtio-blk-pci,drive={serial},serial={serial}")]);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -36,7 +36,16 @@ impl StubConductor {
     ///
     /// There is no free port.
     pub fn start() -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Self::start_on(Ipv4Addr::LOCALHOST.into())
+    }
+
+    /// Listens on a free port of that address.
+    ///
+    /// # Errors
+    ///
+    /// There is no free port, or no such address.
+    pub fn start_on(address: IpAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind((address, 0))?;
         let address = listener.local_addr()?;
         let (sender, sent) = channel();
         thread::spawn(move || {
@@ -51,7 +60,12 @@ impl StubConductor {
 
     /// URL of the API for a machine on QEMU's user network.
     pub fn guest_url(&self) -> String {
-        format!("http://10.0.2.2:{}", self.address.port())
+        self.url_at("10.0.2.2")
+    }
+
+    /// URL of the API for a machine that knows this one as `host`.
+    pub fn url_at(&self, host: &str) -> String {
+        format!("http://{host}:{}", self.address.port())
     }
 
     /// The next body that was sent to a path which begins so; nothing in `limit`.

@@ -2,10 +2,9 @@
 
 use super::*;
 use crate::options::{DEFAULT_SECTION, OptionSpec};
-use farrier_linux::netlink::Netlink;
+use farrier_linux::netlink::{Lifetime, Netlink};
 use mdns_sd::ServiceInfo;
 use nix::sched::{CloneFlags, unshare};
-use std::net::Ipv4Addr;
 
 fn options(settings: &[(&str, &str, &str)]) -> Options {
     let key = |section, name| OptionSpec::find(section, name).unwrap().key();
@@ -79,16 +78,16 @@ fn s05_an_answer_sets_only_what_the_operator_allowed() {
 }
 
 /// A network of its own for this thread and those it starts, with one address. Needs root.
-fn enter_network(address: Ipv4Addr) {
+fn enter_network(address: &str) {
     unshare(CloneFlags::CLONE_NEWNET).unwrap();
     let netlink = Netlink::open().unwrap();
     netlink.set_up("lo").unwrap();
-    netlink.add_address("lo", address, 24).unwrap();
+    netlink.add_address("lo", address.parse().unwrap(), Lifetime::ENDLESS).unwrap();
 }
 
 #[test]
 fn loop_s05_a_responder_is_found_and_silence_is_fatal_only_when_it_was_asked_for() {
-    enter_network([192, 0, 2, 9].into());
+    enter_network("192.0.2.9/24");
     let mut silent =
         options(&[("mdns", "lookup_attempts", "1"), (DEFAULT_SECTION, "inspection_callback_url", "mdns")]);
     let error = resolve(&mut silent).unwrap_err().to_string();

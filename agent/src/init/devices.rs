@@ -1,7 +1,7 @@
 //! Devices that are there at the start, and those that appear later.
 
+use super::network;
 use super::shortcomings;
-use super::supervisor::Event;
 use farrier_linux::modules::{self, ModuleIndex};
 use farrier_linux::sysfs;
 use farrier_linux::uevent::{Uevent, UeventSocket};
@@ -14,8 +14,13 @@ use std::time::Duration;
 /// Pause before listening again after the kernel refused to deliver events.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Types of links (the kernel's `if_arp.h`): Ethernet and InfiniBand.
+const WIRED: [u32; 2] = [1, 32];
+/// Makes network interfaces of InfiniBand ports; no device asks for it by its modalias.
+const IPOIB: &str = "ib_ipoib";
+
 /// Starts loading modules, for devices present and future, and reports network interfaces.
-pub fn start(sender: Sender<Event>) {
+pub fn start(sender: Sender<String>) {
     thread::spawn(move || {
         let index = match ModuleIndex::of_running_kernel() {
             Ok(index) => Arc::new(index),
@@ -52,12 +57,15 @@ pub fn start(sender: Sender<Event>) {
 }
 
 /// Looks at every device: network interfaces first, since they are waited for.
-fn scan(index: &ModuleIndex, sender: &Sender<Event>) {
+fn scan(index: &ModuleIndex, sender: &Sender<String>) {
     for alias in in_order(modules::device_aliases(Path::new("/sys"))) {
         load(index, &alias);
     }
     for name in sysfs::entries(Path::new("/sys/class/net")) {
         report(&name, sender);
+    }
+    if !sysfs::entries(Path::new("/sys/class/infiniband")).is_empty() {
+        load(index, IPOIB);
     }
 }
 
@@ -76,17 +84,21 @@ fn in_order(mut aliases: Vec<String>) -> Vec<String> {
     aliases
 }
 
-fn handle(event: &Uevent, index: &ModuleIndex, sender: &Sender<Event>) {
+fn handle(event: &Uevent, index: &ModuleIndex, sender: &Sender<String>) {
     if event.action != "add" {
         return;
     }
     if let Some(alias) = event.properties.get("MODALIAS") {
         load(index, alias);
     }
-    if event.properties.get("SUBSYSTEM").is_some_and(|subsystem| subsystem == "net")
-        && let Some(name) = event.properties.get("INTERFACE")
-    {
-        report(name, sender);
+    match event.properties.get("SUBSYSTEM").map(String::as_str) {
+        Some("net") => {
+            if let Some(name) = event.properties.get("INTERFACE") {
+                report(name, sender);
+            }
+        }
+        Some("infiniband") => load(index, IPOIB),
+        _ => {}
     }
 }
 
@@ -96,16 +108,14 @@ fn load(index: &ModuleIndex, alias: &str) {
     }
 }
 
-/// Reports wired interfaces: Ethernet (type 1) on a real device, or a VLAN on one.
-fn report(name: &str, sender: &Sender<Event>) {
+/// Reports wired interfaces: Ethernet on a real device, or a VLAN on one, and InfiniBand.
+fn report(name: &str, sender: &Sender<String>) {
     let directory = Path::new("/sys/class/net").join(name);
-    let is_ethernet = sysfs::number::<u32>(&directory, "type") == Some(1);
+    let is_wired = sysfs::number::<u32>(&directory, "type").is_some_and(|kind| WIRED.contains(&kind));
     let is_wireless = directory.join("wireless").exists();
-    let kind = sysfs::attribute(&directory, "uevent").unwrap_or_default();
-    let is_vlan = kind.lines().any(|line| line == "DEVTYPE=vlan");
-    if is_ethernet && !is_wireless && (is_vlan || directory.join("device").exists()) {
+    if is_wired && !is_wireless && (network::is_vlan(name) || directory.join("device").exists()) {
         // The receiver lives as long as PID 1.
-        sender.send(Event::Link(name.to_owned())).ok();
+        sender.send(name.to_owned()).ok();
     }
 }
 

@@ -1,14 +1,15 @@
 //! PID 1 of the ramdisk.
 //!
-//! It mounts the kernel's file systems, loads the modules that devices ask for, brings every wired
-//! link up with a DHCP client, and keeps the agent running. It never exits: a child that ends is
+//! It mounts the kernel's file systems, loads the modules that devices ask for, brings the [`network`] up,
+//! and keeps the agent running. It never exits: a child that ends is
 //! started again after a pause, and a defect of this code is logged and survived.
 //!
-//! Three threads report to the main one through a channel: one reaps children, one reads device
-//! events, one loads modules for devices that were there before. The main thread alone decides.
+//! Threads report to the main one through a channel: one reaps children, one brings links up. That one
+//! hears of links from two more, which read device events and load modules for devices that were there
+//! before. The main thread alone starts children.
 
 mod devices;
-pub mod dhcp_event;
+pub mod network;
 mod shortcomings;
 mod supervisor;
 
@@ -51,8 +52,10 @@ pub fn run() -> ! {
 
 fn supervise() {
     let (sender, events) = std::sync::mpsc::channel();
+    let (links, appeared) = std::sync::mpsc::channel();
     supervisor::start_reaper(sender.clone());
-    devices::start(sender);
+    network::start(appeared, sender);
+    devices::start(links);
     Supervisor::new(events).run();
 }
 

@@ -1,10 +1,9 @@
 //! The children of PID 1: the agent and one DHCP client per link; once the machine is rescued, a login
 //! prompt per console instead of the agent.
 
-use super::dhcp_event;
+use super::network::dhcp_event;
 use crate::lockdown::Stopped;
 use crate::rescue::login;
-use farrier_linux::netlink::Netlink;
 use farrier_linux::process::{self, BUSYBOX};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
@@ -28,8 +27,10 @@ const IDLE: Duration = Duration::from_secs(60);
 pub enum Event {
     /// A child ended.
     Exited(i32, WaitStatus),
-    /// A wired interface appeared.
-    Link(String),
+    /// Virtual media were read, or there are none: the agent may start.
+    MediaRead,
+    /// A link wants a DHCP client.
+    Dhcp(String),
 }
 
 /// A job that must always run.
@@ -56,11 +57,9 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// A supervisor that has the agent to start.
+    /// A supervisor that has nothing to start yet.
     pub fn new(events: Receiver<Event>) -> Self {
-        let mut supervisor = Self { events, jobs: BTreeMap::new(), children: HashMap::new() };
-        supervisor.add(Job::Agent);
-        supervisor
+        Self { events, jobs: BTreeMap::new(), children: HashMap::new() }
     }
 
     /// Runs until the threads that send events are gone, which they never are.
@@ -69,7 +68,8 @@ impl Supervisor {
             self.start_due();
             match self.events.recv_timeout(self.sleep()) {
                 Ok(Event::Exited(pid, status)) => self.exited(pid, status),
-                Ok(Event::Link(name)) => self.link(name),
+                Ok(Event::MediaRead) => self.add(Job::Agent),
+                Ok(Event::Dhcp(name)) => self.add(Job::Dhcp(name)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -79,13 +79,6 @@ impl Supervisor {
     fn add(&mut self, job: Job) {
         let now = Instant::now();
         self.jobs.entry(job).or_insert(State { started: now, pause: FIRST_PAUSE, due: Some(now) });
-    }
-
-    fn link(&mut self, name: String) {
-        match Netlink::open().and_then(|netlink| netlink.set_up(&name)) {
-            Ok(()) => self.add(Job::Dhcp(name)),
-            Err(error) => tracing::error!(interface = name, %error, "the link cannot be set up"),
-        }
     }
 
     fn start_due(&mut self) {
@@ -225,6 +218,6 @@ mod tests {
         let mut supervisor = Supervisor::new(events);
         supervisor.add(Job::Dhcp("eth0".into()));
         supervisor.add(Job::Dhcp("eth0".into()));
-        assert_eq!(supervisor.jobs.len(), 2);
+        assert_eq!(supervisor.jobs.len(), 1);
     }
 }

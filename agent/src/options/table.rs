@@ -192,6 +192,18 @@ options! {
     /// Where the reason is left for a conductor, separated by commas: sel (the BMC's event log), efi (a
     /// UEFI variable), pstore (the kernel's message store), dhcp (the host name in a request), or none.
     doctor_report: ReportList = ReportList::default(), "farrier-doctor-report";
+    /// A bond of network cards, with its options and the size of its packets where they matter:
+    /// bond0:eth0,eth1:mode=802.3ad,miimon=100:9000. Of use to PID 1 of the ramdisk alone.
+    net_bond: Option<String> = None, "farrier-net-bond";
+    /// VLANs to make before any DHCP: interface.number, separated by commas. Of use to PID 1 of the
+    /// ramdisk alone.
+    net_vlans: Option<NameList> = None, "farrier-net-vlans";
+    /// Addresses of name servers, before those of DHCP, separated by commas. Of use to PID 1 of the
+    /// ramdisk alone.
+    net_dns: Option<NameList> = None, "farrier-net-dns";
+    /// Routes beside the default one: network/length@gateway, separated by commas. Of use to PID 1 of the
+    /// ramdisk alone.
+    net_routes: Option<NameList> = None, "farrier-net-routes";
     /// Log more.
     debug: bool = false, "ipa-debug";
     /// MiB of the EFI system partition of partition images.

@@ -26,13 +26,17 @@ const BOOT: Medium = Medium {
         ("etc/ironic-python-agent.d/ironic-tls.conf", "cafile = /etc/ironic-python-agent/ironic.crt"),
         ("etc/ironic-python-agent.d/deeper/x.conf", "not copied"),
         ("etc/passwd", "not copied"),
+        ("openstack/latest/network_data.json", "of the boot medium"),
     ],
 };
 const LEFTOVER: Medium = Medium {
     name: "sr1",
     model: "CD-ROM",
     volume: ("iso9660", "config-2", "other"),
-    files: &[("etc/ironic-python-agent.d/old.conf", "insecure = true")],
+    files: &[
+        ("etc/ironic-python-agent.d/old.conf", "insecure = true"),
+        ("openstack/latest/network_data.json", "of a leftover"),
+    ],
 };
 
 /// Drives whose media are there from the given look on.
@@ -165,6 +169,19 @@ fn s14_a_medium_of_another_publisher_is_no_configuration() {
         merge(&line, root.path(), &Folders::new(&[&LEFTOVER, &BOOT], 1)).unwrap();
         let exists = |name: &str| root.path().join("etc/ironic-python-agent.d").join(name).exists();
         assert_eq!((exists("ironic-tls.conf"), exists("old.conf")), expected, "{publisher}");
+    }
+}
+
+#[test]
+fn s13_s14_the_network_is_described_by_the_boot_medium_alone() {
+    for (line, expected) in [
+        ("boot_method=vmedia ir_pub_id=ab-12 ipa-api-url=http://line", Some("of the boot medium")),
+        ("boot_method=vmedia ir_pub_id=cd-34 ipa-api-url=http://line", None),
+        ("ir_pub_id=ab-12 ipa-api-url=http://line", None),
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        merge(line, root.path(), &Folders::new(&[&BOOT, &LEFTOVER], 1)).unwrap();
+        assert_eq!(network_data(root.path()).as_deref(), expected, "{line}");
     }
 }
 

@@ -3,19 +3,17 @@
 //! The client starts this program with the event as its argument and the lease in environment
 //! variables.
 
+use super::name_servers::{self, Source};
 use crate::logging;
 use anyhow::Context;
-use farrier_linux::netlink::Netlink;
-use farrier_linux::sysfs;
-use std::fs;
-use std::net::Ipv4Addr;
+use farrier_linux::netlink::{Lifetime, Netlink, Route};
+use ipnet::{IpNet, Ipv4Net};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 /// Path of this role in the ramdisk.
 pub const PROGRAM: &str = "/usr/libexec/farrier/dhcp-event";
 
-/// One file per interface with the name servers of its lease.
-const LEASES: &str = "/run/farrier/dhcp";
 /// Metric of the first interface's default route; those of later ones are higher.
 const BASE_METRIC: u32 = 100;
 
@@ -23,10 +21,9 @@ const BASE_METRIC: u32 = 100;
 #[derive(Debug, PartialEq, Eq)]
 struct Lease {
     interface: String,
-    address: Ipv4Addr,
-    prefix: u8,
-    routers: Vec<Ipv4Addr>,
-    name_servers: Vec<Ipv4Addr>,
+    address: Ipv4Net,
+    routers: Vec<IpAddr>,
+    name_servers: Vec<IpAddr>,
     host_name: Option<String>,
 }
 
@@ -55,10 +52,11 @@ impl Lease {
             let text = variable(name).unwrap_or_default();
             text.split_whitespace().filter_map(|address| address.parse().ok()).collect()
         };
+        let address = required("ip")?.parse().context("the lease's address cannot be read")?;
+        let prefix = prefix(variable("mask").as_deref(), variable("subnet").as_deref());
         Ok(Self {
             interface: required("interface")?,
-            address: required("ip")?.parse().context("the lease's address cannot be read")?,
-            prefix: prefix(variable("mask").as_deref(), variable("subnet").as_deref()),
+            address: Ipv4Net::new(address, prefix).context("the lease's mask cannot be read")?,
             routers: list("router"),
             name_servers: list("dns"),
             host_name: variable("hostname").filter(|name| !name.is_empty()),
@@ -67,31 +65,22 @@ impl Lease {
 
     fn apply(&self) -> anyhow::Result<()> {
         let netlink = Netlink::open()?;
-        netlink.add_address(&self.interface, self.address, self.prefix).with_context(|| {
-            format!("{} cannot have the address {}/{}", self.interface, self.address, self.prefix)
-        })?;
+        // The client itself says when the lease ends.
+        netlink
+            .add_address(&self.interface, self.address.into(), Lifetime::ENDLESS)
+            .with_context(|| format!("{} cannot have the address {}", self.interface, self.address))?;
         if let Some(router) = self.routers.first() {
             let metric = BASE_METRIC + nix::net::if_::if_nametoindex(self.interface.as_str())?;
             netlink
-                .add_default_route(&self.interface, *router, metric)
+                .add_route(&self.interface, Route::default_through(*router), metric)
                 .with_context(|| format!("{} cannot have the router {router}", self.interface))?;
         }
         if let Some(name) = &self.host_name {
             nix::unistd::sethostname(name).with_context(|| format!("the host name cannot be {name}"))?;
         }
-        tracing::info!(interface = self.interface, address = %self.address, prefix = self.prefix, "address by DHCP");
-        self.remember()
-    }
-
-    /// Name servers of all leases go into one file, the first three of which the resolver reads.
-    fn remember(&self) -> anyhow::Result<()> {
-        let directory = Path::new(LEASES);
-        fs::create_dir_all(directory)?;
-        let lines: String = self.name_servers.iter().map(|server| format!("nameserver {server}\n")).collect();
-        fs::write(directory.join(&self.interface), lines)?;
-        let all = sysfs::entries(directory).into_iter();
-        let text: String = all.filter_map(|name| fs::read_to_string(directory.join(name)).ok()).collect();
-        fs::write("/etc/resolv.conf", text).context("/etc/resolv.conf cannot be written")
+        tracing::info!(interface = self.interface, address = %self.address, "address by DHCP");
+        name_servers::remember(Path::new("/"), Source::Lease(&self.interface), &self.name_servers)
+            .context("the name servers cannot be kept")
     }
 }
 
@@ -100,9 +89,9 @@ fn deconfigure() -> anyhow::Result<()> {
     let Ok(interface) = std::env::var("interface") else { return Ok(()) };
     let netlink = Netlink::open()?;
     for found in farrier_linux::netlink::addresses()? {
-        if let (true, std::net::IpAddr::V4(address)) = (found.interface == interface, found.address) {
-            tracing::warn!(interface, %address, "the DHCP lease ended");
-            netlink.remove_address(&interface, address, found.prefix)?;
+        if found.interface == interface && found.address.is_ipv4() {
+            tracing::warn!(interface, address = %found.address, "the DHCP lease ended");
+            netlink.remove_address(&interface, IpNet::new(found.address, found.prefix)?)?;
         }
     }
     Ok(())
@@ -138,8 +127,7 @@ mod tests {
             Lease::read(read).unwrap(),
             Lease {
                 interface: "eth0".into(),
-                address: [192, 0, 2, 15].into(),
-                prefix: 24,
+                address: "192.0.2.15/24".parse().unwrap(),
                 routers: vec![[192, 0, 2, 2].into(), [192, 0, 2, 3].into()],
                 name_servers: vec![[192, 0, 2, 53].into()],
                 host_name: None,

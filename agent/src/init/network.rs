@@ -1,0 +1,50 @@
+//! The network of the ramdisk.
+//!
+//! One thread brings the links up as they appear. [`source`] finds out what they are to be and [`links`]
+//! makes it so; the clients of DHCPv4 are children of PID 1, which starts them on demand, those of IPv6 are
+//! threads ([`ipv6`]). No link waits for
+//! another one, save those that stand on it.
+
+mod arp;
+pub mod dhcp_event;
+mod dhcpv6;
+mod ipv6;
+mod kernel_parameters;
+mod links;
+mod name_servers;
+mod network_data;
+mod plan;
+mod router;
+mod source;
+
+pub use links::is_vlan;
+
+use super::supervisor::Event;
+use links::Links;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+/// How often links are looked at that something is expected of, such as a carrier.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Starts the thread. It takes the names of wired links as they appear, and says when the agent may
+/// start and which links want a DHCP client.
+pub fn start(appeared: Receiver<String>, events: Sender<Event>) {
+    thread::spawn(move || {
+        let source = source::find();
+        tracing::info!("the network is configured by {}", source.origin);
+        // The agent reads what virtual media said; the receiver lives as long as PID 1.
+        events.send(Event::MediaRead).ok();
+        let mut links = Links::new(Path::new("/"), source, events);
+        loop {
+            links.settle();
+            match appeared.recv_timeout(LOOK) {
+                Ok(name) => links.appeared(name),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    });
+}

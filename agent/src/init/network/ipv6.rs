@@ -1,0 +1,317 @@
+//! What a link finds out of IPv6 beside what the kernel makes of routers' announcements: name servers,
+//! and addresses by DHCP.
+//!
+//! One thread for each link asks until somebody answers, and keeps what it got. A link on which nobody
+//! answers stays quiet: the agent says which links have no address.
+
+use super::dhcpv6::{Answer, Client, Kind};
+use super::name_servers::{self, Source};
+use super::plan::{Ipv6, MacAddress};
+use super::router::{self, Announcement};
+use farrier_linux::icmpv6::solicit_routers;
+use farrier_linux::netlink::{Lifetime, Netlink};
+use farrier_linux::packet::{PacketSocket, wait_for_frame};
+use ipnet::{IpNet, Ipv6Net};
+use rand::Rng;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddrV6, UdpSocket};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Every DHCP server and relay of a link, and the port of each.
+const ALL_SERVERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 1, 2);
+const SERVER_PORT: u16 = 547;
+const CLIENT_PORT: u16 = 546;
+/// Largest message that is read.
+const MAX_MESSAGE: usize = 4096;
+/// How long a question waits for its answer: doubled each time, up to the limit.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// How often a server that offered something is asked for it.
+const REQUESTS: usize = 10;
+/// How long to wait before looking again for an own address on the link.
+const LOOK: Duration = Duration::from_millis(200);
+/// A lease of which neither side says when to ask again.
+const RENEWAL: Duration = Duration::from_secs(1800);
+
+/// A link that is listened to.
+pub struct Listener {
+    interface: String,
+    mac: MacAddress,
+    mode: Ipv6,
+    /// Opened before the link is up, so that no announcement is missed.
+    announcements: io::Result<PacketSocket>,
+}
+
+impl Listener {
+    /// Begins to listen; nothing is sent yet.
+    pub fn open(interface: &str, mac: MacAddress, mode: Ipv6) -> Self {
+        let announcements = PacketSocket::open(interface, router::PROTOCOL, &[router::ALL_MACHINES]);
+        Self { interface: interface.to_owned(), mac, mode, announcements }
+    }
+
+    /// Goes on in a thread of its own.
+    pub fn start(self) {
+        thread::spawn(move || {
+            let interface = self.interface.clone();
+            if let Err(error) = self.run() {
+                tracing::error!(interface, "no DHCP over IPv6: {error}");
+            }
+        });
+    }
+
+    fn run(self) -> io::Result<()> {
+        if self.mode == Ipv6::Fixed {
+            return Ok(());
+        }
+        let announcement = match self.mode {
+            Ipv6::ByRouter => self.wait_for_router()?,
+            _ => Announcement { is_managed: true, has_more: false, name_servers: Vec::new() },
+        };
+        tracing::debug!(interface = self.interface, ?announcement, "how IPv6 is configured");
+        remember(&self.interface, &announcement.name_servers);
+        let Self { interface, mac, announcements, .. } = self;
+        // Everything that arrives would be queued there.
+        drop(announcements);
+        if !announcement.is_managed && !announcement.has_more {
+            return Ok(());
+        }
+        let conversation = Conversation::begin(&interface, mac)?;
+        if announcement.is_managed {
+            conversation.keep_address(&interface)
+        } else {
+            let answer = conversation.ask(Kind::InformationRequest, None, usize::MAX)?;
+            remember(&interface, &answer.map(|answer| answer.name_servers).unwrap_or_default());
+            Ok(())
+        }
+    }
+
+    /// Asks until a router announces itself.
+    fn wait_for_router(&self) -> io::Result<Announcement> {
+        let socket = self.announcements.as_ref().map_err(|error| io::Error::from(error.kind()))?;
+        let mut wait = FIRST_WAIT;
+        loop {
+            let deadline = Instant::now() + wait;
+            while wait_for_frame(std::iter::once(socket), deadline) {
+                // A link that is down, or goes down, is an error that passes.
+                if let Some(announcement) =
+                    socket.receive().ok().flatten().and_then(|frame| router::read(&frame))
+                {
+                    return Ok(announcement);
+                }
+            }
+            // Not before the link has a carrier and an address.
+            solicit_routers(&self.interface).ok();
+            wait = (wait * 2).min(MAX_WAIT);
+        }
+    }
+}
+
+/// Questions and answers between a client and the servers of a link.
+struct Conversation {
+    client: Client,
+    socket: UdpSocket,
+    servers: SocketAddrV6,
+    started: Instant,
+}
+
+impl Conversation {
+    /// Waits until the link has an address of its own to ask from.
+    fn begin(interface: &str, mac: MacAddress) -> io::Result<Self> {
+        let index = nix::net::if_::if_nametoindex(interface)?;
+        let socket = loop {
+            // An address that is not yet proven to be unique cannot be bound.
+            let bound = link_local(interface)
+                .map(|address| UdpSocket::bind(SocketAddrV6::new(address, CLIENT_PORT, 0, index)));
+            match bound {
+                Some(Ok(socket)) => break socket,
+                Some(Err(error)) if error.kind() != io::ErrorKind::AddrNotAvailable => return Err(error),
+                _ => thread::sleep(LOOK),
+            }
+        };
+        Ok(Self::over(socket, SocketAddrV6::new(ALL_SERVERS, SERVER_PORT, 0, index), mac))
+    }
+
+    fn over(socket: UdpSocket, servers: SocketAddrV6, mac: MacAddress) -> Self {
+        Self { client: Client::new(mac.0), socket, servers, started: Instant::now() }
+    }
+
+    /// Gets an address, and keeps it as long as servers agree. Does not return.
+    fn keep_address(&self, interface: &str) -> io::Result<()> {
+        let mut is_told = false;
+        loop {
+            let Some(mut lease) = self.lease(&mut is_told, interface)? else { continue };
+            loop {
+                apply(interface, &lease)?;
+                thread::sleep(renewal(&lease));
+                match self.ask(Kind::Renew, Some(&lease), REQUESTS)? {
+                    Some(answer) if answer.address.is_some() => lease = answer,
+                    // The kernel drops the address when its time has come.
+                    _ => break,
+                }
+            }
+        }
+    }
+
+    /// Asks all servers and takes what the first one offers.
+    fn lease(&self, is_told: &mut bool, interface: &str) -> io::Result<Option<Answer>> {
+        let offer = self.ask(Kind::Solicit, None, usize::MAX)?;
+        let Some(offer) = offer.filter(|offer| offer.address.is_some()) else {
+            if !std::mem::replace(is_told, true) {
+                tracing::warn!(interface, "the DHCP server has no IPv6 address for this machine; asking on");
+            }
+            thread::sleep(MAX_WAIT);
+            return Ok(None);
+        };
+        let answer = self.ask(Kind::Request, Some(&offer), REQUESTS)?;
+        Ok(answer.filter(|answer| answer.address.is_some()))
+    }
+
+    /// Asks until there is an answer, at most so many times.
+    fn ask(&self, kind: Kind, about: Option<&Answer>, times: usize) -> io::Result<Option<Answer>> {
+        let expected = if kind == Kind::Solicit { Kind::Advertise } else { Kind::Reply };
+        let transaction: [u8; 3] = rand::rng().random();
+        let mut wait = FIRST_WAIT;
+        for _ in 0..times {
+            let elapsed = u16::try_from(self.started.elapsed().as_millis() / 10).unwrap_or(u16::MAX);
+            let message = self.client.message(kind, transaction, elapsed, about);
+            // A link that is down for a while is asked again.
+            self.socket.send_to(&message, self.servers).ok();
+            if let Some(answer) = self.wait_for_answer(expected, transaction, wait)? {
+                return Ok(Some(answer));
+            }
+            wait = (wait * 2).min(MAX_WAIT);
+        }
+        Ok(None)
+    }
+
+    fn wait_for_answer(
+        &self,
+        kind: Kind,
+        transaction: [u8; 3],
+        patience: Duration,
+    ) -> io::Result<Option<Answer>> {
+        let deadline = Instant::now() + patience;
+        let mut buffer = [0; MAX_MESSAGE];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.socket.set_read_timeout(Some(left))?;
+            let Ok(length) = self.socket.recv(&mut buffer) else { continue };
+            if let Some(answer) = self.client.answer(&buffer[..length], kind, transaction) {
+                return Ok(Some(answer));
+            }
+        }
+    }
+}
+
+/// Uses a lease. The network behind the address is the routers' to announce.
+fn apply(interface: &str, lease: &Answer) -> io::Result<()> {
+    let Some((address, lifetime)) = lease.address else { return Ok(()) };
+    Netlink::open()?.add_address(interface, IpNet::V6(Ipv6Net::from(address)), lifetime)?;
+    tracing::info!(interface, %address, "address by DHCP");
+    remember(interface, &lease.name_servers);
+    Ok(())
+}
+
+/// When to ask again for an address.
+fn renewal(lease: &Answer) -> Duration {
+    match lease {
+        Answer { renew_after: u32::MAX, .. } => Duration::MAX,
+        Answer { renew_after: 0, address: Some((_, Lifetime { preferred, .. })), .. } if *preferred > 1 => {
+            Duration::from_secs(u64::from(*preferred) / 2)
+        }
+        Answer { renew_after: 0, .. } => RENEWAL,
+        Answer { renew_after, .. } => Duration::from_secs(u64::from(*renew_after)),
+    }
+}
+
+/// Keeps the servers, if there are any.
+fn remember(interface: &str, servers: &[Ipv6Addr]) {
+    if servers.is_empty() {
+        return;
+    }
+    let servers: Vec<IpAddr> = servers.iter().copied().map(IpAddr::from).collect();
+    tracing::info!(interface, ?servers, "name servers over IPv6");
+    if let Err(error) = name_servers::remember(Path::new("/"), Source::Ipv6(interface), &servers) {
+        tracing::error!(interface, %error, "the name servers cannot be kept");
+    }
+}
+
+fn link_local(interface: &str) -> Option<Ipv6Addr> {
+    let own = nix::ifaddrs::getifaddrs().ok()?.filter(|found| found.interface_name == interface);
+    let mut addresses = own.filter_map(|found| Some(found.address?.as_sockaddr_in6()?.ip()));
+    addresses.find(Ipv6Addr::is_unicast_link_local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers the messages of a client one by one.
+    fn server(answers: Vec<Vec<u8>>) -> SocketAddrV6 {
+        let socket = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
+        let std::net::SocketAddr::V6(address) = socket.local_addr().unwrap() else { panic!("no IPv6") };
+        thread::spawn(move || {
+            let mut buffer = [0; MAX_MESSAGE];
+            for answer in answers {
+                let (_, client) = socket.recv_from(&mut buffer).unwrap();
+                let message = [&answer[..1], &buffer[1..4], &answer[1..]].concat();
+                socket.send_to(&message, client).unwrap();
+            }
+        });
+        address
+    }
+
+    /// Kind, then the identifiers of the client and of a server, and an address.
+    fn answer(kind: Kind, last: u8) -> Vec<u8> {
+        let address: Ipv6Addr = format!("2001:db8::{last:x}").parse().unwrap();
+        let identifier = [0, 3, 0, 1, 0x52, 0x54, 0, 0, 0, 1];
+        [
+            &[kind as u8, 0, 1, 0, 10][..],
+            &identifier,
+            &[0, 2, 0, 4, 9, 9, 9, 9],
+            &[0, 3, 0, 40, 0, 0, 0, 1, 0, 0, 0, 50, 0, 0, 0, 80, 0, 5, 0, 24],
+            &address.octets(),
+            &[0, 0, 0, 100, 0, 0, 0, 200],
+        ]
+        .concat()
+    }
+
+    fn conversation(answers: Vec<Vec<u8>>) -> Conversation {
+        let socket = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
+        Conversation::over(socket, server(answers), MacAddress([0x52, 0x54, 0, 0, 0, 1]))
+    }
+
+    #[test]
+    fn what_is_offered_is_asked_for() {
+        let answers = vec![answer(Kind::Advertise, 5), answer(Kind::Reply, 5)];
+        let lease = conversation(answers).lease(&mut false, "eth0").unwrap().unwrap();
+        assert_eq!(lease.address.unwrap().0, "2001:db8::5".parse::<Ipv6Addr>().unwrap());
+        assert_eq!(renewal(&lease), Duration::from_secs(50));
+    }
+
+    #[test]
+    fn an_answer_that_does_not_fit_is_not_the_last_word() {
+        let answers = vec![answer(Kind::Reply, 5), answer(Kind::Advertise, 6)];
+        let found = conversation(answers).ask(Kind::Solicit, None, 3).unwrap().unwrap();
+        assert_eq!(found.address.unwrap().0, "2001:db8::6".parse::<Ipv6Addr>().unwrap());
+    }
+
+    #[test]
+    fn without_the_servers_wish_half_of_the_time_passes() {
+        let lease = |renew_after, preferred| Answer {
+            server: Vec::new(),
+            address: Some((Ipv6Addr::LOCALHOST, Lifetime { preferred, valid: preferred })),
+            renew_after,
+            name_servers: Vec::new(),
+        };
+        for (renew_after, preferred, expected) in [(50, 100, 50), (0, 100, 50), (0, 0, 1800), (7, 0, 7)] {
+            assert_eq!(renewal(&lease(renew_after, preferred)), Duration::from_secs(expected));
+        }
+        assert_eq!(renewal(&lease(u32::MAX, u32::MAX)), Duration::MAX);
+    }
+}

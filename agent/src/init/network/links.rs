@@ -1,0 +1,393 @@
+//! Makes a plan true, link by link, as network cards appear.
+//!
+//! Nothing here waits: [`Links::settle`] does what can be done with the cards that are there and is called
+//! again and again. When a card that the plan needs does not appear, or the kernel refuses a link, one
+//! line says so; if nothing of the plan can be used, every card finds out by itself what it needs.
+
+use super::ipv6::Listener;
+use super::plan::{Automatic, Ipv6, Kind, MacAddress, Plan, PlannedLink, Which};
+use super::source::Source;
+use super::{arp, name_servers};
+use crate::init::supervisor::Event;
+use farrier_linux::netlink::{Lifetime, Netlink};
+use farrier_linux::sysfs;
+use ipnet::IpNet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// How long a card may take to appear after the one before it.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Metric of the routes of the first interface; those of later ones are higher. Leases come after.
+const BASE_METRIC: u32 = 50;
+/// Longest name of an interface in bytes.
+const MAX_NAME: usize = 15;
+
+/// The links of this machine.
+pub struct Links {
+    plan: Plan,
+    origin: &'static str,
+    events: Sender<Event>,
+    /// Wired links in the order of their appearance.
+    present: Vec<String>,
+    /// The kernel's names of planned links that are made, by their names in the plan.
+    made: BTreeMap<String, String>,
+    /// Kernel's names of ports that are attached.
+    attached: BTreeSet<String>,
+    /// Wired links outside of the plan that were seen to.
+    others: BTreeSet<String>,
+    /// Brings addresses of the plan that other machines have.
+    conflicts: (Sender<Ipv4Addr>, Receiver<Ipv4Addr>),
+    /// When cards that are not there yet are given up; nothing once that is told.
+    deadline: Option<Instant>,
+}
+
+/// The kernel would not make a link.
+#[derive(Debug, thiserror::Error)]
+#[error("{link} cannot be made ({source}): is its kernel module in the ramdisk?")]
+struct MakeError {
+    link: String,
+    #[source]
+    source: io::Error,
+}
+
+impl Links {
+    /// The links of a machine of which none has appeared; files are kept below `root`.
+    pub fn new(root: &Path, source: Source, events: Sender<Event>) -> Self {
+        if let Some(name) = &source.plan.host_name
+            && let Err(error) = nix::unistd::sethostname(name)
+        {
+            tracing::warn!(%error, "the host name cannot be {name}");
+        }
+        let servers = &source.plan.name_servers;
+        if let Err(error) = name_servers::remember(root, name_servers::Source::Plan, servers) {
+            tracing::error!(%error, "the name servers cannot be kept");
+        }
+        Self {
+            plan: source.plan,
+            origin: source.origin,
+            events,
+            present: Vec::new(),
+            made: BTreeMap::new(),
+            attached: BTreeSet::new(),
+            others: BTreeSet::new(),
+            conflicts: channel(),
+            deadline: Some(Instant::now() + PATIENCE),
+        }
+    }
+
+    /// A wired link is there, perhaps one that was made here.
+    pub fn appeared(&mut self, name: String) {
+        if !self.present.contains(&name) {
+            self.present.push(name);
+            self.deadline = self.deadline.map(|_| Instant::now() + PATIENCE);
+        }
+    }
+
+    /// Does what can be done now.
+    pub fn settle(&mut self) {
+        if let Err(error) = self.try_settle() {
+            self.fall_back(&error.to_string());
+        }
+        self.see_to_others();
+        self.look_for_duplicates();
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            self.deadline = None;
+            self.give_up();
+        }
+    }
+
+    fn try_settle(&mut self) -> Result<(), MakeError> {
+        for link in self.plan.links.clone() {
+            if !self.made.contains_key(&link.name)
+                && let Some(name) = self.make(&link)?
+            {
+                self.made.insert(link.name.clone(), name.clone());
+                self.configure(&link, &name);
+            }
+            self.attach_ports(&link)?;
+        }
+        Ok(())
+    }
+
+    /// The kernel's name of a link, once it is there.
+    fn make(&self, link: &PlannedLink) -> Result<Option<String>, MakeError> {
+        let (name, outcome) = match &link.kind {
+            Kind::Card(which) => return Ok(self.card(which)),
+            Kind::Vlan { number, parent } => {
+                let Some(parent) = self.made.get(parent) else { return Ok(None) };
+                let name = vlan_name(parent, *number, self.position(link));
+                let outcome = Netlink::open().and_then(|netlink| netlink.add_vlan(parent, &name, *number));
+                (name, outcome)
+            }
+            Kind::Bond(bond, _) => {
+                let name = usable_name(&link.name, "bond", self.position(link));
+                let outcome = Netlink::open().and_then(|netlink| netlink.add_bond(&name, bond));
+                (name, outcome)
+            }
+            Kind::Bridge(_) => {
+                let name = usable_name(&link.name, "bridge", self.position(link));
+                let outcome = Netlink::open().and_then(|netlink| netlink.add_bridge(&name));
+                (name, outcome)
+            }
+        };
+        match outcome {
+            // This process was started again, and the link is from the time before.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(MakeError { link: name, source: error })
+            }
+            _ => Ok(Some(name)),
+        }
+    }
+
+    fn position(&self, link: &PlannedLink) -> usize {
+        self.plan.links.iter().position(|one| one.name == link.name).unwrap_or_default()
+    }
+
+    fn card(&self, which: &Which) -> Option<String> {
+        let is_free = |name: &&String| !self.made.values().any(|made| made == *name);
+        let is_meant = |name: &&String| match which {
+            Which::Mac(mac) => mac_of(name) == Some(*mac),
+            Which::Name(wanted) => *name == wanted,
+            Which::Any => attribute(name, "carrier").as_deref() == Some("1"),
+        };
+        self.present.iter().filter(is_free).find(is_meant).cloned()
+    }
+
+    /// Gives a link what it is to have. What fails is told, and the rest is done.
+    fn configure(&self, link: &PlannedLink, name: &str) {
+        let outcome = |what: &str, outcome: io::Result<()>| {
+            if let Err(error) = outcome {
+                tracing::error!(interface = name, "{what}: {error}");
+            }
+        };
+        let netlink = match Netlink::open() {
+            Ok(netlink) => netlink,
+            Err(error) => return outcome("the kernel cannot be asked", Err(error)),
+        };
+        if let Some(mac) = link.mac {
+            outcome("the hardware address cannot be set", netlink.set_hardware_address(name, mac.0));
+        }
+        if let Some(mtu) = link.mtu {
+            outcome(&format!("packets cannot have {mtu} bytes"), netlink.set_mtu(name, mtu));
+        }
+        if self.plan.links.iter().any(|other| other.ports().contains(&link.name)) {
+            // A port has no life of its own, and is set up when it is attached.
+            return;
+        }
+        self.start_automatic(name, link.automatic);
+        outcome("the link cannot be set up", netlink.set_up(name));
+        for address in &link.addresses {
+            let added = netlink.add_address(name, *address, Lifetime::ENDLESS);
+            outcome(&format!("the address {address} cannot be had"), added);
+            tracing::info!(interface = name, %address, "address by {}", self.origin);
+            if let (IpNet::V4(address), Some(mac)) = (address, mac_of(name)) {
+                // IPv6 has the kernel ask.
+                arp::ask(name, mac, address.addr(), self.conflicts.0.clone());
+            }
+        }
+        let metric = BASE_METRIC + nix::net::if_::if_nametoindex(name).unwrap_or_default();
+        for route in &link.routes {
+            let added = netlink.add_route(name, *route, metric);
+            outcome(&format!("the network {} cannot be reached over it", route.destination), added);
+        }
+    }
+
+    /// Starts what a link is to find out by itself. The link should not be up yet.
+    fn start_automatic(&self, name: &str, automatic: Automatic) {
+        let is_fixed = automatic.ipv6 == Ipv6::Fixed;
+        // A kernel without IPv6 has nothing to be told.
+        fs::write(format!("/proc/sys/net/ipv6/conf/{name}/accept_ra"), if is_fixed { "0" } else { "1" }).ok();
+        if let (false, Some(mac)) = (is_fixed, mac_of(name)) {
+            Listener::open(name, mac, automatic.ipv6).start();
+        }
+        if automatic.dhcpv4 {
+            // The receiver lives as long as PID 1.
+            self.events.send(Event::Dhcp(name.to_owned())).ok();
+        }
+    }
+
+    /// Attaches the ports of a bond or a bridge that are there.
+    fn attach_ports(&mut self, link: &PlannedLink) -> Result<(), MakeError> {
+        let Some(controller) = self.made.get(&link.name) else { return Ok(()) };
+        for port in link.ports() {
+            let Some(port) = self.made.get(port).filter(|port| !self.attached.contains(*port)) else {
+                continue;
+            };
+            attach(port, controller).map_err(|source| MakeError {
+                link: format!("{controller} with {port} as its port"),
+                source,
+            })?;
+            tracing::info!(interface = controller, port, "port attached");
+            self.attached.insert(port.clone());
+        }
+        Ok(())
+    }
+
+    /// Wired links that the plan does not name. A VLAN among them was asked of the agent.
+    fn see_to_others(&mut self) {
+        let is_other =
+            |name: &&String| !self.made.values().any(|made| made == *name) && !self.others.contains(*name);
+        let names: Vec<String> = self.present.iter().filter(is_other).cloned().collect();
+        for name in names {
+            let automatic = if is_vlan(&name) { Automatic::ALL } else { self.plan.others };
+            self.start_automatic(&name, automatic);
+            if let Err(error) = Netlink::open().and_then(|netlink| netlink.set_up(&name)) {
+                tracing::error!(interface = name, %error, "the link cannot be set up");
+            }
+            self.others.insert(name);
+        }
+    }
+
+    /// Gives up addresses that another machine has, and asks DHCP for others.
+    fn look_for_duplicates(&mut self) {
+        let is_ours = |link: &PlannedLink| link.addresses.iter().any(|address| address.addr().is_ipv6());
+        let mut refused: Vec<IpAddr> = self.conflicts.1.try_iter().map(IpAddr::from).collect();
+        if self.plan.links.iter().any(is_ours) {
+            refused
+                .extend(Netlink::open().and_then(|netlink| netlink.refused_addresses()).unwrap_or_default());
+        }
+        for address in refused {
+            let Some((name, owned)) = self.owner(address) else { continue };
+            tracing::error!(
+                interface = name,
+                "another machine has the address {address}: correct {}; DHCP and routers are asked instead",
+                self.origin
+            );
+            if let Err(error) = Netlink::open().and_then(|netlink| netlink.remove_address(name, owned)) {
+                tracing::warn!(interface = name, %error, "the address {address} cannot be given up");
+            }
+            self.start_automatic(name, Automatic::ALL);
+        }
+    }
+
+    /// The kernel's name of the link for which the plan has an address, and the address with its network.
+    fn owner(&self, address: IpAddr) -> Option<(&String, IpNet)> {
+        self.plan.links.iter().find_map(|link| {
+            let owned = link.addresses.iter().find(|owned| owned.addr() == address)?;
+            Some((self.made.get(&link.name)?, *owned))
+        })
+    }
+
+    /// The cards that have not appeared by now are missing.
+    fn give_up(&mut self) {
+        let missing: Vec<String> = self
+            .plan
+            .links
+            .iter()
+            .filter(|link| !self.made.contains_key(&link.name))
+            .filter_map(|link| match &link.kind {
+                Kind::Card(which) => Some(which.to_string()),
+                _ => None,
+            })
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        let there: Vec<_> = self.present.iter().filter_map(|name| mac_of(name)).collect();
+        let there = there.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let missing = format!("{} is not there (this machine has {there})", missing.join(", "));
+        if self.is_of_use() {
+            tracing::error!(
+                "{} names a network card that is missing: {missing}; going on without it",
+                self.origin
+            );
+        } else {
+            self.fall_back(&missing);
+        }
+    }
+
+    /// Whether a link that packets can leave by has an address or finds one out.
+    fn is_of_use(&self) -> bool {
+        self.plan.links.iter().any(|link| {
+            let has_address = !link.addresses.is_empty() || link.automatic != Automatic::NOTHING;
+            has_address && self.leads_out(link)
+        })
+    }
+
+    fn leads_out(&self, link: &PlannedLink) -> bool {
+        let is_out = |name: &String| self.plan.link(name).is_some_and(|part| self.leads_out(part));
+        self.made.contains_key(&link.name)
+            && match &link.kind {
+                Kind::Card(_) => true,
+                Kind::Vlan { parent, .. } => is_out(parent),
+                Kind::Bond(_, ports) | Kind::Bridge(ports) => ports.iter().any(is_out),
+            }
+    }
+
+    /// Gives the plan up: every card is on its own.
+    fn fall_back(&mut self, reason: &str) {
+        tracing::error!(
+            "{} cannot be used: {reason}; every link asks DHCP and its router instead",
+            self.origin
+        );
+        let plan = std::mem::replace(&mut self.plan, Plan::automatic());
+        for link in plan.links.iter().rev().filter(|link| !matches!(link.kind, Kind::Card(_))) {
+            let Some(name) = self.made.get(&link.name) else { continue };
+            if let Err(error) = Netlink::open().and_then(|netlink| netlink.remove(name)) {
+                tracing::warn!(interface = name, %error, "the link cannot be removed");
+            }
+        }
+        let is_made = |name: &String| {
+            plan.links
+                .iter()
+                .any(|link| !matches!(link.kind, Kind::Card(_)) && self.made.get(&link.name) == Some(name))
+        };
+        self.present.retain(|name| !is_made(name));
+        self.made.clear();
+        self.attached.clear();
+        self.others.clear();
+        self.origin = Source::automatic().origin;
+    }
+}
+
+/// A bond takes only ports that are down, and sets them up itself; a bridge does neither.
+fn attach(port: &str, controller: &str) -> io::Result<()> {
+    let netlink = Netlink::open()?;
+    netlink.set_down(port)?;
+    netlink.attach(port, controller)?;
+    netlink.set_up(port)
+}
+
+/// The permanent hardware address of a link.
+fn mac_of(name: &str) -> Option<MacAddress> {
+    let links = Netlink::open().and_then(|netlink| netlink.links()).unwrap_or_default();
+    let link = links.into_iter().find(|link| link.name == name)?;
+    link.hardware_address.try_into().ok().map(MacAddress)
+}
+
+fn attribute(interface: &str, name: &str) -> Option<String> {
+    sysfs::attribute(&directory(interface), name)
+}
+
+fn directory(interface: &str) -> PathBuf {
+    Path::new("/sys/class/net").join(interface)
+}
+
+/// Whether a link is a VLAN of another one.
+pub fn is_vlan(interface: &str) -> bool {
+    let kind = attribute(interface, "uevent").unwrap_or_default();
+    kind.lines().any(|line| line == "DEVTYPE=vlan")
+}
+
+/// The name that everybody gives to VLANs, as far as it fits. Its end tells the inventory what it is.
+fn vlan_name(parent: &str, number: u16, position: usize) -> String {
+    let name = format!("{parent}.{number}");
+    if name.len() <= MAX_NAME { name } else { format!("vlan{position}.{number}") }
+}
+
+/// The name that the plan gives if the kernel takes it, else one of the kind and the place in the plan.
+fn usable_name(name: &str, kind: &str, position: usize) -> String {
+    let is_usable = !name.is_empty()
+        && name.len() <= MAX_NAME
+        && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"/:%".contains(&byte))
+        && !["default", "all", ".", "..", "lo"].contains(&name);
+    if is_usable { name.to_owned() } else { format!("{kind}{position}") }
+}
+
+#[cfg(test)]
+mod tests;

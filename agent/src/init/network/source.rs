@@ -1,0 +1,95 @@
+//! Where the plan of the network comes from.
+//!
+//! What the conductor put on the boot medium goes before the kernel command line, which an operator
+//! often writes once for all machines. What cannot be used is said in one line, and every link finds out
+//! by itself what it needs.
+
+use super::plan::Plan;
+use super::{kernel_parameters, network_data};
+use crate::options::Options;
+use crate::virtual_media;
+use farrier_linux::kernel_line;
+use std::fmt::Display;
+use std::path::Path;
+
+/// A plan and who made it.
+#[derive(Debug)]
+pub struct Source {
+    /// The plan.
+    pub plan: Plan,
+    /// Who made it, for messages.
+    pub origin: &'static str,
+}
+
+/// Nobody made a plan.
+const AUTOMATIC: &str = "DHCP and routers";
+
+/// The plan of this boot. Waits for virtual media when the machine was booted from them.
+pub fn find() -> Source {
+    let kernel = kernel_line::of_running_kernel();
+    let parameters = virtual_media::merge(kernel.clone()).unwrap_or_else(|error| {
+        tracing::error!("{error}");
+        kernel
+    });
+    // The agent tells what cannot be used of the options.
+    let (options, _) = Options::load(&parameters, &Default::default());
+    let ip = kernel_line::values_of_running_kernel("ip");
+    of_medium(Path::new("/")).or_else(|| of_parameters(&ip, &options)).unwrap_or_else(Source::automatic)
+}
+
+impl Source {
+    /// Every link for itself.
+    pub fn automatic() -> Self {
+        Self { plan: Plan::automatic(), origin: AUTOMATIC }
+    }
+}
+
+/// What the boot medium says, if it says something.
+fn of_medium(root: &Path) -> Option<Source> {
+    let read = network_data::read(&virtual_media::network_data(root)?);
+    Some(source("network_data.json on the boot medium", read))
+}
+
+/// What the kernel command line says, if it says something.
+fn of_parameters(ip: &[String], options: &Options) -> Option<Source> {
+    let read = kernel_parameters::plan(ip, options).transpose()?;
+    Some(source("the kernel command line", read))
+}
+
+fn source<E: Display>(origin: &'static str, read: Result<Plan, E>) -> Source {
+    match read {
+        Ok(plan) => Source { plan, origin },
+        Err(error) => {
+            tracing::error!("{origin} is not used: {error}; every link asks DHCP and its router instead");
+            Source::automatic()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn unusable_network_data_leaves_every_link_to_dhcp() {
+        for (text, origin) in [
+            (None, None),
+            (Some(r#"{"links": []}"#), Some("network_data.json on the boot medium")),
+            (Some("{"), Some(AUTOMATIC)),
+            (Some(r#"{"networks": [{"id": "n", "link": "x", "type": "ipv4_dhcp"}]}"#), Some(AUTOMATIC)),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            if let Some(text) = text {
+                let file = root.path().join(virtual_media::NETWORK_DATA);
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, text).unwrap();
+            }
+            let found = of_medium(root.path());
+            assert_eq!(found.as_ref().map(|source| source.origin), origin, "{text:?}");
+            if origin == Some(AUTOMATIC) {
+                assert_eq!(found.unwrap().plan, Plan::automatic());
+            }
+        }
+    }
+}

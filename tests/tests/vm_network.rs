@@ -1,0 +1,197 @@
+//! How the ramdisk's network comes up: links as the conductor, the kernel command line, the switch and
+//! the routers say.
+//!
+//! `cargo xtask test vm` builds what is booted and says where it is.
+
+#![allow(clippy::unwrap_used)]
+
+use farrier_tests::machine::{Boot, Hardware, Medium, free_port};
+use farrier_tests::media;
+use farrier_tests::stub_conductor::StubConductor;
+use farrier_tests::switch::{Behaviour, Switch};
+use serde_json::{Value, json};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long an emulated machine may take to its first heartbeat.
+const PATIENCE: Duration = Duration::from_secs(240);
+/// Hardware addresses of the machine's cards.
+const MACS: [&str; 2] = ["52:54:00:fa:00:21", "52:54:00:fa:00:22"];
+/// QEMU's network of IPv6 alone, in which this machine is `fd00::2`.
+const ONLY_IPV6: &str = "ipv4=off,ipv6=on,ipv6-prefix=fd00::,ipv6-prefixlen=64,ipv6-host=fd00::2";
+
+/// What is said of the network, and where the conductor is.
+struct Lab<'a> {
+    behaviour: Behaviour,
+    /// Options of QEMU's user network.
+    network: &'a str,
+    /// This machine as the other one knows it, as URLs write it.
+    host: &'a str,
+    /// Where the conductor listens.
+    listen: IpAddr,
+    /// Further kernel parameters.
+    parameters: &'a str,
+    /// What the boot medium says; no medium without it.
+    network_data: Option<String>,
+}
+
+/// What was seen.
+struct Seen {
+    callback_url: String,
+    console: String,
+    dhcp_requests: usize,
+}
+
+impl Lab<'_> {
+    /// Boots the machine and waits for its first heartbeat.
+    fn boot(&self) -> Seen {
+        let folder = TempDir::new().unwrap();
+        let conductor = StubConductor::start_on(self.listen).unwrap();
+        let switch = Switch::start(folder.path(), &MACS, self.behaviour).unwrap();
+        let medium = self.network_data.as_ref().map(|text| boot_medium(folder.path(), text));
+        let hardware = Hardware {
+            mac: String::new(),
+            agent_port: free_port().unwrap(),
+            keyboard_port: free_port().unwrap(),
+            disks: Vec::new(),
+            media: medium.into_iter().map(Medium::Optical).collect(),
+            folder: folder.path().to_owned(),
+        };
+        let parameters =
+            format!("console=ttyS0 ipa-api-url={} {}", conductor.url_at(self.host), self.parameters);
+        let dist = std::env::var_os("FARRIER_DIST").map(PathBuf::from).expect("run cargo xtask test vm");
+        let boot = Boot::Ramdisk(&dist, &parameters);
+        let _machine = hardware.boot_without_network(boot, &switch.arguments(self.network)).unwrap();
+        let heartbeat = conductor.wait_for("/v1/heartbeat", PATIENCE);
+        let console = hardware.console().text();
+        let Some(heartbeat) = heartbeat else { panic!("no heartbeat:\n{console}") };
+        let callback_url = heartbeat["callback_url"].as_str().unwrap().to_owned();
+        Seen { callback_url, console, dhcp_requests: switch.dhcp_requests() }
+    }
+}
+
+/// A boot medium as Ironic makes it, with a description of the network.
+fn boot_medium(folder: &Path, network_data: &str) -> PathBuf {
+    let content = folder.join("content");
+    let directory = content.join("openstack/latest");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("network_data.json"), network_data).unwrap();
+    let file = folder.join("boot.iso");
+    media::iso(&file, "config-2", "ab-12", &content).unwrap();
+    file
+}
+
+/// A bond of both cards with VLAN 100 and a fixed IPv6 address on it.
+fn bonded(mode: &str) -> Value {
+    json!({
+        "links": [
+            {"id": "card0", "type": "phy", "ethernet_mac_address": MACS[0]},
+            {"id": "card1", "type": "phy", "ethernet_mac_address": MACS[1]},
+            {"id": "bond0", "type": "bond", "bond_mode": mode, "bond_links": ["card0", "card1"],
+             "bond_miimon": 100, "ethernet_mac_address": MACS[0]},
+            {"id": "tenant", "type": "vlan", "vlan_link": "bond0", "vlan_id": 100,
+             "vlan_mac_address": MACS[0], "mtu": 1400}
+        ],
+        "networks": [{"id": "network0", "link": "tenant", "type": "ipv6", "ip_address": "fd00::15",
+                      "netmask": "ffff:ffff:ffff:ffff::"}],
+        "services": [{"type": "dns", "address": "fd00::3"}]
+    })
+}
+
+#[test]
+fn vm_s14_a_bond_with_a_vlan_and_fixed_ipv6_needs_no_dhcp_server() {
+    let seen = Lab {
+        behaviour: Behaviour { vlan: Some(100), is_silent: true, announces: false },
+        network: ONLY_IPV6,
+        host: "[fd00::2]",
+        listen: Ipv6Addr::LOCALHOST.into(),
+        parameters: "boot_method=vmedia ir_pub_id=ab-12",
+        network_data: Some(bonded("active-backup").to_string()),
+    }
+    .boot();
+    assert!(seen.callback_url.starts_with("https://[fd00::15]:"), "{}", seen.callback_url);
+    assert_eq!(seen.dhcp_requests, 0, "{}", seen.console);
+    for port in ["port=\"eth0\"", "port=\"eth1\""] {
+        assert!(seen.console.contains(port), "{}", seen.console);
+    }
+}
+
+#[test]
+fn vm_network_data_that_cannot_be_used_leaves_the_machine_to_dhcp() {
+    let mut absent = bonded("active-backup");
+    for (link, mac) in [(0, "52:54:00:fa:00:31"), (1, "52:54:00:fa:00:32")] {
+        absent["links"][link]["ethernet_mac_address"] = mac.into();
+    }
+    for (data, line) in [
+        ("{\"links\": [".to_owned(), "is not used: it cannot be read"),
+        (absent.to_string(), "52:54:00:fa:00:31, 52:54:00:fa:00:32 is not there"),
+    ] {
+        let seen = Lab {
+            behaviour: Behaviour::default(),
+            network: "ipv6=off",
+            host: "10.0.2.2",
+            listen: Ipv4Addr::LOCALHOST.into(),
+            parameters: "boot_method=vmedia ir_pub_id=ab-12",
+            network_data: Some(data),
+        }
+        .boot();
+        assert!(seen.callback_url.starts_with("https://10.0.2."), "{}", seen.callback_url);
+        assert!(seen.console.contains(line), "{}", seen.console);
+    }
+}
+
+#[test]
+fn vm_vlans_that_the_switch_announces_or_the_operator_names_reach_the_conductor() {
+    for parameters in [
+        "ipa-enable-vlan-interfaces=all ipa-collect-lldp=1 ipa-lldp-timeout=5",
+        "ipa-enable-vlan-interfaces=52:54:00:FA:00:21.100",
+    ] {
+        let seen = Lab {
+            behaviour: Behaviour { vlan: Some(100), is_silent: false, announces: true },
+            network: "ipv6=off",
+            host: "10.0.2.2",
+            listen: Ipv4Addr::LOCALHOST.into(),
+            parameters,
+            network_data: None,
+        }
+        .boot();
+        assert!(seen.callback_url.starts_with("https://10.0.2."), "{}", seen.callback_url);
+        let line = "VLAN interface set up interface=\"eth0.100\"";
+        assert!(seen.console.contains(line), "{parameters}: {}", seen.console);
+    }
+}
+
+#[test]
+fn vm_p14_a_bond_and_a_vlan_of_the_kernel_command_line_are_made_before_any_dhcp() {
+    let seen = Lab {
+        behaviour: Behaviour { vlan: Some(100), is_silent: true, announces: false },
+        network: "ipv6=off",
+        host: "10.0.2.2",
+        listen: Ipv4Addr::LOCALHOST.into(),
+        parameters: "farrier-net-bond=bond0:eth0,eth1:mode=802.3ad,miimon=50 \
+                     ip=10.0.2.20::10.0.2.2:255.255.255.0:horse:bond0.100:none",
+        network_data: None,
+    }
+    .boot();
+    assert!(seen.callback_url.starts_with("https://10.0.2.20:"), "{}", seen.callback_url);
+    assert_eq!(seen.dhcp_requests, 0, "{}", seen.console);
+}
+
+#[test]
+fn vm_a_router_gives_the_address_and_dhcp_the_name_servers() {
+    let seen = Lab {
+        behaviour: Behaviour::default(),
+        network: ONLY_IPV6,
+        host: "[fd00::2]",
+        listen: Ipv6Addr::LOCALHOST.into(),
+        parameters: "",
+        network_data: None,
+    }
+    .boot();
+    assert!(seen.callback_url.starts_with("https://[fd00::5054:ff:fefa:2"), "{}", seen.callback_url);
+    assert!(seen.dhcp_requests > 0, "{}", seen.console);
+    assert!(seen.console.contains("servers=[fd00::3]"), "{}", seen.console);
+}
