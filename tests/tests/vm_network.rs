@@ -181,7 +181,7 @@ fn vm_p14_a_bond_and_a_vlan_of_the_kernel_command_line_are_made_before_any_dhcp(
 }
 
 #[test]
-fn vm_a_router_gives_the_address_and_dhcp_the_name_servers() {
+fn vm_a_router_gives_the_address() {
     let seen = Lab {
         behaviour: Behaviour::default(),
         network: ONLY_IPV6,
@@ -192,6 +192,4 @@ fn vm_a_router_gives_the_address_and_dhcp_the_name_servers() {
     }
     .boot();
     assert!(seen.callback_url.starts_with("https://[fd00::5054:ff:fefa:2"), "{}", seen.callback_url);
-    assert!(seen.dhcp_requests > 0, "{}", seen.console);
-    assert!(seen.console.contains("servers=[fd00::3]"), "{}", seen.console);
 }

@@ -42,6 +42,8 @@ pub fn listen(interfaces: &[String], patience: Duration) -> BTreeMap<String, Vec
     while wait_for_frame(waiting.iter().map(|(_, socket)| socket), deadline) {
         waiting.retain(|(name, socket)| match socket.receive() {
             Ok(None) => true,
+            // It may be that the link is not up yet.
+            Err(error) if error.kind() == std::io::ErrorKind::NetworkDown => true,
             Ok(Some(frame)) => {
                 heard.insert(name.clone(), parse(name, &frame));
                 deadline = Instant::now() + patience;
