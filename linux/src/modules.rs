@@ -9,6 +9,7 @@
 
 mod packed;
 mod pattern;
+mod turns;
 
 use nix::errno::Errno;
 use nix::kmod::init_module;
@@ -18,7 +19,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use turns::Turns;
 
 /// Where the kernel looks for firmware.
 const FIRMWARE: &str = "/lib/firmware";
@@ -33,7 +34,7 @@ pub struct ModuleIndex {
     modules: HashMap<String, ModuleFile>,
     firmware: HashMap<String, Vec<String>>,
     aliases: Vec<(String, String)>,
-    settled: Mutex<HashSet<String>>,
+    turns: Turns,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -101,7 +102,7 @@ impl ModuleIndex {
             // Modules of a distribution come without this list.
             firmware: parse_firmware(&read("modules.firmware").unwrap_or_default()),
             aliases: parse_aliases(&read("modules.alias")?),
-            settled: Mutex::default(),
+            turns: Turns::default(),
         })
     }
 
@@ -135,13 +136,14 @@ impl ModuleIndex {
     pub fn load(&self, name: &str) -> Result<(), ModuleError> {
         let name = normalize(name);
         let Some(module) = self.modules.get(&name) else { return Ok(()) };
-        if !self.settled.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(name.clone()) {
-            return Ok(());
-        }
+        self.turns.once(&name, || self.load_file(&name, module))
+    }
+
+    fn load_file(&self, name: &str, module: &ModuleFile) -> Result<(), ModuleError> {
         for dependency in module.dependencies.iter().rev() {
             self.load(&module_name(dependency))?;
         }
-        for file in self.firmware.get(&name).into_iter().flatten() {
+        for file in self.firmware.get(name).into_iter().flatten() {
             let path = Path::new(FIRMWARE).join(file);
             packed::unpack_in_place(&path).map_err(|source| ModuleError::Unpack { path, source })?;
         }
@@ -150,7 +152,7 @@ impl ModuleIndex {
         let parameters = PARAMETERS.iter().find(|(module, _)| *module == name).map_or(c"", |(_, text)| text);
         match init_module(&image, parameters) {
             Ok(()) | Err(Errno::EEXIST) => Ok(()),
-            Err(source) => Err(ModuleError::Load { name, source }),
+            Err(source) => Err(ModuleError::Load { name: name.to_owned(), source }),
         }
     }
 }
