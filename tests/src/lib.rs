@@ -16,6 +16,7 @@ pub mod machine;
 pub mod media;
 pub mod monitor;
 pub mod redfish;
+pub mod router;
 pub mod stub_conductor;
 pub mod switch;
 pub mod volatile_disk;

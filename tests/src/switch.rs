@@ -3,6 +3,7 @@
 //!
 //! QEMU sends frames as datagrams; nothing here needs rights.
 
+use crate::router;
 use anyhow::{Context, Result};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ pub struct Behaviour {
     pub is_silent: bool,
     /// Whether LLDP announces the VLAN.
     pub announces: bool,
+    /// Whether the switch is a router with a DHCP server for IPv6 ([`crate::router`]).
+    pub routes: bool,
 }
 
 /// The switch; it works until the process ends.
@@ -56,19 +59,22 @@ impl Switch {
         let names: Vec<String> = (0..macs.len()).map(port).collect();
         let ports =
             names.iter().map(|name| Ok(Arc::new(switch.socket(name)?))).collect::<Result<Vec<_>>>()?;
-        for socket in &ports {
-            let (socket, uplink) = (Arc::clone(socket), Arc::clone(&uplink));
+        let ends: Vec<_> = names.iter().map(|name| switch.far_end(name)).zip(ports.clone()).collect();
+        for socket in ports {
+            let (uplink, ends) = (Arc::clone(&uplink), ends.clone());
             let (requests, far) = (Arc::clone(&requests), switch.far_end("uplink"));
             thread::spawn(move || {
                 forward(&socket, |frame| {
                     let Some(frame) = untagged(frame, behaviour.vlan) else { return };
                     requests.fetch_add(usize::from(is_dhcp(&frame)), Ordering::Relaxed);
+                    if let Some(answer) = router::answer(&frame).filter(|_| behaviour.routes) {
+                        return send_to_all(&tagged(&answer, behaviour.vlan), &ends);
+                    }
                     // QEMU may have ended.
                     uplink.send_to(&frame, &far).ok();
                 });
             });
         }
-        let ends: Vec<_> = names.iter().map(|name| switch.far_end(name)).zip(ports).collect();
         if behaviour.announces {
             let ends = ends.clone();
             thread::spawn(move || {

@@ -7,6 +7,7 @@
 
 use farrier_tests::machine::{Boot, Hardware, Medium, free_port};
 use farrier_tests::media;
+use farrier_tests::router::{GIVEN, NAME_SERVER};
 use farrier_tests::stub_conductor::StubConductor;
 use farrier_tests::switch::{Behaviour, Switch};
 use serde_json::{Value, json};
@@ -104,7 +105,7 @@ fn bonded(mode: &str) -> Value {
 #[test]
 fn vm_s14_a_bond_with_a_vlan_and_fixed_ipv6_needs_no_dhcp_server() {
     let seen = Lab {
-        behaviour: Behaviour { vlan: Some(100), is_silent: true, announces: false },
+        behaviour: Behaviour { vlan: Some(100), is_silent: true, ..Behaviour::default() },
         network: ONLY_IPV6,
         host: "[fd00::2]",
         listen: Ipv6Addr::LOCALHOST.into(),
@@ -150,7 +151,7 @@ fn vm_vlans_that_the_switch_announces_or_the_operator_names_reach_the_conductor(
         "ipa-enable-vlan-interfaces=52:54:00:FA:00:21.100",
     ] {
         let seen = Lab {
-            behaviour: Behaviour { vlan: Some(100), is_silent: false, announces: true },
+            behaviour: Behaviour { vlan: Some(100), announces: true, ..Behaviour::default() },
             network: "ipv6=off",
             host: "10.0.2.2",
             listen: Ipv4Addr::LOCALHOST.into(),
@@ -167,7 +168,7 @@ fn vm_vlans_that_the_switch_announces_or_the_operator_names_reach_the_conductor(
 #[test]
 fn vm_p14_a_bond_and_a_vlan_of_the_kernel_command_line_are_made_before_any_dhcp() {
     let seen = Lab {
-        behaviour: Behaviour { vlan: Some(100), is_silent: true, announces: false },
+        behaviour: Behaviour { vlan: Some(100), is_silent: true, ..Behaviour::default() },
         network: "ipv6=off",
         host: "10.0.2.2",
         listen: Ipv4Addr::LOCALHOST.into(),
@@ -192,4 +193,19 @@ fn vm_a_router_gives_the_address() {
     }
     .boot();
     assert!(seen.callback_url.starts_with("https://[fd00::5054:ff:fefa:2"), "{}", seen.callback_url);
+}
+
+#[test]
+fn vm_dhcp_over_ipv6_gives_the_address_when_the_router_says_so() {
+    let seen = Lab {
+        behaviour: Behaviour { is_silent: true, routes: true, ..Behaviour::default() },
+        network: ONLY_IPV6,
+        host: "[fd00::2]",
+        listen: Ipv6Addr::LOCALHOST.into(),
+        parameters: "ip=eth0:auto6",
+        network_data: None,
+    }
+    .boot();
+    assert!(seen.callback_url.starts_with(&format!("https://[{GIVEN}]:")), "{}", seen.callback_url);
+    assert!(seen.console.contains(NAME_SERVER), "{}", seen.console);
 }
