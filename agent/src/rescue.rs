@@ -2,6 +2,7 @@
 //!
 //! The agent's part is to leave a hash behind; the ramdisk's [`login`] service makes a user with it.
 
+pub mod config_drive;
 pub mod login;
 pub mod sha256_crypt;
 

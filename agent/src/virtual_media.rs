@@ -8,8 +8,10 @@
 //! Media are read once per boot: what they said is kept, so that a restarted agent does not depend on
 //! a medium that was ejected, and nobody can slip other settings in later.
 
-mod drive;
+pub mod drive;
 mod volume;
+
+pub use volume::Volume;
 
 use drive::Drive;
 use farrier_linux::kernel_line::{self, Parameters};
@@ -21,7 +23,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
-use volume::Volume;
 
 /// Label of the floppy, in lower case.
 const FLOPPY_LABEL: &str = "ir-vfd-dev";
@@ -34,7 +35,7 @@ const CONFIG_LABELS: [&str; 2] = ["config-2", "vmedia_boot_iso"];
 /// Folders whose files are copied, to the same places.
 const CONFIG_FOLDERS: [&str; 2] = ["etc/ironic-python-agent", "etc/ironic-python-agent.d"];
 /// The network as the conductor describes it, on the boot medium.
-const NETWORK_DATA_ON_MEDIUM: &str = "openstack/latest/network_data.json";
+pub const NETWORK_DATA_ON_MEDIUM: &str = "openstack/latest/network_data.json";
 /// Where that is kept, below the root directory.
 pub const NETWORK_DATA: &str = "run/farrier/network_data.json";
 /// Largest file that is read from a medium, in bytes.
@@ -291,7 +292,12 @@ fn plain_files(folder: &Path) -> Vec<PathBuf> {
     files.map(|entry| entry.path()).collect()
 }
 
-fn read_small(path: &Path) -> io::Result<Vec<u8>> {
+/// Reads a file that is not too large to be a setting.
+///
+/// # Errors
+///
+/// It cannot be read, or is larger than 1 MiB.
+pub fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE {

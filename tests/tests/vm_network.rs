@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::machine::{Boot, Hardware, Medium, free_port};
 use farrier_tests::media;
 use farrier_tests::router::{GIVEN, NAME_SERVER};
@@ -208,4 +209,39 @@ fn vm_dhcp_over_ipv6_gives_the_address_when_the_router_says_so() {
     .boot();
     assert!(seen.callback_url.starts_with(&format!("https://[{GIVEN}]:")), "{}", seen.callback_url);
     assert!(seen.console.contains(NAME_SERVER), "{}", seen.console);
+}
+
+#[test]
+fn vm_a_rescued_machine_has_the_network_of_its_user() {
+    let folder = TempDir::new().unwrap();
+    let data = json!({
+        "links": [{"id": "card0", "type": "phy", "ethernet_mac_address": MACS[0]}],
+        "networks": [{"id": "network0", "link": "card0", "type": "ipv4", "ip_address": "10.0.2.77",
+                      "netmask": "255.255.255.0", "gateway": "10.0.2.2"}]
+    });
+    let drive = boot_medium(folder.path(), &data.to_string());
+    let hardware = Hardware {
+        mac: MACS[0].into(),
+        agent_port: free_port().unwrap(),
+        keyboard_port: free_port().unwrap(),
+        disks: vec![(drive, "CONFIG")],
+        media: Vec::new(),
+        folder: folder.path().to_owned(),
+    };
+    let dist = std::env::var_os("FARRIER_DIST").map(PathBuf::from).expect("run cargo xtask test vm");
+    let agent = CommandedAgent::boot(&hardware, &[], &dist, "").unwrap();
+    let console = hardware.console();
+    let before = console.text();
+    assert!(before.contains("address by DHCP") && !before.contains("10.0.2.77"), "{before}");
+    let mut typist = console.typist(hardware.keyboard_port).unwrap();
+    agent.order("rescue.finalize_rescue", &json!({"rescue_password": "horse"})).unwrap();
+    typist.answer("login:", "rescue", PATIENCE).unwrap();
+    typist.answer("Password:", "horse", PATIENCE).unwrap();
+    console.wait_for("address=10.0.2.77/24", before.len(), PATIENCE).unwrap();
+    typist.answer("~ #", "busybox ping -c 3 -I 10.0.2.77 10.0.2.2", PATIENCE).unwrap();
+    typist.expect("bytes from 10.0.2.2", PATIENCE).unwrap();
+    typist.answer("~ #", "busybox ip address show dev eth0; ps | grep -c [u]dhcpc", PATIENCE).unwrap();
+    typist.expect("~ #", PATIENCE).unwrap();
+    let text = console.text();
+    assert!(text.contains("inet 10.0.2.77/24") && !text.contains("inet 10.0.2.15/24"), "{text}");
 }

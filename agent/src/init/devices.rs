@@ -1,6 +1,6 @@
 //! Devices that are there at the start, and those that appear later.
 
-use super::network;
+use super::network::{self, Change};
 use super::shortcomings;
 use farrier_linux::modules::{self, ModuleIndex};
 use farrier_linux::sysfs;
@@ -20,7 +20,7 @@ const WIRED: [u32; 2] = [1, 32];
 const IPOIB: &str = "ib_ipoib";
 
 /// Starts loading modules, for devices present and future, and reports network interfaces.
-pub fn start(sender: Sender<String>) {
+pub fn start(sender: Sender<Change>) {
     thread::spawn(move || {
         let index = match ModuleIndex::of_running_kernel() {
             Ok(index) => Arc::new(index),
@@ -57,7 +57,7 @@ pub fn start(sender: Sender<String>) {
 }
 
 /// Looks at every device: network interfaces first, since they are waited for.
-fn scan(index: &ModuleIndex, sender: &Sender<String>) {
+fn scan(index: &ModuleIndex, sender: &Sender<Change>) {
     for alias in in_order(modules::device_aliases(Path::new("/sys"))) {
         load(index, &alias);
     }
@@ -84,7 +84,7 @@ fn in_order(mut aliases: Vec<String>) -> Vec<String> {
     aliases
 }
 
-fn handle(event: &Uevent, index: &ModuleIndex, sender: &Sender<String>) {
+fn handle(event: &Uevent, index: &ModuleIndex, sender: &Sender<Change>) {
     if event.action != "add" {
         return;
     }
@@ -109,13 +109,13 @@ fn load(index: &ModuleIndex, alias: &str) {
 }
 
 /// Reports wired interfaces: Ethernet on a real device, or a VLAN on one, and InfiniBand.
-fn report(name: &str, sender: &Sender<String>) {
+fn report(name: &str, sender: &Sender<Change>) {
     let directory = Path::new("/sys/class/net").join(name);
     let is_wired = sysfs::number::<u32>(&directory, "type").is_some_and(|kind| WIRED.contains(&kind));
     let is_wireless = directory.join("wireless").exists();
     if is_wired && !is_wireless && (network::is_vlan(name) || directory.join("device").exists()) {
         // The receiver lives as long as PID 1.
-        sender.send(name.to_owned()).ok();
+        sender.send(Change::Appeared(name.to_owned())).ok();
     }
 }
 

@@ -52,11 +52,11 @@ pub fn run() -> ! {
 
 fn supervise() {
     let (sender, events) = std::sync::mpsc::channel();
-    let (links, appeared) = std::sync::mpsc::channel();
+    let (changes, of_network) = std::sync::mpsc::channel();
     supervisor::start_reaper(sender.clone());
-    network::start(appeared, sender);
-    devices::start(links);
-    Supervisor::new(events).run();
+    network::start(of_network, sender);
+    devices::start(changes.clone());
+    Supervisor::new(events, changes).run();
 }
 
 /// Loads the modules named in `/etc/modules-load.d`, then mounts what they bring.

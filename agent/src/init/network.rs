@@ -29,9 +29,16 @@ use std::time::Duration;
 /// How often links are looked at that something is expected of, such as a carrier.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Starts the thread. It takes the names of wired links as they appear, and says when the agent may
-/// start and which links want a DHCP client.
-pub fn start(appeared: Receiver<String>, events: Sender<Event>) {
+/// What happens to the network.
+pub enum Change {
+    /// A wired link of this name is there.
+    Appeared(String),
+    /// The machine is its user's.
+    Rescued,
+}
+
+/// Starts the thread. It says when the agent may start and which links want a DHCP client.
+pub fn start(changes: Receiver<Change>, events: Sender<Event>) {
     thread::spawn(move || {
         let source = source::find();
         tracing::info!("the network is configured by {}", source.origin);
@@ -40,8 +47,13 @@ pub fn start(appeared: Receiver<String>, events: Sender<Event>) {
         let mut links = Links::new(Path::new("/"), source, events);
         loop {
             links.settle();
-            match appeared.recv_timeout(LOOK) {
-                Ok(name) => links.appeared(name),
+            match changes.recv_timeout(LOOK) {
+                Ok(Change::Appeared(name)) => links.appeared(name),
+                Ok(Change::Rescued) => {
+                    if let Some(source) = source::of_user() {
+                        links.start_over(Path::new("/"), source);
+                    }
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }

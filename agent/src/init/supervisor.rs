@@ -1,13 +1,14 @@
 //! The children of PID 1: the agent and one DHCP client per link; once the machine is rescued, a login
 //! prompt per console instead of the agent.
 
-use super::network::dhcp_event;
+use super::network::{Change, dhcp_event};
 use crate::lockdown::Stopped;
 use crate::rescue::login;
 use farrier_linux::process::{self, BUSYBOX};
 use nix::errno::Errno;
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -31,6 +32,8 @@ pub enum Event {
     MediaRead,
     /// A link wants a DHCP client.
     Dhcp(String),
+    /// A link wants none any more.
+    NoDhcp(String),
 }
 
 /// A job that must always run.
@@ -52,14 +55,15 @@ struct State {
 /// Starts jobs, and starts them again when they end.
 pub struct Supervisor {
     events: Receiver<Event>,
+    network: Sender<Change>,
     jobs: BTreeMap<Job, State>,
     children: HashMap<i32, Job>,
 }
 
 impl Supervisor {
-    /// A supervisor that has nothing to start yet.
-    pub fn new(events: Receiver<Event>) -> Self {
-        Self { events, jobs: BTreeMap::new(), children: HashMap::new() }
+    /// A supervisor that has nothing to start yet, and tells the network what changes.
+    pub fn new(events: Receiver<Event>, network: Sender<Change>) -> Self {
+        Self { events, network, jobs: BTreeMap::new(), children: HashMap::new() }
     }
 
     /// Runs until the threads that send events are gone, which they never are.
@@ -70,6 +74,7 @@ impl Supervisor {
                 Ok(Event::Exited(pid, status)) => self.exited(pid, status),
                 Ok(Event::MediaRead) => self.add(Job::Agent),
                 Ok(Event::Dhcp(name)) => self.add(Job::Dhcp(name)),
+                Ok(Event::NoDhcp(name)) => self.end(&Job::Dhcp(name)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -79,6 +84,18 @@ impl Supervisor {
     fn add(&mut self, job: Job) {
         let now = Instant::now();
         self.jobs.entry(job).or_insert(State { started: now, pause: FIRST_PAUSE, due: Some(now) });
+    }
+
+    /// Ends a job for good.
+    fn end(&mut self, job: &Job) {
+        self.jobs.remove(job);
+        let pids: Vec<i32> =
+            self.children.iter().filter(|(_, owner)| *owner == job).map(|(pid, _)| *pid).collect();
+        for pid in pids {
+            self.children.remove(&pid);
+            // It may have ended by itself.
+            kill(Pid::from_raw(pid), Signal::SIGTERM).ok();
+        }
     }
 
     fn start_due(&mut self) {
@@ -123,6 +140,8 @@ impl Supervisor {
         if let Err(error) = login::open(Path::new("/")) {
             tracing::error!("nobody can log in: the account rescue cannot be made: {error}");
         }
+        // The receiver lives as long as PID 1.
+        self.network.send(Change::Rescued).ok();
         let active = std::fs::read_to_string("/sys/class/tty/console/active").unwrap_or_default();
         for terminal in login::terminals(&active) {
             self.add(Job::Login(terminal));
@@ -215,9 +234,11 @@ mod tests {
     #[test]
     fn a_link_that_is_reported_twice_has_one_client() {
         let (_sender, events) = std::sync::mpsc::channel();
-        let mut supervisor = Supervisor::new(events);
+        let mut supervisor = Supervisor::new(events, std::sync::mpsc::channel().0);
         supervisor.add(Job::Dhcp("eth0".into()));
         supervisor.add(Job::Dhcp("eth0".into()));
         assert_eq!(supervisor.jobs.len(), 1);
+        supervisor.end(&Job::Dhcp("eth0".into()));
+        assert!(supervisor.jobs.is_empty());
     }
 }

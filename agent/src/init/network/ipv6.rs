@@ -16,6 +16,8 @@ use rand::Rng;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddrV6, UdpSocket};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,13 +44,15 @@ pub struct Listener {
     mode: Ipv6,
     /// Opened before the link is up, so that no announcement is missed.
     announcements: io::Result<PacketSocket>,
+    /// Whether nothing found out is to be used any more.
+    over: Arc<AtomicBool>,
 }
 
 impl Listener {
     /// Begins to listen; nothing is sent yet.
-    pub fn open(interface: &str, mac: MacAddress, mode: Ipv6) -> Self {
+    pub fn open(interface: &str, mac: MacAddress, mode: Ipv6, over: Arc<AtomicBool>) -> Self {
         let announcements = PacketSocket::open(interface, router::PROTOCOL, &[router::ALL_MACHINES]);
-        Self { interface: interface.to_owned(), mac, mode, announcements }
+        Self { interface: interface.to_owned(), mac, mode, announcements, over }
     }
 
     /// Goes on in a thread of its own.
@@ -69,9 +73,12 @@ impl Listener {
             Ipv6::ByRouter => self.wait_for_router()?,
             _ => Announcement { is_managed: true, has_more: false, name_servers: Vec::new() },
         };
+        if self.over.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         tracing::debug!(interface = self.interface, ?announcement, "how IPv6 is configured");
         remember(&self.interface, &announcement.name_servers);
-        let Self { interface, mac, announcements, .. } = self;
+        let Self { interface, mac, announcements, over, .. } = self;
         // Everything that arrives would be queued there.
         drop(announcements);
         if !announcement.is_managed && !announcement.has_more {
@@ -79,10 +86,12 @@ impl Listener {
         }
         let conversation = Conversation::begin(&interface, mac)?;
         if announcement.is_managed {
-            conversation.keep_address(&interface)
+            conversation.keep_address(&interface, &over)
         } else {
             let answer = conversation.ask(Kind::InformationRequest, None, usize::MAX)?;
-            remember(&interface, &answer.map(|answer| answer.name_servers).unwrap_or_default());
+            if !over.load(Ordering::Relaxed) {
+                remember(&interface, &answer.map(|answer| answer.name_servers).unwrap_or_default());
+            }
             Ok(())
         }
     }
@@ -137,12 +146,15 @@ impl Conversation {
         Self { client: Client::new(mac.0), socket, servers, started: Instant::now() }
     }
 
-    /// Gets an address, and keeps it as long as servers agree. Does not return.
-    fn keep_address(&self, interface: &str) -> io::Result<()> {
+    /// Gets an address, and keeps it as long as servers agree and it is not over.
+    fn keep_address(&self, interface: &str, over: &AtomicBool) -> io::Result<()> {
         let mut is_told = false;
         loop {
             let Some(mut lease) = self.lease(&mut is_told, interface)? else { continue };
             loop {
+                if over.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
                 apply(interface, &lease)?;
                 thread::sleep(renewal(&lease));
                 match self.ask(Kind::Renew, Some(&lease), REQUESTS)? {

@@ -9,7 +9,7 @@ use super::plan::{Automatic, Ipv6, Kind, MacAddress, Plan, PlannedLink, Which};
 use super::source::Source;
 use super::{arp, name_servers};
 use crate::init::supervisor::Event;
-use farrier_linux::netlink::{Lifetime, Netlink};
+use farrier_linux::netlink::{Lifetime, Netlink, addresses};
 use farrier_linux::sysfs;
 use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,8 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -42,6 +44,8 @@ pub struct Links {
     others: BTreeSet<String>,
     /// Brings addresses of the plan that other machines have.
     conflicts: (Sender<Ipv4Addr>, Receiver<Ipv4Addr>),
+    /// Tells the threads of [`Listener`] that the plan is another one.
+    over: Arc<AtomicBool>,
     /// When cards that are not there yet are given up; nothing once that is told.
     deadline: Option<Instant>,
 }
@@ -76,6 +80,7 @@ impl Links {
             attached: BTreeSet::new(),
             others: BTreeSet::new(),
             conflicts: channel(),
+            over: Arc::default(),
             deadline: Some(Instant::now() + PATIENCE),
         }
     }
@@ -203,7 +208,7 @@ impl Links {
         // A kernel without IPv6 has nothing to be told.
         fs::write(format!("/proc/sys/net/ipv6/conf/{name}/accept_ra"), if is_fixed { "0" } else { "1" }).ok();
         if let (false, Some(mac)) = (is_fixed, mac_of(name)) {
-            Listener::open(name, mac, automatic.ipv6).start();
+            Listener::open(name, mac, automatic.ipv6, Arc::clone(&self.over)).start();
         }
         if automatic.dhcpv4 {
             // The receiver lives as long as PID 1.
@@ -325,24 +330,51 @@ impl Links {
             "{} cannot be used: {reason}; every link asks DHCP and its router instead",
             self.origin
         );
-        let plan = std::mem::replace(&mut self.plan, Plan::automatic());
-        for link in plan.links.iter().rev().filter(|link| !matches!(link.kind, Kind::Card(_))) {
-            let Some(name) = self.made.get(&link.name) else { continue };
-            if let Err(error) = Netlink::open().and_then(|netlink| netlink.remove(name)) {
-                tracing::warn!(interface = name, %error, "the link cannot be removed");
+        self.unmake();
+        let Source { plan, origin } = Source::automatic();
+        (self.plan, self.origin) = (plan, origin);
+    }
+
+    /// Takes every link from what it has, and follows another plan.
+    pub fn start_over(&mut self, root: &Path, source: Source) {
+        tracing::info!("from now on the network is configured by {}", source.origin);
+        self.over.store(true, Ordering::Relaxed);
+        let names: Vec<String> = self.present.iter().chain(self.made.values()).cloned().collect();
+        self.unmake();
+        for name in names {
+            // The receiver lives as long as PID 1.
+            self.events.send(Event::NoDhcp(name.clone())).ok();
+            if let Err(error) = clear(&name) {
+                tracing::debug!(interface = name, %error, "the link cannot be cleared");
             }
         }
-        let is_made = |name: &String| {
-            plan.links
-                .iter()
-                .any(|link| !matches!(link.kind, Kind::Card(_)) && self.made.get(&link.name) == Some(name))
-        };
-        self.present.retain(|name| !is_made(name));
+        let present = std::mem::take(&mut self.present);
+        *self = Self { present, ..Self::new(root, source, self.events.clone()) };
+    }
+
+    /// Removes the links that were made here.
+    fn unmake(&mut self) {
+        for link in self.plan.links.iter().rev().filter(|link| !matches!(link.kind, Kind::Card(_))) {
+            let Some(name) = self.made.remove(&link.name) else { continue };
+            if let Err(error) = Netlink::open().and_then(|netlink| netlink.remove(&name)) {
+                tracing::warn!(interface = name, %error, "the link cannot be removed");
+            }
+            self.present.retain(|present| *present != name);
+        }
         self.made.clear();
         self.attached.clear();
         self.others.clear();
-        self.origin = Source::automatic().origin;
     }
+}
+
+/// A link that is down and has no address.
+fn clear(name: &str) -> io::Result<()> {
+    let netlink = Netlink::open()?;
+    for found in addresses()?.into_iter().filter(|found| found.interface == name) {
+        let address = IpNet::new(found.address, found.prefix).map_err(io::Error::other)?;
+        netlink.remove_address(name, address)?;
+    }
+    netlink.set_down(name)
 }
 
 /// A bond takes only ports that are down, and sets them up itself; a bridge does neither.

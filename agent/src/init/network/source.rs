@@ -2,12 +2,12 @@
 //!
 //! What the conductor put on the boot medium goes before the kernel command line, which an operator
 //! often writes once for all machines. What cannot be used is said in one line, and every link finds out
-//! by itself what it needs.
+//! by itself what it needs. Once the machine is rescued, its user's config drive has the say.
 
 use super::plan::Plan;
 use super::{kernel_parameters, network_data};
 use crate::options::Options;
-use crate::virtual_media;
+use crate::{rescue, virtual_media};
 use farrier_linux::kernel_line;
 use std::fmt::Display;
 use std::path::Path;
@@ -35,6 +35,21 @@ pub fn find() -> Source {
     let (options, _) = Options::load(&parameters, &Default::default());
     let ip = kernel_line::values_of_running_kernel("ip");
     of_medium(Path::new("/")).or_else(|| of_parameters(&ip, &options)).unwrap_or_else(Source::automatic)
+}
+
+/// The plan of the machine's user, on the config drive that was deployed with the machine. Without one
+/// that can be used, the network stays as it is.
+pub fn of_user() -> Option<Source> {
+    let text = rescue::config_drive::network_data()?;
+    let origin = "network_data.json on the config drive";
+    match network_data::read(&text) {
+        Ok(plan) if plan.links.is_empty() => None,
+        Ok(plan) => Some(Source { plan, origin }),
+        Err(error) => {
+            tracing::error!("{origin} is not used: {error}; the network stays as it is");
+            None
+        }
+    }
 }
 
 impl Source {
