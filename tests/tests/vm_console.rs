@@ -5,16 +5,19 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::console::Console;
+use farrier_tests::monitor::Monitor;
+use serde_json::json;
 use std::fs;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long an emulated machine may take.
 const PATIENCE: Duration = Duration::from_secs(240);
+/// Where a VGA card keeps its text, and how many bytes it has for that.
+const VGA: u32 = 0xb8000;
+const VGA_SIZE: u32 = 32 << 10;
 /// Bytes of a row of text: a character and its colours for each of 80 columns.
 const ROW: usize = 160;
 
@@ -34,12 +37,12 @@ impl Screen {
             .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-vga", "std", "-device", "virtio-rng-pci"])
             .args(["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="])
             .args(["-serial", &format!("file:{}", path("console.log"))])
-            .args(["-monitor", &format!("unix:{},server,nowait", path("monitor"))])
+            .args(Monitor::arguments(&folder.path().join("monitor")))
             .arg("-kernel")
             .arg(dist.join("vmlinuz"))
             .arg("-initrd")
             .arg(dist.join("initramfs.img"))
-            .args(["-append", &format!("console=tty0 console=ttyS0 {parameters}")])
+            .args(["-append", &format!("console=tty0 console=ttyS0 no_timer_check {parameters}")])
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
@@ -57,7 +60,8 @@ impl Screen {
     /// Rows of the card's memory, in which the text on the screen is somewhere.
     fn rows(&self) -> Vec<String> {
         let file = self.path("screen");
-        dump(&self.path("monitor"), &file);
+        let memory = json!({"val": VGA, "size": VGA_SIZE, "filename": file});
+        Monitor::connect(&self.path("monitor")).unwrap().execute("pmemsave", &memory).unwrap();
         let memory = fs::read(file).unwrap();
         let text = |row: &[u8]| row.iter().step_by(2).map(|byte| char::from(*byte)).collect::<String>();
         memory.chunks_exact(ROW).map(|row| text(row).trim_end_matches([' ', '\0']).to_owned()).collect()
@@ -69,21 +73,6 @@ impl Drop for Screen {
         // It may be off already.
         self.qemu.kill().ok();
         self.qemu.wait().ok();
-    }
-}
-
-/// Has the monitor write the memory of the VGA card into a file.
-fn dump(monitor: &Path, file: &Path) {
-    let mut monitor = UnixStream::connect(monitor).unwrap();
-    writeln!(monitor, "pmemsave 0xb8000 32768 \"{}\"", file.display()).unwrap();
-    writeln!(monitor, "info version").unwrap();
-    let mut said = Vec::new();
-    let mut byte = [0; 256];
-    // The version is printed once the file is there.
-    while String::from_utf8_lossy(&said).matches("(qemu)").count() < 3 {
-        let length = monitor.read(&mut byte).unwrap();
-        assert!(length > 0, "the monitor is gone");
-        said.extend_from_slice(&byte[..length]);
     }
 }
 

@@ -5,10 +5,10 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::machine::{Boot, Hardware, free_port};
+use farrier_tests::monitor::Monitor;
 use farrier_tests::stub_conductor::StubConductor;
+use serde_json::json;
 use std::fs;
-use std::io::Write;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -20,14 +20,14 @@ const PATIENCE: Duration = Duration::from_secs(240);
 /// The last line of every examination.
 const END: &str = "lookup  http";
 /// Long enough for a lease of an emulated machine, and no longer.
-const SOON: &str = "console=ttyS0 farrier-doctor-after=12 ipa-lldp-timeout=2";
+const SOON: &str = "console=ttyS0 no_timer_check farrier-doctor-after=12 ipa-lldp-timeout=2";
 
 fn environment(name: &str) -> PathBuf {
     std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
 }
 
-/// Boots a machine whose conductor has this URL and returns the console once `text` is on it.
-fn examine(url: &str, parameters: &str, text: &str, arguments: &[&str], folder: &Path) -> String {
+/// Boots a machine whose conductor has this URL and returns the console once all texts are on it.
+fn examine(url: &str, parameters: &str, texts: &[&str], arguments: &[&str], folder: &Path) -> String {
     let hardware = Hardware {
         mac: "52:54:00:fa:00:07".into(),
         agent_port: free_port().unwrap(),
@@ -40,7 +40,9 @@ fn examine(url: &str, parameters: &str, text: &str, arguments: &[&str], folder: 
     let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();
     let boot = Boot::Ramdisk(&environment("FARRIER_DIST"), &line);
     let _machine = hardware.boot_with(boot, &arguments).unwrap();
-    hardware.console().wait_for(text, 0, PATIENCE).unwrap();
+    for text in texts {
+        hardware.console().wait_for(text, 0, PATIENCE).unwrap();
+    }
     hardware.console().text()
 }
 
@@ -55,7 +57,7 @@ fn vm_a_refused_connection_is_named_and_left_for_the_conductor() {
     let folder = TempDir::new().unwrap();
     let bmc = ["-device", "ipmi-bmc-sim,id=bmc0", "-device", "isa-ipmi-kcs,bmc=bmc0"];
     let places = "farrier-doctor-report=sel,efi,dhcp";
-    let console = examine("http://10.0.2.2:1", places, "reported to dhcp", &bmc, folder.path());
+    let console = examine("http://10.0.2.2:1", places, &["reported to dhcp"], &bmc, folder.path());
     assert_says(
         &console,
         &[
@@ -122,7 +124,7 @@ fn vm_a_certificate_of_a_stranger_is_told_from_a_wrong_clock() {
         let (folder, port) = (TempDir::new().unwrap(), free_port().unwrap());
         let _server = TlsServer::start(port, folder.path());
         let url = format!("https://10.0.2.2:{port}");
-        let console = examine(&url, "farrier-doctor-report=none", END, arguments, folder.path());
+        let console = examine(&url, "farrier-doctor-report=none", &[END], arguments, folder.path());
         assert_says(&console, &["ok        tcp", "FAILED    tls", finding]);
     }
 }
@@ -152,38 +154,40 @@ fn vm_forty_network_cards_are_found_and_one_without_a_driver_is_named() {
     arguments.extend(["-device", "ne2k_pci,romfile="].map(str::to_owned));
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let callback = format!("ipa-inspection-callback-url={}/v1/continue_inspection", conductor.guest_url());
-    let named = "has no driver in this ramdisk";
-    let console = examine(&conductor.guest_url(), &callback, named, &arguments, folder.path());
+    let texts = ["has no driver in this ramdisk", "first heartbeat accepted"];
+    let console = examine(&conductor.guest_url(), &callback, &texts, &arguments, folder.path());
     assert_says(&console, &["network card 0000:", "(10ec:8029) has no driver"]);
     let posted = conductor.wait_for("/v1/continue_inspection", PATIENCE).unwrap();
     assert_eq!(posted["inventory"]["interfaces"].as_array().map(Vec::len), Some(40), "{posted}");
 }
 
-/// Pulls the cable of a machine that is being switched on, at its monitor.
-fn pull_cable(monitor: PathBuf) {
-    thread::spawn(move || {
-        let started = Instant::now();
-        while started.elapsed() < PATIENCE {
-            if let Ok(mut monitor) = UnixStream::connect(&monitor) {
-                return monitor.write_all(b"set_link net off\n");
+/// Pulls the cable of a machine that is about to be switched on. Its firmware takes longer than this before
+/// there is anybody to see the cable.
+fn pull_cable(monitor: &Path) {
+    let started = Instant::now();
+    loop {
+        match Monitor::connect(monitor) {
+            Ok(mut monitor) => {
+                monitor.execute("set_link", &json!({"name": "net", "up": false})).unwrap();
+                return;
             }
-            thread::sleep(Duration::from_millis(50));
+            Err(error) => assert!(started.elapsed() < PATIENCE, "{error:#}"),
         }
-        Ok(())
-    });
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
 fn vm_a_missing_cable_is_told_from_a_missing_dhcp_server() {
     let folder = TempDir::new().unwrap();
     let monitor = folder.path().join("monitor");
-    let at_monitor = format!("unix:{},server,nowait", monitor.display());
+    let [option, place] = Monitor::arguments(&monitor);
     // Every packet arrives more than an hour late.
     let late = "filter-buffer,id=late,netdev=net,queue=all,interval=4000000000";
-    pull_cable(monitor);
+    let pulled = thread::spawn(move || pull_cable(&monitor));
     for (arguments, lines) in [
         (
-            ["-monitor", &at_monitor],
+            [option.as_str(), &place],
             ["FAILED    link    eth0: no carrier", "not tried dhcp    eth0: needs link", "not tried address"],
         ),
         (
@@ -196,8 +200,9 @@ fn vm_a_missing_cable_is_told_from_a_missing_dhcp_server() {
         ),
     ] {
         let folder = TempDir::new().unwrap();
-        let console =
-            examine("http://10.0.2.2:1", "farrier-doctor-report=none", END, &arguments, folder.path());
+        let places = "farrier-doctor-report=none";
+        let console = examine("http://10.0.2.2:1", places, &[END], &arguments, folder.path());
         assert_says(&console, &lines);
     }
+    pulled.join().unwrap();
 }

@@ -8,6 +8,7 @@ use crate::options::Destination;
 use farrier_linux::efivars::{EfiVariables, PERSISTENT, Variable};
 use farrier_linux::netlink::InterfaceAddress;
 use farrier_protocol::inventory::NetworkInterface;
+use futures_util::future::join_all;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
@@ -67,20 +68,15 @@ pub fn is_new(reported: &Path, cause: &Verdict) -> bool {
 
 /// Leaves the cause in every place that the options name, all at once. Each place fails alone.
 pub async fn deliver(patient: &Patient, cause: &Verdict) {
-    let places = patient.options.doctor_report.0.clone();
-    let begun: Vec<_> = places
-        .into_iter()
-        .map(|place| {
-            let note = Note::new(patient, cause);
-            spawn_blocking(move || match note.leave(place) {
-                Ok(text) => tracing::info!("doctor: reported to {}: {text}", place.name()),
-                Err(error) => tracing::info!("doctor: not reported to {}: {error}", place.name()),
-            })
-        })
-        .collect();
-    for one in begun {
-        // A panic was logged where it happened.
-        one.await.ok();
+    let begun = patient.options.doctor_report.0.iter().map(|place| {
+        let (note, place) = (Note::new(patient, cause), *place);
+        spawn_blocking(move || (place, note.leave(place)))
+    });
+    for (place, outcome) in join_all(begun).await.into_iter().flatten() {
+        match outcome {
+            Ok(text) => tracing::info!("doctor: reported to {}: {text}", place.name()),
+            Err(error) => tracing::info!("doctor: not reported to {}: {error}", place.name()),
+        }
     }
 }
 
