@@ -146,6 +146,33 @@ fn vm_network_data_that_cannot_be_used_leaves_the_machine_to_dhcp() {
 }
 
 #[test]
+fn vm_an_address_that_another_machine_has_is_given_up() {
+    // Those of this machine in the two networks.
+    for (kind, address, netmask, network, host, listen) in [
+        ("ipv4", "10.0.2.2", "24", "ipv6=off", "10.0.2.2", IpAddr::from(Ipv4Addr::LOCALHOST)),
+        ("ipv6", "fd00::2", "64", ONLY_IPV6, "[fd00::2]", Ipv6Addr::LOCALHOST.into()),
+    ] {
+        let data = json!({
+            "links": [{"id": "card0", "type": "phy", "ethernet_mac_address": MACS[0]}],
+            "networks": [{"id": "n", "link": "card0", "type": kind, "ip_address": address, "netmask": netmask}]
+        });
+        let seen = Lab {
+            behaviour: Behaviour::default(),
+            network,
+            host,
+            listen,
+            parameters: "boot_method=vmedia ir_pub_id=ab-12",
+            network_data: Some(data.to_string()),
+        }
+        .boot();
+        let own = if kind == "ipv4" { "https://10.0.2.1" } else { "https://[fd00::5054:ff:fefa:21]" };
+        assert!(seen.callback_url.starts_with(own), "{}", seen.callback_url);
+        let line = format!("another machine has the address {address}");
+        assert!(seen.console.contains(&line), "{}", seen.console);
+    }
+}
+
+#[test]
 fn vm_vlans_that_the_switch_announces_or_the_operator_names_reach_the_conductor() {
     for parameters in [
         "ipa-enable-vlan-interfaces=all ipa-collect-lldp=1 ipa-lldp-timeout=5",

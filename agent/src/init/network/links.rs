@@ -36,6 +36,8 @@ pub struct Links {
     events: Sender<Event>,
     /// Wired links in the order of their appearance.
     present: Vec<String>,
+    /// Their permanent hardware addresses, which are asked for once: there may be many links.
+    macs: BTreeMap<String, MacAddress>,
     /// The kernel's names of planned links that are made, by their names in the plan.
     made: BTreeMap<String, String>,
     /// Kernel's names of ports that are attached.
@@ -76,6 +78,7 @@ impl Links {
             origin: source.origin,
             events,
             present: Vec::new(),
+            macs: BTreeMap::new(),
             made: BTreeMap::new(),
             attached: BTreeSet::new(),
             others: BTreeSet::new(),
@@ -88,6 +91,7 @@ impl Links {
     /// A wired link is there, perhaps one that was made here.
     pub fn appeared(&mut self, name: String) {
         if !self.present.contains(&name) {
+            self.macs.extend(mac_of(&name).map(|mac| (name.clone(), mac)));
             self.present.push(name);
             self.deadline = self.deadline.map(|_| Instant::now() + PATIENCE);
         }
@@ -156,7 +160,7 @@ impl Links {
     fn card(&self, which: &Which) -> Option<String> {
         let is_free = |name: &&String| !self.made.values().any(|made| made == *name);
         let is_meant = |name: &&String| match which {
-            Which::Mac(mac) => mac_of(name) == Some(*mac),
+            Which::Mac(mac) => self.macs.get(*name) == Some(mac),
             Which::Name(wanted) => *name == wanted,
             Which::Any => attribute(name, "carrier").as_deref() == Some("1"),
         };
@@ -293,8 +297,7 @@ impl Links {
         if missing.is_empty() {
             return;
         }
-        let there: Vec<_> = self.present.iter().filter_map(|name| mac_of(name)).collect();
-        let there = there.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let there = self.macs.values().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let missing = format!("{} is not there (this machine has {there})", missing.join(", "));
         if self.is_of_use() {
             tracing::error!(
@@ -348,8 +351,8 @@ impl Links {
                 tracing::debug!(interface = name, %error, "the link cannot be cleared");
             }
         }
-        let present = std::mem::take(&mut self.present);
-        *self = Self { present, ..Self::new(root, source, self.events.clone()) };
+        let (present, macs) = (std::mem::take(&mut self.present), std::mem::take(&mut self.macs));
+        *self = Self { present, macs, ..Self::new(root, source, self.events.clone()) };
     }
 
     /// Removes the links that were made here.
