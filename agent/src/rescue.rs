@@ -1,10 +1,12 @@
 //! The password of a rescued machine (section 11.2).
 //!
-//! The agent's part is to leave a hash behind; the ramdisk's [`login`] service makes a user with it.
+//! The agent's part is to leave a hash behind; the ramdisk's [`login`] service makes a user with it, who
+//! also comes by [`ssh`].
 
 pub mod config_drive;
 pub mod login;
 pub mod sha256_crypt;
+pub mod ssh;
 
 use farrier_protocol::error::{CommandError, ErrorKind};
 use rand::Rng;

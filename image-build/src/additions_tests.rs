@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use super::*;
 use crate::cpio::tests::unpack;
 use crate::executable::tests::synthetic_executable;

@@ -90,7 +90,7 @@ pub fn build(
     progress("packing modules");
     let modules = add_modules(&mut archive, &tree.release, &closure, CLASSES)?;
     let firmware = inputs.firmware.add(&mut archive, &tree.release, &closure)?;
-    let programs = add_programs(&mut archive, &inputs.programs_root, target)?;
+    let (programs, libraries) = add_programs(&mut archive, &inputs.programs_root, target)?;
     let additions = inputs.additions.add(&mut archive, target)?;
     add_parameters(&mut archive, &inputs.media.parameters);
     add_agent(&mut archive, agent.clone());
@@ -120,6 +120,7 @@ pub fn build(
         kernel_parameters: inputs.media.parameters.to_string(),
         files,
         programs,
+        libraries,
         additions,
         firmware,
         boot_loaders: loaders.into_used(),

@@ -19,6 +19,7 @@ fn inputs(root: &Path) -> Inputs {
     let (executable, stub) = (synthetic_executable(1), synthetic_stub());
     for (path, content) in [
         ("bin/busybox", &executable),
+        ("usr/sbin/dropbear", &executable),
         ("agent", &executable),
         ("vmlinuz", &synthetic_kernel("x86_64")),
         ("usr/lib/ISOLINUX/isolinux.bin", &vec![1; 3000]),
@@ -97,9 +98,14 @@ fn the_ramdisk_holds_what_a_node_boots() {
     assert_eq!(manifest.files["initramfs.img"], FileRecord::of(&image));
     let entries = ramdisk(&output.join("initramfs.img"));
     let entry = |path: &str| entries.iter().find(|entry| entry.path == path).expect(path);
-    assert_eq!(entry("init").data, b"usr/bin/farrier-agent");
+    assert_eq!(entry("init").data, fs::read(folder.path().join("agent")).unwrap());
+    assert_eq!(entry("usr/bin/farrier-agent").data, b"../../init");
+    let position = |path: &str| entries.iter().position(|entry| entry.path.starts_with(path)).unwrap();
+    assert!(position("init") < position("lib/modules"), "what memory cuts off must not be the agent");
     assert_eq!(entry("dev/console").device, (5, 1));
-    assert_eq!(entry("usr/bin/busybox").mode, 0o100_755);
+    for program in farrier_linux::process::PROGRAMS {
+        assert_eq!(entry(program.path.trim_start_matches('/')).mode, 0o100_755);
+    }
     assert_eq!(entry("etc/modules-load.d/farrier.conf").data, b"af_packet\nefivarfs\n");
     assert_eq!(entry("etc/farrier/kernel-parameters").data, b"ipa-debug=1\n");
     let module = &entry("lib/modules/6.1.0-test/kernel/nvme.ko.zst").data;

@@ -65,7 +65,7 @@ pub struct BuildArguments {
     /// Certificates of authorities that the agent trusts, in PEM form; may be repeated.
     #[arg(long = "ca-certificate", value_name = "FILE")]
     certificates: Vec<PathBuf>,
-    /// Public key that may log in as root; may be repeated.
+    /// Public key that may log in to a rescued machine; may be repeated.
     #[arg(long = "ssh-key", value_name = "FILE")]
     ssh_keys: Vec<PathBuf>,
     /// Where to write [default: dist/<architecture of the agent>].

@@ -25,6 +25,7 @@ mod modinfo;
 mod module_tree;
 mod netboot;
 mod package;
+mod packer;
 mod parameters;
 mod ramdisk;
 mod select;

@@ -25,6 +25,8 @@ pub struct Manifest {
     pub files: BTreeMap<String, FileRecord>,
     /// Helper programs in the ramdisk.
     pub programs: Vec<ProgramRecord>,
+    /// Libraries of these programs.
+    pub libraries: Vec<Addition>,
     /// What the operator added to the ramdisk.
     pub additions: Vec<Addition>,
     /// Firmware in the ramdisk.
@@ -68,7 +70,7 @@ impl Manifest {
     }
 }
 
-/// A file that the operator chose.
+/// A file that was packed as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Addition {
     /// Path inside the ramdisk.

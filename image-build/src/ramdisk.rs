@@ -10,20 +10,24 @@ use crate::closure::Closure;
 use crate::compress::compressed;
 use crate::cpio::Archive;
 use crate::error::BuildError;
-use crate::executable::{Target, static_architecture};
+use crate::executable::Target;
 use crate::kmod_index::{SUFFIX, modules_alias, modules_dep, modules_softdep};
-use crate::manifest::{FileRecord, ModuleRecord, ProgramRecord};
+use crate::manifest::{Addition, FileRecord, ModuleRecord, ProgramRecord};
 use crate::package::describe;
+use crate::packer::Packer;
 use crate::parameters::Parameters;
 use crate::select::ModuleClass;
 
-const AGENT: &str = "usr/bin/farrier-agent";
+/// The agent, which is the first process. The kernel unpacks the archive in its order, which is that of
+/// the names, and stops where memory ends: what stands behind is missing then, and `init` is there to say
+/// so. A file system in memory takes half of what the machine has left.
+const AGENT: &str = "init";
 
-/// The agent under the names by which the kernel and the DHCP client call it.
+/// The agent under the names by which the kernel, the DHCP client and people call it.
 const AGENT_LINKS: &[(&str, &str)] = &[
-    ("init", "usr/bin/farrier-agent"),
-    ("sbin/modprobe", "../usr/bin/farrier-agent"),
-    ("usr/libexec/farrier/dhcp-event", "../../bin/farrier-agent"),
+    ("sbin/modprobe", "../init"),
+    ("usr/bin/farrier-agent", "../../init"),
+    ("usr/libexec/farrier/dhcp-event", "../../../init"),
 ];
 
 /// Programs of the user of a rescued machine.
@@ -33,8 +37,10 @@ const LOGIN_LINKS: &[(&str, &str)] = &[("bin/login", "../usr/bin/busybox"), ("bi
 const FOLDERS: &[(&str, u32)] = &[
     ("dev", 0o755),
     ("etc", 0o755),
+    ("etc/dropbear", 0o700),
     ("etc/ipa-rescue-config", 0o700),
     ("proc", 0o555),
+    ("root", 0o700),
     ("run", 0o755),
     ("sys", 0o555),
     ("tmp", 0o1777),
@@ -96,28 +102,30 @@ pub fn add_parameters(archive: &mut Archive, parameters: &Parameters) {
     archive.file(path, 0o644, format!("{parameters}\n").into_bytes());
 }
 
-/// Adds every helper program that the agent may start, taken from below `root`.
+/// Adds every helper program that the agent may start, taken from below `root`, and the libraries that
+/// these need.
 ///
 /// # Errors
 ///
-/// [`BuildError::Program`] for a missing one, [`BuildError::Dynamic`] or [`BuildError::Elf`] for one
-/// that would not run in the ramdisk.
+/// [`BuildError::Program`] for a missing one, or those of [`Packer::add_program_as`] for one that would
+/// not run in the ramdisk.
 pub fn add_programs(
     archive: &mut Archive,
     root: &Path,
     target: Target,
-) -> Result<Vec<ProgramRecord>, BuildError> {
+) -> Result<(Vec<ProgramRecord>, Vec<Addition>), BuildError> {
+    let mut packer = Packer::new(archive, target);
     let mut records = Vec::new();
     for program in PROGRAMS {
         let source = find_program(program, root)?;
         let content = fs::read(&source).map_err(BuildError::reading(&source))?;
-        let remedy = format!("install the package {}", program.package);
-        target.check(&source, static_architecture(&source, &content, &remedy)?)?;
         let file = describe(root, program.package, program.path, &content);
         records.push(ProgramRecord { name: program.name, file });
-        archive.file(program.path.trim_start_matches('/'), 0o755, content);
+        packer.add_program_as(root, &source, program.path.trim_start_matches('/'))?;
     }
-    Ok(records)
+    let is_program = |path: &str| PROGRAMS.iter().any(|program| program.path.trim_start_matches('/') == path);
+    let libraries = packer.added.into_iter().filter(|file| !is_program(&file.path));
+    Ok((records, libraries.collect()))
 }
 
 /// Looks where the ramdisk has the program, and where distributions with a separate `/bin` have it.

@@ -21,6 +21,7 @@ pub const EARLY: &[KernelMount] = &[
     KernelMount { kind: "proc", target: "/proc", options: "" },
     KernelMount { kind: "sysfs", target: "/sys", options: "" },
     KernelMount { kind: "devtmpfs", target: "/dev", options: "mode=0755" },
+    KernelMount { kind: "devpts", target: "/dev/pts", options: "mode=0620,ptmxmode=0666" },
     KernelMount { kind: "tmpfs", target: "/run", options: "mode=0755,size=16m" },
     KernelMount { kind: "tmpfs", target: "/tmp", options: "mode=1777,size=16m" },
 ];

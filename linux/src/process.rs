@@ -26,8 +26,12 @@ pub struct Program {
 /// Applets of busybox: the DHCP client, and login with its shell on a rescued machine.
 pub const BUSYBOX: Program = Program { name: "busybox", path: "/usr/bin/busybox", package: "busybox-static" };
 
+/// The SSH server of a rescued machine.
+pub const DROPBEAR: Program =
+    Program { name: "dropbear", path: "/usr/sbin/dropbear", package: "dropbear-bin" };
+
 /// Every external program there is.
-pub const PROGRAMS: &[Program] = &[BUSYBOX];
+pub const PROGRAMS: &[Program] = &[BUSYBOX, DROPBEAR];
 
 /// An external program could not be started.
 #[derive(Debug, thiserror::Error)]

@@ -23,8 +23,17 @@ const BUDGET_WITH_FIRMWARE: u64 = 64 * MEBIBYTE;
 /// Debian's packages with that firmware.
 const FIRMWARE_PACKAGES: &[&str] =
     &["firmware-bnx2", "firmware-bnx2x", "firmware-misc-nonfree", "firmware-qlogic", "firmware-realtek"];
-/// The packages of the programs in the ramdisk.
-const PROGRAM_PACKAGES: &[&str] = &["busybox-static"];
+/// The packages of the programs in the ramdisk, and of the libraries they need.
+const PROGRAM_PACKAGES: &[&str] = &[
+    "busybox-static",
+    "dropbear-bin",
+    "libc6",
+    "libcrypt1",
+    "libgmp10",
+    "libtomcrypt1",
+    "libtommath1",
+    "zlib1g",
+];
 /// Every form of the ramdisk that farrier-image makes.
 const FORMATS: &str = "iso,uki,netboot,ironic";
 
@@ -79,6 +88,8 @@ pub enum Firmware {
 pub struct Dist {
     /// The folder `dist/<arch>`.
     pub folder: PathBuf,
+    /// The modules of the kernel.
+    pub modules: PathBuf,
     /// Where the boot loaders' packages are unpacked.
     pub boot_loaders: PathBuf,
     /// The builder.
@@ -130,7 +141,8 @@ pub fn build(workspace: &Workspace, arch: &str, firmware: Firmware) -> Result<Di
     let kernel = kernel_package::fetch(&packages)?;
     let boot_loaders = packages.unpacked(boot_loaders(arch))?;
     let folder = workspace.root.join("dist").join(arch);
-    let mut options = vec![("--kernel", kernel.image), ("--modules", kernel.modules), ("--agent", agent)];
+    let mut options =
+        vec![("--kernel", kernel.image), ("--modules", kernel.modules.clone()), ("--agent", agent)];
     if arch != std::env::consts::ARCH {
         options.push(("--programs-root", packages.unpacked(PROGRAM_PACKAGES)?));
     }
@@ -160,7 +172,7 @@ pub fn build(workspace: &Workspace, arch: &str, firmware: Firmware) -> Result<Di
     };
     print!("{}", sizes.table());
     sizes.check()?;
-    Ok(Dist { folder, boot_loaders, builder, sizes })
+    Ok(Dist { folder, modules: kernel.modules, boot_loaders, builder, sizes })
 }
 
 /// Size of the ramdisk with the firmware of common devices, which `build` makes in a folder.

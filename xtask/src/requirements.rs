@@ -61,6 +61,7 @@ const REQUIREMENTS: &[Requirement] = &[
     command("musl-gcc", "musl-tools", &[Purpose::Dist]),
     // A busybox that is linked dynamically has the same path.
     file("/var/lib/dpkg/info/busybox-static.list", "busybox-static", &[Purpose::Dist]),
+    command("dropbear", "dropbear-bin", &[Purpose::Dist, Purpose::Unit]),
     command("debootstrap", "debootstrap", &[Purpose::InstanceImage]),
     file(
         "/usr/share/keyrings/debian-archive-keyring.gpg",
@@ -81,6 +82,9 @@ const REQUIREMENTS: &[Requirement] = &[
     file("/usr/share/AAVMF/AAVMF_CODE.fd", "qemu-efi-aarch64", &[Purpose::MachineAarch64]),
     command("curl", "curl", &[Purpose::Machine, Purpose::WriteBench]),
     command("openssl", "openssl", &[Purpose::Machine]),
+    command("faketime", "faketime", &[Purpose::Machine]),
+    command("ssh", "openssh-client", &[Purpose::Machine]),
+    command("sshpass", "sshpass", &[Purpose::Machine]),
     command("python3", "python3", &[Purpose::Unit, Purpose::Python]),
     file("/var/lib/dpkg/info/python3-venv.list", "python3-venv", &[Purpose::Python]),
     command("genisoimage", "genisoimage", &[Purpose::Ironic, Purpose::Disk]),

@@ -1,10 +1,10 @@
 //! The children of PID 1: the agent and one DHCP client per link; once the machine is rescued, a login
-//! prompt per console instead of the agent.
+//! prompt per console and an SSH server instead of the agent.
 
 use super::network::{Change, dhcp_event};
 use crate::lockdown::Stopped;
-use crate::rescue::login;
-use farrier_linux::process::{self, BUSYBOX};
+use crate::rescue::{login, ssh};
+use farrier_linux::process::{self, BUSYBOX, DROPBEAR};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -42,6 +42,7 @@ enum Job {
     Agent,
     Dhcp(String),
     Login(String),
+    Ssh,
 }
 
 #[derive(Debug)]
@@ -146,6 +147,15 @@ impl Supervisor {
         for terminal in login::terminals(&active) {
             self.add(Job::Login(terminal));
         }
+        let line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
+        let root = Path::new("/");
+        match ssh::authorise(root, &line).and_then(|()| ssh::make_host_key(root)) {
+            Ok(fingerprint) => {
+                tracing::info!("rescue may log in by SSH; the host key's fingerprint is {fingerprint}");
+                self.add(Job::Ssh);
+            }
+            Err(error) => tracing::error!(%error, "nobody can log in by SSH: use a console"),
+        }
     }
 
     /// Time until the next job is due.
@@ -182,6 +192,7 @@ fn start(job: &Job) -> anyhow::Result<i32> {
         ])?,
         // A serial line keeps its speed and has no carrier to wait for.
         Job::Login(terminal) => BUSYBOX.spawn(["getty", "-L", "0", terminal, "vt100"])?,
+        Job::Ssh => DROPBEAR.spawn(ssh::ARGUMENTS)?,
     };
     Ok(i32::try_from(child.id())?)
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 pub fn open(root: &Path) -> io::Result<()> {
     let hash = fs::read_to_string(root.join(DIRECTORY).join(FILE))?;
     for (name, mode, line) in [
-        ("passwd", 0o644, "rescue:x:0:0:rescue:/:/bin/sh".to_owned()),
+        ("passwd", 0o644, "rescue:x:0:0:rescue:/root:/bin/sh".to_owned()),
         ("group", 0o644, "rescue:x:0:".to_owned()),
         // Changed long ago, and good for ever.
         ("shadow", 0o600, format!("rescue:{}:1:0:99999:7:::", hash.trim())),
