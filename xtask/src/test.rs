@@ -119,6 +119,7 @@ fn machine_environment(workspace: &Workspace) -> Result<Environment> {
     let schemathesis = python_environment::schemathesis(workspace)?;
     Ok(vec![
         ("FARRIER_DIST", dist.folder.display().to_string()),
+        ("FARRIER_MODULES", dist.modules.display().to_string()),
         ("FARRIER_BOOT_LOADERS", dist.boot_loaders.display().to_string()),
         ("FARRIER_DIST_AARCH64", aarch64.folder.display().to_string()),
         ("FARRIER_BOOT_LOADERS_AARCH64", aarch64.boot_loaders.display().to_string()),
