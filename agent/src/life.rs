@@ -65,11 +65,11 @@ pub async fn begin(mut options: Options, root: &Path) -> Result<(), AgentError> 
         return pending().await;
     }
     if options.enable_vlan_interfaces.is_some() {
-        network::wait_for_hardware_addresses().await?;
+        doctor::beside(&options, network::wait_for_hardware_addresses()).await?;
         tokio::task::block_in_place(|| vlan::make(&options));
     }
     if discovery::is_wanted(&options) {
-        network::wait_for_address().await?;
+        doctor::beside(&options, network::wait_for_address()).await?;
         tokio::task::block_in_place(|| discovery::resolve(&mut options))?;
     }
     run(Agent::new(options, root, Handle::current())?).await
