@@ -28,6 +28,8 @@ pub struct Behaviour {
     pub vlan: Option<u16>,
     /// Whether what DHCP servers and routers say of themselves is dropped.
     pub is_silent: bool,
+    /// How many messages of DHCP clients are lost before servers hear one.
+    pub lost_requests: usize,
     /// Whether LLDP announces the VLAN.
     pub announces: bool,
     /// Whether the switch is a router with a DHCP server for IPv6 ([`crate::router`]).
@@ -66,7 +68,9 @@ impl Switch {
             thread::spawn(move || {
                 forward(&socket, |frame| {
                     let Some(frame) = untagged(frame, behaviour.vlan) else { return };
-                    requests.fetch_add(usize::from(is_dhcp(&frame)), Ordering::Relaxed);
+                    if is_dhcp(&frame) && requests.fetch_add(1, Ordering::Relaxed) < behaviour.lost_requests {
+                        return;
+                    }
                     if let Some(answer) = router::answer(&frame).filter(|_| behaviour.routes) {
                         return send_to_all(&tagged(&answer, behaviour.vlan), &ends);
                     }

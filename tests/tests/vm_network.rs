@@ -173,6 +173,24 @@ fn vm_an_address_that_another_machine_has_is_given_up() {
 }
 
 #[test]
+fn vm_a_lease_that_comes_late_is_taken_and_silence_is_told_once() {
+    let seen = Lab {
+        behaviour: Behaviour { lost_requests: 60, ..Behaviour::default() },
+        network: "ipv6=off",
+        host: "10.0.2.2",
+        listen: Ipv4Addr::LOCALHOST.into(),
+        parameters: "",
+        network_data: None,
+    }
+    .boot();
+    assert!(seen.callback_url.starts_with("https://10.0.2.1"), "{}", seen.callback_url);
+    for interface in ["eth0", "eth1"] {
+        let line = format!("which is asked on interface=\"{interface}\"");
+        assert_eq!(seen.console.matches(&line).count(), 1, "{}", seen.console);
+    }
+}
+
+#[test]
 fn vm_vlans_that_the_switch_announces_or_the_operator_names_reach_the_conductor() {
     for parameters in [
         "ipa-enable-vlan-interfaces=all ipa-collect-lldp=1 ipa-lldp-timeout=5",

@@ -80,6 +80,22 @@ fn loop_without_the_only_card_of_the_plan_every_link_asks_dhcp() {
 }
 
 #[test]
+fn loop_without_one_card_of_several_the_plan_goes_on() {
+    enter_network();
+    let (mut links, events) = start(1);
+    links.plan.links.push(PlannedLink::new("gone", Kind::Card(Which::Name("eth7".into()))));
+    for name in ["eth0", "eth1"] {
+        links.appeared(name.into());
+    }
+    links.settle();
+    links.deadline = Some(Instant::now());
+    links.settle();
+    links.settle();
+    assert_eq!(clients(&events), Vec::<String>::new());
+    assert_eq!(own_addresses(), [("eth0".to_owned(), "192.0.2.5/24".to_owned())]);
+}
+
+#[test]
 fn loop_a_link_that_the_kernel_refuses_leaves_all_to_dhcp() {
     enter_network();
     let (mut links, events) = start(1);
