@@ -8,6 +8,7 @@
 mod arp;
 pub mod dhcp_event;
 mod dhcpv6;
+mod interface;
 mod ipv6;
 mod kernel_parameters;
 mod links;
@@ -17,7 +18,7 @@ mod plan;
 mod router;
 mod source;
 
-pub use links::is_vlan;
+pub use interface::is_vlan;
 
 use super::supervisor::Event;
 use links::Links;

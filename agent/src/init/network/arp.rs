@@ -1,10 +1,9 @@
 //! Asking whether another machine has an IPv4 address already (RFC 5227).
 
+use super::interface::has_carrier;
 use super::plan::MacAddress;
 use farrier_linux::packet::{PacketSocket, wait_for_frame};
-use farrier_linux::sysfs;
 use std::net::Ipv4Addr;
-use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,9 +24,8 @@ const LOOK: Duration = Duration::from_millis(200);
 pub fn ask(interface: &str, mac: MacAddress, address: Ipv4Addr, conflicts: Sender<Ipv4Addr>) {
     let interface = interface.to_owned();
     thread::spawn(move || {
-        let directory = Path::new("/sys/class/net").join(&interface);
-        while sysfs::attribute(&directory, "carrier").as_deref() != Some("1") {
-            if !directory.exists() {
+        while !has_carrier(&interface) {
+            if nix::net::if_::if_nametoindex(interface.as_str()).is_err() {
                 return;
             }
             thread::sleep(LOOK);

@@ -4,19 +4,19 @@
 //! again and again. When a card that the plan needs does not appear, or the kernel refuses a link, one
 //! line says so; if nothing of the plan can be used, every card finds out by itself what it needs.
 
+use super::interface::{self, mac_of};
 use super::ipv6::Listener;
 use super::plan::{Automatic, Ipv6, Kind, MacAddress, Plan, PlannedLink, Which};
 use super::source::Source;
 use super::{arp, name_servers};
 use crate::init::supervisor::Event;
-use farrier_linux::netlink::{Lifetime, Netlink, addresses};
-use farrier_linux::sysfs;
+use farrier_linux::netlink::{Lifetime, Netlink};
 use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -26,8 +26,6 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Metric of the routes of the first interface; those of later ones are higher. Leases come after.
 const BASE_METRIC: u32 = 50;
-/// Longest name of an interface in bytes.
-const MAX_NAME: usize = 15;
 
 /// The links of this machine.
 pub struct Links {
@@ -129,17 +127,17 @@ impl Links {
             Kind::Card(which) => return Ok(self.card(which)),
             Kind::Vlan { number, parent } => {
                 let Some(parent) = self.made.get(parent) else { return Ok(None) };
-                let name = vlan_name(parent, *number, self.position(link));
+                let name = interface::vlan_name(parent, *number, self.position(link));
                 let outcome = Netlink::open().and_then(|netlink| netlink.add_vlan(parent, &name, *number));
                 (name, outcome)
             }
             Kind::Bond(bond, _) => {
-                let name = usable_name(&link.name, "bond", self.position(link));
+                let name = interface::usable_name(&link.name, "bond", self.position(link));
                 let outcome = Netlink::open().and_then(|netlink| netlink.add_bond(&name, bond));
                 (name, outcome)
             }
             Kind::Bridge(_) => {
-                let name = usable_name(&link.name, "bridge", self.position(link));
+                let name = interface::usable_name(&link.name, "bridge", self.position(link));
                 let outcome = Netlink::open().and_then(|netlink| netlink.add_bridge(&name));
                 (name, outcome)
             }
@@ -162,7 +160,7 @@ impl Links {
         let is_meant = |name: &&String| match which {
             Which::Mac(mac) => self.macs.get(*name) == Some(mac),
             Which::Name(wanted) => *name == wanted,
-            Which::Any => attribute(name, "carrier").as_deref() == Some("1"),
+            Which::Any => interface::has_carrier(name),
         };
         self.present.iter().filter(is_free).find(is_meant).cloned()
     }
@@ -227,7 +225,7 @@ impl Links {
             let Some(port) = self.made.get(port).filter(|port| !self.attached.contains(*port)) else {
                 continue;
             };
-            attach(port, controller).map_err(|source| MakeError {
+            interface::attach(port, controller).map_err(|source| MakeError {
                 link: format!("{controller} with {port} as its port"),
                 source,
             })?;
@@ -243,7 +241,7 @@ impl Links {
             |name: &&String| !self.made.values().any(|made| made == *name) && !self.others.contains(*name);
         let names: Vec<String> = self.present.iter().filter(is_other).cloned().collect();
         for name in names {
-            let automatic = if is_vlan(&name) { Automatic::ALL } else { self.plan.others };
+            let automatic = if interface::is_vlan(&name) { Automatic::ALL } else { self.plan.others };
             self.start_automatic(&name, automatic);
             if let Err(error) = Netlink::open().and_then(|netlink| netlink.set_up(&name)) {
                 tracing::error!(interface = name, %error, "the link cannot be set up");
@@ -347,7 +345,7 @@ impl Links {
         for name in names {
             // The receiver lives as long as PID 1.
             self.events.send(Event::NoDhcp(name.clone())).ok();
-            if let Err(error) = clear(&name) {
+            if let Err(error) = interface::clear(&name) {
                 tracing::debug!(interface = name, %error, "the link cannot be cleared");
             }
         }
@@ -368,60 +366,6 @@ impl Links {
         self.attached.clear();
         self.others.clear();
     }
-}
-
-/// A link that is down and has no address.
-fn clear(name: &str) -> io::Result<()> {
-    let netlink = Netlink::open()?;
-    for found in addresses()?.into_iter().filter(|found| found.interface == name) {
-        let address = IpNet::new(found.address, found.prefix).map_err(io::Error::other)?;
-        netlink.remove_address(name, address)?;
-    }
-    netlink.set_down(name)
-}
-
-/// A bond takes only ports that are down, and sets them up itself; a bridge does neither.
-fn attach(port: &str, controller: &str) -> io::Result<()> {
-    let netlink = Netlink::open()?;
-    netlink.set_down(port)?;
-    netlink.attach(port, controller)?;
-    netlink.set_up(port)
-}
-
-/// The permanent hardware address of a link.
-fn mac_of(name: &str) -> Option<MacAddress> {
-    let links = Netlink::open().and_then(|netlink| netlink.links()).unwrap_or_default();
-    let link = links.into_iter().find(|link| link.name == name)?;
-    link.hardware_address.try_into().ok().map(MacAddress)
-}
-
-fn attribute(interface: &str, name: &str) -> Option<String> {
-    sysfs::attribute(&directory(interface), name)
-}
-
-fn directory(interface: &str) -> PathBuf {
-    Path::new("/sys/class/net").join(interface)
-}
-
-/// Whether a link is a VLAN of another one.
-pub fn is_vlan(interface: &str) -> bool {
-    let kind = attribute(interface, "uevent").unwrap_or_default();
-    kind.lines().any(|line| line == "DEVTYPE=vlan")
-}
-
-/// The name that everybody gives to VLANs, as far as it fits. Its end tells the inventory what it is.
-fn vlan_name(parent: &str, number: u16, position: usize) -> String {
-    let name = format!("{parent}.{number}");
-    if name.len() <= MAX_NAME { name } else { format!("vlan{position}.{number}") }
-}
-
-/// The name that the plan gives if the kernel takes it, else one of the kind and the place in the plan.
-fn usable_name(name: &str, kind: &str, position: usize) -> String {
-    let is_usable = !name.is_empty()
-        && name.len() <= MAX_NAME
-        && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"/:%".contains(&byte))
-        && !["default", "all", ".", "..", "lo"].contains(&name);
-    if is_usable { name.to_owned() } else { format!("{kind}{position}") }
 }
 
 #[cfg(test)]

@@ -109,20 +109,3 @@ fn loop_a_link_that_the_kernel_refuses_leaves_all_to_dhcp() {
     assert_eq!(clients(&events), ["eth0"]);
     assert!(Netlink::open().unwrap().links().unwrap().iter().all(|link| link.name != "br"));
 }
-
-#[test]
-fn names_are_those_that_the_kernel_takes() {
-    for (name, expected) in [
-        ("bond0", "bond0"),
-        ("tap89cf0764-7b", "tap89cf0764-7b"),
-        ("25622616-b9ee-4a99", "bond3"),
-        ("a b", "bond3"),
-        ("a/b", "bond3"),
-        ("", "bond3"),
-        ("all", "bond3"),
-    ] {
-        assert_eq!(usable_name(name, "bond", 3), expected, "{name}");
-    }
-    assert_eq!(vlan_name("bond0", 100, 4), "bond0.100");
-    assert_eq!(vlan_name("tap89cf0764-7b", 100, 4), "vlan4.100");
-}
