@@ -53,6 +53,26 @@ fn a_bad_value_keeps_the_default_and_is_reported() {
 }
 
 #[test]
+fn places_for_the_doctors_report_are_names_that_exist() {
+    for (value, expected) in [
+        ("none", Some("none")),
+        ("dhcp", Some("dhcp")),
+        ("efi,pstore,sel", Some("efi,pstore,sel")),
+        ("sel,", None),
+        ("syslog", None),
+        ("", None),
+    ] {
+        let (options, errors) = load(&format!("farrier-doctor-report={value}"), &[]);
+        let places: Vec<_> = options.doctor_report.0.iter().map(|place| place.name()).collect();
+        let shown = if places.is_empty() { "none".to_owned() } else { places.join(",") };
+        assert_eq!(
+            (shown.as_str(), errors.len()),
+            (expected.unwrap_or("sel,efi"), usize::from(expected.is_none()))
+        );
+    }
+}
+
+#[test]
 fn a_token_never_shows_in_an_error() {
     let (_, errors) = load("ipa-agent-token=", &[]);
     assert!(!errors.is_empty());

@@ -264,9 +264,9 @@ impl Destination {
 }
 
 impl Default for ReportList {
-    /// What disturbs nobody; DHCP servers may publish host names.
+    /// What servers have and nobody is disturbed by: DHCP servers may publish host names.
     fn default() -> Self {
-        Self(vec![Destination::Sel, Destination::Efi, Destination::Pstore])
+        Self(vec![Destination::Sel, Destination::Efi])
     }
 }
 
