@@ -8,18 +8,35 @@ use farrier_disk::view::DiskView;
 use farrier_disk::zero::Zeroing;
 use farrier_linux::aligned::AlignedBuffer;
 use std::io::Read;
+use std::process::Command;
 use support::TestDisk;
 
 const MIB: usize = 1 << 20;
 
 /// A disk of eight MiB of old content but for its fourth MiB.
-fn used_disk() -> TestDisk {
-    let disk = TestDisk::new(8 * MIB as u64, 512);
+fn used(disk: TestDisk) -> TestDisk {
     let mut old = AlignedBuffer::zeroed(8 * MIB);
     old.fill(0xaa);
     old[3 * MIB..4 * MIB].fill(0);
     disk.disk().write_all_at(&old, 0).unwrap();
     disk
+}
+
+fn disk_with_commands() -> TestDisk {
+    TestDisk::new(8 * MIB as u64, 512)
+}
+
+/// A disk whose file lies where no file can have holes.
+fn disk_without_commands() -> TestDisk {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |program: &str, arguments: &[&str]| {
+        assert!(Command::new(program).args(arguments).arg(folder.path()).status().unwrap().success());
+    };
+    run("mount", &["-t", "ramfs", "none"]);
+    let disk = std::panic::catch_unwind(|| TestDisk::in_folder(folder.path(), 8 * MIB as u64, 512));
+    // The disk keeps what it needs.
+    run("umount", &["--lazy"]);
+    disk.unwrap()
 }
 
 #[track_caller]
@@ -34,20 +51,27 @@ fn assert_only_zero(disk: &TestDisk, range: std::ops::Range<usize>) {
 
 #[test]
 fn loop_a_disk_with_a_command_gets_no_zeros() {
-    let disk = used_disk();
+    let disk = used(disk_with_commands());
     let transferred = Zeroing::default().make(disk.disk(), 512, 5 * MIB as u64).unwrap();
     assert_eq!(transferred, 0);
     assert_only_zero(&disk, 512..512 + 5 * MIB);
 }
 
 #[test]
-fn loop_without_a_command_only_old_content_is_written_over() {
-    let (start, length) = (3 * MIB as u64, 3 * MIB as u64);
-    for (is_discarded, disk) in [(false, used_disk()), (true, used_disk())] {
-        let transferred = Zeroing::default().fill_up(disk.disk(), start, length, is_discarded).unwrap();
-        assert_eq!(transferred, 2 * MIB as u64);
-        assert_only_zero(&disk, 3 * MIB..6 * MIB);
-        let again = Zeroing::default().fill_up(disk.disk(), start, length, is_discarded).unwrap();
-        assert_eq!(again, 0);
+fn loop_a_disk_without_any_gets_zeros_where_there_are_none() {
+    let disk = used(disk_without_commands());
+    let make = || Zeroing::default().make(disk.disk(), 2 * MIB as u64, 3 * MIB as u64).unwrap();
+    assert_eq!(make(), 3 * MIB as u64);
+    assert_only_zero(&disk, 2 * MIB..5 * MIB);
+    assert_eq!(make(), 0);
+}
+
+#[test]
+fn loop_after_a_discard_every_piece_is_looked_at() {
+    let disk = used(disk_with_commands());
+    let (start, length) = (2 * MIB as u64, 4 * MIB as u64);
+    for expected in [3 * MIB as u64, 0] {
+        assert_eq!(Zeroing::default().fill_up(disk.disk(), start, length, true).unwrap(), expected);
+        assert_only_zero(&disk, 2 * MIB..6 * MIB);
     }
 }

@@ -15,7 +15,12 @@ pub struct TestDisk {
 impl TestDisk {
     /// A disk of zeros. Fails without root, as every loop test has to.
     pub fn new(size: u64, sector_size: u32) -> Self {
-        let file = tempfile::NamedTempFile::new().unwrap();
+        Self::in_folder(&std::env::temp_dir(), size, sector_size)
+    }
+
+    /// The same, with the file in a folder.
+    pub fn in_folder(folder: &Path, size: u64, sector_size: u32) -> Self {
+        let file = tempfile::NamedTempFile::new_in(folder).unwrap();
         file.as_file().set_len(size).unwrap();
         let device = LoopDevice::attach(file.path(), sector_size).expect("loop devices need root");
         let disk = open(device.kernel_name()).unwrap();
