@@ -4,7 +4,7 @@
 //! ramdisk knows what to pack. Arguments are vectors; no shell is ever involved (S04, P06). Programs that
 //! others put into the ramdisk are started by [`accompany`], without arguments.
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::Pid;
 use std::ffi::OsStr;
 use std::io;
@@ -55,8 +55,7 @@ impl Program {
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
     {
-        Command::new(self.path)
-            .args(arguments)
+        with_all_signals(Command::new(self.path).args(arguments))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -127,7 +126,16 @@ where
     I: IntoIterator<Item = S>,
     S: AsRef<OsStr>,
 {
-    Command::new("/proc/self/exe").args(arguments).stdin(Stdio::null()).spawn()
+    with_all_signals(Command::new("/proc/self/exe").args(arguments)).stdin(Stdio::null()).spawn()
+}
+
+/// Has the child of `command` start without blocked signals. PID 1 blocks that of its ending children, and
+/// a server that inherited this would never learn of its own.
+#[allow(unsafe_code)]
+fn with_all_signals(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec only what is async-signal-safe may be called. The closure calls
+    // pthread_sigmask, which is (POSIX.1-2017, 2.4.3), and neither allocates nor takes a lock.
+    unsafe { command.pre_exec(|| Ok(SigSet::empty().thread_set_mask()?)) }
 }
 
 #[cfg(test)]
@@ -141,6 +149,14 @@ mod tests {
         for part in ["nosuch", "/nonexistent/nosuch", "nosuch-static"] {
             assert!(text.contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn a_child_has_no_signal_blocked() {
+        SigSet::from(Signal::SIGCHLD).thread_block().unwrap();
+        let mut grep = Command::new("grep");
+        let output = with_all_signals(grep.args(["SigBlk", "/proc/self/status"])).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "SigBlk:\t0000000000000000\n");
     }
 
     #[test]
