@@ -7,7 +7,6 @@
 mod advertise;
 mod agent;
 mod api;
-mod boot_mode;
 mod clock;
 mod command_line;
 mod commands;

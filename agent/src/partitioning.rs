@@ -1,9 +1,9 @@
 //! Deploying a partition image: what is asked for, and the partitions around the image (section 6.2).
 
 use crate::agent::Agent;
-use crate::boot_mode;
 use crate::errors::from_disk;
 use farrier_disk::WritableDisk;
+use farrier_disk::boot_mode;
 use farrier_disk::config_drive::ConfigDrive;
 use farrier_disk::layout::{Layout, Place, Request, Role};
 use farrier_disk::partition_image::{self, Identifiers};

@@ -27,7 +27,7 @@ pub fn open(agent: &Agent) -> Result<WritableDisk, CommandError> {
 /// The last verdict when the budget is spent.
 pub fn wait(agent: &Agent) -> Result<RootDisk, CommandError> {
     let node = agent.node()?;
-    agent.runtime.block_on(settle::wait());
+    agent.runtime.block_on(settle::wait(&agent.root));
     let attempts = agent.options.disk_wait_attempts.max(1);
     let mut attempt = 1;
     loop {

@@ -1,8 +1,10 @@
 //! Waiting until the devices are there: drivers are still being loaded when the network is up (F25).
 //!
 //! A disk that shows up after the disks were listed would be missing in an inventory, would not be
-//! erased, and could not be chosen.
+//! erased, and could not be chosen. Arrays of software RAID are such disks: they are started as soon as
+//! their members are there.
 
+use farrier_disk::raid::assemble::assemble;
 use farrier_linux::sysfs;
 use std::path::Path;
 use std::time::Duration;
@@ -19,11 +21,20 @@ const BUDGET: Duration = Duration::from_secs(60);
 /// Folders in which each device has an entry, and each module.
 const FOLDERS: [&str; 4] = ["sys/block", "sys/class/net", "sys/bus/usb/devices", "sys/module"];
 
-/// Waits until no device and no module has come or gone for three seconds, a minute at most. What was
-/// waited for once is there.
-pub async fn wait() {
+/// Waits until no device and no module has come or gone for three seconds, a minute at most, and starts
+/// the arrays of the machine whose files lie below `root`. What was waited for once is there.
+pub async fn wait(root: &Path) {
     static SETTLED: OnceCell<()> = OnceCell::const_new();
-    SETTLED.get_or_init(|| wait_below(Path::new("/"), QUIET, BUDGET)).await;
+    let settle = async {
+        wait_below(root, QUIET, BUDGET).await;
+        let sysfs = root.join("sys");
+        match tokio::task::spawn_blocking(move || assemble(&sysfs)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!("arrays are not started: {error}"),
+            Err(error) => tracing::error!("arrays are not started: {error}"),
+        }
+    };
+    SETTLED.get_or_init(|| settle).await;
 }
 
 async fn wait_below(root: &Path, quiet: Duration, budget: Duration) {

@@ -4,8 +4,10 @@ mod esp;
 mod load_option;
 
 use crate::error::Error;
-use crate::guard::WritableDisk;
-use crate::table::PartitionTable;
+use crate::guard::{BootPartition, RootDisk, WritableDisk};
+use crate::table::{Partition, PartitionTable};
+use crate::{raid, wipe};
+use esp::Loader;
 use farrier_linux::efivars::{EfiVariables, PERSISTENT, Variable};
 use load_option::LoadOption;
 use std::io;
@@ -36,13 +38,58 @@ pub fn install(disk: &WritableDisk, variables: &EfiVariables) -> Result<Vec<Boot
     let table = PartitionTable::read(disk)?;
     let esp = table.esp().ok_or_else(|| Error::NoEsp { device: disk.path().to_owned() })?;
     let loaders = esp::find_loaders(disk, esp)?;
+    let place = Place { partition: esp.clone(), sector_size: disk.sector_size(), suffix: String::new() };
+    enter(&loaders, &[place], variables)
+}
+
+/// Makes the firmware boot from `root`, a volume of software RAID: its EFI system partition is copied to a
+/// mirror on all its disks, and each copy of a loader gets an entry of its own (D19).
+///
+/// # Errors
+///
+/// As [`install`], and [`Error::Raid`] when the mirror cannot be made.
+pub fn install_mirrored(root: &RootDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, Error> {
+    let disk = root.open()?;
+    let table = PartitionTable::read(&disk)?;
+    let original = table.esp().ok_or_else(|| Error::NoEsp { device: disk.path().to_owned() })?;
+    let mirror = raid::esp::Mirror::open(root)?;
+    mirror.take_over(&disk, original)?;
+    let loaders = esp::find_loaders(&mirror.disk, &Partition::at(0, mirror.disk.size()))?;
+    let place = |(index, copy): (usize, &BootPartition)| Place {
+        partition: copy.partition.clone(),
+        sector_size: copy.sector_size,
+        suffix: format!(" (RAID, part{index})"),
+    };
+    let places: Vec<_> = mirror.copies.iter().enumerate().map(place).collect();
+    let entries = enter(&loaders, &places, variables)?;
+    if !entries.is_empty() {
+        // Two volumes of one identity would be mounted by chance.
+        wipe::zero_signatures(&disk, original)?;
+        disk.flush()?;
+    }
+    Ok(entries)
+}
+
+/// A partition from which loaders are started.
+struct Place {
+    partition: Partition,
+    sector_size: u32,
+    /// What the labels of its entries end with.
+    suffix: String,
+}
+
+/// Writes an entry for each loader on each place, and puts them first.
+fn enter(loaders: &[Loader], places: &[Place], variables: &EfiVariables) -> Result<Vec<BootEntry>, Error> {
     let mut store = BootStore::read(variables)?;
     let mut created = Vec::new();
     for loader in loaders {
-        store.delete_labelled(&loader.label)?;
-        let option = LoadOption::new(&loader.label, &loader.path, esp, disk.sector_size());
-        let number = store.create(option.to_bytes())?;
-        created.push(BootEntry { number, label: loader.label, loader: loader.path });
+        for place in places {
+            let label = format!("{}{}", loader.label, place.suffix);
+            store.delete_labelled(&label)?;
+            let option = LoadOption::new(&label, &loader.path, &place.partition, place.sector_size);
+            let number = store.create(option.to_bytes())?;
+            created.push(BootEntry { number, label, loader: loader.path.clone() });
+        }
     }
     if !created.is_empty() {
         store.put_first(&created.iter().map(|entry| entry.number).collect::<Vec<_>>())?;

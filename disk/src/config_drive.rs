@@ -1,20 +1,19 @@
 //! Config drives: a small file system with the instance's first settings (section 6.5).
 
 mod content;
-mod tree;
 
 use crate::error::Error;
 use crate::filesystem;
 use crate::guard::WritableDisk;
 use crate::probe;
 use crate::table::{self, Partition, PartitionTable};
+use crate::tree;
 use crate::view::DiskView;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use farrier_linux::aligned::AlignedBuffer;
 use flate2::read::MultiGzDecoder;
-use std::io::{self, Read};
-use tree::Node;
+use std::io::{self, Cursor, Read};
 
 /// Largest config drive, and size of the partition made for one, in bytes.
 pub const MAX_SIZE: u64 = 64 << 20;
@@ -113,7 +112,7 @@ impl ConfigDrive {
         }
         let mut bytes = 0;
         self.visit(&mut |_, node| {
-            if let Node::File(content) = node {
+            if let tree::Node::File(content) = node {
                 bytes += io::copy(content, &mut io::sink())?;
             }
             Ok(())
@@ -139,7 +138,7 @@ impl ConfigDrive {
     fn visit(&self, visit: &mut tree::Visitor<'_>) -> io::Result<()> {
         match self.kind {
             ContentKind::Iso9660 => tree::visit_iso(&self.content, visit),
-            ContentKind::Fat { .. } => tree::visit_fat(&self.content, visit),
+            ContentKind::Fat { .. } => tree::visit_fat(&mut Cursor::new(&self.content), visit),
         }
     }
 
@@ -193,7 +192,7 @@ impl ConfigDrive {
         disk.zero_out(partition.start, partition.size)?;
         let mut volume = DiskView::range(disk, partition.start, partition.size);
         filesystem::make_vfat(&mut volume, REBUILT_LABEL, disk.sector_size())
-            .and_then(|()| self.copy_files(&mut volume))
+            .and_then(|()| tree::copy_to_fat(&mut volume, &mut |visit| self.visit(visit)))
             .map_err(|error| Error::NoPlaceForConfigDrive {
                 device: disk.path().to_owned(),
                 reason: format!(
@@ -203,41 +202,10 @@ impl ConfigDrive {
             })?;
         disk.flush()?;
         let mut volume = DiskView::range(disk, partition.start, partition.size);
-        let is_equal = self.compare_files(&mut volume).unwrap_or_default();
+        let is_equal = tree::is_in_fat(&mut volume, &mut |visit| self.visit(visit)).unwrap_or_default();
         is_equal
             .then_some(())
             .ok_or_else(|| Error::Corrupted { device: disk.path().to_owned(), what: "the config drive" })
-    }
-
-    fn copy_files(&self, volume: &mut DiskView<'_>) -> io::Result<()> {
-        filesystem::fill_vfat(volume, |target| {
-            self.visit(&mut |path, node| {
-                match node {
-                    Node::Folder => {
-                        target.root_dir().create_dir(path)?;
-                    }
-                    Node::File(content) => {
-                        io::copy(content, &mut target.root_dir().create_file(path)?)?;
-                    }
-                }
-                Ok(())
-            })
-        })
-    }
-
-    fn compare_files(&self, volume: &mut DiskView<'_>) -> io::Result<bool> {
-        let target = filesystem::open_vfat(volume)?;
-        let mut is_equal = true;
-        self.visit(&mut |path, node| {
-            if let Node::File(content) = node {
-                let (mut wanted, mut found) = (Vec::new(), Vec::new());
-                content.read_to_end(&mut wanted)?;
-                target.root_dir().open_file(path)?.read_to_end(&mut found)?;
-                is_equal &= wanted == found;
-            }
-            Ok(())
-        })?;
-        Ok(is_equal)
     }
 
     fn write_content(&self, disk: &WritableDisk, partition: &Partition) -> Result<(), Error> {

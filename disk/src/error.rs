@@ -148,6 +148,22 @@ pub enum Error {
         what: &'static str,
     },
 
+    /// The wanted RAID volumes cannot be understood, or not be made on this machine.
+    #[error("target_raid_config: {reason}; correct the node's target_raid_config")]
+    InvalidRaidConfig {
+        /// Everything that is wrong with it.
+        reason: String,
+    },
+
+    /// Something about software RAID failed on one disk or array.
+    #[error("{device}: {reason}")]
+    Raid {
+        /// Path of the device node.
+        device: PathBuf,
+        /// What happened, and what to do.
+        reason: String,
+    },
+
     /// There is no EFI system partition to boot from.
     #[error(
         "{device} has no EFI system partition; use an image that boots by UEFI, or boot the machine in BIOS mode"
@@ -191,6 +207,7 @@ impl Error {
             | Self::NoFittingDisk { .. }
             | Self::NoEsp { .. } => ErrorKind::DeviceNotFound,
             Self::Device { .. } => ErrorKind::BlockDeviceError,
+            Self::InvalidRaidConfig { .. } | Self::Raid { .. } => ErrorKind::SoftwareRAIDError,
             Self::Protected { .. } => ErrorKind::BlockDeviceEraseError,
             Self::ChangedSinceChosen { .. }
             | Self::InUse { .. }

@@ -25,14 +25,26 @@ const SWAP_MAGIC: &[u8] = b"SWAPSPACE2";
 pub fn make_vfat(volume: &mut DiskView<'_>, label: &str, sector_size: u32) -> io::Result<()> {
     let mut padded = [b' '; FAT_LABEL];
     padded[..label.len()].copy_from_slice(label.as_bytes());
+    make_vfat_as(volume, padded, Uuid::new_v4().as_fields().0, sector_size)
+}
+
+/// Makes a FAT file system with this label, padded with blanks, and this volume identifier.
+///
+/// # Errors
+///
+/// Whatever writing brings.
+pub fn make_vfat_as(
+    volume: &mut DiskView<'_>,
+    label: [u8; FAT_LABEL],
+    identifier: u32,
+    sector_size: u32,
+) -> io::Result<()> {
     let sector_size = u16::try_from(sector_size)
         .ok()
         .filter(|size| *size <= 4096)
         .ok_or_else(|| io::Error::other(format!("FAT has no sectors of {sector_size} bytes")))?;
-    let options = FormatVolumeOptions::new()
-        .volume_label(padded)
-        .volume_id(Uuid::new_v4().as_fields().0)
-        .bytes_per_sector(sector_size);
+    let options =
+        FormatVolumeOptions::new().volume_label(label).volume_id(identifier).bytes_per_sector(sector_size);
     volume.rewind()?;
     fatfs::format_volume(&mut *volume, options)?;
     volume.flush()?;

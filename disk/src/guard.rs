@@ -2,12 +2,17 @@
 //! open a disk for writing.
 
 mod erase;
+mod raid;
 mod skip_list;
 mod survey;
 mod usage;
+mod volumes;
 mod writable;
 
 pub use erase::{ErasePlan, EraseTarget, KeepReason, KeptDisk, plan_erase};
+pub use raid::{
+    BootPartition, MemberDevice, RaidArray, RaidDisk, RaidPlan, RaidTarget, kept_volumes, plan_raid,
+};
 pub use survey::{Obstacle, Survey, SurveyedDisk, survey};
 pub use writable::WritableDisk;
 
@@ -15,10 +20,12 @@ use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::hints::{Hints, Verdict, gib_text};
 use crate::probe::ReadableDisk;
+use crate::raid::array;
 use farrier_protocol::lookup::Node;
 use serde_json::Value;
 use skip_list::SkipList;
 use std::fmt::Display;
+use volumes::Volumes;
 
 /// Smallest disk that the default rule takes, in bytes (section 8.1).
 const SMALLEST_DEFAULT: u64 = 4 << 30;
@@ -29,6 +36,7 @@ pub struct RootDisk {
     choice: Choice,
     /// Whether the operator consents to the loss of a shared file system.
     consents: bool,
+    volumes: Volumes,
 }
 
 /// A disk that was chosen, as it was then.
@@ -36,18 +44,30 @@ pub struct RootDisk {
 struct Choice {
     device: BlockDevice,
     skip_list: SkipList,
+    scope: Scope,
+}
+
+/// What of a device is at stake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// All of it.
+    Whole,
+    /// What is no part of a kept volume of software RAID.
+    Raid,
 }
 
 /// What a node says about its root disk.
 struct Criteria {
     skip_list: SkipList,
     hints: Option<Hints>,
+    volumes: Volumes,
 }
 
 /// Chooses the root disk of `node` among `devices` (sections 8.1 and 8.4).
 ///
-/// With hints it is the first device that satisfies all of them, else the smallest of at least 4 GiB,
-/// ties by name (F26). Disks on the skip list are never chosen.
+/// The root volume of software RAID goes first. With hints it is the first device that satisfies all of
+/// them, else the smallest of at least 4 GiB on which no array lies, ties by name (F26). Disks on the skip
+/// list, other volumes of software RAID and the disks of these are never chosen.
 ///
 /// # Errors
 ///
@@ -59,7 +79,8 @@ pub fn choose_root_disk(node: &Node, devices: &[BlockDevice]) -> Result<RootDisk
     }
     let criteria = Criteria::of(node)?;
     let device = criteria.choose(devices).ok_or_else(|| criteria.no_fitting_disk(devices))?.clone();
-    Ok(RootDisk { choice: Choice { device, skip_list: criteria.skip_list }, consents: consents(node) })
+    let choice = Choice::whole(device, criteria.skip_list);
+    Ok(RootDisk { choice, consents: consents(node), volumes: criteria.volumes })
 }
 
 /// Whether the operator of `node` said that file systems of several machines may be destroyed on it
@@ -79,18 +100,33 @@ pub fn consents(node: &Node) -> bool {
 impl Criteria {
     fn of(node: &Node) -> Result<Self, Error> {
         let hints = node.root_device().map(Hints::parse).transpose()?.filter(|hints| !hints.is_empty());
-        Ok(Self { skip_list: SkipList::of(node)?, hints })
+        Ok(Self { skip_list: SkipList::of(node)?, hints, volumes: Volumes::of(node) })
     }
 
     fn choose<'a>(&self, devices: &'a [BlockDevice]) -> Option<&'a BlockDevice> {
-        let fits = |device: &&BlockDevice| {
-            self.verdicts(device).iter().all(|verdict| verdict.holds) && !self.skip_list.excludes(device)
-        };
-        let mut fitting = devices.iter().filter(fits);
+        let is_open = |device: &&BlockDevice| self.exclusion(device).is_none();
+        if let Some(root) = devices.iter().filter(is_open).find(|device| self.volumes.is_root(device)) {
+            return Some(root);
+        }
+        let fits = |device: &&BlockDevice| self.verdicts(device).iter().all(|verdict| verdict.holds);
+        let mut fitting = devices.iter().filter(is_open).filter(fits);
         match self.hints {
             Some(_) => fitting.next(),
             None => fitting.min_by_key(|device| (device.disk.size, &device.disk.name)),
         }
+    }
+
+    /// Why a device must not be chosen, whatever the hints say. A disk that hints name may carry arrays
+    /// that nobody wants any more; the default rule takes no such disk.
+    fn exclusion(&self, device: &BlockDevice) -> Option<Obstacle> {
+        if self.skip_list.excludes(device) {
+            return Some(Obstacle::SkipList);
+        }
+        let arrays = array::arrays_on(device.directory());
+        if self.volumes.reserve(device) || (self.hints.is_none() && !arrays.is_empty()) {
+            return Some(Obstacle::Raid(arrays));
+        }
+        None
     }
 
     /// What each hint, or the default rule, says of a device.
@@ -115,10 +151,11 @@ impl Criteria {
     fn no_fitting_disk(&self, devices: &[BlockDevice]) -> Error {
         let verdict = |device: &BlockDevice| {
             let name = &device.disk.name;
-            match self.verdicts(device).into_iter().find(|verdict| !verdict.holds) {
-                _ if self.skip_list.excludes(device) => format!("{name}: {}", Obstacle::SkipList),
-                Some(verdict) => format!("{name}: {verdict}"),
-                None => format!("{name}: fits"),
+            let fault = self.verdicts(device).into_iter().find(|verdict| !verdict.holds);
+            match (self.exclusion(device), fault) {
+                (Some(obstacle), _) => format!("{name}: {obstacle}"),
+                (None, Some(verdict)) => format!("{name}: {verdict}"),
+                (None, None) => format!("{name}: fits"),
             }
         };
         let verdicts = devices.iter().map(verdict).collect::<Vec<_>>().join("; ");
@@ -134,7 +171,8 @@ impl RootDisk {
 
     /// Opens the disk for writing, for this process alone.
     ///
-    /// The device is described again and must still be the chosen one and not be excluded (D01). A disk
+    /// The device is described again and must still be the chosen one and not be excluded (D01). Arrays on
+    /// it that are no volumes of the node are stopped: they would go with it. A disk
     /// that is busy for a moment, as after a rescan, is tried again for a bounded time (F09). A file
     /// system that other machines may be using keeps it closed, unless the operator consents (D03).
     ///
@@ -144,6 +182,7 @@ impl RootDisk {
     /// [`Error::Device`] when the device cannot be opened. Nothing is written in any case.
     pub fn open(&self) -> Result<WritableDisk, Error> {
         let device = self.choice.confirm()?;
+        self.volumes.stop_others(&device)?;
         usage::require_unused(&device)?;
         let shared = if self.consents { None } else { ReadableDisk::open(&device)?.shared_file_system()? };
         match shared {
@@ -154,6 +193,17 @@ impl RootDisk {
 }
 
 impl Choice {
+    fn whole(device: BlockDevice, skip_list: SkipList) -> Self {
+        Self { device, skip_list, scope: Scope::Whole }
+    }
+
+    fn is_excluded(&self, device: &BlockDevice) -> bool {
+        match self.scope {
+            Scope::Whole => self.skip_list.excludes(device),
+            Scope::Raid => self.skip_list.excludes_from_raid(device),
+        }
+    }
+
     /// The device as it is now, when it still is the one that was chosen.
     fn confirm(&self) -> Result<BlockDevice, Error> {
         let now = self.device.describe_again()?;
@@ -177,7 +227,7 @@ impl Choice {
         if before.wwns != after.wwns {
             return changed("wwn", &before.wwns.join(" or "), &after.wwns.join(" or "));
         }
-        self.skip_list.excludes(now).then(|| format!("it is {}", Obstacle::SkipList))
+        self.is_excluded(now).then(|| format!("it is {}", Obstacle::SkipList))
     }
 }
 

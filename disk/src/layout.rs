@@ -5,7 +5,7 @@
 
 use crate::config_drive::ConfigDrive;
 use crate::error::Error;
-use crate::table::{Geometry, NewPartition, PartitionKind, TableKind};
+use crate::table::{BIOS_BOOT_TYPE, ESP_TYPE, Geometry, NewPartition, PartitionKind, TableKind};
 use std::path::Path;
 use uuid::Uuid;
 
@@ -60,8 +60,8 @@ impl Role {
     fn types(self) -> (Uuid, u8) {
         const LINUX: Uuid = Uuid::from_u128(0x0fc63daf_8483_4772_8e79_3d69d8477de4);
         match self {
-            Self::Esp => (Uuid::from_u128(0xc12a7328_f81f_11d2_ba4b_00a0c93ec93b), 0xef),
-            Self::BiosBoot => (Uuid::from_u128(0x21686148_6449_6e6f_744e_656564454649), 0x83),
+            Self::Esp => (ESP_TYPE, 0xef),
+            Self::BiosBoot => (BIOS_BOOT_TYPE, 0x83),
             Self::PrepBoot => (Uuid::from_u128(0x9e1a2d38_c612_4316_aa26_8b49521e5a8b), 0x41),
             Self::Swap => (Uuid::from_u128(0x0657fd6d_a4ab_43c4_84e5_0933c84b4f4f), 0x82),
             Self::Ephemeral | Self::ConfigDrive | Self::Root => (LINUX, 0x83),
@@ -173,7 +173,8 @@ impl Layout {
                 TableKind::Gpt => PartitionKind::Gpt { type_guid, guid: Uuid::new_v4() },
                 TableKind::Mbr => PartitionKind::Mbr { type_id, disk_identifier: 0 },
             };
-            NewPartition { start: place.start, size: place.size, kind, is_booted, name: place.role.name() }
+            let Place { number, start, size, .. } = *place;
+            NewPartition { number, start, size, kind, is_booted, name: place.role.name().to_owned() }
         };
         self.places.iter().map(partition).collect()
     }

@@ -4,6 +4,7 @@
 //! the root disk and after the exclusion list.
 
 pub mod boot_entry;
+pub mod boot_mode;
 pub mod config_drive;
 pub mod device;
 pub mod error;
@@ -23,6 +24,7 @@ pub mod zero;
 mod by_path;
 mod identity;
 mod stack;
+mod tree;
 
 #[cfg(test)]
 mod fake_sysfs;

@@ -113,8 +113,7 @@ fn fill(disk: &WritableDisk, place: &Place) -> io::Result<()> {
 
 /// A place as code that knows partitions wants it.
 fn as_partition(place: &Place) -> Partition {
-    let kind = PartitionKind::Mbr { type_id: 0, disk_identifier: 0 };
-    Partition { number: place.number, start: place.start, size: place.size, kind }
+    Partition { number: place.number, ..Partition::at(place.start, place.size) }
 }
 
 /// Reads the identities back from the disk, where they are what a boot loader will find (D17).

@@ -16,7 +16,10 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 /// Partition type of an EFI system partition in a GPT.
-const ESP_TYPE: Uuid = Uuid::from_u128(0xc12a7328_f81f_11d2_ba4b_00a0c93ec93b);
+pub(crate) const ESP_TYPE: Uuid = Uuid::from_u128(0xc12a7328_f81f_11d2_ba4b_00a0c93ec93b);
+
+/// Partition type of the place for GRUB's core in a GPT without UEFI.
+pub(crate) const BIOS_BOOT_TYPE: Uuid = Uuid::from_u128(0x21686148_6449_6e6f_744e_656564454649);
 
 /// Partition type of an EFI system partition in an MBR.
 const ESP_MBR_TYPE: u8 = 0xef;
@@ -38,6 +41,21 @@ pub struct Partition {
     pub size: u64,
     /// What the table says about it.
     pub kind: PartitionKind,
+}
+
+impl Partition {
+    /// A range of a disk that no table describes.
+    pub(crate) fn at(start: u64, size: u64) -> Self {
+        Self { number: 0, start, size, kind: PartitionKind::Mbr { type_id: 0, disk_identifier: 0 } }
+    }
+
+    /// Whether firmware or a boot loader owns it: an EFI system partition, or one for GRUB's core.
+    pub(crate) fn is_for_firmware(&self) -> bool {
+        match self.kind {
+            PartitionKind::Gpt { type_guid, .. } => [ESP_TYPE, BIOS_BOOT_TYPE].contains(&type_guid),
+            PartitionKind::Mbr { type_id, .. } => type_id == ESP_MBR_TYPE,
+        }
+    }
 }
 
 /// What a partition table says about the use of a partition.
@@ -124,6 +142,11 @@ impl PartitionTable {
             return Ok(Self(Kind::Gpt(gpt)));
         }
         Ok(Self(Mbr::parse(source, geometry)?.map_or(Kind::None, Kind::Mbr)))
+    }
+
+    /// What a disk without a table has.
+    pub(crate) fn none() -> Self {
+        Self(Kind::None)
     }
 
     /// Type of the table as tools name it: `gpt`, `msdos` or `none`.

@@ -50,7 +50,7 @@ pub fn erase_metadata(disk: &WritableDisk, guard: bool) -> Result<Erased, Error>
     }
     let partitions = partitions(disk)?;
     for partition in &partitions {
-        zero_ends(disk, partition.start, partition.size, SIGNATURES)?;
+        zero_signatures(disk, partition)?;
     }
     zero_ends(disk, 0, disk.size(), SIGNATURES)?;
     disk.flush()?;
@@ -86,6 +86,11 @@ fn partitions(disk: &WritableDisk) -> Result<Vec<Partition>, Error> {
         }
         Err(error) => Err(error),
     }
+}
+
+/// Zeros both ends of a partition, where its signatures are.
+pub(crate) fn zero_signatures(disk: &WritableDisk, partition: &Partition) -> Result<(), Error> {
+    zero_ends(disk, partition.start, partition.size, SIGNATURES)
 }
 
 fn zero_ends(disk: &WritableDisk, start: u64, size: u64, length: u64) -> Result<(), Error> {

@@ -226,14 +226,31 @@ mod tests {
             (
                 Phase::Clean,
                 &[
+                    ("create_configuration", 0, Some(true)),
+                    ("delete_configuration", 0, Some(true)),
                     ("erase_devices", 10, Some(true)),
                     ("erase_devices_express", 0, Some(true)),
                     ("erase_devices_metadata", 99, Some(true)),
                     ("erase_pstore", 0, Some(true)),
                 ][..],
             ),
-            (Phase::Deploy, &[("erase_devices_metadata", 0, None), ("write_image", 0, None)]),
-            (Phase::Service, &[("write_image", 0, None)]),
+            (
+                Phase::Deploy,
+                &[
+                    ("apply_configuration", 0, None),
+                    ("erase_devices_metadata", 0, None),
+                    ("write_image", 0, None),
+                ],
+            ),
+            (
+                Phase::Service,
+                &[
+                    ("apply_configuration", 0, None),
+                    ("create_configuration", 0, None),
+                    ("delete_configuration", 0, None),
+                    ("write_image", 0, None),
+                ],
+            ),
         ] {
             let listed = managers.steps(phase).unwrap().remove("GenericHardwareManager").unwrap();
             let listed: Vec<_> =

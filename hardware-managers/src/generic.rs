@@ -2,6 +2,7 @@
 
 mod erase;
 mod pstore;
+mod raid;
 
 use crate::error::StepError;
 use crate::manager::{Argument, HardwareManager, StepCall, StepDeclaration, Support};
@@ -30,7 +31,16 @@ impl HardwareManager for GenericHardwareManager {
     }
 
     fn steps(&self) -> &'static [StepDeclaration] {
-        &[erase::DEVICES, erase::EXPRESS, erase::METADATA, pstore::ERASE, WRITE_IMAGE]
+        &[
+            erase::DEVICES,
+            erase::EXPRESS,
+            erase::METADATA,
+            pstore::ERASE,
+            raid::DELETE,
+            raid::CREATE,
+            raid::APPLY,
+            WRITE_IMAGE,
+        ]
     }
 }
 

@@ -20,6 +20,7 @@ fn inputs(root: &Path) -> Inputs {
     for (path, content) in [
         ("bin/busybox", &executable),
         ("usr/sbin/dropbear", &executable),
+        ("sbin/mdadm", &executable),
         ("agent", &executable),
         ("vmlinuz", &synthetic_kernel("x86_64")),
         ("usr/lib/ISOLINUX/isolinux.bin", &vec![1; 3000]),

@@ -19,7 +19,7 @@ pub struct Program {
     pub name: &'static str,
     /// Path inside the ramdisk.
     pub path: &'static str,
-    /// Debian package that carries it, linked statically.
+    /// Debian package that carries it.
     pub package: &'static str,
 }
 
@@ -30,8 +30,14 @@ pub const BUSYBOX: Program = Program { name: "busybox", path: "/usr/bin/busybox"
 pub const DROPBEAR: Program =
     Program { name: "dropbear", path: "/usr/sbin/dropbear", package: "dropbear-bin" };
 
+/// Makes, starts and stops arrays of software RAID.
+pub const MDADM: Program = Program { name: "mdadm", path: "/usr/sbin/mdadm", package: "mdadm" };
+
 /// Every external program there is.
-pub const PROGRAMS: &[Program] = &[BUSYBOX, DROPBEAR];
+pub const PROGRAMS: &[Program] = &[BUSYBOX, DROPBEAR, MDADM];
+
+/// Last bytes of a program's output that an error shows.
+const SHOWN: usize = 600;
 
 /// An external program could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +48,26 @@ pub struct StartError {
     package: &'static str,
     #[source]
     source: io::Error,
+}
+
+/// An external program did not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// It ended with an error.
+    #[error("{program} {arguments} ended with {status}: {output}")]
+    Failed {
+        /// Name of the program.
+        program: &'static str,
+        /// What it was started with.
+        arguments: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// The end of what it wrote, on one line.
+        output: String,
+    },
 }
 
 impl Program {
@@ -62,6 +88,31 @@ impl Program {
             .map_err(|source| self.start_error(source))
     }
 
+    /// Runs the program to its end and returns what it wrote, output and errors.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`] when it is missing, or ends with anything but success.
+    pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<String, RunError> {
+        let mut command = Command::new(self.path);
+        let output = with_all_signals(command.args(arguments))
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|source| self.start_error(source))?;
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let text = text.concat();
+        if output.status.success() {
+            return Ok(text);
+        }
+        let words: Vec<_> = arguments.iter().map(|word| word.as_ref().to_string_lossy()).collect();
+        Err(RunError::Failed {
+            program: self.name,
+            arguments: words.join(" "),
+            status: output.status,
+            output: last_of(&text, SHOWN),
+        })
+    }
+
     /// Whether the program is there.
     pub fn is_present(&self) -> bool {
         Path::new(self.path).exists()
@@ -70,6 +121,14 @@ impl Program {
     fn start_error(&self, source: io::Error) -> StartError {
         StartError { program: self.name, path: self.path, package: self.package, source }
     }
+}
+
+/// The end of a text, at most `length` bytes, on one line.
+fn last_of(text: &str, length: usize) -> String {
+    let line = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ");
+    let start = line.len().saturating_sub(length);
+    let start = (start..=line.len()).find(|start| line.is_char_boundary(*start)).unwrap_or_default();
+    line[start..].to_owned()
 }
 
 /// A program that is spoken with over its standard streams. Dropping it ends it with all it started.
@@ -157,6 +216,18 @@ mod tests {
         let mut grep = Command::new("grep");
         let output = with_all_signals(grep.args(["SigBlk", "/proc/self/status"])).output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "SigBlk:\t0000000000000000\n");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_told_with_its_arguments_and_its_last_words() {
+        let shell = |path| Program { name: "test", path, package: "coreutils" };
+        let echo = shell("/bin/echo");
+        assert_eq!(echo.run(&["a", "b c"]).unwrap(), "a b c\n");
+        let text = shell("/bin/ls").run(&["/nonexistent/x"]).unwrap_err().to_string();
+        assert!(text.starts_with("test /nonexistent/x ended with exit status: 2: "), "{text}");
+        assert!(matches!(shell("/nonexistent/x").run(&["x"]), Err(RunError::Start(_))));
+        assert_eq!(last_of("one\n\n  two\nthree\n", 8), "o; three");
+        assert_eq!(last_of("\u{e9}\u{e9}", 3), "\u{e9}");
     }
 
     #[test]

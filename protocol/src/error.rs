@@ -102,6 +102,7 @@ error_kinds! {
     CleaningError, 500, "Clean step failed";
     DeploymentError, 500, "Deploy step failed";
     ServicingError, 500, "Service step failed";
+    SoftwareRAIDError, 500, "Software RAID caused unknown error";
     DeviceNotFound, 404, "Error finding the disk or partition device to deploy the image onto";
 }
 

@@ -30,6 +30,12 @@ pub struct Node {
     /// The driver's own notes.
     #[serde(default)]
     pub driver_internal_info: Map<String, Value>,
+    /// The RAID volumes that the operator wants. Only step commands carry them.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub target_raid_config: Value,
+    /// The RAID volumes that were made.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub raid_config: Value,
 }
 
 impl Node {

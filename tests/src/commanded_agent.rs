@@ -59,6 +59,15 @@ impl CommandedAgent {
         self.machine.is_on()
     }
 
+    /// Waits until the machine has switched itself off.
+    ///
+    /// # Errors
+    ///
+    /// It is still on after `limit`.
+    pub fn wait_until_off(&mut self, limit: Duration) -> Result<()> {
+        self.machine.wait_until_off(limit).map(drop)
+    }
+
     /// Orders a command and returns its result object.
     ///
     /// # Errors

@@ -75,6 +75,18 @@ impl Hardware {
         self.boot_with(boot, &[])
     }
 
+    /// Switches the machine on after one of its disks was taken out, and has it boot from the others.
+    ///
+    /// # Errors
+    ///
+    /// As [`Hardware::boot`].
+    pub fn boot_without(&self, disk: usize) -> Result<Machine> {
+        let mut disks = self.disks.clone();
+        disks.remove(disk);
+        let (mac, folder, media) = (self.mac.clone(), self.folder.clone(), Vec::new());
+        Self { mac, folder, media, disks, ..*self }.boot(Boot::Disks)
+    }
+
     /// As [`Hardware::boot`], with further arguments of QEMU.
     ///
     /// # Errors

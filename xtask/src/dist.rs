@@ -35,6 +35,8 @@ const PROGRAM_PACKAGES: &[&str] = &[
     "libgmp10",
     "libtomcrypt1",
     "libtommath1",
+    "libudev1",
+    "mdadm",
     "zlib1g",
 ];
 /// Every form of the ramdisk that farrier-image makes.

@@ -62,6 +62,7 @@ const REQUIREMENTS: &[Requirement] = &[
     // A busybox that is linked dynamically has the same path.
     file("/var/lib/dpkg/info/busybox-static.list", "busybox-static", &[Purpose::Dist]),
     command("dropbear", "dropbear-bin", &[Purpose::Dist, Purpose::Unit]),
+    file("/var/lib/dpkg/info/mdadm.list", "mdadm", &[Purpose::Dist]),
     command("debootstrap", "debootstrap", &[Purpose::InstanceImage]),
     file(
         "/usr/share/keyrings/debian-archive-keyring.gpg",

@@ -2,8 +2,10 @@
 
 use crate::agent::Agent;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
+use crate::errors::from_disk;
 use crate::root_disk;
-use farrier_disk::boot_entry;
+use farrier_disk::RootDisk;
+use farrier_disk::boot_entry::{self, BootEntry};
 use farrier_linux::efivars::EfiVariables;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde_json::Value;
@@ -45,11 +47,17 @@ fn install_bootloader(agent: &Arc<Agent>, params: &Params) -> Result<Value, Comm
     }
 }
 
+fn enter(root: &RootDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, farrier_disk::Error> {
+    if root.is_array() {
+        return boot_entry::install_mirrored(root, variables);
+    }
+    boot_entry::install(&root.open()?, variables)
+}
+
 /// The firmware mode of the running system decides, not the one that was asked for (F19).
 fn make_bootable(agent: &Agent, params: &Params) -> Result<(), CommandError> {
     if let Some(variables) = EfiVariables::system() {
-        let disk = root_disk::open(agent)?;
-        let entries = boot_entry::install(&disk, &variables).map_err(crate::errors::from_disk)?;
+        let entries = enter(&root_disk::wait(agent)?, &variables).map_err(from_disk)?;
         for entry in &entries {
             tracing::info!(number = %format!("Boot{:04X}", entry.number), label = entry.label,
                 loader = entry.loader, "boot entry written");

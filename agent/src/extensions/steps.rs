@@ -92,7 +92,7 @@ fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, C
         host: agent.as_ref(),
     };
     agent.status.say(format!("{} step {}", phase.name(), step.step));
-    agent.runtime.block_on(settle::wait());
+    agent.runtime.block_on(settle::wait(&agent.root));
     // A defect of one step is that step's failure, and the conductor learns which one it was.
     let outcome = catch_unwind(AssertUnwindSafe(|| agent.managers.execute(&call)));
     let result = outcome.map_err(|panic| defect(phase, &step.step, panic.as_ref()))??;

@@ -41,7 +41,7 @@ pub async fn run(agent: &Arc<Agent>) -> Option<Uuid> {
     if urls.is_empty() {
         return None;
     }
-    settle::wait().await;
+    settle::wait(&agent.root).await;
     match inspect(agent, urls).await {
         Ok(node) => node,
         Err(error) => {

@@ -4,6 +4,7 @@ use super::skip_list::SkipList;
 use super::{Choice, WritableDisk};
 use crate::device::BlockDevice;
 use crate::error::Error;
+use crate::raid::array;
 use farrier_linux::sysfs;
 use farrier_protocol::lookup::Node;
 use std::fmt;
@@ -65,9 +66,7 @@ pub fn plan_erase(node: &Node, devices: &[BlockDevice]) -> Result<ErasePlan, Err
         };
         match reason {
             Some(reason) => plan.kept.push(KeptDisk { device: device.clone(), reason }),
-            None => plan
-                .targets
-                .push(EraseTarget(Choice { device: device.clone(), skip_list: skip_list.clone() })),
+            None => plan.targets.push(EraseTarget(Choice::whole(device.clone(), skip_list.clone()))),
         }
     }
     Ok(plan)
@@ -81,16 +80,7 @@ impl EraseTarget {
 
     /// Names of the running arrays that it or one of its partitions is a member of.
     pub fn arrays(&self) -> Vec<String> {
-        let mut arrays: Vec<_> = self
-            .device()
-            .directories()
-            .iter()
-            .flat_map(|directory| sysfs::entries(&directory.join("holders")))
-            .filter(|holder| holder.strip_prefix("md").is_some_and(|rest| rest.starts_with(is_array_name)))
-            .collect();
-        arrays.sort();
-        arrays.dedup();
-        arrays
+        array::arrays_on(self.device().directory())
     }
 
     /// Opens the disk for writing, under the rules of [`RootDisk::open`](super::RootDisk::open).
@@ -101,11 +91,6 @@ impl EraseTarget {
     pub fn open(&self) -> Result<WritableDisk, Error> {
         WritableDisk::open(&self.0.confirm()?)
     }
-}
-
-/// Arrays are called `md0` or, with a name, `md_home`.
-fn is_array_name(first: char) -> bool {
-    first.is_ascii_digit() || first == '_'
 }
 
 fn is_read_only(device: &BlockDevice) -> bool {

@@ -6,11 +6,10 @@
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::hints::Hints;
-use crate::{raid, stack};
+use crate::raid::{array, superblock};
+use crate::stack;
 use farrier_protocol::lookup::Node;
 use serde_json::Value;
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 
 /// Key of an entry that names a software RAID volume instead of giving hints.
@@ -49,11 +48,37 @@ impl SkipList {
         lies_on_named(device) || relatives(device, stack::above).iter().any(lies_on_named)
     }
 
-    fn names(&self, device: &BlockDevice) -> bool {
-        self.0.iter().any(|entry| match entry {
-            Entry::Disks(hints) => hints.mismatch(device).is_none(),
-            Entry::Volume(name) => carries_member(device, name),
+    /// Whether software RAID must leave all of `device` alone: hints name it or what it lies on or under,
+    /// or it is the array of a named volume.
+    ///
+    /// A disk with partitions of a named volume is not excluded: what is beside them may be another
+    /// volume's (section 9.9). Its opener keeps those partitions.
+    pub fn excludes_from_raid(&self, device: &BlockDevice) -> bool {
+        let is_volume = || {
+            array::name_of(device.directory())
+                .is_some_and(|found| self.volumes().any(|name| superblock::is_named(&found, name)))
+        };
+        let lies_on_named = |device: &BlockDevice| {
+            self.hints_name(device)
+                || relatives(device, stack::below).iter().any(|disk| self.hints_name(disk))
+        };
+        is_volume() || lies_on_named(device) || relatives(device, stack::above).iter().any(lies_on_named)
+    }
+
+    /// Names of the software RAID volumes on the list.
+    pub fn volumes(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|entry| match entry {
+            Entry::Volume(name) => Some(name.as_str()),
+            Entry::Disks(_) => None,
         })
+    }
+
+    fn names(&self, device: &BlockDevice) -> bool {
+        self.hints_name(device) || self.volumes().any(|name| carries_member(device, name))
+    }
+
+    fn hints_name(&self, device: &BlockDevice) -> bool {
+        self.0.iter().any(|entry| matches!(entry, Entry::Disks(hints) if hints.mismatch(device).is_none()))
     }
 }
 
@@ -84,20 +109,14 @@ fn relatives(device: &BlockDevice, related: fn(&Path) -> Vec<std::path::PathBuf>
 ///
 /// A device that cannot be read may be one.
 fn carries_member(device: &BlockDevice, name: &str) -> bool {
-    device.directories().iter().any(|directory| match member_of(directory) {
-        Ok(found) => found.is_some_and(|found| raid::is_named(&found, name)),
+    let name_of = |directory: &Path| directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    device.directories().iter().any(|directory| match array::member_of(&name_of(directory)) {
+        Ok(found) => found.is_some_and(|found| superblock::is_named(&found, name)),
         Err(error) => {
             tracing::warn!(device = %directory.display(), %error, "kept: it may belong to the array {name}");
             true
         }
     })
-}
-
-fn member_of(directory: &Path) -> io::Result<Option<String>> {
-    let name = directory.file_name().unwrap_or_default().to_string_lossy().replace('!', "/");
-    let mut device = File::open(Path::new("/dev").join(name))?;
-    let size = device.seek(SeekFrom::End(0))?;
-    raid::array_name(&mut device, size)
 }
 
 fn invalid(reason: impl Into<String>) -> Error {

@@ -44,6 +44,8 @@ pub struct SurveyedDisk {
 pub enum Obstacle {
     /// The node's `skip_block_devices` names it, or what lies on it or under it.
     SkipList,
+    /// It is a volume of software RAID for something else, or carries members of these arrays.
+    Raid(Vec<String>),
     /// Somebody on this machine uses it.
     InUse(String),
     /// It refuses writes.
@@ -58,6 +60,10 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SkipList => f.write_str("on the list of skipped disks"),
+            Self::Raid(arrays) if arrays.is_empty() => {
+                f.write_str("not the root volume of the software RAID")
+            }
+            Self::Raid(arrays) => write!(f, "a member of {}", arrays.join(", ")),
             Self::InUse(user) => write!(f, "in use: {user}"),
             Self::ReadOnly => f.write_str("read-only"),
             Self::SharedFileSystem(name) => write!(f, "carries {name}, which other machines may be using"),
@@ -83,9 +89,7 @@ pub fn survey(node: &Node, devices: &[BlockDevice]) -> Result<Survey, Error> {
             table: None,
             partitions: 0,
         };
-        if criteria.skip_list.excludes(device) {
-            found.obstacles.push(Obstacle::SkipList);
-        }
+        found.obstacles.extend(criteria.exclusion(device));
         if let Some(user) = Usage::read(&device.disk.name)?.user_of(device) {
             found.obstacles.push(Obstacle::InUse(user));
         }

@@ -173,14 +173,68 @@ fn d01_the_erase_plan_keeps_skipped_and_read_only_disks() {
 
 #[test]
 fn d02_members_of_running_arrays_are_known() {
-    let sysfs = FakeSysfs::new();
-    let attributes = [("sda1/partition", "1"), ("sda1/holders/md0", ""), ("sda1/holders/dm-1", "")];
-    sysfs.disk("devices/pci0/block/sda", 5 << 30, &attributes);
-    sysfs.disk("devices/pci0/block/sdb", 5 << 30, &[("holders/md_home", ""), ("holders/mdx", "")]);
-    sysfs.disk("devices/pci0/block/sdc", 5 << 30, &[]);
+    let sysfs = machine_with_array("md_home");
+    sysfs.disk("devices/virtual/block/dm-1", 1 << 30, &[]);
+    sysfs.stack("devices/pci0/block/sdc", "devices/virtual/block/dm-1");
     let plan = plan_erase(&node(json!({})), &list(sysfs.path()).unwrap()).unwrap();
-    let arrays: Vec<_> = plan.targets.iter().map(EraseTarget::arrays).collect();
-    assert_eq!(arrays, [vec![], vec!["md_home".to_owned()], vec!["md0".to_owned()]]);
+    let found = plan.targets.iter().map(|target| (target.device().kernel_name(), target.arrays()));
+    let home = || vec!["md_home".to_owned()];
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [("sdc", vec![]), ("sdb", home()), ("sda", home()), ("md_home", vec![])]
+    );
+}
+
+/// Three disks; the first two carry an array of 6 GiB, larger than any disk.
+fn machine_with_array(array: &str) -> FakeSysfs {
+    let sysfs = FakeSysfs::new();
+    sysfs.disk("devices/pci0/block/sda", 5 << 30, &[("sda1/partition", "1")]);
+    sysfs.disk("devices/pci0/block/sdb", 5 << 30, &[]);
+    sysfs.disk("devices/pci0/block/sdc", 7 << 30, &[]);
+    let array = format!("devices/virtual/block/{array}");
+    sysfs.disk(&array, 6 << 30, &[("md/level", "raid0\n")]);
+    sysfs.stack("devices/pci0/block/sda/sda1", &array);
+    sysfs.stack("devices/pci0/block/sdb", &array);
+    sysfs
+}
+
+#[test]
+fn d01_the_default_rule_takes_an_array_and_not_a_smaller_disk_of_it() {
+    let sysfs = machine_with_array("md0");
+    let devices = list(sysfs.path()).unwrap();
+    assert_eq!(choose_root_disk(&node(json!({})), &devices).unwrap().device().kernel_name(), "md0");
+    let skipped = node(json!({"skip_block_devices": [{"name": "/dev/sdc"}, {"name": "/dev/md0"}]}));
+    let error = choose_root_disk(&skipped, &devices).unwrap_err().to_string();
+    assert!(error.contains("/dev/sda: on the list of skipped disks"), "{error}");
+    let hinted = node(json!({"root_device": {"name": "/dev/sda"}}));
+    assert_eq!(choose_root_disk(&hinted, &devices).unwrap().device().kernel_name(), "sda");
+}
+
+#[test]
+fn d02_software_raid_gets_no_skipped_disk_and_no_array_of_one() {
+    let sysfs = machine_with_array("md0");
+    let devices = list(sysfs.path()).unwrap();
+    for (skip_list, arrays, disks) in [
+        (json!([]), vec!["md0"], vec!["sda", "sdb", "sdc"]),
+        (json!([{"name": "/dev/sdc"}]), vec!["md0"], vec!["sda", "sdb"]),
+        (json!([{"name": "/dev/sda"}]), vec![], vec!["sdc"]),
+        (json!([{"name": "/dev/md0"}]), vec![], vec!["sdc"]),
+    ] {
+        let plan = plan_raid(&node(json!({"skip_block_devices": skip_list})), &devices).unwrap();
+        let names = |found: &[&BlockDevice]| -> Vec<String> {
+            found.iter().map(|device| device.kernel_name().to_owned()).collect()
+        };
+        assert_eq!(
+            names(&plan.arrays.iter().map(RaidArray::device).collect::<Vec<_>>()),
+            arrays,
+            "{skip_list}"
+        );
+        assert_eq!(
+            names(&plan.disks.iter().map(RaidTarget::device).collect::<Vec<_>>()),
+            disks,
+            "{skip_list}"
+        );
+    }
 }
 
 #[test]

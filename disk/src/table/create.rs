@@ -1,7 +1,7 @@
-//! Writing a partition table anew.
+//! Writing a partition table anew, or again with some of its partitions.
 
 use super::gpt::Gpt;
-use super::{Geometry, Partition, PartitionKind, PartitionTable, mbr};
+use super::{Geometry, Kind, Partition, PartitionKind, PartitionTable, mbr};
 use crate::error::Error;
 use crate::guard::WritableDisk;
 
@@ -15,8 +15,10 @@ pub enum TableKind {
 }
 
 /// A partition to be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPartition {
+    /// Number, from 1 on.
+    pub number: u32,
     /// First byte on the disk.
     pub start: u64,
     /// Bytes.
@@ -26,11 +28,11 @@ pub struct NewPartition {
     /// Whether an MBR marks it as the one to boot from.
     pub is_booted: bool,
     /// Name in a GPT, ASCII.
-    pub name: &'static str,
+    pub name: String,
 }
 
 impl PartitionTable {
-    /// Writes a table with these partitions, numbered from 1, reads it back and shows it to the kernel.
+    /// Writes a table with these partitions, reads it back and shows it to the kernel.
     ///
     /// # Errors
     ///
@@ -47,11 +49,37 @@ impl PartitionTable {
             }
             TableKind::Mbr => mbr::write_new(disk, partitions)?,
         }
+        Self::read_back(disk, &[], partitions)
+    }
+
+    /// Writes the table again with nothing but the partitions `kept`, as they are, and those `added`;
+    /// reads it back and shows it to the kernel.
+    ///
+    /// # Errors
+    ///
+    /// As [`PartitionTable::create`].
+    pub(crate) fn rearrange(
+        self,
+        disk: &WritableDisk,
+        kept: &[Partition],
+        added: &[NewPartition],
+    ) -> Result<Self, Error> {
+        match self.0 {
+            Kind::Gpt(mut gpt) => gpt.rearrange(disk, kept, added)?,
+            Kind::Mbr(_) => mbr::rearrange(disk, kept, added)?,
+            Kind::None => {}
+        }
+        Self::read_back(disk, kept, added)
+    }
+
+    fn read_back(disk: &WritableDisk, kept: &[Partition], added: &[NewPartition]) -> Result<Self, Error> {
         disk.flush()?;
         let written = Self::read(disk)?;
-        let place = |partition: &Partition| (partition.start, partition.size);
-        let wanted = partitions.iter().map(|partition| (partition.start, partition.size));
-        if !written.partitions().iter().map(place).eq(wanted) {
+        let mut wanted: Vec<_> = added.iter().map(|one| (one.number, one.start, one.size)).collect();
+        wanted.extend(kept.iter().map(|one| (one.number, one.start, one.size)));
+        wanted.sort_unstable();
+        let found = written.partitions().iter().map(|one| (one.number, one.start, one.size));
+        if !found.eq(wanted) {
             return Err(Error::Corrupted { device: disk.path().to_owned(), what: "the partition table" });
         }
         super::rescan(disk);

@@ -72,15 +72,29 @@ impl Gpt {
         let sector_size = u64::from(geometry.sector_size);
         let header = Header::new(geometry.sector_size, geometry.size / sector_size, Uuid::new_v4());
         let mut entries = vec![0; header.entries_length()];
-        for (slot, partition) in entries.chunks_exact_mut(ENTRY_SIZE).zip(partitions) {
-            let PartitionKind::Gpt { type_guid, guid } = partition.kind else { continue };
-            let range = Range { start: partition.start, size: partition.size };
-            fill_entry(slot, type_guid, guid, range, sector_size);
-            for (place, letter) in slot[NAME_OFFSET..].chunks_exact_mut(2).zip(partition.name.bytes()) {
-                place[0] = letter;
+        fill_entries(&mut entries, partitions, sector_size);
+        Self { header, entries, partitions: Vec::new() }
+    }
+
+    /// Writes the table with nothing but the partitions `kept`, as they are, and those `added`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidTable`] or [`Error::Device`].
+    pub fn rearrange(
+        &mut self,
+        disk: &WritableDisk,
+        kept: &[Partition],
+        added: &[NewPartition],
+    ) -> Result<(), Error> {
+        self.fit_to(disk)?;
+        for (number, entry) in (1..).zip(self.entries.chunks_exact_mut(ENTRY_SIZE)) {
+            if kept.iter().all(|partition| partition.number != number) {
+                entry.fill(0);
             }
         }
-        Self { header, entries, partitions: Vec::new() }
+        fill_entries(&mut self.entries, added, u64::from(disk.sector_size()));
+        self.write(disk)
     }
 
     /// Writes the table to a disk that has none, with the protective MBR before it.
@@ -185,6 +199,21 @@ impl Gpt {
 struct Range {
     start: u64,
     size: u64,
+}
+
+/// Puts each partition into the entry of its number.
+fn fill_entries(entries: &mut [u8], partitions: &[NewPartition], sector_size: u64) {
+    for partition in partitions {
+        let PartitionKind::Gpt { type_guid, guid } = partition.kind else { continue };
+        let slot = entries.chunks_exact_mut(ENTRY_SIZE).nth(partition.number as usize - 1);
+        let Some(slot) = slot else { continue };
+        slot.fill(0);
+        let range = Range { start: partition.start, size: partition.size };
+        fill_entry(slot, type_guid, guid, range, sector_size);
+        for (place, letter) in slot[NAME_OFFSET..].chunks_exact_mut(2).zip(partition.name.bytes()) {
+            place[0] = letter;
+        }
+    }
 }
 
 fn fill_entry(entry: &mut [u8], type_guid: Uuid, guid: Uuid, range: Range, sector_size: u64) {

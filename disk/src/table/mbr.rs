@@ -5,7 +5,7 @@
 //! stay as they are (D15).
 
 use super::gpt::place_at_end;
-use super::{Geometry, NewPartition, ParseError, Partition, PartitionKind, read_exact_at};
+use super::{Geometry, NewPartition, ParseError, Partition, PartitionKind, read_at, read_exact_at};
 use crate::error::Error;
 use crate::guard::WritableDisk;
 use crate::view::DiskView;
@@ -198,11 +198,38 @@ fn holds_partitions(sector: &[u8; 512]) -> bool {
 ///
 /// [`Error::Device`].
 pub fn write_new(disk: &WritableDisk, partitions: &[NewPartition]) -> Result<(), Error> {
-    let sector_size = u64::from(disk.sector_size());
     let mut sector = [0; 512];
     sector[IDENTIFIER_OFFSET..IDENTIFIER_OFFSET + 4].copy_from_slice(&Uuid::new_v4().as_bytes()[..4]);
-    for (slot, partition) in sector[ENTRIES_OFFSET..].chunks_exact_mut(ENTRY_SIZE).zip(partitions) {
+    sector[510..].copy_from_slice(&BOOT_SIGNATURE);
+    fill_entries(&mut sector, partitions, disk.sector_size());
+    write_sector(disk, &sector)
+}
+
+/// Writes the table with nothing but the primary partitions `kept`, as they are, and those `added`.
+///
+/// # Errors
+///
+/// [`Error::Device`].
+pub fn rearrange(disk: &WritableDisk, kept: &[Partition], added: &[NewPartition]) -> Result<(), Error> {
+    let mut sector = [0; 512];
+    read_at(disk, 0, &mut sector)?;
+    let entries = sector[ENTRIES_OFFSET..].chunks_exact_mut(ENTRY_SIZE).take(PRIMARIES);
+    for (number, entry) in (1..).zip(entries) {
+        if kept.iter().all(|partition| partition.number != number) {
+            entry.fill(0);
+        }
+    }
+    fill_entries(&mut sector, added, disk.sector_size());
+    write_sector(disk, &sector)
+}
+
+/// Puts each partition into the entry of its number.
+fn fill_entries(sector: &mut [u8; 512], partitions: &[NewPartition], sector_size: u32) {
+    let sector_size = u64::from(sector_size);
+    for partition in partitions {
         let PartitionKind::Mbr { type_id, .. } = partition.kind else { continue };
+        let mut slots = sector[ENTRIES_OFFSET..].chunks_exact_mut(ENTRY_SIZE).take(PRIMARIES);
+        let Some(slot) = slots.nth(partition.number as usize - 1) else { continue };
         slot.copy_from_slice(&entry_bytes(
             type_id,
             partition.start / sector_size,
@@ -210,9 +237,11 @@ pub fn write_new(disk: &WritableDisk, partitions: &[NewPartition]) -> Result<(),
         ));
         slot[0] = if partition.is_booted { BOOTED } else { 0 };
     }
-    sector[510..].copy_from_slice(&BOOT_SIGNATURE);
+}
+
+fn write_sector(disk: &WritableDisk, sector: &[u8]) -> Result<(), Error> {
     let mut view = DiskView::whole(disk);
-    view.write_all(&sector).and_then(|()| view.flush()).map_err(|source| Error::Device {
+    view.write_all(sector).and_then(|()| view.flush()).map_err(|source| Error::Device {
         device: disk.path().to_owned(),
         action: "writing its MBR".to_owned(),
         source,

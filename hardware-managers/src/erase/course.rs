@@ -31,7 +31,7 @@ fn erase_target(
     record: &mut Record,
 ) -> Result<Verdict, EraseError> {
     let arrays = target.arrays();
-    if depth == Depth::Data && !arrays.is_empty() {
+    if !arrays.is_empty() {
         return Ok(Verdict::Kept(format!("a member of {}, which is erased itself", arrays.join(", "))));
     }
     let device = target.device();

@@ -55,6 +55,12 @@ impl Order {
         Self(json!({"target": "clean", "clean_steps": steps.iter().map(step).collect::<Vec<_>>()}))
     }
 
+    /// Cleans a manageable node with the named steps of the RAID interface.
+    pub fn clean_raid(steps: &[&str]) -> Self {
+        let step = |name: &&str| json!({"interface": "raid", "step": name});
+        Self(json!({"target": "clean", "clean_steps": steps.iter().map(step).collect::<Vec<_>>()}))
+    }
+
     /// Makes a manageable node available, by way of automated cleaning.
     pub fn provide() -> Self {
         Self(json!({"target": "provide"}))
@@ -117,6 +123,17 @@ impl Node<'_> {
             |(name, value)| json!({"op": "add", "path": format!("/instance_info/{name}"), "value": value}),
         );
         self.request("PATCH", "", Some(&patch.as_slice().into())).map(drop)
+    }
+
+    /// Has the agent make the RAID volumes that are wanted from now on.
+    ///
+    /// # Errors
+    ///
+    /// What Ironic answers.
+    pub fn set_raid(&self, wanted: &Value) -> Result<()> {
+        let patch = json!([{"op": "replace", "path": "/raid_interface", "value": "agent"}]);
+        self.request("PATCH", "", Some(&patch))?;
+        self.request("PUT", "/states/raid", Some(wanted)).map(drop)
     }
 
     /// Says whether operations from now on take a ramdisk that runs already, or boot it anew.

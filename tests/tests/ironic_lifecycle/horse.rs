@@ -51,6 +51,32 @@ impl<'a> Horse<'a> {
         self.carry_out(&Order::clean(steps), "clean wait", "manageable");
     }
 
+    /// Removes what RAID there is, and has the wanted volumes made.
+    pub fn make_raid(&mut self, wanted: &Value) {
+        self.node.set_raid(wanted).unwrap();
+        let steps = Order::clean_raid(&["delete_configuration", "create_configuration"]);
+        let node = self.carry_out(&steps, "clean wait", "manageable");
+        assert_eq!(node["raid_config"]["logical_disks"], wanted["logical_disks"], "{}", node["raid_config"]);
+    }
+
+    /// Deploys onto the root volume, and boots from what is left without each disk in turn.
+    pub fn deploy_onto_raid(&mut self, name: &str) {
+        let sum = sha256(&self.stable.image);
+        let instance = self.instance(name, &sum);
+        self.node.set_instance(&instance).unwrap();
+        let start = self.console.length();
+        self.carry_out(&Order::deploy(&instance), "wait call-back", "active");
+        self.switched_off();
+        self.boot_disks_by_hand();
+        self.console.wait_for(GREETING, start, PATIENCE).unwrap();
+        self.hand.iter_mut().for_each(|hand| hand.machine = None);
+        for missing in 0..self.stable.hardware.disks.len() {
+            let start = self.console.length();
+            let _machine = self.stable.hardware.boot_without(missing).unwrap();
+            self.console.wait_for(GREETING, start, PATIENCE).unwrap();
+        }
+    }
+
     /// Makes the node available: automated cleaning.
     pub fn provide(&mut self) {
         self.carry_out(&Order::provide(), "clean wait", "available");

@@ -10,6 +10,7 @@ mod stable;
 
 use farrier_tests::ironic::Control;
 use horse::Horse;
+use serde_json::json;
 use stable::Stable;
 
 /// Kernel and ramdisk are handed to the firmware; one boot serves everything up to the deployment.
@@ -79,6 +80,19 @@ fn ironic_with_ipxe() {
     horse.unrescue();
     service(&mut horse);
     horse.undeploy();
+}
+
+/// A mirror that Ironic's RAID interface has the agent make survives automated cleaning, gets the instance
+/// in spite of the root device hints, and boots without either disk.
+#[test]
+fn ironic_d19_with_software_raid() {
+    let stable = Stable::with_twins();
+    let mut horse = stable.enrol(Control::Hand, true);
+    horse.make_raid(&json!({"logical_disks": [
+        {"controller": "software", "raid_level": "1", "size_gb": "MAX", "volume_name": "os", "is_root_volume": true},
+    ]}));
+    horse.provide();
+    horse.deploy_onto_raid("horse");
 }
 
 /// Ironic 26.1.6 answers the lookup of an agent in this state only with fast track.

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 const MIB: usize = 1 << 20;
 const ROOT_BYTES: u64 = 4 << 30;
 const OTHER_BYTES: usize = 64 * MIB;
+const TWIN_BYTES: u64 = 2 << 30;
 const MAC: &str = "52:54:00:fa:00:03";
 
 pub struct Stable {
@@ -34,11 +35,26 @@ fn environment(name: &str) -> PathBuf {
 
 impl Stable {
     pub fn new() -> Self {
+        Self::with_disks(|root, other| {
+            File::create(root).unwrap().set_len(ROOT_BYTES).unwrap();
+            fs::write(other, vec![0xaa; OTHER_BYTES]).unwrap();
+        })
+    }
+
+    /// One with two empty disks of equal size.
+    pub fn with_twins() -> Self {
+        Self::with_disks(|root, other| {
+            for disk in [root, other] {
+                File::create(disk).unwrap().set_len(TWIN_BYTES).unwrap();
+            }
+        })
+    }
+
+    fn with_disks(make: impl FnOnce(&Path, &Path)) -> Self {
         let folder = TempDir::new().unwrap();
         let dist = environment("FARRIER_DIST");
         let (root, other) = (folder.path().join("root.img"), folder.path().join("other.img"));
-        File::create(&root).unwrap().set_len(ROOT_BYTES).unwrap();
-        fs::write(&other, vec![0xaa; OTHER_BYTES]).unwrap();
+        make(&root, &other);
         let agent_port = free_port().unwrap();
         let machine = folder.path().join("machine");
         fs::create_dir(&machine).unwrap();

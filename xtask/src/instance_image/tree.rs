@@ -14,6 +14,7 @@ const PACKAGES: &[&str] = &[
     "initramfs-tools",
     "linux-image-cloud-amd64",
     "lz4",
+    "mdadm",
     "systemd-sysv",
     "udev",
 ];
@@ -21,7 +22,10 @@ const PACKAGES: &[&str] = &[
 /// Files written before packages are installed: they make the initrd quick.
 const BEFORE_PACKAGES: &[(&str, &str)] = &[
     ("etc/initramfs-tools/conf.d/farrier", "MODULES=list\nCOMPRESS=lz4\n"),
-    ("etc/initramfs-tools/modules", "ahci\next4\nnvme\nsd_mod\nvirtio_blk\nvirtio_pci\nvirtio_scsi\n"),
+    (
+        "etc/initramfs-tools/modules",
+        "ahci\next4\nmd_mod\nnvme\nraid1\nraid10\nsd_mod\nvirtio_blk\nvirtio_pci\nvirtio_scsi\n",
+    ),
 ];
 
 /// Files written last.

@@ -1,11 +1,12 @@
-//! The files in a config drive, whichever file system they came in.
+//! The files in a volume, whichever file system they came in, and the same files in a FAT volume.
 
-use crate::view::ReadOnly;
+use crate::filesystem;
+use crate::view::{DiskView, ReadOnly};
 use fatfs::{FileSystem, FsOptions};
 use hadris_iso::directory::DirectoryRef;
 use hadris_iso::file::EntryType;
 use hadris_iso::read::{DirEntry, IsoImage};
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Seek};
 
 /// Bounds for a file system that somebody else made.
 const MAX_DEPTH: usize = 16;
@@ -43,11 +44,55 @@ pub fn visit_iso(content: &[u8], visit: &mut Visitor<'_>) -> io::Result<()> {
 /// # Errors
 ///
 /// As [`visit_iso`].
-pub fn visit_fat(content: &[u8], visit: &mut Visitor<'_>) -> io::Result<()> {
-    let mut volume = Cursor::new(content);
-    let volume = FileSystem::new(ReadOnly(&mut volume), FsOptions::new())?;
+pub fn visit_fat(volume: &mut (impl Read + Seek), visit: &mut Visitor<'_>) -> io::Result<()> {
+    volume.rewind()?;
+    let volume = FileSystem::new(ReadOnly(volume), FsOptions::new())?;
     let mut budget = MAX_ENTRIES;
     visit_fat_folder(&volume.root_dir(), "", 0, &mut budget, visit)
+}
+
+/// What shows every file and folder of some tree to a visitor.
+pub type Source<'a> = dyn FnMut(&mut Visitor<'_>) -> io::Result<()> + 'a;
+
+/// Writes all of a tree into the new FAT file system in `volume`.
+///
+/// # Errors
+///
+/// The tree cannot be read, or not be written.
+pub fn copy_to_fat(volume: &mut DiskView<'_>, source: &mut Source<'_>) -> io::Result<()> {
+    filesystem::fill_vfat(volume, |target| {
+        source(&mut |path, node| {
+            match node {
+                Node::Folder => {
+                    target.root_dir().create_dir(path)?;
+                }
+                Node::File(content) => {
+                    io::copy(content, &mut target.root_dir().create_file(path)?)?;
+                }
+            }
+            Ok(())
+        })
+    })
+}
+
+/// Whether the FAT file system in `volume` has every file of a tree, with the same content.
+///
+/// # Errors
+///
+/// The tree or the volume cannot be read.
+pub fn is_in_fat(volume: &mut DiskView<'_>, source: &mut Source<'_>) -> io::Result<bool> {
+    let target = filesystem::open_vfat(volume)?;
+    let mut is_equal = true;
+    source(&mut |path, node| {
+        if let Node::File(content) = node {
+            let (mut wanted, mut found) = (Vec::new(), Vec::new());
+            content.read_to_end(&mut wanted)?;
+            target.root_dir().open_file(path)?.read_to_end(&mut found)?;
+            is_equal &= wanted == found;
+        }
+        Ok(())
+    })?;
+    Ok(is_equal)
 }
 
 struct IsoWalk<'a, 'b> {
@@ -91,8 +136,8 @@ impl IsoWalk<'_, '_> {
     }
 }
 
-fn visit_fat_folder(
-    folder: &fatfs::Dir<'_, ReadOnly<'_, Cursor<&[u8]>>>,
+fn visit_fat_folder<T: Read + Seek>(
+    folder: &fatfs::Dir<'_, ReadOnly<'_, T>>,
     path: &str,
     depth: usize,
     budget: &mut usize,
@@ -141,5 +186,37 @@ fn without_version(name: &str) -> &str {
     match name.rsplit_once(';') {
         Some((name, version)) if version.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn d18_a_fat_volume_shows_all_its_files_as_often_as_it_is_asked() {
+        let mut volume = Cursor::new(vec![0; 1 << 20]);
+        fatfs::format_volume(&mut volume, fatfs::FormatVolumeOptions::new()).unwrap();
+        volume.rewind().unwrap();
+        {
+            let fat = FileSystem::new(&mut volume, FsOptions::new()).unwrap();
+            let folder = fat.root_dir().create_dir("EFI").unwrap();
+            folder.create_file("a long name.cfg").unwrap().write_all(b"content").unwrap();
+        }
+        for _ in 0..2 {
+            let mut seen = Vec::new();
+            let visit = &mut |path: &str, node: Node<'_>| {
+                let mut content = String::new();
+                if let Node::File(file) = node {
+                    file.read_to_string(&mut content)?;
+                }
+                seen.push((path.to_owned(), content));
+                Ok(())
+            };
+            visit_fat(&mut volume, visit).unwrap();
+            let expected = [("EFI", ""), ("EFI/a long name.cfg", "content")];
+            assert_eq!(seen, expected.map(|(path, content)| (path.to_owned(), content.to_owned())));
+        }
     }
 }

@@ -1,0 +1,125 @@
+//! The EFI system partition of a root volume, on every disk of it (section 7.5).
+//!
+//! Firmware knows no arrays. The copies are members of a mirror whose superblocks lie at their ends, so
+//! that each looks like a plain FAT volume, and the deployed system keeps all in step (D19).
+
+use super::array::Array;
+use super::config::{ESP_NAME, Level};
+use super::create::{free_numbers, require_complete};
+use super::mdadm::{self, Format};
+use crate::error::Error;
+use crate::guard::{BootPartition, MemberDevice, RootDisk, WritableDisk};
+use crate::table::Partition;
+use crate::tree::{self, Visitor};
+use crate::view::{DiskView, ReadOnly};
+use crate::{filesystem, wipe};
+use fatfs::{FileSystem, FsOptions};
+use std::io::{self, Seek};
+use std::path::{Path, PathBuf};
+
+/// The mirror.
+#[derive(Debug)]
+pub struct Mirror {
+    /// The array, open for writing.
+    pub disk: WritableDisk,
+    /// Its members.
+    pub copies: Vec<BootPartition>,
+}
+
+impl Mirror {
+    /// Finds the mirror that belongs to a root volume, or makes it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoEsp`] when a disk of the volume has no place for it, [`Error::Raid`] or
+    /// [`Error::Device`].
+    pub fn open(root: &RootDisk) -> Result<Self, Error> {
+        let copies = root.boot_partitions()?;
+        let running = copies.iter().find_map(|copy| copy.array.clone());
+        let name = match running {
+            Some(name) => name,
+            None => make(&copies)?,
+        };
+        let arrays = Array::all(Path::new("/sys"));
+        let array = arrays.iter().find(|array| array.kernel_name == name);
+        let array = array.ok_or(Error::NoSuchDevice { device: name })?;
+        Ok(Self { disk: root.open_mirror(array, &copies)?, copies })
+    }
+
+    /// Takes over the files, label and identity of the volume `original` on `disk`, unless an earlier call
+    /// did so and removed it (D18).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnreadableEsp`] when there are files in neither, [`Error::Corrupted`] when the copy differs,
+    /// [`Error::Device`].
+    pub fn take_over(&self, disk: &WritableDisk, original: &Partition) -> Result<(), Error> {
+        let mut source = DiskView::range(disk, original.start, original.size);
+        let mut target = DiskView::whole(&self.disk);
+        let unreadable = |error| Error::UnreadableEsp {
+            device: disk.path().to_owned(),
+            number: original.number,
+            source: error,
+        };
+        let identity = match Identity::read(&mut source) {
+            Err(_) if Identity::read(&mut target).is_ok() => return Ok(()),
+            identity => identity.map_err(unreadable)?,
+        };
+        wipe::zero_signatures(&self.disk, &Partition::at(0, self.disk.size()))?;
+        let mut show = |visit: &mut Visitor<'_>| tree::visit_fat(&mut source, visit);
+        let is_equal = identity
+            .make(&mut target, self.disk.sector_size())
+            .and_then(|()| tree::copy_to_fat(&mut target, &mut show))
+            .and_then(|()| self.disk.flush().map_err(io::Error::other))
+            .and_then(|()| tree::is_in_fat(&mut DiskView::whole(&self.disk), &mut show));
+        match is_equal {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::Corrupted { device: self.path(), what: "the EFI system partition" }),
+            Err(source) => {
+                let action = "copying the EFI system partition to it".to_owned();
+                Err(Error::Device { device: self.path(), action, source })
+            }
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.disk.path().to_owned()
+    }
+}
+
+/// Makes the mirror and gives its kernel name.
+fn make(copies: &[BootPartition]) -> Result<String, Error> {
+    let name = format!("md{}", free_numbers().next().unwrap_or_default());
+    let device = Path::new("/dev").join(&name);
+    let members: Vec<MemberDevice> = copies.iter().map(|copy| copy.device.clone()).collect();
+    mdadm::create(&device, ESP_NAME, Level::Raid1, Format::AtEnd, &members)?;
+    require_complete(&device, &members)?;
+    Ok(name)
+}
+
+/// By what a FAT volume is known.
+struct Identity {
+    label: [u8; 11],
+    identifier: u32,
+}
+
+impl Identity {
+    fn read(volume: &mut DiskView<'_>) -> io::Result<Self> {
+        volume.rewind()?;
+        let volume = FileSystem::new(ReadOnly(volume), FsOptions::new())?;
+        let mut label = [b' '; 11];
+        match volume.read_volume_label_from_root_dir_as_bytes()? {
+            Some(found) => label = found,
+            None => {
+                let found = volume.volume_label_as_bytes();
+                let length = found.len().min(label.len());
+                label[..length].copy_from_slice(&found[..length]);
+            }
+        }
+        Ok(Self { label, identifier: volume.volume_id() })
+    }
+
+    fn make(&self, volume: &mut DiskView<'_>, sector_size: u32) -> io::Result<()> {
+        filesystem::make_vfat_as(volume, self.label, self.identifier, sector_size)
+    }
+}

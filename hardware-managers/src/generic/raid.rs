@@ -1,0 +1,78 @@
+//! The steps that make and remove software RAID (section 9.9). Controllers with RAID of their own are the
+//! business of a manager that knows them.
+
+use crate::error::StepError;
+use crate::manager::{Argument, StepCall, StepDeclaration};
+use farrier_disk::guard;
+use farrier_disk::raid::plan::Boot;
+use farrier_disk::raid::{create, delete};
+use farrier_linux::efivars::EfiVariables;
+use farrier_protocol::error::CommandError;
+use farrier_protocol::step::Phase;
+use serde_json::{Value, json};
+
+/// Removes every array that is not to be kept. Its result is nothing.
+pub const DELETE: StepDeclaration = StepDeclaration {
+    step: "delete_configuration",
+    interface: "raid",
+    priorities: &[(Phase::Clean, 0), (Phase::Service, 0)],
+    reboot_requested: false,
+    is_abortable: true,
+    arguments: &[],
+    run: &|call| delete_all(call).map(|()| Value::Null),
+};
+
+/// Makes the volumes that the node's `target_raid_config` wants. Its result is that configuration, from
+/// which the conductor learns what there is; `{}` when there was nothing to make.
+pub const CREATE: StepDeclaration = StepDeclaration {
+    step: "create_configuration",
+    run: &|call| make(call, &call.node.target_raid_config),
+    ..DELETE
+};
+
+/// Makes volumes that are given with the step, in place of those that are there.
+pub const APPLY: StepDeclaration = StepDeclaration {
+    step: "apply_configuration",
+    priorities: &[(Phase::Deploy, 0), (Phase::Service, 0)],
+    is_abortable: false,
+    arguments: &[
+        Argument {
+            name: "raid_config",
+            description: "The volumes to make, as in target_raid_config",
+            required: true,
+        },
+        Argument {
+            name: "delete_existing",
+            description: "Whether the volumes that are there go first; true when it is not given",
+            required: false,
+        },
+    ],
+    run: &apply,
+    ..DELETE
+};
+
+fn apply(call: &StepCall<'_>) -> Result<Value, StepError> {
+    let config = &call.arguments["raid_config"];
+    // Before anything is removed, it must be known that something can take its place.
+    create::validate(call.node, config).map_err(failed)?;
+    let keeps = call.arguments.get("delete_existing").and_then(Value::as_bool) == Some(false);
+    if !keeps {
+        delete_all(call)?;
+    }
+    make(call, config)
+}
+
+fn delete_all(call: &StepCall<'_>) -> Result<(), StepError> {
+    let is_guarded = call.host.guards_special_filesystems() && !guard::consents(call.node);
+    delete::delete(call.node, is_guarded).map_err(failed)
+}
+
+fn make(call: &StepCall<'_>, config: &Value) -> Result<Value, StepError> {
+    let boot = Boot::of(call.node, EfiVariables::system().is_some());
+    let is_made = create::create(call.node, config, boot).map_err(failed)?;
+    Ok(if is_made { config.clone() } else { json!({}) })
+}
+
+fn failed(error: farrier_disk::Error) -> StepError {
+    StepError::Failed(CommandError::new(error.kind(), error.to_string()))
+}

@@ -1,0 +1,219 @@
+//! Software RAID on an emulated machine, ordered as a conductor orders it, and looked at from outside.
+//!
+//! `cargo xtask test vm` builds what is booted and deployed and says where it is.
+
+#![allow(clippy::unwrap_used)]
+
+use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::machine::{Hardware, free_port};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+const NODE: &str = "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11";
+const SERIALS: [&str; 4] = ["ONE", "TWO", "THREE", "FOUR"];
+/// How long an emulated machine may take for a step.
+const STEP: Duration = Duration::from_secs(300);
+/// How long it may take to write an image, or to boot a Debian system whose array lacks a disk.
+const SYSTEM: Duration = Duration::from_secs(15 * 60);
+/// From the start of a partition to its superblock, and in that the identity and name of its array.
+const SUPERBLOCK: u64 = 4096;
+const MAGIC: [u8; 4] = 0xa92b_4efc_u32.to_le_bytes();
+
+fn environment(name: &str) -> PathBuf {
+    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
+}
+
+/// A machine with some empty disks, and its agent.
+struct Stable {
+    agent: CommandedAgent,
+    hardware: Hardware,
+    _folder: TempDir,
+}
+
+impl Stable {
+    fn new(disks: usize, mebibytes: u64) -> Self {
+        let folder = TempDir::new().unwrap();
+        let disks = SERIALS[..disks].iter().map(|serial| (folder.path().join(serial), *serial));
+        let disks: Vec<_> = disks.collect();
+        for (file, _) in &disks {
+            File::create(file).unwrap().set_len(mebibytes * MIB).unwrap();
+        }
+        let agent_port = free_port().unwrap();
+        let hardware = Hardware {
+            mac: "52:54:00:fa:00:07".into(),
+            agent_port,
+            keyboard_port: free_port().unwrap(),
+            disks,
+            media: Vec::new(),
+            folder: folder.path().to_owned(),
+        };
+        let parameters =
+            format!("ipa-disk-wait-attempts=1 ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}");
+        let agent = CommandedAgent::boot(&hardware, &[], &environment("FARRIER_DIST"), &parameters).unwrap();
+        Self { agent, hardware, _folder: folder }
+    }
+
+    fn files(&self) -> impl Iterator<Item = &Path> {
+        self.hardware.disks.iter().map(|(file, _)| file.as_path())
+    }
+
+    /// Runs a command and gives its result object.
+    fn run(&self, name: &str, params: &Value, limit: Duration) -> Value {
+        self.agent.order(name, params).unwrap();
+        self.agent.wait_for_end(limit).unwrap()
+    }
+
+    fn succeed(&self, name: &str, params: &Value, limit: Duration) -> Value {
+        let result = self.run(name, params, limit);
+        assert_eq!(result["command_status"], "SUCCEEDED", "{result}\n{}", self.hardware.console().tail());
+        result["command_result"].clone()
+    }
+
+    /// Runs a clean step of the RAID interface for a node with this record.
+    fn clean(&self, step: &str, record: &Value) -> Value {
+        let result = self.succeed("clean.execute_clean_step", &order("raid", step, record), STEP);
+        result["clean_result"].clone()
+    }
+
+    /// The text with which a clean step of the RAID interface fails.
+    fn refusal(&self, step: &str, record: &Value) -> String {
+        let result = self.run("clean.execute_clean_step", &order("raid", step, record), STEP);
+        assert_eq!(result["command_status"], "FAILED", "{result}");
+        assert_eq!(result["command_error"]["type"], "SoftwareRAIDError", "{result}");
+        result["command_error"]["details"].as_str().unwrap().to_owned()
+    }
+
+    /// Name and identity of the array whose member begins at `mebibyte`, on every disk the same.
+    fn array_at(&self, mebibyte: u64) -> Option<(String, Vec<u8>)> {
+        let mut found: Vec<_> = self.files().map(|file| array_at(file, mebibyte)).collect();
+        found.dedup();
+        assert_eq!(found.len(), 1, "the disks differ at {mebibyte} MiB: {found:?}");
+        found.remove(0)
+    }
+}
+
+fn order(interface: &str, step: &str, record: &Value) -> Value {
+    let mut node = record.clone();
+    node["uuid"] = json!(NODE);
+    json!({"step": {"step": step, "interface": interface}, "node": node, "ports": []})
+}
+
+fn read(file: &Path, offset: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    File::open(file).unwrap().read_exact_at(&mut bytes, offset).unwrap();
+    bytes
+}
+
+fn array_at(file: &Path, mebibyte: u64) -> Option<(String, Vec<u8>)> {
+    let superblock = read(file, mebibyte * MIB + SUPERBLOCK, 64);
+    let name = String::from_utf8_lossy(&superblock[32..]);
+    superblock
+        .starts_with(&MAGIC)
+        .then(|| (name.trim_end_matches('\0').to_owned(), superblock[16..32].to_vec()))
+}
+
+/// What `wipefs` finds on a disk; it only looks.
+fn signatures(file: &Path) -> String {
+    let output = Command::new("wipefs").arg("--noheadings").arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn volume(level: &str, size: Value, name: &str) -> Value {
+    json!({"controller": "software", "raid_level": level, "size_gb": size, "volume_name": name})
+}
+
+fn wanted(volumes: &[Value]) -> Value {
+    json!({"target_raid_config": {"logical_disks": volumes}})
+}
+
+/// First MiB of the two volumes that are made below: behind the EFI system partition, and at 1 GiB.
+const OS: u64 = 551;
+const DATA: u64 = 1024;
+
+#[test]
+fn vm_d20_d24_d34_volumes_are_made_kept_by_name_and_removed_without_a_trace() {
+    let stable = Stable::new(4, 2048);
+    for (bad, told) in [
+        (vec![volume("5", json!("MAX"), "os")], "the first volume must have raid_level 1"),
+        (vec![volume("1", json!(100), "os")], "/dev/vda: its volumes need"),
+        (vec![volume("1", json!("MAX"), "os"), volume("7", json!(1), "os")], "volume 2: raid_level must be"),
+    ] {
+        let text = stable.refusal("create_configuration", &wanted(&bad));
+        assert!(text.contains(told) && !text.contains('\n'), "{text}");
+        assert!(stable.files().all(|file| signatures(file).is_empty()), "something was written: {text}");
+    }
+    assert_eq!(stable.clean("create_configuration", &json!({})), json!({}), "nothing is wanted");
+
+    let both = wanted(&[volume("1", json!(1), "os"), volume("1+0", json!("MAX"), "data")]);
+    assert_eq!(stable.clean("create_configuration", &both), both["target_raid_config"]);
+    let (os, data) = (stable.array_at(OS).unwrap(), stable.array_at(DATA).unwrap());
+    assert_eq!((os.0.as_str(), data.0.as_str()), ("any:os", "any:data"));
+    let text = stable.refusal("create_configuration", &both);
+    assert!(text.contains("an array already") && text.contains("delete_configuration"), "{text}");
+
+    let mut keeping = both.clone();
+    keeping["properties"] = json!({"skip_block_devices": [{"volume_name": "data"}]});
+    assert_eq!(stable.clean("delete_configuration", &keeping), Value::Null);
+    assert_eq!((stable.array_at(OS), stable.array_at(DATA)), (None, Some(data.clone())));
+    stable.clean("create_configuration", &keeping);
+    assert_eq!(stable.array_at(DATA), Some(data), "the kept volume was made anew");
+    assert_ne!(stable.array_at(OS).unwrap(), os, "the other one was not");
+
+    assert_eq!(stable.clean("delete_configuration", &both), Value::Null);
+    for file in stable.files() {
+        assert_eq!(signatures(file), "", "{}", file.display());
+    }
+    assert_eq!((stable.array_at(OS), stable.array_at(DATA)), (None, None));
+}
+
+/// Deploys a Debian system onto the root volume of `volumes`, and boots it without each disk in turn.
+fn boots_without_any_disk(disks: usize, mebibytes: u64, volumes: &[Value]) {
+    let mut stable = Stable::new(disks, mebibytes);
+    let mut record = wanted(volumes);
+    record["raid_config"] = stable.clean("create_configuration", &record);
+    let server = ImageServer::start(vec![Reply::File(environment("FARRIER_IMAGE"))]).unwrap();
+    let mut write = order("deploy", "write_image", &record);
+    write["step"]["args"] = json!({"image_info": {
+        "id": "debian.raw",
+        "urls": [server.guest_url()],
+        "disk_format": "raw",
+        "os_hash_algo": "sha256",
+        "os_hash_value": environment("FARRIER_IMAGE_SHA256"),
+    }});
+    stable.succeed("deploy.execute_deploy_step", &write, SYSTEM);
+    let params = json!({"root_uuid": null, "efi_system_part_uuid": null, "target_boot_mode": "uefi"});
+    stable.succeed("image.install_bootloader", &params, STEP);
+    stable.agent.order("standby.power_off", &json!({})).unwrap();
+    stable.agent.wait_until_off(STEP).unwrap();
+
+    for (missing, serial) in SERIALS[..disks].iter().enumerate() {
+        let start = stable.hardware.console().length();
+        let _machine = stable.hardware.boot_without(missing).unwrap();
+        let prompt = stable.hardware.console().wait_for(" login:", start, SYSTEM);
+        prompt.unwrap_or_else(|error| panic!("without {serial}: {error:#}"));
+    }
+}
+
+fn root(mut volume: Value) -> Value {
+    volume["is_root_volume"] = json!(true);
+    volume
+}
+
+#[test]
+fn vm_d18_d19_debian_on_a_mirror_boots_without_either_disk() {
+    boots_without_any_disk(2, 4096, &[root(volume("1", json!("MAX"), "os"))]);
+}
+
+#[test]
+fn vm_d18_d19_debian_on_striped_mirrors_boots_without_any_one_disk() {
+    let volumes = [volume("1", json!(1), "data"), root(volume("1+0", json!("MAX"), "os"))];
+    boots_without_any_disk(4, 2560, &volumes);
+}
