@@ -79,8 +79,13 @@ impl<'a> Horse<'a> {
 
     /// Makes the node available: automated cleaning.
     pub fn provide(&mut self) {
-        self.carry_out(&Order::provide(), "clean wait", "available");
+        self.provide_with_raid();
         self.assert_no_marks();
+    }
+
+    /// The same for a node whose disks keep their partitions.
+    pub fn provide_with_raid(&mut self) {
+        self.carry_out(&Order::provide(), "clean wait", "available");
     }
 
     pub fn deploy(&mut self, name: &str) {

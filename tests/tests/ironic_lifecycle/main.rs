@@ -91,7 +91,7 @@ fn ironic_d19_with_software_raid() {
     horse.make_raid(&json!({"logical_disks": [
         {"controller": "software", "raid_level": "1", "size_gb": "MAX", "volume_name": "os", "is_root_volume": true},
     ]}));
-    horse.provide();
+    horse.provide_with_raid();
     horse.deploy_onto_raid("horse");
 }
 
