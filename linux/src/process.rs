@@ -7,10 +7,12 @@
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::Pid;
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// An external program that the agent may start.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +40,8 @@ pub const PROGRAMS: &[Program] = &[BUSYBOX, DROPBEAR, MDADM];
 
 /// Last bytes of a program's output that an error shows.
 const SHOWN: usize = 600;
+/// How often to look whether a program has ended.
+const POLL: Duration = Duration::from_millis(20);
 
 /// An external program could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +72,21 @@ pub enum RunError {
         /// The end of what it wrote, on one line.
         output: String,
     },
+    /// It did not end.
+    #[error(
+        "{program} {arguments} did not end within {} s: {output}; look for errors of disks in the kernel log",
+        .limit.as_secs()
+    )]
+    TimedOut {
+        /// Name of the program.
+        program: &'static str,
+        /// What it was started with.
+        arguments: String,
+        /// Time it was given.
+        limit: Duration,
+        /// The end of what it wrote, on one line.
+        output: String,
+    },
 }
 
 impl Program {
@@ -92,24 +111,26 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`RunError`] when it is missing, or ends with anything but success.
-    pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<String, RunError> {
+    /// [`RunError`] when it is missing, ends with anything but success, or not within `limit`.
+    pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S], limit: Duration) -> Result<String, RunError> {
         let mut command = Command::new(self.path);
-        let output = with_all_signals(command.args(arguments))
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|source| self.start_error(source))?;
-        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let text = text.concat();
-        if output.status.success() {
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = with_all_signals(command.process_group(0)).spawn();
+        let mut child = Companion(child.map_err(|source| self.start_error(source))?);
+        let output = (child.0.stdout.take().map(read_all), child.0.stderr.take().map(read_all));
+        let status = child.wait_for(limit);
+        // Ends it with all that could hold its output open.
+        drop(child);
+        let output = [output.0, output.1].into_iter().flatten().filter_map(|reader| reader.join().ok());
+        let text: String = output.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect();
+        if status.is_some_and(|status| status.success()) {
             return Ok(text);
         }
         let words: Vec<_> = arguments.iter().map(|word| word.as_ref().to_string_lossy()).collect();
-        Err(RunError::Failed {
-            program: self.name,
-            arguments: words.join(" "),
-            status: output.status,
-            output: last_of(&text, SHOWN),
+        let (program, arguments, output) = (self.name, words.join(" "), last_of(&text, SHOWN));
+        Err(match status {
+            Some(status) => RunError::Failed { program, arguments, status, output },
+            None => RunError::TimedOut { program, arguments, limit, output },
         })
     }
 
@@ -121,6 +142,16 @@ impl Program {
     fn start_error(&self, source: io::Error) -> StartError {
         StartError { program: self.name, path: self.path, package: self.package, source }
     }
+}
+
+/// Reads a pipe to its end beside the caller: whoever waits for a program must not let it block.
+fn read_all(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What came before an error is worth showing.
+        pipe.read_to_end(&mut bytes).ok();
+        bytes
+    })
 }
 
 /// The end of a text, at most `length` bytes, on one line.
@@ -142,7 +173,9 @@ pub struct Companion(Child);
 ///
 /// Whatever `execve` reports.
 pub fn accompany(program: &Path) -> io::Result<Companion> {
-    Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0).spawn().map(Companion)
+    let mut command = Command::new(program);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    with_all_signals(&mut command).spawn().map(Companion)
 }
 
 impl Companion {
@@ -162,6 +195,18 @@ impl Companion {
     /// Whatever `waitpid` reports.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.0.try_wait()
+    }
+
+    /// How it ended; nothing when it has not after `limit`.
+    fn wait_for(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let started = Instant::now();
+        loop {
+            let ended = self.try_wait().ok()?;
+            if ended.is_some() || started.elapsed() >= limit {
+                return ended;
+            }
+            thread::sleep(POLL);
+        }
     }
 }
 
@@ -221,11 +266,14 @@ mod tests {
     #[test]
     fn a_program_that_fails_is_told_with_its_arguments_and_its_last_words() {
         let shell = |path| Program { name: "test", path, package: "coreutils" };
+        let long = Duration::from_secs(60);
         let echo = shell("/bin/echo");
-        assert_eq!(echo.run(&["a", "b c"]).unwrap(), "a b c\n");
-        let text = shell("/bin/ls").run(&["/nonexistent/x"]).unwrap_err().to_string();
+        assert_eq!(echo.run(&["a", "b c"], long).unwrap(), "a b c\n");
+        let text = shell("/bin/ls").run(&["/nonexistent/x"], long).unwrap_err().to_string();
         assert!(text.starts_with("test /nonexistent/x ended with exit status: 2: "), "{text}");
-        assert!(matches!(shell("/nonexistent/x").run(&["x"]), Err(RunError::Start(_))));
+        assert!(matches!(shell("/nonexistent/x").run(&["x"], long), Err(RunError::Start(_))));
+        let text = shell("/bin/sleep").run(&["600"], Duration::from_millis(50)).unwrap_err().to_string();
+        assert!(text.starts_with("test 600 did not end within 0 s"), "{text}");
         assert_eq!(last_of("one\n\n  two\nthree\n", 8), "o; three");
         assert_eq!(last_of("\u{e9}\u{e9}", 3), "\u{e9}");
     }

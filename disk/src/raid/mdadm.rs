@@ -6,6 +6,10 @@ use crate::guard::MemberDevice;
 use farrier_linux::process::{MDADM, RunError};
 use std::ffi::OsStr;
 use std::path::Path;
+use std::time::Duration;
+
+/// Time for a run of mdadm, which waits for no array to be in step.
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// The host in the names of new arrays: whoever boots from them may call itself anything.
 const ANY_HOST: &str = "--homehost=any";
@@ -68,7 +72,7 @@ pub fn stop(device: &Path) -> Result<(), Error> {
 ///
 /// mdadm cannot be started.
 pub fn assemble_all() -> Result<(), RunError> {
-    match MDADM.run(&["--assemble", "--scan", ANY_HOST]) {
+    match MDADM.run(&["--assemble", "--scan", ANY_HOST], LIMIT) {
         Err(RunError::Start(error)) => Err(error.into()),
         Err(error) => {
             tracing::info!("{error}");
@@ -83,5 +87,5 @@ pub fn assemble_all() -> Result<(), RunError> {
 
 fn run(device: &Path, arguments: &[&OsStr]) -> Result<(), Error> {
     let failed = |error: RunError| Error::Raid { device: device.to_owned(), reason: error.to_string() };
-    MDADM.run(arguments).map(drop).map_err(failed)
+    MDADM.run(arguments, LIMIT).map(drop).map_err(failed)
 }
