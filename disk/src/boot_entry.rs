@@ -1,5 +1,7 @@
 //! UEFI boot entries for what a deployment put on the disk (section 7.3).
 
+pub mod clean;
+mod device_path;
 mod esp;
 mod load_option;
 
@@ -120,21 +122,27 @@ impl<'a> BootStore<'a> {
 
     /// Deletes every entry of this label. What cannot be decoded is somebody else's and stays (F12).
     fn delete_labelled(&mut self, label: &str) -> Result<(), Error> {
-        let (doomed, kept) = std::mem::take(&mut self.entries)
-            .into_iter()
-            .partition(|(_, data)| load_option::replaceable_label(data).is_some_and(|found| found == label));
-        self.entries = kept;
+        let has_label =
+            |data: &[u8]| load_option::replaceable_label(data).is_some_and(|found| found == label);
+        self.delete(has_label).map(drop)
+    }
+
+    /// Deletes the entries whose content is as said, also from the boot order, and returns them.
+    fn delete(&mut self, is_doomed: impl Fn(&[u8]) -> bool) -> Result<Vec<(u16, Vec<u8>)>, Error> {
+        let doomed;
+        (doomed, self.entries) =
+            std::mem::take(&mut self.entries).into_iter().partition(|(_, data)| is_doomed(data));
         let doomed: Vec<(u16, Vec<u8>)> = doomed;
         for (number, _) in &doomed {
             let name = entry_name(*number);
             self.variables.delete(&name).map_err(|error| failed(&name, "deleting", &error))?;
         }
-        if doomed.is_empty() {
-            return Ok(());
+        if !doomed.is_empty() {
+            let is_kept = |number: &u16| doomed.iter().all(|(deleted, _)| deleted != number);
+            let order: Vec<u16> = self.order()?.into_iter().filter(is_kept).collect();
+            self.write_order(&order)?;
         }
-        let is_kept = |number: &u16| doomed.iter().all(|(deleted, _)| deleted != number);
-        let order: Vec<u16> = self.order()?.into_iter().filter(is_kept).collect();
-        self.write_order(&order)
+        Ok(doomed)
     }
 
     /// Creates an entry under the lowest free number.

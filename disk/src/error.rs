@@ -184,7 +184,15 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The firmware's variables refused a boot entry.
+    /// A pattern for boot entries that cannot be read.
+    #[error("match_patterns: {pattern:?} is not a regular expression ({reason}); correct it")]
+    InvalidPattern {
+        /// The text.
+        pattern: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The firmware's variables refused a boot entry, or to be rid of one.
     #[error(
         "UEFI variable {name}: {reason}; clear the firmware's boot entries, or set ipa-ignore-bootloader-failure"
     )]
@@ -206,6 +214,7 @@ impl Error {
             | Self::NoDisk
             | Self::NoFittingDisk { .. }
             | Self::NoEsp { .. } => ErrorKind::DeviceNotFound,
+            Self::InvalidPattern { .. } => ErrorKind::InvalidCommandParamsError,
             Self::Device { .. } => ErrorKind::BlockDeviceError,
             Self::InvalidRaidConfig { .. } | Self::Raid { .. } => ErrorKind::SoftwareRAIDError,
             Self::Protected { .. } => ErrorKind::BlockDeviceEraseError,

@@ -1,6 +1,7 @@
 //! The generic manager: what works on any machine (section 9.13).
 
 mod erase;
+mod nvram;
 mod pstore;
 mod raid;
 
@@ -36,6 +37,7 @@ impl HardwareManager for GenericHardwareManager {
             erase::EXPRESS,
             erase::METADATA,
             pstore::ERASE,
+            nvram::CLEAN,
             raid::DELETE,
             raid::CREATE,
             raid::APPLY,

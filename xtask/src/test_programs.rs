@@ -62,13 +62,14 @@ impl Tier {
         }
     }
 
-    /// How many tests run at a time: disks and machines get the processors for themselves.
+    /// How many tests run at a time: each machine gets a processor, and one that Ironic leads another for
+    /// Ironic; disks get all of them.
     fn threads(self) -> usize {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         match self {
-            Self::Unit => processors,
+            Self::Unit | Self::Vm => processors,
             Self::Disk => 1,
-            Self::Vm | Self::Ironic => (processors / 2).max(1),
+            Self::Ironic => (processors / 2).max(1),
         }
     }
 }

@@ -50,16 +50,25 @@ impl LoadOption {
 /// Label of an entry that a new one of the same label replaces: one that boots from local media.
 /// Nothing for entries that cannot be decoded (F12).
 pub fn replaceable_label(data: &[u8]) -> Option<String> {
-    let units: Vec<u16> = data
-        .get(FIXED..)?
-        .chunks_exact(2)
-        .map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]))
-        .take_while(|unit| *unit != 0)
-        .collect();
-    let path = data.get(FIXED + 2 * (units.len() + 1)..)?;
+    let path = device_path(data)?;
     let is_network = path.first() == Some(&MESSAGING)
         && !matches!(path.get(1), Some(&(MESSAGING_VENDOR | MESSAGING_USB_CLASS)));
-    String::from_utf16(&units).ok().filter(|_| !is_network)
+    label(data).filter(|_| !is_network)
+}
+
+/// Text of an entry in the firmware's menu; nothing when it cannot be decoded.
+pub fn label(data: &[u8]) -> Option<String> {
+    String::from_utf16(&description(data)?).ok()
+}
+
+/// The device path of an entry, and what may follow it; nothing when it is cut off before.
+pub fn device_path(data: &[u8]) -> Option<&[u8]> {
+    data.get(FIXED + 2 * (description(data)?.len() + 1)..)
+}
+
+fn description(data: &[u8]) -> Option<Vec<u16>> {
+    let units = data.get(FIXED..)?.chunks_exact(2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
+    Some(units.take_while(|unit| *unit != 0).collect())
 }
 
 fn hard_drive(esp: &Partition, sector_size: u64) -> Vec<u8> {

@@ -74,3 +74,41 @@ fn an_unwritable_store_names_the_variable() {
     assert_eq!(error.kind().name(), "DeploymentError");
     assert!(error.to_string().contains("Boot0000-8be4df61"), "{error}");
 }
+
+/// An entry that leads over the network.
+fn network_option() -> Vec<u8> {
+    let mut bytes = 1_u32.to_le_bytes().to_vec();
+    bytes.extend([6, 0]);
+    bytes.extend("pxe grub.efi\0".encode_utf16().flat_map(u16::to_le_bytes));
+    bytes.extend([3, 11, 6, 0, 0x52, 0x54]);
+    bytes
+}
+
+#[test]
+fn entries_of_earlier_systems_are_removed_and_the_firmwares_own_stay() {
+    let (disk, network) = (option("debian"), network_option());
+    for (patterns, expected, order) in [
+        (clean::DEFAULT_PATTERNS, vec![1, 4], vec![2, 3]),
+        (&[r"bootx64\.efi"], vec![1, 4], vec![2, 3]),
+        (&["mac", "grub"], vec![], vec![1, 2, 3, 4]),
+        (&[], vec![], vec![1, 2, 3, 4]),
+    ] {
+        let entries: &[(u16, &[u8])] = &[(1, &disk), (2, &network), (3, &[0xff; 3]), (4, &disk)];
+        let (_directory, variables) = machine(entries, &[1, 0, 2, 0, 3, 0, 4, 0]);
+        let patterns = clean::Patterns::parse(patterns.iter().copied()).unwrap();
+        let removed = clean::remove(&patterns, &variables).unwrap();
+        assert_eq!(removed.iter().map(|entry| entry.number).collect::<Vec<_>>(), expected);
+        for entry in removed {
+            assert_eq!(entry.label, "debian");
+            assert!(entry.path.ends_with(r"/File(\EFI\BOOT\BOOTX64.EFI)"), "{}", entry.path);
+        }
+        assert_eq!(BootStore::read(&variables).unwrap().order().unwrap(), order);
+    }
+}
+
+#[test]
+fn a_pattern_that_cannot_be_read_is_named() {
+    let error = clean::Patterns::parse(["^HD", "("]).unwrap_err();
+    assert_eq!(error.kind().name(), "InvalidCommandParamsError");
+    assert!(error.to_string().starts_with("match_patterns: \"(\" is not"), "{error}");
+}
