@@ -8,7 +8,7 @@ mod settings;
 
 pub use enrolment::{Control, Enrolment};
 pub use node::{Instance, Node, Order};
-pub use settings::FAST_TRACK_TIMEOUT;
+pub use settings::{Cleaning, FAST_TRACK_TIMEOUT};
 
 use crate::image_server::{ImageServer, Reply};
 use crate::machine::free_port;
@@ -42,12 +42,18 @@ pub struct Ironic {
 
 impl Ironic {
     /// Starts the Ironic that is installed in `environment` with its state in `folder`. It may read
-    /// files in `dist`, and reaches other addresses than the loopback address through `proxy`.
+    /// files in `dist`, and reaches other addresses than the loopback address through `proxy`. Its automated cleaning is as said.
     ///
     /// # Errors
     ///
     /// Ironic did not start; the text holds its log.
-    pub fn start(environment: &Path, folder: &Path, dist: &Path, proxy: &str) -> Result<Self> {
+    pub fn start(
+        environment: &Path,
+        folder: &Path,
+        dist: &Path,
+        proxy: &str,
+        cleaning: Cleaning,
+    ) -> Result<Self> {
         for name in ["certificates", "http", "images", "tftp", "tmp"] {
             fs::create_dir_all(folder.join(name))?;
         }
@@ -55,7 +61,7 @@ impl Ironic {
         let port = free_port()?;
         let files_port = ImageServer::start(vec![Reply::Folder(folder.join("http"))])?.port();
         let configuration = folder.join("ironic.conf");
-        fs::write(&configuration, Settings { folder, dist, port, files_port }.file())?;
+        fs::write(&configuration, Settings { folder, dist, port, files_port, cleaning }.file())?;
         let log = File::create(folder.join("ironic.log"))?;
         let program = |name: &str| -> Result<Command> {
             let mut command = Command::new(environment.join("bin").join(name));

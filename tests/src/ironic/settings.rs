@@ -6,6 +6,25 @@ use std::time::Duration;
 /// For so long after its last heartbeat Ironic takes an agent for a running one, with fast track.
 pub const FAST_TRACK_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// What automated cleaning does to disks.
+#[derive(Debug, Clone, Copy)]
+pub enum Cleaning {
+    /// It removes tables and signatures.
+    Metadata,
+    /// It erases everything.
+    Devices,
+}
+
+impl Cleaning {
+    /// The priorities of `erase_devices` and `erase_devices_metadata`.
+    fn priorities(self) -> (u8, u8) {
+        match self {
+            Self::Metadata => (0, 10),
+            Self::Devices => (10, 0),
+        }
+    }
+}
+
 /// What differs between runs.
 #[derive(Debug)]
 pub(super) struct Settings<'a> {
@@ -17,6 +36,8 @@ pub(super) struct Settings<'a> {
     pub(super) port: u16,
     /// Port of the loopback address that serves the folder `http`.
     pub(super) files_port: u16,
+    /// What automated cleaning does.
+    pub(super) cleaning: Cleaning,
 }
 
 impl Settings<'_> {
@@ -24,7 +45,8 @@ impl Settings<'_> {
     /// What concerns the agent, such as TLS and tokens, keeps Ironic's defaults; only waiting is
     /// shorter than by default.
     pub(super) fn file(&self) -> String {
-        let Self { folder, dist, port, files_port } = self;
+        let Self { folder, dist, port, files_port, cleaning } = self;
+        let (devices, metadata) = cleaning.priorities();
         let (folder, dist) = (folder.display(), dist.display());
         let fast_track_timeout = FAST_TRACK_TIMEOUT.as_secs();
         format!(
@@ -80,8 +102,8 @@ connection = sqlite:///{folder}/ironic.sqlite
 
 [deploy]
 default_boot_mode = uefi
-erase_devices_metadata_priority = 10
-erase_devices_priority = 0
+erase_devices_metadata_priority = {metadata}
+erase_devices_priority = {devices}
 fast_track_timeout = {fast_track_timeout}
 external_http_url = http://127.0.0.1:{files_port}
 http_root = {folder}/http

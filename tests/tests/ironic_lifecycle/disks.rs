@@ -1,17 +1,29 @@
 //! What is on the disks of a machine, seen from outside.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::Command;
 
-/// Where tests leave signs of an earlier use: a partition table and a file system.
-const MARKS: &[(u64, &[u8])] = &[(510, &[0x55, 0xaa]), (1080, &[0x53, 0xef])];
+/// Signs of an earlier use: a partition in a table, swap space and a file system.
+const MARKS: &[(u64, &[u8])] = &[
+    (446, &[0, 0, 2, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0]),
+    (510, &[0x55, 0xaa]),
+    (1024, &[1, 0, 0, 0, 0xff, 1, 0, 0]),
+    (4086, b"SWAPSPACE2"),
+    (32768, b"\x01CD001\x01"),
+];
+/// What is in every sector of a disk that was in use.
+const SECRET: &[u8; 32] = b"what an earlier user has written";
 
 /// Writes the signs of an earlier use.
 pub fn mark(disk: &Path) {
     for (offset, bytes) in MARKS {
         write(disk, *offset, bytes);
     }
+    let found = signatures(disk);
+    // A table in the same sectors as a file system does not count for them.
+    assert!(["swap", "iso9660"].iter().all(|kind| found.contains(kind)), "{found}");
 }
 
 /// Fails if any sign of an earlier use is left.
@@ -19,6 +31,30 @@ pub fn assert_no_marks(disk: &Path) {
     for (offset, bytes) in MARKS {
         assert_ne!(read(disk, *offset, bytes.len()), *bytes, "{} at {offset}", disk.display());
     }
+    let found = signatures(disk);
+    assert!(found.is_empty(), "{}: {found}", disk.display());
+}
+
+/// What `wipefs` and `blkid` find.
+fn signatures(disk: &Path) -> String {
+    let said = |program: &str, option: &str| {
+        let output = Command::new(program).arg(option).arg(disk).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    said("wipefs", "--noheadings") + &said("blkid", "--probe")
+}
+
+/// Makes a disk with something in every sector.
+pub fn fill(disk: &Path, bytes: usize) {
+    fs::write(disk, SECRET.repeat(bytes / SECRET.len())).unwrap();
+}
+
+/// Fails if anything of it is left in any sector.
+pub fn assert_nothing_left(disk: &Path) {
+    let content = fs::read(disk).unwrap();
+    // Even a part of it is too much.
+    let left = content.chunks(512).position(|sector| sector.windows(8).any(|part| part == &SECRET[..8]));
+    assert_eq!(left, None, "{}: the first such sector", disk.display());
 }
 
 /// Fails unless the disk holds the image and, in its second partition, a config drive for `name`.

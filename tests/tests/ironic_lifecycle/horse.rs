@@ -179,6 +179,17 @@ impl<'a> Horse<'a> {
         self.hand.iter_mut().for_each(|hand| hand.fast_track = false);
     }
 
+    /// Fails if anything is left of what filled the disks.
+    pub fn assert_disks_erased(&self) {
+        let Stable { hardware, further, .. } = self.stable;
+        hardware
+            .disks
+            .iter()
+            .map(|(disk, _)| disk)
+            .chain(further)
+            .for_each(|disk| disks::assert_nothing_left(disk));
+    }
+
     /// Leaves signs of an earlier use on all disks.
     pub fn mark_disks(&self) {
         self.stable.hardware.disks.iter().for_each(|(disk, _)| disks::mark(disk));
@@ -238,7 +249,8 @@ impl<'a> Horse<'a> {
         self.node.reach(wait, PATIENCE).unwrap();
         let hardware = &self.stable.hardware;
         let parameters = self.stable.ironic.kernel_parameters(&self.node.uuid, &hardware.mac).unwrap();
-        hand.machine = Some(hardware.boot(Boot::Ramdisk(&self.stable.dist, &parameters)).unwrap());
+        let ramdisk = Boot::Ramdisk(&self.stable.dist, &parameters);
+        hand.machine = Some(hardware.boot_with(ramdisk, &self.stable.arguments).unwrap());
     }
 
     /// A deployed machine is switched off by its agent; Ironic wants it on.

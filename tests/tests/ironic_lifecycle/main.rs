@@ -82,6 +82,15 @@ fn ironic_with_ipxe() {
     horse.undeploy();
 }
 
+/// Nothing of what filled every sector of four disks is left after automated cleaning.
+#[test]
+fn ironic_d22_with_automated_cleaning_that_erases_disks() {
+    let stable = Stable::with_full_disks();
+    let mut horse = stable.enrol(Control::Hand, false);
+    horse.provide();
+    horse.assert_disks_erased();
+}
+
 /// A mirror that Ironic's RAID interface has the agent make survives automated cleaning, gets the instance
 /// in spite of the root device hints, and boots without either disk.
 #[test]

@@ -1,9 +1,10 @@
 //! Ironic, an image, and the parts of a machine with a root disk and another one.
 
+use crate::disks;
 use crate::horse::{Hand, Horse};
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance::image;
-use farrier_tests::ironic::{Control, Enrolment, Ironic};
+use farrier_tests::ironic::{Cleaning, Control, Enrolment, Ironic};
 use farrier_tests::machine::{Hardware, free_port};
 use farrier_tests::redfish::Bmc;
 use std::fs::{self, File};
@@ -26,6 +27,9 @@ pub struct Stable {
     pub parameters: String,
     /// How its firmware boots, in the inventory's word.
     pub boot_mode: &'static str,
+    /// Further disks, and the arguments of QEMU that bring them into the machine.
+    pub further: Vec<PathBuf>,
+    pub arguments: Vec<String>,
     _folder: TempDir,
 }
 
@@ -35,7 +39,7 @@ fn environment(name: &str) -> PathBuf {
 
 impl Stable {
     pub fn new() -> Self {
-        Self::with_disks(|root, other| {
+        Self::with_disks(Cleaning::Metadata, |root, other| {
             File::create(root).unwrap().set_len(ROOT_BYTES).unwrap();
             fs::write(other, vec![0xaa; OTHER_BYTES]).unwrap();
         })
@@ -43,14 +47,32 @@ impl Stable {
 
     /// One with two empty disks of equal size.
     pub fn with_twins() -> Self {
-        Self::with_disks(|root, other| {
+        Self::with_disks(Cleaning::Metadata, |root, other| {
             for disk in [root, other] {
                 File::create(disk).unwrap().set_len(TWIN_BYTES).unwrap();
             }
         })
     }
 
-    fn with_disks(make: impl FnOnce(&Path, &Path)) -> Self {
+    /// One with four full disks of three kinds, under an Ironic that erases all of a disk.
+    pub fn with_full_disks() -> Self {
+        let fill = |disk: &Path| disks::fill(disk, OTHER_BYTES);
+        let mut stable = Self::with_disks(Cleaning::Devices, |root, other| {
+            fill(root);
+            fill(other);
+        });
+        for (serial, device) in [("NVME", "nvme"), ("SATA", "ide-hd")] {
+            let file = stable.hardware.folder.join(format!("{serial}.img"));
+            fill(&file);
+            let drive = format!("if=none,format=raw,id={serial},file={}", file.display());
+            let device = format!("{device},drive={serial},serial={serial}");
+            stable.arguments.extend(["-drive".into(), drive, "-device".into(), device]);
+            stable.further.push(file);
+        }
+        stable
+    }
+
+    fn with_disks(cleaning: Cleaning, make: impl FnOnce(&Path, &Path)) -> Self {
         let folder = TempDir::new().unwrap();
         let dist = environment("FARRIER_DIST");
         let (root, other) = (folder.path().join("root.img"), folder.path().join("other.img"));
@@ -73,11 +95,24 @@ impl Stable {
         let installed = environment("FARRIER_IRONIC");
         println!("with {}", installed.display());
         // Ironic looks whether the image exists, but only the machine reaches 10.0.2.2.
-        let ironic = Ironic::start(&installed, folder.path(), &dist, &server.proxy()).unwrap();
+        let ironic = Ironic::start(&installed, folder.path(), &dist, &server.proxy(), cleaning).unwrap();
         let parameters = format!(
             "console=ttyS0 ipa-disk-wait-attempts=1 ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}"
         );
-        Self { ironic, image, server, dist, hardware, parameters, boot_mode: "uefi", _folder: folder }
+        let (further, arguments) = (Vec::new(), Vec::new());
+        let boot_mode = "uefi";
+        Self {
+            ironic,
+            image,
+            server,
+            dist,
+            hardware,
+            parameters,
+            boot_mode,
+            further,
+            arguments,
+            _folder: folder,
+        }
     }
 
     /// A BMC for the machine, which asks for `network_boot` when it boots from the network.
