@@ -3,10 +3,11 @@
 //! packages cannot be installed at all.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::command::{as_root, command, run, run_quietly};
 use crate::workspace::Workspace;
@@ -107,14 +108,8 @@ impl Packages {
     ///
     /// A package is not known, cannot be downloaded or unpacked.
     pub fn unpacked(&self, names: &[&str]) -> Result<PathBuf> {
-        let versions: Result<Vec<_>> = names.iter().map(|name| self.with_version(name)).collect();
-        let versions = versions?;
-        let key = versions
-            .iter()
-            .map(|package| package.replace(['=', ':', '/'], "_"))
-            .collect::<Vec<_>>()
-            .join("+");
-        let folder = self.cache.join(key);
+        let versions = names.iter().map(|name| self.with_version(name)).collect::<Result<Vec<_>>>()?;
+        let folder = self.folder_of(&versions);
         if folder.exists() {
             return Ok(folder);
         }
@@ -128,6 +123,15 @@ impl Packages {
         Ok(folder)
     }
 
+    /// Named by the first package and all versions. apt-get downloads to another place without a word when
+    /// the path of its folder is longer than 300 bytes.
+    fn folder_of(&self, versions: &[String]) -> PathBuf {
+        let mut hasher = DefaultHasher::new();
+        versions.hash(&mut hasher);
+        let first = versions.first().and_then(|version| version.split('=').next()).unwrap_or_default();
+        self.cache.join(format!("{first}-{:016x}", hasher.finish()))
+    }
+
     /// `name=version` of the newest version.
     fn with_version(&self, package: &str) -> Result<String> {
         self.ensure_known(package)?;
@@ -139,8 +143,12 @@ impl Packages {
     fn unpack(&self, packages: &[String], folder: &Path) -> Result<()> {
         fs::create_dir_all(folder)?;
         run_quietly(self.apt("apt-get").arg("download").args(packages).current_dir(folder))?;
-        for entry in fs::read_dir(folder)? {
-            let package = entry?.path();
+        let downloaded = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+        if downloaded.len() != packages.len() {
+            bail!("apt-get downloaded {} files for {}", downloaded.len(), packages.join(" "));
+        }
+        for entry in downloaded {
+            let package = entry.path();
             run(command("dpkg-deb").arg("-x").arg(&package).arg(folder))?;
             fs::remove_file(&package)?;
         }
