@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The clock that goes on without power.
 const HARDWARE_CLOCK: &str = "/dev/rtc0";
@@ -49,15 +49,16 @@ pub fn set(now: SystemTime) -> io::Result<()> {
 pub fn store() -> io::Result<()> {
     let clock = File::open(HARDWARE_CLOCK)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let time = rtc_time(libc::time_t::try_from(now.as_secs()).map_err(io::Error::other)?)?;
+    let time = rtc_time(now)?;
     // SAFETY: the descriptor is open, and the kernel reads one `struct rtc_time` from the pointer,
     // which `time` is for the whole call.
     unsafe { request::rtc_set_time(clock.as_raw_fd(), &raw const time) }?;
     Ok(())
 }
 
-/// Seconds since 1970 as date and time of day in UTC.
-fn rtc_time(seconds: libc::time_t) -> io::Result<RtcTime> {
+/// Time since 1970 as date and time of day in UTC.
+fn rtc_time(since: Duration) -> io::Result<RtcTime> {
+    let seconds = TimeSpec::from_duration(since).tv_sec();
     let mut time = MaybeUninit::<libc::tm>::zeroed();
     // SAFETY: both pointers are valid for the call, which only reads `seconds`; all fields of the
     // structure are integers or a pointer, so that zeros are a value of it even if nothing is written.
@@ -81,7 +82,6 @@ fn rtc_time(seconds: libc::time_t) -> io::Result<RtcTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn f48_the_hardware_clock_gets_the_date() {
@@ -95,7 +95,7 @@ mod tests {
             (4_107_542_400, (2100, 3, 1, 0, 0, 0)),
             (1_735_689_599, (2024, 12, 31, 23, 59, 59)),
         ] {
-            let time = rtc_time(seconds).unwrap();
+            let time = rtc_time(Duration::from_secs(seconds)).unwrap();
             let read = (time.year + 1900, time.month + 1, time.day, time.hours, time.minutes, time.seconds);
             assert_eq!(read, expected, "{seconds}");
         }
