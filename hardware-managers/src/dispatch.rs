@@ -226,6 +226,7 @@ mod tests {
             (
                 Phase::Clean,
                 &[
+                    ("clean_uefi_nvram", 0, Some(true)),
                     ("create_configuration", 0, Some(true)),
                     ("delete_configuration", 0, Some(true)),
                     ("erase_devices", 10, Some(true)),
@@ -238,6 +239,7 @@ mod tests {
                 Phase::Deploy,
                 &[
                     ("apply_configuration", 0, None),
+                    ("clean_uefi_nvram", 0, None),
                     ("erase_devices_metadata", 0, None),
                     ("write_image", 0, None),
                 ],
