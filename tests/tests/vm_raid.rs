@@ -211,9 +211,3 @@ fn root(mut volume: Value) -> Value {
 fn vm_d18_d19_debian_on_a_mirror_boots_without_either_disk() {
     boots_without_any_disk(2, 4096, &[root(volume("1", json!("MAX"), "os"))]);
 }
-
-#[test]
-fn vm_d18_d19_debian_on_striped_mirrors_boots_without_any_one_disk() {
-    let volumes = [volume("1", json!(1), "data"), root(volume("1+0", json!("MAX"), "os"))];
-    boots_without_any_disk(4, 2560, &volumes);
-}
