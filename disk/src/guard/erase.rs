@@ -1,10 +1,12 @@
 //! Which disks of a node are erased (section 9.8).
 
 use super::skip_list::SkipList;
+use super::volumes::Volumes;
 use super::{Choice, WritableDisk};
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::raid::array;
+use crate::stack;
 use farrier_linux::sysfs;
 use farrier_protocol::lookup::Node;
 use std::fmt;
@@ -34,6 +36,8 @@ pub enum KeepReason {
     Skipped,
     /// The kernel refuses writes to it.
     ReadOnly,
+    /// It is an array that is no volume of the node. What it holds goes with its disks.
+    ForeignArray,
 }
 
 impl fmt::Display for KeepReason {
@@ -41,32 +45,44 @@ impl fmt::Display for KeepReason {
         f.write_str(match self {
             Self::Skipped => "on the list of skipped disks",
             Self::ReadOnly => "read-only",
+            Self::ForeignArray => "an array of an earlier user, whose disks are erased",
         })
     }
 }
 
 /// A disk to erase.
 #[derive(Debug)]
-pub struct EraseTarget(Choice);
+pub struct EraseTarget {
+    choice: Choice,
+    volumes: Volumes,
+}
 
 /// Plans to erase every disk of `node` among `devices` that is not on the skip list and accepts writes.
+///
+/// Volumes of the node's software RAID are erased in place of their disks. Any other array is nothing but
+/// what somebody wrote to its disks, and does not keep them from being erased.
 ///
 /// # Errors
 ///
 /// [`Error::InvalidSkipList`]: no disk is erased without knowing which ones to keep.
 pub fn plan_erase(node: &Node, devices: &[BlockDevice]) -> Result<ErasePlan, Error> {
-    let skip_list = SkipList::of(node)?;
+    let (skip_list, volumes) = (SkipList::of(node)?, Volumes::of(node));
     let mut plan = ErasePlan { targets: Vec::new(), kept: Vec::new() };
     // Last name first, so that an array comes before the disks it may lie on.
     for device in devices.iter().rev() {
         let reason = if skip_list.excludes(device) {
             Some(KeepReason::Skipped)
+        } else if !volumes.own(device.directory()) && goes_with_its_disks(device, &skip_list) {
+            Some(KeepReason::ForeignArray)
         } else {
             is_read_only(device).then_some(KeepReason::ReadOnly)
         };
         match reason {
             Some(reason) => plan.kept.push(KeptDisk { device: device.clone(), reason }),
-            None => plan.targets.push(EraseTarget(Choice::whole(device.clone(), skip_list.clone()))),
+            None => plan.targets.push(EraseTarget {
+                choice: Choice::whole(device.clone(), skip_list.clone()),
+                volumes: volumes.clone(),
+            }),
         }
     }
     Ok(plan)
@@ -75,22 +91,33 @@ pub fn plan_erase(node: &Node, devices: &[BlockDevice]) -> Result<ErasePlan, Err
 impl EraseTarget {
     /// The device to erase.
     pub fn device(&self) -> &BlockDevice {
-        &self.0.device
+        &self.choice.device
     }
 
-    /// Names of the running arrays that it or one of its partitions is a member of.
-    pub fn arrays(&self) -> Vec<String> {
-        array::arrays_on(self.device().directory())
+    /// Names of the node's running volumes that it or one of its partitions is a member of.
+    pub fn volumes(&self) -> Vec<String> {
+        self.volumes.on(self.device())
     }
 
-    /// Opens the disk for writing, under the rules of [`RootDisk::open`](super::RootDisk::open).
+    /// Opens the disk for writing, under the rules of [`RootDisk::open`](super::RootDisk::open). Arrays on
+    /// it that are no volumes of the node are stopped.
     ///
     /// # Errors
     ///
     /// As there. Nothing is written in any case.
     pub fn open(&self) -> Result<WritableDisk, Error> {
-        WritableDisk::open(&self.0.confirm()?)
+        let device = self.choice.confirm()?;
+        self.volumes.stop_others(&device)?;
+        WritableDisk::open(&device)
     }
+}
+
+/// Whether it is an array all of whose disks may be erased.
+fn goes_with_its_disks(device: &BlockDevice, skip_list: &SkipList) -> bool {
+    let may_be_erased = |disk: &BlockDevice| !skip_list.excludes(disk) && !is_read_only(disk);
+    let below = stack::below(device.directory());
+    array::is_array(device.directory())
+        && below.iter().all(|disk| device.relative(disk).is_some_and(|disk| may_be_erased(&disk)))
 }
 
 fn is_read_only(device: &BlockDevice) -> bool {

@@ -71,7 +71,7 @@ pub fn plan_raid(node: &Node, devices: &[BlockDevice]) -> Result<RaidPlan, Error
     let mut plan = RaidPlan { arrays: Vec::new(), disks: Vec::new(), kept_volumes };
     for device in devices.iter().filter(|device| !skip_list.excludes_from_raid(device)) {
         let choice = Choice { device: device.clone(), skip_list: skip_list.clone(), scope: Scope::Raid };
-        if device.directory().join("md").is_dir() {
+        if array::is_array(device.directory()) {
             if !is_needed_by_kept(device, &skip_list) {
                 plan.arrays.push(RaidArray(choice));
             }
@@ -234,7 +234,7 @@ pub struct BootPartition {
 impl RootDisk {
     /// Whether it is a volume of software RAID.
     pub fn is_array(&self) -> bool {
-        self.device().directory().join("md").is_dir()
+        array::is_array(self.device().directory())
     }
 
     /// The EFI system partitions of the disks that the volume lies on, none of which is on the skip list.

@@ -101,7 +101,8 @@ fn d02_what_is_lost_with_a_skipped_device_is_kept_too() {
         ("md0", ["/dev/md1", "/dev/vdc", "/dev/vdd"].as_slice()),
         // A kept disk keeps what lies on it, and what that lies on.
         ("sn-vda", &["/dev/vdc", "/dev/vdd"]),
-        ("sn-vdc", &["/dev/md0", "/dev/md1", "/dev/vda", "/dev/vdb", "/dev/vdd"]),
+        // Arrays of nobody go with their disks.
+        ("sn-vdc", &["/dev/vda", "/dev/vdb", "/dev/vdd"]),
     ] {
         let plan = plan_erase(&node(json!({"skip_block_devices": [{"serial": skipped}]})), &devices).unwrap();
         let mut targets: Vec<_> =
@@ -172,17 +173,21 @@ fn d01_the_erase_plan_keeps_skipped_and_read_only_disks() {
 }
 
 #[test]
-fn d02_members_of_running_arrays_are_known() {
+fn d20_an_array_of_an_earlier_user_keeps_no_disk_from_being_erased() {
     let sysfs = machine_with_array("md_home");
     sysfs.disk("devices/virtual/block/dm-1", 1 << 30, &[]);
     sysfs.stack("devices/pci0/block/sdc", "devices/virtual/block/dm-1");
-    let plan = plan_erase(&node(json!({})), &list(sysfs.path()).unwrap()).unwrap();
-    let found = plan.targets.iter().map(|target| (target.device().kernel_name(), target.arrays()));
-    let home = || vec!["md_home".to_owned()];
-    assert_eq!(
-        found.collect::<Vec<_>>(),
-        [("sdc", vec![]), ("sdb", home()), ("sda", home()), ("md_home", vec![])]
-    );
+    // Its members cannot be read here, so nothing tells that it is the volume of that name.
+    let volume =
+        json!({"controller": "software", "raid_level": "1", "size_gb": "MAX", "volume_name": "home"});
+    let with_volume = Node { raid_config: json!({"logical_disks": [volume]}), ..Node::default() };
+    for node in [node(json!({})), with_volume] {
+        let plan = plan_erase(&node, &list(sysfs.path()).unwrap()).unwrap();
+        let found = plan.targets.iter().map(|target| (target.device().kernel_name(), target.volumes()));
+        assert_eq!(found.collect::<Vec<_>>(), [("sdc", vec![]), ("sdb", vec![]), ("sda", vec![])]);
+        let kept: Vec<_> = plan.kept.iter().map(|kept| (kept.device.kernel_name(), kept.reason)).collect();
+        assert_eq!(kept, [("md_home", KeepReason::ForeignArray)]);
+    }
 }
 
 /// Three disks; the first two carry an array of 6 GiB, larger than any disk.

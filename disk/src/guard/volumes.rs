@@ -8,30 +8,27 @@ use crate::stack;
 use farrier_protocol::lookup::Node;
 use std::path::Path;
 
-/// Names of the volumes that were made for a node, or are wanted, by their purpose.
+/// Names of the volumes that were made for a node, or are wanted, and whether each is the root volume where
+/// that is stated.
 ///
 /// They are known by their superblocks: which process made them, and on which boot, does not matter.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Volumes {
-    root: Vec<String>,
-    others: Vec<String>,
-}
+pub(super) struct Volumes(Vec<(String, Option<bool>)>);
 
 impl Volumes {
-    /// Reads what the node's record says; nothing where it does not say what a volume is for.
+    /// Reads what the node's record says.
     pub fn of(node: &Node) -> Self {
         let made = if node.raid_config.get("logical_disks").is_some() {
             &node.raid_config
         } else {
             &node.target_raid_config
         };
-        let (root, others) = RaidConfig::purposes(made);
-        Self { root, others }
+        Self(RaidConfig::names(made))
     }
 
     /// Whether the operating system goes onto this device.
     pub fn is_root(&self, device: &BlockDevice) -> bool {
-        is_one_of(device.directory(), &self.root)
+        self.have(device.directory(), Some(true))
     }
 
     /// Whether the device is a volume for something else, or one of its disks.
@@ -39,7 +36,24 @@ impl Volumes {
         let directory = device.directory();
         std::iter::once(directory.to_owned())
             .chain(stack::above(directory))
-            .any(|array| is_one_of(&array, &self.others))
+            .any(|array| self.have(&array, Some(false)))
+    }
+
+    /// Whether the array in `directory` of sysfs is a volume of the node, or the mirror from which its
+    /// volumes boot. Whoever used the machine before may have made arrays as well.
+    pub fn own(&self, directory: &Path) -> bool {
+        let is_own = |found: String| {
+            let mut names = self.0.iter().map(|(name, _)| name.as_str()).chain([ESP_NAME]);
+            names.any(|name| superblock::is_named(&found, name))
+        };
+        !self.0.is_empty() && array::name_of(directory).is_some_and(is_own)
+    }
+
+    /// Names of the running volumes of the node that lie on a device.
+    pub fn on(&self, device: &BlockDevice) -> Vec<String> {
+        let mut arrays = array::arrays_on(device.directory());
+        arrays.retain(|array| self.own(&device.directory().with_file_name(array)));
+        arrays
     }
 
     /// Stops the arrays on a device that are no volumes of the node.
@@ -48,20 +62,24 @@ impl Volumes {
     ///
     /// [`Error::Raid`] when one is in use.
     pub fn stop_others(&self, device: &BlockDevice) -> Result<(), Error> {
-        let mut known = vec![ESP_NAME.to_owned()];
-        known.extend(self.root.iter().chain(&self.others).cloned());
         for array in stack::above(device.directory()) {
-            let Some(name) = array.file_name().filter(|_| array.join("md").is_dir()) else { continue };
-            if !is_one_of(&array, &known) {
-                tracing::warn!(disk = device.disk.name, array = %name.display(), "stopping what lies on the disk");
-                mdadm::stop(&Path::new("/dev").join(name))?;
+            let Some(name) = array.file_name().filter(|_| array::is_array(&array)) else { continue };
+            if self.own(&array) {
+                continue;
+            }
+            tracing::warn!(disk = device.disk.name, array = %name.display(), "stopping what lies on the disk");
+            match mdadm::stop(&Path::new("/dev").join(name)) {
+                // Whoever opened another one of its disks may have been faster.
+                Err(error) if array::is_array(&array) => return Err(error),
+                _ => {}
             }
         }
         Ok(())
     }
-}
 
-fn is_one_of(array: &Path, names: &[String]) -> bool {
-    let is_named = |found: &str| names.iter().any(|name| superblock::is_named(found, name));
-    !names.is_empty() && array::name_of(array).is_some_and(|found| is_named(&found))
+    fn have(&self, array: &Path, purpose: Option<bool>) -> bool {
+        let mut names = self.0.iter().filter(|(_, found)| *found == purpose).map(|(name, _)| name).peekable();
+        names.peek().is_some()
+            && array::name_of(array).is_some_and(|found| names.any(|name| superblock::is_named(&found, name)))
+    }
 }

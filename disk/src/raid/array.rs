@@ -28,7 +28,7 @@ impl Array {
     /// Every array in the sysfs mounted at `sysfs`, by name.
     pub fn all(sysfs: &Path) -> Vec<Self> {
         let block = sysfs.join("block");
-        let is_array = |name: &String| block.join(name).join("md").is_dir();
+        let is_array = |name: &String| is_array(&block.join(name));
         sysfs::entries(&block).into_iter().filter(is_array).map(|name| Self::read(&block, name)).collect()
     }
 
@@ -57,9 +57,14 @@ impl Array {
     }
 }
 
+/// Whether the device in `directory` of sysfs is an array.
+pub fn is_array(directory: &Path) -> bool {
+    directory.join("md").is_dir()
+}
+
 /// Name of the array in `directory` of sysfs, by the superblock of a member; nothing for anything else.
 pub fn name_of(directory: &Path) -> Option<String> {
-    if !directory.join("md").is_dir() {
+    if !is_array(directory) {
         return None;
     }
     let members = sysfs::entries(&directory.join("slaves")).into_iter();
@@ -80,8 +85,8 @@ pub fn member_of(kernel_name: &str) -> io::Result<Option<String>> {
 /// The running arrays that lie on the disk in `directory` of sysfs or on one of its partitions, by name.
 pub fn arrays_on(directory: &Path) -> Vec<String> {
     let name = |path: PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
-    let is_array = |path: &PathBuf| path.join("md").is_dir();
-    let mut names: Vec<_> = stack::above(directory).into_iter().filter(is_array).filter_map(name).collect();
+    let mut names: Vec<_> =
+        stack::above(directory).into_iter().filter(|path| is_array(path)).filter_map(name).collect();
     names.sort();
     names
 }

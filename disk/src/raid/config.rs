@@ -124,15 +124,12 @@ impl RaidConfig {
         Ok(Self { volumes })
     }
 
-    /// The names of volumes by what they are for: those of the root volume, and those of others whose
-    /// purpose is stated. A configuration that cannot be read names none.
-    pub fn purposes(value: &Value) -> (Vec<String>, Vec<String>) {
+    /// The name of each volume, and whether it is the root volume where that is stated. A configuration that
+    /// cannot be read has none.
+    pub fn names(value: &Value) -> Vec<(String, Option<bool>)> {
         let volumes = Self::parse(value, &[]).map(|config| config.volumes).unwrap_or_default();
-        let names = |wanted: bool| {
-            let chosen = volumes.iter().enumerate().filter(|(_, volume)| volume.is_root == Some(wanted));
-            chosen.map(|(index, volume)| volume.name_or(index as u32)).collect()
-        };
-        (names(true), names(false))
+        let named = volumes.iter().enumerate();
+        named.map(|(index, volume)| (volume.name_or(index as u32), volume.is_root)).collect()
     }
 }
 

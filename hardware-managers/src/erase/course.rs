@@ -30,9 +30,9 @@ fn erase_target(
     depth: Depth,
     record: &mut Record,
 ) -> Result<Verdict, EraseError> {
-    let arrays = target.arrays();
-    if !arrays.is_empty() {
-        return Ok(Verdict::Kept(format!("a member of {}, which is erased itself", arrays.join(", "))));
+    let volumes = target.volumes();
+    if !volumes.is_empty() {
+        return Ok(Verdict::Kept(format!("a member of {}, which is erased itself", volumes.join(", "))));
     }
     let device = target.device();
     let disk = target.open()?;

@@ -98,6 +98,9 @@ fn purposes_are_told_by_name() {
         with(with(volume("1", json!("MAX")), "volume_name", json!("os")), "is_root_volume", json!(true));
     let other = with(volume("0", json!(5)), "is_root_volume", json!(false));
     let config = json!({"logical_disks": [root, other]});
-    assert_eq!(RaidConfig::purposes(&config), (vec!["os".to_owned()], vec!["md0".to_owned()]));
-    assert_eq!(RaidConfig::purposes(&Value::Null), (vec![], vec![]));
+    let expected = [("os".to_owned(), Some(true)), ("md0".to_owned(), Some(false))];
+    let mut names = RaidConfig::names(&config);
+    names.sort_by_key(|(_, is_root)| *is_root != Some(true));
+    assert_eq!(names, expected);
+    assert_eq!(RaidConfig::names(&Value::Null), []);
 }
