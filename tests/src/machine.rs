@@ -75,7 +75,8 @@ impl Hardware {
         self.boot_with(boot, &[])
     }
 
-    /// Switches the machine on after one of its disks was taken out, and has it boot from the others.
+    /// Switches the machine on after one of its disks was taken out, and has it boot from the others. What it
+    /// writes is forgotten: the disk that was missing once would be stale the next time.
     ///
     /// # Errors
     ///
@@ -84,7 +85,7 @@ impl Hardware {
         let mut disks = self.disks.clone();
         disks.remove(disk);
         let (mac, folder, media) = (self.mac.clone(), self.folder.clone(), Vec::new());
-        Self { mac, folder, media, disks, ..*self }.boot(Boot::Disks)
+        Self { mac, folder, media, disks, ..*self }.boot_with(Boot::Disks, &["-snapshot".to_owned()])
     }
 
     /// As [`Hardware::boot`], with further arguments of QEMU.

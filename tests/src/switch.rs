@@ -109,8 +109,10 @@ impl Switch {
         ];
         for (number, mac) in self.macs.iter().enumerate() {
             arguments.push(["-netdev".to_owned(), self.link(&port(number))]);
-            // Without an option ROM the firmware does not try to boot from the network.
-            let card = format!("virtio-net-pci,netdev={},romfile=,mac={mac}", port(number));
+            // Without an option ROM the firmware does not try to boot from the network. A bond with LACP takes
+            // no port whose speed it does not know.
+            let speed = "speed=1000,duplex=full";
+            let card = format!("virtio-net-pci,netdev={},romfile=,{speed},mac={mac}", port(number));
             arguments.push(["-device".to_owned(), card]);
         }
         arguments.into_iter().flatten().collect()

@@ -218,7 +218,7 @@ fn vm_p14_a_bond_and_a_vlan_of_the_kernel_command_line_are_made_before_any_dhcp(
         network: "ipv6=off",
         host: "10.0.2.2",
         listen: Ipv4Addr::LOCALHOST.into(),
-        parameters: "farrier-net-bond=bond0:eth0,eth1:mode=active-backup,miimon=50 \
+        parameters: "farrier-net-bond=bond0:eth0,eth1:mode=802.3ad,miimon=50 \
                      ip=10.0.2.20::10.0.2.2:255.255.255.0:horse:bond0.100:none",
         network_data: None,
     }

@@ -174,6 +174,30 @@ fn vm_d20_d24_d34_volumes_are_made_kept_by_name_and_removed_without_a_trace() {
     assert_eq!((stable.array_at(OS), stable.array_at(DATA)), (None, None));
 }
 
+#[test]
+fn vm_d20_an_array_of_an_earlier_user_is_erased_with_its_disks() {
+    const MARK: &[u8] = b"what an earlier user has written";
+    const AT: u64 = 700 * MIB;
+    let stable = Stable::new(2, 768);
+    let mut record = wanted(&[volume("1", json!("MAX"), "os")]);
+    record["raid_config"] = stable.clean("create_configuration", &record);
+    for file in stable.files() {
+        File::options().write(true).open(file).unwrap().write_all_at(MARK, AT).unwrap();
+    }
+    let erase = |step: &str, record: &Value| {
+        stable.succeed("clean.execute_clean_step", &order("deploy", step, record), STEP);
+    };
+    erase("erase_devices_metadata", &record);
+    assert!(stable.array_at(OS).is_some(), "a volume of the node is gone");
+    // The node's next user knows nothing of it.
+    erase("erase_devices", &json!({}));
+    assert!(stable.array_at(OS).is_none(), "the array is still there");
+    for file in stable.files() {
+        assert_eq!(signatures(file), "", "{}", file.display());
+        assert_ne!(read(file, AT, MARK.len()), MARK, "{}", file.display());
+    }
+}
+
 /// Deploys a Debian system onto the root volume of `volumes`, and boots it without each disk in turn.
 fn boots_without_any_disk(disks: usize, mebibytes: u64, volumes: &[Value]) {
     let mut stable = Stable::new(disks, mebibytes);
@@ -210,4 +234,10 @@ fn root(mut volume: Value) -> Value {
 #[test]
 fn vm_d18_d19_debian_on_a_mirror_boots_without_either_disk() {
     boots_without_any_disk(2, 4096, &[root(volume("1", json!("MAX"), "os"))]);
+}
+
+#[test]
+fn vm_d18_d19_debian_on_striped_mirrors_boots_without_any_one_disk() {
+    let volumes = [volume("1", json!(1), "data"), root(volume("1+0", json!("MAX"), "os"))];
+    boots_without_any_disk(4, 2560, &volumes);
 }
