@@ -27,6 +27,7 @@ mod life;
 mod lockdown;
 mod log_file;
 mod logging;
+mod mac_address;
 mod memory;
 mod network;
 mod options;

@@ -1,6 +1,6 @@
 //! The failed check as the host name that DHCP servers hear, log and keep with the lease.
 
-use super::links::hardware_address;
+use crate::mac_address::MacAddress;
 use farrier_linux::dhcp::{self, Answer, Question};
 use farrier_linux::netlink::InterfaceAddress;
 use farrier_protocol::inventory::NetworkInterface;
@@ -58,7 +58,7 @@ fn questions<'a>(
     up.filter_map(|nic| {
         Some(Question {
             interface: &nic.name,
-            hardware_address: hardware_address(&nic.mac_address)?,
+            hardware_address: MacAddress::parse(&nic.mac_address)?.0,
             transaction: rand::random(),
             held: held(&nic.name),
             host_name: Some(host_name),

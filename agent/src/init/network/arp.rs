@@ -1,7 +1,7 @@
 //! Asking whether another machine has an IPv4 address already (RFC 5227).
 
 use super::interface::has_carrier;
-use super::plan::MacAddress;
+use crate::mac_address::MacAddress;
 use farrier_linux::packet::{PacketSocket, wait_for_frame};
 use std::net::Ipv4Addr;
 use std::sync::mpsc::Sender;

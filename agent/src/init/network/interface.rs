@@ -1,6 +1,6 @@
 //! Single interfaces: what the kernel says of them, and what is done to one alone.
 
-use super::plan::MacAddress;
+use crate::mac_address::MacAddress;
 use farrier_linux::netlink::{Netlink, addresses};
 use farrier_linux::sysfs;
 use ipnet::IpNet;

@@ -6,8 +6,9 @@
 
 use super::dhcpv6::{Answer, Client, Kind};
 use super::name_servers::{self, Source};
-use super::plan::{Ipv6, MacAddress};
+use super::plan::Ipv6;
 use super::router::{self, Announcement};
+use crate::mac_address::MacAddress;
 use farrier_linux::icmpv6::solicit_routers;
 use farrier_linux::netlink::{Lifetime, Netlink};
 use farrier_linux::packet::{PacketSocket, wait_for_frame};

@@ -2,7 +2,8 @@
 //! (`Documentation/admin-guide/nfs/nfsroot.rst`) and of dracut, any number of times, and the options
 //! `farrier-net-…` for what these cannot say.
 
-use super::plan::{self, Automatic, Ipv6, Kind, MacAddress, Plan, PlanError, PlannedLink, Which};
+use super::plan::{self, Automatic, Ipv6, Kind, Plan, PlanError, PlannedLink, Which};
+use crate::mac_address::MacAddress;
 use crate::options::Options;
 use farrier_linux::netlink::{Bond, Route};
 use ipnet::IpNet;

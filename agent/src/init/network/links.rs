@@ -6,10 +6,11 @@
 
 use super::interface::{self, mac_of};
 use super::ipv6::Listener;
-use super::plan::{Automatic, Ipv6, Kind, MacAddress, Plan, PlannedLink, Which};
+use super::plan::{Automatic, Ipv6, Kind, Plan, PlannedLink, Which};
 use super::source::Source;
 use super::{arp, name_servers};
 use crate::init::supervisor::Event;
+use crate::mac_address::MacAddress;
 use farrier_linux::netlink::{Lifetime, Netlink};
 use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};

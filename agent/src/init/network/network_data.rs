@@ -3,7 +3,8 @@
 //! The format is that of Nova's schema. What programs write beside it is understood too: prefix lengths
 //! in place of masks, numbers as text, properties of bonds.
 
-use super::plan::{self, Automatic, Ipv6, Kind, MacAddress, Plan, PlanError, PlannedLink, Which};
+use super::plan::{self, Automatic, Ipv6, Kind, Plan, PlanError, PlannedLink, Which};
+use crate::mac_address::MacAddress;
 use farrier_linux::netlink::{Bond, Route};
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer};

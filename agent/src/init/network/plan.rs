@@ -3,6 +3,7 @@
 //! A plan is only a description; whoever reads one makes it whole with [`Plan::checked`], which refuses
 //! what contradicts itself, and [`super::links`] makes it true.
 
+use crate::mac_address::MacAddress;
 use farrier_linux::netlink::{Bond, BondMode, Route};
 use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +11,6 @@ use std::net::IpAddr;
 
 /// Numbers a VLAN can have (IEEE 802.1Q).
 const VLAN_NUMBERS: std::ops::RangeInclusive<u16> = 1..=4094;
-
-/// A hardware address of Ethernet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MacAddress(pub [u8; 6]);
 
 /// The network of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,26 +171,6 @@ pub fn with_mask(address: IpAddr, mask: &str) -> Option<IpNet> {
     match mask.parse::<u8>() {
         Ok(length) => IpNet::new(address, length).ok(),
         Err(_) => IpNet::with_netmask(address, mask.parse().ok()?).ok(),
-    }
-}
-
-impl MacAddress {
-    /// Reads six hexadecimal numbers with colons or dashes between them.
-    pub fn parse(text: &str) -> Option<Self> {
-        let parts: Vec<&str> = text.trim().split([':', '-']).collect();
-        let byte = |part: &&str| {
-            let is_byte = part.len() == 2 && part.bytes().all(|digit| digit.is_ascii_hexdigit());
-            is_byte.then(|| u8::from_str_radix(part, 16).ok()).flatten()
-        };
-        let bytes: Option<Vec<u8>> = parts.iter().map(byte).collect();
-        bytes?.try_into().ok().map(Self)
-    }
-}
-
-impl std::fmt::Display for MacAddress {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let parts: Vec<_> = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        formatter.write_str(&parts.join(":"))
     }
 }
 
