@@ -49,6 +49,8 @@ pub struct Agent {
     pub started_at: SystemTime,
     /// Directory below which the agent's own files lie.
     pub root: PathBuf,
+    /// Whether nobody waits for results any more.
+    pub is_ending: AtomicBool,
     /// Set once when nobody is to be served any more.
     stopped: watch::Sender<Option<Stopped>>,
     session: Mutex<Session>,
@@ -78,6 +80,7 @@ impl Agent {
             heartbeat_wanted: Notify::new(),
             started_at: SystemTime::now(),
             root: root.to_owned(),
+            is_ending: AtomicBool::default(),
             stopped: watch::Sender::default(),
             session: Mutex::new(session),
             node: Mutex::default(),

@@ -2,7 +2,6 @@
 
 use crate::agent::Agent;
 use crate::config_drive_source;
-use crate::erase_certificates;
 use crate::errors::{from_disk, from_imaging};
 use crate::http;
 use crate::memory;
@@ -12,7 +11,6 @@ use crate::root_disk;
 use farrier_disk::WritableDisk;
 use farrier_disk::config_drive::ConfigDrive;
 use farrier_disk::table;
-use farrier_hardware::manager::StepHost;
 use farrier_imaging::access;
 use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::checksum::Trust;
@@ -196,22 +194,6 @@ fn source_options(agent: &Agent) -> SourceOptions {
         retries: options.image_download_connection_retries,
         retry_interval: options.image_download_connection_retry_interval.duration(),
         max_duration: (!max_duration.is_zero()).then_some(max_duration),
-    }
-}
-
-impl StepHost for Agent {
-    fn prepare_image(&self, image_info: &Value, config_drive: Option<&str>) -> Result<Value, CommandError> {
-        let deployed = deploy(self, image_info, config_drive)?;
-        Ok(json!({"result": format!("prepare_image: {}", deployed.text), "report": deployed.report}))
-    }
-
-    fn guards_special_filesystems(&self) -> bool {
-        self.options.guard_special_filesystems
-    }
-
-    fn certify(&self, statement: &Value) -> Result<String, CommandError> {
-        erase_certificates::certify(self, statement)
-            .map_err(|error| CommandError::new(ErrorKind::CommandExecutionError, error.to_string()))
     }
 }
 

@@ -40,6 +40,7 @@ mod root_disk;
 mod session;
 mod settle;
 mod status;
+mod step_host;
 mod system_logs;
 mod tls;
 mod virtual_media;

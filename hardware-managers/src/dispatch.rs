@@ -167,6 +167,14 @@ mod tests {
         fn certify(&self, statement: &Value) -> Result<String, CommandError> {
             Ok(statement.to_string())
         }
+
+        fn is_ending(&self) -> bool {
+            false
+        }
+
+        fn post_json(&self, _: &str, _: &Value) -> Result<Value, CommandError> {
+            unreachable!("nobody is asked")
+        }
     }
 
     fn load(support: Support) -> HardwareManagers {
@@ -226,6 +234,11 @@ mod tests {
             (
                 Phase::Clean,
                 &[
+                    ("burnin_cpu", 0, Some(true)),
+                    ("burnin_disk", 0, Some(true)),
+                    ("burnin_gpu", 0, Some(true)),
+                    ("burnin_memory", 0, Some(true)),
+                    ("burnin_network", 0, Some(true)),
                     ("clean_uefi_nvram", 0, Some(true)),
                     ("create_configuration", 0, Some(true)),
                     ("delete_configuration", 0, Some(true)),
@@ -248,6 +261,10 @@ mod tests {
                 Phase::Service,
                 &[
                     ("apply_configuration", 0, None),
+                    ("burnin_cpu", 0, None),
+                    ("burnin_gpu", 0, None),
+                    ("burnin_memory", 0, None),
+                    ("burnin_network", 0, None),
                     ("create_configuration", 0, None),
                     ("delete_configuration", 0, None),
                     ("write_image", 0, None),

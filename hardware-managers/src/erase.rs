@@ -24,6 +24,7 @@ mod scsi;
 mod secure;
 mod settings;
 
+pub use course::{Claim, claim};
 pub use error::EraseError;
 pub use method::Method;
 

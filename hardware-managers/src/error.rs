@@ -25,8 +25,10 @@ pub enum StepError {
         argument: &'static str,
     },
     /// A setting in the node's record cannot be read.
-    #[error("driver_internal_info {key} is {value}, expected {expected}; correct the conductor's settings")]
+    #[error("{place} {key} is {value}, expected {expected}; correct it in the node's record")]
     InvalidSetting {
+        /// Part of the record that holds it.
+        place: &'static str,
         /// Name of the setting.
         key: &'static str,
         /// What it holds.

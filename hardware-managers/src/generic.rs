@@ -1,5 +1,6 @@
 //! The generic manager: what works on any machine (section 9.13).
 
+mod burn_in;
 mod erase;
 mod nvram;
 mod pstore;
@@ -41,6 +42,11 @@ impl HardwareManager for GenericHardwareManager {
             raid::DELETE,
             raid::CREATE,
             raid::APPLY,
+            burn_in::CPU,
+            burn_in::DISK,
+            burn_in::GPU,
+            burn_in::MEMORY,
+            burn_in::NETWORK,
             WRITE_IMAGE,
         ]
     }

@@ -3,6 +3,7 @@
 //! A manager declares its steps as data; [`dispatch::HardwareManagers`] merges the declarations of
 //! all managers into one list and runs a step by its name.
 
+mod burn_in;
 pub mod dispatch;
 pub mod erase;
 pub mod error;
@@ -11,4 +12,5 @@ pub mod generic;
 pub mod inventory;
 pub mod manager;
 pub mod reserved;
+pub mod setting;
 pub mod smbios;

@@ -114,6 +114,16 @@ pub trait StepHost {
     ///
     /// The contract's error object, when the agent has no key yet.
     fn certify(&self, statement: &Value) -> Result<String, CommandError>;
+
+    /// Whether the agent is about to end: long steps give up then.
+    fn is_ending(&self) -> bool;
+
+    /// Posts JSON to a server, and gives its answer.
+    ///
+    /// # Errors
+    ///
+    /// The contract's error object, when there is no answer, or none of success.
+    fn post_json(&self, url: &str, body: &Value) -> Result<Value, CommandError>;
 }
 
 impl StepDeclaration {

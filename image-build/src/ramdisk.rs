@@ -102,8 +102,8 @@ pub fn add_parameters(archive: &mut Archive, parameters: &Parameters) {
     archive.file(path, 0o644, format!("{parameters}\n").into_bytes());
 }
 
-/// Adds every helper program that the agent may start, taken from below `root`, and the libraries that
-/// these need.
+/// Adds the helper programs that every ramdisk has, taken from below `root`, and the libraries that these
+/// need.
 ///
 /// # Errors
 ///
@@ -116,14 +116,15 @@ pub fn add_programs(
 ) -> Result<(Vec<ProgramRecord>, Vec<Addition>), BuildError> {
     let mut packer = Packer::new(archive, target);
     let mut records = Vec::new();
-    for program in PROGRAMS {
+    let packed = || PROGRAMS.iter().filter(|program| !program.is_optional);
+    for program in packed() {
         let source = find_program(program, root)?;
         let content = fs::read(&source).map_err(BuildError::reading(&source))?;
         let file = describe(root, program.package, program.path, &content);
         records.push(ProgramRecord { name: program.name, file });
         packer.add_program_as(root, &source, program.path.trim_start_matches('/'))?;
     }
-    let is_program = |path: &str| PROGRAMS.iter().any(|program| program.path.trim_start_matches('/') == path);
+    let is_program = |path: &str| packed().any(|program| program.path.trim_start_matches('/') == path);
     let libraries = packer.added.into_iter().filter(|file| !is_program(&file.path));
     Ok((records, libraries.collect()))
 }

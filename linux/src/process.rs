@@ -4,51 +4,37 @@
 //! ramdisk knows what to pack. Arguments are vectors; no shell is ever involved (S04, P06). Programs that
 //! others put into the ramdisk are started by [`accompany`], without arguments.
 
+mod programs;
+
+pub use programs::*;
+
+use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::Pid;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// An external program that the agent may start.
-#[derive(Debug, Clone, Copy)]
-pub struct Program {
-    /// Name in logs.
-    pub name: &'static str,
-    /// Path inside the ramdisk.
-    pub path: &'static str,
-    /// Debian package that carries it.
-    pub package: &'static str,
-}
-
-/// Applets of busybox: the DHCP client, and login with its shell on a rescued machine.
-pub const BUSYBOX: Program = Program { name: "busybox", path: "/usr/bin/busybox", package: "busybox-static" };
-
-/// The SSH server of a rescued machine.
-pub const DROPBEAR: Program =
-    Program { name: "dropbear", path: "/usr/sbin/dropbear", package: "dropbear-bin" };
-
-/// Makes, starts and stops arrays of software RAID.
-pub const MDADM: Program = Program { name: "mdadm", path: "/usr/sbin/mdadm", package: "mdadm" };
-
-/// Every external program there is.
-pub const PROGRAMS: &[Program] = &[BUSYBOX, DROPBEAR, MDADM];
-
 /// Last bytes of a program's output that an error shows.
 const SHOWN: usize = 600;
+/// Last bytes that are kept of what a program writes: one that complains for hours must not fill the memory.
+const KEPT: usize = 8 << 20;
 /// How often to look whether a program has ended.
 const POLL: Duration = Duration::from_millis(20);
 
 /// An external program could not be started.
 #[derive(Debug, thiserror::Error)]
-#[error("{program} cannot be started from {path}: pack it with farrier-image ({package})")]
+#[error(
+    "{program} cannot be started ({source}): pack it by farrier-image build --program {}, from the package {package}",
+    .path.display()
+)]
 pub struct StartError {
     program: &'static str,
-    path: &'static str,
+    path: PathBuf,
     package: &'static str,
     #[source]
     source: io::Error,
@@ -87,6 +73,36 @@ pub enum RunError {
         /// The end of what it wrote, on one line.
         output: String,
     },
+    /// Nobody waits for it any more.
+    #[error("{program} was ended, because the agent ends; run the step again")]
+    Stopped {
+        /// Name of the program.
+        program: &'static str,
+    },
+}
+
+/// How a program is run.
+#[derive(Clone, Copy)]
+pub struct Conditions<'a> {
+    /// How long it may take.
+    pub limit: Duration,
+    /// Whether it is to be ended, asked again and again.
+    pub is_stopped: &'a dyn Fn() -> bool,
+    /// The folder in which it lies and is started, where that is not the one in the table.
+    pub folder: Option<&'a Path>,
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// The end of its output.
+    pub output: String,
+    /// The end of its error output.
+    pub messages: String,
+    program: &'static str,
+    arguments: String,
 }
 
 impl Program {
@@ -104,7 +120,7 @@ impl Program {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
-            .map_err(|source| self.start_error(source))
+            .map_err(|source| self.start_error(self.path.into(), source))
     }
 
     /// Runs the program to its end and returns what it wrote, output and errors.
@@ -113,25 +129,45 @@ impl Program {
     ///
     /// [`RunError`] when it is missing, ends with anything but success, or not within `limit`.
     pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S], limit: Duration) -> Result<String, RunError> {
-        let mut command = Command::new(self.path);
+        let conditions = Conditions { limit, is_stopped: &|| false, folder: None };
+        let finished = self.finish(arguments, &conditions)?.succeeded()?;
+        Ok(finished.output + &finished.messages)
+    }
+
+    /// Runs the program to its end, whatever that is. It never outlives the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`] when it is missing, was stopped, or did not end in time.
+    pub fn finish<S: AsRef<OsStr>>(
+        &self,
+        arguments: &[S],
+        conditions: &Conditions<'_>,
+    ) -> Result<Finished, RunError> {
+        let path = conditions.folder.map_or_else(|| self.path.into(), |folder| folder.join(self.name));
+        let mut command = Command::new(&path);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = with_all_signals(command.process_group(0)).spawn();
-        let mut child = Companion(child.map_err(|source| self.start_error(source))?);
-        let output = (child.0.stdout.take().map(read_all), child.0.stderr.take().map(read_all));
-        let status = child.wait_for(limit);
+        command.current_dir(conditions.folder.unwrap_or(Path::new("/")));
+        let child = ending_with_its_parent(with_all_signals(command.process_group(0))).spawn();
+        let mut child = Companion(child.map_err(|source| self.start_error(path, source))?);
+        let readers = (child.0.stdout.take().map(read_end), child.0.stderr.take().map(read_end));
+        let status = child.wait_for(conditions);
         // Ends it with all that could hold its output open.
         drop(child);
-        let output = [output.0, output.1].into_iter().flatten().filter_map(|reader| reader.join().ok());
-        let text: String = output.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect();
-        if status.is_some_and(|status| status.success()) {
-            return Ok(text);
-        }
+        let [output, messages] = [readers.0, readers.1].map(|reader| {
+            let bytes = reader.and_then(|reader| reader.join().ok()).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
         let words: Vec<_> = arguments.iter().map(|word| word.as_ref().to_string_lossy()).collect();
-        let (program, arguments, output) = (self.name, words.join(" "), last_of(&text, SHOWN));
-        Err(match status {
-            Some(status) => RunError::Failed { program, arguments, status, output },
-            None => RunError::TimedOut { program, arguments, limit, output },
-        })
+        let (program, arguments) = (self.name, words.join(" "));
+        match status {
+            Some(status) => Ok(Finished { status, output, messages, program, arguments }),
+            None if (conditions.is_stopped)() => Err(RunError::Stopped { program }),
+            None => {
+                let output = last_of(&(output + &messages), SHOWN);
+                Err(RunError::TimedOut { program, arguments, limit: conditions.limit, output })
+            }
+        }
     }
 
     /// Whether the program is there.
@@ -139,17 +175,41 @@ impl Program {
         Path::new(self.path).exists()
     }
 
-    fn start_error(&self, source: io::Error) -> StartError {
-        StartError { program: self.name, path: self.path, package: self.package, source }
+    fn start_error(&self, path: PathBuf, source: io::Error) -> StartError {
+        StartError { program: self.name, path, package: self.package, source }
     }
 }
 
-/// Reads a pipe to its end beside the caller: whoever waits for a program must not let it block.
-fn read_all(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+impl Finished {
+    /// The same, if the program reports success.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Failed`] with the end of what it wrote.
+    pub fn succeeded(self) -> Result<Self, RunError> {
+        if self.status.success() { Ok(self) } else { Err(self.failure()) }
+    }
+
+    /// The failure it would be for whoever expected something else.
+    pub fn failure(&self) -> RunError {
+        let output = last_of(&format!("{}\n{}", self.output, self.messages), SHOWN);
+        let (program, arguments) = (self.program, self.arguments.clone());
+        RunError::Failed { program, arguments, status: self.status, output }
+    }
+}
+
+/// Reads a pipe to its end beside the caller, and keeps the end of it: whoever waits for a program must not
+/// let it block.
+fn read_end(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
-        let mut bytes = Vec::new();
+        let (mut bytes, mut part) = (Vec::new(), [0; 16 << 10]);
         // What came before an error is worth showing.
-        pipe.read_to_end(&mut bytes).ok();
+        while let Ok(length @ 1..) = pipe.read(&mut part) {
+            bytes.extend_from_slice(&part[..length]);
+            if bytes.len() > 2 * KEPT {
+                bytes.drain(..bytes.len() - KEPT);
+            }
+        }
         bytes
     })
 }
@@ -197,12 +257,12 @@ impl Companion {
         self.0.try_wait()
     }
 
-    /// How it ended; nothing when it has not after `limit`.
-    fn wait_for(&mut self, limit: Duration) -> Option<ExitStatus> {
+    /// How it ended; nothing when it has not in time, or is to be stopped.
+    fn wait_for(&mut self, conditions: &Conditions<'_>) -> Option<ExitStatus> {
         let started = Instant::now();
         loop {
             let ended = self.try_wait().ok()?;
-            if ended.is_some() || started.elapsed() >= limit {
+            if ended.is_some() || started.elapsed() >= conditions.limit || (conditions.is_stopped)() {
                 return ended;
             }
             thread::sleep(POLL);
@@ -242,13 +302,25 @@ fn with_all_signals(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(|| Ok(SigSet::empty().thread_set_mask()?)) }
 }
 
+/// Has the child of `command` end with the thread that started it: what an agent began must not go on when
+/// that agent has crashed and another one runs in its place.
+#[allow(unsafe_code)]
+fn ending_with_its_parent(command: &mut Command) -> &mut Command {
+    // SAFETY: as above; the closure does nothing but one system call, prctl.
+    unsafe { command.pre_exec(|| Ok(prctl::set_pdeathsig(Signal::SIGKILL)?)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn test_program(name: &'static str, path: &'static str, package: &'static str) -> Program {
+        Program { name, path, package, is_optional: true }
+    }
+
     #[test]
     fn a_missing_program_is_named_with_its_package() {
-        let program = Program { name: "nosuch", path: "/nonexistent/nosuch", package: "nosuch-static" };
+        let program = test_program("nosuch", "/nonexistent/nosuch", "nosuch-static");
         let text = program.spawn(["x"]).unwrap_err().to_string();
         for part in ["nosuch", "/nonexistent/nosuch", "nosuch-static"] {
             assert!(text.contains(part), "{text}");
@@ -265,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_is_told_with_its_arguments_and_its_last_words() {
-        let shell = |path| Program { name: "test", path, package: "coreutils" };
+        let shell = |path| test_program("test", path, "coreutils");
         let long = Duration::from_secs(60);
         let echo = shell("/bin/echo");
         assert_eq!(echo.run(&["a", "b c"], long).unwrap(), "a b c\n");
@@ -276,6 +348,33 @@ mod tests {
         assert!(text.starts_with("test 600 did not end within 0 s"), "{text}");
         assert_eq!(last_of("one\n\n  two\nthree\n", 8), "o; three");
         assert_eq!(last_of("\u{e9}\u{e9}", 3), "\u{e9}");
+    }
+
+    #[test]
+    fn a_stopped_program_ends_with_what_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let marker = folder.path().join("started");
+        // The shell's child ignores nothing and would sleep on for ten minutes.
+        let script = format!("sleep 600 & echo $! > {0}.new; mv {0}.new {0}; wait", marker.display());
+        let conditions = Conditions {
+            limit: Duration::from_secs(60),
+            is_stopped: &|| marker.exists(),
+            folder: Some(Path::new("/bin")),
+        };
+        let error = test_program("sh", "/nonexistent/sh", "dash").finish(&["-c", &script], &conditions);
+        assert!(matches!(error, Err(RunError::Stopped { program: "sh" })), "{error:?}");
+        let sleeper = std::fs::read_to_string(&marker).unwrap();
+        let status = Path::new("/proc").join(sleeper.trim()).join("stat");
+        // Gone, or waiting to be reaped by a parent that is not this process.
+        let state = std::fs::read_to_string(status).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "{state}");
+    }
+
+    #[test]
+    fn of_a_flood_the_end_is_kept() {
+        let flood = std::io::repeat(b'x').take(5 * KEPT as u64).chain(&b"end"[..]);
+        let bytes = read_end(flood).join().unwrap();
+        assert!(bytes.len() <= 2 * KEPT && bytes.ends_with(b"xend"), "{}", bytes.len());
     }
 
     #[test]

@@ -30,18 +30,11 @@ fn erase_target(
     depth: Depth,
     record: &mut Record,
 ) -> Result<Verdict, EraseError> {
-    let volumes = target.volumes();
-    if !volumes.is_empty() {
-        return Ok(Verdict::Kept(format!("a member of {}, which is erased itself", volumes.join(", "))));
-    }
     let device = target.device();
-    let disk = target.open()?;
-    if settings.guard && is_scsi(device) {
-        super::scsi::require_unreserved(&ScsiDevice::new(&disk))?;
-    }
-    if !wipe::may_be_erased(&disk, settings.guard)? {
-        return Ok(Verdict::Kept(VIRTUAL_MEDIA.to_owned()));
-    }
+    let disk = match claim(target, settings.guard)? {
+        Claim::Taken(disk) => disk,
+        Claim::Kept(reason) => return Ok(Verdict::Kept(reason)),
+    };
     let secure = secure::of(&disk, device, settings);
     let patience = Patience::default();
     let method = match depth {
@@ -54,6 +47,35 @@ fn erase_target(
         tracing::debug!("{error}");
     }
     Ok(Verdict::Erased(method))
+}
+
+/// A disk that is to be destroyed.
+pub enum Claim {
+    /// It is held, and its content may go.
+    Taken(WritableDisk),
+    /// It is to be kept, for this reason.
+    Kept(String),
+}
+
+/// Takes hold of a disk, unless its content is to be kept; `guard` keeps what other machines may be using.
+///
+/// # Errors
+///
+/// The disk is in use, here or by another machine, changed, or cannot be read.
+pub fn claim(target: &EraseTarget, guard: bool) -> Result<Claim, EraseError> {
+    let volumes = target.volumes();
+    if !volumes.is_empty() {
+        return Ok(Claim::Kept(format!("a member of {}, which is erased itself", volumes.join(", "))));
+    }
+    let disk = target.open()?;
+    if guard && is_scsi(target.device()) {
+        super::scsi::require_unreserved(&ScsiDevice::new(&disk))?;
+    }
+    if wipe::may_be_erased(&disk, guard)? {
+        Ok(Claim::Taken(disk))
+    } else {
+        Ok(Claim::Kept(VIRTUAL_MEDIA.to_owned()))
+    }
 }
 
 /// Reservations are asked for where the answer is the disk's own: behind an ATA translation there are none.

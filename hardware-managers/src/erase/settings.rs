@@ -1,9 +1,9 @@
 //! What the conductor asks for, from the node's record (section 9.8).
 
 use crate::error::StepError;
+use crate::setting::Section;
 use farrier_disk::guard;
 use farrier_protocol::lookup::Node;
-use serde_json::Value;
 
 /// How to erase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +41,10 @@ impl Settings {
     ///
     /// [`StepError::InvalidSetting`]: a disk is not erased by guesswork.
     pub fn of(node: &Node, is_guarded: bool) -> Result<Self, StepError> {
-        let switch = |key, default| read_switch(node, key).map(|value| value.unwrap_or(default));
+        let section = Section::driver_internal_info(node);
+        let switch = |key, default| section.switch(key, default);
         let zero = switch("agent_erase_devices_zeroize", true)?;
-        let random = number(node, "agent_erase_devices_iterations", 1)?;
+        let random = section.number("agent_erase_devices_iterations", 1)?;
         let older = switch("agent_continue_if_ata_erase_failed", false)?;
         Ok(Self {
             // No pass at all would be success without erasure (P07).
@@ -52,46 +53,16 @@ impl Settings {
             nvme_secure_erase: switch("agent_enable_nvme_secure_erase", true)?,
             continue_if_failed: switch("agent_continue_if_secure_erase_failed", older)?,
             skip_read_only: switch("agent_erase_skip_read_only", false)?,
-            concurrency: number(node, "disk_erasure_concurrency", 1)?.clamp(1, 64) as usize,
+            concurrency: section.number("disk_erasure_concurrency", 1)?.clamp(1, 64) as usize,
             guard: is_guarded && !guard::consents(node),
         })
     }
 }
 
-fn read_switch(node: &Node, key: &'static str) -> Result<Option<bool>, StepError> {
-    match node.driver_internal_info.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => truth(value).map(Some).ok_or_else(|| invalid(key, value, "true or false")),
-    }
-}
-
-fn truth(value: &Value) -> Option<bool> {
-    match value {
-        Value::Bool(value) => Some(*value),
-        Value::String(text) if text.eq_ignore_ascii_case("true") => Some(true),
-        Value::String(text) if text.eq_ignore_ascii_case("false") => Some(false),
-        _ => None,
-    }
-}
-
-fn number(node: &Node, key: &'static str, default: u64) -> Result<u64, StepError> {
-    match node.driver_internal_info.get(key) {
-        None | Some(Value::Null) => Ok(default),
-        Some(value) => value
-            .as_u64()
-            .or_else(|| value.as_str()?.trim().parse().ok())
-            .ok_or_else(|| invalid(key, value, "a whole number")),
-    }
-}
-
-fn invalid(key: &'static str, value: &Value, expected: &'static str) -> StepError {
-    StepError::InvalidSetting { key, value: value.to_string(), expected }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn node(internal: Value, driver_info: Value) -> Node {
         Node {

@@ -1,0 +1,40 @@
+//! What the agent does for the steps of hardware managers.
+
+use crate::agent::Agent;
+use crate::{deployment, erase_certificates, http};
+use farrier_hardware::manager::StepHost;
+use farrier_protocol::error::{CommandError, ErrorKind};
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+
+impl StepHost for Agent {
+    fn prepare_image(&self, image_info: &Value, config_drive: Option<&str>) -> Result<Value, CommandError> {
+        let deployed = deployment::deploy(self, image_info, config_drive)?;
+        Ok(json!({"result": format!("prepare_image: {}", deployed.text), "report": deployed.report}))
+    }
+
+    fn guards_special_filesystems(&self) -> bool {
+        self.options.guard_special_filesystems
+    }
+
+    fn certify(&self, statement: &Value) -> Result<String, CommandError> {
+        erase_certificates::certify(self, statement)
+            .map_err(|error| CommandError::new(ErrorKind::CommandExecutionError, error.to_string()))
+    }
+
+    fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Relaxed)
+    }
+
+    fn post_json(&self, url: &str, body: &Value) -> Result<Value, CommandError> {
+        let patience = self.options.image_download_connection_timeout.duration();
+        let ask = async {
+            let reply = self.http.post(url).timeout(patience).json(body).send().await?.error_for_status()?;
+            reply.json().await
+        };
+        self.runtime.block_on(ask).map_err(|error: reqwest::Error| {
+            let (advice, reason) = (http::advice(&error), http::reason(&error.without_url()));
+            CommandError::new(ErrorKind::CommandExecutionError, format!("{url}: {reason}: {advice}"))
+        })
+    }
+}

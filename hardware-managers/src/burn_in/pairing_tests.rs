@@ -1,0 +1,152 @@
+//! Pairing by a real etcd.
+
+use super::*;
+use farrier_protocol::error::{CommandError, ErrorKind};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+const START: Duration = Duration::from_secs(60);
+const ENOUGH: Duration = Duration::from_secs(60);
+
+/// An agent whose HTTP client is curl.
+struct Host;
+
+impl StepHost for Host {
+    fn prepare_image(&self, _: &Value, _: Option<&str>) -> Result<Value, CommandError> {
+        unreachable!("no image is written")
+    }
+
+    fn guards_special_filesystems(&self) -> bool {
+        unreachable!("no disk is touched")
+    }
+
+    fn certify(&self, _: &Value) -> Result<String, CommandError> {
+        unreachable!("nothing is erased")
+    }
+
+    fn is_ending(&self) -> bool {
+        false
+    }
+
+    fn post_json(&self, url: &str, body: &Value) -> Result<Value, CommandError> {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--fail-with-body", "--data-binary", "@-", url]);
+        let mut curl =
+            curl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        curl.stdin.take().unwrap().write_all(body.to_string().as_bytes()).unwrap();
+        let output = curl.wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let failed = || CommandError::new(ErrorKind::CommandExecutionError, format!("{url}: {text}"));
+        if output.status.success() {
+            serde_json::from_str(&text).map_err(|_| failed())
+        } else {
+            Err(failed())
+        }
+    }
+}
+
+/// A server with nothing in it. Dropping it ends it.
+struct Server {
+    process: Child,
+    url: String,
+    _folder: TempDir,
+}
+
+impl Server {
+    fn start() -> Self {
+        let folder = TempDir::new().unwrap();
+        let [client, peer] = [free_url(), free_url()];
+        let mut etcd = Command::new("etcd");
+        etcd.arg("--data-dir").arg(folder.path().join("data"));
+        etcd.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        etcd.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        etcd.args(["--initial-cluster", &format!("default={peer}")]);
+        let process = etcd.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let server =
+            Self { process: process.expect("etcd-server is installed"), url: client, _folder: folder };
+        let started = Instant::now();
+        while server.etcd().lease(1).is_err() {
+            assert!(started.elapsed() < START, "etcd does not answer");
+            thread::sleep(Duration::from_millis(50));
+        }
+        server
+    }
+
+    fn etcd(&self) -> Etcd<'_> {
+        Etcd::new(&Host, self.url.clone())
+    }
+
+    fn pair(&self, member: &str, timeout: Duration) -> Result<Pairing, String> {
+        pair(&Host, &self.url, "test", member, timeout).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+fn free_url() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+#[test]
+fn of_four_machines_each_has_a_partner_with_the_other_role() {
+    let server = Server::start();
+    let members = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"];
+    let pairings: Vec<_> = thread::scope(|scope| {
+        let machines = members.map(|member| {
+            let server = &server;
+            scope.spawn(move || server.pair(member, ENOUGH).unwrap())
+        });
+        machines.into_iter().map(|machine| machine.join().unwrap()).collect()
+    });
+    for (member, pairing) in members.iter().zip(&pairings) {
+        let place = members.iter().position(|other| *other == pairing.partner).unwrap();
+        assert_eq!(&pairings[place].partner, member, "{pairings:?}");
+        assert_ne!(pairings[place].role, pairing.role, "{pairings:?}");
+    }
+    // Nothing is left for the next ones but the group.
+    assert_eq!(server.etcd().below("tooz/groups/test/").unwrap(), [""; 0]);
+    assert_eq!(server.etcd().below("/tooz/locks").unwrap(), [""; 0]);
+}
+
+#[test]
+fn a_machine_without_partner_gives_up_and_leaves_no_trace() {
+    let server = Server::start();
+    let text = server.pair("192.0.2.1", Duration::ZERO).unwrap_err();
+    assert!(text.contains("no partner came to the group tooz/groups/test/"), "{text}");
+    assert_eq!(server.etcd().below("tooz/groups/test/").unwrap(), [""; 0]);
+    assert_eq!(server.etcd().below("/tooz/locks").unwrap(), [""; 0]);
+}
+
+#[test]
+fn what_answers_and_is_no_etcd_is_told() {
+    let text = pair(&Host, "http://127.0.0.1:1", "test", "192.0.2.1", ENOUGH).unwrap_err().to_string();
+    assert!(text.contains("http://127.0.0.1:1/v3/lease/grant"), "{text}");
+}
+
+#[test]
+fn the_backend_is_a_url_as_tooz_writes_it() {
+    let backend = |url: &str, host: &str, port| Backend { url: url.to_owned(), host: host.to_owned(), port };
+    for (value, expected) in [
+        ("etcd3+http://etcd.example", Some(backend("http://etcd.example:2379", "etcd.example", 2379))),
+        ("etcd3+https://10.0.0.1:99?timeout=9", Some(backend("https://10.0.0.1:99", "10.0.0.1", 99))),
+        ("etcd3+http://[2001:db8::1]/", Some(backend("http://[2001:db8::1]:2379", "2001:db8::1", 2379))),
+        ("etcd3+http://[2001:db8::1]:80", Some(backend("http://[2001:db8::1]:80", "2001:db8::1", 80))),
+        ("zookeeper://zk.example:2181", None),
+        ("etcd3+http://", None),
+        ("etcd3+http://user@host", None),
+        ("etcd.example", None),
+    ] {
+        assert_eq!(Backend::parse(&json!(value)), expected, "{value}");
+    }
+    let local = backend("http://127.0.0.1:2379", "127.0.0.1", 2379);
+    assert_eq!(local.own_address().unwrap(), "127.0.0.1");
+}

@@ -1,0 +1,46 @@
+//! Every external program that the agent may start, and where it comes from.
+
+/// An external program that the agent may start.
+#[derive(Debug, Clone, Copy)]
+pub struct Program {
+    /// Name in logs.
+    pub name: &'static str,
+    /// Path inside the ramdisk.
+    pub path: &'static str,
+    /// Package that carries it, as Debian calls it.
+    pub package: &'static str,
+    /// Whether it is packed only when somebody asks for it: it is large, and few machines need it.
+    pub is_optional: bool,
+}
+
+/// Applets of busybox: the DHCP client, and login with its shell on a rescued machine.
+pub const BUSYBOX: Program = always("busybox", "/usr/bin/busybox", "busybox-static");
+
+/// The SSH server of a rescued machine.
+pub const DROPBEAR: Program = always("dropbear", "/usr/sbin/dropbear", "dropbear-bin");
+
+/// Reads from and writes to disks and networks, and verifies what it read.
+pub const FIO: Program = on_request("fio", "/usr/bin/fio", "fio");
+
+/// Puts load on graphics processors and compares their results.
+pub const GPU_BURN: Program = on_request("gpu_burn", "/opt/gpu-burn/gpu_burn", "gpu-burn");
+
+/// Makes, starts and stops arrays of software RAID.
+pub const MDADM: Program = always("mdadm", "/usr/sbin/mdadm", "mdadm");
+
+/// Has disks test themselves, and reads what they found.
+pub const SMARTCTL: Program = on_request("smartctl", "/usr/sbin/smartctl", "smartmontools");
+
+/// Puts load on processors and memory and verifies their results.
+pub const STRESS_NG: Program = on_request("stress-ng", "/usr/bin/stress-ng", "stress-ng");
+
+/// Every external program there is.
+pub const PROGRAMS: &[Program] = &[BUSYBOX, DROPBEAR, FIO, GPU_BURN, MDADM, SMARTCTL, STRESS_NG];
+
+const fn always(name: &'static str, path: &'static str, package: &'static str) -> Program {
+    Program { name, path, package, is_optional: false }
+}
+
+const fn on_request(name: &'static str, path: &'static str, package: &'static str) -> Program {
+    Program { name, path, package, is_optional: true }
+}
