@@ -8,12 +8,9 @@ use crate::revisable::Revisable;
 use crate::session::{self, Session};
 use crate::status::Status;
 use crate::tls::{Identity, TlsError};
-use crate::{http, network};
+use crate::{http, managers, network};
 use farrier_hardware::dispatch::HardwareManagers;
-use farrier_hardware::external;
-use farrier_hardware::generic::GenericHardwareManager;
 use farrier_hardware::inventory::{self, Request};
-use farrier_hardware::manager::HardwareManager;
 use farrier_imaging::progress::ProgressHandle;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::inventory::Inventory;
@@ -69,12 +66,13 @@ impl Agent {
         let http = http::client(&options)?;
         let mut session = Session::open(&root.join(session::PATH));
         session.token = session.token.or_else(|| options.agent_token.clone());
+        let managers = HardwareManagers::load(managers::all(&options, root));
         Ok(Arc::new(Self {
             conductor: ConductorClient::new(&options, http.clone()),
             options: Revisable::new(options),
             http: Revisable::new(http),
             runtime,
-            managers: HardwareManagers::load(managers(root)),
+            managers,
             progress: ProgressHandle::default(),
             status: Status::default(),
             heartbeat_wanted: Notify::new(),
@@ -224,13 +222,6 @@ impl Agent {
         session.store();
         Ok(identity)
     }
-}
-
-/// The built-in managers and those that lie in the ramdisk.
-fn managers(root: &Path) -> Vec<Box<dyn HardwareManager>> {
-    let directory = root.join(external::DIRECTORY.trim_start_matches('/'));
-    let built_in: Box<dyn HardwareManager> = Box::new(GenericHardwareManager);
-    std::iter::once(built_in).chain(external::load(&directory)).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,6 +1,7 @@
 //! What the agent does for the steps of hardware managers.
 
 use crate::agent::Agent;
+use crate::download::download;
 use crate::{deployment, erase_certificates, http};
 use farrier_hardware::manager::StepHost;
 use farrier_protocol::error::{CommandError, ErrorKind};
@@ -11,6 +12,12 @@ impl StepHost for Agent {
     fn prepare_image(&self, image_info: &Value, config_drive: Option<&str>) -> Result<Value, CommandError> {
         let deployed = deployment::deploy(self, image_info, config_drive)?;
         Ok(json!({"result": format!("prepare_image: {}", deployed.text), "report": deployed.report}))
+    }
+
+    fn download(&self, url: &str, most: u64) -> Result<Vec<u8>, CommandError> {
+        self.runtime
+            .block_on(download(self, url, most))
+            .map_err(|reason| CommandError::new(ErrorKind::CommandExecutionError, reason))
     }
 
     fn guards_special_filesystems(&self) -> bool {

@@ -38,9 +38,10 @@ impl HardwareManagers {
     ///
     /// # Errors
     ///
-    /// [`StepError::Reserved`]: nothing is listed while it is unclear whose step a name would run.
+    /// [`StepError::Reserved`], or the fault of a manager: nothing is listed while it is unclear whose step a
+    /// name would run.
     pub fn steps(&self, phase: Phase) -> Result<BTreeMap<String, Vec<StepDescription>>, StepError> {
-        self.refuse_reserved()?;
+        self.require_sound()?;
         let mut steps = BTreeMap::<String, Vec<_>>::new();
         for ranked in self.ranked(phase).into_values() {
             let Some((manager, step)) = ranked.into_values().next() else { continue };
@@ -57,7 +58,7 @@ impl HardwareManagers {
     /// [`StepError::Unknown`] when no manager has it in this phase, [`StepError::Incompatible`] when none
     /// that has it can do it, [`StepError::Reserved`], or what the step reports.
     pub fn execute(&self, call: &StepCall<'_>) -> Result<Value, StepError> {
-        self.refuse_reserved()?;
+        self.require_sound()?;
         let mut steps = self.ranked(call.phase);
         let Some(candidates) = steps.remove(call.step) else {
             let known = steps.keys().copied().collect::<Vec<_>>().join(", ");
@@ -77,8 +78,11 @@ impl HardwareManagers {
     }
 
     /// Looked at when steps are listed and again when one is run (S06, S07).
-    fn refuse_reserved(&self) -> Result<(), StepError> {
+    fn require_sound(&self) -> Result<(), StepError> {
         for (_, manager) in &self.managers {
+            if let Some(fault) = manager.fault() {
+                return Err(StepError::Failed(fault.clone()));
+            }
             let Some(program) = manager.origin() else { continue };
             if let Some(step) = manager.steps().iter().find(|step| reserved::is_reserved(step.step)) {
                 return Err(StepError::Reserved { program: program.to_owned(), step: step.step });
@@ -158,6 +162,10 @@ mod tests {
             config_drive: Option<&str>,
         ) -> Result<Value, CommandError> {
             Ok(json!([image_info, config_drive]))
+        }
+
+        fn download(&self, _: &str, _: u64) -> Result<Vec<u8>, CommandError> {
+            unreachable!("nothing is fetched")
         }
 
         fn guards_special_filesystems(&self) -> bool {

@@ -4,13 +4,18 @@
 //! all managers into one list and runs a step by its name.
 
 mod burn_in;
+pub mod container;
 pub mod dispatch;
 pub mod erase;
 pub mod error;
 pub mod external;
 pub mod generic;
+#[cfg(test)]
+mod idle_host;
+pub mod intel_cna;
 pub mod inventory;
 pub mod manager;
+pub mod mellanox;
 pub mod reserved;
 pub mod setting;
 pub mod smbios;

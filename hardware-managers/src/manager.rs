@@ -41,6 +41,12 @@ pub trait HardwareManager: Send + Sync {
     fn origin(&self) -> Option<&Path> {
         None
     }
+
+    /// Why it cannot be told which steps it has. As long as one says so, no step of any manager is listed or
+    /// run.
+    fn fault(&self) -> Option<&CommandError> {
+        None
+    }
 }
 
 /// A step, declared once for listing, validation, documentation and running.
@@ -103,6 +109,13 @@ pub trait StepHost {
     ///
     /// The contract's error object.
     fn prepare_image(&self, image_info: &Value, config_drive: Option<&str>) -> Result<Value, CommandError>;
+
+    /// Fetches a file of at most so many bytes by http or https, as images are fetched.
+    ///
+    /// # Errors
+    ///
+    /// The contract's error object.
+    fn download(&self, url: &str, most: u64) -> Result<Vec<u8>, CommandError>;
 
     /// Whether disks with file systems that several machines share are to be kept (section 9.8).
     fn guards_special_filesystems(&self) -> bool;

@@ -30,6 +30,15 @@ pub const EARLY: &[KernelMount] = &[
 pub const EFIVARFS: KernelMount =
     KernelMount { kind: "efivarfs", target: "/sys/firmware/efi/efivars", options: "" };
 
+/// What containers need beyond [`EARLY`].
+pub const FOR_CONTAINERS: &[KernelMount] = &[
+    KernelMount { kind: "cgroup2", target: "/sys/fs/cgroup", options: "" },
+    KernelMount { kind: "tmpfs", target: "/dev/shm", options: "mode=1777,size=16m" },
+];
+
+/// Where drivers let people look at, and order, what is no interface.
+pub const DEBUGFS: KernelMount = KernelMount { kind: "debugfs", target: "/sys/kernel/debug", options: "" };
+
 /// What a crashed kernel left behind.
 pub const PSTORE: KernelMount = KernelMount { kind: "pstore", target: "/sys/fs/pstore", options: "" };
 

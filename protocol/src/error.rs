@@ -1,5 +1,6 @@
 //! Error shapes of the REST interface (sections 1.4, 1.5 and 1.9).
 
+use crate::step::Phase;
 use serde::{Deserialize, Serialize};
 
 /// Body of every reply with HTTP status 400 or above (section 1.4).
@@ -88,6 +89,7 @@ error_kinds! {
     RequestedObjectNotFoundError, 404, "Not found";
     CommandExecutionError, 500, "Command execution failed";
     AgentIsBusy, 409, "Agent is busy";
+    ContainerNotPermittedError, 500, "Container image not permitted";
     ImageDownloadError, 500, "Error downloading image";
     ImageChecksumError, 500, "Error verifying image checksum";
     ImageWriteError, 500, "Error writing image to device";
@@ -98,12 +100,24 @@ error_kinds! {
     BlockDeviceEraseError, 500, "Error erasing block device";
     BlockDeviceError, 500, "Block device caused unknown error";
     HardwareManagerMethodNotFound, 500, "No HardwareManager found to handle method";
+    HardwareManagerConfigurationError, 500, "Hardware manager configuration error";
     VersionMismatch, 409, "Hardware managers version mismatch, reload agent with correct version";
     CleaningError, 500, "Clean step failed";
     DeploymentError, 500, "Deploy step failed";
     ServicingError, 500, "Service step failed";
     SoftwareRAIDError, 500, "Software RAID caused unknown error";
     DeviceNotFound, 404, "Error finding the disk or partition device to deploy the image onto";
+}
+
+impl ErrorKind {
+    /// The class of a step that failed (section 4.1).
+    pub fn of_phase(phase: Phase) -> Self {
+        match phase {
+            Phase::Clean => Self::CleaningError,
+            Phase::Deploy => Self::DeploymentError,
+            Phase::Service => Self::ServicingError,
+        }
+    }
 }
 
 #[cfg(test)]

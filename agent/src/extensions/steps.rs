@@ -119,15 +119,10 @@ fn version_name(phase: Phase) -> String {
 }
 
 fn defect(phase: Phase, step: &str, panic: &(dyn Any + Send)) -> CommandError {
-    let kind = match phase {
-        Phase::Clean => ErrorKind::CleaningError,
-        Phase::Deploy => ErrorKind::DeploymentError,
-        Phase::Service => ErrorKind::ServicingError,
-    };
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
     let details = format!("step {step} ended by a defect of the agent ({text}); report it with the log");
-    CommandError::new(kind, details)
+    CommandError::new(ErrorKind::of_phase(phase), details)
 }
 
 /// A conductor that listed other managers must list again before it goes on.

@@ -4,6 +4,7 @@ use super::values::{
     Curve, NameList, OptionValue, Protocol, ReportList, Seconds, SuiteList, TlsVersion, UrlList,
 };
 use super::{DEFAULT_SECTION, OptionSpec};
+use farrier_hardware::container::{RunnerKind, Words};
 use farrier_imaging::readback::Verify;
 
 macro_rules! options {
@@ -210,6 +211,19 @@ options! {
     efi_system_partition_size @ "disk_utils" "efi_system_partition_size": u32 = 550;
     /// MiB of the BIOS boot partition of partition images.
     bios_boot_partition_size @ "disk_utils" "bios_boot_partition_size": u32 = 1;
+    /// Let whoever orders a container step choose any image and any options.
+    allow_arbitrary_containers @ "container" "allow_arbitrary_containers": bool = false;
+    /// Images that container steps may run beside those of the steps file, separated by commas.
+    allowed_containers @ "container" "allowed_containers": NameList = NameList::default();
+    /// YAML file with steps that are containers.
+    container_steps_file @ "container" "container_steps_file": String =
+        "/etc/ironic-python-agent.d/mysteps.yaml".to_owned();
+    /// Program that runs containers, podman or docker. It has to be packed into the ramdisk.
+    container_runner @ "container" "runner": RunnerKind = RunnerKind::Podman;
+    /// Options of the program when it fetches an image.
+    container_pull_options @ "container" "pull_options": Words = Words::default();
+    /// Options of the program when it runs a container.
+    container_run_options @ "container" "run_options": Words = Words::parse("--rm --network=host");
     /// Look for API and inspection service by multicast DNS when no URL is given.
     use_mdns @ "mdns" "use_mdns": bool = false, "ipa-use-mdns";
     /// Times to ask by multicast DNS.
@@ -240,7 +254,6 @@ macro_rules! without_effect {
 
 const WRITER: &str = "No effect: the agent writes images itself, without dd and qemu-img.";
 const PARTITIONS: &str = "No effect: the kernel tells when a partition or a disk is ready.";
-const CONTAINERS: &str = "No effect: this agent runs no containers.";
 const METRICS: &str = "No effect: this agent keeps no metrics.";
 const INSPECTOR: &str = "No effect: the agent itself inspects, once per boot.";
 
@@ -259,12 +272,6 @@ without_effect! {
     ["disk_utils"] partprobe_attempts: u32 = "10", PARTITIONS;
     ["disk_partitioner"] check_device_interval: Seconds = "1", PARTITIONS;
     ["disk_partitioner"] check_device_max_retries: u32 = "20", PARTITIONS;
-    ["container"] allow_arbitrary_containers: bool = "false", CONTAINERS;
-    ["container"] allowed_containers: String = "", CONTAINERS;
-    ["container"] container_steps_file: String = "/etc/ironic-python-agent.d/mysteps.yaml", CONTAINERS;
-    ["container"] runner: String = "podman", CONTAINERS;
-    ["container"] pull_options: String = "", CONTAINERS;
-    ["container"] run_options: String = "--rm --network=host", CONTAINERS;
     ["mdns"] params: String = "", "No effect: an answer is believed for the options allowed only.";
     ["metrics"] backend: String = "noop", METRICS;
     ["metrics"] prepend_host: bool = "false", METRICS;

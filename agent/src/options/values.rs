@@ -1,6 +1,7 @@
 //! The types that options have, each read from one text.
 
 use crate::tls;
+use farrier_hardware::container::{RunnerKind, Words};
 use farrier_imaging::readback::Verify;
 use std::time::Duration;
 
@@ -298,6 +299,30 @@ impl OptionValue for Verify {
 
     fn show(&self) -> String {
         self.name().to_owned()
+    }
+}
+
+impl OptionValue for RunnerKind {
+    const EXPECTED: &'static str = "podman or docker";
+
+    fn read(text: &str) -> Option<Self> {
+        Self::parse(text)
+    }
+
+    fn show(&self) -> String {
+        self.name().to_owned()
+    }
+}
+
+impl OptionValue for Words {
+    const EXPECTED: &'static str = "words separated by blanks, or by commas in front of dashes";
+
+    fn read(text: &str) -> Option<Self> {
+        Some(Self::parse(text))
+    }
+
+    fn show(&self) -> String {
+        self.as_slice().join(" ")
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::commands::{Command, Kind, Parameter};
 use crate::extensions::EXTENSIONS;
 use crate::inspection::COLLECTORS;
+use crate::managers;
 use crate::options;
-use farrier_hardware::generic::GenericHardwareManager;
-use farrier_hardware::manager::{HardwareManager, StepDeclaration};
+use farrier_hardware::manager::StepDeclaration;
 use farrier_protocol::step::Phase;
 
 /// First lines of a page.
@@ -90,7 +90,13 @@ fn describe(extension: &str, command: &Command) -> String {
 pub fn steps() -> String {
     let introduction = "The steps of the managers that come with the agent. A number is the place in an automatic \
                         run, highest first; 0 runs only when asked for.";
-    let steps = GenericHardwareManager.steps();
+    let managers = managers::declared();
+    let managers = managers.iter().filter(|manager| !manager.steps().is_empty());
+    let parts = managers.map(|manager| steps_of(manager.class_name(), manager.steps()));
+    page("Steps", introduction) + &parts.collect::<String>()
+}
+
+fn steps_of(class_name: &str, steps: &[StepDeclaration]) -> String {
     let place = |step: &StepDeclaration, phase| {
         step.priority(phase).map_or(String::new(), |priority| priority.to_string())
     };
@@ -106,9 +112,9 @@ pub fn steps() -> String {
         ]
     });
     let head = ["step", "interface", "clean", "deploy", "service", "abortable", "reboots"];
-    let mut text = page("Steps", introduction) + &table(head, rows);
+    let mut text = format!("\n## `{class_name}`\n{}", table(head, rows));
     for step in steps.iter().filter(|step| !step.arguments.is_empty()) {
-        text += &format!("\n## Arguments of `{}`\n", step.step);
+        text += &format!("\n### Arguments of `{}`\n", step.step);
         let rows = step.arguments.iter();
         let rows = rows.map(|one| [code(one.name), yes(one.required), one.description.to_owned()]);
         text += &table(["argument", "required", "what it is for"], rows);

@@ -19,6 +19,10 @@ impl StepHost for Host {
         unreachable!("no image is written")
     }
 
+    fn download(&self, _: &str, _: u64) -> Result<Vec<u8>, CommandError> {
+        unreachable!("nothing is fetched")
+    }
+
     fn guards_special_filesystems(&self) -> bool {
         unreachable!("no disk is touched")
     }

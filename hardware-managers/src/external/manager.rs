@@ -152,15 +152,6 @@ fn run(program: &Path, silence: Duration, call: &StepCall<'_>) -> Result<Value, 
     };
     request.ask(&mut report).map_err(|error| match error.reason {
         Reason::Incompatible { .. } => StepError::Incompatible { reasons: error.to_string() },
-        _ => StepError::Failed(CommandError::new(failure_kind(call.phase), error.to_string())),
+        _ => StepError::Failed(CommandError::new(ErrorKind::of_phase(call.phase), error.to_string())),
     })
-}
-
-/// The contract's class for a step that failed (section 4.1).
-fn failure_kind(phase: Phase) -> ErrorKind {
-    match phase {
-        Phase::Clean => ErrorKind::CleaningError,
-        Phase::Deploy => ErrorKind::DeploymentError,
-        Phase::Service => ErrorKind::ServicingError,
-    }
 }

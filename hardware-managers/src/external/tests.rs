@@ -5,7 +5,8 @@ use super::*;
 use crate::dispatch::HardwareManagers;
 use crate::error::StepError;
 use crate::generic::GenericHardwareManager;
-use crate::manager::{StepCall, StepHost, Support};
+use crate::idle_host::IdleHost;
+use crate::manager::{StepCall, Support};
 use farrier_protocol::error::CommandError;
 use farrier_protocol::lookup::Node;
 use farrier_protocol::step::Phase;
@@ -49,30 +50,6 @@ fn well_described(step: &str) -> String {
     )
 }
 
-struct Host;
-
-impl StepHost for Host {
-    fn prepare_image(&self, _: &Value, _: Option<&str>) -> Result<Value, CommandError> {
-        unreachable!("no image is written")
-    }
-
-    fn guards_special_filesystems(&self) -> bool {
-        true
-    }
-
-    fn certify(&self, _: &Value) -> Result<String, CommandError> {
-        unreachable!("nothing is erased")
-    }
-
-    fn is_ending(&self) -> bool {
-        false
-    }
-
-    fn post_json(&self, _: &str, _: &Value) -> Result<Value, CommandError> {
-        unreachable!("nobody is asked")
-    }
-}
-
 fn load_all(directory: &Path) -> HardwareManagers {
     let built_in: Box<dyn HardwareManager> = Box::new(GenericHardwareManager);
     HardwareManagers::load(std::iter::once(built_in).chain(load(directory)).collect())
@@ -87,7 +64,7 @@ fn run(managers: &HardwareManagers, step: &str, arguments: Value) -> Result<Valu
         record: &json!({"uuid": "u", "properties": {"asset_tag": "A-7"}}),
         ports: &json!([]),
         arguments: &arguments,
-        host: &Host,
+        host: &IdleHost,
     })
 }
 

@@ -23,6 +23,7 @@ impl FakeRoot {
         fs::write(file, content).unwrap();
     }
 
+    /// Where it is.
     pub fn path(&self) -> &Path {
         self.0.path()
     }

@@ -1,8 +1,10 @@
 //! What switches say about the ports this machine is plugged into (section 10.4).
 
+use crate::intel_cna;
 use farrier_linux::packet::{PacketSocket, wait_for_frame};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Ethernet protocol of LLDP.
@@ -27,6 +29,7 @@ pub struct Tlv(pub u8, pub String);
 /// Listens on the given interfaces until each has heard a frame, or none came for `patience`.
 /// Silent interfaces have an empty list; one that cannot be opened is left out (F42).
 pub fn listen(interfaces: &[String], patience: Duration) -> BTreeMap<String, Vec<Tlv>> {
+    intel_cna::release_lldp(Path::new("/"));
     let mut heard = BTreeMap::new();
     let mut waiting = Vec::new();
     for name in interfaces.iter().take(MAX_INTERFACES) {

@@ -9,7 +9,7 @@ pub mod cpu;
 pub mod dmi;
 pub mod extra;
 #[cfg(test)]
-mod fake_root;
+pub mod fake_root;
 pub mod lldp;
 pub mod memory;
 pub mod nics;

@@ -5,7 +5,7 @@ use farrier_linux::sysfs;
 use farrier_protocol::inventory::NetworkInterface;
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What an InfiniBand client identifier begins with; the GUID of the interface follows.
 const INFINIBAND_CLIENT_ID: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00";
@@ -28,6 +28,13 @@ pub fn mac_addresses(interfaces: &[NetworkInterface]) -> Vec<String> {
     addresses.sort();
     addresses.dedup();
     addresses
+}
+
+/// Folders of the devices behind the network interfaces of the machine whose sysfs this is.
+pub fn devices(sysfs: &Path) -> Vec<PathBuf> {
+    let class = sysfs.join("class/net");
+    let folders = sysfs::entries(&class).into_iter().map(|name| class.join(name).join("device"));
+    folders.filter(|device| device.exists()).collect()
 }
 
 fn describe_all(sysfs: &Path, links: &[Link], addresses: &[InterfaceAddress]) -> Vec<NetworkInterface> {

@@ -19,6 +19,9 @@ pub const BUSYBOX: Program = always("busybox", "/usr/bin/busybox", "busybox-stat
 /// The SSH server of a rescued machine.
 pub const DROPBEAR: Program = always("dropbear", "/usr/sbin/dropbear", "dropbear-bin");
 
+/// Runs containers by a service of the machine.
+pub const DOCKER: Program = on_request("docker", "/usr/bin/docker", "docker.io");
+
 /// Reads from and writes to disks and networks, and verifies what it read.
 pub const FIO: Program = on_request("fio", "/usr/bin/fio", "fio");
 
@@ -28,6 +31,18 @@ pub const GPU_BURN: Program = on_request("gpu_burn", "/opt/gpu-burn/gpu_burn", "
 /// Makes, starts and stops arrays of software RAID.
 pub const MDADM: Program = always("mdadm", "/usr/sbin/mdadm", "mdadm");
 
+/// Reads and writes the settings of NVIDIA network cards.
+pub const MSTCONFIG: Program = on_request("mstconfig", "/usr/bin/mstconfig", "mstflint");
+
+/// Reads and writes the firmware of NVIDIA network cards.
+pub const MSTFLINT: Program = on_request("mstflint", "/usr/bin/mstflint", "mstflint");
+
+/// Has NVIDIA network cards start anew.
+pub const MSTFWRESET: Program = on_request("mstfwreset", "/usr/bin/mstfwreset", "mstflint");
+
+/// Runs containers.
+pub const PODMAN: Program = on_request("podman", "/usr/bin/podman", "podman");
+
 /// Has disks test themselves, and reads what they found.
 pub const SMARTCTL: Program = on_request("smartctl", "/usr/sbin/smartctl", "smartmontools");
 
@@ -35,7 +50,10 @@ pub const SMARTCTL: Program = on_request("smartctl", "/usr/sbin/smartctl", "smar
 pub const STRESS_NG: Program = on_request("stress-ng", "/usr/bin/stress-ng", "stress-ng");
 
 /// Every external program there is.
-pub const PROGRAMS: &[Program] = &[BUSYBOX, DROPBEAR, FIO, GPU_BURN, MDADM, SMARTCTL, STRESS_NG];
+pub const PROGRAMS: &[Program] = &[
+    BUSYBOX, DOCKER, DROPBEAR, FIO, GPU_BURN, MDADM, MSTCONFIG, MSTFLINT, MSTFWRESET, PODMAN, SMARTCTL,
+    STRESS_NG,
+];
 
 const fn always(name: &'static str, path: &'static str, package: &'static str) -> Program {
     Program { name, path, package, is_optional: false }

@@ -1,0 +1,27 @@
+//! Containers that do the work of steps (section 12.2).
+//!
+//! ```text
+//! steps file ─┐
+//! arguments  ─┴▶ permit ──▶ Permitted ─▶ pull ─▶ run
+//! ```
+//!
+//! Nothing but [`permit`](permit::permit) makes what the runner runs, so no way leads around the operator's
+//! allow-list (S06). Fetching and running are two acts: credentials of a registry exist during the first
+//! only (S09).
+
+mod error;
+mod manager;
+mod permit;
+mod runner;
+mod secret;
+mod settings;
+mod steps_file;
+
+pub use error::ContainerError;
+pub use manager::ContainerHardwareManager;
+pub use runner::Runner;
+pub use secret::PullSecret;
+pub use settings::{RunnerKind, Settings, Words};
+
+#[cfg(test)]
+mod fake_runner;
