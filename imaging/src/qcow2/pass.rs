@@ -141,7 +141,7 @@ impl Pass {
         let guest = piece.guest + (first - piece.host);
         let length = (last - first).min(self.header.virtual_size.saturating_sub(guest));
         if length > 0 {
-            self.parts.push(Part { start, length: length as usize, offset: guest });
+            Part { start, length: length as usize, offset: guest }.add_to(&mut self.parts);
         }
     }
 }
