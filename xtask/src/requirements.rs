@@ -87,7 +87,7 @@ const REQUIREMENTS: &[Requirement] = &[
     command("faketime", "faketime", &[Purpose::Machine]),
     command("ssh", "openssh-client", &[Purpose::Machine]),
     command("sshpass", "sshpass", &[Purpose::Machine]),
-    command("python3", "python3", &[Purpose::Unit, Purpose::Python]),
+    command("python3", "python3", &[Purpose::Unit, Purpose::Python, Purpose::WriteBench]),
     file("/var/lib/dpkg/info/python3-venv.list", "python3-venv", &[Purpose::Python]),
     command("genisoimage", "genisoimage", &[Purpose::Ironic, Purpose::Disk]),
     command("grub-mkimage", "grub-common", &[Purpose::Ironic]),

@@ -39,8 +39,8 @@ Machine: {machine}. Images of {} MiB, from a server on the same machine, to a lo
 once as fast as the disk below it is, and once held at a fixed speed. `sparse` images have data in every
 fifth MiB; data packs to about half. Each run has a plain direct write (`dd oflag=direct bs=1M`) of the same
 size beside it, in turns before and after; of {} runs the one with the median ratio is shown. `curl | dd`
-proves no digest. `download, convert` keeps the image in memory and calls `qemu-img convert` as the Python
-agent does.
+proves no digest. `download, convert` does as the Python agent does: Python receives the image, hashes it and
+keeps it in memory, then `qemu-img convert` writes it.
 
 The first two rows tell how much of a disk's time is used, so they have to hold on the disk of fixed speed: a
 file in the memory of a virtual machine's host takes data faster than anybody computes a digest of it. The

@@ -15,6 +15,9 @@ use super::{Disk, Figures, Writer};
 use crate::command::{command, run, run_quietly};
 use crate::workspace::Workspace;
 
+/// The Python agent's way to an image.
+const DOWNLOAD: &str = include_str!("download.py");
+
 /// Images and a disk, which goes before the folder that its file is in.
 pub struct Race {
     limit: Option<SpeedLimit>,
@@ -123,11 +126,14 @@ impl Race {
 
     /// Bytes written as data.
     fn farrier(&self, timed: &mut Timed<'_>, image: &str, server: &ImageServer) -> Result<u64> {
-        let sha256 = self.digests.get(image).context("the image has no digest")?;
         let mut driver = timed.command(&self.driver);
-        driver.arg(self.device.path()).args([&server.url(), sha256]);
+        driver.arg(self.device.path()).args([&server.url(), self.sha256(image)?]);
         let report: serde_json::Value = serde_json::from_str(&run_quietly(&mut driver)?)?;
         report["bytes_written"].as_u64().context("the driver's report has no bytes_written")
+    }
+
+    fn sha256(&self, image: &str) -> Result<&String> {
+        self.digests.get(image).context("the image has no digest")
     }
 
     fn curl_dd(&self, timed: &mut Timed<'_>, image: &str, server: &ImageServer) -> Result<()> {
@@ -151,12 +157,12 @@ impl Race {
         // The Python agent's temporary folder is in memory too.
         let copy = Path::new("/dev/shm").join(format!("farrier-bench-{}", std::process::id()));
         let format = if image.ends_with("qcow2") { "qcow2" } else { "raw" };
-        let mut curl = timed.command(Path::new("curl"));
-        curl.args(["-sSf", "-o"]).arg(&copy).arg(server.url());
+        let mut download = timed.command(Path::new("python3"));
+        download.args(["-c", DOWNLOAD]).arg(server.url()).arg(&copy).arg(self.sha256(image)?);
         let mut convert = timed.command(Path::new("qemu-img"));
         convert.args(["convert", "-O", "host_device", "-t", "directsync", "-S", "0", "-f", format, "-W"]);
         convert.arg(&copy).arg(self.device.path()).env("MALLOC_ARENA_MAX", "3");
-        let outcome = run(&mut curl).and_then(|()| run(&mut convert));
+        let outcome = run(&mut download).and_then(|()| run(&mut convert));
         let removed = fs::remove_file(&copy);
         outcome?;
         removed.with_context(|| format!("cannot remove {}", copy.display()))
