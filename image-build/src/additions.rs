@@ -18,7 +18,7 @@ const HARDWARE_MANAGERS: &str = "usr/lib/farrier/hardware-managers.d";
 /// Files beyond those that every ramdisk has.
 #[derive(Debug, Clone, Default)]
 pub struct Additions {
-    /// Files on the build machine, with their paths in the ramdisk.
+    /// Files and folders on the build machine, with their paths in the ramdisk.
     pub files: Vec<(PathBuf, String)>,
     /// Programs; each comes with the libraries it needs, under its own path.
     pub programs: Vec<PathBuf>,
@@ -42,7 +42,12 @@ impl Additions {
     pub fn add(&self, archive: &mut Archive, target: Target) -> Result<Vec<Addition>, BuildError> {
         let mut packer = Packer::new(archive, target);
         for (source, path) in &self.files {
-            packer.add(source, path.trim_start_matches('/'))?;
+            let path = path.trim_matches('/');
+            if source.is_dir() {
+                packer.add_folder(source, path)?;
+            } else {
+                packer.add(source, path)?;
+            }
         }
         for program in &self.programs {
             packer.add_program(&self.root, program)?;

@@ -43,6 +43,28 @@ fn files_keys_and_certificates_have_their_places() {
 }
 
 #[test]
+fn a_folder_comes_with_all_that_is_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("lib/deep")).unwrap();
+    for (name, text) in [("lib/b.py", "b"), ("lib/a.py", "a"), ("lib/deep/c.py", "c")] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    std::os::unix::fs::symlink("b.py", folder.path().join("lib/link.py")).unwrap();
+    let files = vec![(folder.path().join("lib"), "/usr/lib/python/".into())];
+    let files = pack(&Additions { files, ..Additions::default() }).unwrap();
+    let found: Vec<_> = files.iter().map(|(path, _, data)| (&**path, &**data)).collect();
+    assert_eq!(
+        found,
+        [
+            ("usr/lib/python/a.py", b"a".as_slice()),
+            ("usr/lib/python/b.py", b"b"),
+            ("usr/lib/python/deep/c.py", b"c"),
+            ("usr/lib/python/link.py", b"b"),
+        ]
+    );
+}
+
+#[test]
 fn a_program_comes_with_its_loader_and_libraries() {
     let program = std::env::current_exe().unwrap();
     let additions = Additions { programs: vec![program.clone()], root: "/".into(), ..Additions::default() };

@@ -53,7 +53,7 @@ pub struct BuildArguments {
     /// Where the helper programs, and those of --program, are installed.
     #[arg(long, value_name = "DIR", default_value = "/")]
     programs_root: PathBuf,
-    /// Also packs this file; may be repeated.
+    /// Also packs this file, or this folder with all that is in it; may be repeated.
     #[arg(long = "file", value_name = "FILE:PATH", value_parser = file_and_path)]
     files: Vec<(PathBuf, String)>,
     /// Also packs this program, with the libraries it needs; may be repeated.

@@ -1,6 +1,7 @@
 //! Puts files and programs into the ramdisk, programs with the libraries they need.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -44,6 +45,27 @@ impl<'a> Packer<'a> {
         let content = fs::read(source).map_err(BuildError::reading(source))?;
         let mode = fs::metadata(source).map_err(BuildError::reading(source))?.permissions().mode();
         self.put(path, if mode & 0o111 == 0 { 0o644 } else { 0o755 }, content);
+        Ok(())
+    }
+
+    /// Packs a folder with all that is in it, in the order of the names, so that builds repeat. What links
+    /// point at is packed in their place.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Read`].
+    pub fn add_folder(&mut self, source: &Path, path: &str) -> Result<(), BuildError> {
+        let entries = fs::read_dir(source).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut entries = entries.map_err(BuildError::reading(source))?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (source, path) = (entry.path(), format!("{path}/{}", entry.file_name().to_string_lossy()));
+            if source.is_dir() {
+                self.add_folder(&source, &path)?;
+            } else {
+                self.add(&source, &path)?;
+            }
+        }
         Ok(())
     }
 
