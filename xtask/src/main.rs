@@ -14,6 +14,7 @@ mod libblkid;
 mod lint;
 mod power_cut;
 mod python_environment;
+mod python_manager;
 mod python_ramdisk;
 mod reference;
 mod requirements;

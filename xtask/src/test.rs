@@ -13,7 +13,7 @@ use crate::requirements::{self, Purpose};
 use crate::test_programs::{self, TestProgram, Tier};
 use crate::test_summary::Summary;
 use crate::workspace::{Workspace, write_json};
-use crate::{dist, instance_image, ironic_environment, python_environment};
+use crate::{dist, instance_image, ironic_environment, python_environment, python_manager};
 
 /// Runs the tests. The last line is `N passed, N failed, N skipped`.
 #[derive(Debug, Args)]
@@ -97,12 +97,18 @@ fn environments(tier: Tier, workspace: &Workspace) -> Result<Vec<Environment>> {
 
 /// Where tests find the ramdisk, a BMC and Ironic, for each version of Ironic.
 fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
-    let dist = dist::build(workspace, "x86_64", Firmware::None)?.folder.display().to_string();
+    let built = dist::build(workspace, "x86_64", Firmware::None)?;
+    let dist = built.folder.display().to_string();
+    let with_python = python_manager::ramdisk(workspace, &built)?.display().to_string();
+    let image = instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES)?;
     let bmc = ironic_environment::cached_bmc(workspace)?.display().to_string();
     let ironics = ironic_environment::cached(workspace)?;
     let environment = |ironic: &IronicEnvironment| {
         vec![
             ("FARRIER_DIST", dist.clone()),
+            ("FARRIER_DIST_PYTHON", with_python.clone()),
+            ("FARRIER_IMAGE", image.path.display().to_string()),
+            ("FARRIER_IMAGE_SHA256", image.sha256.clone()),
             ("FARRIER_REDFISH", bmc.clone()),
             ("FARRIER_IRONIC", ironic.folder.display().to_string()),
         ]
@@ -142,7 +148,9 @@ fn needs(tier: Tier) -> &'static [Purpose] {
             Purpose::MachineAarch64,
             Purpose::Python,
         ],
-        Tier::Ironic => &[Purpose::Dist, Purpose::Machine, Purpose::Python, Purpose::Ironic],
+        Tier::Ironic => {
+            &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python, Purpose::Ironic]
+        }
     }
 }
 

@@ -125,6 +125,25 @@ impl Node<'_> {
         self.request("PATCH", "", Some(&patch.as_slice().into())).map(drop)
     }
 
+    /// Records a property of the machine.
+    ///
+    /// # Errors
+    ///
+    /// What Ironic answers.
+    pub fn set_property(&self, name: &str, value: &Value) -> Result<()> {
+        let patch = json!([{"op": "add", "path": format!("/properties/{name}"), "value": value}]);
+        self.request("PATCH", "", Some(&patch)).map(drop)
+    }
+
+    /// Tells Ironic that an operator has looked after a failure.
+    ///
+    /// # Errors
+    ///
+    /// What Ironic answers.
+    pub fn leave_maintenance(&self) -> Result<()> {
+        self.request("DELETE", "/maintenance", None).map(drop)
+    }
+
     /// Has the agent make the RAID volumes that are wanted from now on.
     ///
     /// # Errors

@@ -3,7 +3,6 @@
 use crate::disks;
 use crate::stable::Stable;
 use farrier_tests::console::Console;
-use farrier_tests::instance::{GREETING, sha256};
 use farrier_tests::ironic::{FAST_TRACK_TIMEOUT, Instance, Node, Order};
 use farrier_tests::machine::{Boot, Machine};
 use serde_json::{Value, json};
@@ -61,20 +60,35 @@ impl<'a> Horse<'a> {
 
     /// Deploys onto the root volume, and boots from what is left without each disk in turn.
     pub fn deploy_onto_raid(&mut self, name: &str) {
-        let sum = sha256(&self.stable.image);
+        let sum = self.stable.system.sha256.clone();
         let instance = self.instance(name, &sum);
         self.node.set_instance(&instance).unwrap();
         let start = self.console.length();
         self.carry_out(&Order::deploy(&instance), "wait call-back", "active");
         self.switched_off();
         self.boot_disks_by_hand();
-        self.console.wait_for(GREETING, start, PATIENCE).unwrap();
+        self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
         self.hand.iter_mut().for_each(|hand| hand.machine = None);
         for missing in 0..self.stable.hardware.disks.len() {
             let start = self.console.length();
             let _machine = self.stable.hardware.boot_without(missing).unwrap();
-            self.console.wait_for(GREETING, start, PATIENCE).unwrap();
+            self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
         }
+    }
+
+    /// Records what the asset tag of the machine should be.
+    pub fn expect_asset_tag(&self, tag: &str) {
+        self.node.set_property("asset_tag", &json!(tag)).unwrap();
+    }
+
+    /// Cleans with one step, which fails; gives Ironic's account of it.
+    pub fn fail_to_clean(&mut self, step: &str) -> String {
+        let node = self.carry_out(&Order::clean(&[step]), "clean wait", "clean failed");
+        let error = node["last_error"].as_str().unwrap_or_default().to_owned();
+        self.node.leave_maintenance().unwrap();
+        self.node.order(&Order::manage()).unwrap();
+        self.seen(self.node.reach("manageable", PATIENCE));
+        error
     }
 
     /// Makes the node available: automated cleaning.
@@ -83,20 +97,31 @@ impl<'a> Horse<'a> {
         self.assert_no_marks();
     }
 
+    /// The same; gives the steps of the deploy interface that Ironic lists for the machine meanwhile.
+    pub fn provide_and_list_steps(&mut self) -> Vec<Value> {
+        const STEPS: &str = "/driver_internal_info/agent_cached_clean_steps/deploy";
+        let begin = self.begin(&Order::provide(), "clean wait");
+        let is_listed = |node: &Value| node.pointer(STEPS).is_some_and(Value::is_array);
+        let node = self.seen(self.node.wait_for(PATIENCE, is_listed));
+        self.end(&Order::provide(), begin, "available");
+        self.assert_no_marks();
+        node.pointer(STEPS).and_then(Value::as_array).cloned().unwrap_or_default()
+    }
+
     /// The same for a node whose disks keep their partitions.
     pub fn provide_with_raid(&mut self) {
         self.carry_out(&Order::provide(), "clean wait", "available");
     }
 
     pub fn deploy(&mut self, name: &str) {
-        let sum = sha256(&self.stable.image);
+        let sum = self.stable.system.sha256.clone();
         let instance = self.instance(name, &sum);
         self.node.set_instance(&instance).unwrap();
         self.install(&Order::deploy(&instance), name);
     }
 
     pub fn rebuild(&mut self, name: &str) {
-        let sum = sha256(&self.stable.image);
+        let sum = self.stable.system.sha256.clone();
         let instance = self.instance(name, &sum);
         self.node.set_instance(&instance).unwrap();
         self.install(&Order::rebuild(&instance), name);
@@ -109,7 +134,7 @@ impl<'a> Horse<'a> {
         self.node.set_instance(&instance).unwrap();
         let node = self.carry_out(&Order::rebuild(&instance), "wait call-back", "deploy failed");
         let error = node["last_error"].as_str().unwrap_or_default();
-        for digest in [&wrong, &sha256(&self.stable.image)] {
+        for digest in [&wrong, &self.stable.system.sha256] {
             assert!(error.contains(digest.as_str()), "{digest} is not in {error:?}");
         }
         let start = disks::read(self.stable.root(), 0, 1 << 20);
@@ -136,17 +161,17 @@ impl<'a> Horse<'a> {
         self.node.order(&Order::unrescue()).unwrap();
         self.seen(self.node.reach("active", PATIENCE));
         self.boot_disks_by_hand();
-        self.console.wait_for(GREETING, start, PATIENCE).unwrap();
+        self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
     }
 
     /// Writes the image again as a service step, over a disk that was damaged.
     pub fn service(&mut self) {
         const DAMAGE: u64 = 5 << 20;
         disks::write(self.stable.root(), DAMAGE, b"damage");
-        let sum = sha256(&self.stable.image);
+        let sum = self.stable.system.sha256.clone();
         let image_info = json!({
             "id": "image.raw",
-            "urls": [self.stable.server.guest_url()],
+            "urls": [self.stable.system.server.guest_url()],
             "disk_format": "raw",
             "os_hash_algo": "sha256",
             "os_hash_value": sum,
@@ -155,9 +180,9 @@ impl<'a> Horse<'a> {
         let start = self.console.length();
         self.carry_out(&Order::service(&json!([step])), "service wait", "active");
         let offset = usize::try_from(DAMAGE).unwrap();
-        assert_eq!(disks::read(self.stable.root(), DAMAGE, 6), self.stable.image[offset..offset + 6]);
+        assert_eq!(disks::read(self.stable.root(), DAMAGE, 6), self.stable.system.image[offset..offset + 6]);
         self.boot_disks_by_hand();
-        self.console.wait_for(GREETING, start, PATIENCE).unwrap();
+        self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
     }
 
     /// Removes the instance: automated cleaning.
@@ -205,7 +230,7 @@ impl<'a> Horse<'a> {
     }
 
     fn instance<'b>(&self, name: &str, sha256: &'b str) -> Instance<'b> {
-        Instance { url: self.stable.server.guest_url(), sha256, meta_data: json!({"name": name}) }
+        Instance { url: self.stable.system.server.guest_url(), sha256, meta_data: json!({"name": name}) }
     }
 
     /// Deploys the image, and waits until it has booted.
@@ -213,15 +238,20 @@ impl<'a> Horse<'a> {
         let other = fs::read(self.stable.other()).unwrap();
         let start = self.console.length();
         self.carry_out(order, "wait call-back", "active");
-        disks::assert_deployed(self.stable.root(), &self.stable.image, name);
+        disks::assert_deployed(self.stable.root(), &self.stable.system.image, name);
         assert!(fs::read(self.stable.other()).unwrap() == other, "the other disk was touched");
         self.switched_off();
         self.boot_disks_by_hand();
-        self.console.wait_for(GREETING, start, PATIENCE).unwrap();
+        self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
     }
 
     /// Orders something that the ramdisk does while Ironic is in the state `wait`, and ends in `end`.
     fn carry_out(&mut self, order: &Order, wait: &str, end: &str) -> Value {
+        let begin = self.begin(order, wait);
+        self.end(order, begin, end)
+    }
+
+    fn begin(&mut self, order: &Order, wait: &str) -> Instant {
         let begin = Instant::now();
         self.node.order(order).unwrap();
         self.boot_ramdisk_by_hand(wait);
@@ -229,6 +259,10 @@ impl<'a> Horse<'a> {
         if wait != "inspect wait" {
             self.assert_trusted();
         }
+        begin
+    }
+
+    fn end(&mut self, order: &Order, begin: Instant, end: &str) -> Value {
         let node = self.node.reach(end, PATIENCE);
         self.last_agent = Instant::now();
         println!("{:4.0} s for {order}", begin.elapsed().as_secs_f64());

@@ -2,26 +2,22 @@
 
 use crate::disks;
 use crate::horse::{Hand, Horse};
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance::image;
+use crate::system::System;
 use farrier_tests::ironic::{Cleaning, Control, Enrolment, Ironic};
 use farrier_tests::machine::{Hardware, free_port};
 use farrier_tests::redfish::Bmc;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
 const ROOT_BYTES: u64 = 4 << 30;
 const OTHER_BYTES: usize = 64 * MIB;
-const TWIN_BYTES: u64 = 2 << 30;
 const MAC: &str = "52:54:00:fa:00:03";
 
 pub struct Stable {
     pub ironic: Ironic,
-    pub image: Arc<Vec<u8>>,
-    pub server: ImageServer,
+    pub system: System,
     pub dist: PathBuf,
     pub hardware: Hardware,
     pub parameters: String,
@@ -33,31 +29,50 @@ pub struct Stable {
     _folder: TempDir,
 }
 
-fn environment(name: &str) -> PathBuf {
+pub fn environment(name: &str) -> PathBuf {
     std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test ironic")).into()
 }
 
 impl Stable {
     pub fn new() -> Self {
-        Self::with_disks(Cleaning::Metadata, |root, other| {
+        Self::with_ramdisk("FARRIER_DIST")
+    }
+
+    fn with_ramdisk(dist: &str) -> Self {
+        Self::with_disks(Cleaning::Metadata, dist, |root, other| {
             File::create(root).unwrap().set_len(ROOT_BYTES).unwrap();
             fs::write(other, vec![0xaa; OTHER_BYTES]).unwrap();
         })
     }
 
-    /// One with two empty disks of equal size.
-    pub fn with_twins() -> Self {
-        Self::with_disks(Cleaning::Metadata, |root, other| {
-            for disk in [root, other] {
-                File::create(disk).unwrap().set_len(TWIN_BYTES).unwrap();
-            }
-        })
+    /// One with empty disks of equal size, for a system that boots from any of them.
+    pub fn with_equal_disks(serials: &[&'static str], bytes: u64) -> Self {
+        let mut stable = Self::new();
+        stable.system = System::debian();
+        stable.hardware.disks = serials
+            .iter()
+            .map(|serial| {
+                let file = stable.hardware.folder.join(serial);
+                File::create(&file).unwrap().set_len(bytes).unwrap();
+                (file, *serial)
+            })
+            .collect();
+        stable
+    }
+
+    /// One with an asset tag, whose ramdisk brings a manager that checks it.
+    pub fn with_asset_tag(tag: &str) -> Self {
+        let mut stable = Self::with_ramdisk("FARRIER_DIST_PYTHON");
+        // Python does not fit where Farrier does.
+        let arguments = ["-m".into(), "512".into(), "-smbios".into(), format!("type=3,asset={tag}")];
+        stable.arguments.extend(arguments);
+        stable
     }
 
     /// One with four full disks of three kinds, under an Ironic that erases all of a disk.
     pub fn with_full_disks() -> Self {
         let fill = |disk: &Path| disks::fill(disk, OTHER_BYTES);
-        let mut stable = Self::with_disks(Cleaning::Devices, |root, other| {
+        let mut stable = Self::with_disks(Cleaning::Devices, "FARRIER_DIST", |root, other| {
             fill(root);
             fill(other);
         });
@@ -72,9 +87,9 @@ impl Stable {
         stable
     }
 
-    fn with_disks(cleaning: Cleaning, make: impl FnOnce(&Path, &Path)) -> Self {
+    fn with_disks(cleaning: Cleaning, dist: &str, make: impl FnOnce(&Path, &Path)) -> Self {
         let folder = TempDir::new().unwrap();
-        let dist = environment("FARRIER_DIST");
+        let dist = environment(dist);
         let (root, other) = (folder.path().join("root.img"), folder.path().join("other.img"));
         make(&root, &other);
         let agent_port = free_port().unwrap();
@@ -90,29 +105,18 @@ impl Stable {
             media: Vec::new(),
             folder: machine,
         };
-        let image = Arc::new(image().unwrap());
-        let server = ImageServer::start(vec![Reply::Body(Arc::clone(&image))]).unwrap();
+        let system = System::small();
         let installed = environment("FARRIER_IRONIC");
         println!("with {}", installed.display());
         // Ironic looks whether the image exists, but only the machine reaches 10.0.2.2.
-        let ironic = Ironic::start(&installed, folder.path(), &dist, &server.proxy(), cleaning).unwrap();
+        let ironic =
+            Ironic::start(&installed, folder.path(), &dist, &system.server.proxy(), cleaning).unwrap();
         let parameters = format!(
             "console=ttyS0 ipa-disk-wait-attempts=1 ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}"
         );
         let (further, arguments) = (Vec::new(), Vec::new());
         let boot_mode = "uefi";
-        Self {
-            ironic,
-            image,
-            server,
-            dist,
-            hardware,
-            parameters,
-            boot_mode,
-            further,
-            arguments,
-            _folder: folder,
-        }
+        Self { ironic, system, dist, hardware, parameters, boot_mode, further, arguments, _folder: folder }
     }
 
     /// A BMC for the machine, which asks for `network_boot` when it boots from the network.
