@@ -195,6 +195,17 @@ mod tests {
     use std::io::Write;
 
     #[test]
+    fn s47_names_that_leave_the_volume_are_refused() {
+        for name in ["", ".", "..", "../passwd", "/etc/passwd", "a/b", "a\\b", "a\0b"] {
+            assert!(child("openstack", name, 1, &mut 10).is_err(), "{name:?}");
+        }
+        assert_eq!(child("openstack", "latest", 1, &mut 10).unwrap(), "openstack/latest");
+        assert_eq!(child("", "openstack", 0, &mut 1).unwrap(), "openstack");
+        assert!(child("", "openstack", 0, &mut 0).is_err());
+        assert!(child("a", "b", MAX_DEPTH, &mut 10).is_err());
+    }
+
+    #[test]
     fn d18_a_fat_volume_shows_all_its_files_as_often_as_it_is_asked() {
         let mut volume = Cursor::new(vec![0; 1 << 20]);
         fatfs::format_volume(&mut volume, fatfs::FormatVolumeOptions::new()).unwrap();

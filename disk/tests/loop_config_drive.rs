@@ -108,6 +108,22 @@ fn loop_d15_an_mbr_keeps_every_other_byte() {
 }
 
 #[test]
+fn loop_p17_a_label_on_another_disk_is_not_looked_for() {
+    let disks = [TestDisk::new(200 * MIB, 512), TestDisk::new(200 * MIB, 512)];
+    for disk in &disks {
+        write_gpt(disk, &[8 * MIB]);
+    }
+    let other = &disks[0];
+    let labelled = PartitionTable::read(other.disk()).unwrap().partitions()[0].clone();
+    write_at(other, labelled.start, &drive_content());
+    let before = read_at(other, 0, 12 * MIB as usize);
+    let partition = drive().write_to(disks[1].disk()).unwrap();
+    assert_eq!((partition.number, partition.size), (2, MAX_SIZE), "a new one on the target");
+    assert_eq!(read_at(&disks[1], partition.start, drive_content().len()), drive_content());
+    assert_eq!(read_at(other, 0, 12 * MIB as usize), before, "the other disk was written");
+}
+
+#[test]
 fn loop_a_labelled_partition_is_reused_and_two_are_an_error() {
     let disk = TestDisk::new(200 * MIB, 512);
     write_gpt(&disk, &[8 * MIB, 8 * MIB]);

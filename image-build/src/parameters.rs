@@ -60,6 +60,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn f63_no_medium_turns_mode_setting_off() {
+        for (architecture, line) in [
+            ("x86_64", "console=tty0 console=ttyS0,115200"),
+            ("aarch64", "console=tty0 console=ttyAMA0,115200"),
+        ] {
+            assert_eq!(Parameters::default().with_consoles(architecture), line);
+        }
+    }
+
+    #[test]
     fn s43_only_what_boot_loaders_pass_on_is_accepted() {
         let parse = str::parse::<Parameters>;
         for (text, line) in [

@@ -127,6 +127,15 @@ mod tests {
     use std::process::Command;
 
     #[test]
+    fn p12_every_file_system_in_memory_has_a_limit() {
+        let in_memory: Vec<_> = EARLY.iter().filter(|one| one.kind == "tmpfs").collect();
+        assert!(!in_memory.is_empty());
+        for one in in_memory {
+            assert!(one.options.split(',').any(|option| option.starts_with("size=")), "{}", one.target);
+        }
+    }
+
+    #[test]
     fn loop_a_device_is_read_and_released() {
         let directory = tempfile::tempdir().unwrap();
         let [image, target, content] = ["image", "target", "content"].map(|name| directory.path().join(name));

@@ -32,11 +32,35 @@ pub fn sync_all() -> io::Result<()> {
 ///
 /// Both ways failed; the error is that of the second.
 pub fn stop(stop: Stop) -> io::Result<()> {
-    let (mode, sysrq) = match stop {
-        Stop::PowerOff => (RebootMode::RB_POWER_OFF, "o"),
-        Stop::Reboot => (RebootMode::RB_AUTOBOOT, "b"),
-    };
+    let (mode, sysrq) = stop.ways();
     let Err(error) = reboot(mode);
     tracing::warn!(%error, "the reboot system call was refused, using SysRq");
     fs::write("/proc/sysrq-trigger", sysrq)
+}
+
+impl Stop {
+    /// The orderly way, and the letter of SysRq. Another kernel is never started without the firmware: devices
+    /// would be in whatever state the agent left them (P15).
+    fn ways(self) -> (RebootMode, &'static str) {
+        match self {
+            Self::PowerOff => (RebootMode::RB_POWER_OFF, "o"),
+            Self::Reboot => (RebootMode::RB_AUTOBOOT, "b"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::PROGRAMS;
+
+    #[test]
+    fn p15_no_kernel_is_started_without_the_firmware() {
+        for (stop, expected) in
+            [(Stop::PowerOff, RebootMode::RB_POWER_OFF), (Stop::Reboot, RebootMode::RB_AUTOBOOT)]
+        {
+            assert_eq!(stop.ways().0, expected);
+        }
+        assert!(PROGRAMS.iter().all(|program| !program.name.contains("kexec")));
+    }
 }

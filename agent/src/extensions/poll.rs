@@ -29,3 +29,18 @@ fn no_standalone_mode() -> CommandError {
     let details = "set_node_info needs the standalone mode, which is gone: let the agent look its node up";
     CommandError::new(ErrorKind::InvalidCommandError, details)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options;
+
+    #[test]
+    fn s25_no_agent_works_without_a_conductor() {
+        let command = COMMANDS.iter().find(|command| command.name == "set_node_info").unwrap();
+        let refuse = command.validate.unwrap();
+        let error = refuse(&serde_json::Map::new()).unwrap_err();
+        assert!(error.text().contains("standalone mode, which is gone"), "{}", error.text());
+        assert!(options::specs().all(|spec| spec.name != "standalone"));
+    }
+}
