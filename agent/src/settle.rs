@@ -1,12 +1,13 @@
 //! Waiting until the devices are there: drivers are still being loaded when the network is up (F25).
 //!
 //! A disk that shows up after the disks were listed would be missing in an inventory, would not be
-//! erased, and could not be chosen. Arrays of software RAID are such disks: they are started as soon as
-//! their members are there.
+//! erased, and could not be chosen. Disks with several paths and arrays of software RAID are such disks: they
+//! are put together as soon as their parts are there.
 
-use farrier_disk::raid::assemble::assemble;
+use farrier_disk::{iscsi_boot, multipath, raid};
 use farrier_linux::sysfs;
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
@@ -17,24 +18,61 @@ const POLL: Duration = Duration::from_millis(250);
 const QUIET: Duration = Duration::from_secs(3);
 /// Longest wait; a device that comes and goes must not hold the agent.
 const BUDGET: Duration = Duration::from_secs(60);
+/// How often paths that the kernel has left are tried.
+const REINSTATE: Duration = Duration::from_secs(5);
 
 /// Folders in which each device has an entry, and each module.
 const FOLDERS: [&str; 4] = ["sys/block", "sys/class/net", "sys/bus/usb/devices", "sys/module"];
 
-/// Waits until no device and no module has come or gone for three seconds, a minute at most, and starts
-/// the arrays of the machine whose files lie below `root`. What was waited for once is there.
+/// Waits until no device and no module has come or gone for three seconds, a minute at most, and puts
+/// the disks of the machine together whose files lie below `root`. What was waited for once is there.
 pub async fn wait(root: &Path) {
     static SETTLED: OnceCell<()> = OnceCell::const_new();
     let settle = async {
         wait_below(root, QUIET, BUDGET).await;
         let sysfs = root.join("sys");
-        match tokio::task::spawn_blocking(move || assemble(&sysfs)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!("arrays are not started: {error}"),
-            Err(error) => tracing::error!("arrays are not started: {error}"),
+        if beside(&sysfs, log_in).await {
+            wait_below(root, QUIET, BUDGET).await;
         }
+        beside(&sysfs, put_together).await;
     };
     SETTLED.get_or_init(|| settle).await;
+}
+
+/// Runs what blocks on a thread of its own. A defect of it is told, and is no result.
+async fn beside<T: Default + Send + 'static>(sysfs: &Path, work: fn(&Path) -> T) -> T {
+    let sysfs = sysfs.to_owned();
+    let outcome = tokio::task::spawn_blocking(move || work(&sysfs)).await;
+    outcome.inspect_err(|error| tracing::error!("disks are not put together: {error}")).unwrap_or_default()
+}
+
+/// Logs in to the iSCSI disks of the firmware; true when there are some that are still to appear.
+fn log_in(sysfs: &Path) -> bool {
+    let outcome = iscsi_boot::log_in(sysfs);
+    outcome.inspect_err(|error| tracing::error!("{error}")).unwrap_or(false)
+}
+
+/// Joins the paths to disks, then starts the arrays on these.
+fn put_together(sysfs: &Path) {
+    if let Err(error) = multipath::assemble(sysfs) {
+        tracing::warn!("{error}");
+    }
+    if let Err(error) = raid::assemble::assemble(sysfs) {
+        tracing::warn!("arrays are not started: {error}");
+    }
+    if multipath::is_used(sysfs) {
+        let sysfs = sysfs.to_owned();
+        thread::spawn(move || reinstate_paths(&sysfs));
+    }
+}
+
+fn reinstate_paths(sysfs: &Path) -> ! {
+    loop {
+        thread::sleep(REINSTATE);
+        if let Err(error) = multipath::reinstate(sysfs) {
+            tracing::debug!(%error, "paths that failed are not tried");
+        }
+    }
 }
 
 async fn wait_below(root: &Path, quiet: Duration, budget: Duration) {

@@ -56,7 +56,7 @@ impl BlockDevice {
             by_path: by_path::by_path(&hardware),
             logical_sectors: logical,
             physical_sectors: sysfs::number(&queue, "physical_block_size").unwrap_or(logical),
-            tran: transport(&hardware, kernel_name),
+            tran: transport(&hardware),
         };
         Ok(Self { disk, serials, wwns: wwn.forms(), kernel_name: kernel_name.to_owned(), directory })
     }
@@ -97,7 +97,8 @@ impl BlockDevice {
 }
 
 /// How the disk is attached, told by its place in the device tree.
-fn transport(directory: &Path, kernel_name: &str) -> Option<String> {
+fn transport(directory: &Path) -> Option<String> {
+    let kernel_name = directory.file_name()?.to_str()?;
     if kernel_name.starts_with("nvme") {
         return Some("nvme".to_owned());
     }

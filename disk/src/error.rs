@@ -164,6 +164,29 @@ pub enum Error {
         reason: String,
     },
 
+    /// The paths to a disk could not be joined.
+    #[error(
+        "{device}: {paths} paths to it cannot be joined ({source}), so one is used alone; pack dm_multipath and \
+         dm_service_time, and look into the kernel log"
+    )]
+    Multipath {
+        /// Path of the device node that is used.
+        device: PathBuf,
+        /// How many there are.
+        paths: usize,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+
+    /// The disk from which the firmware booted is not there.
+    #[error("the iSCSI disk {target} from which the firmware booted is not there: {reason}")]
+    IscsiBoot {
+        /// Name of the target and its address.
+        target: String,
+        /// What happened, and what to do.
+        reason: String,
+    },
+
     /// There is no EFI system partition to boot from.
     #[error(
         "{device} has no EFI system partition; use an image that boots by UEFI, or boot the machine in BIOS mode"
@@ -213,9 +236,10 @@ impl Error {
             | Self::InvalidSkipList { .. }
             | Self::NoDisk
             | Self::NoFittingDisk { .. }
+            | Self::IscsiBoot { .. }
             | Self::NoEsp { .. } => ErrorKind::DeviceNotFound,
             Self::InvalidPattern { .. } => ErrorKind::InvalidCommandParamsError,
-            Self::Device { .. } => ErrorKind::BlockDeviceError,
+            Self::Device { .. } | Self::Multipath { .. } => ErrorKind::BlockDeviceError,
             Self::InvalidRaidConfig { .. } | Self::Raid { .. } => ErrorKind::SoftwareRAIDError,
             Self::Protected { .. } => ErrorKind::BlockDeviceEraseError,
             Self::ChangedSinceChosen { .. }

@@ -2,7 +2,7 @@
 
 use crate::device::BlockDevice;
 use crate::error::Error;
-use crate::stack;
+use crate::{multipath, stack};
 use farrier_linux::sysfs;
 use std::path::Path;
 
@@ -15,12 +15,17 @@ const DEVICE_MAPPER_PREFIX: &str = "dm-";
 /// SCSI peripheral type of optical drives.
 const SCSI_TYPE_ROM: u8 = 5;
 
-/// Lists the disks in the sysfs mounted at `sysfs`, in order of their names.
+/// Lists the disks in the sysfs mounted at `sysfs`, in order of their names, each once (D23).
 ///
 /// # Errors
 ///
 /// [`Error::Device`] when the listing itself cannot be read. A disk that goes away meanwhile is left out.
 pub fn list(sysfs: &Path) -> Result<Vec<BlockDevice>, Error> {
+    every_path(sysfs).map(multipath::one_for_each)
+}
+
+/// As [`list`], but disks with several paths that are not joined stand there once for each.
+pub(crate) fn every_path(sysfs: &Path) -> Result<Vec<BlockDevice>, Error> {
     let block = sysfs.join("block");
     block.read_dir().map_err(|source| Error::Device {
         device: block.clone(),

@@ -84,6 +84,13 @@ pub const CLASSES: &[ModuleClass] = &[
         ..EMPTY
     },
     ModuleClass { name: "arrays and mapped devices", folders: &["drivers/md"], ..EMPTY },
+    ModuleClass {
+        name: "iSCSI boot",
+        wanted: &["iscsi_ibft"],
+        // The table in which firmware says that it booted from an iSCSI disk belongs to no device.
+        always_loaded: &["iscsi_ibft"],
+        ..EMPTY
+    },
     ModuleClass { name: "iSCSI target", folders: &["drivers/target"], ..EMPTY },
     ModuleClass {
         name: "file system",

@@ -10,6 +10,7 @@ pub mod blkid;
 pub mod block;
 pub mod clock;
 pub mod console;
+pub mod device_mapper;
 pub mod dhcp;
 pub mod efivars;
 pub mod icmpv6;

@@ -116,6 +116,7 @@ impl Program {
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
     {
+        self.require()?;
         with_all_signals(Command::new(self.path).args(arguments))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -173,6 +174,12 @@ impl Program {
     /// Whether the program is there.
     pub fn is_present(&self) -> bool {
         Path::new(self.path).exists()
+    }
+
+    /// Looks before PID 1 makes a child for nothing: it reaps every child, and the standard library panics when
+    /// somebody else has reaped one that could not execute its program.
+    fn require(&self) -> Result<(), StartError> {
+        std::fs::metadata(self.path).map(drop).map_err(|source| self.start_error(self.path.into(), source))
     }
 
     fn start_error(&self, path: PathBuf, source: io::Error) -> StartError {

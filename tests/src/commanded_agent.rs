@@ -34,7 +34,16 @@ impl CommandedAgent {
         let conductor = StubConductor::start()?;
         let url = conductor.guest_url();
         let parameters = format!("console=ttyS0 {TRUST_THE_TIMER} ipa-api-url={url} {parameters}");
-        let mut machine = hardware.boot_with(Boot::Ramdisk(dist, &parameters), arguments)?;
+        let machine = hardware.boot_with(Boot::Ramdisk(dist, &parameters), arguments)?;
+        Self::meet(machine, hardware, conductor)
+    }
+
+    /// Waits for the first heartbeat of a machine that was switched on, and whose agent reports to `conductor`.
+    ///
+    /// # Errors
+    ///
+    /// As [`CommandedAgent::boot`].
+    pub fn meet(mut machine: Machine, hardware: &Hardware, conductor: StubConductor) -> Result<Self> {
         let started = Instant::now();
         while conductor.wait_for("/v1/heartbeat/", POLL).is_none() {
             if started.elapsed() > BOOT_LIMIT || !machine.is_on()? {

@@ -3,14 +3,16 @@
 //!
 //! QEMU sends frames as datagrams; nothing here needs rights.
 
-use crate::router;
-use anyhow::{Context, Result};
+use crate::{lacp, router};
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of the two hardware addresses in front of a frame.
 const ADDRESSES: usize = 12;
@@ -18,6 +20,8 @@ const ADDRESSES: usize = 12;
 const MAX_FRAME: usize = 65_550;
 /// EtherType of a VLAN tag.
 const TAG: [u8; 2] = [0x81, 0x00];
+/// How often to look whether something has happened.
+const POLL: Duration = Duration::from_millis(100);
 /// How often the switch announces itself.
 const ANNOUNCEMENT: Duration = Duration::from_millis(500);
 
@@ -34,6 +38,8 @@ pub struct Behaviour {
     pub announces: bool,
     /// Whether the switch is a router with a DHCP server for IPv6 ([`crate::router`]).
     pub routes: bool,
+    /// Whether the ports are one link of several cables ([`crate::lacp`]).
+    pub bundles: bool,
 }
 
 /// The switch; it works until the process ends.
@@ -41,7 +47,20 @@ pub struct Behaviour {
 pub struct Switch {
     folder: PathBuf,
     macs: Vec<String>,
-    requests: Arc<AtomicUsize>,
+    fabric: Arc<Fabric>,
+}
+
+/// What frames go through.
+#[derive(Debug)]
+struct Fabric {
+    behaviour: Behaviour,
+    /// The socket towards the user network, and its far end.
+    uplink: (UnixDatagram, PathBuf),
+    /// The socket of each port, and its far end.
+    ports: Vec<(UnixDatagram, PathBuf)>,
+    requests: AtomicUsize,
+    /// Ports that the machine has bundled.
+    bundled: Mutex<BTreeSet<usize>>,
 }
 
 impl Switch {
@@ -51,51 +70,31 @@ impl Switch {
     ///
     /// The sockets cannot be made.
     pub fn start(folder: &Path, macs: &[&str], behaviour: Behaviour) -> Result<Self> {
-        let requests = Arc::new(AtomicUsize::new(0));
-        let switch = Self {
-            folder: folder.to_owned(),
-            macs: macs.iter().map(|mac| (*mac).to_owned()).collect(),
-            requests: Arc::clone(&requests),
-        };
-        let uplink = Arc::new(switch.socket("uplink")?);
-        let names: Vec<String> = (0..macs.len()).map(port).collect();
-        let ports =
-            names.iter().map(|name| Ok(Arc::new(switch.socket(name)?))).collect::<Result<Vec<_>>>()?;
-        let ends: Vec<_> = names.iter().map(|name| switch.far_end(name)).zip(ports.clone()).collect();
-        for socket in ports {
-            let (uplink, ends) = (Arc::clone(&uplink), ends.clone());
-            let (requests, far) = (Arc::clone(&requests), switch.far_end("uplink"));
-            thread::spawn(move || {
-                forward(&socket, |frame| {
-                    let Some(frame) = untagged(frame, behaviour.vlan) else { return };
-                    if is_dhcp(&frame) && requests.fetch_add(1, Ordering::Relaxed) < behaviour.lost_requests {
-                        return;
-                    }
-                    if let Some(answer) = router::answer(&frame).filter(|_| behaviour.routes) {
-                        return send_to_all(&tagged(&answer, behaviour.vlan), &ends);
-                    }
-                    // QEMU may have ended.
-                    uplink.send_to(&frame, &far).ok();
-                });
-            });
+        let ends = |name: &str| Ok((socket(folder, name)?, far_end(folder, name)));
+        let fabric = Arc::new(Fabric {
+            behaviour,
+            uplink: ends("uplink")?,
+            ports: (0..macs.len()).map(|number| ends(&port(number))).collect::<Result<_>>()?,
+            requests: AtomicUsize::new(0),
+            bundled: Mutex::default(),
+        });
+        for number in 0..macs.len() {
+            let fabric = Arc::clone(&fabric);
+            thread::spawn(move || forward(&fabric.ports[number].0, |frame| fabric.take(number, frame)));
         }
         if behaviour.announces {
-            let ends = ends.clone();
+            let fabric = Arc::clone(&fabric);
             thread::spawn(move || {
                 loop {
-                    send_to_all(&announcement(behaviour.vlan.unwrap_or(1)), &ends);
+                    fabric.send(&announcement(behaviour.vlan.unwrap_or(1)), 0..fabric.ports.len());
                     thread::sleep(ANNOUNCEMENT);
                 }
             });
         }
-        thread::spawn(move || {
-            forward(&uplink, |frame| {
-                if !(behaviour.is_silent && (is_dhcp(frame) || is_router_advertisement(frame))) {
-                    send_to_all(&tagged(frame, behaviour.vlan), &ends);
-                }
-            });
-        });
-        Ok(switch)
+        let downlink = Arc::clone(&fabric);
+        thread::spawn(move || forward(&downlink.uplink.0, |frame| downlink.take_from_network(frame)));
+        let macs = macs.iter().map(|mac| (*mac).to_owned()).collect();
+        Ok(Self { folder: folder.to_owned(), macs, fabric })
     }
 
     /// QEMU's arguments for a card on each port, and for a user network with these options behind the
@@ -120,27 +119,99 @@ impl Switch {
 
     /// How many DHCP messages the machine sent, of IPv4 and IPv6.
     pub fn dhcp_requests(&self) -> usize {
-        self.requests.load(Ordering::Relaxed)
+        self.fabric.requests.load(Ordering::Relaxed)
     }
 
-    fn socket(&self, name: &str) -> Result<UnixDatagram> {
-        let path = self.folder.join(name);
-        UnixDatagram::bind(&path).with_context(|| format!("cannot make the socket {}", path.display()))
-    }
-
-    /// The socket of QEMU that talks to the one of that name.
-    fn far_end(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}-qemu"))
+    /// Waits until the machine has bundled all ports with this switch.
+    ///
+    /// # Errors
+    ///
+    /// It has not after `limit`; the text names the ports that it has.
+    pub fn wait_until_bundled(&self, limit: Duration) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            let bundled = self.fabric.bundled().clone();
+            if bundled.len() == self.macs.len() {
+                return Ok(());
+            }
+            if started.elapsed() > limit {
+                bail!("of {} ports these are bundled: {bundled:?}", self.macs.len());
+            }
+            thread::sleep(POLL);
+        }
     }
 
     fn link(&self, name: &str) -> String {
-        let (near, far) = (self.folder.join(name), self.far_end(name));
+        let (near, far) = (self.folder.join(name), far_end(&self.folder, name));
         format!(
             "dgram,id={name},local.type=unix,local.path={},remote.type=unix,remote.path={}",
             far.display(),
             near.display()
         )
     }
+}
+
+impl Fabric {
+    /// Takes a frame of the machine.
+    fn take(&self, port: usize, frame: &[u8]) {
+        if lacp::is_lacp(frame) {
+            return self.take_lacp(port, frame);
+        }
+        let Some(frame) = untagged(frame, self.behaviour.vlan) else { return };
+        let is_lost = || self.requests.fetch_add(1, Ordering::Relaxed) < self.behaviour.lost_requests;
+        if is_dhcp(&frame) && is_lost() {
+            return;
+        }
+        if let Some(answer) = router::answer(&frame).filter(|_| self.behaviour.routes) {
+            return self.send(&tagged(&answer, self.behaviour.vlan), self.receivers());
+        }
+        // QEMU may have ended.
+        self.uplink.0.send_to(&frame, &self.uplink.1).ok();
+    }
+
+    fn take_lacp(&self, port: usize, frame: &[u8]) {
+        if self.behaviour.bundles {
+            let mut bundled = self.bundled();
+            if lacp::is_bundled(frame) {
+                bundled.insert(port);
+            } else {
+                bundled.remove(&port);
+            }
+            self.send(&lacp::answer(frame, port), port..port + 1);
+        }
+    }
+
+    fn take_from_network(&self, frame: &[u8]) {
+        if !(self.behaviour.is_silent && (is_dhcp(frame) || is_router_advertisement(frame))) {
+            self.send(&tagged(frame, self.behaviour.vlan), self.receivers());
+        }
+    }
+
+    /// Ports to which frames for the machine go: all, or one of those that are one link.
+    fn receivers(&self) -> Range<usize> {
+        0..if self.behaviour.bundles { 1 } else { self.ports.len() }
+    }
+
+    fn send(&self, frame: &[u8], ports: Range<usize>) {
+        for (socket, end) in &self.ports[ports] {
+            // QEMU may not have started, or have ended.
+            socket.send_to(frame, end).ok();
+        }
+    }
+
+    fn bundled(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        self.bundled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn socket(folder: &Path, name: &str) -> Result<UnixDatagram> {
+    let path = folder.join(name);
+    UnixDatagram::bind(&path).with_context(|| format!("cannot make the socket {}", path.display()))
+}
+
+/// The socket of QEMU that talks to the one of that name.
+fn far_end(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}-qemu"))
 }
 
 fn port(number: usize) -> String {
@@ -151,13 +222,6 @@ fn forward(socket: &UnixDatagram, mut take: impl FnMut(&[u8])) {
     let mut buffer = vec![0; MAX_FRAME];
     while let Ok(length) = socket.recv(&mut buffer) {
         take(&buffer[..length]);
-    }
-}
-
-fn send_to_all(frame: &[u8], ends: &[(PathBuf, Arc<UnixDatagram>)]) {
-    for (end, socket) in ends {
-        // QEMU may not have started, or have ended.
-        socket.send_to(frame, end).ok();
     }
 }
 

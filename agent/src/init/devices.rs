@@ -19,8 +19,9 @@ const WIRED: [u32; 2] = [1, 32];
 /// Makes network interfaces of InfiniBand ports; no device asks for it by its modalias.
 const IPOIB: &str = "ib_ipoib";
 
-/// Starts loading modules, for devices present and future, and reports network interfaces.
-pub fn start(sender: Sender<Change>) {
+/// Starts loading modules, for devices present and future, and reports network interfaces. `listed` hears when
+/// the modules are there that no device asks for.
+pub fn start(sender: Sender<Change>, listed: Sender<()>) {
     thread::spawn(move || {
         let index = match ModuleIndex::of_running_kernel() {
             Ok(index) => Arc::new(index),
@@ -36,6 +37,8 @@ pub fn start(sender: Sender<Change>) {
             let (index, sender) = (Arc::clone(&index), sender.clone());
             thread::spawn(move || {
                 super::load_listed_modules(&index);
+                // The network may not wait for it.
+                listed.send(()).ok();
                 scan(&index, &sender);
                 shortcomings::log_later();
             })

@@ -54,8 +54,9 @@ fn supervise() {
     let (sender, events) = std::sync::mpsc::channel();
     let (changes, of_network) = std::sync::mpsc::channel();
     supervisor::start_reaper(sender.clone());
-    network::start(of_network, sender);
-    devices::start(changes.clone());
+    let (loaded, drivers) = std::sync::mpsc::channel();
+    network::start(of_network, sender, drivers);
+    devices::start(changes.clone(), loaded);
     Supervisor::new(events, changes).run();
 }
 

@@ -8,6 +8,7 @@
 mod arp;
 pub mod dhcp_event;
 mod dhcpv6;
+mod ibft;
 mod interface;
 mod ipv6;
 mod kernel_parameters;
@@ -22,6 +23,7 @@ pub use interface::is_vlan;
 
 use super::supervisor::Event;
 use links::Links;
+use source::Source;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -38,13 +40,20 @@ pub enum Change {
     Rescued,
 }
 
-/// Starts the thread. It says when the agent may start and which links want a DHCP client.
-pub fn start(changes: Receiver<Change>, events: Sender<Event>) {
+/// Starts the thread. It says when the agent may start and which links want a DHCP client. `drivers` says
+/// that the drivers are there that no device asks for.
+pub fn start(changes: Receiver<Change>, events: Sender<Event>, drivers: Receiver<()>) {
     thread::spawn(move || {
-        let source = source::find();
-        tracing::info!("the network is configured by {}", source.origin);
+        let told = source::find();
         // The agent reads what virtual media said; the receiver lives as long as PID 1.
         events.send(Event::MediaRead).ok();
+        let source = told.or_else(|| {
+            // A sender that is gone has nothing more to load.
+            drivers.recv().ok();
+            source::of_firmware()
+        });
+        let source = source.unwrap_or_else(Source::automatic);
+        tracing::info!("the network is configured by {}", source.origin);
         let mut links = Links::new(Path::new("/"), source, events);
         loop {
             links.settle();

@@ -28,6 +28,9 @@ pub const FIO: Program = on_request("fio", "/usr/bin/fio", "fio");
 /// Puts load on graphics processors and compares their results.
 pub const GPU_BURN: Program = on_request("gpu_burn", "/opt/gpu-burn/gpu_burn", "gpu-burn");
 
+/// Logs in to the iSCSI disks from which the firmware booted.
+pub const ISCSISTART: Program = on_request("iscsistart", "/usr/sbin/iscsistart", "open-iscsi");
+
 /// Makes, starts and stops arrays of software RAID.
 pub const MDADM: Program = always("mdadm", "/usr/sbin/mdadm", "mdadm");
 
@@ -51,8 +54,8 @@ pub const STRESS_NG: Program = on_request("stress-ng", "/usr/bin/stress-ng", "st
 
 /// Every external program there is.
 pub const PROGRAMS: &[Program] = &[
-    BUSYBOX, DOCKER, DROPBEAR, FIO, GPU_BURN, MDADM, MSTCONFIG, MSTFLINT, MSTFWRESET, PODMAN, SMARTCTL,
-    STRESS_NG,
+    BUSYBOX, DOCKER, DROPBEAR, FIO, GPU_BURN, ISCSISTART, MDADM, MSTCONFIG, MSTFLINT, MSTFWRESET, PODMAN,
+    SMARTCTL, STRESS_NG,
 ];
 
 const fn always(name: &'static str, path: &'static str, package: &'static str) -> Program {

@@ -1,11 +1,11 @@
 //! Where the plan of the network comes from.
 //!
 //! What the conductor put on the boot medium goes before the kernel command line, which an operator
-//! often writes once for all machines. What cannot be used is said in one line, and every link finds out
+//! often writes once for all machines, and that before what firmware left that booted from an iSCSI disk. What cannot be used is said in one line, and every link finds out
 //! by itself what it needs. Once the machine is rescued, its user's config drive has the say.
 
 use super::plan::Plan;
-use super::{kernel_parameters, network_data};
+use super::{ibft, kernel_parameters, network_data};
 use crate::options::Options;
 use crate::{rescue, virtual_media};
 use farrier_linux::kernel_line;
@@ -24,8 +24,8 @@ pub struct Source {
 /// Nobody made a plan.
 const AUTOMATIC: &str = "DHCP and routers";
 
-/// The plan of this boot. Waits for virtual media when the machine was booted from them.
-pub fn find() -> Source {
+/// The plan of this boot, if somebody made one. Waits for virtual media when the machine was booted from them.
+pub fn find() -> Option<Source> {
     let kernel = kernel_line::of_running_kernel();
     let parameters = virtual_media::merge(kernel.clone()).unwrap_or_else(|error| {
         tracing::error!("{error}");
@@ -34,7 +34,13 @@ pub fn find() -> Source {
     // The agent tells what cannot be used of the options.
     let (options, _) = Options::load(&parameters, &Default::default());
     let ip = kernel_line::values_of_running_kernel("ip");
-    of_medium(Path::new("/")).or_else(|| of_parameters(&ip, &options)).unwrap_or_else(Source::automatic)
+    of_medium(Path::new("/")).or_else(|| of_parameters(&ip, &options))
+}
+
+/// What firmware left that booted from an iSCSI disk, if it did. The kernel's driver for it must be loaded.
+pub fn of_firmware() -> Option<Source> {
+    let read = ibft::plan(Path::new(ibft::TABLE)).transpose()?;
+    Some(source("the firmware's table for booting from iSCSI", read))
 }
 
 /// The plan of the machine's user, on the config drive that was deployed with the machine. Without one
