@@ -129,7 +129,7 @@ fn client(agent: &Agent, info: &ImageInfo) -> Result<Client, CommandError> {
 }
 
 /// Makes what belongs around the image, and tells by which identifiers it is known (section 5.9).
-fn finish(
+pub fn finish(
     agent: &Agent,
     disk: &WritableDisk,
     partitioning: Option<&Partitioning>,
@@ -162,7 +162,7 @@ fn finish_whole_disk(
 
 /// An image whose table or config drive could not be finished must not boot by accident; a table that
 /// leads to preserved data stays.
-fn abandon(agent: &Agent, disk: &WritableDisk, keeps_table: bool, error: &CommandError) {
+pub fn abandon(agent: &Agent, disk: &WritableDisk, keeps_table: bool, error: &CommandError) {
     agent.progress.enter(Phase::Failed, None);
     if keeps_table {
         return;

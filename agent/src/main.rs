@@ -7,6 +7,7 @@
 mod advertise;
 mod agent;
 mod api;
+mod bootc;
 mod clock;
 mod command_line;
 mod commands;

@@ -2,7 +2,8 @@
 
 use crate::agent::Agent;
 use crate::download::download;
-use crate::{deployment, erase_certificates, http};
+use crate::{bootc, deployment, erase_certificates, http};
+use farrier_hardware::container::bootc::Order;
 use farrier_hardware::manager::StepHost;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde_json::{Value, json};
@@ -12,6 +13,10 @@ impl StepHost for Agent {
     fn prepare_image(&self, image_info: &Value, config_drive: Option<&str>) -> Result<Value, CommandError> {
         let deployed = deployment::deploy(self, image_info, config_drive)?;
         Ok(json!({"result": format!("prepare_image: {}", deployed.text), "report": deployed.report}))
+    }
+
+    fn install_bootc(&self, order: &Order<'_>) -> Result<Value, CommandError> {
+        Ok(json!({"result": format!("execute_bootc_install: {}", bootc::install(self, order)?)}))
     }
 
     fn download(&self, url: &str, most: u64) -> Result<Vec<u8>, CommandError> {

@@ -14,7 +14,7 @@ pub use raid::{
     BootPartition, MemberDevice, RaidArray, RaidDisk, RaidPlan, RaidTarget, kept_volumes, plan_raid,
 };
 pub use survey::{Obstacle, Survey, SurveyedDisk, survey};
-pub use writable::WritableDisk;
+pub use writable::{HandedOverDisk, WritableDisk};
 
 use crate::device::BlockDevice;
 use crate::error::Error;

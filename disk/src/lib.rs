@@ -33,4 +33,4 @@ mod fake_sysfs;
 
 pub use device::BlockDevice;
 pub use error::Error;
-pub use guard::{RootDisk, WritableDisk, choose_root_disk};
+pub use guard::{HandedOverDisk, RootDisk, WritableDisk, choose_root_disk};

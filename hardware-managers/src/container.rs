@@ -1,4 +1,5 @@
-//! Containers that do the work of steps (section 12.2).
+//! Containers that do the work of steps (section 12.2), and those that install an operating system
+//! (section 12.1).
 //!
 //! ```text
 //! steps file ─┐
@@ -9,6 +10,7 @@
 //! allow-list (S06). Fetching and running are two acts: credentials of a registry exist during the first
 //! only (S09).
 
+pub mod bootc;
 mod error;
 mod manager;
 mod permit;

@@ -115,6 +115,7 @@ type Candidates<'a> = BTreeMap<Rank, (&'a dyn HardwareManager, &'static StepDecl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::container::bootc::Order;
     use crate::generic::GenericHardwareManager;
     use crate::manager::StepHost;
     use farrier_protocol::error::CommandError;
@@ -162,6 +163,10 @@ mod tests {
             config_drive: Option<&str>,
         ) -> Result<Value, CommandError> {
             Ok(json!([image_info, config_drive]))
+        }
+
+        fn install_bootc(&self, _: &Order<'_>) -> Result<Value, CommandError> {
+            unreachable!("no image is installed")
         }
 
         fn download(&self, _: &str, _: u64) -> Result<Vec<u8>, CommandError> {
@@ -262,6 +267,7 @@ mod tests {
                     ("apply_configuration", 0, None),
                     ("clean_uefi_nvram", 0, None),
                     ("erase_devices_metadata", 0, None),
+                    ("execute_bootc_install", 0, None),
                     ("write_image", 0, None),
                 ],
             ),
@@ -275,6 +281,7 @@ mod tests {
                     ("burnin_network", 0, None),
                     ("create_configuration", 0, None),
                     ("delete_configuration", 0, None),
+                    ("execute_bootc_install", 0, None),
                     ("write_image", 0, None),
                 ],
             ),

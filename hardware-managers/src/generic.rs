@@ -1,5 +1,6 @@
 //! The generic manager: what works on any machine (section 9.13).
 
+mod bootc;
 mod burn_in;
 mod erase;
 mod nvram;
@@ -48,6 +49,7 @@ impl HardwareManager for GenericHardwareManager {
             burn_in::MEMORY,
             burn_in::NETWORK,
             WRITE_IMAGE,
+            bootc::INSTALL,
         ]
     }
 }

@@ -1,5 +1,6 @@
 //! An agent around a step that needs none, for tests.
 
+use crate::container::bootc::Order;
 use crate::manager::StepHost;
 use farrier_protocol::error::CommandError;
 use serde_json::Value;
@@ -10,6 +11,10 @@ pub struct IdleHost;
 impl StepHost for IdleHost {
     fn prepare_image(&self, _: &Value, _: Option<&str>) -> Result<Value, CommandError> {
         unreachable!("no image is written")
+    }
+
+    fn install_bootc(&self, _: &Order<'_>) -> Result<Value, CommandError> {
+        unreachable!("no image is installed")
     }
 
     fn download(&self, _: &str, _: u64) -> Result<Vec<u8>, CommandError> {

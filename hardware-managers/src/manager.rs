@@ -1,5 +1,6 @@
 //! What a hardware manager is.
 
+use crate::container::bootc;
 use crate::error::StepError;
 use farrier_protocol::error::CommandError;
 use farrier_protocol::lookup::Node;
@@ -109,6 +110,13 @@ pub trait StepHost {
     ///
     /// The contract's error object.
     fn prepare_image(&self, image_info: &Value, config_drive: Option<&str>) -> Result<Value, CommandError>;
+
+    /// Has a container image install itself on the root disk, and writes a config drive (section 12.1).
+    ///
+    /// # Errors
+    ///
+    /// The contract's error object.
+    fn install_bootc(&self, order: &bootc::Order<'_>) -> Result<Value, CommandError>;
 
     /// Fetches a file of at most so many bytes by http or https, as images are fetched.
     ///

@@ -4,6 +4,7 @@
 
 use farrier_disk::BlockDevice;
 use farrier_disk::guard::{self, ErasePlan};
+use farrier_hardware::container::bootc::Order;
 use farrier_hardware::erase::{Depth, erase_plan};
 use farrier_hardware::error::StepError;
 use farrier_hardware::manager::{StepCall, StepHost};
@@ -63,6 +64,10 @@ struct Host(Mutex<Vec<Value>>);
 impl StepHost for Host {
     fn prepare_image(&self, _: &Value, _: Option<&str>) -> Result<Value, CommandError> {
         unreachable!("no image is written")
+    }
+
+    fn install_bootc(&self, _: &Order<'_>) -> Result<Value, CommandError> {
+        unreachable!("no image is installed")
     }
 
     fn download(&self, _: &str, _: u64) -> Result<Vec<u8>, CommandError> {

@@ -51,6 +51,7 @@ mod tests {
     fn commands_are_of_the_kind_the_contract_says() {
         for (extension, command, kind) in [
             ("standby", "prepare_image", Kind::Async),
+            ("standby", "execute_bootc_install", Kind::Async),
             ("standby", "run_image", Kind::Async),
             ("standby", "power_off", Kind::Async),
             ("standby", "sync", Kind::Sync),

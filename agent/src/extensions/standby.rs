@@ -3,10 +3,11 @@
 use crate::agent::Agent;
 use crate::clock;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
+use farrier_hardware::container::bootc::Order;
 use farrier_linux::power::{self, Stop};
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::image_info::ImageInfo;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Commands of the `standby` extension.
@@ -25,6 +26,35 @@ pub const COMMANDS: &[Command] = &[
         ],
         validate: Some(|params| ImageInfo::from_params(&params["image_info"]).map(drop)),
         run: prepare_image,
+    },
+    Command {
+        name: "execute_bootc_install",
+        help: "Has a container image install itself on the root disk",
+        kind: Kind::Async,
+        parameters: &[
+            Parameter::required(
+                "image_source",
+                &[JsonType::String],
+                "The image, oci://registry/path with a tag or digest",
+            ),
+            Parameter::optional(
+                "instance_info",
+                &[JsonType::Object, JsonType::Null],
+                "What the node's record says about its instance",
+            ),
+            Parameter::optional(
+                "pull_secret",
+                &[JsonType::String, JsonType::Null],
+                "Base64 of the credentials for the registry",
+            ),
+            Parameter::optional(
+                "configdrive",
+                &[JsonType::String, JsonType::Null],
+                "Config drive as base64 text of a gzip file, or its URL",
+            ),
+        ],
+        validate: None,
+        run: execute_bootc_install,
     },
     Command {
         name: "get_partition_uuids",
@@ -66,6 +96,19 @@ fn prepare_image(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandEr
     agent.refresh_node_without_hints();
     let deployed = crate::deployment::deploy(agent, &params["image_info"], config_drive)?;
     Ok(json!(deployed.text))
+}
+
+fn execute_bootc_install(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandError> {
+    let text = |name: &str| params.get(name).and_then(Value::as_str);
+    let nothing = Map::new();
+    agent.refresh_node_without_hints();
+    let order = Order {
+        image_source: text("image_source").unwrap_or_default(),
+        instance_info: params.get("instance_info").and_then(Value::as_object).unwrap_or(&nothing),
+        pull_secret: text("pull_secret").filter(|secret| !secret.is_empty()),
+        config_drive: text("configdrive"),
+    };
+    crate::bootc::install(agent, &order).map(Value::from)
 }
 
 fn sync() -> Result<(), CommandError> {

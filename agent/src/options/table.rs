@@ -142,6 +142,8 @@ options! {
     permitted_image_formats: NameList = NameList::of(&["raw", "gpt", "qcow2"]);
     /// Do not look into images before they are written. The lookup may say otherwise.
     disable_deep_image_inspection: bool = false;
+    /// Refuse container images that install themselves.
+    disable_bootc_deploy: bool = false;
     /// How much of a written image is read back and compared: on for all of it, sample, or off.
     verify: Verify = Verify::Sample, "farrier-verify";
     /// Make every config drive anew as FAT, not only those that the disk's sectors would make unreadable.
@@ -262,7 +264,6 @@ without_effect! {
     ["DEFAULT"] introspection_daemon_post_interval: Seconds = "300", INSPECTOR;
     ["DEFAULT"] inject_files_priority: u32 = "0" by "ipa-inject-files-priority",
         "No effect: a conductor sets the priority of the step.";
-    ["DEFAULT"] disable_bootc_deploy: bool = "false", "No effect: bootc images are always refused.";
     ["DEFAULT"] enable_bios_bootloader_install: bool = "false",
         "No effect: no program of the deployed image is ever run.";
     ["disk_utils"] dd_block_size: String = "1M", WRITER;

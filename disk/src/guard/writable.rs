@@ -137,8 +137,33 @@ impl WritableDisk {
             .map_err(|source| self.failed("re-reading its partition table".to_owned(), source))
     }
 
+    /// Lets go of the disk for a program that claims it itself. Open it anew for what comes after that.
+    pub fn hand_over(self) -> HandedOverDisk {
+        HandedOverDisk { path: self.path, size: self.size }
+    }
+
     fn failed(&self, action: String, source: io::Error) -> Error {
         Error::Device { device: self.path.clone(), action, source }
+    }
+}
+
+/// A disk that was opened as one that may be overwritten, and was let go of for a program that opens it
+/// itself.
+#[derive(Debug)]
+pub struct HandedOverDisk {
+    path: PathBuf,
+    size: u64,
+}
+
+impl HandedOverDisk {
+    /// Path of the device node.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> u64 {
+        self.size
     }
 }
 

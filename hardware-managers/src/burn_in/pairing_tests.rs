@@ -1,6 +1,7 @@
 //! Pairing by a real etcd.
 
 use super::*;
+use crate::container::bootc::Order;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -17,6 +18,10 @@ struct Host;
 impl StepHost for Host {
     fn prepare_image(&self, _: &Value, _: Option<&str>) -> Result<Value, CommandError> {
         unreachable!("no image is written")
+    }
+
+    fn install_bootc(&self, _: &Order<'_>) -> Result<Value, CommandError> {
+        unreachable!("no image is installed")
     }
 
     fn download(&self, _: &str, _: u64) -> Result<Vec<u8>, CommandError> {

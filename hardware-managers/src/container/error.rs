@@ -65,6 +65,20 @@ pub enum ContainerError {
 }
 
 impl ContainerError {
+    /// The failure of an installation (section 12.1).
+    pub fn of_install(self) -> CommandError {
+        let kind = match &self {
+            Self::NotPermitted { .. } => ErrorKind::ContainerNotPermittedError,
+            Self::Image { .. } | Self::Options { .. } | Self::Secret => ErrorKind::InvalidCommandParamsError,
+            Self::File { .. } => ErrorKind::CommandExecutionError,
+            // Another image would do.
+            Self::Run { reason, .. } if is_without_bootc(reason) => ErrorKind::ImageDownloadError,
+            Self::Pull { .. } => ErrorKind::ImageDownloadError,
+            Self::Run { .. } => ErrorKind::ImageWriteError,
+        };
+        CommandError::new(kind, self.to_string())
+    }
+
     /// The failure of a step in a phase.
     pub fn of_step(self, phase: Phase) -> StepError {
         let kind = match self {
@@ -74,6 +88,11 @@ impl ContainerError {
         };
         StepError::Failed(CommandError::new(kind, self.to_string()))
     }
+}
+
+/// Whether a runner says that the image has no program bootc.
+fn is_without_bootc(reason: &str) -> bool {
+    ["executable file", "bootc", "not found"].iter().all(|part| reason.contains(part))
 }
 
 /// What a runner says for itself. What it was started with may hold credentials and is left out (S48).
