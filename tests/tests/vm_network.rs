@@ -68,6 +68,9 @@ impl Lab<'_> {
         let boot = Boot::Ramdisk(&dist, &parameters);
         let _machine = hardware.boot_without_network(boot, &switch.arguments(self.network)).unwrap();
         let heartbeat = conductor.wait_for("/v1/heartbeat", PATIENCE);
+        if self.behaviour.bundles {
+            switch.wait_until_bundled(PATIENCE).unwrap();
+        }
         let console = hardware.console().text();
         let Some(heartbeat) = heartbeat else { panic!("no heartbeat:\n{console}") };
         let callback_url = heartbeat["callback_url"].as_str().unwrap().to_owned();
@@ -119,6 +122,42 @@ fn vm_s14_a_bond_with_a_vlan_and_fixed_ipv6_needs_no_dhcp_server() {
     for port in ["port=\"eth0\"", "port=\"eth1\""] {
         assert!(seen.console.contains(port), "{}", seen.console);
     }
+}
+
+#[test]
+fn vm_a_bond_is_bundled_with_a_switch_that_speaks_lacp() {
+    let seen = Lab {
+        behaviour: Behaviour { vlan: Some(100), is_silent: true, bundles: true, ..Behaviour::default() },
+        network: ONLY_IPV6,
+        host: "[fd00::2]",
+        listen: Ipv6Addr::LOCALHOST.into(),
+        parameters: "boot_method=vmedia ir_pub_id=ab-12",
+        network_data: Some(bonded("802.3ad").to_string()),
+    }
+    .boot();
+    assert!(seen.callback_url.starts_with("https://[fd00::15]:"), "{}", seen.callback_url);
+}
+
+#[test]
+fn vm_a_bridge_of_network_data_has_the_address() {
+    let data = json!({
+        "links": [
+            {"id": "card0", "type": "phy", "ethernet_mac_address": MACS[0]},
+            {"id": "br0", "type": "bridge", "bridge_links": ["card0"]}
+        ],
+        "networks": [{"id": "n", "link": "br0", "type": "ipv4", "ip_address": "10.0.2.21", "netmask": "24"}]
+    });
+    let seen = Lab {
+        behaviour: Behaviour { is_silent: true, ..Behaviour::default() },
+        network: "ipv6=off",
+        host: "10.0.2.2",
+        listen: Ipv4Addr::LOCALHOST.into(),
+        parameters: "boot_method=vmedia ir_pub_id=ab-12",
+        network_data: Some(data.to_string()),
+    }
+    .boot();
+    assert!(seen.callback_url.starts_with("https://10.0.2.21:"), "{}", seen.callback_url);
+    assert!(seen.console.contains("interface=\"br0\" port=\"eth0\""), "{}", seen.console);
 }
 
 #[test]

@@ -92,7 +92,9 @@ const REQUIREMENTS: &[Requirement] = &[
     command("genisoimage", "genisoimage", &[Purpose::Ironic, Purpose::Disk]),
     command("grub-mkimage", "grub-common", &[Purpose::Ironic]),
     file("/usr/lib/grub/x86_64-efi/linuxefi.mod", "grub-efi-amd64-bin", &[Purpose::Ironic]),
-    file("/usr/lib/ipxe/qemu/efi-virtio.rom", "ipxe-qemu", &[Purpose::Ironic]),
+    file("/usr/lib/ipxe/qemu/efi-virtio.rom", "ipxe-qemu", &[Purpose::Ironic, Purpose::Machine]),
+    command("tgtd", "tgt", &[Purpose::Machine]),
+    command("iscsistart", "open-iscsi", &[Purpose::Machine]),
     file("/usr/sbin/libvirtd", "libvirt-daemon", &[Purpose::Ironic]),
     file(
         "/var/lib/dpkg/info/libvirt-daemon-driver-qemu.list",
