@@ -8,7 +8,7 @@ mod load_option;
 use crate::error::Error;
 use crate::guard::{BootPartition, RootDisk, WritableDisk};
 use crate::table::{Partition, PartitionTable};
-use crate::{raid, wipe};
+use crate::{raid, table, wipe};
 use esp::Loader;
 use farrier_linux::efivars::{EfiVariables, PERSISTENT, Variable};
 use load_option::LoadOption;
@@ -35,10 +35,11 @@ pub struct BootEntry {
 ///
 /// # Errors
 ///
-/// [`Error::NoEsp`], [`Error::UnreadableEsp`], [`Error::BootVariable`], or what reading the disk brings.
+/// [`Error::NoEsp`] or [`Error::BiosOnly`], [`Error::UnreadableEsp`], [`Error::BootVariable`], or what reading
+/// the disk brings.
 pub fn install(disk: &WritableDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, Error> {
     let table = PartitionTable::read(disk)?;
-    let esp = table.esp().ok_or_else(|| Error::NoEsp { device: disk.path().to_owned() })?;
+    let esp = esp(disk, &table)?;
     let loaders = esp::find_loaders(disk, esp)?;
     let place = Place { partition: esp.clone(), sector_size: disk.sector_size(), suffix: String::new() };
     enter(&loaders, &[place], variables)
@@ -53,7 +54,7 @@ pub fn install(disk: &WritableDisk, variables: &EfiVariables) -> Result<Vec<Boot
 pub fn install_mirrored(root: &RootDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, Error> {
     let disk = root.open()?;
     let table = PartitionTable::read(&disk)?;
-    let original = table.esp().ok_or_else(|| Error::NoEsp { device: disk.path().to_owned() })?;
+    let original = esp(&disk, &table)?;
     let mirror = raid::esp::Mirror::open(root)?;
     mirror.take_over(&disk, original)?;
     let loaders = esp::find_loaders(&mirror.disk, &Partition::at(0, mirror.disk.size()))?;
@@ -70,6 +71,16 @@ pub fn install_mirrored(root: &RootDisk, variables: &EfiVariables) -> Result<Vec
         disk.flush()?;
     }
     Ok(entries)
+}
+
+/// The EFI system partition. A system that has none may still boot by BIOS (F21).
+fn esp<'a>(disk: &WritableDisk, table: &'a PartitionTable) -> Result<&'a Partition, Error> {
+    let device = disk.path().to_owned();
+    match table.esp() {
+        Some(esp) => Ok(esp),
+        None if table::has_boot_code(disk)? => Err(Error::BiosOnly { device }),
+        None => Err(Error::NoEsp { device }),
+    }
 }
 
 /// A partition from which loaders are started.

@@ -196,6 +196,38 @@ pub enum Error {
         device: PathBuf,
     },
 
+    /// The image is for the other firmware mode.
+    #[error(
+        "{device}: the image boots by BIOS only, and the machine runs in UEFI mode; use an image that boots by \
+         UEFI, or boot the machine in BIOS mode"
+    )]
+    BiosOnly {
+        /// Path of the device node.
+        device: PathBuf,
+    },
+
+    /// The image brings no boot loader for the firmware, and none may or can be installed.
+    #[error("{device}: the image brings no boot loader for {firmware}: {advice}")]
+    NoLoader {
+        /// Path of the device node.
+        device: PathBuf,
+        /// Mode of the firmware.
+        firmware: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
+
+    /// The deployed system could not be made bootable with what it brings.
+    #[error("{device}: {action} failed: {reason}; check the image, or set ipa-ignore-bootloader-failure")]
+    BootLoader {
+        /// Path of the device node.
+        device: PathBuf,
+        /// What was tried.
+        action: String,
+        /// What happened.
+        reason: String,
+    },
+
     /// The EFI system partition cannot be read.
     #[error("{device}: the EFI system partition {number} cannot be read: {source}; check the image")]
     UnreadableEsp {
@@ -237,7 +269,9 @@ impl Error {
             | Self::NoDisk
             | Self::NoFittingDisk { .. }
             | Self::IscsiBoot { .. }
-            | Self::NoEsp { .. } => ErrorKind::DeviceNotFound,
+            | Self::NoEsp { .. }
+            | Self::BiosOnly { .. } => ErrorKind::DeviceNotFound,
+            Self::NoLoader { .. } => ErrorKind::InvalidImage,
             Self::InvalidPattern { .. } => ErrorKind::InvalidCommandParamsError,
             Self::Device { .. } | Self::Multipath { .. } => ErrorKind::BlockDeviceError,
             Self::InvalidRaidConfig { .. } | Self::Raid { .. } => ErrorKind::SoftwareRAIDError,
@@ -252,6 +286,7 @@ impl Error {
             | Self::NoRoom { .. }
             | Self::Corrupted { .. }
             | Self::UnreadableEsp { .. }
+            | Self::BootLoader { .. }
             | Self::BootVariable { .. } => ErrorKind::DeploymentError,
         }
     }

@@ -21,10 +21,12 @@ use crate::error::Error;
 use crate::hints::{Hints, Verdict, gib_text};
 use crate::probe::ReadableDisk;
 use crate::raid::array;
+use crate::stack;
 use farrier_protocol::lookup::Node;
 use serde_json::Value;
 use skip_list::SkipList;
 use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use volumes::Volumes;
 
 /// Smallest disk that the default rule takes, in bytes (section 8.1).
@@ -167,6 +169,27 @@ impl RootDisk {
     /// The chosen device.
     pub fn device(&self) -> &BlockDevice {
         &self.choice.device
+    }
+
+    /// The disks whose firmware would start it: those that it is made of, or itself.
+    pub(crate) fn boot_disks(&self) -> Vec<PathBuf> {
+        let below = if self.is_array() { stack::below(self.device().directory()) } else { Vec::new() };
+        let mut disks: Vec<_> = below.iter().filter_map(|disk| self.device().relative(disk)).collect();
+        disks.sort_by(|one, other| one.disk.name.cmp(&other.disk.name));
+        let own = disks.is_empty().then(|| self.device().clone());
+        disks.into_iter().chain(own).map(|disk| PathBuf::from(disk.disk.name)).collect()
+    }
+
+    /// Device nodes of the disk, of those that it is made of, and of the partitions of all.
+    pub(crate) fn block_devices(&self) -> Vec<PathBuf> {
+        let below = stack::below(self.device().directory());
+        let others = below.iter().filter_map(|disk| self.device().relative(disk));
+        let disks = std::iter::once(self.device().clone()).chain(others);
+        let directories = disks.flat_map(|disk| disk.directories());
+        let node = |directory: PathBuf| {
+            Some(Path::new("/dev").join(directory.file_name()?.to_str()?.replace('!', "/")))
+        };
+        directories.filter_map(node).collect()
     }
 
     /// Opens the disk for writing, for this process alone.

@@ -5,6 +5,7 @@
 
 pub mod boot_entry;
 pub mod boot_mode;
+pub mod bootloader;
 pub mod config_drive;
 pub mod device;
 pub mod error;

@@ -9,7 +9,7 @@ use crate::filesystem;
 use crate::guard::WritableDisk;
 use crate::layout::{Layout, Place, Role};
 use crate::probe;
-use crate::table::{self, Partition, PartitionKind, PartitionTable};
+use crate::table::{self, Partition, PartitionTable};
 use crate::view::DiskView;
 use crate::wipe::{self, Erased};
 use std::io;
@@ -122,7 +122,9 @@ fn identify(disk: &WritableDisk, layout: &Layout, table: &PartitionTable) -> Res
         let Some(place) = layout.places.iter().find(|place| place.role == role) else { return Ok(None) };
         let signatures = probe::signatures(disk, place.start, place.size)?;
         let uuid = signatures.into_iter().find_map(|signature| signature.uuid);
-        Ok(uuid.or_else(|| table.partitions().iter().find(|one| one.number == place.number).map(partuuid)))
+        Ok(uuid.or_else(|| {
+            table.partitions().iter().find(|one| one.number == place.number).map(Partition::partuuid)
+        }))
     };
     let path = |place: &Place| (place.role, table::partition_path(disk.path(), place.number));
     Ok(Identifiers {
@@ -131,14 +133,4 @@ fn identify(disk: &WritableDisk, layout: &Layout, table: &PartitionTable) -> Res
         esp: identity(Role::Esp)?,
         prep: identity(Role::PrepBoot)?,
     })
-}
-
-/// The identity of a partition as `/dev/disk/by-partuuid` has it.
-fn partuuid(partition: &Partition) -> String {
-    match partition.kind {
-        PartitionKind::Gpt { guid, .. } => guid.to_string(),
-        PartitionKind::Mbr { disk_identifier, .. } => {
-            format!("{disk_identifier:08x}-{:02x}", partition.number)
-        }
-    }
 }

@@ -27,6 +27,9 @@ const ESP_MBR_TYPE: u8 = 0xef;
 /// Where the disk identifier lies in the first sector.
 const IDENTIFIER_OFFSET: u64 = 440;
 
+/// Length of the boot code that no table and no disk identifier reaches into, in its oldest form.
+const BOOT_CODE: usize = 218;
+
 /// Alignment in bytes of partitions that are added.
 const ALIGNMENT: u64 = 1 << 20;
 
@@ -47,6 +50,16 @@ impl Partition {
     /// A range of a disk that no table describes.
     pub(crate) fn at(start: u64, size: u64) -> Self {
         Self { number: 0, start, size, kind: PartitionKind::Mbr { type_id: 0, disk_identifier: 0 } }
+    }
+
+    /// Its identity, as `/dev/disk/by-partuuid` has it.
+    pub fn partuuid(&self) -> String {
+        match self.kind {
+            PartitionKind::Gpt { guid, .. } => guid.to_string(),
+            PartitionKind::Mbr { disk_identifier, .. } => {
+                format!("{disk_identifier:08x}-{:02x}", self.number)
+            }
+        }
     }
 
     /// Whether firmware or a boot loader owns it: an EFI system partition, or one for GRUB's core.
@@ -167,12 +180,17 @@ impl PartitionTable {
         }
     }
 
-    /// The EFI system partition (section 6.4).
+    /// The EFI system partition (section 6.4). In an MBR without one it is the FAT partition that is flagged
+    /// to be booted from: older tools know no other flag (F20).
     pub fn esp(&self) -> Option<&Partition> {
-        self.partitions().iter().find(|partition| match partition.kind {
+        let typed = self.partitions().iter().find(|partition| match partition.kind {
             PartitionKind::Gpt { type_guid, .. } => type_guid == ESP_TYPE,
             PartitionKind::Mbr { type_id, .. } => type_id == ESP_MBR_TYPE,
-        })
+        });
+        match &self.0 {
+            Kind::Mbr(mbr) => typed.or_else(|| mbr.booted_fat()),
+            _ => typed,
+        }
     }
 
     /// Adds a partition of `size` bytes at the end of the disk and tells the kernel (section 6.5).
@@ -231,6 +249,17 @@ pub fn disk_identifier(disk: &WritableDisk) -> Result<String, Error> {
     let mut bytes = [0; 4];
     read_at(disk, IDENTIFIER_OFFSET, &mut bytes)?;
     Ok(format!("0x{:08x}", u32::from_le_bytes(bytes)))
+}
+
+/// Whether the first sector holds code that a BIOS runs.
+///
+/// # Errors
+///
+/// [`Error::Device`].
+pub(crate) fn has_boot_code(disk: &WritableDisk) -> Result<bool, Error> {
+    let mut code = [0; BOOT_CODE];
+    read_at(disk, 0, &mut code)?;
+    Ok(code.iter().any(|byte| *byte != 0))
 }
 
 /// Device node of a partition: disks whose names end with a digit put a `p` before the number (F18).

@@ -19,6 +19,10 @@ fn write_image(disk: &TestDisk, csv: &str) {
     table.update_partitions(BTreeMap::new()).unwrap();
     table.add_partition("esp", 8 * MIB, gpt::partition_types::EFI, 0, Some(2048)).unwrap();
     table.write().unwrap().flush().unwrap();
+    write_esp(disk, csv);
+}
+
+fn write_esp(disk: &TestDisk, csv: &str) {
     let mut esp = DiskView::range(disk.disk(), MIB, 8 * MIB);
     fatfs::format_volume(&mut esp, fatfs::FormatVolumeOptions::new()).unwrap();
     esp.rewind().unwrap();
@@ -71,4 +75,35 @@ fn loop_a_disk_without_an_esp_is_named() {
     let error = install(disk.disk(), &EfiVariables::at(directory.path())).unwrap_err();
     assert_eq!(error.kind().name(), "DeviceNotFound");
     assert!(error.to_string().contains(disk.disk().path().to_str().unwrap()), "{error}");
+}
+
+#[test]
+fn loop_f21_an_image_that_boots_by_bios_only_is_told_so() {
+    let disk = TestDisk::new(32 * MIB, 512);
+    let mut view = DiskView::whole(disk.disk());
+    view.write_all(&[0xeb, 0x63, 0x90]).unwrap();
+    view.flush().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let error = install(disk.disk(), &EfiVariables::at(directory.path())).unwrap_err().to_string();
+    assert!(error.contains("boots by BIOS only, and the machine runs in UEFI mode"), "{error}");
+}
+
+#[test]
+fn loop_f20_a_partition_flagged_boot_is_searched_for_loaders() {
+    let disk = TestDisk::new(32 * MIB, 512);
+    let mut table = mbrman::MBR::new_from(&mut DiskView::whole(disk.disk()), 512, [1, 2, 3, 4]).unwrap();
+    table[1] = mbrman::MBRPartitionEntry {
+        boot: mbrman::BOOT_ACTIVE,
+        sys: 0x0c,
+        starting_lba: 2048,
+        sectors: 16384,
+        ..mbrman::MBRPartitionEntry::empty()
+    };
+    let mut view = DiskView::whole(disk.disk());
+    table.write_into(&mut view).unwrap();
+    view.flush().unwrap();
+    write_esp(&disk, "shimx64.efi,debian,,text\n");
+    let directory = tempfile::tempdir().unwrap();
+    let entries = install(disk.disk(), &EfiVariables::at(directory.path())).unwrap();
+    assert_eq!(entries[0].loader, r"\EFI\debian\shimx64.efi");
 }

@@ -2,7 +2,8 @@
 //!
 //! A program is named in [`PROGRAMS`] with the package it comes from, so that whoever builds a
 //! ramdisk knows what to pack. Arguments are vectors; no shell is ever involved (S04, P06). Programs that
-//! others put into the ramdisk are started by [`accompany`], without arguments.
+//! others put into the ramdisk are started by [`accompany`], without arguments; those of a deployed system
+//! by [`Program::run_inside`].
 
 mod programs;
 
@@ -10,11 +11,12 @@ pub use programs::*;
 
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal, killpg};
-use nix::unistd::Pid;
-use std::ffi::OsStr;
+use nix::unistd::{Pid, chdir, chroot};
+use std::ffi::{CString, OsStr};
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -28,14 +30,10 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// An external program could not be started.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{program} cannot be started ({source}): pack it by farrier-image build --program {}, from the package {package}",
-    .path.display()
-)]
+#[error("{program} cannot be started ({source}): {advice}")]
 pub struct StartError {
     program: &'static str,
-    path: PathBuf,
-    package: &'static str,
+    advice: String,
     #[source]
     source: io::Error,
 }
@@ -121,7 +119,7 @@ impl Program {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
-            .map_err(|source| self.start_error(self.path.into(), source))
+            .map_err(|source| self.start_error(self.pack(self.path.as_ref()), source))
     }
 
     /// Runs the program to its end and returns what it wrote, output and errors.
@@ -147,10 +145,45 @@ impl Program {
     ) -> Result<Finished, RunError> {
         let path = conditions.folder.map_or_else(|| self.path.into(), |folder| folder.join(self.name));
         let mut command = Command::new(&path);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.current_dir(conditions.folder.unwrap_or(Path::new("/")));
+        self.run_to_end(command, self.pack(&path), arguments, conditions)
+    }
+
+    /// Runs the program of the system below `root`, which sees nothing else of this one's files, with this
+    /// `environment` and no other; as [`Program::run`] for the rest.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn run_inside<S: AsRef<OsStr>>(
+        &self,
+        root: &Path,
+        environment: &[(&str, &str)],
+        arguments: &[S],
+        limit: Duration,
+    ) -> Result<String, RunError> {
+        let bring = format!("the deployed system has to bring {}", self.path);
+        if !self.is_inside(root) {
+            return Err(self.start_error(bring, io::ErrorKind::NotFound.into()).into());
+        }
+        let mut command = Command::new(self.path);
+        command.env_clear().envs(environment.iter().copied());
+        below(&mut command, root).map_err(|source| self.start_error(bring.clone(), source))?;
+        let conditions = Conditions { limit, is_stopped: &|| false, folder: None };
+        let finished = self.run_to_end(command, bring, arguments, &conditions)?.succeeded()?;
+        Ok(finished.output + &finished.messages)
+    }
+
+    fn run_to_end<S: AsRef<OsStr>>(
+        &self,
+        mut command: Command,
+        advice: String,
+        arguments: &[S],
+        conditions: &Conditions<'_>,
+    ) -> Result<Finished, RunError> {
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = ending_with_its_parent(with_all_signals(command.process_group(0))).spawn();
-        let mut child = Companion(child.map_err(|source| self.start_error(path, source))?);
+        let mut child = Companion(child.map_err(|source| self.start_error(advice, source))?);
         let readers = (child.0.stdout.take().map(read_end), child.0.stderr.take().map(read_end));
         let status = child.wait_for(conditions);
         // Ends it with all that could hold its output open.
@@ -179,11 +212,26 @@ impl Program {
     /// Looks before PID 1 makes a child for nothing: it reaps every child, and the standard library panics when
     /// somebody else has reaped one that could not execute its program.
     fn require(&self) -> Result<(), StartError> {
-        std::fs::metadata(self.path).map(drop).map_err(|source| self.start_error(self.path.into(), source))
+        let missing = |source| self.start_error(self.pack(self.path.as_ref()), source);
+        std::fs::metadata(self.path).map(drop).map_err(missing)
     }
 
-    fn start_error(&self, path: PathBuf, source: io::Error) -> StartError {
-        StartError { program: self.name, path, package: self.package, source }
+    /// Whether the system below `root` has the program.
+    pub fn is_inside(&self, root: &Path) -> bool {
+        root.join(self.path.trim_start_matches('/')).is_file()
+    }
+
+    /// What to do when it is not at `path` in the ramdisk.
+    fn pack(&self, path: &Path) -> String {
+        format!(
+            "pack it by farrier-image build --program {}, from the package {}",
+            path.display(),
+            self.package
+        )
+    }
+
+    fn start_error(&self, advice: String, source: io::Error) -> StartError {
+        StartError { program: self.name, advice, source }
     }
 }
 
@@ -317,6 +365,19 @@ fn ending_with_its_parent(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(|| Ok(prctl::set_pdeathsig(Signal::SIGKILL)?)) }
 }
 
+/// Has the child of `command` see nothing but the files below `root`.
+#[allow(unsafe_code)]
+fn below<'a>(command: &'a mut Command, root: &Path) -> io::Result<&'a mut Command> {
+    let root = CString::new(root.as_os_str().as_bytes())?;
+    let enter = move || {
+        chroot(root.as_c_str())?;
+        Ok(chdir(c"/")?)
+    };
+    // SAFETY: as above; the closure does nothing but two system calls, and its text was allocated before the
+    // fork.
+    Ok(unsafe { command.pre_exec(enter) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -382,6 +443,25 @@ mod tests {
         let flood = std::io::repeat(b'x').take(5 * KEPT as u64).chain(&b"end"[..]);
         let bytes = read_end(flood).join().unwrap();
         assert!(bytes.len() <= 2 * KEPT && bytes.ends_with(b"xend"), "{}", bytes.len());
+    }
+
+    #[test]
+    fn loop_a_program_runs_in_another_root_with_no_environment_of_ours() {
+        let root = tempfile::tempdir().unwrap();
+        let busybox = test_program("busybox", "/bin/busybox", "busybox-static");
+        assert!(!busybox.is_inside(root.path()));
+        std::fs::create_dir(root.path().join("bin")).unwrap();
+        std::fs::copy(BUSYBOX.path, root.path().join("bin/busybox")).unwrap();
+        assert!(busybox.is_inside(root.path()));
+        let run = |arguments: &[&str]| {
+            busybox.run_inside(root.path(), &[("A", "1")], arguments, Duration::from_secs(60)).unwrap()
+        };
+        assert_eq!(run(&["env"]), "A=1\n");
+        assert_eq!(run(&["find", "/"]), "/\n/bin\n/bin/busybox\n");
+        assert_eq!(run(&["pwd"]), "/\n");
+        let missing = Program { path: "/bin/nosuch", ..busybox };
+        let error = missing.run_inside(root.path(), &[], &["x"], Duration::from_secs(60)).unwrap_err();
+        assert!(error.to_string().contains("the deployed system has to bring /bin/nosuch"), "{error}");
     }
 
     #[test]

@@ -79,6 +79,9 @@ pub struct LookupConfig {
     /// Whether images are written without being looked into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_deep_image_inspection: Option<bool>,
+    /// Whether programs of a deployed image may be run to install its boot loader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enable_bios_bootloader_install: Option<bool>,
     /// Whether the addresses of the BMC are of no interest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_skip_bmc_detect: Option<bool>,

@@ -1,6 +1,6 @@
 //! An agent in an emulated machine that a test commands itself, with curl.
 
-use crate::machine::{Boot, Hardware, Machine};
+use crate::machine::{Boot, Firmware, Hardware, Machine};
 use crate::stub_conductor::{StubConductor, TOKEN};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -31,10 +31,25 @@ impl CommandedAgent {
     ///
     /// There was none; the text holds the end of the console.
     pub fn boot(hardware: &Hardware, arguments: &[String], dist: &Path, parameters: &str) -> Result<Self> {
-        let conductor = StubConductor::start()?;
+        Self::boot_under(Firmware::Uefi, StubConductor::start()?, hardware, arguments, dist, parameters)
+    }
+
+    /// As [`CommandedAgent::boot`], with this firmware, and with this conductor to call.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn boot_under(
+        firmware: Firmware,
+        conductor: StubConductor,
+        hardware: &Hardware,
+        arguments: &[String],
+        dist: &Path,
+        parameters: &str,
+    ) -> Result<Self> {
         let url = conductor.guest_url();
         let parameters = format!("console=ttyS0 {TRUST_THE_TIMER} ipa-api-url={url} {parameters}");
-        let machine = hardware.boot_with(Boot::Ramdisk(dist, &parameters), arguments)?;
+        let machine = hardware.boot_under(firmware, Boot::Ramdisk(dist, &parameters), arguments)?;
         Self::meet(machine, hardware, conductor)
     }
 

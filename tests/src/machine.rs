@@ -35,6 +35,15 @@ pub struct Hardware {
     pub folder: PathBuf,
 }
 
+/// The firmware of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Firmware {
+    /// BIOS.
+    Bios,
+    /// UEFI without Secure Boot.
+    Uefi,
+}
+
 /// From what a machine boots.
 #[derive(Debug, Clone, Copy)]
 pub enum Boot<'a> {
@@ -94,11 +103,20 @@ impl Hardware {
     ///
     /// As [`Hardware::boot`].
     pub fn boot_with(&self, boot: Boot<'_>, arguments: &[String]) -> Result<Machine> {
+        self.boot_under(Firmware::Uefi, boot, arguments)
+    }
+
+    /// As [`Hardware::boot_with`], with this firmware.
+    ///
+    /// # Errors
+    ///
+    /// As [`Hardware::boot`].
+    pub fn boot_under(&self, firmware: Firmware, boot: Boot<'_>, arguments: &[String]) -> Result<Machine> {
         // Without an option ROM the firmware does not try to boot from the network.
         let card = format!("virtio-net-pci,netdev=net,romfile=,mac={}", self.mac);
         let mut all = vec!["-netdev".to_owned(), user_network(self.agent_port), "-device".to_owned(), card];
         all.extend_from_slice(arguments);
-        self.boot_without_network(boot, &all)
+        self.start(firmware, boot, &all)
     }
 
     /// As [`Hardware::boot_with`], with no other network cards than those of the arguments.
@@ -107,17 +125,20 @@ impl Hardware {
     ///
     /// As [`Hardware::boot`].
     pub fn boot_without_network(&self, boot: Boot<'_>, arguments: &[String]) -> Result<Machine> {
-        let variables = self.folder.join("vars.fd");
-        if !variables.exists() {
-            fs::copy(VARIABLES, &variables).with_context(|| format!("cannot copy {VARIABLES}"))?;
-        }
+        self.start(Firmware::Uefi, boot, arguments)
+    }
+
+    fn start(&self, firmware: Firmware, boot: Boot<'_>, arguments: &[String]) -> Result<Machine> {
         let console = self.console();
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,smm=off"]);
         // KVM hangs inside some virtual machines; emulation works everywhere.
         qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", &MEMORY_MIB.to_string()]);
-        qemu.args(["-drive", &format!("if=pflash,format=raw,readonly=on,file={FIRMWARE}")]);
-        qemu.args(["-drive", &format!("if=pflash,format=raw,file={}", variables.display())]);
+        if firmware == Firmware::Uefi {
+            let variables = self.firmware_variables()?;
+            qemu.args(["-drive", &format!("if=pflash,format=raw,readonly=on,file={FIRMWARE}")]);
+            qemu.args(["-drive", &format!("if=pflash,format=raw,file={}", variables.display())]);
+        }
         let keyboard = format!("host=127.0.0.1,port={},server=on,wait=off", self.keyboard_port);
         let terminal = format!("socket,id=console,{keyboard}");
         qemu.args(["-chardev", &format!("{terminal},logfile={},logappend=on", console.file().display())]);
@@ -145,6 +166,15 @@ impl Hardware {
         }
         let qemu = qemu.stdin(Stdio::null()).spawn().context("cannot start qemu-system-x86_64")?;
         Ok(Machine { qemu, console })
+    }
+
+    /// The file in which its UEFI firmware keeps its variables.
+    fn firmware_variables(&self) -> Result<PathBuf> {
+        let variables = self.folder.join("vars.fd");
+        if !variables.exists() {
+            fs::copy(VARIABLES, &variables).with_context(|| format!("cannot copy {VARIABLES}"))?;
+        }
+        Ok(variables)
     }
 }
 

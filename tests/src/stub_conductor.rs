@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -45,14 +46,29 @@ impl StubConductor {
     ///
     /// There is no free port, or no such address.
     pub fn start_on(address: IpAddr) -> io::Result<Self> {
+        Self::serve(address, json!({}))
+    }
+
+    /// Listens on a free port of the loopback address, and answers lookups with `settings` beside what it
+    /// always says.
+    ///
+    /// # Errors
+    ///
+    /// There is no free port.
+    pub fn start_with(settings: Value) -> io::Result<Self> {
+        Self::serve(Ipv4Addr::LOCALHOST.into(), settings)
+    }
+
+    fn serve(address: IpAddr, settings: Value) -> io::Result<Self> {
+        let settings = Arc::new(settings);
         let listener = TcpListener::bind((address, 0))?;
         let address = listener.local_addr()?;
         let (sender, sent) = channel();
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
-                let sender = sender.clone();
+                let (sender, settings) = (sender.clone(), Arc::clone(&settings));
                 // A client that goes away has no need of an answer.
-                thread::spawn(move || serve(connection, &sender));
+                thread::spawn(move || serve(connection, &settings, &sender));
             }
         });
         Ok(Self { address, sent })
@@ -75,7 +91,7 @@ impl StubConductor {
     }
 }
 
-fn serve(connection: TcpStream, sender: &Sender<Sent>) -> io::Result<()> {
+fn serve(connection: TcpStream, settings: &Value, sender: &Sender<Sent>) -> io::Result<()> {
     let mut reader = BufReader::new(&connection);
     let mut line = String::new();
     reader.read_line(&mut line)?;
@@ -84,7 +100,7 @@ fn serve(connection: TcpStream, sender: &Sender<Sent>) -> io::Result<()> {
         (words.next().unwrap_or_default().to_owned(), words.next().unwrap_or_default().to_owned());
     let mut body = vec![0; content_length(&mut reader)?];
     reader.read_exact(&mut body)?;
-    let (status, answer) = answer(&path);
+    let (status, answer) = answer(&path, settings);
     let answer = if answer.is_null() { String::new() } else { answer.to_string() };
     write!(
         &connection,
@@ -110,7 +126,7 @@ fn content_length(reader: &mut impl BufRead) -> io::Result<usize> {
     Ok(headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or_default())
 }
 
-fn answer(path: &str) -> (u16, Value) {
+fn answer(path: &str, settings: &Value) -> (u16, Value) {
     match path.split(['?', '/']).filter(|part| !part.is_empty()).nth(1) {
         None => {
             let version = json!({"id": "v1", "links": [], "status": "CURRENT", "min_version": "1.1", "version": "1.115"});
@@ -119,8 +135,11 @@ fn answer(path: &str) -> (u16, Value) {
         Some("lookup") => {
             let node =
                 json!({"uuid": NODE, "properties": {}, "instance_info": {}, "driver_internal_info": {}});
-            let config =
+            let mut config =
                 json!({"heartbeat_timeout": 300, "agent_token": TOKEN, "agent_token_required": true});
+            for (name, value) in settings.as_object().into_iter().flatten() {
+                config[name] = value.clone();
+            }
             (200, json!({"node": node, "config": config}))
         }
         Some("continue_inspection") => (202, json!({"uuid": NODE})),

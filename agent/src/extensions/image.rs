@@ -6,8 +6,9 @@ use crate::errors::from_disk;
 use crate::root_disk;
 use farrier_disk::RootDisk;
 use farrier_disk::boot_entry::{self, BootEntry};
+use farrier_disk::bootloader::{self, Installed, Request};
 use farrier_linux::efivars::EfiVariables;
-use farrier_protocol::error::{CommandError, ErrorKind};
+use farrier_protocol::error::CommandError;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -56,21 +57,33 @@ fn enter(root: &RootDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, fa
 
 /// The firmware mode of the running system decides, not the one that was asked for (F19).
 fn make_bootable(agent: &Agent, params: &Params) -> Result<(), CommandError> {
-    if let Some(variables) = EfiVariables::system() {
-        let entries = enter(&root_disk::wait(agent)?, &variables).map_err(from_disk)?;
-        for entry in &entries {
-            tracing::info!(number = %format!("Boot{:04X}", entry.number), label = entry.label,
-                loader = entry.loader, "boot entry written");
-        }
+    let variables = EfiVariables::system();
+    if let Some(variables) = &variables {
+        let entries = enter(&root_disk::wait(agent)?, variables).map_err(from_disk)?;
+        report(&entries);
         if !entries.is_empty() {
             return Ok(());
         }
     }
-    let root_uuid = params.get("root_uuid").and_then(Value::as_str).unwrap_or(NO_IDENTIFIER);
-    if root_uuid.is_empty() || root_uuid == NO_IDENTIFIER {
-        return Ok(());
+    let text = |name: &str| params.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let Some(root_uuid) = text("root_uuid").filter(|uuid| *uuid != NO_IDENTIFIER) else { return Ok(()) };
+    let request = Request {
+        root_uuid,
+        prep_uuid: text("prep_boot_part_uuid"),
+        may_run_programs: agent.options.enable_bios_bootloader_install,
+    };
+    let installed = bootloader::install(&root_disk::wait(agent)?, &request, variables.as_ref());
+    match installed.map_err(from_disk)? {
+        Installed::Entries(entries) => report(&entries),
+        Installed::Grub(targets) => tracing::info!(?targets, "boot loader of the deployed system installed"),
+        Installed::Present => tracing::info!("the image brought its boot loader"),
     }
-    let details = "the image brings no boot loader for this firmware mode: \
-                   deploy an image made for it, or change the boot mode of the machine";
-    Err(CommandError::new(ErrorKind::InvalidImage, details))
+    Ok(())
+}
+
+fn report(entries: &[BootEntry]) {
+    for entry in entries {
+        tracing::info!(number = %format!("Boot{:04X}", entry.number), label = entry.label,
+            loader = entry.loader, "boot entry written");
+    }
 }

@@ -18,6 +18,8 @@ impl Options {
         replace(&mut options.disable_deep_image_inspection, config.disable_deep_image_inspection);
         let formats = config.permitted_image_formats.clone().map(NameList);
         replace(&mut options.permitted_image_formats, formats);
+        // A conductor that knows nothing of it says no as well: only a yes counts.
+        options.enable_bios_bootloader_install |= config.enable_bios_bootloader_install == Some(true);
         options
     }
 }
@@ -62,6 +64,20 @@ mod tests {
             let found = options.tls_cipher_suites.map(|list| list.0.join(":"));
             assert_eq!(found.as_deref(), suites, "{config}");
         }
+    }
+
+    #[test]
+    fn s10_only_a_yes_of_the_lookup_lets_programs_of_images_run() {
+        for (own, said, expected) in [
+            (false, json!({}), false),
+            (false, json!({"enable_bios_bootloader_install": false}), false),
+            (false, json!({"enable_bios_bootloader_install": true}), true),
+            (true, json!({"enable_bios_bootloader_install": false}), true),
+        ] {
+            let options = Options { enable_bios_bootloader_install: own, ..Options::default() };
+            assert_eq!(overridden(&options, said.clone()).enable_bios_bootloader_install, expected, "{said}");
+        }
+        assert!(!Options::default().enable_bios_bootloader_install);
     }
 
     #[test]

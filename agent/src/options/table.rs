@@ -150,6 +150,8 @@ options! {
     config_drive_rebuild: bool = false;
     /// Go on when no boot entry or boot loader can be written.
     ignore_bootloader_failure: bool = false, "ipa-ignore-bootloader-failure";
+    /// Run programs of the deployed image, as root, where it needs a boot loader that only they can install.
+    enable_bios_bootloader_install: bool = false;
     /// Do not erase disks with a cluster file system.
     guard_special_filesystems: bool = true, "ipa-guard-special-filesystems";
     /// URLs to post the inspection data to, separated by commas, or mdns.
@@ -264,8 +266,6 @@ without_effect! {
     ["DEFAULT"] introspection_daemon_post_interval: Seconds = "300", INSPECTOR;
     ["DEFAULT"] inject_files_priority: u32 = "0" by "ipa-inject-files-priority",
         "No effect: a conductor sets the priority of the step.";
-    ["DEFAULT"] enable_bios_bootloader_install: bool = "false",
-        "No effect: no program of the deployed image is ever run.";
     ["disk_utils"] dd_block_size: String = "1M", WRITER;
     ["disk_utils"] image_convert_memory_limit: u32 = "2048", WRITER;
     ["disk_utils"] image_convert_attempts: u32 = "3", WRITER;

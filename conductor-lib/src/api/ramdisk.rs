@@ -82,6 +82,7 @@ fn lookup_reply(conductor: &Conductor, answer: LookupAnswer) -> Value {
         tls_cipher_suites: None,
         permitted_image_formats: Some(["raw", "gpt"].map(str::to_owned).to_vec()),
         disable_deep_image_inspection: None,
+        enable_bios_bootloader_install: None,
         agent_skip_bmc_detect: None,
     };
     let mut config = json!(config);

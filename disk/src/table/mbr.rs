@@ -33,6 +33,9 @@ const MAX_LOGICAL: usize = 256;
 /// Type of a FAT32 partition with LBA addresses, as parted gives to `fat32`.
 const FAT32_LBA_TYPE: u8 = 0x0c;
 
+/// Types of FAT partitions.
+const FAT_TYPES: [u8; 6] = [0x01, 0x04, 0x06, 0x0b, 0x0c, 0x0e];
+
 /// End of what 32-bit sector numbers of 512 bytes reach, and so of every MBR partition (section 6.5).
 const ADDRESSABLE: u64 = 2 << 40;
 
@@ -44,6 +47,8 @@ const CHS_BEYOND: [u8; 3] = [0xfe, 0xff, 0xff];
 pub struct Mbr {
     partitions: Vec<Partition>,
     disk_identifier: u32,
+    /// Number of the partition to boot from.
+    booted: Option<u32>,
 }
 
 impl Mbr {
@@ -68,9 +73,16 @@ impl Mbr {
             let logical = logical_entries(source, geometry, extended.start)?;
             entries.extend((PRIMARIES as u32 + 1..).zip(logical));
         }
+        let booted = entries.iter().find(|(_, entry)| entry.is_booted).map(|(number, _)| *number);
         let used = entries.into_iter().filter(|(_, entry)| entry.type_id != 0);
         let partitions = used.map(|(number, entry)| entry.partition(number, geometry, disk_identifier));
-        Ok(Some(Self { partitions: partitions.collect::<Result<_, _>>()?, disk_identifier }))
+        Ok(Some(Self { partitions: partitions.collect::<Result<_, _>>()?, disk_identifier, booted }))
+    }
+
+    /// The partition to boot from, if it is one for FAT.
+    pub fn booted_fat(&self) -> Option<&Partition> {
+        let is_fat = |kind: &PartitionKind| matches!(kind, PartitionKind::Mbr { type_id, .. } if FAT_TYPES.contains(type_id));
+        self.partitions.iter().find(|one| Some(one.number) == self.booted && is_fat(&one.kind))
     }
 
     /// The partitions, by number; logical ones from 5 on.
@@ -111,6 +123,7 @@ impl Mbr {
 
 /// What 16 bytes of a table say; start and length in sectors.
 struct Entry {
+    is_booted: bool,
     type_id: u8,
     start: u64,
     sectors: u64,
@@ -120,7 +133,13 @@ impl Entry {
     fn of_sector(sector: &[u8; 512]) -> impl Iterator<Item = Self> {
         sector[ENTRIES_OFFSET..].chunks_exact(ENTRY_SIZE).take(PRIMARIES).map(|entry| {
             let number = |bytes: &[u8]| bytes.iter().rfold(0, |sum, byte| sum << 8 | u64::from(*byte));
-            Self { type_id: entry[4], start: number(&entry[8..12]), sectors: number(&entry[12..16]) }
+            let is_booted = entry[0] == BOOTED;
+            Self {
+                is_booted,
+                type_id: entry[4],
+                start: number(&entry[8..12]),
+                sectors: number(&entry[12..16]),
+            }
         })
     }
 
@@ -287,6 +306,20 @@ mod tests {
         let chain = [(0, 1, 0x05, 8, 50), (8, 0, 0x83, 1, 2), (8, 1, 0x05, 10, 8), (18, 0, 0x83, 2, 3)];
         assert_eq!(read(&chain), Ok(vec![(2, 8, 50), (5, 9, 2), (6, 20, 3)]));
         assert_eq!(read(&[(0, 0, 0x0f, 8, 50)]), Ok(vec![(1, 8, 50)]), "nothing in the extended partition");
+    }
+
+    #[test]
+    fn f20_a_fat_partition_flagged_to_be_booted_is_an_esp() {
+        for (flag, kind, expected) in
+            [(0x80, 0x0c, true), (0x80, 0x06, true), (0, 0x0c, false), (0x80, 0x83, false), (0, 0xef, false)]
+        {
+            let mut disk = vec![0; 64 * 512];
+            disk[446..462].copy_from_slice(&[flag, 0, 0, 0, kind, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0]);
+            disk[510..512].copy_from_slice(&BOOT_SIGNATURE);
+            let geometry = Geometry { size: disk.len() as u64, sector_size: 512 };
+            let table = Mbr::parse(&mut Cursor::new(disk), geometry).unwrap().unwrap();
+            assert_eq!(table.booted_fat().is_some(), expected, "{flag:#x} {kind:#x}");
+        }
     }
 
     #[test]
