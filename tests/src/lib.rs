@@ -4,6 +4,7 @@
 //! It uses the programs as an operator does and nothing else of the project.
 
 pub mod bmc;
+pub mod boot_cell;
 pub mod boot_machine;
 pub mod commanded_agent;
 pub mod console;

@@ -12,6 +12,7 @@ mod ironic_environment;
 mod kernel_package;
 mod libblkid;
 mod lint;
+mod matrix;
 mod power_cut;
 mod python_environment;
 mod python_manager;
@@ -48,6 +49,7 @@ enum Command {
     #[command(hide = true)]
     ImageAsRoot(instance_image::RootArguments),
     Lint(lint::LintArguments),
+    Matrix(matrix::MatrixArguments),
     PowerCut(power_cut::PowerCutArguments),
     #[command(hide = true)]
     PythonRamdiskAsRoot(python_ramdisk::RootArguments),
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Command::Image(arguments) => instance_image::image(&arguments),
         Command::ImageAsRoot(arguments) => instance_image::image_as_root(&arguments),
         Command::Lint(arguments) => lint::lint(&arguments),
+        Command::Matrix(arguments) => matrix::matrix(&arguments),
         Command::PowerCut(arguments) => power_cut::power_cut(&arguments),
         Command::PythonRamdiskAsRoot(arguments) => python_ramdisk::build_as_root(&arguments),
         Command::Reference(arguments) => reference::reference(&arguments),

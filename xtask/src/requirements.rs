@@ -72,7 +72,7 @@ const REQUIREMENTS: &[Requirement] = &[
     command("mcopy", "mtools", &[Purpose::InstanceImage]),
     command("mkfs.ext4", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Disk]),
     command("mkfs.vfat", "dosfstools", &[Purpose::InstanceImage, Purpose::Disk]),
-    command("sgdisk", "gdisk", &[Purpose::InstanceImage, Purpose::Disk]),
+    command("sgdisk", "gdisk", &[Purpose::Disk]),
     command("cpio", "cpio", &[Purpose::Rival]),
     command("qemu-img", "qemu-utils", &[Purpose::Unit, Purpose::Disk, Purpose::WriteBench]),
     command("time", "time", &[Purpose::WriteBench]),

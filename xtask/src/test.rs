@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::dist::Firmware;
+use crate::instance_image::Content;
 use crate::ironic_environment::IronicEnvironment;
 use crate::requirements::{self, Purpose};
 use crate::test_programs::{self, TestProgram, Tier};
@@ -100,7 +101,7 @@ fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
     let built = dist::build(workspace, "x86_64", Firmware::None)?;
     let dist = built.folder.display().to_string();
     let with_python = python_manager::ramdisk(workspace, &built)?.display().to_string();
-    let image = instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES)?;
+    let image = instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES, Content::USUAL)?;
     let bmc = ironic_environment::cached_bmc(workspace)?.display().to_string();
     let ironics = ironic_environment::cached(workspace)?;
     let environment = |ironic: &IronicEnvironment| {
@@ -120,7 +121,8 @@ fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
 fn machine_environment(workspace: &Workspace) -> Result<Environment> {
     let dist = dist::build(workspace, "x86_64", Firmware::Common)?;
     let aarch64 = dist::build(workspace, "aarch64", Firmware::Common)?;
-    let image = instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES)?;
+    let image = |content| instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES, content);
+    let (image, partition) = (image(Content::USUAL)?, image(Content::Partition)?);
     let farrier = workspace.build_conductor()?;
     let schemathesis = python_environment::schemathesis(workspace)?;
     Ok(vec![
@@ -132,6 +134,8 @@ fn machine_environment(workspace: &Workspace) -> Result<Environment> {
         ("FARRIER_IMAGE_BUILDER", dist.builder.display().to_string()),
         ("FARRIER_IMAGE", image.path.display().to_string()),
         ("FARRIER_IMAGE_SHA256", image.sha256),
+        ("FARRIER_PARTITION_IMAGE", partition.path.display().to_string()),
+        ("FARRIER_PARTITION_IMAGE_SHA256", partition.sha256),
         ("FARRIER_BIN", farrier.display().to_string()),
         ("FARRIER_SCHEMATHESIS", schemathesis.display().to_string()),
     ])

@@ -1,10 +1,11 @@
-//! The Debian image that the demo and the tests deploy, and its cache.
+//! The Debian images that the demo and the tests deploy, all from one tree, and their cache.
 
 mod bios;
 mod disk;
+mod parts;
 mod tree;
 
-pub use disk::{ESP_BYTES, new_uuid};
+pub use disk::{DiskFormat, ESP_BYTES, new_uuid};
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use farrier_tests::boot_cell::Table;
 
 use crate::command::{as_root, command, is_root, run, run_quietly};
 use crate::debian_tree::DebianTree;
@@ -39,7 +41,16 @@ pub struct RootArguments {
     mebibytes: u64,
 }
 
-/// A raw image of a whole disk.
+/// What an image holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// The root file system alone, with the packages of GRUB and no boot loader.
+    Partition,
+    /// A whole disk with boot loaders.
+    Disk(DiskFormat),
+}
+
+/// A raw image.
 #[derive(Debug)]
 pub struct InstanceImage {
     /// The file.
@@ -50,41 +61,71 @@ pub struct InstanceImage {
     pub sha256: String,
 }
 
+impl Content {
+    /// The usual whole-disk image.
+    pub const USUAL: Self = Self::Disk(DiskFormat::USUAL);
+
+    fn file_name(self) -> String {
+        match self {
+            Self::Partition => parts::ROOT.to_owned(),
+            Self::USUAL => "image.raw".to_owned(),
+            Self::Disk(DiskFormat { table: Table::Gpt, sector_size }) => format!("gpt-{sector_size}.raw"),
+            Self::Disk(DiskFormat { table: Table::Mbr, sector_size }) => format!("mbr-{sector_size}.raw"),
+        }
+    }
+}
+
 /// Runs the command.
 pub fn image(arguments: &ImageArguments) -> Result<()> {
     requirements::ensure(&[Purpose::InstanceImage], !arguments.no_install)?;
-    let image = cached(&Workspace::find()?, arguments.image_size)?;
+    let image = cached(&Workspace::find()?, arguments.image_size, Content::USUAL)?;
     println!("{} ({} bytes, sha256:{})", image.path.display(), image.bytes, image.sha256);
     Ok(())
 }
 
-/// The image of this size, built unless one of the same recipe is in the cache.
-pub fn cached(workspace: &Workspace, mebibytes: u64) -> Result<InstanceImage> {
+/// The image with this content, made unless one of the same recipe is in the cache. `mebibytes` is the size of
+/// a whole disk.
+pub fn cached(workspace: &Workspace, mebibytes: u64, content: Content) -> Result<InstanceImage> {
     let mut hasher = DefaultHasher::new();
-    (tree::recipe(), disk::recipe(), mebibytes).hash(&mut hasher);
+    (tree::recipe(), parts::recipe(), disk::recipe(), mebibytes).hash(&mut hasher);
     let folder = workspace.cache().join(format!("debian-{:016x}", hasher.finish()));
-    if !folder.join("image.sha256").exists() {
+    let partition = folder.join(parts::ROOT);
+    if !digest_file(&partition).exists() {
         build(&folder, mebibytes)?;
+        write_digest(&partition)?;
     }
-    let path = folder.join("image.raw");
+    let path = folder.join(content.file_name());
+    if let Content::Disk(format) = content
+        && !digest_file(&path).exists()
+    {
+        println!("  {}", path.display());
+        disk::assemble(&folder, format, mebibytes, &path)?;
+        write_digest(&path)?;
+    }
     let bytes = fs::metadata(&path).with_context(|| format!("cannot read {}", path.display()))?.len();
-    let sha256 = fs::read_to_string(folder.join("image.sha256"))?;
+    let sha256 = fs::read_to_string(digest_file(&path))?;
     Ok(InstanceImage { path, bytes, sha256 })
+}
+
+/// Written last: it tells that the image is complete.
+fn digest_file(image: &Path) -> PathBuf {
+    image.with_extension("sha256")
+}
+
+fn write_digest(image: &Path) -> Result<()> {
+    let digest = run_quietly(command("sha256sum").arg(image))?;
+    let digest = digest.split_whitespace().next().context("sha256sum printed nothing")?;
+    Ok(fs::write(digest_file(image), digest)?)
 }
 
 fn build(folder: &Path, mebibytes: u64) -> Result<()> {
     fs::create_dir_all(folder)?;
-    println!("Building a Debian image in {} (takes a few minutes, once)", folder.display());
+    println!("Building Debian images in {} (takes a few minutes, once)", folder.display());
     let this = std::env::current_exe()?;
-    run(as_root(this).arg("image-as-root").arg(folder).arg(mebibytes.to_string()))?;
-    let digest = run_quietly(command("sha256sum").arg(folder.join("image.raw")))?;
-    let digest = digest.split_whitespace().next().context("sha256sum printed nothing")?;
-    // Written last: it tells that the image is complete.
-    fs::write(folder.join("image.sha256"), digest)?;
-    Ok(())
+    run(as_root(this).arg("image-as-root").arg(folder).arg(mebibytes.to_string()))
 }
 
-/// Builds in a folder. It needs root, since the files in the image belong to root.
+/// Builds the parts in a folder. It needs root, since the files in the image belong to root.
 pub fn image_as_root(RootArguments { folder, mebibytes }: &RootArguments) -> Result<()> {
     if !is_root() {
         bail!("only root can build the Debian image; run cargo xtask image");
@@ -93,6 +134,6 @@ pub fn image_as_root(RootArguments { folder, mebibytes }: &RootArguments) -> Res
     let root_uuid = new_uuid()?;
     let tree = DebianTree::bootstrap(&root, &log)?;
     tree::build(&tree, &root_uuid)?;
-    disk::assemble(&tree, &root_uuid, *mebibytes, &folder.join("image.raw"))?;
+    parts::make(&tree, &root_uuid, disk::root_size(*mebibytes), folder)?;
     Ok(fs::remove_dir_all(&root)?)
 }

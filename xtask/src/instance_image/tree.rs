@@ -9,8 +9,10 @@ use crate::debian_tree::{self, DebianTree};
 const PACKAGES: &[&str] = &[
     "cloud-init",
     "dbus",
+    "grub-efi-amd64-bin",
     "grub-efi-amd64-signed",
     "grub-pc-bin",
+    "grub2-common",
     "initramfs-tools",
     "linux-image-cloud-amd64",
     "lz4",
@@ -33,6 +35,8 @@ const AFTER_PACKAGES: &[(&str, &str)] = &[
     // The host name is read from the config drive before the network is up; that is all the demo asks for.
     ("etc/cloud/cloud.cfg.d/90-farrier.cfg", "datasource_list: [ConfigDrive]\nnetwork: {config: disabled}\n"),
     ("etc/cloud/ds-identify.cfg", "policy: enabled\n"),
+    // What a boot loader that is installed from the system itself starts: partition images have none.
+    ("etc/default/grub", "GRUB_CMDLINE_LINUX=\"console=ttyS0\"\nGRUB_TERMINAL=console\nGRUB_TIMEOUT=0\n"),
     (
         "boot/grub/grub.cfg",
         "linux /vmlinuz root=UUID=@ROOT@ ro console=ttyS0\n\

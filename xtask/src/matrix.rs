@@ -1,0 +1,120 @@
+//! `cargo xtask matrix`: every combination of firmware, disk, image, table and config drive is deployed and booted.
+
+mod report;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use farrier_tests::boot_cell::{Cell, DebianImage, Image};
+
+use self::report::{Outcome, Report};
+use crate::dist;
+use crate::instance_image::{self, Content, DEFAULT_MEBIBYTES, DiskFormat};
+use crate::requirements::{self, Purpose};
+use crate::workspace::{Workspace, write_json};
+
+/// Deploys Debian in each combination of firmware, disk, image, table and config drive, and boots it.
+#[derive(Debug, Args)]
+pub struct MatrixArguments {
+    /// Only combinations whose names, such as bios-nvme-whole-gpt-drive, have all these parts, separated by commas.
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    filter: Vec<String>,
+    /// Only tells which combinations there are.
+    #[arg(long)]
+    list: bool,
+    /// How many machines run at a time [default: one for each processor].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    machines: Option<u8>,
+    /// Folder of a ramdisk that was built already.
+    #[arg(long, value_name = "FOLDER")]
+    dist: Option<PathBuf>,
+    /// Writes the result as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Writes the page of the book with the result.
+    #[arg(long)]
+    page: bool,
+    /// Only names packages that are missing.
+    #[arg(long)]
+    no_install: bool,
+}
+
+/// Runs the command. A combination that does not boot is an error once all were tried; its machine is kept.
+pub fn matrix(arguments: &MatrixArguments) -> Result<()> {
+    let is_wanted = |cell: &Cell| {
+        let name = cell.to_string();
+        arguments.filter.iter().all(|part| name.split('-').any(|word| word == part))
+    };
+    let cells: Vec<_> = Cell::all().into_iter().filter(is_wanted).collect();
+    if arguments.list {
+        for cell in &cells {
+            println!("{cell}{}", cell.obstacle().map(|reason| format!(": {reason}")).unwrap_or_default());
+        }
+        return Ok(());
+    }
+    let report = run(arguments, &cells)?;
+    println!("{}", report.line());
+    if arguments.page {
+        report.write_page(&Workspace::find()?)?;
+    }
+    write_json(arguments.json.as_deref(), &report)?;
+    if !report.is_good() {
+        bail!("not every combination boots");
+    }
+    Ok(())
+}
+
+fn run(arguments: &MatrixArguments, cells: &[Cell]) -> Result<Report> {
+    requirements::ensure(&[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine], !arguments.no_install)?;
+    let workspace = Workspace::find()?;
+    let dist = match &arguments.dist {
+        Some(folder) => std::path::absolute(folder)?,
+        None => dist::build(&workspace, "x86_64", dist::Firmware::None)?.folder,
+    };
+    let legal = cells.iter().filter(|cell| cell.obstacle().is_none());
+    // Each image is made before the first machine is switched on.
+    let mut jobs = legal.map(|cell| Ok((*cell, image_for(cell, &workspace)?))).collect::<Result<Vec<_>>>()?;
+    jobs.reverse();
+    let folder = workspace.cache().join(format!("matrix-{}", std::process::id()));
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let machines = arguments.machines.map_or(processors, usize::from);
+    let (jobs, outcomes) = (Mutex::new(jobs), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..machines {
+            scope.spawn(|| {
+                while let Some((cell, image)) = jobs.lock().ok().and_then(|mut jobs| jobs.pop()) {
+                    let outcome = attempt(&cell, &dist, &image, &folder);
+                    println!("{outcome}");
+                    outcomes.lock().map(|mut outcomes| outcomes.push(outcome)).ok();
+                }
+            });
+        }
+    });
+    // Fails, and keeps what is there, when a machine was kept.
+    fs::remove_dir(&folder).ok();
+    Ok(Report::new(outcomes.into_inner().unwrap_or_default(), cells))
+}
+
+fn attempt(cell: &Cell, dist: &Path, image: &DebianImage, folder: &Path) -> Outcome {
+    let folder = folder.join(cell.to_string());
+    let result = cell.run(dist, image, &folder).and_then(|seconds| {
+        fs::remove_dir_all(&folder)?;
+        Ok(seconds)
+    });
+    // The disk is large, and says less than the console.
+    fs::remove_file(folder.join("disk.raw")).ok();
+    Outcome::new(*cell, result)
+}
+
+fn image_for(cell: &Cell, workspace: &Workspace) -> Result<DebianImage> {
+    let content = match cell.image {
+        Image::Partition => Content::Partition,
+        Image::WholeDisk => Content::Disk(DiskFormat { table: cell.table, sector_size: cell.sector_size() }),
+    };
+    let image = instance_image::cached(workspace, DEFAULT_MEBIBYTES, content)?;
+    Ok(DebianImage { path: image.path, sha256: image.sha256 })
+}
