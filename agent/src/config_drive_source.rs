@@ -23,7 +23,7 @@ pub fn load(agent: &Agent, text: &str) -> Result<ConfigDrive, CommandError> {
 }
 
 fn fetch(agent: &Agent, url: &str) -> Result<Vec<u8>, CommandError> {
-    agent.runtime.block_on(download(agent, url, MAX_DOWNLOAD)).map_err(|reason| {
+    agent.runtime.block_on(download(agent, &agent.http, url, MAX_DOWNLOAD)).map_err(|reason| {
         let details = format!("the config drive cannot be fetched from {url}: {reason}");
         CommandError::new(ErrorKind::DeploymentError, details)
     })

@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::http;
-use reqwest::StatusCode;
+use reqwest::{Client, StatusCode};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -12,18 +12,17 @@ struct Failure {
     is_final: bool,
 }
 
-/// Fetches at most so many bytes with the agent's one client, with the same settings and patience as images
-/// (S17).
+/// Fetches at most so many bytes with the settings and patience that images get (S17).
 ///
 /// # Errors
 ///
 /// The reason of the last failure.
-pub async fn download(agent: &Agent, url: &str, most: u64) -> Result<Vec<u8>, String> {
+pub async fn download(agent: &Agent, client: &Client, url: &str, most: u64) -> Result<Vec<u8>, String> {
     let retries = agent.options.image_download_connection_retries;
     let read_timeout = agent.options.image_download_connection_timeout.duration();
     let mut attempt = 0;
     loop {
-        let failure = match fetch(&agent.http, url, most, read_timeout).await {
+        let failure = match fetch(client, url, most, read_timeout).await {
             Ok(bytes) => return Ok(bytes),
             Err(failure) => failure,
         };
@@ -36,12 +35,7 @@ pub async fn download(agent: &Agent, url: &str, most: u64) -> Result<Vec<u8>, St
     }
 }
 
-async fn fetch(
-    client: &reqwest::Client,
-    url: &str,
-    most: u64,
-    read_timeout: Duration,
-) -> Result<Vec<u8>, Failure> {
+async fn fetch(client: &Client, url: &str, most: u64, read_timeout: Duration) -> Result<Vec<u8>, Failure> {
     let failed = |reason: String| Failure { reason, is_final: false };
     let refused = |reason: String| Failure { reason, is_final: true };
     let late = |_| failed(format!("nothing arrived for {} s", read_timeout.as_secs()));
@@ -110,13 +104,13 @@ mod tests {
         let server = server().await;
         for path in ["/file", "/late"] {
             assert_eq!(
-                download(&agent, &format!("{server}{path}"), MOST).await.unwrap(),
+                download(&agent, &agent.http, &format!("{server}{path}"), MOST).await.unwrap(),
                 b"a file",
                 "{path}"
             );
         }
         for (path, named) in [("/nowhere", "404"), ("/empty", "204"), ("/huge", "more than 1 MiB")] {
-            let error = download(&agent, &format!("{server}{path}"), MOST).await.unwrap_err();
+            let error = download(&agent, &agent.http, &format!("{server}{path}"), MOST).await.unwrap_err();
             assert!(error.contains(named), "{path}: {error}");
         }
     }

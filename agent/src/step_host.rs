@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::download::download;
+use crate::options::Options;
 use crate::{bootc, deployment, erase_certificates, http};
 use farrier_hardware::container::bootc::Order;
 use farrier_hardware::manager::StepHost;
@@ -19,9 +20,15 @@ impl StepHost for Agent {
         Ok(json!({"result": format!("execute_bootc_install: {}", bootc::install(self, order)?)}))
     }
 
-    fn download(&self, url: &str, most: u64) -> Result<Vec<u8>, CommandError> {
-        self.runtime
-            .block_on(download(self, url, most))
+    fn download(&self, url: &str, most: u64, verifies: bool) -> Result<Vec<u8>, CommandError> {
+        let client = if verifies {
+            Ok(self.http.clone())
+        } else {
+            let trusting = Options { insecure: true, ..Options::clone(&self.options) };
+            http::client(&trusting).map_err(|error| error.to_string())
+        };
+        client
+            .and_then(|client| self.runtime.block_on(download(self, &client, url, most)))
             .map_err(|reason| CommandError::new(ErrorKind::CommandExecutionError, reason))
     }
 

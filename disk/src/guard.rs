@@ -2,6 +2,7 @@
 //! open a disk for writing.
 
 mod erase;
+mod installed;
 mod raid;
 mod skip_list;
 mod survey;
@@ -10,6 +11,7 @@ mod volumes;
 mod writable;
 
 pub use erase::{ErasePlan, EraseTarget, KeepReason, KeptDisk, plan_erase};
+pub use installed::RootPartition;
 pub use raid::{
     BootPartition, MemberDevice, RaidArray, RaidDisk, RaidPlan, RaidTarget, kept_volumes, plan_raid,
 };

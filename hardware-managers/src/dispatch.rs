@@ -169,7 +169,7 @@ mod tests {
             unreachable!("no image is installed")
         }
 
-        fn download(&self, _: &str, _: u64) -> Result<Vec<u8>, CommandError> {
+        fn download(&self, _: &str, _: u64, _: bool) -> Result<Vec<u8>, CommandError> {
             unreachable!("nothing is fetched")
         }
 
@@ -268,6 +268,7 @@ mod tests {
                     ("clean_uefi_nvram", 0, None),
                     ("erase_devices_metadata", 0, None),
                     ("execute_bootc_install", 0, None),
+                    ("inject_files", 0, None),
                     ("write_image", 0, None),
                 ],
             ),
@@ -282,6 +283,7 @@ mod tests {
                     ("create_configuration", 0, None),
                     ("delete_configuration", 0, None),
                     ("execute_bootc_install", 0, None),
+                    ("inject_files", 0, None),
                     ("write_image", 0, None),
                 ],
             ),

@@ -3,6 +3,7 @@
 mod bootc;
 mod burn_in;
 mod erase;
+mod inject_files;
 mod nvram;
 mod pstore;
 mod raid;
@@ -50,6 +51,7 @@ impl HardwareManager for GenericHardwareManager {
             burn_in::NETWORK,
             WRITE_IMAGE,
             bootc::INSTALL,
+            inject_files::INJECT,
         ]
     }
 }

@@ -17,7 +17,7 @@ impl StepHost for IdleHost {
         unreachable!("no image is installed")
     }
 
-    fn download(&self, _: &str, _: u64) -> Result<Vec<u8>, CommandError> {
+    fn download(&self, _: &str, _: u64, _: bool) -> Result<Vec<u8>, CommandError> {
         unreachable!("nothing is fetched")
     }
 

@@ -12,6 +12,7 @@ pub mod external;
 pub mod generic;
 #[cfg(test)]
 mod idle_host;
+mod inject_files;
 pub mod intel_cna;
 pub mod inventory;
 pub mod manager;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use object::Endianness;
-use object::elf::{DT_NEEDED, EM_AARCH64, EM_X86_64, FileHeader64};
+use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_AARCH64, EM_X86_64, FileHeader64};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
 
 use crate::error::BuildError;
@@ -17,6 +17,8 @@ pub struct Executable {
     pub loader: Option<String>,
     /// Names of the libraries it is linked with.
     pub libraries: Vec<String>,
+    /// Folders in which these are looked for before all others.
+    pub library_folders: Vec<String>,
 }
 
 /// The architecture that all executables of a ramdisk have.
@@ -43,25 +45,32 @@ impl Executable {
             EM_AARCH64 => "aarch64",
             machine => return Err(broken(format!("machine type {machine:?} is not supported"))),
         };
-        let (loader, libraries) = needs(&file).map_err(|error| broken(error.to_string()))?;
-        Ok(Self { architecture, loader, libraries })
+        let mut executable =
+            Self { architecture, loader: None, libraries: Vec::new(), library_folders: Vec::new() };
+        executable.read_needs(&file).map_err(|error| broken(error.to_string()))?;
+        Ok(executable)
     }
-}
 
-/// The dynamic loader and the names of libraries.
-fn needs(file: &ElfFile<FileHeader64<Endianness>>) -> object::Result<(Option<String>, Vec<String>)> {
-    let (endian, data) = (file.endian(), file.data());
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned();
-    let mut loader = None;
-    for segment in file.elf_header().program_headers(endian, data)? {
-        loader = loader.or(segment.interpreter(endian, data)?.map(text));
+    /// Finds the dynamic loader, the names of libraries, and where these lie.
+    fn read_needs(&mut self, file: &ElfFile<FileHeader64<Endianness>>) -> object::Result<()> {
+        let (endian, data) = (file.endian(), file.data());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned();
+        for segment in file.elf_header().program_headers(endian, data)? {
+            let loader = segment.interpreter(endian, data)?.map(text);
+            self.loader = self.loader.take().or(loader);
+        }
+        let table = file.elf_section_table().dynamic_table(endian, data)?;
+        for entry in table.iter() {
+            match entry.tag {
+                DT_NEEDED => self.libraries.push(text(table.string(entry)?)),
+                DT_RPATH | DT_RUNPATH => {
+                    self.library_folders.extend(text(table.string(entry)?).split(':').map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
-    let table = file.elf_section_table().dynamic_table(endian, data)?;
-    let mut libraries = Vec::new();
-    for entry in table.iter().filter(|entry| entry.tag == DT_NEEDED) {
-        libraries.push(text(table.string(entry)?));
-    }
-    Ok((loader, libraries))
 }
 
 /// Architecture of a static executable, in the kernel's spelling.

@@ -105,7 +105,7 @@ impl<'a> Packer<'a> {
                 let loader = executable.loader.as_deref().map(|loader| loader.trim_start_matches('/'));
                 pending.extend(loader.map(|loader| (root.join(loader), loader.to_owned())));
                 for library in &executable.libraries {
-                    pending.push(find_library(root, library, &source)?);
+                    pending.push(find_library(root, library, &executable, &source)?);
                 }
             }
             self.put(&path, 0o755, content);
@@ -115,8 +115,14 @@ impl<'a> Packer<'a> {
 }
 
 /// A library's file below `root`, and its path in the ramdisk.
-fn find_library(root: &Path, name: &str, program: &Path) -> Result<(PathBuf, String), BuildError> {
-    let paths = LIBRARY_FOLDERS.iter().map(|folder| format!("{folder}/{name}"));
+fn find_library(
+    root: &Path,
+    name: &str,
+    of: &Executable,
+    program: &Path,
+) -> Result<(PathBuf, String), BuildError> {
+    let own = of.library_folders.iter().map(|folder| folder.trim_matches('/'));
+    let paths = own.chain(LIBRARY_FOLDERS.iter().copied()).map(|folder| format!("{folder}/{name}"));
     let mut found = paths.map(|path| (root.join(&path), path)).filter(|(file, _)| file.is_file());
     found.next().ok_or_else(|| BuildError::Library {
         program: program.to_owned(),

@@ -26,6 +26,7 @@ pub mod packet;
 pub mod power;
 pub mod private_mounts;
 pub mod process;
+pub mod rooted;
 pub mod scsi;
 pub mod sysfs;
 pub mod uevent;

@@ -1,7 +1,8 @@
-//! Mounting the kernel's own file systems, and media to be read.
+//! Mounting the kernel's own file systems, media to be read, and volumes to be changed.
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use std::fs;
+use nix::unistd::syncfs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -86,9 +87,7 @@ impl KernelMount {
 
 /// The file system of a device, mounted for reading until this value is dropped.
 #[derive(Debug)]
-pub struct ReadOnlyMount {
-    target: PathBuf,
-}
+pub struct ReadOnlyMount(Mounted);
 
 impl ReadOnlyMount {
     /// Mounts a device on a new folder. Neither programs nor device files on it can be used.
@@ -97,19 +96,61 @@ impl ReadOnlyMount {
     ///
     /// `ENODEV` when the kernel does not know the type, `EINVAL` when the device does not have it.
     pub fn new(device: &Path, kind: &str, target: &Path) -> io::Result<Self> {
-        fs::create_dir_all(target)?;
-        let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-        mount(Some(device), target, Some(kind), flags, None::<&str>)?;
-        Ok(Self { target: target.to_owned() })
+        Mounted::new(device, kind, target, MsFlags::MS_RDONLY).map(Self)
     }
 
     /// Where its files are.
     pub fn path(&self) -> &Path {
-        &self.target
+        &self.0.target
     }
 }
 
-impl Drop for ReadOnlyMount {
+/// The file system of a device, mounted to be changed.
+#[derive(Debug)]
+pub struct WritableMount(Mounted);
+
+impl WritableMount {
+    /// Mounts a device on a new folder. Neither programs nor device files on it can be used.
+    ///
+    /// # Errors
+    ///
+    /// As [`ReadOnlyMount::new`], or `EROFS` when the device or its file system refuses writes.
+    pub fn new(device: &Path, kind: &str, target: &Path) -> io::Result<Self> {
+        Mounted::new(device, kind, target, MsFlags::empty()).map(Self)
+    }
+
+    /// Where its files are.
+    pub fn path(&self) -> &Path {
+        &self.0.target
+    }
+
+    /// Has everything written to the device. When this value is merely dropped, nobody learns whether that
+    /// succeeded.
+    ///
+    /// # Errors
+    ///
+    /// What the device says.
+    pub fn flush(&self) -> io::Result<()> {
+        Ok(syncfs(File::open(self.path())?)?)
+    }
+}
+
+/// A device mounted on a folder that is made for it, until this value is dropped.
+#[derive(Debug)]
+struct Mounted {
+    target: PathBuf,
+}
+
+impl Mounted {
+    fn new(device: &Path, kind: &str, target: &Path, flags: MsFlags) -> io::Result<Self> {
+        fs::create_dir_all(target)?;
+        let flags = flags | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        mount(Some(device), target, Some(kind), flags, None::<&str>)?;
+        Ok(Self { target: target.to_owned() })
+    }
+}
+
+impl Drop for Mounted {
     fn drop(&mut self) {
         // Detached even while somebody holds a file open.
         if let Err(error) = umount2(&self.target, MntFlags::MNT_DETACH) {
@@ -153,6 +194,14 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::ReadOnlyFilesystem);
         }
         assert!(!target.exists());
+        {
+            let mounted = WritableMount::new(device.path(), "ext4", &target).unwrap();
+            fs::write(mounted.path().join("parameters.txt"), "a=2").unwrap();
+            mounted.flush().unwrap();
+        }
+        let mounted = ReadOnlyMount::new(device.path(), "ext4", &target).unwrap();
+        assert_eq!(fs::read_to_string(mounted.path().join("parameters.txt")).unwrap(), "a=2");
+        drop(mounted);
         assert!(ReadOnlyMount::new(device.path(), "nosuchfs", &target).is_err());
         assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
     }

@@ -17,8 +17,8 @@ const JOBS: u32 = 16;
 const SIX_HOURS: Duration = Duration::from_secs(21_600);
 /// How often a reader looks whether the writer listens.
 const CYCLE: Duration = Duration::from_secs(30);
-/// With this code fio ends when nobody listens.
-const NOBODY_LISTENS: i32 = 16;
+/// fio's exit code is the number of jobs that failed: all of them when nobody listens.
+const NOBODY_LISTENS: i32 = JOBS as i32;
 /// How long a machine waits for its partner, which may have to be booted first.
 const PATIENCE: Duration = Duration::from_secs(86_400);
 

@@ -97,7 +97,9 @@ fn fetch(host: &dyn StepHost, image: &Image, tools: &Tools, root: &Path) -> Resu
     let unreachable = |reason: String| Fault::Fetch { url: image.url.clone(), reason };
     let content = match image.url.strip_prefix(FILE) {
         Some(path) => fs::read(path).map_err(|error| unreachable(error.to_string()))?,
-        None => host.download(&image.url, MOST).map_err(|error| unreachable(error.text().to_owned()))?,
+        None => {
+            host.download(&image.url, MOST, true).map_err(|error| unreachable(error.text().to_owned()))?
+        }
     };
     let differs = |what, found: String, expected: &str| Fault::Image {
         url: image.url.clone(),
