@@ -119,3 +119,28 @@ fn transport(directory: &Path) -> Option<String> {
     .filter(|(_, name)| *name != "virtio" || !kernel_name.starts_with("sd"))
     .find_map(|(mark, name)| path.contains(mark).then(|| name.to_owned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_sysfs::FakeSysfs;
+    use std::fs;
+
+    #[test]
+    fn f29_a_device_that_loses_attributes_is_described_without_them() {
+        let sysfs = FakeSysfs::new();
+        let path = "devices/pci0000:00/ata1/host0/block/sda";
+        let attributes = [("device/model", "M"), ("device/vendor", "V"), ("queue/rotational", "1")];
+        sysfs.disk(path, 5 << 30, &attributes);
+        let before = BlockDevice::describe(sysfs.path(), "sda").unwrap();
+        assert_eq!((before.disk.model.as_deref(), before.disk.rotational), (Some("M"), true));
+        for lost in ["device", "queue"] {
+            fs::remove_dir_all(sysfs.path().join(path).join(lost)).unwrap();
+            let now = BlockDevice::describe(sysfs.path(), "sda").unwrap();
+            assert_eq!((&now.disk.name, now.disk.size), (&before.disk.name, before.disk.size));
+            assert_eq!((now.disk.model, now.disk.vendor, now.disk.serial), (None, None, None));
+        }
+        fs::remove_file(sysfs.path().join(path).join("size")).unwrap();
+        assert!(matches!(before.describe_again(), Err(Error::NoSuchDevice { .. })), "this one is gone");
+    }
+}

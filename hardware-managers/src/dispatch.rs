@@ -121,6 +121,8 @@ mod tests {
     use farrier_protocol::error::CommandError;
     use farrier_protocol::lookup::Node;
     use serde_json::{Map, json};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     struct Vendor(Support);
 
@@ -215,6 +217,45 @@ mod tests {
         assert_eq!(managers.versions(), [("generic_hardware_manager".into(), "1.2".into())].into());
         let steps = managers.steps(Phase::Deploy).unwrap();
         assert_eq!(steps.keys().collect::<Vec<_>>(), ["GenericHardwareManager"]);
+    }
+
+    /// Counts how often it is asked how well it fits.
+    struct Counting(Arc<AtomicUsize>);
+
+    impl HardwareManager for Counting {
+        fn class_name(&self) -> &'static str {
+            "Counting"
+        }
+
+        fn name(&self) -> &'static str {
+            "counting"
+        }
+
+        fn version(&self) -> &'static str {
+            "1"
+        }
+
+        fn evaluate(&self) -> Support {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Support::Mainline
+        }
+
+        fn steps(&self) -> &'static [StepDeclaration] {
+            &[]
+        }
+    }
+
+    #[test]
+    fn f31_the_machine_is_probed_once_and_not_for_each_call() {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counting = Box::new(Counting(Arc::clone(&count)));
+        let managers = HardwareManagers::load(vec![Box::new(GenericHardwareManager), counting]);
+        for phase in [Phase::Clean, Phase::Deploy, Phase::Service] {
+            managers.steps(phase).unwrap();
+            assert!(managers.versions().contains_key("counting"));
+            run(&managers, "write_image", json!({"image_info": {}})).unwrap();
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 1);
     }
 
     /// Class name of the manager that has `write_image` in a phase.

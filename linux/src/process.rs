@@ -381,6 +381,7 @@ fn below<'a>(command: &'a mut Command, root: &Path) -> io::Result<&'a mut Comman
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::time::ClockId;
 
     fn test_program(name: &'static str, path: &'static str, package: &'static str) -> Program {
         Program { name, path, package, is_optional: true }
@@ -436,6 +437,15 @@ mod tests {
         // Gone, or waiting to be reaped by a parent that is not this process.
         let state = std::fs::read_to_string(status).unwrap_or_default();
         assert!(state.is_empty() || state.contains(") Z "), "{state}");
+    }
+
+    #[test]
+    fn f54_waiting_for_a_program_leaves_the_processor_to_others() {
+        let spent = || Duration::from(ClockId::CLOCK_THREAD_CPUTIME_ID.now().unwrap());
+        let before = spent();
+        test_program("sleep", "/bin/sleep", "coreutils").run(&["1"], Duration::from_secs(60)).unwrap();
+        let spent = spent() - before;
+        assert!(spent < Duration::from_millis(200), "{spent:?} of processor time for a second of waiting");
     }
 
     #[test]

@@ -34,6 +34,11 @@ pub fn delete(node: &Node, guard: bool) -> Result<(), Error> {
         assemble(Path::new(SYSFS))?;
     }
     failures.extend(require_gone(&plan).err());
+    conclude(failures)
+}
+
+/// One error for everything that is left; each failure counts, whatever came after it.
+fn conclude(mut failures: Vec<Error>) -> Result<(), Error> {
     match failures.len() {
         0 => Ok(()),
         1 => Err(failures.remove(0)),
@@ -80,5 +85,20 @@ fn require_gone(plan: &RaidPlan) -> Result<(), Error> {
             device: array.path(),
             reason: "the array still runs after it was stopped; look who uses it".to_owned(),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn d25_every_volume_that_is_left_is_named_whichever_came_last() {
+        let left = |name: &str| Error::Raid { device: name.into(), reason: "it is in use".to_owned() };
+        conclude(Vec::new()).unwrap();
+        for names in [&["/dev/md0"][..], &["/dev/md0", "/dev/md1"], &["/dev/md1", "/dev/sda", "/dev/md0"]] {
+            let text = conclude(names.iter().map(|name| left(name)).collect()).unwrap_err().to_string();
+            assert!(names.iter().all(|name| text.contains(name)), "{text}");
+        }
     }
 }

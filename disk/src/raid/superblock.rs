@@ -79,4 +79,22 @@ mod tests {
             assert_eq!(is_named(name, wanted), expected, "{name} {wanted}");
         }
     }
+
+    #[test]
+    fn f30_a_name_is_taken_as_its_bytes_are_whatever_they_are() {
+        for name in ["md 0 = x", "UUID=1:2\nDEVICE /dev/sda", "/dev/md0", "a\u{e9}", &"x".repeat(32)] {
+            let mut volume = vec![0; 4096];
+            volume[..4].copy_from_slice(&MAGIC);
+            volume[MAJOR_VERSION] = 1;
+            volume[NAME][..name.len()].copy_from_slice(name.as_bytes());
+            let found = array_name(&mut Cursor::new(volume), 4096).unwrap();
+            assert_eq!(found.as_deref(), Some(name));
+            assert!(is_named(name, name) && !is_named(name, "data"), "{name}");
+        }
+        let mut broken = vec![0; 4096];
+        broken[..4].copy_from_slice(&MAGIC);
+        broken[MAJOR_VERSION] = 1;
+        broken[NAME].fill(0xff);
+        assert!(array_name(&mut Cursor::new(broken), 4096).unwrap().is_some(), "no text, and no error");
+    }
 }
