@@ -13,9 +13,12 @@ use farrier_tests::boot_cell::{Cell, DebianImage, Image};
 
 use self::report::{Outcome, Report};
 use crate::dist;
-use crate::instance_image::{self, Content, DEFAULT_MEBIBYTES, DiskFormat};
+use crate::instance_image::{self, Content, DiskFormat};
 use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, write_json};
+
+/// Size of the whole-disk images: the system and little more, for every combination reads all of it.
+const MEBIBYTES: u64 = 1024;
 
 /// Deploys Debian in each combination of firmware, disk, image, table and config drive, and boots it.
 #[derive(Debug, Args)]
@@ -35,8 +38,8 @@ pub struct MatrixArguments {
     /// Writes the result as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Writes the page of the book with the result.
-    #[arg(long)]
+    /// Writes the page of the book with the result of all combinations.
+    #[arg(long, conflicts_with_all = ["filter", "list"])]
     page: bool,
     /// Only names packages that are missing.
     #[arg(long)]
@@ -115,6 +118,6 @@ fn image_for(cell: &Cell, workspace: &Workspace) -> Result<DebianImage> {
         Image::Partition => Content::Partition,
         Image::WholeDisk => Content::Disk(DiskFormat { table: cell.table, sector_size: cell.sector_size() }),
     };
-    let image = instance_image::cached(workspace, DEFAULT_MEBIBYTES, content)?;
+    let image = instance_image::cached(workspace, MEBIBYTES, content)?;
     Ok(DebianImage { path: image.path, sha256: image.sha256 })
 }
