@@ -60,7 +60,8 @@ fn search(volume: impl ReadWriteSeek) -> io::Result<Vec<Loader>> {
     let volume = FileSystem::new(volume, FsOptions::new())?;
     let mut found = Found { csv: None, loaders: Vec::new(), budget: MAX_ENTRIES };
     found.walk(&volume.root_dir(), "", 0)?;
-    if !found.loaders.iter().any(|path| path.to_lowercase().starts_with(REMOVABLE_DIRECTORY)) {
+    let is_bootable = found.csv.is_some() || !found.loaders.is_empty();
+    if is_bootable && !found.loaders.iter().any(|path| path.to_lowercase().starts_with(REMOVABLE_DIRECTORY)) {
         tracing::warn!(
             "no loader in {REMOVABLE_DIRECTORY}: should the firmware lose its entries, the disk will not boot"
         );
