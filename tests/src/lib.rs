@@ -19,6 +19,7 @@ pub mod machine;
 pub mod media;
 pub mod monitor;
 pub mod redfish;
+pub mod registry;
 pub mod router;
 pub mod stub_conductor;
 pub mod switch;

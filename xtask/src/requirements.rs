@@ -88,6 +88,8 @@ const REQUIREMENTS: &[Requirement] = &[
     command("stress-ng", "stress-ng", &[Purpose::Machine]),
     command("openssl", "openssl", &[Purpose::Machine]),
     command("faketime", "faketime", &[Purpose::Machine]),
+    command("podman", "podman", &[Purpose::Machine]),
+    command("crun", "crun", &[Purpose::Machine]),
     command("ssh", "openssh-client", &[Purpose::Machine]),
     command("sshpass", "sshpass", &[Purpose::Machine]),
     command("python3", "python3", &[Purpose::Unit, Purpose::Python, Purpose::WriteBench]),

@@ -10,16 +10,16 @@ use std::io::Write;
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// Pause between attempts to fetch an image.
-const PULL_OPTIONS: &[&str] = &["--retry-delay=5s"];
 /// MiB of a disk that the root file system leaves to boot partitions and a config drive.
 const BESIDE_ROOT: u64 = 768;
-/// What the program in the container needs of the machine.
+/// What the program in the container needs of the machine. A network of its own would need a firewall in the
+/// ramdisk.
 const RUN_OPTIONS: &[&str] = &[
     "--log-level=debug",
     "--rm",
     "--privileged",
     "--pid=host",
+    "--network=host",
     "--volume=/var/lib/containers:/var/lib/containers",
     "--volume=/dev:/dev",
 ];
@@ -44,7 +44,8 @@ pub struct Order<'a> {
 #[derive(Debug)]
 pub struct Fetched(Reference);
 
-/// Fetches the image of an installation. Its credentials are gone afterwards.
+/// Fetches the image of an installation. Its credentials are gone afterwards. How often podman tries is left
+/// to it: before version 5 it has no option for the pause.
 ///
 /// # Errors
 ///
@@ -56,7 +57,7 @@ pub fn fetch(
 ) -> Result<Fetched, ContainerError> {
     let image = Reference::parse(order.image_source)?;
     let secret = order.pull_secret.map(PullSecret::decode).transpose()?;
-    runner.pull(&image, &texts(PULL_OPTIONS), secret.as_ref(), is_stopped)?;
+    runner.pull(&image, &[], secret.as_ref(), is_stopped)?;
     Ok(Fetched(image))
 }
 
@@ -162,7 +163,7 @@ mod tests {
     fn the_image_is_run_on_the_whole_disk_as_the_contract_says() {
         let root = tempfile::tempdir().unwrap();
         let (options, command) = line(json!({}), root.path());
-        let expected = "--log-level=debug --rm --privileged --pid=host \
+        let expected = "--log-level=debug --rm --privileged --pid=host --network=host \
                         --volume=/var/lib/containers:/var/lib/containers --volume=/dev:/dev";
         assert_eq!(options, expected);
         let expected =
@@ -203,7 +204,7 @@ mod tests {
         assert!(seen.contains("\"registry.example\":{\"auth\":\"dXNlcjpwYXNz\"}"), "{seen}");
         assert_eq!(fs::read_dir(fake.root().join("run")).unwrap().count(), 0);
         let call = &fake.calls()[0];
-        assert!(call.ends_with(" --retry-delay=5s registry.example/os/image:1"), "{call}");
+        assert!(call.ends_with(" registry.example/os/image:1"), "{call}");
     }
 
     #[test]
