@@ -14,18 +14,19 @@ type Managers = Vec<Box<dyn HardwareManager>>;
 /// All of them, for the machine whose files lie below `root`, whether they fit it or not.
 pub fn all(options: &Options, root: &Path) -> Managers {
     let external = external::load(&root.join(external::DIRECTORY.trim_start_matches('/')));
-    with_containers(options, root, built_in(root).into_iter().chain(external).collect())
+    with_containers(options, root, built_in(options, root).into_iter().chain(external).collect())
 }
 
 /// Those that come with the agent, as far as they declare the same everywhere.
 pub fn declared() -> Managers {
     let nowhere = Path::new("/nonexistent");
-    with_containers(&Options::default(), nowhere, built_in(nowhere))
+    let options = Options::default();
+    with_containers(&options, nowhere, built_in(&options, nowhere))
 }
 
-fn built_in(root: &Path) -> Managers {
+fn built_in(options: &Options, root: &Path) -> Managers {
     vec![
-        Box::new(GenericHardwareManager),
+        Box::new(GenericHardwareManager::new(options.inject_files_priority)),
         Box::new(MellanoxDeviceHardwareManager::new(root)),
         Box::new(IntelCnaHardwareManager::new(root)),
     ]

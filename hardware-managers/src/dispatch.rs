@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn load(support: Support) -> HardwareManagers {
-        HardwareManagers::load(vec![Box::new(GenericHardwareManager), Box::new(Vendor(support))])
+        HardwareManagers::load(vec![Box::new(GenericHardwareManager::default()), Box::new(Vendor(support))])
     }
 
     fn run(managers: &HardwareManagers, step: &str, arguments: Value) -> Result<Value, StepError> {
@@ -249,7 +249,7 @@ mod tests {
     fn f31_the_machine_is_probed_once_and_not_for_each_call() {
         let count = Arc::new(AtomicUsize::new(0));
         let counting = Box::new(Counting(Arc::clone(&count)));
-        let managers = HardwareManagers::load(vec![Box::new(GenericHardwareManager), counting]);
+        let managers = HardwareManagers::load(vec![Box::new(GenericHardwareManager::default()), counting]);
         for phase in [Phase::Clean, Phase::Deploy, Phase::Service] {
             managers.steps(phase).unwrap();
             assert!(managers.versions().contains_key("counting"));

@@ -14,8 +14,25 @@ use farrier_protocol::step::Phase;
 use serde_json::Value;
 
 /// Manager of last resort; fits every machine.
-#[derive(Debug, Default)]
-pub struct GenericHardwareManager;
+pub struct GenericHardwareManager {
+    steps: &'static [StepDeclaration],
+}
+
+impl GenericHardwareManager {
+    /// A manager whose step `inject_files` has this place in an automatic deploy or service; 0 runs it only
+    /// when asked for. What it declares is kept for the life of the process.
+    pub fn new(inject_files_priority: u32) -> Self {
+        let inject_files = inject_files::declare(inject_files_priority.into());
+        let steps: Vec<_> = STEPS.iter().copied().chain([inject_files]).collect();
+        Self { steps: steps.leak() }
+    }
+}
+
+impl Default for GenericHardwareManager {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
 
 impl HardwareManager for GenericHardwareManager {
     fn class_name(&self) -> &'static str {
@@ -35,26 +52,28 @@ impl HardwareManager for GenericHardwareManager {
     }
 
     fn steps(&self) -> &'static [StepDeclaration] {
-        &[
-            erase::DEVICES,
-            erase::EXPRESS,
-            erase::METADATA,
-            pstore::ERASE,
-            nvram::CLEAN,
-            raid::DELETE,
-            raid::CREATE,
-            raid::APPLY,
-            burn_in::CPU,
-            burn_in::DISK,
-            burn_in::GPU,
-            burn_in::MEMORY,
-            burn_in::NETWORK,
-            WRITE_IMAGE,
-            bootc::INSTALL,
-            inject_files::INJECT,
-        ]
+        self.steps
     }
 }
+
+/// The steps that no option changes.
+const STEPS: &[StepDeclaration] = &[
+    erase::DEVICES,
+    erase::EXPRESS,
+    erase::METADATA,
+    pstore::ERASE,
+    nvram::CLEAN,
+    raid::DELETE,
+    raid::CREATE,
+    raid::APPLY,
+    burn_in::CPU,
+    burn_in::DISK,
+    burn_in::GPU,
+    burn_in::MEMORY,
+    burn_in::NETWORK,
+    WRITE_IMAGE,
+    bootc::INSTALL,
+];
 
 const WRITE_IMAGE: StepDeclaration = StepDeclaration {
     step: "write_image",

@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn s07_every_built_in_step_is_reserved() {
-        for step in GenericHardwareManager.steps() {
+        for step in GenericHardwareManager::default().steps() {
             assert!(is_reserved(step.step), "{}", step.step);
         }
         for (step, expected) in [

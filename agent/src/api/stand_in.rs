@@ -102,7 +102,7 @@ impl HardwareManager for StandIn {
 /// An agent whose only manager runs no step.
 pub fn agent(token: &str, root: &Path) -> Arc<Agent> {
     crate::http::install_tls_provider();
-    let real = GenericHardwareManager;
+    let real = GenericHardwareManager::default();
     let replace = |step: &StepDeclaration| StepDeclaration { run: &replaced_step, ..*step };
     let steps = real.steps().iter().map(replace).collect::<Vec<_>>().leak();
     let options = Options { agent_token: Some(token.to_owned()), ..Options::default() };

@@ -50,6 +50,21 @@ async fn lists_have_the_keys_of_their_phase() {
     }
 }
 
+#[tokio::test]
+async fn inject_files_priority_is_listed_while_deploying_and_in_service() {
+    crate::http::install_tls_provider();
+    let root = tempfile::tempdir().unwrap();
+    let options = Options { inject_files_priority: 70, ..Options::default() };
+    let agent = Agent::new(options, root.path(), tokio::runtime::Handle::current()).unwrap();
+    for (phase, expected) in [("clean", None), ("deploy", Some(70)), ("service", Some(70))] {
+        let given = params(json!({"node": node(), "ports": []}));
+        let listed = (command(phase, &format!("get_{phase}_steps")).run)(&agent, &given).unwrap();
+        let steps = listed[&format!("{phase}_steps")]["GenericHardwareManager"].as_array().unwrap();
+        let step = steps.iter().find(|step| step["step"] == "inject_files");
+        assert_eq!(step.and_then(|step| step["priority"].as_i64()), expected, "{phase}");
+    }
+}
+
 #[test]
 fn d04_a_step_answers_its_result_and_itself_as_it_was_given() {
     let step = json!({"step": "erase_devices_metadata", "interface": "deploy", "args": null, "x": 1});

@@ -154,6 +154,8 @@ options! {
     enable_bios_bootloader_install: bool = false;
     /// Do not erase disks with a cluster file system.
     guard_special_filesystems: bool = true, "ipa-guard-special-filesystems";
+    /// Place of the step inject_files in an automatic deploy or service; 0 runs it only when asked for.
+    inject_files_priority: u32 = 0, "ipa-inject-files-priority";
     /// URLs to post the inspection data to, separated by commas, or mdns.
     inspection_callback_url: UrlList = UrlList::default(), "ipa-inspection-callback-url";
     /// Names of the collectors to run, separated by commas.
@@ -264,8 +266,6 @@ const INSPECTOR: &str = "No effect: the agent itself inspects, once per boot.";
 without_effect! {
     ["DEFAULT"] introspection_daemon: bool = "false", INSPECTOR;
     ["DEFAULT"] introspection_daemon_post_interval: Seconds = "300", INSPECTOR;
-    ["DEFAULT"] inject_files_priority: u32 = "0" by "ipa-inject-files-priority",
-        "No effect: a conductor sets the priority of the step.";
     ["disk_utils"] dd_block_size: String = "1M", WRITER;
     ["disk_utils"] image_convert_memory_limit: u32 = "2048", WRITER;
     ["disk_utils"] image_convert_attempts: u32 = "3", WRITER;

@@ -196,7 +196,7 @@ steps:
             fs::write(fake.root().join("etc/steps.yaml"), text).unwrap();
         }
         let containers = ContainerHardwareManager::load(settings, fake.root(), &|_| false);
-        HardwareManagers::load(vec![Box::new(GenericHardwareManager), Box::new(containers)])
+        HardwareManagers::load(vec![Box::new(GenericHardwareManager::default()), Box::new(containers)])
     }
 
     fn execute(managers: &HardwareManagers, step: &str, arguments: Value) -> Result<Value, CommandError> {

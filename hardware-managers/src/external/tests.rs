@@ -51,7 +51,7 @@ fn well_described(step: &str) -> String {
 }
 
 fn load_all(directory: &Path) -> HardwareManagers {
-    let built_in: Box<dyn HardwareManager> = Box::new(GenericHardwareManager);
+    let built_in: Box<dyn HardwareManager> = Box::new(GenericHardwareManager::default());
     HardwareManagers::load(std::iter::once(built_in).chain(load(directory)).collect())
 }
 
