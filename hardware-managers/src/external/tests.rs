@@ -1,5 +1,7 @@
 //! Real programs, good ones and hostile ones.
 
+mod schema;
+
 use super::conversation::Request;
 use super::*;
 use crate::dispatch::HardwareManagers;
@@ -143,6 +145,7 @@ fn a_step_that_hangs_is_told_to_stop_and_nothing_of_it_stays() {
     request.ask(&mut |_| {}).unwrap_err();
     let order: Value = serde_json::from_str(&fs::read_to_string(&told).unwrap()).unwrap();
     assert_eq!(order["request"], "cancel");
+    assert!(schema::is_request(&order), "{order}");
     let pid: u32 = fs::read_to_string(child).unwrap().trim().parse().unwrap();
     let state = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // A busy kernel takes its time to end what was killed.
@@ -270,12 +273,34 @@ fn the_examples_conform_and_work() {
     }
 }
 
+/// How a program refuses a request that it does not know.
+const REFUSE: &str = r#"*) echo '{"error":{"message":"not known"}}';;"#;
+
 #[test]
 fn conformance_names_what_is_wrong() {
-    let programs = Programs::new();
-    let program = programs.manager("acme", "erase_devices", "true");
-    let faults: Vec<_> = conformance::check(&program).into_iter().filter_map(|check| check.fault).collect();
-    assert_eq!(faults.len(), 2, "{faults:?}");
-    assert!(faults[0].contains("erase_devices"), "{faults:?}");
-    assert!(faults[1].contains("ended without an answer"), "{faults:?}");
+    let good = well_described("flash_bmc");
+    let moody = good.replace(r#""version":"3""#, r#""version":"'$$'""#);
+    for (answers, mode, expected) in [
+        (format!("{good}\n{REFUSE}"), 0o755, &[][..]),
+        (format!("{good}\n{REFUSE}"), 0o775, &["others than root can change it"]),
+        (format!("{good}\n{REFUSE}"), 0o644, &["not an executable file", "check that it is executable"]),
+        (format!("{}\n{REFUSE}", well_described("erase_devices")), 0o755, &["reserved: erase_devices"]),
+        (format!("{moody}\n{REFUSE}"), 0o755, &["the second time they were others"]),
+        ("*) echo hello;;".to_owned(), 0o755, &["none of the protocol's lines"]),
+        ("*) kill -9 $$;;".to_owned(), 0o755, &["signal: 9"]),
+        (good.clone(), 0o755, &["ended without an answer"]),
+        (format!("{good}\n*) echo '{{\"result\":null}}';;"), 0o755, &["it answered null"]),
+        // It waits until it is told to stop.
+        (format!("{good}\n*) read -r order;;"), 0o755, &["silent for 10 s"]),
+    ] {
+        let programs = Programs::new();
+        let program = programs.shell("acme", &answers);
+        fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
+        let faults: Vec<_> =
+            conformance::check(&program).into_iter().filter_map(|check| check.fault).collect();
+        assert_eq!(faults.len(), expected.len(), "{answers}: {faults:?}");
+        for (fault, expected) in faults.iter().zip(expected) {
+            assert!(fault.contains(expected), "{answers}: {fault}");
+        }
+    }
 }
