@@ -30,6 +30,7 @@ mod lockdown;
 mod log_file;
 mod logging;
 mod mac_address;
+mod manager_report;
 mod managers;
 mod memory;
 mod network;
@@ -51,7 +52,6 @@ mod vlan;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use farrier_hardware::external::conformance;
 use farrier_hardware::inventory::Request;
 use farrier_linux::kernel_line::{self, Parameters};
 use options::Options;
@@ -98,7 +98,7 @@ fn command_line() -> Command {
         .args(command_line::arguments())
         .subcommand(Command::new("run").about("Run the agent (the default)"))
         .subcommand(inventory_command())
-        .subcommand(check_manager_command())
+        .subcommand(manager_report::command())
         .subcommand(reference_command())
         .subcommand(plan_report::command())
         .subcommand(doctor::command())
@@ -117,28 +117,6 @@ fn reference_command() -> Command {
     Command::new("reference").about("Write the reference pages").arg(folder).hide(true)
 }
 
-fn check_manager_command() -> Command {
-    let program = Arg::new("program").value_name("FILE").required(true).value_parser(value_parser!(PathBuf));
-    Command::new("check-manager")
-        .about("Try an external hardware manager; none of its steps is run")
-        .arg(program)
-}
-
-/// Prints which rules of the protocol a program keeps.
-fn check_manager(matches: &ArgMatches) -> anyhow::Result<()> {
-    let program = matches.get_one::<PathBuf>("program").context("no program is given")?;
-    let checks = conformance::check(program);
-    for check in &checks {
-        match &check.fault {
-            None => println!("ok      {}", check.rule),
-            Some(fault) => println!("FAILED  {}: {fault}", check.rule),
-        }
-    }
-    let faults = checks.iter().filter(|check| check.fault.is_some()).count();
-    anyhow::ensure!(faults == 0, "{} breaks {faults} rules; see the book's page on them", program.display());
-    Ok(())
-}
-
 fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
     if matches.subcommand_name() == Some("init") {
         anyhow::bail!("init works as PID 1 only: boot a ramdisk made by farrier-image");
@@ -148,7 +126,7 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
         return reference::write(docs).with_context(|| format!("cannot write below {}", docs.display()));
     }
     if let Some(("check-manager", matches)) = matches.subcommand() {
-        return check_manager(matches);
+        return manager_report::print(matches);
     }
     let target = matches.get_one::<logging::Target>("log").copied().unwrap_or(logging::Target::Stderr);
     logging::start(target);
