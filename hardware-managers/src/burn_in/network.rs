@@ -96,7 +96,10 @@ fn run(
     file: &mut OutputFile,
 ) -> Result<u64, BurnInError> {
     let started = Instant::now();
-    let limit = runtime.saturating_add(PATIENCE).saturating_add(GRACE);
+    // A writer listens until its partner is there. A reader ends at once when nobody listens; once it reads,
+    // it must not outlast a partner that went away.
+    let wait = if role == Role::Writer { PATIENCE } else { Duration::ZERO };
+    let limit = runtime.saturating_add(wait).saturating_add(GRACE);
     loop {
         let outcome = fio(call, arguments(role, partner, runtime), limit, file)?;
         let is_alone = role == Role::Reader && outcome.code == Some(NOBODY_LISTENS);
