@@ -1,4 +1,4 @@
-//! Questions to DHCP servers (RFC 2131), beside the client that configures links.
+//! Questions to DHCP servers (RFC 2131, RFC 4390), beside the client that configures Ethernet links.
 
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, bind, setsockopt, socket,
@@ -22,13 +22,20 @@ const MAGIC: [u8; 4] = [0x63, 0x82, 0x53, 0x63];
 const FROM_CLIENT: u8 = 1;
 const FROM_SERVER: u8 = 2;
 const ETHERNET: u8 = 1;
+const INFINIBAND: u8 = 32;
 /// Asks the server to answer by broadcast: an interface without an address hears nothing else.
 const ANSWER_BY_BROADCAST: u16 = 0x8000;
 
 mod option {
+    pub const MASK: u8 = 1;
+    pub const ROUTERS: u8 = 3;
+    pub const NAME_SERVERS: u8 = 6;
     pub const HOST_NAME: u8 = 12;
+    pub const WANTED_ADDRESS: u8 = 50;
+    pub const SECONDS: u8 = 51;
     pub const MESSAGE: u8 = 53;
     pub const SERVER: u8 = 54;
+    pub const WANTED_OPTIONS: u8 = 55;
     pub const CLIENT: u8 = 61;
     pub const PAD: u8 = 0;
     pub const END: u8 = 255;
@@ -42,33 +49,66 @@ mod message {
     pub const REFUSE: u8 = 6;
 }
 
-/// A question on one Ethernet interface.
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Client {
+    /// An interface with this hardware address.
+    Ethernet([u8; 6]),
+    /// An interface whose hardware address has no room in a packet; this identifier stands for it.
+    Infiniband(Vec<u8>),
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// What would be given? Nothing is taken.
+    Discover,
+    /// To have what a server offered.
+    Take(Lease),
+    /// To hold an address longer.
+    Keep(Ipv4Addr),
+}
+
+/// A question on one interface.
 #[derive(Debug, Clone)]
 pub struct Question<'a> {
     /// Name of the interface.
     pub interface: &'a str,
-    /// Its hardware address.
-    pub hardware_address: [u8; 6],
+    /// Who asks there.
+    pub client: Client,
     /// A number that no other question has.
     pub transaction: u32,
-    /// The address that is held and to be held longer; without one the question is what would be
-    /// given, and nothing is taken.
-    pub held: Option<Ipv4Addr>,
+    /// What is asked.
+    pub request: Request,
     /// Host name to tell the server.
     pub host_name: Option<&'a str>,
 }
 
+/// What a server gives, or would.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The server.
+    pub server: Ipv4Addr,
+    /// The address.
+    pub address: Ipv4Addr,
+    /// Which part of it names the network.
+    pub mask: Option<Ipv4Addr>,
+    /// Routers, the preferred one first.
+    pub routers: Vec<Ipv4Addr>,
+    /// Who answers questions for names.
+    pub name_servers: Vec<Ipv4Addr>,
+    /// Name for this machine.
+    pub host_name: Option<String>,
+    /// How long it may be held.
+    pub seconds: Option<u32>,
+}
+
 /// What a server answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The server gives this address, or would.
-    Given {
-        /// The server.
-        server: Ipv4Addr,
-        /// The address.
-        address: Ipv4Addr,
-    },
-    /// The server does not let this machine hold its address.
+    /// It gives this.
+    Given(Lease),
+    /// It does not let this machine have the address.
     Refused {
         /// The server.
         server: Ipv4Addr,
@@ -121,50 +161,95 @@ fn open(interface: &str) -> io::Result<UdpSocket> {
 
 impl Question<'_> {
     fn packet(&self) -> Vec<u8> {
-        let flags = if self.held.is_some() { 0 } else { ANSWER_BY_BROADCAST };
-        let held = self.held.unwrap_or(Ipv4Addr::UNSPECIFIED);
+        let held = if let Request::Keep(address) = self.request { Some(address) } else { None };
         let mut packet = vec![0; HEADER];
-        packet[..4].copy_from_slice(&[FROM_CLIENT, ETHERNET, 6, 0]);
+        packet[0] = FROM_CLIENT;
         packet[4..8].copy_from_slice(&self.transaction.to_be_bytes());
-        packet[10..12].copy_from_slice(&flags.to_be_bytes());
-        packet[12..16].copy_from_slice(&held.octets());
-        packet[28..34].copy_from_slice(&self.hardware_address);
+        packet[12..16].copy_from_slice(&held.unwrap_or(Ipv4Addr::UNSPECIFIED).octets());
         packet[236..240].copy_from_slice(&MAGIC);
-        let message = if self.held.is_some() { message::REQUEST } else { message::DISCOVER };
-        packet.extend([option::MESSAGE, 1, message]);
-        // As the client that configures links names itself, so that the server knows the lease.
-        packet.extend([option::CLIENT, 7, ETHERNET]);
-        packet.extend(self.hardware_address);
-        if let Some(name) = self.host_name.filter(|name| !name.is_empty()) {
-            let name = &name.as_bytes()[..name.len().min(63)];
-            packet.extend([option::HOST_NAME, name.len() as u8]);
-            packet.extend(name);
+        let by_broadcast = match &self.client {
+            Client::Ethernet(address) => {
+                packet[1..3].copy_from_slice(&[ETHERNET, 6]);
+                packet[28..34].copy_from_slice(address);
+                held.is_none()
+            }
+            Client::Infiniband(_) => {
+                packet[1] = INFINIBAND;
+                true
+            }
+        };
+        if by_broadcast {
+            packet[10..12].copy_from_slice(&ANSWER_BY_BROADCAST.to_be_bytes());
         }
+        self.add_options(&mut packet);
         packet.push(option::END);
         packet.resize(packet.len().max(LEAST), option::PAD);
         packet
     }
 
+    fn add_options(&self, packet: &mut Vec<u8>) {
+        let mut add = |code: u8, value: &[u8]| {
+            packet.extend([code, value.len() as u8]);
+            packet.extend(value);
+        };
+        let is_discover = self.request == Request::Discover;
+        add(option::MESSAGE, &[if is_discover { message::DISCOVER } else { message::REQUEST }]);
+        match &self.client {
+            // As the client that configures links names itself, so that the server knows the lease.
+            Client::Ethernet(address) => add(option::CLIENT, &[&[ETHERNET][..], address].concat()),
+            Client::Infiniband(identifier) => add(option::CLIENT, &identifier[..identifier.len().min(255)]),
+        }
+        if let Request::Take(lease) = &self.request {
+            add(option::WANTED_ADDRESS, &lease.address.octets());
+            add(option::SERVER, &lease.server.octets());
+        }
+        add(
+            option::WANTED_OPTIONS,
+            &[option::MASK, option::ROUTERS, option::NAME_SERVERS, option::HOST_NAME],
+        );
+        if let Some(name) = self.host_name.filter(|name| !name.is_empty()) {
+            add(option::HOST_NAME, &name.as_bytes()[..name.len().min(63)]);
+        }
+    }
+
     /// The answer in a packet; nothing when it answers another question, or none.
     fn read(&self, packet: &[u8]) -> Option<Answer> {
         let (header, options) = packet.split_at_checked(HEADER)?;
-        let is_ours = header[0] == FROM_SERVER
+        let is_for_client = match &self.client {
+            Client::Ethernet(address) => header[28..34] == *address,
+            Client::Infiniband(_) => true,
+        };
+        let is_ours = is_for_client
+            && header[0] == FROM_SERVER
             && header[4..8] == self.transaction.to_be_bytes()
-            && header[28..34] == self.hardware_address
             && header[236..240] == MAGIC;
         if !is_ours {
             return None;
         }
-        let octets = |bytes: &[u8]| <[u8; 4]>::try_from(bytes).ok().map(Ipv4Addr::from);
-        let server = value(options, option::SERVER).and_then(octets)?;
-        match (value(options, option::MESSAGE)?, self.held) {
-            ([message::OFFER], None) | ([message::ACKNOWLEDGE], Some(_)) => {
-                Some(Answer::Given { server, address: octets(&header[16..20])? })
-            }
-            ([message::REFUSE], Some(_)) => Some(Answer::Refused { server }),
+        let list = |code| addresses(value(options, code).unwrap_or_default());
+        let server = *list(option::SERVER).first()?;
+        let is_discover = self.request == Request::Discover;
+        match (value(options, option::MESSAGE)?, is_discover) {
+            ([message::OFFER], true) | ([message::ACKNOWLEDGE], false) => Some(Answer::Given(Lease {
+                server,
+                address: *addresses(&header[16..20]).first()?,
+                mask: list(option::MASK).first().copied(),
+                routers: list(option::ROUTERS),
+                name_servers: list(option::NAME_SERVERS),
+                host_name: value(options, option::HOST_NAME)
+                    .and_then(|name| String::from_utf8(name.to_vec()).ok()),
+                seconds: value(options, option::SECONDS)
+                    .and_then(|value| Some(u32::from_be_bytes(value.try_into().ok()?))),
+            })),
+            ([message::REFUSE], false) => Some(Answer::Refused { server }),
             _ => None,
         }
     }
+}
+
+/// Addresses one after the other.
+fn addresses(bytes: &[u8]) -> Vec<Ipv4Addr> {
+    bytes.as_chunks::<4>().0.iter().copied().map(Ipv4Addr::from).collect()
 }
 
 /// The value of an option.
@@ -185,92 +270,4 @@ fn value(mut options: &[u8], wanted: u8) -> Option<&[u8]> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const MAC: [u8; 6] = [0x52, 0x54, 0, 0, 0, 1];
-    const HELD: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 15);
-    const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-
-    fn question(held: Option<Ipv4Addr>) -> Question<'static> {
-        let host_name = Some("farrier-dns");
-        Question { interface: "eth0", hardware_address: MAC, transaction: 7, held, host_name }
-    }
-
-    /// An answer of a server to [`question`].
-    fn answer(message: u8) -> Vec<u8> {
-        let mut packet = vec![0; HEADER];
-        packet[0] = FROM_SERVER;
-        packet[7] = 7;
-        packet[16..20].copy_from_slice(&HELD.octets());
-        packet[28..34].copy_from_slice(&MAC);
-        packet[236..].copy_from_slice(&MAGIC);
-        packet.extend([
-            option::PAD,
-            option::MESSAGE,
-            1,
-            message,
-            option::SERVER,
-            4,
-            192,
-            0,
-            2,
-            2,
-            option::END,
-        ]);
-        packet
-    }
-
-    #[test]
-    fn questions_carry_the_host_name_and_the_client() {
-        for (held, kind) in [(None, message::DISCOVER), (Some(HELD), message::REQUEST)] {
-            let packet = question(held).packet();
-            assert!(packet.len() >= LEAST);
-            assert_eq!(value(&packet[HEADER..], option::MESSAGE), Some(&[kind][..]));
-            assert_eq!(value(&packet[HEADER..], option::HOST_NAME), Some(&b"farrier-dns"[..]));
-            assert_eq!(value(&packet[HEADER..], option::CLIENT), Some(&[1, 0x52, 0x54, 0, 0, 0, 1][..]));
-            assert_eq!(packet[12..16], held.unwrap_or(Ipv4Addr::UNSPECIFIED).octets());
-        }
-    }
-
-    #[test]
-    fn answers_to_other_questions_are_passed_over() {
-        let given = Some(Answer::Given { server: SERVER, address: HELD });
-        let changed = |at: usize| {
-            let mut packet = answer(message::OFFER);
-            packet[at] ^= 0x55;
-            packet
-        };
-        for (held, packet, expected) in [
-            (None, answer(message::OFFER), given),
-            (Some(HELD), answer(message::ACKNOWLEDGE), given),
-            (Some(HELD), answer(message::REFUSE), Some(Answer::Refused { server: SERVER })),
-            (None, answer(message::ACKNOWLEDGE), None),
-            (Some(HELD), answer(message::OFFER), None),
-            (None, changed(0), None),
-            (None, changed(7), None),
-            (None, changed(33), None),
-            (None, changed(239), None),
-            (None, answer(message::OFFER)[..HEADER + 6].to_vec(), None),
-        ] {
-            assert_eq!(question(held).read(&packet), expected, "{packet:02x?}");
-        }
-    }
-
-    #[test]
-    fn an_unknown_interface_is_an_error() {
-        let nowhere = Question { interface: "nosuch0", ..question(None) };
-        assert!(ask(&nowhere, Duration::from_secs(60)).is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn no_answer_is_too_odd(options in proptest::collection::vec(any::<u8>(), 0..600)) {
-            let mut packet = answer(message::OFFER);
-            packet.truncate(HEADER);
-            packet.extend(options);
-            question(None).read(&packet);
-        }
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! The failed check as the host name that DHCP servers hear, log and keep with the lease.
 
 use crate::mac_address::MacAddress;
-use farrier_linux::dhcp::{self, Answer, Question};
+use farrier_linux::dhcp::{self, Answer, Client, Question, Request};
 use farrier_linux::netlink::InterfaceAddress;
 use farrier_protocol::inventory::NetworkInterface;
 use std::io;
@@ -33,7 +33,8 @@ pub fn tell(
     let servers: Vec<_> = heard
         .into_iter()
         .filter_map(|answer| match answer.ok()?? {
-            Answer::Given { server, .. } | Answer::Refused { server } => Some(server),
+            Answer::Given(lease) => Some(lease.server),
+            Answer::Refused { server } => Some(server),
         })
         .collect();
     if servers.is_empty() {
@@ -58,9 +59,9 @@ fn questions<'a>(
     up.filter_map(|nic| {
         Some(Question {
             interface: &nic.name,
-            hardware_address: MacAddress::parse(&nic.mac_address)?.0,
+            client: Client::Ethernet(MacAddress::parse(&nic.mac_address)?.0),
             transaction: rand::random(),
-            held: held(&nic.name),
+            request: held(&nic.name).map_or(Request::Discover, Request::Keep),
             host_name: Some(host_name),
         })
     })
@@ -92,9 +93,13 @@ mod tests {
         };
         let addresses = [address("2001:db8::1"), address("192.0.2.15")];
         let found = questions("farrier-tcp", &nics, &addresses);
-        let found: Vec<_> = found.iter().map(|one| (one.interface, one.held, one.host_name)).collect();
+        let found: Vec<_> =
+            found.iter().map(|one| (one.interface, one.request.clone(), one.host_name)).collect();
         let name = Some("farrier-tcp");
-        assert_eq!(found, [("eth0", None, name), ("eth1", Some([192, 0, 2, 15].into()), name)]);
+        assert_eq!(
+            found,
+            [("eth0", Request::Discover, name), ("eth1", Request::Keep([192, 0, 2, 15].into()), name),]
+        );
     }
 
     #[test]

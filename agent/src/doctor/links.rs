@@ -5,7 +5,7 @@ use super::switch;
 use super::verdict::Finding;
 use crate::mac_address::MacAddress;
 use farrier_hardware::inventory::lldp;
-use farrier_linux::dhcp::{self, Answer, Question};
+use farrier_linux::dhcp::{self, Answer, Client, Question, Request};
 use farrier_linux::netlink::InterfaceAddress;
 use farrier_protocol::inventory::NetworkInterface;
 use std::io;
@@ -58,9 +58,13 @@ pub async fn dhcp(patient: &Patient, name: &str) -> Finding {
     };
     let interface = name.to_owned();
     let asked = spawn_blocking(move || {
-        let transaction = rand::random();
-        let question =
-            Question { interface: &interface, hardware_address, transaction, held: None, host_name: None };
+        let question = Question {
+            interface: &interface,
+            client: Client::Ethernet(hardware_address),
+            transaction: rand::random(),
+            request: Request::Discover,
+            host_name: None,
+        };
         dhcp::ask(&question, DHCP_PATIENCE)
     });
     let answer = asked.await.unwrap_or_else(|error| Err(io::Error::other(error)));
@@ -69,8 +73,8 @@ pub async fn dhcp(patient: &Patient, name: &str) -> Finding {
 
 fn judge_dhcp(answer: io::Result<Option<Answer>>, has_address_elsewhere: bool) -> Finding {
     match answer {
-        Ok(Some(Answer::Given { server, address })) => Finding::doubtful(
-            format!("{server} offers {address}, which this interface does not have yet"),
+        Ok(Some(Answer::Given(lease))) => Finding::doubtful(
+            format!("{} offers {}, which this interface does not have yet", lease.server, lease.address),
             "Look in the log for why the DHCP client did not take it",
         ),
         Ok(Some(Answer::Refused { server })) => {
@@ -103,6 +107,7 @@ fn judge_address(addresses: &[InterfaceAddress]) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farrier_linux::dhcp::Lease;
 
     /// State and text of a finding.
     fn line(finding: Finding) -> String {
@@ -141,8 +146,17 @@ mod tests {
     #[test]
     fn dhcp_that_answers_late_or_never_is_told_apart() {
         let server = [192, 0, 2, 2].into();
+        let offer = Lease {
+            server,
+            address: [192, 0, 2, 15].into(),
+            mask: None,
+            routers: Vec::new(),
+            name_servers: Vec::new(),
+            host_name: None,
+            seconds: None,
+        };
         for (answer, elsewhere, expected) in [
-            (Ok(Some(Answer::Given { server, address: [192, 0, 2, 15].into() })), false, "CAUTION"),
+            (Ok(Some(Answer::Given(offer))), false, "CAUTION"),
             (Ok(Some(Answer::Refused { server })), false, "FAILED"),
             (Ok(None), false, "FAILED"),
             (Ok(None), true, "unused"),

@@ -1,14 +1,15 @@
 //! The network of the ramdisk.
 //!
 //! One thread brings the links up as they appear. [`source`] finds out what they are to be and [`links`]
-//! makes it so; the clients of DHCPv4 are children of PID 1, which starts them on demand, those of IPv6 are
-//! threads ([`ipv6`]). No link waits for
-//! another one, save those that stand on it.
+//! makes it so; the clients of DHCPv4 are children of PID 1, which starts them on demand, those of IPv6 and on
+//! InfiniBand are threads ([`ipv6`], [`infiniband`]). No link waits for another one, save those that stand on
+//! it.
 
 mod arp;
 pub mod dhcp_event;
 mod dhcpv6;
 mod ibft;
+mod infiniband;
 mod interface;
 mod ipv6;
 mod kernel_parameters;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// What an InfiniBand client identifier begins with; the GUID of the interface follows.
-const INFINIBAND_CLIENT_ID: &str = "ff:00:00:00:00:00:02:00:00:02:c9:00";
+const INFINIBAND_CLIENT_ID: [u8; 12] = [0xff, 0, 0, 0, 0, 0, 2, 0, 0, 2, 0xc9, 0];
 
 /// The physical interfaces, bonds and VLANs of this machine that have a hardware address.
 ///
@@ -95,19 +95,27 @@ fn describe(class: &Path, link: &Link, addresses: &[InterfaceAddress]) -> Networ
     }
 }
 
+/// By what DHCP knows an InfiniBand interface with this hardware address (section 9.3); nothing for others.
+pub fn client_identifier(hardware_address: &[u8]) -> Option<Vec<u8>> {
+    infiniband_guid(hardware_address).map(|guid| [&INFINIBAND_CLIENT_ID[..], guid].concat())
+}
+
+/// The last eight of the twenty bytes that an InfiniBand interface has for an address.
+fn infiniband_guid(hardware_address: &[u8]) -> Option<&[u8]> {
+    hardware_address.get(12..20).filter(|_| hardware_address.len() == 20)
+}
+
 /// Hardware address and, for InfiniBand, client identifier; an empty address for anything else.
 ///
-/// The address of an InfiniBand interface is made of both ends of its GUID, the last eight bytes.
+/// The address of an InfiniBand interface is made of both ends of its GUID.
 fn identity(bytes: &[u8]) -> (String, Option<String>) {
-    match bytes {
-        bytes if bytes.iter().all(|byte| *byte == 0) => (String::new(), None),
-        bytes if bytes.len() == 6 => (colons(bytes), None),
-        [_, _, _, _, _, _, _, _, _, _, _, _, guid @ ..] if guid.len() == 8 => (
-            colons(&[&guid[..3], &guid[5..]].concat()),
-            Some(format!("{INFINIBAND_CLIENT_ID}:{}", colons(guid))),
-        ),
-        _ => (String::new(), None),
-    }
+    let mac = match (bytes, infiniband_guid(bytes)) {
+        (bytes, _) if bytes.iter().all(|byte| *byte == 0) => return (String::new(), None),
+        (bytes, None) if bytes.len() == 6 => colons(bytes),
+        (_, Some(guid)) => colons(&[&guid[..3], &guid[5..]].concat()),
+        _ => String::new(),
+    };
+    (mac, client_identifier(bytes).as_deref().map(colons))
 }
 
 fn colons(bytes: &[u8]) -> String {

@@ -6,6 +6,7 @@
 use super::name_servers::{self, Source};
 use crate::logging;
 use anyhow::Context;
+use farrier_linux::dhcp;
 use farrier_linux::netlink::{Lifetime, Netlink, Route};
 use ipnet::{IpNet, Ipv4Net};
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,9 +18,9 @@ pub const PROGRAM: &str = "/usr/libexec/farrier/dhcp-event";
 /// Metric of the first interface's default route; those of later ones are higher.
 const BASE_METRIC: u32 = 100;
 
-/// A lease as the client describes it.
+/// A lease of an address.
 #[derive(Debug, PartialEq, Eq)]
-struct Lease {
+pub struct Lease {
     interface: String,
     address: Ipv4Net,
     routers: Vec<IpAddr>,
@@ -38,7 +39,7 @@ pub fn apply(event: Option<&str>) -> anyhow::Result<()> {
         Some("bound" | "renew") => {
             Lease::read(|name| std::env::var(name).ok()).and_then(|lease| lease.apply())
         }
-        Some("deconfig") => deconfigure(),
+        Some("deconfig") => std::env::var("interface").map_or(Ok(()), |interface| deconfigure(&interface)),
         // A missing answer is reported once for all links by the agent, which waits for it.
         _ => Ok(()),
     };
@@ -63,7 +64,29 @@ impl Lease {
         })
     }
 
-    fn apply(&self) -> anyhow::Result<()> {
+    /// A lease as a server granted it.
+    ///
+    /// # Errors
+    ///
+    /// Its mask is none.
+    pub fn granted(interface: &str, lease: &dhcp::Lease) -> anyhow::Result<Self> {
+        let prefix = lease.mask.map_or(32, |mask| u32::from(mask).leading_ones() as u8);
+        let all = |addresses: &[Ipv4Addr]| addresses.iter().copied().map(IpAddr::from).collect();
+        Ok(Self {
+            interface: interface.to_owned(),
+            address: Ipv4Net::new(lease.address, prefix).context("the lease's mask cannot be read")?,
+            routers: all(&lease.routers),
+            name_servers: all(&lease.name_servers),
+            host_name: lease.host_name.clone().filter(|name| !name.is_empty()),
+        })
+    }
+
+    /// Uses it.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses the address, the router or the name, or the name servers cannot be kept.
+    pub fn apply(&self) -> anyhow::Result<()> {
         let netlink = Netlink::open()?;
         // The client itself says when the lease ends.
         netlink
@@ -85,13 +108,16 @@ impl Lease {
 }
 
 /// A lease that ended takes its address with it; at the start there is none.
-fn deconfigure() -> anyhow::Result<()> {
-    let Ok(interface) = std::env::var("interface") else { return Ok(()) };
+///
+/// # Errors
+///
+/// The kernel's refusal.
+pub fn deconfigure(interface: &str) -> anyhow::Result<()> {
     let netlink = Netlink::open()?;
     for found in farrier_linux::netlink::addresses()? {
         if found.interface == interface && found.address.is_ipv4() {
             tracing::warn!(interface, address = %found.address, "the DHCP lease ended");
-            netlink.remove_address(&interface, IpNet::new(found.address, found.prefix)?)?;
+            netlink.remove_address(interface, IpNet::new(found.address, found.prefix)?)?;
         }
     }
     Ok(())

@@ -4,6 +4,7 @@
 //! again and again. When a card that the plan needs does not appear, or the kernel refuses a link, one
 //! line says so; if nothing of the plan can be used, every card finds out by itself what it needs.
 
+use super::infiniband;
 use super::interface::{self, mac_of};
 use super::ipv6::Listener;
 use super::plan::{Automatic, Ipv6, Kind, Plan, PlannedLink, Which};
@@ -214,8 +215,11 @@ impl Links {
             Listener::open(name, mac, automatic.ipv6, Arc::clone(&self.over)).start();
         }
         if automatic.dhcpv4 {
-            // The receiver lives as long as PID 1.
-            self.events.send(Event::Dhcp(name.to_owned())).ok();
+            match infiniband::Link::of(name, Arc::clone(&self.over)) {
+                Some(link) => link.start(),
+                // The receiver lives as long as PID 1.
+                None => drop(self.events.send(Event::Dhcp(name.to_owned()))),
+            }
         }
     }
 
