@@ -12,6 +12,8 @@ use anyhow::{Context, Result, bail};
 use crate::command::{as_root, command, run, run_quietly};
 use crate::workspace::Workspace;
 
+/// Downloads the lists, and fails without one of them: by itself apt takes old or no lists then, and succeeds.
+const UPDATE: [&str; 4] = ["-qq", "-oAcquire::Retries=3", "-oAPT::Update::Error-Mode=any", "update"];
 /// File with the sources in a state of its own.
 const SOURCES: &str = "sources.list";
 
@@ -72,7 +74,7 @@ impl Packages {
             fs::write(state.join(SOURCES), sources)?;
         }
         println!("Downloading the package lists for {}", self.cache.display());
-        run_quietly(self.apt("apt-get").args(["-qq", "update"]))?;
+        run_quietly(self.apt("apt-get").args(UPDATE))?;
         Ok(fs::write(state.join("updated"), "")?)
     }
 
@@ -88,7 +90,7 @@ impl Packages {
     /// This machine's own lists cannot be updated.
     pub fn ensure_known(&self, package: &str) -> Result<()> {
         if self.state.is_none() && run_quietly(self.apt("apt-cache").args(["show", package])).is_err() {
-            run(as_root("apt-get").args(["-qq", "update"]))?;
+            run(as_root("apt-get").args(UPDATE))?;
         }
         Ok(())
     }
