@@ -117,13 +117,15 @@ impl Agent {
         self.token().into_iter().chain(self.options.agent_token.clone()).collect()
     }
 
-    /// What the machine is made of, looked up anew (section 9.6).
+    /// What the machine is made of, looked up anew (section 9.6), as its managers show it.
     pub fn inventory(&self) -> Inventory {
-        inventory::collect(Request {
+        let mut inventory = inventory::collect(Request {
             boot_interface: self.options.bootif.as_deref(),
             skip_bmc: self.skip_bmc.load(Ordering::Relaxed),
             lldp_patience: self.options.collect_lldp.then(|| self.options.lldp_timeout.duration()),
-        })
+        });
+        self.managers.show(&mut inventory);
+        inventory
     }
 
     /// The node this machine is.

@@ -5,6 +5,7 @@ use crate::errors::from_disk;
 use crate::settle;
 use farrier_disk::guard::{self, RootDisk};
 use farrier_disk::{WritableDisk, list};
+use farrier_hardware::dispatch::HardwareManagers;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::lookup::Node;
 use std::path::Path;
@@ -31,7 +32,7 @@ pub fn wait(agent: &Agent) -> Result<RootDisk, CommandError> {
     let attempts = agent.options.disk_wait_attempts.max(1);
     let mut attempt = 1;
     loop {
-        match choose(&node) {
+        match choose(&agent.managers, &node) {
             Ok(disk) => return Ok(disk),
             Err(error) if attempt >= attempts || error.kind != ErrorKind::DeviceNotFound.name() => {
                 return Err(error);
@@ -45,7 +46,14 @@ pub fn wait(agent: &Agent) -> Result<RootDisk, CommandError> {
     }
 }
 
-fn choose(node: &Node) -> Result<RootDisk, CommandError> {
+/// The disk that would be the root disk of a node at this moment. It is none that a manager hides.
+///
+/// # Errors
+///
+/// No disk fits.
+pub fn choose(managers: &HardwareManagers, node: &Node) -> Result<RootDisk, CommandError> {
     let devices = list::list(Path::new("/sys")).map_err(from_disk)?;
-    guard::choose_root_disk(node, &devices).map_err(from_disk)
+    let mut node = node.clone();
+    managers.shield(&mut node, &devices);
+    guard::choose_root_disk(&node, &devices).map_err(from_disk)
 }

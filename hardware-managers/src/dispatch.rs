@@ -1,6 +1,7 @@
 //! One face for all managers of a machine (sections 4.2 and 9.1).
 
 use crate::error::StepError;
+use crate::filter::Device;
 use crate::manager::{HardwareManager, StepCall, StepDeclaration, Support};
 use crate::reserved;
 use farrier_protocol::step::{HardwareManagerVersions, Phase, StepDescription};
@@ -14,7 +15,8 @@ pub struct HardwareManagers {
 }
 
 impl HardwareManagers {
-    /// Asks each manager how well it fits and keeps those that do. Asked once per process (F31).
+    /// Asks each manager how well it fits, keeps those that do, and has them ready themselves, the best first.
+    /// Asked once per process (F31).
     pub fn load(managers: Vec<Box<dyn HardwareManager>>) -> Self {
         let mut fitting: Vec<_> = managers
             .into_iter()
@@ -23,6 +25,9 @@ impl HardwareManagers {
             .collect();
         // Stable: equals keep the order in which they were given.
         fitting.sort_by_key(|(support, _)| Reverse(*support));
+        for (_, manager) in &fitting {
+            manager.initialize();
+        }
         Self { managers: fitting }
     }
 
@@ -77,6 +82,11 @@ impl HardwareManagers {
         Err(StepError::Incompatible { reasons: refusals.join("; ") })
     }
 
+    /// Whether a device is shown, after each manager in turn, the best first, could change or hide it.
+    pub fn filter_device(&self, mut device: Device<'_>) -> bool {
+        self.managers.iter().all(|(_, manager)| manager.filter_device(&mut device))
+    }
+
     /// Looked at when steps are listed and again when one is run (S06, S07).
     fn require_sound(&self) -> Result<(), StepError> {
         for (_, manager) in &self.managers {
@@ -121,8 +131,8 @@ mod tests {
     use farrier_protocol::error::CommandError;
     use farrier_protocol::lookup::Node;
     use serde_json::{Map, json};
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
 
     struct Vendor(Support);
 
@@ -256,6 +266,51 @@ mod tests {
             run(&managers, "write_image", json!({"image_info": {}})).unwrap();
         }
         assert_eq!(count.load(Ordering::Relaxed), 1);
+    }
+
+    /// Writes down that it was readied.
+    struct Readied(&'static str, Support, Arc<Mutex<Vec<&'static str>>>);
+
+    impl HardwareManager for Readied {
+        fn class_name(&self) -> &'static str {
+            self.0
+        }
+
+        fn name(&self) -> &'static str {
+            self.0
+        }
+
+        fn version(&self) -> &'static str {
+            "1"
+        }
+
+        fn evaluate(&self) -> Support {
+            self.1
+        }
+
+        fn initialize(&self) {
+            self.2.lock().unwrap().push(self.0);
+        }
+
+        fn steps(&self) -> &'static [StepDeclaration] {
+            &[]
+        }
+    }
+
+    #[test]
+    fn managers_that_fit_are_readied_once_the_best_first() {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let managers = [
+            ("any", Support::Generic),
+            ("other", Support::None),
+            ("exact", Support::ServiceProvider(4)),
+            ("kind", Support::Mainline),
+            ("second kind", Support::Mainline),
+        ]
+        .map(|(name, support)| Box::new(Readied(name, support, Arc::clone(&order))) as Box<_>);
+        let managers = HardwareManagers::load(managers.into_iter().collect());
+        managers.steps(Phase::Clean).unwrap();
+        assert_eq!(*order.lock().unwrap(), ["exact", "kind", "second kind", "any"]);
     }
 
     /// Class name of the manager that has `write_image` in a phase.

@@ -9,6 +9,7 @@ pub mod dispatch;
 pub mod erase;
 pub mod error;
 pub mod external;
+pub mod filter;
 pub mod generic;
 #[cfg(test)]
 mod idle_host;

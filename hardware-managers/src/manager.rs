@@ -2,6 +2,7 @@
 
 use crate::container::bootc;
 use crate::error::StepError;
+use crate::filter::Device;
 use farrier_protocol::error::CommandError;
 use farrier_protocol::lookup::Node;
 use farrier_protocol::step::{ArgumentInfo, Phase, StepDescription};
@@ -34,6 +35,21 @@ pub trait HardwareManager: Send + Sync {
 
     /// Looks at the machine and says how well the manager fits.
     fn evaluate(&self) -> Support;
+
+    /// Readies what the manager needs, once per process, after those that fit the machine better (section 9.1).
+    /// What cannot be readied is a line in the log.
+    ///
+    /// Devices may still be appearing. What every machine needs is not done here but by the agent, once they
+    /// are there: it starts arrays, joins paths, logs in to iSCSI disks and loads the modules of the BMC.
+    fn initialize(&self) {}
+
+    /// Changes what conductors see of a device, in place, or hides it by false (section 9.2). A hidden disk is
+    /// also left alone, as one of the node's `skip_block_devices` is.
+    ///
+    /// What is changed of a disk is for the eye: root device hints are compared with what the kernel tells.
+    fn filter_device(&self, _device: &mut Device<'_>) -> bool {
+        true
+    }
 
     /// Steps of all phases, each name once.
     fn steps(&self) -> &'static [StepDeclaration];

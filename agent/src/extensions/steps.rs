@@ -2,7 +2,9 @@
 
 use crate::agent::Agent;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params, Run};
+use crate::errors::from_disk;
 use crate::settle;
+use farrier_disk::list;
 use farrier_hardware::manager::StepCall;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::lookup::Node;
@@ -11,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Commands of the `clean` extension.
@@ -77,11 +80,14 @@ fn list(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, Comm
 }
 
 fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, CommandError> {
-    let node: Node = read(params, "node")?;
+    let mut node: Node = read(params, "node")?;
     agent.cache_node(node.clone());
     check_version(agent, params, phase)?;
     let step: Step = read(params, "step")?;
     let arguments = arguments(params, &step, phase);
+    agent.status.say(format!("{} step {}", phase.name(), step.step));
+    agent.runtime.block_on(settle::wait(&agent.root));
+    agent.managers.shield(&mut node, &list::list(Path::new("/sys")).map_err(from_disk)?);
     let call = StepCall {
         phase,
         step: &step.step,
@@ -91,8 +97,6 @@ fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, C
         arguments: &arguments,
         host: agent.as_ref(),
     };
-    agent.status.say(format!("{} step {}", phase.name(), step.step));
-    agent.runtime.block_on(settle::wait(&agent.root));
     // A defect of one step is that step's failure, and the conductor learns which one it was.
     let outcome = catch_unwind(AssertUnwindSafe(|| agent.managers.execute(&call)));
     let result = outcome.map_err(|panic| defect(phase, &step.step, panic.as_ref()))??;

@@ -4,6 +4,10 @@ use super::*;
 use crate::commands::Command;
 use crate::extensions;
 use crate::options::Options;
+use crate::root_disk;
+use farrier_hardware::dispatch::HardwareManagers;
+use farrier_hardware::filter::Device;
+use farrier_hardware::manager::{HardwareManager, StepDeclaration, Support};
 
 /// What an extension, its phase and its keys are called.
 const PHASES: [&str; 3] = ["clean", "deploy", "service"];
@@ -134,4 +138,55 @@ fn a_defect_has_the_error_type_of_its_phase() {
             assert!(error.details.contains("index out of bounds"), "{}", error.details);
         }
     }
+}
+
+/// Hides every disk, and shows in a step which disks that step is to leave alone.
+struct Hiding;
+
+impl HardwareManager for Hiding {
+    fn class_name(&self) -> &'static str {
+        "Hiding"
+    }
+
+    fn name(&self) -> &'static str {
+        "hiding"
+    }
+
+    fn version(&self) -> &'static str {
+        "1"
+    }
+
+    fn evaluate(&self) -> Support {
+        Support::Mainline
+    }
+
+    fn steps(&self) -> &'static [StepDeclaration] {
+        &[StepDeclaration {
+            step: "tell_skipped_disks",
+            interface: "deploy",
+            priorities: &[(Phase::Clean, 0)],
+            reboot_requested: false,
+            is_abortable: false,
+            arguments: &[],
+            run: &|call| Ok(json!(call.node.skip_block_devices())),
+        }]
+    }
+
+    fn filter_device(&self, device: &mut Device<'_>) -> bool {
+        !matches!(device, Device::Disk(_))
+    }
+}
+
+#[tokio::test]
+async fn a_hidden_disk_is_left_alone_by_steps_and_is_no_root_disk() {
+    let (mut agent, _root) = agent();
+    let managers = HardwareManagers::load(vec![Box::new(Hiding)]);
+    Arc::get_mut(&mut agent).expect("nobody else has it yet").managers = managers;
+    let disks = list::list(Path::new("/sys")).unwrap();
+    let expected: Vec<_> = disks.iter().map(|device| json!({"name": device.disk.name})).collect();
+    let chosen = root_disk::choose(&agent.managers, &Node::default());
+    assert!(chosen.is_err_and(|error| error.kind == "DeviceNotFound"));
+    let step = json!({"step": {"step": "tell_skipped_disks"}});
+    let outcome = tokio::task::spawn_blocking(move || run_step(&agent, "clean", step)).await.unwrap();
+    assert_eq!(outcome.unwrap()["clean_result"], Value::Array(expected));
 }

@@ -2,8 +2,8 @@
 
 use super::{collector_names, dhcp_wait};
 use crate::agent::Agent;
-use crate::system_logs;
-use farrier_disk::{guard, list};
+use crate::{root_disk, system_logs};
+use farrier_hardware::filter::Device;
 use farrier_hardware::inventory::extra::{self, Benchmark};
 use farrier_hardware::inventory::{dmi, lldp, nics, numa, pci, usb};
 use farrier_hardware::smbios;
@@ -59,7 +59,7 @@ pub const COLLECTORS: &[Collector] = &[
         keys: &["usb_devices"],
         help: "USB devices that are no hubs",
         may_fail: false,
-        collect: |_| Ok(key("usb_devices", json!(usb::devices(Path::new(ROOT))))),
+        collect: |agent| Ok(usb_devices(agent)),
     },
     Collector {
         name: "numa-topology",
@@ -94,7 +94,7 @@ pub const COLLECTORS: &[Collector] = &[
 fn default(agent: &Agent) -> Result<Keys, String> {
     dhcp_wait::wait(&agent.options)?;
     let mut keys = key("inventory", json!(agent.inventory()));
-    if let Some(disk) = default_root_disk() {
+    if let Some(disk) = default_root_disk(agent) {
         keys.insert("root_disk".to_owned(), disk);
     }
     keys.insert("boot_interface".to_owned(), json!(agent.options.bootif));
@@ -110,15 +110,23 @@ fn default(agent: &Agent) -> Result<Keys, String> {
 }
 
 /// The disk that would be chosen without hints; a machine without one is still worth a report.
-fn default_root_disk() -> Option<Value> {
-    let devices = list::list(&Path::new(ROOT).join("sys"));
-    match devices.and_then(|devices| guard::choose_root_disk(&Node::default(), &devices)) {
-        Ok(disk) => Some(json!(disk.device().disk)),
+fn default_root_disk(agent: &Agent) -> Option<Value> {
+    match root_disk::choose(&agent.managers, &Node::default()) {
+        Ok(root) => {
+            let mut disk = root.device().disk.clone();
+            agent.managers.filter_device(Device::Disk(&mut disk)).then(|| json!(disk))
+        }
         Err(error) => {
-            tracing::warn!(%error, "the inspection names no root disk");
+            tracing::warn!("the inspection names no root disk: {}", error.text());
             None
         }
     }
+}
+
+fn usb_devices(agent: &Agent) -> Keys {
+    let mut devices = usb::devices(Path::new(ROOT));
+    devices.retain_mut(|usb| agent.managers.filter_device(Device::Usb(usb)));
+    key("usb_devices", json!(devices))
 }
 
 fn logs(agent: &Agent) -> Result<Keys, String> {
