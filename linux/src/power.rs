@@ -1,6 +1,7 @@
 //! Flushing caches, power off and reboot (section 5.8 of the agent contract).
 
 use nix::sys::reboot::{RebootMode, reboot};
+use std::convert::Infallible;
 use std::fs;
 use std::io;
 
@@ -32,10 +33,18 @@ pub fn sync_all() -> io::Result<()> {
 ///
 /// Both ways failed; the error is that of the second.
 pub fn stop(stop: Stop) -> io::Result<()> {
-    let (mode, sysrq) = stop.ways();
-    let Err(error) = reboot(mode);
+    let (mode, letter) = stop.ways();
+    in_order(|| reboot(mode), || fs::write("/proc/sysrq-trigger", letter))
+}
+
+/// The orderly way returns only when it is refused.
+fn in_order(
+    orderly: impl FnOnce() -> nix::Result<Infallible>,
+    sysrq: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    let Err(error) = orderly();
     tracing::warn!(%error, "the reboot system call was refused, using SysRq");
-    fs::write("/proc/sysrq-trigger", sysrq)
+    sysrq()
 }
 
 impl Stop {
@@ -53,6 +62,24 @@ impl Stop {
 mod tests {
     use super::*;
     use crate::process::PROGRAMS;
+    use nix::errno::Errno;
+    use std::cell::RefCell;
+
+    #[test]
+    fn f47_sysrq_comes_last() {
+        let tried = RefCell::new(Vec::new());
+        let orderly = || {
+            tried.borrow_mut().push("orderly");
+            Err(Errno::EPERM)
+        };
+        let sysrq = || {
+            tried.borrow_mut().push("SysRq");
+            Err(io::ErrorKind::ReadOnlyFilesystem.into())
+        };
+        let error = in_order(orderly, sysrq).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ReadOnlyFilesystem);
+        assert_eq!(*tried.borrow(), ["orderly", "SysRq"]);
+    }
 
     #[test]
     fn p15_no_kernel_is_started_without_the_firmware() {
