@@ -37,7 +37,7 @@ pub fn apply(event: Option<&str>) -> anyhow::Result<()> {
     logging::start(logging::Target::Consoles);
     let outcome = match event {
         Some("bound" | "renew") => {
-            Lease::read(|name| std::env::var(name).ok()).and_then(|lease| lease.apply())
+            Lease::read(|name| std::env::var(name).ok()).and_then(|lease| lease.apply(Path::new("/")))
         }
         Some("deconfig") => std::env::var("interface").map_or(Ok(()), |interface| deconfigure(&interface)),
         // A missing answer is reported once for all links by the agent, which waits for it.
@@ -81,12 +81,12 @@ impl Lease {
         })
     }
 
-    /// Uses it.
+    /// Uses it, and keeps what concerns the whole system below `root`.
     ///
     /// # Errors
     ///
     /// The kernel refuses the address, the router or the name, or the name servers cannot be kept.
-    pub fn apply(&self) -> anyhow::Result<()> {
+    pub fn apply(&self, root: &Path) -> anyhow::Result<()> {
         let netlink = Netlink::open()?;
         // The client itself says when the lease ends.
         netlink
@@ -102,7 +102,7 @@ impl Lease {
             nix::unistd::sethostname(name).with_context(|| format!("the host name cannot be {name}"))?;
         }
         tracing::info!(interface = self.interface, address = %self.address, "address by DHCP");
-        name_servers::remember(Path::new("/"), Source::Lease(&self.interface), &self.name_servers)
+        name_servers::remember(root, Source::Lease(&self.interface), &self.name_servers)
             .context("the name servers cannot be kept")
     }
 }

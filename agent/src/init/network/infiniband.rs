@@ -6,6 +6,7 @@ use farrier_hardware::inventory::nics::client_identifier;
 use farrier_linux::dhcp::{self, Answer, Client, Question, Request};
 use farrier_linux::netlink::Netlink;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -62,7 +63,7 @@ impl Link {
     fn get_and_keep(&self) -> Result<(), Fault> {
         let Some(mut lease) = self.get()? else { return Ok(()) };
         loop {
-            Lease::granted(&self.interface, &lease)?.apply()?;
+            Lease::granted(&self.interface, &lease)?.apply(Path::new("/"))?;
             let time = lease.seconds.map_or(UNSAID, |seconds| Duration::from_secs(seconds.into()));
             self.wait(time / 2);
             if self.is_over() {
@@ -166,7 +167,7 @@ mod tests {
     /// The client speaks as on InfiniBand, which nothing emulates, to a server over Ethernet.
     #[test]
     fn loop_a_real_server_gives_an_address_and_lets_it_be_kept() {
-        unshare(CloneFlags::CLONE_NEWNET).unwrap();
+        unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWUTS).unwrap();
         // The shortest lease that the server gives.
         let _server = start_server(120);
         let identifier = client_identifier(&[0x42; 20]).unwrap();
@@ -174,7 +175,9 @@ mod tests {
         let Some(lease) = link.get().unwrap() else { panic!("no server answers") };
         assert_eq!((lease.server, lease.seconds), ([192, 0, 2, 1].into(), Some(120)));
         assert_eq!(lease.routers, [lease.server]);
-        Lease::granted("ib0", &lease).unwrap().apply().unwrap();
+        // The name servers of the machine that runs the test are its own.
+        let root = tempfile::tempdir().unwrap();
+        Lease::granted("ib0", &lease).unwrap().apply(root.path()).unwrap();
         assert_eq!(own_addresses(), ["ib0 192.0.2.50/24"]);
         let renewed = link.ask(Request::Keep(lease.address), PATIENCE).unwrap();
         assert!(matches!(renewed, Some(Answer::Given(same)) if same.address == lease.address));
