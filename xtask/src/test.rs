@@ -77,9 +77,7 @@ fn run_tier(tier: Tier, workspace: &Workspace, programs: &[TestProgram]) -> Resu
     println!("\n== {} tests", name(tier));
     let mut summary = Summary::default();
     for environment in environments(tier, workspace)? {
-        for program in programs {
-            summary += program.run(tier, &environment)?;
-        }
+        summary += test_programs::run(programs, tier, &environment)?;
     }
     if tier == Tier::Unit {
         summary += test_programs::run_documentation(workspace)?;

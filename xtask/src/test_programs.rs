@@ -3,8 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use serde::Deserialize;
 
@@ -62,16 +64,32 @@ impl Tier {
         }
     }
 
-    /// How many tests run at a time: each machine gets a processor, and one that Ironic leads another for
-    /// Ironic; disks get all of them.
-    fn threads(self) -> usize {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    /// How its tests share the processors: each machine gets one, and one that Ironic leads another for Ironic;
+    /// disks get all of them.
+    fn crew(self) -> Crew {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
         match self {
-            Self::Unit | Self::Vm => processors,
-            Self::Disk => 1,
-            Self::Ironic => (processors / 2).max(1),
+            Self::Unit => Crew { processes: 1, threads: processors },
+            Self::Disk => Crew { processes: 1, threads: 1 },
+            Self::Vm => Crew { processes: processors, threads: 1 },
+            Self::Ironic => Crew { processes: 1, threads: (processors / 2).max(1) },
         }
     }
+}
+
+/// Who works on the tests of a tier.
+#[derive(Debug, Clone, Copy)]
+struct Crew {
+    /// Processes at a time. Where there are several, each runs one test: they take very different times.
+    processes: usize,
+    /// Tests at a time in each of them.
+    threads: usize,
+}
+
+/// What one process does.
+struct Batch<'a> {
+    program: &'a TestProgram,
+    names: Vec<&'a String>,
 }
 
 /// Builds all test programs of the workspace.
@@ -100,31 +118,68 @@ pub fn build(workspace: &Workspace) -> Result<Vec<TestProgram>> {
     Ok(programs)
 }
 
+/// Runs the tests of one tier with `environment`, showing what they print.
+pub fn run(programs: &[TestProgram], tier: Tier, environment: &[(&str, String)]) -> Result<Summary> {
+    let crew = tier.crew();
+    let batches: Vec<_> = programs.iter().flat_map(|program| program.batches(tier, crew)).collect();
+    let outcomes = by_several(crew.processes, &batches, |batch| batch.run(tier, crew, environment));
+    let mut summary = Summary::default();
+    for outcome in outcomes {
+        summary += outcome?;
+    }
+    Ok(summary)
+}
+
+/// Does `work` on all items, so many at a time. Each is begun in its turn, as soon as somebody is free.
+fn by_several<T: Sync, R: Send>(
+    workers: usize,
+    items: &[T],
+    work: impl Fn(&T) -> Result<R> + Sync,
+) -> Vec<Result<R>> {
+    let next = AtomicUsize::new(0);
+    let work_on = || {
+        let begun = std::iter::from_fn(|| items.get(next.fetch_add(1, Ordering::Relaxed)));
+        begun.map(&work).collect::<Vec<_>>()
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work_on)).collect();
+        let ended = workers.into_iter().map(thread::ScopedJoinHandle::join);
+        ended.flat_map(|done| done.unwrap_or_else(|_| vec![Err(anyhow!("a thread panicked"))])).collect()
+    })
+}
+
 impl TestProgram {
-    /// Runs the tests of one tier with `environment`, showing what they print.
-    pub fn run(&self, tier: Tier, environment: &[(&str, String)]) -> Result<Summary> {
+    fn batches(&self, tier: Tier, crew: Crew) -> Vec<Batch<'_>> {
         let names: Vec<_> = self.tests.iter().filter(|(of, _)| *of == tier).map(|(_, name)| name).collect();
-        if names.is_empty() {
-            return Ok(Summary::default());
-        }
+        let size = if crew.processes > 1 { 1 } else { names.len().max(1) };
+        names.chunks(size).map(|names| Batch { program: self, names: names.to_vec() }).collect()
+    }
+}
+
+impl Batch<'_> {
+    fn run(&self, tier: Tier, crew: Crew, environment: &[(&str, String)]) -> Result<Summary> {
+        let TestProgram { executable, package_folder, .. } = self.program;
         let mut program = if tier == Tier::Disk { as_root("env") } else { command("env") };
         program.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
         // As cargo itself does it.
-        program.arg(format!("CARGO_MANIFEST_DIR={}", self.package_folder.display())).arg(&self.executable);
+        program.arg(format!("CARGO_MANIFEST_DIR={}", package_folder.display())).arg(executable);
         program
-            .arg(format!("--test-threads={}", tier.threads()))
+            .arg(format!("--test-threads={}", crew.threads))
             .args(["--show-output", "--exact"])
-            .args(names);
-        run_and_count(program.current_dir(&self.package_folder))
+            .args(&self.names);
+        run_and_count(program.current_dir(package_folder), crew.processes == 1)
     }
 }
 
 /// Runs the examples in the documentation.
 pub fn run_documentation(workspace: &Workspace) -> Result<Summary> {
-    run_and_count(cargo().args(["test", "--quiet", "--workspace", "--doc"]).current_dir(&workspace.root))
+    let mut tests = cargo();
+    tests.args(["test", "--quiet", "--workspace", "--doc"]);
+    run_and_count(tests.current_dir(&workspace.root), true)
 }
 
-fn run_and_count(command: &mut Command) -> Result<Summary> {
+/// What a process prints is shown at once when it is alone, else in one piece when it has ended.
+fn run_and_count(command: &mut Command, is_alone: bool) -> Result<Summary> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -133,8 +188,13 @@ fn run_and_count(command: &mut Command) -> Result<Summary> {
     let mut lines = Vec::new();
     for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).split(b'\n')) {
         let line = String::from_utf8_lossy(&line?).into_owned();
-        println!("{line}");
+        if is_alone {
+            println!("{line}");
+        }
         lines.push(line);
+    }
+    if !is_alone {
+        println!("{}", lines.join("\n"));
     }
     let is_success = child.wait()?.success();
     let summary = Summary::of_output(lines.iter().map(String::as_str));
@@ -144,6 +204,38 @@ fn run_and_count(command: &mut Command) -> Result<Summary> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
+
+    fn program(tests: &[(Tier, &str)]) -> TestProgram {
+        let tests = tests.iter().map(|(tier, name)| (*tier, (*name).to_owned())).collect();
+        TestProgram { executable: PathBuf::new(), package_folder: PathBuf::new(), tests }
+    }
+
+    #[test]
+    fn several_processes_run_one_test_each() {
+        let program = program(&[(Tier::Vm, "vm_a"), (Tier::Unit, "b"), (Tier::Vm, "vm_c")]);
+        for (processes, expected) in [(1, vec![vec!["vm_a", "vm_c"]]), (2, vec![vec!["vm_a"], vec!["vm_c"]])]
+        {
+            let batches = program.batches(Tier::Vm, Crew { processes, threads: 1 });
+            let names: Vec<_> = batches.iter().map(|batch| batch.names.clone()).collect();
+            assert_eq!(names, expected);
+        }
+        assert!(program.batches(Tier::Disk, Crew { processes: 1, threads: 1 }).is_empty());
+    }
+
+    #[test]
+    fn as_many_as_wanted_work_at_a_time_and_nothing_is_lost() {
+        // Nobody gets past it alone.
+        let both = Barrier::new(2);
+        let outcomes = by_several(2, &[1, 2, 3, 4], |number| {
+            both.wait();
+            if *number == 3 { bail!("three") } else { Ok(*number) }
+        });
+        let mut numbers: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [&1, &2, &4]);
+        assert_eq!(outcomes.len(), 4);
+    }
 
     #[test]
     fn only_the_functions_name_tells_the_tier() {
