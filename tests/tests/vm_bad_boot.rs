@@ -65,7 +65,7 @@ fn vm_an_image_that_memory_cannot_hold_is_refused_before_anything_is_written() {
     let folder = TempDir::new().unwrap();
     let hardware = hardware(folder.path());
     // Pages of two MiB that nobody can use for anything else.
-    let agent = boot(&hardware, &[], "hugepages=48");
+    let agent = boot(&hardware, &[], "hugepages=42");
     let image = instance::image().unwrap();
     let server = ImageServer::start(vec![Reply::Body(image.clone().into())]).unwrap();
     let info = json!({
