@@ -8,7 +8,7 @@ use crate::image_server::{ImageServer, Reply};
 use crate::machine::{Boot, Firmware, Hardware, free_port};
 use crate::media;
 use crate::stub_conductor::{NODE, StubConductor};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fmt;
 use std::fs::{self, File};
@@ -174,11 +174,8 @@ impl Cell {
         dist: &Path,
         image: &DebianImage,
     ) -> Result<()> {
-        let port = hardware.agent_port;
-        let parameters = format!("ipa-advertise-host=127.0.0.1 ipa-advertise-port={port}");
         let conductor = StubConductor::start_with(json!({"enable_bios_bootloader_install": true}))?;
-        let mut agent =
-            CommandedAgent::boot_under(self.firmware, conductor, hardware, devices, dist, &parameters)?;
+        let mut agent = CommandedAgent::boot_under(self.firmware, conductor, hardware, devices, dist, "")?;
         let drive = self.has_config_drive.then(|| config_drive(&hardware.folder)).transpose()?;
         let (image, root_mib) = (image.clone(), fs::metadata(&image.path)?.len() / MIB);
         let server = ImageServer::start(vec![Reply::File(image.path)])?;
@@ -195,12 +192,8 @@ impl Cell {
             arguments["image_info"]["root_mb"] = json!(root_mib);
         }
         let step = json!({"step": "write_image", "interface": "deploy", "args": arguments});
-        run(
-            &agent,
-            hardware,
-            "deploy.execute_deploy_step",
-            &json!({"step": step, "node": self.node(), "ports": []}),
-        )?;
+        let params = json!({"step": step, "node": self.node(), "ports": []});
+        agent.succeed("deploy.execute_deploy_step", &params, STEP)?;
         if self.image == Image::Partition || self.firmware == Firmware::Uefi {
             let found = agent.order("standby.get_partition_uuids", &json!({}))?["command_result"].clone();
             let params = json!({
@@ -209,7 +202,7 @@ impl Cell {
                 "prep_boot_part_uuid": found["PReP Boot partition uuid"],
                 "target_boot_mode": self.boot_mode(),
             });
-            run(&agent, hardware, "image.install_bootloader", &params)?;
+            agent.succeed("image.install_bootloader", &params, STEP)?;
         }
         agent.order("standby.power_off", &json!({}))?;
         agent.wait_until_off(STEP)
@@ -250,13 +243,6 @@ impl Bus {
         let devices = devices.iter().flat_map(|device| ["-device", *device]);
         ["-drive", &drive].into_iter().chain(devices).map(str::to_owned).collect()
     }
-}
-
-fn run(agent: &CommandedAgent, hardware: &Hardware, name: &str, params: &Value) -> Result<()> {
-    agent.order(name, params)?;
-    let result = agent.wait_for_end(STEP)?;
-    ensure!(result["command_status"] == "SUCCEEDED", "{result}\n{}", hardware.console().tail());
-    Ok(())
 }
 
 /// Serves a config drive with the host name.

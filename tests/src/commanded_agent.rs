@@ -133,6 +133,42 @@ impl CommandedAgent {
         bail!("the command still runs after {limit:?}")
     }
 
+    /// Orders a command, waits until it has succeeded, and returns what it results in.
+    ///
+    /// # Errors
+    ///
+    /// As [`CommandedAgent::order`] and [`CommandedAgent::wait_for_success`].
+    pub fn succeed(&self, name: &str, params: &Value, limit: Duration) -> Result<Value> {
+        self.order(name, params)?;
+        self.wait_for_success(limit)
+    }
+
+    /// Waits until the last command has succeeded, and returns what it results in.
+    ///
+    /// # Errors
+    ///
+    /// It ended in another way, or still runs after `limit`; the text holds the end of the console.
+    pub fn wait_for_success(&self, limit: Duration) -> Result<Value> {
+        Ok(self.wait_for("SUCCEEDED", limit)?["command_result"].take())
+    }
+
+    /// Waits until the last command has failed, and returns its error object.
+    ///
+    /// # Errors
+    ///
+    /// As [`CommandedAgent::wait_for_success`].
+    pub fn wait_for_failure(&self, limit: Duration) -> Result<Value> {
+        Ok(self.wait_for("FAILED", limit)?["command_error"].take())
+    }
+
+    fn wait_for(&self, status: &str, limit: Duration) -> Result<Value> {
+        let ended = self.wait_for_end(limit)?;
+        if ended["command_status"] != status {
+            bail!("not {status}: {ended}\nconsole:\n{}", self.machine.console().tail());
+        }
+        Ok(ended)
+    }
+
     /// Reads the list of commands so many times over one connection.
     ///
     /// # Errors

@@ -184,6 +184,11 @@ pub fn user_network(agent_port: u16) -> String {
 }
 
 impl Machine {
+    /// Its serial console.
+    pub fn console(&self) -> &Console {
+        &self.console
+    }
+
     /// Whether the machine has not switched itself off, and QEMU not given up.
     ///
     /// # Errors

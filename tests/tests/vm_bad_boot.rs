@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance;
 use farrier_tests::machine::{Boot, Hardware, Medium, free_port};
@@ -38,14 +39,12 @@ fn hardware(folder: &Path) -> Hardware {
 }
 
 fn dist() -> PathBuf {
-    std::env::var_os("FARRIER_DIST").map(PathBuf::from).expect("run cargo xtask test vm")
+    environment::path("FARRIER_DIST")
 }
 
 fn boot(hardware: &Hardware, arguments: &[&str], parameters: &str) -> CommandedAgent {
-    let port = hardware.agent_port;
-    let parameters = format!("ipa-advertise-host=127.0.0.1 ipa-advertise-port={port} {parameters}");
     let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();
-    CommandedAgent::boot(hardware, &arguments, &dist(), &parameters).unwrap()
+    CommandedAgent::boot(hardware, &arguments, &dist(), parameters).unwrap()
 }
 
 /// A card asks for its firmware when its link is set up.
@@ -78,13 +77,11 @@ fn vm_an_image_that_memory_cannot_hold_is_refused_before_anything_is_written() {
         "ports": [],
     });
     agent.order("deploy.execute_deploy_step", &params).unwrap();
-    let result = agent.wait_for_end(PATIENCE).unwrap();
-    let error = result["command_error"].to_string();
-    assert!(error.contains("too little memory: this image takes 64 MiB"), "{result}");
+    let error = agent.wait_for_failure(PATIENCE).unwrap().to_string();
+    assert!(error.contains("too little memory: this image takes 64 MiB"), "{error}");
     assert_eq!(server.requests(), 0, "the image was asked for");
     assert_eq!(fs::metadata(folder.path().join("disk")).unwrap().blocks(), 0, "the disk was written");
-    agent.order("standby.sync", &json!({})).unwrap();
-    assert_eq!(agent.wait_for_end(PATIENCE).unwrap()["command_status"], "SUCCEEDED");
+    agent.succeed("standby.sync", &json!({}), PATIENCE).unwrap();
     let console = hardware.console().text();
     assert!(!console.contains("Out of memory") && !console.contains("ended; starting it again"), "{console}");
 }

@@ -6,21 +6,18 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::boot_cell::{Bus, Cell, DebianImage, Image, Table};
+use farrier_tests::environment;
 use farrier_tests::machine::Firmware;
 use tempfile::TempDir;
-
-fn environment(name: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run cargo xtask test vm"))
-}
 
 fn boots(firmware: Firmware, bus: Bus, table: Table) {
     let cell = Cell { firmware, bus, image: Image::Partition, table, has_config_drive: true };
     let image = DebianImage {
-        path: environment("FARRIER_PARTITION_IMAGE").into(),
-        sha256: environment("FARRIER_PARTITION_IMAGE_SHA256"),
+        path: environment::text("FARRIER_PARTITION_IMAGE").into(),
+        sha256: environment::text("FARRIER_PARTITION_IMAGE_SHA256"),
     };
     let folder = TempDir::new().unwrap();
-    cell.run(environment("FARRIER_DIST").as_ref(), &image, folder.path()).unwrap();
+    cell.run(environment::text("FARRIER_DIST").as_ref(), &image, folder.path()).unwrap();
 }
 
 #[test]

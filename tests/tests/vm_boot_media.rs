@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::boot_machine::{BootMachine, Drive, Firmware, Source};
+use farrier_tests::environment;
 use farrier_tests::stub_conductor::StubConductor;
 use std::fs;
 use std::io::{Cursor, Write};
@@ -22,19 +23,15 @@ const LEAST_WITH_GRUB: u32 = 320;
 /// As the kernel of aarch64 is unpacked before it runs, GRUB holds more at a time.
 const LEAST_WITH_GRUB_ON_AARCH64: u32 = 512;
 
-fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
-}
-
 /// The variable of this name for the architecture that the firmware is for.
 fn environment_of(firmware: Firmware, name: &str) -> PathBuf {
     let suffix = if firmware == Firmware::Aavmf { "_AARCH64" } else { "" };
-    environment(&format!("{name}{suffix}"))
+    environment::path(&format!("{name}{suffix}"))
 }
 
 /// Makes media of the built ramdisk whose agent calls `url`.
 fn media(firmware: Firmware, format: &str, url: &str, more: &[&str], folder: &Path) -> PathBuf {
-    let output = Command::new(environment("FARRIER_IMAGE_BUILDER"))
+    let output = Command::new(environment::path("FARRIER_IMAGE_BUILDER"))
         .args(["media", "--format", format, "--kernel-parameters", &format!("ipa-api-url={url}")])
         .arg("--dist")
         .arg(environment_of(firmware, "FARRIER_DIST"))

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::machine::{Hardware, free_port};
 use farrier_tests::monitor::Monitor;
 use nix::sys::signal::{Signal, kill};
@@ -34,16 +35,12 @@ const PORTS: std::ops::Range<u16> = 9000..9016;
 /// Address of the computer on which the machine is emulated.
 const NEIGHBOUR: &str = "10.0.2.2";
 
-fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
-}
-
 /// Builds a ramdisk with the programs, as an operator would.
 fn ramdisk(folder: &Path) -> PathBuf {
-    let (dist, output) = (environment("FARRIER_DIST"), folder.join("dist"));
-    let mut build = Command::new(environment("FARRIER_IMAGE_BUILDER"));
+    let (dist, output) = (environment::path("FARRIER_DIST"), folder.join("dist"));
+    let mut build = Command::new(environment::path("FARRIER_IMAGE_BUILDER"));
     build.arg("build").arg("--kernel").arg(dist.join("vmlinuz"));
-    build.arg("--modules").arg(environment("FARRIER_MODULES"));
+    build.arg("--modules").arg(environment::path("FARRIER_MODULES"));
     build.arg("--agent").arg(dist.join("farrier-agent")).arg("--output").arg(&output);
     build.args(PROGRAMS.iter().flat_map(|program| ["--program", program]));
     let built = build.output().unwrap();
@@ -67,7 +64,6 @@ fn survivors(file: &Path) -> usize {
 struct Stable {
     agent: CommandedAgent,
     monitor: Monitor,
-    hardware: Hardware,
     folder: TempDir,
 }
 
@@ -102,12 +98,9 @@ impl Stable {
         {
             arguments.extend(["-drive".to_owned(), drive, "-device".to_owned(), device.to_owned()]);
         }
-        let parameters = format!(
-            "ipa-disk-wait-attempts=1 ipa-advertise-host=127.0.0.1 ipa-advertise-port={}",
-            hardware.agent_port
-        );
-        let agent = CommandedAgent::boot(&hardware, &arguments, dist, &parameters).unwrap();
-        Self { agent, monitor: Monitor::connect(&socket).unwrap(), hardware, folder }
+        let parameters = "ipa-disk-wait-attempts=1";
+        let agent = CommandedAgent::boot(&hardware, &arguments, dist, parameters).unwrap();
+        Self { agent, monitor: Monitor::connect(&socket).unwrap(), folder }
     }
 
     /// Orders a burn-in with these settings, and leaves these disks alone.
@@ -125,15 +118,9 @@ impl Stable {
         self.agent.order("clean.execute_clean_step", &params).unwrap();
     }
 
-    fn end(&self, expected: &str) -> Value {
-        let result = self.agent.wait_for_end(STEP).unwrap();
-        assert_eq!(result["command_status"], expected, "{result}\n{}", self.hardware.console().tail());
-        result
-    }
-
     fn succeed(&self, step: &str, settings: Value, skipped: &[&str]) -> Value {
         self.order(step, settings, skipped);
-        self.end("SUCCEEDED")["command_result"]["clean_result"].clone()
+        self.agent.wait_for_success(STEP).unwrap()["clean_result"].take()
     }
 
     fn survivors(&self, disk: &str) -> usize {
@@ -202,7 +189,7 @@ fn vm_p09_a_machine_is_burnt_in_and_its_bad_disk_is_named() {
     );
 
     stable.order("burnin_disk", settings, &["KEPT"]);
-    let error = stable.end("FAILED")["command_error"].clone();
+    let error = stable.agent.wait_for_failure(STEP).unwrap();
     assert_eq!(error["type"], "CleaningError", "{error}");
     let details = error["details"].as_str().unwrap();
     assert!(details.contains("I/O error (os error 5)") && details.matches("/dev/").count() == 1, "{details}");
@@ -222,7 +209,7 @@ fn vm_p09_a_machine_is_burnt_in_and_its_bad_disk_is_named() {
     while stable.agent.last_command().unwrap()["command_status"] == "RUNNING" {
         end_in_time(fio(&["--name", "reader", "--rw", "read", "--hostname", "127.0.0.1"]));
     }
-    let result = stable.end("SUCCEEDED")["command_result"]["clean_result"].clone();
+    let result = &stable.agent.wait_for_success(STEP).unwrap()["clean_result"];
     for role in ["reader_bytes", "writer_bytes"] {
         assert!(result[role].as_u64().unwrap() > 0, "{result}");
     }

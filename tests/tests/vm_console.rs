@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::console::Console;
+use farrier_tests::environment;
 use farrier_tests::machine::FIRMWARE;
 use farrier_tests::monitor::Monitor;
 use serde_json::json;
@@ -36,7 +37,7 @@ struct Screen {
 
 impl Screen {
     fn boot(parameters: &str, firmware: &[String]) -> Self {
-        let dist = std::env::var_os("FARRIER_DIST").map(PathBuf::from).expect("run cargo xtask test vm");
+        let dist = environment::path("FARRIER_DIST");
         let folder = TempDir::new().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         let qemu = Command::new("qemu-system-x86_64")

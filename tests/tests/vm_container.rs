@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance;
 use farrier_tests::machine::{Hardware, free_port};
@@ -52,10 +53,6 @@ echo "$report" | busybox dd of=$disk bs=4096 seek=2560 conv=sync || exit 1
 busybox sync
 "#;
 
-fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
-}
-
 fn registry() -> Registry {
     let busybox = fs::read("/usr/bin/busybox").unwrap();
     let command = ["/bin/busybox", "echo", "the firmware is new"];
@@ -72,7 +69,7 @@ fn registry() -> Registry {
 
 /// Builds a ramdisk with podman and the operator's files, as the book says.
 fn ramdisk(registry: &Registry, folder: &Path) -> PathBuf {
-    let (dist, output) = (environment("FARRIER_DIST"), folder.join("dist"));
+    let (dist, output) = (environment::path("FARRIER_DIST"), folder.join("dist"));
     let insecure = format!("[[registry]]\nlocation = \"{}\"\ninsecure = true\n", registry.guest_host());
     let agent = format!("[container]\nallowed_containers = docker://{}\n", registry.guest_name("allowed"));
     let steps = format!(
@@ -80,9 +77,9 @@ fn ramdisk(registry: &Registry, folder: &Path) -> PathBuf {
          reboot_requested: false\n  abortable: true\n",
         registry.guest_name("other")
     );
-    let mut build = Command::new(environment("FARRIER_IMAGE_BUILDER"));
+    let mut build = Command::new(environment::path("FARRIER_IMAGE_BUILDER"));
     build.arg("build").arg("--kernel").arg(dist.join("vmlinuz"));
-    build.arg("--modules").arg(environment("FARRIER_MODULES"));
+    build.arg("--modules").arg(environment::path("FARRIER_MODULES"));
     build.arg("--agent").arg(dist.join("farrier-agent")).arg("--output").arg(&output);
     build.args(PROGRAMS.iter().flat_map(|program| ["--program", program]));
     build.args(["--file", &format!("{POLICY}:{POLICY}")]);
@@ -104,7 +101,6 @@ fn ramdisk(registry: &Registry, folder: &Path) -> PathBuf {
 /// A machine with podman and one empty disk.
 struct Stable {
     agent: CommandedAgent,
-    hardware: Hardware,
     folder: TempDir,
 }
 
@@ -123,29 +119,26 @@ impl Stable {
             folder: folder.path().to_owned(),
         };
         let agent = CommandedAgent::boot(&hardware, &MEMORY.map(str::to_owned), &dist, "").unwrap();
-        Self { agent, hardware, folder }
+        Self { agent, folder }
     }
 
-    /// The result object of a step.
-    fn run(&self, phase: &str, step: &str, arguments: &Value) -> Value {
+    fn order(&self, phase: &str, step: &str, arguments: &Value) {
         let step = json!({"step": step, "interface": "deploy", "args": arguments});
         let node = json!({"uuid": NODE, "instance_info": {"bootc_authorized_keys": "ssh-ed25519 AAAA ann"}});
         let params = json!({"step": step, "node": node, "ports": []});
         self.agent.order(&format!("{phase}.execute_{phase}_step"), &params).unwrap();
-        self.agent.wait_for_end(STEP).unwrap()
     }
 
     fn succeed(&self, phase: &str, step: &str, arguments: &Value) -> Value {
-        let ended = self.run(phase, step, arguments);
-        assert_eq!(ended["command_status"], "SUCCEEDED", "{ended}\n{}", self.hardware.console().tail());
-        ended["command_result"][format!("{phase}_result")].clone()
+        self.order(phase, step, arguments);
+        self.agent.wait_for_success(STEP).unwrap()[format!("{phase}_result")].take()
     }
 
     /// Class and text of a step's failure.
     fn fail(&self, phase: &str, step: &str, arguments: &Value) -> (String, String) {
-        let ended = self.run(phase, step, arguments);
-        assert_eq!(ended["command_status"], "FAILED", "{ended}");
-        let text = |key: &str| ended["command_error"][key].as_str().unwrap().to_owned();
+        self.order(phase, step, arguments);
+        let error = self.agent.wait_for_failure(STEP).unwrap();
+        let text = |key: &str| error[key].as_str().unwrap().to_owned();
         (text("type"), text("details"))
     }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::lab::{Instance, Lab, Machine};
 use std::fs::{self, File};
@@ -18,10 +19,6 @@ const HOST_NAME: &str = "mustang-1967";
 /// Boot code, in front of the disk identifier and the partition table.
 const BOOT_CODE: usize = 440;
 
-fn environment(name: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run cargo xtask test vm"))
-}
-
 fn start_of(file: &PathBuf) -> Vec<u8> {
     let mut start = vec![0; BOOT_CODE];
     File::open(file).unwrap().read_exact_at(&mut start, 0).unwrap();
@@ -31,18 +28,18 @@ fn start_of(file: &PathBuf) -> Vec<u8> {
 /// Deploys, and waits for the login prompt of the deployed system.
 fn debian_boots_with_the_name_from_its_config_drive(driver_info: &[&str], properties: &[&str]) {
     let folder = TempDir::new().unwrap();
-    let (disk, image) = (folder.path().join("disk.img"), PathBuf::from(environment("FARRIER_IMAGE")));
+    let (disk, image) = (folder.path().join("disk.img"), PathBuf::from(environment::text("FARRIER_IMAGE")));
     File::create(&disk).unwrap().set_len(DISK_BYTES).unwrap();
     let config_drive = folder.path().join("config-drive");
     fs::create_dir_all(config_drive.join("openstack/latest")).unwrap();
     let metadata = serde_json::json!({"uuid": "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11", "hostname": HOST_NAME});
     fs::write(config_drive.join("openstack/latest/meta_data.json"), metadata.to_string()).unwrap();
 
-    let lab = Lab::start(&PathBuf::from(environment("FARRIER_BIN")), folder.path(), &[]).unwrap();
+    let lab = Lab::start(&PathBuf::from(environment::text("FARRIER_BIN")), folder.path(), &[]).unwrap();
     lab.enrol(&Machine {
         name: NODE.into(),
         mac: "52:54:00:fa:00:03".into(),
-        dist: environment("FARRIER_DIST").into(),
+        dist: environment::text("FARRIER_DIST").into(),
         memory_mib: 256,
         disks: vec![(disk.clone(), "ROOT".into())],
         driver_info: driver_info.iter().map(|pair| (*pair).to_owned()).collect(),
@@ -50,7 +47,7 @@ fn debian_boots_with_the_name_from_its_config_drive(driver_info: &[&str], proper
     })
     .unwrap();
     let server = ImageServer::start(vec![Reply::File(image.clone())]).unwrap();
-    let sha256 = environment("FARRIER_IMAGE_SHA256");
+    let sha256 = environment::text("FARRIER_IMAGE_SHA256");
     let instance = Instance { url: server.guest_url(), sha256: &sha256, config_drive: Some(&config_drive) };
     lab.deploy(NODE, &instance, |_| {}).unwrap();
     assert_eq!(start_of(&disk), start_of(&image));

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance::{image, sha256};
 use farrier_tests::lab::{Instance, Lab, Machine};
@@ -16,10 +17,6 @@ const MIB: usize = 1 << 20;
 const ROOT_BYTES: usize = 4 << 30;
 const OTHER_BYTES: usize = 64 * MIB;
 const NODE: &str = "horse";
-
-fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
-}
 
 /// A conductor and one machine with a root disk and another one, both with old content.
 struct Stable {
@@ -40,13 +37,13 @@ impl Stable {
         fs::write(&other, vec![0xaa; OTHER_BYTES]).unwrap();
         fs::write(&root, vec![0xbb; 2 * MIB]).unwrap();
         fs::File::options().write(true).open(&root).unwrap().set_len(ROOT_BYTES as u64).unwrap();
-        let lab = Lab::start(&environment("FARRIER_BIN"), folder.path(), serve).unwrap();
+        let lab = Lab::start(&environment::path("FARRIER_BIN"), folder.path(), serve).unwrap();
         let quick = "ipa-image-download-connection-retries=1 ipa-image-download-connection-retry-interval=0.2 \
                      ipa-disk-wait-attempts=1";
         let mut machine = Machine {
             name: NODE.into(),
             mac: "52:54:00:fa:00:02".into(),
-            dist: environment("FARRIER_DIST"),
+            dist: environment::path("FARRIER_DIST"),
             memory_mib: 256,
             disks: vec![(other.clone(), "OTHER".into()), (root.clone(), "ROOT".into())],
             driver_info: vec![format!("kernel_append_params={quick}")],

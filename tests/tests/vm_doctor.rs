@@ -4,12 +4,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+use farrier_tests::environment;
 use farrier_tests::machine::{Boot, Hardware, free_port};
 use farrier_tests::monitor::Monitor;
 use farrier_tests::stub_conductor::StubConductor;
 use serde_json::json;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,10 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(240);
 const END: &str = "lookup  http";
 /// Long enough for a lease of an emulated machine, and no longer.
 const SOON: &str = "console=ttyS0 no_timer_check farrier-doctor-after=12 ipa-lldp-timeout=2";
-
-fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
-}
 
 /// Boots a machine whose conductor has this URL and returns the console once all texts are on it.
 fn examine(url: &str, parameters: &str, texts: &[&str], arguments: &[&str], folder: &Path) -> String {
@@ -38,7 +35,7 @@ fn examine(url: &str, parameters: &str, texts: &[&str], arguments: &[&str], fold
     };
     let line = format!("{SOON} ipa-api-url={url} {parameters}");
     let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();
-    let boot = Boot::Ramdisk(&environment("FARRIER_DIST"), &line);
+    let boot = Boot::Ramdisk(&environment::path("FARRIER_DIST"), &line);
     let _machine = hardware.boot_with(boot, &arguments).unwrap();
     for text in texts {
         hardware.console().wait_for(text, 0, PATIENCE).unwrap();

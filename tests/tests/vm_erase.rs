@@ -8,6 +8,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::machine::{Hardware, free_port};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -21,14 +22,9 @@ const MARKER: [u8; 16] = *b"farrier was here";
 const ERASE: Duration = Duration::from_secs(400);
 const NODE: &str = "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11";
 
-fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
-}
-
 /// A machine with a disk on each of four buses, a marker in every sector of each.
 struct Stable {
     agent: CommandedAgent,
-    hardware: Hardware,
     /// File, and the serial number in the certificate.
     disks: Vec<(PathBuf, &'static str)>,
     _folder: TempDir,
@@ -58,11 +54,10 @@ impl Stable {
             devices.extend(["-drive".to_owned(), drive]);
             devices.extend(["-device".to_owned(), format!("{device},drive={serial},serial={serial}")]);
         }
-        let parameters =
-            format!("ipa-disk-wait-attempts=1 ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}");
-        let agent =
-            CommandedAgent::boot(&hardware, &devices, &environment("FARRIER_DIST"), &parameters).unwrap();
-        Self { agent, hardware, disks, _folder: folder }
+        let parameters = "ipa-disk-wait-attempts=1";
+        let agent = CommandedAgent::boot(&hardware, &devices, &environment::path("FARRIER_DIST"), parameters)
+            .unwrap();
+        Self { agent, disks, _folder: folder }
     }
 
     /// Runs a clean step with the settings that a conductor puts into the node's record.
@@ -72,10 +67,7 @@ impl Stable {
             "node": {"uuid": NODE, "driver_internal_info": settings},
             "ports": [],
         });
-        self.agent.order("clean.execute_clean_step", &params).unwrap();
-        let result = self.agent.wait_for_end(ERASE).unwrap();
-        assert_eq!(result["command_status"], "SUCCEEDED", "{result}\n{}", self.hardware.console().tail());
-        result["command_result"]["clean_result"].clone()
+        self.agent.succeed("clean.execute_clean_step", &params, ERASE).unwrap()["clean_result"].take()
     }
 
     /// The part of a result that is about the disk with this serial number.

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::instance;
 use farrier_tests::machine::{Hardware, free_port};
 use farrier_tests::monitor::Monitor;
 use farrier_tests::stub_conductor::NODE;
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -40,8 +40,7 @@ impl Stand {
             folder: folder.path().into(),
         };
         let socket = folder.path().join("qmp");
-        let dist = std::env::var_os("FARRIER_DIST").map(PathBuf::from);
-        let dist = dist.expect("FARRIER_DIST is not set: run cargo xtask test vm");
+        let dist = environment::path("FARRIER_DIST");
         let agent = CommandedAgent::boot(&hardware, &Monitor::arguments(&socket), &dist, "").unwrap();
         let monitor = Monitor::connect(&socket).unwrap();
         Self { hardware, agent, monitor, _folder: folder }
@@ -49,10 +48,7 @@ impl Stand {
 
     /// What a command that succeeds results in.
     fn succeed(&self, command: &str, params: &Value) -> Value {
-        self.agent.order(command, params).unwrap();
-        let ended = self.agent.wait_for_end(PATIENCE).unwrap();
-        assert_eq!(ended["command_status"], "SUCCEEDED", "{ended}\n{}", self.hardware.console().tail());
-        ended["command_result"].clone()
+        self.agent.succeed(command, params, PATIENCE).unwrap()
     }
 
     /// The boot entries that were removed.

@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::bmc::Bmc;
+use farrier_tests::environment;
 use farrier_tests::machine::{Boot, Hardware, free_port};
 use farrier_tests::stub_conductor::StubConductor;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -69,7 +70,7 @@ fn hardware(folder: &Path) -> Vec<String> {
 /// Boots the machine and returns what it posts.
 fn inspect() -> Value {
     let folder = TempDir::new().unwrap();
-    let dist = std::env::var_os("FARRIER_DIST").map(PathBuf::from).expect("run cargo xtask test vm");
+    let dist = environment::path("FARRIER_DIST");
     let conductor = StubConductor::start().unwrap();
     let parameters = format!(
         "console=ttyS0 ipa-inspection-callback-url={}/v1/continue_inspection \

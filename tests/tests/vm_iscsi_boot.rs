@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance;
 use farrier_tests::iscsi_target::{IscsiTarget, NAME};
@@ -13,7 +14,7 @@ use farrier_tests::stub_conductor::{NODE, StubConductor};
 use serde_json::json;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -24,18 +25,14 @@ const PATIENCE: Duration = Duration::from_secs(420);
 /// Memory in MiB, with what iPXE holds while it boots.
 const MEMORY: &str = "512";
 
-fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
-}
-
 /// A ramdisk that can log in to iSCSI disks.
 fn build_ramdisk(output: &Path) {
-    let dist = environment("FARRIER_DIST");
-    let built = Command::new(environment("FARRIER_IMAGE_BUILDER"))
+    let dist = environment::path("FARRIER_DIST");
+    let built = Command::new(environment::path("FARRIER_IMAGE_BUILDER"))
         .args(["build", "--program", "/usr/sbin/iscsistart", "--kernel"])
         .arg(dist.join("vmlinuz"))
         .arg("--modules")
-        .arg(environment("FARRIER_MODULES"))
+        .arg(environment::path("FARRIER_MODULES"))
         .arg("--agent")
         .arg(dist.join("farrier-agent"))
         .arg("--output")
@@ -58,11 +55,7 @@ fn boot(folder: &Path, uri: &str) -> (Hardware, CommandedAgent) {
         folder: folder.to_owned(),
     };
     let (server, agent_port) = (format!("http://10.0.2.2:{}", files.port()), hardware.agent_port);
-    let parameters = format!(
-        "console=ttyS0 no_timer_check ipa-api-url={} ipa-advertise-host=127.0.0.1 \
-         ipa-advertise-port={agent_port}",
-        conductor.guest_url()
-    );
+    let parameters = format!("console=ttyS0 no_timer_check ipa-api-url={}", conductor.guest_url());
     let script = format!(
         "#!ipxe\nset keep-san 1\nsanhook --drive 0x80 {uri}\n\
          kernel {server}/vmlinuz initrd=initramfs.img {parameters}\ninitrd {server}/initramfs.img\nboot\n"
@@ -84,7 +77,7 @@ fn vm_the_disk_that_the_firmware_booted_from_is_deployed_to() {
     build_ramdisk(folder.path());
     File::create(path("disk")).unwrap().set_len(DISK).unwrap();
     let target = IscsiTarget::start(&path("disk"), folder.path()).unwrap();
-    let (hardware, agent) = boot(folder.path(), &target.guest_uri());
+    let (_hardware, agent) = boot(folder.path(), &target.guest_uri());
 
     let image = instance::image().unwrap();
     let server = ImageServer::start(vec![Reply::Body(image.clone().into())]).unwrap();
@@ -97,9 +90,7 @@ fn vm_the_disk_that_the_firmware_booted_from_is_deployed_to() {
         "node": {"uuid": NODE, "properties": {}},
         "ports": [],
     });
-    agent.order("deploy.execute_deploy_step", &params).unwrap();
-    let result = agent.wait_for_end(PATIENCE).unwrap();
-    assert_eq!(result["command_status"], "SUCCEEDED", "{result}\n{}", hardware.console().tail());
+    agent.succeed("deploy.execute_deploy_step", &params, PATIENCE).unwrap();
     let mut written = vec![0; image.len()];
     File::open(path("disk")).unwrap().read_exact_at(&mut written, 0).unwrap();
     assert!(written == image, "the disk is not the image");
@@ -111,7 +102,7 @@ fn vm_without_the_program_one_line_tells_and_the_agent_goes_on() {
     let path = |name: &str| folder.path().join(name);
     // The ramdisk as it is built without asking for more.
     for file in ["vmlinuz", "initramfs.img"] {
-        fs::copy(environment("FARRIER_DIST").join(file), path(file)).unwrap();
+        fs::copy(environment::path("FARRIER_DIST").join(file), path(file)).unwrap();
     }
     File::create(path("disk")).unwrap().set_len(DISK).unwrap();
     let target = IscsiTarget::start(&path("disk"), folder.path()).unwrap();
@@ -119,8 +110,7 @@ fn vm_without_the_program_one_line_tells_and_the_agent_goes_on() {
     // The first command that is about disks waits for them.
     let step = json!({"step": "erase_devices_metadata", "interface": "deploy"});
     let params = json!({"step": step, "node": {"uuid": NODE}, "ports": []});
-    agent.order("clean.execute_clean_step", &params).unwrap();
-    assert_eq!(agent.wait_for_end(PATIENCE).unwrap()["command_status"], "SUCCEEDED");
+    agent.succeed("clean.execute_clean_step", &params, PATIENCE).unwrap();
     let console = hardware.console().text();
     let line = format!("the iSCSI disk {NAME} at 10.0.2.2:");
     assert_eq!(console.matches(&line).count(), 1, "{console}");

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance;
 use farrier_tests::machine::{Hardware, free_port};
@@ -83,11 +84,10 @@ impl Stable {
         };
         // The kernel tells on the console which path it leaves.
         let parameters = format!(
-            "loglevel=6 ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port} \
-             ipa-inspection-callback-url={}/v1/continue_inspection ipa-inspection-collectors=default",
+            "loglevel=6 ipa-inspection-callback-url={}/v1/continue_inspection ipa-inspection-collectors=default",
             conductor.guest_url()
         );
-        let dist = std::env::var_os("FARRIER_DIST").map(PathBuf::from).expect("run cargo xtask test vm");
+        let dist = environment::path("FARRIER_DIST");
         let agent = CommandedAgent::boot(&hardware, &arguments, &dist, &parameters).unwrap();
         Self { agent, conductor, hardware, image: path("image"), folder }
     }
@@ -130,8 +130,7 @@ impl Stable {
 
     /// Waits for the end of the deployment and compares the disk with the image.
     fn assert_deployed(&self) {
-        let result = self.agent.wait_for_end(LIMIT).unwrap();
-        assert_eq!(result["command_status"], "SUCCEEDED", "{result}\n{}", self.hardware.console().tail());
+        self.agent.wait_for_success(LIMIT).unwrap();
         let mut written = vec![0; IMAGE];
         File::open(self.path("shared")).unwrap().read_exact_at(&mut written, 0).unwrap();
         assert!(written == fs::read(&self.image).unwrap(), "the disk is not the image");

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::machine::{Boot, Hardware, Medium, free_port};
 use farrier_tests::media;
 use farrier_tests::router::{GIVEN, NAME_SERVER};
@@ -64,7 +65,7 @@ impl Lab<'_> {
         };
         let parameters =
             format!("console=ttyS0 ipa-api-url={} {}", conductor.url_at(self.host), self.parameters);
-        let dist = std::env::var_os("FARRIER_DIST").map(PathBuf::from).expect("run cargo xtask test vm");
+        let dist = environment::path("FARRIER_DIST");
         let boot = Boot::Ramdisk(&dist, &parameters);
         let _machine = hardware.boot_without_network(boot, &switch.arguments(self.network)).unwrap();
         let heartbeat = conductor.wait_for("/v1/heartbeat", PATIENCE);
@@ -312,7 +313,7 @@ fn vm_a_rescued_machine_has_the_network_of_its_user() {
         media: Vec::new(),
         folder: folder.path().to_owned(),
     };
-    let dist = std::env::var_os("FARRIER_DIST").map(PathBuf::from).expect("run cargo xtask test vm");
+    let dist = environment::path("FARRIER_DIST");
     let agent = CommandedAgent::boot(&hardware, &[], &dist, "").unwrap();
     let console = hardware.console();
     let before = console.text();

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::machine::{Hardware, free_port};
 use farrier_tests::stub_conductor::TOKEN;
 use serde_json::Value;
@@ -22,12 +23,6 @@ const ENDS: &[&str] =
 /// parameters get a failed result with status 200, as the contract has it.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
                       response_headers_conformance,response_schema_conformance,unsupported_method,ignored_auth";
-
-fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name)
-        .map(PathBuf::from)
-        .unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm"))
-}
 
 /// The document without the commands of [`ENDS`].
 fn document(folder: &Path) -> PathBuf {
@@ -57,10 +52,10 @@ fn vm_the_agent_answers_as_its_openapi_document_says() {
     };
     // What cannot be fetched is not to keep the agent busy.
     let quick = "ipa-image-download-connection-retries=0 ipa-image-download-connection-timeout=1 ipa-disk-wait-attempts=1";
-    let mut agent = CommandedAgent::boot(&hardware, &[], &environment("FARRIER_DIST"), quick).unwrap();
+    let mut agent = CommandedAgent::boot(&hardware, &[], &environment::path("FARRIER_DIST"), quick).unwrap();
     let settings = folder.path().join("schemathesis.toml");
     fs::write(&settings, format!("[auth.openapi.token]\napi_key = \"{TOKEN}\"\n")).unwrap();
-    let output = Command::new(environment("FARRIER_SCHEMATHESIS").join("bin/st"))
+    let output = Command::new(environment::path("FARRIER_SCHEMATHESIS").join("bin/st"))
         .args(["--config-file".as_ref(), settings.as_os_str(), "run".as_ref()])
         .arg(document(folder.path()))
         .args(["--url", agent.url(), "--tls-verify", "false", "--checks", CHECKS])

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::machine::{Hardware, free_port};
 use farrier_tests::monitor::Monitor;
 use serde_json::{Value, json};
@@ -43,12 +44,10 @@ impl Stable {
     }
 
     fn boot(&self) -> CommandedAgent {
-        let dist = std::env::var_os("FARRIER_DIST").map(PathBuf::from).expect("run cargo xtask test vm");
-        let port = self.hardware.agent_port;
-        let parameters = format!("{PARAMETERS} ipa-advertise-host=127.0.0.1 ipa-advertise-port={port}");
+        let dist = environment::path("FARRIER_DIST");
         let mut arguments = Monitor::arguments(&self.monitor()).to_vec();
         arguments.push("-no-reboot".to_owned());
-        CommandedAgent::boot(&self.hardware, &arguments, &dist, &parameters).unwrap()
+        CommandedAgent::boot(&self.hardware, &arguments, &dist, PARAMETERS).unwrap()
     }
 
     /// Names of the records that the step has removed.
@@ -58,10 +57,7 @@ impl Stable {
             "node": {"uuid": NODE},
             "ports": [],
         });
-        agent.order("clean.execute_clean_step", &params).unwrap();
-        let result = agent.wait_for_end(STEP).unwrap();
-        assert_eq!(result["command_status"], "SUCCEEDED", "{result}\n{}", self.hardware.console().tail());
-        let result = &result["command_result"]["clean_result"];
+        let result = &agent.succeed("clean.execute_clean_step", &params, STEP).unwrap()["clean_result"];
         assert_eq!(result["backend"], "efi", "{result}");
         let removed = result["removed"].as_array().unwrap().iter();
         removed.filter_map(Value::as_str).map(str::to_owned).collect()

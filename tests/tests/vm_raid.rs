@@ -5,12 +5,13 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::machine::{Hardware, free_port};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -25,10 +26,6 @@ const SYSTEM: Duration = Duration::from_secs(15 * 60);
 /// From the start of a partition to its superblock, and in that the identity and name of its array.
 const SUPERBLOCK: u64 = 4096;
 const MAGIC: [u8; 4] = 0xa92b_4efc_u32.to_le_bytes();
-
-fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
-}
 
 /// A machine with some empty disks, and its agent.
 struct Stable {
@@ -54,9 +51,9 @@ impl Stable {
             media: Vec::new(),
             folder: folder.path().to_owned(),
         };
-        let parameters =
-            format!("ipa-disk-wait-attempts=1 ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}");
-        let agent = CommandedAgent::boot(&hardware, &[], &environment("FARRIER_DIST"), &parameters).unwrap();
+        let parameters = "ipa-disk-wait-attempts=1";
+        let agent =
+            CommandedAgent::boot(&hardware, &[], &environment::path("FARRIER_DIST"), parameters).unwrap();
         Self { agent, hardware, _folder: folder }
     }
 
@@ -64,16 +61,8 @@ impl Stable {
         self.hardware.disks.iter().map(|(file, _)| file.as_path())
     }
 
-    /// Runs a command and gives its result object.
-    fn run(&self, name: &str, params: &Value, limit: Duration) -> Value {
-        self.agent.order(name, params).unwrap();
-        self.agent.wait_for_end(limit).unwrap()
-    }
-
     fn succeed(&self, name: &str, params: &Value, limit: Duration) -> Value {
-        let result = self.run(name, params, limit);
-        assert_eq!(result["command_status"], "SUCCEEDED", "{result}\n{}", self.hardware.console().tail());
-        result["command_result"].clone()
+        self.agent.succeed(name, params, limit).unwrap()
     }
 
     /// Runs a clean step of the RAID interface for a node with this record.
@@ -84,10 +73,10 @@ impl Stable {
 
     /// The text with which a clean step of the RAID interface fails.
     fn refusal(&self, step: &str, record: &Value) -> String {
-        let result = self.run("clean.execute_clean_step", &order("raid", step, record), STEP);
-        assert_eq!(result["command_status"], "FAILED", "{result}");
-        assert_eq!(result["command_error"]["type"], "SoftwareRAIDError", "{result}");
-        result["command_error"]["details"].as_str().unwrap().to_owned()
+        self.agent.order("clean.execute_clean_step", &order("raid", step, record)).unwrap();
+        let error = self.agent.wait_for_failure(STEP).unwrap();
+        assert_eq!(error["type"], "SoftwareRAIDError", "{error}");
+        error["details"].as_str().unwrap().to_owned()
     }
 
     /// Name and identity of the array whose member begins at `mebibyte`, on every disk the same.
@@ -203,14 +192,14 @@ fn boots_without_any_disk(disks: usize, mebibytes: u64, volumes: &[Value]) {
     let mut stable = Stable::new(disks, mebibytes);
     let mut record = wanted(volumes);
     record["raid_config"] = stable.clean("create_configuration", &record);
-    let server = ImageServer::start(vec![Reply::File(environment("FARRIER_IMAGE"))]).unwrap();
+    let server = ImageServer::start(vec![Reply::File(environment::path("FARRIER_IMAGE"))]).unwrap();
     let mut write = order("deploy", "write_image", &record);
     write["step"]["args"] = json!({"image_info": {
         "id": "debian.raw",
         "urls": [server.guest_url()],
         "disk_format": "raw",
         "os_hash_algo": "sha256",
-        "os_hash_value": environment("FARRIER_IMAGE_SHA256"),
+        "os_hash_value": environment::path("FARRIER_IMAGE_SHA256"),
     }});
     stable.succeed("deploy.execute_deploy_step", &write, SYSTEM);
     let params = json!({"root_uuid": null, "efi_system_part_uuid": null, "target_boot_mode": "uefi"});

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use farrier_tests::environment;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -24,10 +25,6 @@ struct Circumstances {
     umask: &'static str,
     /// Whether files are created in the opposite order.
     is_reversed: bool,
-}
-
-fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
 }
 
 impl Circumstances {
@@ -68,11 +65,11 @@ impl Circumstances {
 
     /// Builds all formats below `root`, and returns the folder with them.
     fn build(&self, root: &Path) -> PathBuf {
-        let (dist, folder) = (environment("FARRIER_DIST"), root.join(self.folder));
-        let modules = environment("FARRIER_MODULES");
+        let (dist, folder) = (environment::path("FARRIER_DIST"), root.join(self.folder));
+        let modules = environment::path("FARRIER_MODULES");
         let copies = ["modules", "boot-loaders", "dist"].map(|name| folder.join(name));
         self.copy(&modules, &copies[0].join(modules.file_name().unwrap()));
-        self.copy(&environment("FARRIER_BOOT_LOADERS"), &copies[1]);
+        self.copy(&environment::path("FARRIER_BOOT_LOADERS"), &copies[1]);
         self.copy(&dist, &copies[2]);
         let output = folder.join("output");
         let words = ["build", "--format", "iso,uki,netboot,ironic", "--kernel"].map(Path::new);
@@ -90,7 +87,7 @@ impl Circumstances {
             Path::new("--output"),
             &output,
         ];
-        self.run(&environment("FARRIER_IMAGE_BUILDER"), &[&words[..], &options[..]].concat());
+        self.run(&environment::path("FARRIER_IMAGE_BUILDER"), &[&words[..], &options[..]].concat());
         output
     }
 
@@ -100,7 +97,7 @@ impl Circumstances {
         let seconds: u64 = String::from_utf8(date.stdout).unwrap().trim().parse().unwrap();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         assert!((seconds - now).abs_diff(self.hours_ahead * HOUR) < 60, "{seconds} {now}");
-        let builder = environment("FARRIER_IMAGE_BUILDER");
+        let builder = environment::path("FARRIER_IMAGE_BUILDER");
         let linked = self.run(Path::new("env"), &[Path::new("LD_TRACE_LOADED_OBJECTS=1"), &builder]);
         let linked = String::from_utf8(linked.stdout).unwrap();
         assert!(linked.contains("libfaketime"), "{linked}");

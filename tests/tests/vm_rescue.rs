@@ -5,10 +5,11 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::machine::{Hardware, free_port};
 use serde_json::json;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -18,10 +19,6 @@ const PASSWORD: &str = "oats and barley";
 const PATIENCE: Duration = Duration::from_secs(180);
 /// What PID 1 says before it starts the server, and the fingerprint behind.
 const ANNOUNCEMENT: &str = "the host key's fingerprint is ";
-
-fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
-}
 
 fn run(program: &str, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).output().unwrap()
@@ -68,7 +65,7 @@ fn vm_a_rescued_machine_is_entered_by_ssh() {
     let arguments = ["-netdev", &network, "-device", "virtio-net-pci,netdev=ssh,romfile="].map(str::to_owned);
     let parameters = format!("ipa-disk-wait-attempts=1 sshkey=\"{public}\"");
     let agent =
-        CommandedAgent::boot(&hardware, &arguments, &environment("FARRIER_DIST"), &parameters).unwrap();
+        CommandedAgent::boot(&hardware, &arguments, &environment::path("FARRIER_DIST"), &parameters).unwrap();
     let known_hosts = folder.path().join("known_hosts").display().to_string();
     let early = run("ssh", &["-p", &port.to_string(), "-o", "BatchMode=yes", "rescue@127.0.0.1", "id"]);
     assert!(!early.status.success(), "SSH listens before the rescue");

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use farrier_tests::environment;
 use farrier_tests::machine::{Boot, Hardware, Medium, free_port};
 use farrier_tests::media;
 use std::fs;
@@ -13,10 +14,6 @@ use tempfile::TempDir;
 
 /// How long an emulated machine may take to ask its conductor.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test vm")).into()
-}
 
 /// An image with one config file.
 fn configuration(folder: &Path, name: &str, publisher: &str, option: &str) -> PathBuf {
@@ -47,7 +44,7 @@ fn boot(parameters: &str, text: &str) -> String {
         folder: folder.path().to_owned(),
     };
     let parameters = format!("console=ttyS0 {parameters}");
-    let _machine = hardware.boot(Boot::Ramdisk(&environment("FARRIER_DIST"), &parameters)).unwrap();
+    let _machine = hardware.boot(Boot::Ramdisk(&environment::path("FARRIER_DIST"), &parameters)).unwrap();
     let console = hardware.console();
     console.wait_for(text, 0, PATIENCE).unwrap();
     console.text()

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance::sha256;
 use farrier_tests::machine::{Hardware, free_port};
@@ -58,13 +59,10 @@ impl Stable {
             media: vec![],
             folder: folder.path().into(),
         };
-        let parameters = format!(
-            "ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port} \
-             ipa-image-download-connection-retries=1 ipa-image-download-connection-retry-interval=0.2"
-        );
-        let dist = std::env::var_os("FARRIER_DIST").map(PathBuf::from);
-        let dist = dist.expect("FARRIER_DIST is not set: run cargo xtask test vm");
-        let agent = CommandedAgent::boot(&hardware, &arguments, &dist, &parameters).unwrap();
+        let parameters =
+            "ipa-image-download-connection-retries=1 ipa-image-download-connection-retry-interval=0.2";
+        let dist = environment::path("FARRIER_DIST");
+        let agent = CommandedAgent::boot(&hardware, &arguments, &dist, parameters).unwrap();
         Self { agent, hardware, folder }
     }
 
@@ -88,22 +86,14 @@ impl Stable {
         self.agent.order("deploy.execute_deploy_step", &params).unwrap();
     }
 
-    fn end(&self) -> Value {
-        self.agent.wait_for_end(LIMIT).unwrap()
-    }
-
     fn deploy(&self, serial: &str, image: &Value) -> Value {
         self.begin(serial, image);
-        let result = self.end();
-        assert_eq!(result["command_status"], "SUCCEEDED", "{result}\n{}", self.hardware.console().tail());
-        result["command_result"]["deploy_result"]["report"].clone()
+        self.agent.wait_for_success(LIMIT).unwrap()["deploy_result"]["report"].take()
     }
 
     /// Waits for the end of a deployment that fails, and returns its error.
     fn failure(&self) -> String {
-        let result = self.end();
-        assert_eq!(result["command_status"], "FAILED", "{result}\n{}", self.hardware.console().tail());
-        result["command_error"].to_string()
+        self.agent.wait_for_failure(LIMIT).unwrap().to_string()
     }
 
     /// No program finds a table on the disk, nor anything in the places of one.

@@ -3,6 +3,7 @@
 use crate::disks;
 use crate::horse::{Hand, Horse};
 use crate::system::System;
+use farrier_tests::environment;
 use farrier_tests::ironic::{Cleaning, Control, Enrolment, Ironic};
 use farrier_tests::machine::{Hardware, free_port};
 use farrier_tests::redfish::Bmc;
@@ -27,10 +28,6 @@ pub struct Stable {
     pub further: Vec<PathBuf>,
     pub arguments: Vec<String>,
     _folder: TempDir,
-}
-
-pub fn environment(name: &str) -> PathBuf {
-    std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run cargo xtask test ironic")).into()
 }
 
 impl Stable {
@@ -89,7 +86,7 @@ impl Stable {
 
     fn with_disks(cleaning: Cleaning, dist: &str, make: impl FnOnce(&Path, &Path)) -> Self {
         let folder = TempDir::new().unwrap();
-        let dist = environment(dist);
+        let dist = environment::path(dist);
         let (root, other) = (folder.path().join("root.img"), folder.path().join("other.img"));
         make(&root, &other);
         let agent_port = free_port().unwrap();
@@ -106,7 +103,7 @@ impl Stable {
             folder: machine,
         };
         let system = System::small();
-        let installed = environment("FARRIER_IRONIC");
+        let installed = environment::path("FARRIER_IRONIC");
         println!("with {}", installed.display());
         // Ironic looks whether the image exists, but only the machine reaches 10.0.2.2.
         let ironic =
@@ -121,7 +118,7 @@ impl Stable {
 
     /// A BMC for the machine, which asks for `network_boot` when it boots from the network.
     pub fn bmc(&self, network_boot: Option<&str>) -> Bmc {
-        Bmc::start(&environment("FARRIER_REDFISH"), &self.hardware, network_boot).unwrap()
+        Bmc::start(&environment::path("FARRIER_REDFISH"), &self.hardware, network_boot).unwrap()
     }
 
     pub fn enrol(&self, control: Control<'_>, fast_track: bool) -> Horse<'_> {

@@ -1,6 +1,6 @@
 //! What is deployed.
 
-use crate::stable::environment;
+use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance::{GREETING, image, sha256};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ impl System {
 
     /// A Debian system that finds its root on RAID.
     pub fn debian() -> Self {
-        let server = ImageServer::start(vec![Reply::File(environment("FARRIER_IMAGE"))]).unwrap();
-        let sha256 = environment("FARRIER_IMAGE_SHA256").into_os_string().into_string().unwrap();
+        let server = ImageServer::start(vec![Reply::File(environment::path("FARRIER_IMAGE"))]).unwrap();
+        let sha256 = environment::path("FARRIER_IMAGE_SHA256").into_os_string().into_string().unwrap();
         Self { server, sha256, greeting: " login:", image: Arc::default() }
     }
 }
