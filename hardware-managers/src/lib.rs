@@ -9,10 +9,10 @@ pub mod dispatch;
 pub mod erase;
 pub mod error;
 pub mod external;
+#[cfg(test)]
+mod fake_host;
 pub mod filter;
 pub mod generic;
-#[cfg(test)]
-mod idle_host;
 mod inject_files;
 pub mod intel_cna;
 pub mod inventory;

@@ -1,7 +1,7 @@
 //! Pairing by a real etcd.
 
 use super::*;
-use crate::container::bootc::Order;
+use crate::fake_host::FakeHost;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -12,53 +12,25 @@ use tempfile::TempDir;
 const START: Duration = Duration::from_secs(60);
 const ENOUGH: Duration = Duration::from_secs(60);
 
+fn post(url: &str, body: &Value) -> Result<Value, CommandError> {
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--show-error", "--fail-with-body", "--data-binary", "@-", url]);
+    let mut curl = curl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    curl.stdin.take().unwrap().write_all(body.to_string().as_bytes()).unwrap();
+    let output = curl.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let failed = || CommandError::new(ErrorKind::CommandExecutionError, format!("{url}: {text}"));
+    if output.status.success() { serde_json::from_str(&text).map_err(|_| failed()) } else { Err(failed()) }
+}
+
 /// An agent whose HTTP client is curl.
-struct Host;
-
-impl StepHost for Host {
-    fn prepare_image(&self, _: &Value, _: Option<&str>) -> Result<Value, CommandError> {
-        unreachable!("no image is written")
-    }
-
-    fn install_bootc(&self, _: &Order<'_>) -> Result<Value, CommandError> {
-        unreachable!("no image is installed")
-    }
-
-    fn download(&self, _: &str, _: u64, _: bool) -> Result<Vec<u8>, CommandError> {
-        unreachable!("nothing is fetched")
-    }
-
-    fn guards_special_filesystems(&self) -> bool {
-        unreachable!("no disk is touched")
-    }
-
-    fn certify(&self, _: &Value) -> Result<String, CommandError> {
-        unreachable!("nothing is erased")
-    }
-
-    fn is_ending(&self) -> bool {
-        false
-    }
-
-    fn post_json(&self, url: &str, body: &Value) -> Result<Value, CommandError> {
-        let mut curl = Command::new("curl");
-        curl.args(["--silent", "--show-error", "--fail-with-body", "--data-binary", "@-", url]);
-        let mut curl =
-            curl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        curl.stdin.take().unwrap().write_all(body.to_string().as_bytes()).unwrap();
-        let output = curl.wait_with_output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let failed = || CommandError::new(ErrorKind::CommandExecutionError, format!("{url}: {text}"));
-        if output.status.success() {
-            serde_json::from_str(&text).map_err(|_| failed())
-        } else {
-            Err(failed())
-        }
-    }
+fn host() -> FakeHost {
+    FakeHost { post_json: post, ..FakeHost::default() }
 }
 
 /// A server with nothing in it. Dropping it ends it.
 struct Server {
+    host: FakeHost,
     process: Child,
     url: String,
     _folder: TempDir,
@@ -74,8 +46,12 @@ impl Server {
         etcd.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
         etcd.args(["--initial-cluster", &format!("default={peer}")]);
         let process = etcd.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let server =
-            Self { process: process.expect("etcd-server is installed"), url: client, _folder: folder };
+        let server = Self {
+            host: host(),
+            process: process.expect("etcd-server is installed"),
+            url: client,
+            _folder: folder,
+        };
         let started = Instant::now();
         while server.etcd().lease(1).is_err() {
             assert!(started.elapsed() < START, "etcd does not answer");
@@ -85,11 +61,11 @@ impl Server {
     }
 
     fn etcd(&self) -> Etcd<'_> {
-        Etcd::new(&Host, self.url.clone())
+        Etcd::new(&self.host, self.url.clone())
     }
 
     fn pair(&self, member: &str, timeout: Duration) -> Result<Pairing, String> {
-        pair(&Host, &self.url, "test", member, timeout).map_err(|error| error.to_string())
+        pair(&self.host, &self.url, "test", member, timeout).map_err(|error| error.to_string())
     }
 }
 
@@ -137,7 +113,7 @@ fn a_machine_without_partner_gives_up_and_leaves_no_trace() {
 
 #[test]
 fn what_answers_and_is_no_etcd_is_told() {
-    let text = pair(&Host, "http://127.0.0.1:1", "test", "192.0.2.1", ENOUGH).unwrap_err().to_string();
+    let text = pair(&host(), "http://127.0.0.1:1", "test", "192.0.2.1", ENOUGH).unwrap_err().to_string();
     assert!(text.contains("http://127.0.0.1:1/v3/lease/grant"), "{text}");
 }
 

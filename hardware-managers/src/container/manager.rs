@@ -172,8 +172,8 @@ mod tests {
     use super::super::fake_runner::FakeRunner;
     use super::*;
     use crate::dispatch::HardwareManagers;
+    use crate::fake_host::FakeHost;
     use crate::generic::GenericHardwareManager;
-    use crate::idle_host::IdleHost;
     use farrier_protocol::lookup::Node;
     use std::fs;
 
@@ -201,10 +201,9 @@ steps:
 
     fn execute(managers: &HardwareManagers, step: &str, arguments: Value) -> Result<Value, CommandError> {
         let arguments = serde_json::from_value(arguments).unwrap();
-        let (node, phase) = (Node::default(), Phase::Clean);
+        let (node, phase, host) = (Node::default(), Phase::Clean, &FakeHost::default());
         let (record, ports) = (&Value::Null, &Value::Null);
-        let call =
-            StepCall { phase, step, node: &node, record, ports, arguments: &arguments, host: &IdleHost };
+        let call = StepCall { phase, step, node: &node, record, ports, arguments: &arguments, host };
         managers.execute(&call).map_err(CommandError::from)
     }
 

@@ -1,10 +1,8 @@
 //! Which manager is asked, in which order, and what is listed.
 
 use super::*;
-use crate::container::bootc::Order;
+use crate::fake_host::FakeHost;
 use crate::generic::GenericHardwareManager;
-use crate::manager::StepHost;
-use farrier_protocol::error::CommandError;
 use farrier_protocol::lookup::Node;
 use serde_json::{Map, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,38 +40,6 @@ impl HardwareManager for Vendor {
     }
 }
 
-struct Host;
-
-impl StepHost for Host {
-    fn prepare_image(&self, image_info: &Value, config_drive: Option<&str>) -> Result<Value, CommandError> {
-        Ok(json!([image_info, config_drive]))
-    }
-
-    fn install_bootc(&self, _: &Order<'_>) -> Result<Value, CommandError> {
-        unreachable!("no image is installed")
-    }
-
-    fn download(&self, _: &str, _: u64, _: bool) -> Result<Vec<u8>, CommandError> {
-        unreachable!("nothing is fetched")
-    }
-
-    fn guards_special_filesystems(&self) -> bool {
-        true
-    }
-
-    fn certify(&self, statement: &Value) -> Result<String, CommandError> {
-        Ok(statement.to_string())
-    }
-
-    fn is_ending(&self) -> bool {
-        false
-    }
-
-    fn post_json(&self, _: &str, _: &Value) -> Result<Value, CommandError> {
-        unreachable!("nobody is asked")
-    }
-}
-
 fn load(support: Support) -> HardwareManagers {
     HardwareManagers::load(vec![Box::new(GenericHardwareManager::default()), Box::new(Vendor(support))])
 }
@@ -89,7 +55,10 @@ fn run(managers: &HardwareManagers, step: &str, arguments: Value) -> Result<Valu
         record: &Value::Null,
         ports: &Value::Null,
         arguments: &arguments,
-        host: &Host,
+        host: &FakeHost {
+            prepare_image: |image_info, config_drive| Ok(json!([image_info, config_drive])),
+            ..FakeHost::default()
+        },
     })
 }
 

@@ -6,8 +6,8 @@ use super::conversation::Request;
 use super::*;
 use crate::dispatch::HardwareManagers;
 use crate::error::StepError;
+use crate::fake_host::FakeHost;
 use crate::generic::GenericHardwareManager;
-use crate::idle_host::IdleHost;
 use crate::manager::{StepCall, Support};
 use farrier_protocol::error::CommandError;
 use farrier_protocol::lookup::Node;
@@ -66,7 +66,7 @@ fn run(managers: &HardwareManagers, step: &str, arguments: Value) -> Result<Valu
         record: &json!({"uuid": "u", "properties": {"asset_tag": "A-7"}}),
         ports: &json!([]),
         arguments: &arguments,
-        host: &IdleHost,
+        host: &FakeHost::default(),
     })
 }
 

@@ -1,8 +1,7 @@
 //! Injecting into a deployed disk on a loop device.
 
 use super::*;
-use crate::container::bootc::Order;
-use crate::manager::StepHost;
+use crate::fake_host::FakeHost;
 use farrier_disk::BlockDevice;
 use farrier_linux::loop_device::LoopDevice;
 use farrier_linux::mount::ReadOnlyMount;
@@ -18,39 +17,11 @@ const MIB: u64 = 1 << 20;
 /// Number, kind and first MiB of each partition; each takes 16 MiB.
 const PARTITIONS: [(u32, &str, u64); 3] = [(1, "ext2", 1), (2, "swap", 17), (3, "ext4", 33)];
 
-/// An agent with one file to fetch.
-struct Host;
-
-impl StepHost for Host {
-    fn prepare_image(&self, _: &Value, _: Option<&str>) -> Result<Value, CommandError> {
-        unreachable!("no image is written")
-    }
-
-    fn install_bootc(&self, _: &Order<'_>) -> Result<Value, CommandError> {
-        unreachable!("no image is installed")
-    }
-
-    fn guards_special_filesystems(&self) -> bool {
-        unreachable!("nothing is erased")
-    }
-
-    fn certify(&self, _: &Value) -> Result<String, CommandError> {
-        unreachable!("nothing is erased")
-    }
-
-    fn is_ending(&self) -> bool {
-        false
-    }
-
-    fn post_json(&self, _: &str, _: &Value) -> Result<Value, CommandError> {
-        unreachable!("nobody is asked")
-    }
-
-    fn download(&self, url: &str, _: u64, verifies: bool) -> Result<Vec<u8>, CommandError> {
-        match (url, verifies) {
-            ("https://keys.example/u-1", false) => Ok(b"fetched".to_vec()),
-            _ => Err(CommandError::new(ErrorKind::CommandExecutionError, format!("{url}: 404"))),
-        }
+/// What the only file to fetch holds.
+fn fetch(url: &str, verifies: bool) -> Result<Vec<u8>, CommandError> {
+    match (url, verifies) {
+        ("https://keys.example/u-1", false) => Ok(b"fetched".to_vec()),
+        _ => Err(CommandError::new(ErrorKind::CommandExecutionError, format!("{url}: 404"))),
     }
 }
 
@@ -117,7 +88,7 @@ impl Disk {
             record: &json!({"uuid": "u-1"}),
             ports: &json!([]),
             arguments: &Map::new(),
-            host: &Host,
+            host: &FakeHost { download: fetch, ..FakeHost::default() },
         };
         let items = list::parse(None, Some(&files)).map_err(|error| error.to_string())?;
         let done = items.iter().map(|item| inject(&call, item, &target));

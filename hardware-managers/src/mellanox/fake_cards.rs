@@ -2,7 +2,7 @@
 
 use super::tools::Tools;
 use crate::error::StepError;
-use crate::idle_host::IdleHost;
+use crate::fake_host::FakeHost;
 use crate::inventory::fake_root::FakeRoot;
 use crate::manager::StepCall;
 use farrier_linux::process::{MSTCONFIG, MSTFLINT, MSTFWRESET, Program};
@@ -138,7 +138,7 @@ impl FakeCards {
     ) -> Result<Value, String> {
         let arguments = Map::from_iter([(argument.to_owned(), value)]);
         let (node, record, ports) = (&Node::default(), &Value::Null, &Value::Null);
-        let (phase, step, host) = (Phase::Clean, "test", &IdleHost);
+        let (phase, step, host) = (Phase::Clean, "test", &FakeHost::default());
         let call = StepCall { phase, step, node, record, ports, arguments: &arguments, host };
         run(&call).map_err(|error| CommandError::from(error).details)
     }
