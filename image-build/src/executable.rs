@@ -18,7 +18,7 @@ pub struct Executable {
     /// Names of the libraries it is linked with.
     pub libraries: Vec<String>,
     /// Folders in which these are looked for before all others.
-    pub library_folders: Vec<String>,
+    pub run_path: Vec<String>,
 }
 
 /// The architecture that all executables of a ramdisk have.
@@ -45,8 +45,7 @@ impl Executable {
             EM_AARCH64 => "aarch64",
             machine => return Err(broken(format!("machine type {machine:?} is not supported"))),
         };
-        let mut executable =
-            Self { architecture, loader: None, libraries: Vec::new(), library_folders: Vec::new() };
+        let mut executable = Self { architecture, loader: None, libraries: Vec::new(), run_path: Vec::new() };
         executable.read_needs(&file).map_err(|error| broken(error.to_string()))?;
         Ok(executable)
     }
@@ -64,7 +63,7 @@ impl Executable {
             match entry.tag {
                 DT_NEEDED => self.libraries.push(text(table.string(entry)?)),
                 DT_RPATH | DT_RUNPATH => {
-                    self.library_folders.extend(text(table.string(entry)?).split(':').map(str::to_owned));
+                    self.run_path.extend(text(table.string(entry)?).split(':').map(str::to_owned));
                 }
                 _ => {}
             }

@@ -121,7 +121,7 @@ fn find_library(
     of: &Executable,
     program: &Path,
 ) -> Result<(PathBuf, String), BuildError> {
-    let own = of.library_folders.iter().map(|folder| folder.trim_matches('/'));
+    let own = of.run_path.iter().map(|folder| folder.trim_matches('/'));
     let paths = own.chain(LIBRARY_FOLDERS.iter().copied()).map(|folder| format!("{folder}/{name}"));
     let mut found = paths.map(|path| (root.join(&path), path)).filter(|(file, _)| file.is_file());
     found.next().ok_or_else(|| BuildError::Library {
