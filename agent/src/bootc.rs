@@ -38,7 +38,7 @@ pub fn install(agent: &Agent, order: &Order<'_>) -> Result<String, CommandError>
     }
     let target = held.hand_over();
     agent.progress.enter(Phase::Writing, None);
-    bootc::install(&runner, &image, &target, order.instance_info, &agent.root, &|| agent.is_ending())
+    bootc::install(&runner, &image, &target, &agent.root, &|| agent.is_ending())
         .map_err(ContainerError::of_install)
         .inspect_err(|error| spoil(agent, &disk, error))?;
     let held = disk.open().map_err(from_disk)?;

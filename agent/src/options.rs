@@ -64,9 +64,9 @@ impl OptionSpec {
         (self.section, self.name)
     }
 
-    /// Whether logs must not show it.
+    /// Whether logs must not show it. Options for containers may hold credentials.
     pub fn is_secret(&self) -> bool {
-        ["token", "password"].iter().any(|word| self.name.contains(word))
+        ["token", "password", "pull_options", "run_options"].iter().any(|word| self.name.contains(word))
     }
 
     /// Name as reports write it.

@@ -25,8 +25,9 @@ use farrier_linux::process::{Conditions, Finished, Program, RunError};
 use farrier_protocol::error::{CommandError, ErrorKind};
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// How much longer than it was told a program may take before it counts as hung.
 const GRACE: Duration = Duration::from_secs(15 * 60);
@@ -89,6 +90,14 @@ fn run(
     program.finish(arguments, &conditions)
 }
 
+/// Waits, but not when the agent ends.
+fn wait(call: &StepCall<'_>, limit: Duration) {
+    let started = Instant::now();
+    while started.elapsed() < limit && !call.host.is_ending() {
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
 /// A file in which the operator wants the program's own report.
 #[derive(Debug, Default)]
 struct OutputFile(Option<(File, PathBuf, &'static str)>);
@@ -100,7 +109,7 @@ impl OutputFile {
         let mut name = path.into_os_string();
         name.push(suffix);
         let path = PathBuf::from(name);
-        match File::create(&path) {
+        match empty_file(&path) {
             Ok(file) => Ok(Self(Some((file, path, key)))),
             Err(source) => Err(BurnInError::OutputFile { key, path, source }.into()),
         }
@@ -110,5 +119,45 @@ impl OutputFile {
         let Some((file, path, key)) = &mut self.0 else { return Ok(()) };
         let failed = |source| BurnInError::OutputFile { key, path: path.clone(), source };
         file.write_all(text.as_bytes()).map_err(failed)
+    }
+}
+
+/// Opens a file with nothing in it. Never anything else: a report written to a disk would be lost data.
+fn empty_file(path: &Path) -> io::Result<File> {
+    let file = File::options().write(true).create(true).truncate(false).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+    }
+    file.set_len(0)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farrier_protocol::lookup::Node;
+    use serde_json::{Value, json};
+    use std::fs;
+
+    fn create(path: &Path) -> Result<OutputFile, StepError> {
+        let settings: Value = json!({"file": path});
+        let node = Node { driver_info: serde_json::from_value(settings).unwrap(), ..Node::default() };
+        OutputFile::create(Section::driver_info(&node), "file", "")
+    }
+
+    #[test]
+    fn a_report_goes_to_a_file_and_to_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("report");
+        fs::write(&file, "an older and longer report").unwrap();
+        create(&file).unwrap().write("new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        for other in [Path::new("/dev/null"), folder.path()] {
+            let error = create(other).unwrap_err();
+            assert!(
+                matches!(&error, StepError::Failed(error) if error.details.contains("cannot be written")),
+                "{error}"
+            );
+        }
     }
 }

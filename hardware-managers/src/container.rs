@@ -6,9 +6,9 @@
 //! arguments  ─┴▶ permit ──▶ Permitted ─▶ pull ─▶ run
 //! ```
 //!
-//! Nothing but [`permit`](permit::permit) makes what the runner runs, so no way leads around the operator's
-//! allow-list (S06). Fetching and running are two acts: credentials of a registry exist during the first
-//! only (S09).
+//! Nothing but [`permit`](permit::permit) makes what container steps run, so no way leads around the operator's
+//! allow-list (S06). Before systems that install themselves stands the option `disable_bootc_deploy` instead.
+//! Fetching and running are two acts: credentials of a registry exist during the first only (S09).
 
 pub mod bootc;
 mod error;
@@ -22,7 +22,6 @@ mod steps_file;
 pub use error::ContainerError;
 pub use manager::ContainerHardwareManager;
 pub use runner::Runner;
-pub use secret::PullSecret;
 pub use settings::{RunnerKind, Settings, Words};
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ pub struct Section<'a> {
 /// Units of time behind a number, in seconds.
 const UNITS: &[(char, u64)] =
     &[('s', 1), ('m', 60), ('h', 3600), ('d', 86_400), ('w', 604_800), ('y', 31_536_000)];
+/// Longest time that a setting may ask for: a hundred years, in seconds.
+const LONGEST: u64 = 100 * 31_536_000;
 
 impl<'a> Section<'a> {
     /// What the operator sets.
@@ -26,6 +28,11 @@ impl<'a> Section<'a> {
     /// What the conductor sets.
     pub fn driver_internal_info(node: &'a Node) -> Self {
         Self { place: "driver_internal_info", map: &node.driver_internal_info }
+    }
+
+    /// What the user of the machine sets.
+    pub fn instance_info(map: &'a Map<String, Value>) -> Self {
+        Self { place: "instance_info", map }
     }
 
     /// A value as it came; nothing when it is not set.
@@ -126,7 +133,9 @@ fn duration(value: &Value) -> Option<Duration> {
         let (count, (_, seconds)) = UNITS.iter().find_map(|unit| Some((text.strip_suffix(unit.0)?, unit)))?;
         count.parse::<u64>().ok()?.checked_mul(*seconds)
     };
-    number(value).or_else(|| with_unit(value.as_str()?.trim())).map(Duration::from_secs)
+    let seconds = number(value).or_else(|| with_unit(value.as_str()?.trim()))?;
+    // Longer ones are mistakes, and the clock cannot be set so far ahead.
+    (seconds <= LONGEST).then(|| Duration::from_secs(seconds))
 }
 
 fn share(value: &Value) -> Option<String> {
@@ -156,6 +165,9 @@ mod tests {
             (json!("1d"), Some(86_400)),
             (json!("99999999999999999999y"), None),
             (json!("9999999999999y"), None),
+            (json!("100y"), Some(100 * 31_536_000)),
+            (json!("101y"), None),
+            (json!(u64::MAX), None),
             (json!("h"), None),
             (json!("--help"), None),
             (json!(-1), None),

@@ -209,9 +209,13 @@ impl Program {
         Path::new(self.path).exists()
     }
 
-    /// Looks before PID 1 makes a child for nothing: it reaps every child, and the standard library panics when
-    /// somebody else has reaped one that could not execute its program.
-    fn require(&self) -> Result<(), StartError> {
+    /// Looks whether the program is there before PID 1 makes a child for nothing: it reaps every child, and the
+    /// standard library panics when somebody else has reaped one that could not execute its program.
+    ///
+    /// # Errors
+    ///
+    /// It is not there; the text says how it is packed.
+    pub fn require(&self) -> Result<(), StartError> {
         let missing = |source| self.start_error(self.pack(self.path.as_ref()), source);
         std::fs::metadata(self.path).map(drop).map_err(missing)
     }

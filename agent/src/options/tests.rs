@@ -80,6 +80,10 @@ fn a_token_never_shows_in_an_error() {
         let spec = OptionSpec::find(DEFAULT_SECTION, name).unwrap();
         assert!(!spec.error(name, "secret").to_string().contains("secret"));
     }
+    // Options of the container runner may be credentials.
+    for name in ["pull_options", "run_options"] {
+        assert!(OptionSpec::find("container", name).unwrap().is_secret(), "{name}");
+    }
     let (options, _) = load("ipa-agent-token=secret ipa-listen-port=1", &[]);
     assert_eq!(options.describe(), "listen_port=1 agent_token=…");
 }

@@ -1,6 +1,6 @@
 //! Running `fio` and reading its report.
 
-use super::{BurnInError, OutputFile, run};
+use super::{BurnInError, run};
 use crate::manager::StepCall;
 use farrier_linux::process::FIO;
 use serde::Deserialize;
@@ -46,29 +46,26 @@ pub struct Outcome {
     pub code: Option<i32>,
     /// Its report, where it made one.
     pub report: Option<Report>,
+    /// The same as it wrote it, or what else it said.
+    pub text: String,
     /// The failure that this is for whoever needs a success.
     pub failure: BurnInError,
 }
 
-/// Runs fio, keeps its report in the operator's file, and reads it.
+/// Runs fio and reads its report.
 ///
 /// # Errors
 ///
-/// [`BurnInError::Program`] or [`BurnInError::OutputFile`]. That fio ended with an error is an outcome.
-pub fn fio(
-    call: &StepCall<'_>,
-    mut arguments: Vec<String>,
-    limit: Duration,
-    file: &mut OutputFile,
-) -> Result<Outcome, BurnInError> {
+/// [`BurnInError::Program`]. That fio ended with an error is an outcome.
+pub fn fio(call: &StepCall<'_>, mut arguments: Vec<String>, limit: Duration) -> Result<Outcome, BurnInError> {
     arguments.insert(0, "--output-format=json".to_owned());
     let finished = run(call, &FIO, &arguments, limit)?;
     let json = json(&finished.output);
-    file.write(json.unwrap_or(&finished.output))?;
     Ok(Outcome {
         is_success: finished.status.success(),
         code: finished.status.code(),
         report: json.and_then(|json| serde_json::from_str(json).ok()),
+        text: json.unwrap_or(&finished.output).to_owned(),
         failure: finished.failure().into(),
     })
 }

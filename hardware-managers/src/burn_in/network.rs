@@ -1,14 +1,13 @@
 //! The network between two machines, by `fio`: one writes, the other one reads, then the other way round.
 
 use super::fio::{Job, Outcome, fio};
-use super::{BurnInError, GRACE, OutputFile, pairing};
+use super::{BurnInError, GRACE, OutputFile, pairing, wait};
 use crate::error::StepError;
 use crate::manager::StepCall;
 use crate::setting::Section;
 use farrier_linux::process::FIO;
 use serde_json::{Map, Value, json};
 use std::fmt;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// First of the ports, one for each job.
@@ -17,8 +16,8 @@ const JOBS: u32 = 16;
 const SIX_HOURS: Duration = Duration::from_secs(21_600);
 /// How often a reader looks whether the writer listens.
 const CYCLE: Duration = Duration::from_secs(30);
-/// fio's exit code is the number of jobs that failed: all of them when nobody listens.
-const NOBODY_LISTENS: i32 = JOBS as i32;
+/// fio's exit code is the number of jobs that failed: all of them when nobody listens, or is found, there.
+const ALL_FAILED: i32 = JOBS as i32;
 /// How long a machine waits for its partner, which may have to be booted first.
 const PATIENCE: Duration = Duration::from_secs(86_400);
 
@@ -98,22 +97,29 @@ fn run(
     let started = Instant::now();
     // A writer listens until its partner is there. A reader ends at once when nobody listens; once it reads,
     // it must not outlast a partner that went away.
-    let wait = if role == Role::Writer { PATIENCE } else { Duration::ZERO };
-    let limit = runtime.saturating_add(wait).saturating_add(GRACE);
+    let partner_wait = if role == Role::Writer { PATIENCE } else { Duration::ZERO };
+    let limit = runtime.saturating_add(partner_wait).saturating_add(GRACE);
     loop {
-        let outcome = fio(call, arguments(role, partner, runtime), limit, file)?;
-        let is_alone = role == Role::Reader && outcome.code == Some(NOBODY_LISTENS);
+        let outcome = fio(call, arguments(role, partner, runtime), limit)?;
+        let is_alone = role == Role::Reader && outcome.code == Some(ALL_FAILED);
         if !is_alone {
+            file.write(&outcome.text)?;
             return transferred(outcome, role);
         }
         if started.elapsed() >= PATIENCE {
             let hours = PATIENCE.as_secs() / 3600;
             let text =
-                format!("{partner} did not listen on port {PORT} for {hours} h: look after that machine");
-            return Err(BurnInError::Unprepared(text));
+                format!("nothing came from {partner} on port {PORT} for {hours} h: look after that machine");
+            return Err(BurnInError::Unprepared(format!("{text} (at last: {})", outcome.failure)));
         }
-        tracing::info!(partner, "nobody listens there yet; trying again in {} s", CYCLE.as_secs());
-        thread::sleep(CYCLE);
+        let reason = outcome.failure.to_string();
+        tracing::info!(
+            partner,
+            reason,
+            "nothing comes from there yet; trying again in {} s",
+            CYCLE.as_secs()
+        );
+        wait(call, CYCLE);
     }
 }
 

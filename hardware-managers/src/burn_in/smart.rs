@@ -1,11 +1,10 @@
 //! The long self-test that disks carry out themselves, started and watched by `smartctl`.
 
-use super::BurnInError;
+use super::{BurnInError, wait};
 use crate::manager::StepCall;
 use farrier_disk::WritableDisk;
 use farrier_linux::process::{Conditions, SMARTCTL};
 use serde::Deserialize;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time for smartctl to speak with a disk.
@@ -156,13 +155,6 @@ fn smartctl(call: &StepCall<'_>, arguments: &[&str]) -> Result<(Output, i32), Bu
     let Ok(output) = serde_json::from_str(&finished.output) else { return Err(finished.failure().into()) };
     // Ended by a signal, it would have told nothing.
     Ok((output, finished.status.code().unwrap_or(REFUSED)))
-}
-
-fn wait(call: &StepCall<'_>, limit: Duration) {
-    let started = Instant::now();
-    while started.elapsed() < limit && !call.host.is_ending() {
-        thread::sleep(Duration::from_millis(200));
-    }
 }
 
 impl Output {

@@ -9,7 +9,7 @@ use crate::manager::StepCall;
 use crate::setting::Section;
 use farrier_disk::guard::{self, ErasePlan};
 use farrier_disk::{WritableDisk, list};
-use farrier_linux::process::FIO;
+use farrier_linux::process::{FIO, RunError, SMARTCTL};
 use farrier_protocol::error::CommandError;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -52,19 +52,27 @@ pub fn burn_in_plan(call: &StepCall<'_>, plan: &ErasePlan) -> Result<Value, Step
     let section = Section::driver_info(call.node);
     let settings = Settings::read(section)?;
     let mut file = OutputFile::create(section, "agent_burnin_fio_disk_outputfile", "")?;
+    if settings.has_smart_test {
+        SMARTCTL.require().map_err(RunError::from).map_err(BurnInError::from)?;
+    }
     let is_guarded = call.host.guards_special_filesystems() && !guard::consents(call.node);
     let mut course = Course::claim(plan, is_guarded);
     if course.disks.is_empty() {
         return Err(course.without_disks().into());
     }
-    let outcome = fio(call, settings.arguments(&course.disks), settings.limit(), &mut file)?;
+    let outcome = fio(call, settings.arguments(&course.disks), settings.limit())?;
+    file.write(&outcome.text)?;
     let Some(report) = &outcome.report else { return Err(outcome.failure.into()) };
     course.judge(report, &settings);
     if !outcome.is_success && course.failures.is_empty() {
         return Err(outcome.failure.into());
     }
     if settings.has_smart_test {
-        course.add(smart::test(call, &course.disks)?);
+        match smart::test(call, &course.disks) {
+            Ok(tests) => course.add(tests),
+            // What fio found stays.
+            Err(error) => course.failures.push(error.to_string()),
+        }
     }
     Ok(course.conclude()?)
 }
@@ -194,7 +202,8 @@ fn verdict(job: Option<&Job>, size: u64, settings: &Settings) -> Result<(), Stri
         let error = std::io::Error::from_raw_os_error(i32::try_from(job.error).unwrap_or_default());
         return Err(format!("after {} bytes: {error}", job.write.io_bytes));
     }
-    let expected = if settings.runtime.is_some() { 4096 } else { size / 4096 * 4096 * settings.loops };
+    let expected =
+        if settings.runtime.is_some() { 4096 } else { (size / 4096 * 4096).saturating_mul(settings.loops) };
     if job.write.io_bytes < expected || job.read.io_bytes < expected {
         return Err(format!(
             "{} bytes were written and {} read back, of {expected}",

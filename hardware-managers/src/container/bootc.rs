@@ -4,6 +4,8 @@ use super::error::ContainerError;
 use super::permit::Reference;
 use super::runner::Runner;
 use super::secret::PullSecret;
+use crate::error::StepError;
+use crate::setting::Section;
 use farrier_disk::HandedOverDisk;
 use serde_json::{Map, Value};
 use std::io::Write;
@@ -28,7 +30,7 @@ const COMMAND: &[&str] = &["bootc", "install", "to-disk", "--wipe", "--skip-fetc
 const SELINUX: &str = "sys/fs/selinux/enforce";
 
 /// An installation that is ordered.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Order<'a> {
     /// The image, `oci://registry/path` with a tag or digest.
     pub image_source: &'a str,
@@ -40,9 +42,15 @@ pub struct Order<'a> {
     pub config_drive: Option<&'a str>,
 }
 
-/// An image that was fetched and can be installed.
+/// An image that was fetched and can be installed as its user wants it.
 #[derive(Debug)]
-pub struct Fetched(Reference);
+pub struct Fetched {
+    image: Reference,
+    /// Whether the disk is encrypted with a key in the machine's TPM.
+    is_encrypted: bool,
+    /// Public keys of root.
+    keys: Option<String>,
+}
 
 /// Fetches the image of an installation. Its credentials are gone afterwards. How often podman tries is left
 /// to it: before version 5 it has no option for the pause.
@@ -56,9 +64,14 @@ pub fn fetch(
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Fetched, ContainerError> {
     let image = Reference::parse(order.image_source)?;
+    let instance = Section::instance_info(order.instance_info);
+    let unreadable = |error: StepError| ContainerError::Setting(error.to_string());
+    let is_encrypted = instance.switch("bootc_tpm2_luks", false).map_err(unreadable)?;
+    let keys = instance.read("bootc_authorized_keys", "a text", Value::as_str).map_err(unreadable)?;
+    let keys = keys.filter(|keys| !keys.is_empty()).map(str::to_owned);
     let secret = order.pull_secret.map(PullSecret::decode).transpose()?;
     runner.pull(&image, &[], secret.as_ref(), is_stopped)?;
-    Ok(Fetched(image))
+    Ok(Fetched { image, is_encrypted, keys })
 }
 
 /// Has the image install itself on a disk, for the machine whose files lie below `root`.
@@ -68,29 +81,29 @@ pub fn fetch(
 /// [`ContainerError`]. What is on the disk then is nothing to boot from.
 pub fn install(
     runner: &Runner,
-    image: &Fetched,
+    fetched: &Fetched,
     disk: &HandedOverDisk,
-    instance_info: &Map<String, Value>,
     root: &Path,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<(), ContainerError> {
-    let mut words = words(disk.path(), disk.size(), instance_info, root);
-    let keys = keys(instance_info).map(|keys| write_keys(keys, &root.join("run"))).transpose()?;
+    let mut words = words(disk.path(), disk.size(), fetched.is_encrypted, root);
+    let keys = fetched.keys.as_ref().map(|keys| write_keys(keys, &root.join("run"))).transpose()?;
     if let Some(keys) = &keys {
         words.show_keys(keys.path());
     }
-    runner.run(&image.0, &words.options, &words.command, is_stopped).map(drop)
+    runner.run(&fetched.image, &words.options, &words.command, is_stopped).map(drop)
 }
+
 /// What stands in front of the image on the runner's command line, and behind it.
 struct CommandLine {
     options: Vec<String>,
     command: Vec<String>,
 }
 
-fn words(disk: &Path, size: u64, instance_info: &Map<String, Value>, root: &Path) -> CommandLine {
+fn words(disk: &Path, size: u64, is_encrypted: bool, root: &Path) -> CommandLine {
     let (mut options, mut command) = (texts(RUN_OPTIONS), texts(COMMAND));
     command.push(format!("--root-size={}M", (size >> 20).saturating_sub(BESIDE_ROOT)));
-    if is_true(instance_info.get("bootc_tpm2_luks")) {
+    if is_encrypted {
         command.push("--block-setup=tpm2-luks".to_owned());
     }
     if root.join(SELINUX).exists() {
@@ -112,21 +125,8 @@ impl CommandLine {
     }
 }
 
-/// The public keys of the instance's root, where there are any.
-fn keys(instance_info: &Map<String, Value>) -> Option<&str> {
-    instance_info.get("bootc_authorized_keys").and_then(Value::as_str).filter(|keys| !keys.is_empty())
-}
-
 fn texts(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
-}
-
-fn is_true(value: Option<&Value>) -> bool {
-    match value {
-        Some(Value::Bool(answer)) => *answer,
-        Some(Value::String(text)) => text.eq_ignore_ascii_case("true"),
-        _ => false,
-    }
 }
 
 /// The keys in a file that is gone when this is dropped.
@@ -154,15 +154,15 @@ mod tests {
         Order { image_source, instance_info, pull_secret: secret, config_drive: None }
     }
 
-    fn line(instance_info: Value, root: &Path) -> (String, String) {
-        let words = words(Path::new(DISK), 10 << 30, instance_info.as_object().unwrap(), root);
+    fn line(is_encrypted: bool, root: &Path) -> (String, String) {
+        let words = words(Path::new(DISK), 10 << 30, is_encrypted, root);
         (words.options.join(" "), words.command.join(" "))
     }
 
     #[test]
     fn the_image_is_run_on_the_whole_disk_as_the_contract_says() {
         let root = tempfile::tempdir().unwrap();
-        let (options, command) = line(json!({}), root.path());
+        let (options, command) = line(false, root.path());
         let expected = "--log-level=debug --rm --privileged --pid=host --network=host \
                         --volume=/var/lib/containers:/var/lib/containers --volume=/dev:/dev";
         assert_eq!(options, expected);
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(command, expected);
         fs::create_dir_all(root.path().join("sys/fs/selinux")).unwrap();
         fs::write(root.path().join(SELINUX), "1").unwrap();
-        let (options, command) = line(json!({"bootc_tpm2_luks": "True"}), root.path());
+        let (options, command) = line(true, root.path());
         assert!(options.ends_with(" --security-opt=label=type:unconfined_t"), "{options}");
         assert!(command.ends_with(" --root-size=9472M --block-setup=tpm2-luks /dev/vda"), "{command}");
     }
@@ -179,20 +179,41 @@ mod tests {
     #[test]
     fn keys_are_shown_in_a_file_of_their_own() {
         let folder = tempfile::tempdir().unwrap();
-        let info = json!({"bootc_authorized_keys": "ssh-ed25519 AAAA ann\n"});
-        let info = info.as_object().unwrap();
-        let file = write_keys(keys(info).unwrap(), folder.path()).unwrap();
+        let file = write_keys("ssh-ed25519 AAAA ann\n", folder.path()).unwrap();
         assert_eq!(fs::read_to_string(file.path()).unwrap(), "ssh-ed25519 AAAA ann\n");
-        let mut words = words(Path::new(DISK), 10 << 30, info, folder.path());
+        let mut words = words(Path::new(DISK), 10 << 30, false, folder.path());
         words.show_keys(file.path());
         let path = file.path().display();
         assert_eq!(words.options.last(), Some(&format!("--volume={path}:{path}:ro")));
         let end = words.command[words.command.len() - 2..].join(" ");
         assert_eq!(end, format!("--root-ssh-authorized-keys={path} {DISK}"));
-        for none in [json!({}), json!({"bootc_authorized_keys": ""}), json!({"bootc_authorized_keys": null})]
-        {
-            assert_eq!(keys(none.as_object().unwrap()), None, "{none}");
+    }
+
+    #[test]
+    fn what_the_user_wants_is_read_before_anything_is_fetched_and_never_guessed() {
+        let fake = FakeRunner::new("exit 0");
+        let read = |info: Value| {
+            fetch(&fake.runner(), &order(info.as_object().unwrap(), None), &GOING_ON)
+                .map(|fetched| (fetched.is_encrypted, fetched.keys))
+        };
+        let keys = Some("ssh-ed25519 AAAA ann".to_owned());
+        for (info, expected) in [
+            (json!({}), (false, None)),
+            (json!({"bootc_tpm2_luks": "True", "bootc_authorized_keys": ""}), (true, None)),
+            (json!({"bootc_tpm2_luks": null, "bootc_authorized_keys": keys}), (false, keys.clone())),
+        ] {
+            assert_eq!(read(info.clone()).unwrap(), expected, "{info}");
         }
+        let fetched = fake.calls().len();
+        for info in [
+            json!({"bootc_tpm2_luks": 1}),
+            json!({"bootc_tpm2_luks": "yes"}),
+            json!({"bootc_authorized_keys": [1]}),
+        ] {
+            let error = read(info.clone()).unwrap_err().of_install();
+            assert_eq!(error.kind, "InvalidCommandParamsError", "{info}");
+        }
+        assert_eq!(fake.calls().len(), fetched);
     }
 
     #[test]
@@ -221,7 +242,7 @@ mod tests {
         ] {
             let fake = FakeRunner::new(script);
             let (runner, info) = (fake.runner(), Map::new());
-            let run = |image: Fetched| runner.run(&image.0, &[], &texts(COMMAND), &GOING_ON);
+            let run = |image: Fetched| runner.run(&image.image, &[], &texts(COMMAND), &GOING_ON);
             let outcome = fetch(&runner, &order(&info, secret), &GOING_ON).and_then(run);
             assert_eq!(outcome.unwrap_err().of_install().kind, kind, "{script}");
         }

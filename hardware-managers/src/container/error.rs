@@ -33,6 +33,9 @@ pub enum ContainerError {
         /// Name of the argument.
         argument: &'static str,
     },
+    /// A setting of the instance cannot be read.
+    #[error("{0}")]
+    Setting(String),
     /// A secret for a registry cannot be read.
     #[error(
         "oci_pull_secret is not base64 of the credentials for a registry; correct the node's image_pull_secret"
@@ -69,7 +72,9 @@ impl ContainerError {
     pub fn of_install(self) -> CommandError {
         let kind = match &self {
             Self::NotPermitted { .. } => ErrorKind::ContainerNotPermittedError,
-            Self::Image { .. } | Self::Options { .. } | Self::Secret => ErrorKind::InvalidCommandParamsError,
+            Self::Image { .. } | Self::Options { .. } | Self::Setting(_) | Self::Secret => {
+                ErrorKind::InvalidCommandParamsError
+            }
             Self::File { .. } => ErrorKind::CommandExecutionError,
             // Another image would do.
             Self::Run { reason, .. } if is_without_bootc(reason) => ErrorKind::ImageDownloadError,
@@ -83,7 +88,9 @@ impl ContainerError {
     pub fn of_step(self, phase: Phase) -> StepError {
         let kind = match self {
             Self::NotPermitted { .. } => ErrorKind::ContainerNotPermittedError,
-            Self::Image { .. } | Self::Options { .. } | Self::Secret => ErrorKind::InvalidCommandParamsError,
+            Self::Image { .. } | Self::Options { .. } | Self::Setting(_) | Self::Secret => {
+                ErrorKind::InvalidCommandParamsError
+            }
             Self::File { .. } | Self::Pull { .. } | Self::Run { .. } => ErrorKind::of_phase(phase),
         };
         StepError::Failed(CommandError::new(kind, self.to_string()))
