@@ -28,16 +28,29 @@ pub struct BootEntry {
     pub loader: String,
 }
 
-/// Makes the firmware boot from `disk`: one entry for each loader, put first in the boot order.
+/// Makes the firmware boot from `root`: one entry for each loader, put first in the boot order; for a volume of
+/// software RAID one for each copy of a loader (D19).
 ///
 /// Entries of the same label are deleted first (F13); the order is read back (F24). Nothing is created
 /// when the EFI system partition holds no loader.
 ///
 /// # Errors
 ///
-/// [`Error::NoEsp`] or [`Error::BiosOnly`], [`Error::UnreadableEsp`], [`Error::BootVariable`], or what reading
-/// the disk brings.
-pub fn install(disk: &WritableDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, Error> {
+/// [`Error::NoEsp`] or [`Error::BiosOnly`], [`Error::UnreadableEsp`], [`Error::BootVariable`], [`Error::Raid`]
+/// when the copies cannot be made, or what opening and reading the disk bring.
+pub fn install(root: &RootDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, Error> {
+    if root.is_array() {
+        return install_mirrored(root, variables);
+    }
+    install_on(&root.open()?, variables)
+}
+
+/// As [`install`], on a disk that is held already and is none of software RAID.
+///
+/// # Errors
+///
+/// As there.
+pub fn install_on(disk: &WritableDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, Error> {
     let table = PartitionTable::read(disk)?;
     let esp = esp(disk, &table)?;
     let loaders = esp::find_loaders(disk, esp)?;
@@ -45,13 +58,9 @@ pub fn install(disk: &WritableDisk, variables: &EfiVariables) -> Result<Vec<Boot
     enter(&loaders, &[place], variables)
 }
 
-/// Makes the firmware boot from `root`, a volume of software RAID: its EFI system partition is copied to a
-/// mirror on all its disks, and each copy of a loader gets an entry of its own (D19).
-///
-/// # Errors
-///
-/// As [`install`], and [`Error::Raid`] when the mirror cannot be made.
-pub fn install_mirrored(root: &RootDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, Error> {
+/// The EFI system partition is copied to a mirror on all disks of the volume, from which each copy of a loader
+/// is started.
+fn install_mirrored(root: &RootDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, Error> {
     let disk = root.open()?;
     let table = PartitionTable::read(&disk)?;
     let original = esp(&disk, &table)?;

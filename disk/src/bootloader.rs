@@ -70,7 +70,7 @@ pub fn install(
     match variables {
         Some(variables) => {
             install_for_uefi(&site, request)?;
-            let entries = boot_entry::install(&root.open()?, variables)?;
+            let entries = boot_entry::install(root, variables)?;
             if entries.is_empty() {
                 Err(nothing_to_start(&site, true))
             } else {

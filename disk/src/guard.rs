@@ -173,13 +173,15 @@ impl RootDisk {
         &self.choice.device
     }
 
-    /// The disks whose firmware would start it: those that it is made of, or itself.
-    pub(crate) fn boot_disks(&self) -> Vec<PathBuf> {
+    /// The disks whose firmware would start it: those that it is made of, by name, or itself.
+    pub(crate) fn boot_disks(&self) -> Vec<BlockDevice> {
         let below = if self.is_array() { stack::below(self.device().directory()) } else { Vec::new() };
         let mut disks: Vec<_> = below.iter().filter_map(|disk| self.device().relative(disk)).collect();
         disks.sort_by(|one, other| one.disk.name.cmp(&other.disk.name));
-        let own = disks.is_empty().then(|| self.device().clone());
-        disks.into_iter().chain(own).map(|disk| PathBuf::from(disk.disk.name)).collect()
+        if disks.is_empty() {
+            disks.push(self.device().clone());
+        }
+        disks
     }
 
     /// Device nodes of the disk, of those that it is made of, and of the partitions of all.

@@ -4,7 +4,7 @@
 
 mod support;
 
-use farrier_disk::boot_entry::install;
+use farrier_disk::boot_entry::install_on;
 use farrier_disk::view::DiskView;
 use farrier_linux::efivars::EfiVariables;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ fn loop_f24_an_entry_is_made_for_the_loader_on_the_disk() {
     let directory = tempfile::tempdir().unwrap();
     let variables = EfiVariables::at(directory.path());
     for _ in 0..2 {
-        let entries = install(disk.disk(), &variables).unwrap();
+        let entries = install_on(disk.disk(), &variables).unwrap();
         assert_eq!(entries.len(), 1);
         assert_eq!((entries[0].number, entries[0].label.as_str()), (0, "debian"));
         assert_eq!(entries[0].loader, r"\EFI\debian\shimx64.efi");
@@ -64,7 +64,7 @@ fn loop_d29_what_the_image_brings_for_the_firmware_stays_as_it_is() {
     };
     let before = content();
     let directory = tempfile::tempdir().unwrap();
-    install(disk.disk(), &EfiVariables::at(directory.path())).unwrap();
+    install_on(disk.disk(), &EfiVariables::at(directory.path())).unwrap();
     assert!(content() == before);
 }
 
@@ -72,7 +72,7 @@ fn loop_d29_what_the_image_brings_for_the_firmware_stays_as_it_is() {
 fn loop_a_disk_without_an_esp_is_named() {
     let disk = TestDisk::new(32 * MIB, 512);
     let directory = tempfile::tempdir().unwrap();
-    let error = install(disk.disk(), &EfiVariables::at(directory.path())).unwrap_err();
+    let error = install_on(disk.disk(), &EfiVariables::at(directory.path())).unwrap_err();
     assert_eq!(error.kind().name(), "DeviceNotFound");
     assert!(error.to_string().contains(disk.disk().path().to_str().unwrap()), "{error}");
 }
@@ -84,7 +84,7 @@ fn loop_f21_an_image_that_boots_by_bios_only_is_told_so() {
     view.write_all(&[0xeb, 0x63, 0x90]).unwrap();
     view.flush().unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let error = install(disk.disk(), &EfiVariables::at(directory.path())).unwrap_err().to_string();
+    let error = install_on(disk.disk(), &EfiVariables::at(directory.path())).unwrap_err().to_string();
     assert!(error.contains("boots by BIOS only, and the machine runs in UEFI mode"), "{error}");
 }
 
@@ -104,6 +104,6 @@ fn loop_f20_a_partition_flagged_boot_is_searched_for_loaders() {
     view.flush().unwrap();
     write_esp(&disk, "shimx64.efi,debian,,text\n");
     let directory = tempfile::tempdir().unwrap();
-    let entries = install(disk.disk(), &EfiVariables::at(directory.path())).unwrap();
+    let entries = install_on(disk.disk(), &EfiVariables::at(directory.path())).unwrap();
     assert_eq!(entries[0].loader, r"\EFI\debian\shimx64.efi");
 }

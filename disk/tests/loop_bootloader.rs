@@ -134,6 +134,22 @@ fn loop_s10_no_program_of_the_image_runs_unless_it_is_enabled() {
 }
 
 #[test]
+fn loop_s10_an_efi_system_partition_that_firmware_cannot_read_is_never_mounted() {
+    let system = System::new(&[("boot/efi/EFI/debian/shimx64.efi", "loader", false)]);
+    let (image, offset) = (system.folder.path().join("image"), format!("offset={}", u64::from(ESP.0) * 512));
+    run("mke2fs", &["-q", "-t", "ext4", "-F", "-E", &offset], &image, "8M");
+    let variables = TempDir::new().unwrap();
+    let error = system.install(false, Some(&EfiVariables::at(variables.path()))).unwrap_err();
+    assert!(error.to_string().contains("has no EFI system partition"), "{error}");
+    let mounted = |device: u8| {
+        let device = PathBuf::from(format!("{}p{device}", system.device.path().display()));
+        ReadOnlyMount::new(&device, "ext4", &system.folder.path().join("mounted")).unwrap()
+    };
+    assert!(!mounted(1).path().join("EFI").exists());
+    assert!(!mounted(2).path().join("etc").exists());
+}
+
+#[test]
 fn loop_f22_programs_find_what_they_need_no_other_disk_and_no_prober() {
     let system = system("");
     let disk = system.device.path().to_owned();

@@ -4,7 +4,6 @@ use crate::agent::Agent;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
 use crate::errors::from_disk;
 use crate::root_disk;
-use farrier_disk::RootDisk;
 use farrier_disk::boot_entry::{self, BootEntry};
 use farrier_disk::bootloader::{self, Installed, Request};
 use farrier_linux::efivars::EfiVariables;
@@ -48,18 +47,11 @@ fn install_bootloader(agent: &Arc<Agent>, params: &Params) -> Result<Value, Comm
     }
 }
 
-fn enter(root: &RootDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, farrier_disk::Error> {
-    if root.is_array() {
-        return boot_entry::install_mirrored(root, variables);
-    }
-    boot_entry::install(&root.open()?, variables)
-}
-
 /// The firmware mode of the running system decides, not the one that was asked for (F19).
 fn make_bootable(agent: &Agent, params: &Params) -> Result<(), CommandError> {
     let variables = EfiVariables::system();
     if let Some(variables) = &variables {
-        let entries = enter(&root_disk::wait(agent)?, variables).map_err(from_disk)?;
+        let entries = boot_entry::install(&root_disk::wait(agent)?, variables).map_err(from_disk)?;
         report(&entries);
         if !entries.is_empty() {
             return Ok(());

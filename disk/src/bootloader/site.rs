@@ -8,6 +8,9 @@ use crate::probe;
 use crate::table::{self, Partition, PartitionTable};
 use std::path::PathBuf;
 
+/// The only type of file system that firmware reads (UEFI 2.10, section 13.3).
+const ESP_KIND: &str = "vfat";
+
 /// A file system of the deployed system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
@@ -65,10 +68,12 @@ impl Site {
         })?;
         let targets = match request.prep_uuid {
             Some(uuid) => vec![find(uuid).ok_or_else(|| missing("PReP partition", uuid))?.device.clone()],
-            None => root.boot_disks(),
+            None => root.boot_disks().into_iter().map(|disk| PathBuf::from(disk.disk.name)).collect(),
         };
         let esp_number = table.esp().map(|esp| table::partition_path(disk.path(), esp.number));
-        let esp = volumes.iter().find(|volume| Some(&volume.device) == esp_number.as_ref()).cloned();
+        let is_esp = |volume: &&Volume| Some(&volume.device) == esp_number.as_ref();
+        // What it holds is mounted without anybody's consent, and firmware reads nothing else (S10).
+        let esp = volumes.iter().find(is_esp).filter(|esp| esp.kind == ESP_KIND).cloned();
         let (disk, blocks) = (disk.path().to_owned(), root.block_devices());
         Ok(Self { disk, root: found, esp, volumes, targets, blocks, has_boot_code })
     }

@@ -243,10 +243,7 @@ impl RootDisk {
     ///
     /// [`Error::NoEsp`] naming a disk without one, or what reading the disks brings.
     pub fn boot_partitions(&self) -> Result<Vec<BootPartition>, Error> {
-        let disks = stack::below(self.device().directory());
-        let mut disks: Vec<_> = disks.iter().filter_map(|disk| self.device().relative(disk)).collect();
-        disks.sort_by(|one, other| one.disk.name.cmp(&other.disk.name));
-        disks.iter().map(boot_partition).collect()
+        self.boot_disks().iter().map(boot_partition).collect()
     }
 
     /// Opens the mirror `array` of exactly these boot partitions for writing.
