@@ -11,6 +11,7 @@ use crate::tls::{Identity, TlsError};
 use crate::{http, managers, network};
 use farrier_hardware::dispatch::HardwareManagers;
 use farrier_hardware::inventory::{self, Request};
+use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::progress::ProgressHandle;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::inventory::Inventory;
@@ -46,8 +47,8 @@ pub struct Agent {
     pub started_at: SystemTime,
     /// Directory below which the agent's own files lie.
     pub root: PathBuf,
-    /// Whether nobody waits for results any more.
-    pub is_ending: AtomicBool,
+    /// Cancelled when nobody waits for results any more.
+    pub ending: CancelHandle,
     /// Set once when nobody is to be served any more.
     stopped: watch::Sender<Option<Stopped>>,
     session: Mutex<Session>,
@@ -78,7 +79,7 @@ impl Agent {
             heartbeat_wanted: Notify::new(),
             started_at: SystemTime::now(),
             root: root.to_owned(),
-            is_ending: AtomicBool::default(),
+            ending: CancelHandle::default(),
             stopped: watch::Sender::default(),
             session: Mutex::new(session),
             node: Mutex::default(),

@@ -1,13 +1,13 @@
 //! Where a config drive comes from: the command itself, or a web server (section 6.5).
 
 use crate::agent::Agent;
-use crate::download::download;
+use crate::download;
 use crate::errors::from_disk;
 use farrier_disk::config_drive::{self, ConfigDrive, MAX_SIZE};
 use farrier_protocol::error::{CommandError, ErrorKind};
 
 /// Most bytes a server may send: base64 is a third longer than what it encodes, besides line ends.
-const MAX_DOWNLOAD: u64 = MAX_SIZE + MAX_SIZE / 2;
+const MAX_DOWNLOAD: usize = (MAX_SIZE + MAX_SIZE / 2) as usize;
 
 /// Takes the drive out of `text`, which is base64 of gzip or the URL of a file. Blocks.
 ///
@@ -23,8 +23,9 @@ pub fn load(agent: &Agent, text: &str) -> Result<ConfigDrive, CommandError> {
 }
 
 fn fetch(agent: &Agent, url: &str) -> Result<Vec<u8>, CommandError> {
-    agent.runtime.block_on(download(agent, &agent.http, url, MAX_DOWNLOAD)).map_err(|reason| {
-        let details = format!("the config drive cannot be fetched from {url}: {reason}");
+    let source = download::source(agent, agent.http.clone());
+    source.fetch(url, MAX_DOWNLOAD, &agent.ending).map_err(|error| {
+        let details = format!("the config drive cannot be fetched: {error}");
         CommandError::new(ErrorKind::DeploymentError, details)
     })
 }

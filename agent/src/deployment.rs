@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::config_drive_source;
+use crate::download;
 use crate::errors::{from_disk, from_imaging};
 use crate::http;
 use crate::memory;
@@ -16,7 +17,6 @@ use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::checksum::Trust;
 use farrier_imaging::format::Policy;
 use farrier_imaging::pipeline::{self, ImageRequest, Report, Settings};
-use farrier_imaging::source::{HttpSource, Options as SourceOptions};
 use farrier_imaging::target::Target;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::image_info::{ImageInfo, Secret};
@@ -78,7 +78,7 @@ pub fn deploy(
         }
         None => Target::whole(&disk),
     };
-    let source = HttpSource::new(client, agent.runtime.clone(), source_options(agent));
+    let source = download::source(agent, client);
     let image = pipeline::write_image(&request, &source, target, &agent.progress, &CancelHandle::default())
         .map_err(from_imaging)?;
     let started = Instant::now();
@@ -182,18 +182,6 @@ fn settings(agent: &Agent) -> Settings {
         },
         verify: options.verify,
         trust: Trust { md5: options.md5_enabled, ..Trust::default() },
-    }
-}
-
-fn source_options(agent: &Agent) -> SourceOptions {
-    let options = &agent.options;
-    let max_duration = options.image_download_max_duration.duration();
-    SourceOptions {
-        connect_timeout: options.image_download_connection_timeout.duration(),
-        read_timeout: options.image_download_connection_timeout.duration(),
-        retries: options.image_download_connection_retries,
-        retry_interval: options.image_download_connection_retry_interval.duration(),
-        max_duration: (!max_duration.is_zero()).then_some(max_duration),
     }
 }
 

@@ -14,7 +14,6 @@ use rustls::ServerConfig;
 use std::future::pending;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
@@ -120,7 +119,7 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     };
     let served = server::serve(listener, tls, router, until_stopped).await;
     heartbeats.abort();
-    agent.is_ending.store(true, Ordering::Relaxed);
+    agent.ending.cancel();
     served.map_err(AgentError::Serve)?;
     let stopped = agent.until_stopped().await;
     stopped.settle();

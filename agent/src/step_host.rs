@@ -1,14 +1,13 @@
 //! What the agent does for the steps of hardware managers.
 
 use crate::agent::Agent;
-use crate::download::download;
+use crate::download;
 use crate::options::Options;
 use crate::{bootc, deployment, erase_certificates, http};
 use farrier_hardware::container::bootc::Order;
 use farrier_hardware::manager::StepHost;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde_json::{Value, json};
-use std::sync::atomic::Ordering;
 
 impl StepHost for Agent {
     fn prepare_image(&self, image_info: &Value, config_drive: Option<&str>) -> Result<Value, CommandError> {
@@ -20,16 +19,16 @@ impl StepHost for Agent {
         Ok(json!({"result": format!("execute_bootc_install: {}", bootc::install(self, order)?)}))
     }
 
-    fn download(&self, url: &str, most: u64, verifies: bool) -> Result<Vec<u8>, CommandError> {
+    fn download(&self, url: &str, most: usize, verifies: bool) -> Result<Vec<u8>, CommandError> {
+        let failed = |reason: String| CommandError::new(ErrorKind::CommandExecutionError, reason);
         let client = if verifies {
-            Ok(self.http.clone())
+            self.http.clone()
         } else {
             let trusting = Options { insecure: true, ..Options::clone(&self.options) };
-            http::client(&trusting).map_err(|error| error.to_string())
+            http::client(&trusting).map_err(|error| failed(error.to_string()))?
         };
-        client
-            .and_then(|client| self.runtime.block_on(download(self, &client, url, most)))
-            .map_err(|reason| CommandError::new(ErrorKind::CommandExecutionError, reason))
+        let fetched = download::source(self, client).fetch(url, most, &self.ending);
+        fetched.map_err(|error| failed(error.to_string()))
     }
 
     fn guards_special_filesystems(&self) -> bool {
@@ -42,7 +41,7 @@ impl StepHost for Agent {
     }
 
     fn is_ending(&self) -> bool {
-        self.is_ending.load(Ordering::Relaxed)
+        self.ending.is_cancelled()
     }
 
     fn post_json(&self, url: &str, body: &Value) -> Result<Value, CommandError> {

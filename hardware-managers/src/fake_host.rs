@@ -34,7 +34,7 @@ impl StepHost for FakeHost {
         unreachable!("no image installs itself")
     }
 
-    fn download(&self, url: &str, _: u64, verifies: bool) -> Result<Vec<u8>, CommandError> {
+    fn download(&self, url: &str, _: usize, verifies: bool) -> Result<Vec<u8>, CommandError> {
         (self.download)(url, verifies)
     }
 

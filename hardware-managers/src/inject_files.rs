@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Largest file that is fetched, in bytes: it lies in memory.
-const MOST: u64 = 64 << 20;
+const MOST: usize = 64 << 20;
 /// Where partitions are mounted.
 const MOUNT_POINT: &str = "/run/farrier/inject-files";
 

@@ -134,13 +134,13 @@ pub trait StepHost {
     /// The contract's error object.
     fn install_bootc(&self, order: &bootc::Order<'_>) -> Result<Value, CommandError>;
 
-    /// Fetches a file of at most so many bytes by http or https, as images are fetched. A server need not prove
-    /// who it is where `verifies` is false.
+    /// Fetches a file of at most so many bytes from where images may come from, as images are fetched. A server
+    /// need not prove who it is where `verifies` is false.
     ///
     /// # Errors
     ///
-    /// The contract's error object.
-    fn download(&self, url: &str, most: u64, verifies: bool) -> Result<Vec<u8>, CommandError>;
+    /// The contract's error object. It names the URL, without a password.
+    fn download(&self, url: &str, most: usize, verifies: bool) -> Result<Vec<u8>, CommandError>;
 
     /// Whether disks with file systems that several machines share are to be kept (section 9.8).
     fn guards_special_filesystems(&self) -> bool;

@@ -70,7 +70,7 @@ impl StepHost for Host {
         unreachable!("no image is installed")
     }
 
-    fn download(&self, _: &str, _: u64, _: bool) -> Result<Vec<u8>, CommandError> {
+    fn download(&self, _: &str, _: usize, _: bool) -> Result<Vec<u8>, CommandError> {
         unreachable!("nothing is fetched")
     }
 

@@ -52,7 +52,7 @@ impl Attempt<'_> {
     pub(crate) fn run(&self, download: &Download<'_>, url: &str) -> Result<Report, Error> {
         let started = Instant::now();
         self.progress.enter(Phase::Writing, None);
-        let body = download.open(url)?;
+        let body = download.open(url, &[self.cancel])?;
         let total = body.length();
         self.progress.enter(Phase::Writing, total);
         let readback = Readback::new(self.settings.verify, total);

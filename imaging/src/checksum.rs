@@ -184,8 +184,8 @@ impl DigestSource {
         match self {
             Self::Given(digest) => Ok(digest.clone()),
             Self::File { url, algorithm, md5 } => {
-                let text = file::fetch(download, url, cancel)?;
-                file::find(&text, file_name(image_url), *algorithm, *md5)
+                let content = download.fetch(url, file::MOST, cancel)?;
+                file::find(&String::from_utf8_lossy(&content), file_name(image_url), *algorithm, *md5)
                     .map_err(|reason| Error::checksum_file(url, reason))
             }
         }

@@ -172,12 +172,23 @@ pub enum Error {
         reason: String,
     },
     /// The download took longer than it may.
-    #[error("the download of {url} took longer than {seconds} s in all: raise image_download_max_duration")]
+    #[error(
+        "the download of {url} took longer than {seconds} s in all: \
+         check the image server, or raise image_download_max_duration"
+    )]
     TooSlow {
         /// URL.
         url: String,
         /// Limit.
         seconds: u64,
+    },
+    /// A file that is read into memory is no small one.
+    #[error("{url} has more than {most} bytes: check the address, or make it smaller")]
+    TooLong {
+        /// URL.
+        url: String,
+        /// Bytes it may have.
+        most: usize,
     },
     /// The bytes are not those that were asked for.
     #[error(
@@ -221,7 +232,7 @@ pub enum Error {
         offset: u64,
     },
     /// Stopped from outside.
-    #[error("writing {url} was cancelled")]
+    #[error("the download of {url} was cancelled")]
     Cancelled {
         /// URL.
         url: String,
@@ -280,6 +291,7 @@ impl Error {
             | Self::NoRanges { .. }
             | Self::Interrupted { .. }
             | Self::TooSlow { .. }
+            | Self::TooLong { .. }
             | Self::Empty { .. } => ErrorKind::ImageDownloadError,
             Self::Mismatch { .. } => ErrorKind::ImageChecksumError,
             Self::TooLarge { .. } | Self::NoSpool { .. } | Self::ReadBack { .. } | Self::Cancelled { .. } => {

@@ -114,7 +114,7 @@ fn attempts(
     cancel: &CancelHandle,
 ) -> Result<Report, Error> {
     let download = Download::new(source, request.authorization.clone(), source.deadline());
-    let digest = request.digest.resolve(&download.another(), &request.urls[0], cancel)?;
+    let digest = request.digest.resolve(&download, &request.urls[0], cancel)?;
     let mut attempts = 0;
     let mut mismatches = 0;
     loop {

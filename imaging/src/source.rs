@@ -4,22 +4,29 @@
 //! write path is blocking, so each wait runs on the caller's runtime from a thread of its own.
 
 mod body;
+mod deadline;
 mod file;
 mod oci;
 mod ranges;
+mod small;
 
 use crate::cancel::CancelHandle;
 use crate::error::Error;
 use crate::qcow2::ReadAt;
 use body::HttpBody;
+use deadline::Deadline;
 use file::LocalFile;
 use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
+
+/// How long to wait before it is looked whether a download is still wanted.
+const SLICE: Duration = Duration::from_millis(250);
 
 /// Limits of downloads (section 3.3, `image_download_*`).
 #[derive(Debug, Clone)]
@@ -61,7 +68,7 @@ pub struct HttpSource {
 pub(crate) struct Download<'a> {
     source: &'a HttpSource,
     authorization: Option<HeaderValue>,
-    deadline: Option<Instant>,
+    deadline: Option<Deadline>,
     requests: AtomicU32,
 }
 
@@ -108,8 +115,8 @@ impl HttpSource {
     }
 
     /// When everything that begins now has to be done.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.options.max_duration.map(|limit| Instant::now() + limit)
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
+        self.options.max_duration.map(Deadline::after)
     }
 }
 
@@ -118,7 +125,7 @@ impl<'a> Download<'a> {
     pub(crate) fn new(
         source: &'a HttpSource,
         authorization: Option<HeaderValue>,
-        deadline: Option<Instant>,
+        deadline: Option<Deadline>,
     ) -> Self {
         Self { source, authorization, deadline, requests: AtomicU32::new(0) }
     }
@@ -137,8 +144,7 @@ impl<'a> Download<'a> {
     /// at once.
     pub(crate) fn pause(&self, cancels: &[&CancelHandle]) {
         let interval = self.source.options.retry_interval.mul_f64(rand::random_range(0.5..1.0));
-        let end = Instant::now() + interval;
-        let end = self.deadline.map_or(end, |deadline| end.min(deadline));
+        let end = Instant::now() + self.deadline.map_or(interval, |deadline| interval.min(deadline.left()));
         while !cancels.iter().any(|cancel| cancel.is_cancelled()) && Instant::now() < end {
             thread::sleep(Duration::from_millis(100).min(end.saturating_duration_since(Instant::now())));
         }
@@ -155,12 +161,12 @@ impl<'a> Download<'a> {
     }
 
     /// Opens a whole file; only status 200 is an answer, and only the bytes themselves.
-    pub(crate) fn open(&self, url: &str) -> Result<Body<'_>, Error> {
+    pub(crate) fn open(&self, url: &str, cancels: &[&CancelHandle]) -> Result<Body<'_>, Error> {
         if url.starts_with("file:") {
             return Ok(Body::Local(LocalFile::open(url)?));
         }
         let url = oci::blob_url(url)?;
-        let response = self.get(&url, HeaderMap::new())?;
+        let response = self.get(&url, HeaderMap::new(), cancels)?;
         if response.status() != StatusCode::OK {
             return Err(Error::Status { url: without_secrets(&url), status: response.status() });
         }
@@ -174,15 +180,10 @@ impl<'a> Download<'a> {
     }
 
     /// Sends one request; statuses that promise no body are errors.
-    fn get(&self, url: &str, mut headers: HeaderMap) -> Result<Response, Error> {
+    fn get(&self, url: &str, mut headers: HeaderMap, cancels: &[&CancelHandle]) -> Result<Response, Error> {
         let name = without_secrets(url);
         let unreachable = |reason: String| Error::Unreachable { url: name.clone(), reason };
-        let options = &self.source.options;
-        let remaining = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        if remaining.is_some_and(|remaining| remaining.is_zero()) {
-            return Err(self.too_slow(&name));
-        }
-        let limit = remaining.map_or(options.connect_timeout, |left| left.min(options.connect_timeout));
+        let limit = self.source.options.connect_timeout;
         if let Some(authorization) = &self.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
@@ -191,10 +192,8 @@ impl<'a> Download<'a> {
         // The client drops the authorization when it is sent on to another host.
         let request = self.source.client.get(url).headers(headers).send();
         let response = self
-            .source
-            .runtime
-            .block_on(async { timeout(limit, request).await })
-            .map_err(|_| unreachable(format!("no answer in {} s", limit.as_secs())))?
+            .wait(&name, limit, cancels, request)?
+            .ok_or_else(|| unreachable(format!("no answer in {} s", limit.as_secs())))?
             .map_err(|error| unreachable(innermost(&error)))?;
         match response.status() {
             status if status.is_success() => Ok(response),
@@ -202,14 +201,37 @@ impl<'a> Download<'a> {
         }
     }
 
-    fn too_slow(&self, url: &str) -> Error {
-        let seconds = self.source.options.max_duration.unwrap_or_default().as_secs();
-        Error::TooSlow { url: url.to_owned(), seconds }
+    /// Waits for a server while that is wanted; nothing when it takes longer than `limit`.
+    fn wait<T>(
+        &self,
+        name: &str,
+        limit: Duration,
+        cancels: &[&CancelHandle],
+        answer: impl Future<Output = T>,
+    ) -> Result<Option<T>, Error> {
+        let started = Instant::now();
+        let mut answer = pin!(answer);
+        loop {
+            self.require_wanted(name, cancels)?;
+            let slice = async { timeout(SLICE, answer.as_mut()).await };
+            match self.source.runtime.block_on(slice) {
+                Ok(answer) => return Ok(Some(answer)),
+                Err(_) if started.elapsed() >= limit => return Ok(None),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn require_wanted(&self, name: &str, cancels: &[&CancelHandle]) -> Result<(), Error> {
+        if cancels.iter().any(|cancel| cancel.is_cancelled()) {
+            return Err(Error::Cancelled { url: name.to_owned() });
+        }
+        self.deadline.map_or(Ok(()), |deadline| deadline.require(name))
     }
 }
 
 /// A URL as logs and errors may show it: without a user's name and password.
-pub(crate) fn without_secrets(url: &str) -> String {
+pub fn without_secrets(url: &str) -> String {
     let Ok(mut parsed) = Url::parse(url) else { return url.to_owned() };
     if parsed.username().is_empty() && parsed.password().is_none() {
         return url.to_owned();

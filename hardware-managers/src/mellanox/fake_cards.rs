@@ -6,7 +6,7 @@ use crate::fake_host::FakeHost;
 use crate::inventory::fake_root::FakeRoot;
 use crate::manager::StepCall;
 use farrier_linux::process::{MSTCONFIG, MSTFLINT, MSTFWRESET, Program};
-use farrier_protocol::error::CommandError;
+use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::lookup::Node;
 use farrier_protocol::step::Phase;
 use serde_json::{Map, Value};
@@ -138,10 +138,17 @@ impl FakeCards {
     ) -> Result<Value, String> {
         let arguments = Map::from_iter([(argument.to_owned(), value)]);
         let (node, record, ports) = (&Node::default(), &Value::Null, &Value::Null);
-        let (phase, step, host) = (Phase::Clean, "test", &FakeHost::default());
+        let host = &FakeHost { download: read, ..FakeHost::default() };
+        let (phase, step) = (Phase::Clean, "test");
         let call = StepCall { phase, step, node, record, ports, arguments: &arguments, host };
         run(&call).map_err(|error| CommandError::from(error).details)
     }
+}
+
+/// The file of a URL, as an agent fetches it.
+fn read(url: &str, _: bool) -> Result<Vec<u8>, CommandError> {
+    fs::read(url.trim_start_matches("file://"))
+        .map_err(|error| CommandError::new(ErrorKind::CommandExecutionError, error.to_string()))
 }
 
 fn firmware(psid: &str, version: &str) -> String {

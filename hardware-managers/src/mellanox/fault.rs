@@ -22,16 +22,16 @@ pub enum Fault {
     /// A card or an image says nothing that can be understood.
     #[error("mstflint tells no version and PSID of {target}; is it a firmware of an NVIDIA network card?")]
     Silent {
-        /// Address of the card, or the image's URL.
+        /// Address of the card, or the image.
         target: String,
     },
     /// The image is not what it is said to be.
     #[error(
-        "firmware image {url}: its {what} is {found}, expected {expected}; correct the image or the step"
+        "firmware image {image}: its {what} is {found}, expected {expected}; correct the image or the step"
     )]
     Image {
-        /// Where it is.
-        url: String,
+        /// Its version and board.
+        image: String,
         /// What differs.
         what: &'static str,
         /// What it is.
@@ -40,10 +40,10 @@ pub enum Fault {
         expected: String,
     },
     /// The image cannot be had.
-    #[error("firmware image {url}: {reason}")]
+    #[error("firmware image {image}: {reason}")]
     Fetch {
-        /// Where it should be.
-        url: String,
+        /// Its version and board.
+        image: String,
         /// Why not.
         reason: String,
     },

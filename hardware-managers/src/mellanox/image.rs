@@ -17,10 +17,11 @@ use tempfile::NamedTempFile;
 /// Name of the argument.
 pub const ARGUMENT: &str = "images";
 /// Largest firmware image, in bytes.
-const MOST: u64 = 256 << 20;
+const MOST: usize = 256 << 20;
 /// Where images wait, below the root: the ramdisk's other folder for that is small.
 const WAITING: &str = "var/tmp";
-const FILE: &str = "file://";
+/// Beginnings of URLs that an image may have.
+const SCHEMES: [&str; 3] = ["file://", "http://", "https://"];
 
 /// An image as it is ordered.
 #[derive(Debug, Clone, Deserialize)]
@@ -31,6 +32,13 @@ struct Image {
     checksum_type: String,
     component_flavor: String,
     version: String,
+}
+
+impl Image {
+    /// What messages call it; its URL may hold a password.
+    fn name(&self) -> String {
+        format!("{} for {}", self.version, self.component_flavor)
+    }
 }
 
 /// Writes each image to the cards it is for and that have another version.
@@ -77,10 +85,10 @@ fn parse(argument: &Value) -> Result<BTreeMap<String, Image>, Fault> {
     for image in images {
         let texts = [&image.url, &image.checksum, &image.component_flavor, &image.version];
         if texts.iter().any(|text| text.is_empty()) {
-            return Err(fail(format!("the image {:?} lacks a value", image.url)));
+            return Err(fail(format!("the image {} lacks a value", image.name())));
         }
-        if ![FILE, "http://", "https://"].iter().any(|scheme| image.url.starts_with(scheme)) {
-            return Err(fail(format!("{:?} is no URL of file, http or https", image.url)));
+        if !SCHEMES.iter().any(|scheme| image.url.starts_with(scheme)) {
+            return Err(fail(format!("the image {} has no URL of file, http or https", image.name())));
         }
         if Algorithm::parse(&image.checksum_type).is_none() {
             return Err(fail(format!("checksumType {:?} is not md5, sha256 or sha512", image.checksum_type)));
@@ -94,15 +102,11 @@ fn parse(argument: &Value) -> Result<BTreeMap<String, Image>, Fault> {
 
 /// The image in a file, once its checksum, board and version are what was said.
 fn fetch(host: &dyn StepHost, image: &Image, tools: &Tools, root: &Path) -> Result<NamedTempFile, Fault> {
-    let unreachable = |reason: String| Fault::Fetch { url: image.url.clone(), reason };
-    let content = match image.url.strip_prefix(FILE) {
-        Some(path) => fs::read(path).map_err(|error| unreachable(error.to_string()))?,
-        None => {
-            host.download(&image.url, MOST, true).map_err(|error| unreachable(error.text().to_owned()))?
-        }
-    };
+    let unreachable = |reason: String| Fault::Fetch { image: image.name(), reason };
+    let fetched = host.download(&image.url, MOST, true);
+    let content = fetched.map_err(|error| unreachable(error.text().to_owned()))?;
     let differs = |what, found: String, expected: &str| Fault::Image {
-        url: image.url.clone(),
+        image: image.name(),
         what,
         found,
         expected: expected.to_owned(),
@@ -120,7 +124,8 @@ fn fetch(host: &dyn StepHost, image: &Image, tools: &Tools, root: &Path) -> Resu
     });
     let file = stored.map_err(|error| unreachable(format!("it cannot be stored: {error}")))?;
     let answer = tools.query("-i", &file.path().to_string_lossy())?;
-    let firmware = Firmware::parse(&answer).ok_or_else(|| Fault::Silent { target: image.url.clone() })?;
+    let firmware = Firmware::parse(&answer)
+        .ok_or_else(|| Fault::Silent { target: format!("the image {}", image.name()) })?;
     if firmware.psid != image.component_flavor {
         return Err(differs("PSID", firmware.psid, &image.component_flavor));
     }
@@ -207,16 +212,16 @@ mod tests {
             (json!({}), "images: "),
             (json!([{"url": "file:///x"}]), "checksum"),
             (with("version", json!("")), "lacks a value"),
-            (with("url", json!("ftp://x/y")), "no URL"),
+            (with("url", json!("ftp://ann:secret@x/y")), "no URL"),
             (with("checksumType", json!("crc32")), "crc32"),
             (with("checksum", json!("00")), "checksum is "),
-            (with("url", json!("file:///nonexistent/fw.bin")), "/nonexistent/fw.bin"),
+            (with("url", json!("file:///nonexistent/fw.bin")), "No such file"),
             (wrong("MT_OTHER", NEW, "componentFlavor", PSID), "PSID is MT_OTHER"),
             (wrong(PSID, "20.36.1", "version", NEW), "version is 20.36.1"),
             (json!([good, good]), "two images"),
         ] {
             let error = run(&cards, images.clone()).unwrap_err();
-            assert!(error.contains(told), "{images}: {error}");
+            assert!(error.contains(told) && !error.contains("secret"), "{images}: {error}");
         }
         assert!(cards.calls("burn").is_empty());
     }

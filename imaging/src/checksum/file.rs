@@ -5,38 +5,13 @@
 //! are none of this, such as signatures, are passed over.
 
 use super::{Algorithm, ExpectedDigest};
-use crate::cancel::CancelHandle;
-use crate::error::{Error, Retry};
-use crate::source::Download;
 
-/// Bytes of a checksum file at most.
-const LIMIT: usize = 1 << 20;
+/// Bytes of a checksum file at most: of one that is cut off, the line that counts could be missing.
+pub(super) const MOST: usize = 1 << 20;
 /// Names that an error lists at most.
 const LISTED: usize = 5;
 /// Hexadecimal digits of the shortest digest, MD5.
 const SHORTEST: usize = 32;
-
-/// Fetches a checksum file, as often as the budget allows (D10).
-pub(super) fn fetch(download: &Download<'_>, url: &str, cancel: &CancelHandle) -> Result<String, Error> {
-    let mut buffer = vec![0; LIMIT];
-    let read = |buffer: &mut [u8]| download.open(url)?.fill(buffer, &[cancel]);
-    loop {
-        match read(&mut buffer) {
-            // What is cut off could be the line that counts.
-            Ok(LIMIT) => {
-                return Err(Error::checksum_file(url, format!("it has {LIMIT} bytes or more")));
-            }
-            Ok(length) => return Ok(String::from_utf8_lossy(&buffer[..length]).into_owned()),
-            Err(error)
-                if error.retry() == Retry::Often && download.has_budget() && !cancel.is_cancelled() =>
-            {
-                tracing::warn!(%error, "trying again");
-                download.pause(&[cancel]);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-}
 
 /// Finds the digest of the file `name`: by the wanted algorithm if it is there, else by the
 /// strongest one. The error says what was found instead.

@@ -9,11 +9,6 @@ use reqwest::header::{
     ACCEPT_RANGES, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE,
 };
 use reqwest::{Response, StatusCode};
-use std::time::{Duration, Instant};
-use tokio::time::timeout;
-
-/// How long a read waits before it looks whether it is still wanted.
-const SLICE: Duration = Duration::from_millis(250);
 
 /// The body of a file, being read.
 pub(crate) struct HttpBody<'a> {
@@ -89,27 +84,18 @@ impl<'a> HttpBody<'a> {
 
     /// Waits for the next part; nothing at the end of the body.
     fn receive(&mut self, cancels: &[&CancelHandle]) -> Result<Option<Bytes>, Error> {
-        let started = Instant::now();
-        let source = self.download.source;
-        loop {
-            self.require_wanted(cancels)?;
-            let part = source.runtime.block_on(async { timeout(SLICE, self.response.chunk()).await });
-            match part {
-                Ok(Ok(Some(part))) => {
-                    self.received += part.len() as u64;
-                    return Ok(Some(part));
-                }
-                Ok(Ok(None)) if self.length.is_some_and(|length| length != self.received) => {
-                    return Err(self.interrupted("the server closed the connection".to_owned()));
-                }
-                Ok(Ok(None)) => return Ok(None),
-                Ok(Err(error)) => return Err(self.interrupted(innermost(&error))),
-                Err(_) if started.elapsed() >= source.options.read_timeout => {
-                    let seconds = source.options.read_timeout.as_secs_f64();
-                    return Err(self.interrupted(format!("nothing came for {seconds} s")));
-                }
-                Err(_) => {}
+        let limit = self.download.source.options.read_timeout;
+        match self.download.wait(&self.name, limit, cancels, self.response.chunk())? {
+            Some(Ok(Some(part))) => {
+                self.received += part.len() as u64;
+                Ok(Some(part))
             }
+            Some(Ok(None)) if self.length.is_some_and(|length| length != self.received) => {
+                Err(self.interrupted("the server closed the connection".to_owned()))
+            }
+            Some(Ok(None)) => Ok(None),
+            Some(Err(error)) => Err(self.interrupted(innermost(&error))),
+            None => Err(self.interrupted(format!("nothing came for {} s", limit.as_secs_f64()))),
         }
     }
 
@@ -125,8 +111,8 @@ impl<'a> HttpBody<'a> {
         while self.download.has_budget() {
             tracing::warn!(error = %failure, "going on with the download");
             self.download.pause(cancels);
-            self.require_wanted(cancels)?;
-            match self.download.get(&self.url, headers.clone()) {
+            self.download.require_wanted(&self.name, cancels)?;
+            match self.download.get(&self.url, headers.clone(), cancels) {
                 Ok(response) if self.is_continued_by(&response) => {
                     self.response = response;
                     return Ok(());
@@ -144,16 +130,6 @@ impl<'a> HttpBody<'a> {
             && range.and_then(start_and_total).is_some_and(|(start, total)| {
                 start == self.received && (total == self.length || total.is_none())
             })
-    }
-
-    fn require_wanted(&self, cancels: &[&CancelHandle]) -> Result<(), Error> {
-        if cancels.iter().any(|cancel| cancel.is_cancelled()) {
-            return Err(Error::Cancelled { url: self.name.clone() });
-        }
-        match self.download.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(self.download.too_slow(&self.name)),
-            _ => Ok(()),
-        }
     }
 
     fn interrupted(&self, reason: String) -> Error {

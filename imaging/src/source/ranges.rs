@@ -26,7 +26,7 @@ impl Ranges<'_> {
         if let Some(validator) = &self.validator {
             headers.insert(IF_RANGE, validator.clone());
         }
-        let response = self.download.get(&self.url, headers)?;
+        let response = self.download.get(&self.url, headers, &[&self.cancel])?;
         let range = response.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
         let is_asked_for = range.and_then(start_and_total) == Some((offset, Some(self.length)));
         if response.status() != StatusCode::PARTIAL_CONTENT || !is_asked_for {

@@ -59,7 +59,7 @@ fn loop_f04_d10_a_useless_checksum_file_touches_nothing_and_is_explained() {
         (text(&foreign), "only of other.raw"),
         (text(""), "no line of it"),
         (text("<html>please log in</html>"), "no line of it"),
-        (Reply::Body(Arc::new(vec![b'a'; 1 << 20])), "or more"),
+        (Reply::Body(Arc::new(vec![b'a'; (1 << 20) + 1])), "more than 1048576 bytes"),
         (Reply::Status(404), "404"),
     ] {
         let sums = serve(vec![reply]);
