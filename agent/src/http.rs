@@ -2,10 +2,14 @@
 
 use crate::options::Options;
 use crate::tls;
+use reqwest::Response;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use rustls::CertificateError;
 use std::error::Error;
 use std::io;
+
+/// Most bytes of an answer to what the agent asks: the record of a node with hundreds of ports is far smaller.
+pub const MOST_ANSWER: usize = 4 << 20;
 
 /// The client cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +17,24 @@ use std::io;
 pub struct HttpError {
     #[from]
     source: reqwest::Error,
+}
+
+/// There is no answer, or none that can be read.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// Nobody answers, the connection broke, or the status says no.
+    #[error("{}: {}", reason(.0), advice(.0))]
+    Broken(#[source] reqwest::Error),
+    /// Nobody who is asked says so much.
+    #[error("the answer has more than {} MiB", MOST_ANSWER >> 20)]
+    TooLong,
+}
+
+impl From<reqwest::Error> for AnswerError {
+    /// Without the URL, which may hold a password; whoever asked names it.
+    fn from(error: reqwest::Error) -> Self {
+        Self::Broken(error.without_url())
+    }
 }
 
 /// Makes TLS usable in this process; call it once, before anything else uses TLS.
@@ -36,6 +58,22 @@ pub fn builder(options: &Options) -> reqwest::ClientBuilder {
         .user_agent(concat!("farrier-agent/", env!("CARGO_PKG_VERSION")))
         .pool_max_idle_per_host(2)
         .connect_timeout(options.image_download_connection_timeout.duration())
+}
+
+/// The body of an answer, which has at most [`MOST_ANSWER`] bytes.
+///
+/// # Errors
+///
+/// [`AnswerError`].
+pub async fn body(mut response: Response) -> Result<Vec<u8>, AnswerError> {
+    let mut body = Vec::new();
+    while let Some(part) = response.chunk().await? {
+        body.extend_from_slice(&part);
+        if body.len() > MOST_ANSWER {
+            return Err(AnswerError::TooLong);
+        }
+    }
+    Ok(body)
 }
 
 /// Headers of every request to the conductor's API (section 2.1).
@@ -95,4 +133,26 @@ fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)
             None => (*cause).source(),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::routing::get;
+
+    #[tokio::test]
+    async fn an_answer_without_end_is_not_waited_for() {
+        install_tls_provider();
+        let routes = Router::new()
+            .route("/fits", get(|| async { vec![b' '; MOST_ANSWER] }))
+            .route("/long", get(|| async { vec![b' '; MOST_ANSWER + 1] }));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let host = listener.local_addr().unwrap();
+        tokio::spawn(axum::serve(listener, routes).into_future());
+        let client = client(&Options::default()).unwrap();
+        let ask = async |path| body(client.get(format!("http://{host}/{path}")).send().await?).await;
+        assert_eq!(ask("fits").await.unwrap().len(), MOST_ANSWER);
+        assert!(matches!(ask("long").await, Err(AnswerError::TooLong)));
+    }
 }

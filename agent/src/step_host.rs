@@ -6,6 +6,7 @@ use crate::options::Options;
 use crate::{bootc, deployment, erase_certificates, http};
 use farrier_hardware::container::bootc::Order;
 use farrier_hardware::manager::StepHost;
+use farrier_imaging::source::without_secrets;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde_json::{Value, json};
 
@@ -48,11 +49,43 @@ impl StepHost for Agent {
         let patience = self.options.image_download_connection_timeout.duration();
         let ask = async {
             let reply = self.http.post(url).timeout(patience).json(body).send().await?.error_for_status()?;
-            reply.json().await
+            http::body(reply).await
         };
-        self.runtime.block_on(ask).map_err(|error: reqwest::Error| {
-            let (advice, reason) = (http::advice(&error), http::reason(&error.without_url()));
-            CommandError::new(ErrorKind::CommandExecutionError, format!("{url}: {reason}: {advice}"))
-        })
+        let failed = |reason: String| {
+            CommandError::new(ErrorKind::CommandExecutionError, format!("{}: {reason}", without_secrets(url)))
+        };
+        let answer = self.runtime.block_on(ask).map_err(|error| failed(error.to_string()))?;
+        serde_json::from_slice(&answer)
+            .map_err(|error| failed(format!("its answer is no JSON ({error}): check the address")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::routing::post;
+    use tokio::net::TcpListener;
+    use tokio::runtime::Runtime;
+
+    #[test]
+    fn s48_what_no_server_of_json_answers_is_told_without_a_password() {
+        http::install_tls_provider();
+        let (runtime, directory) = (Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+        let agent = Agent::new(Options::default(), directory.path(), runtime.handle().clone()).unwrap();
+        let routes = Router::new()
+            .route("/json", post(|| async { r#"{"a": 1}"# }))
+            .route("/page", post(|| async { "<html>" }))
+            .route("/long", post(|| async { vec![b' '; http::MOST_ANSWER + 1] }));
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let host = listener.local_addr().unwrap();
+        runtime.spawn(axum::serve(listener, routes).into_future());
+        let ask = |path| agent.post_json(&format!("http://ann:secret@{host}/{path}"), &json!({}));
+        assert_eq!(ask("json").unwrap(), json!({"a": 1}));
+        for (path, told) in [("page", "no JSON"), ("long", "more than 4 MiB"), ("nowhere", "404")] {
+            let error = ask(path).unwrap_err().details;
+            assert!(error.contains(told) && !error.contains("secret"), "{error}");
+            assert!(error.contains(&format!("http://{host}/{path}: ")), "{error}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Finding out which node this machine is (section 2.3).
 
-use super::client::{ApiError, ConductorClient};
+use super::client::ConductorClient;
+use super::error::ApiError;
 use crate::options::Options;
 use farrier_protocol::lookup::LookupReply;
 use rand::Rng;

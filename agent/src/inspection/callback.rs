@@ -110,7 +110,7 @@ impl Callback {
 
 async fn read(url: &str, response: reqwest::Response) -> Result<Option<Uuid>, CallbackError> {
     let status = response.status();
-    let body = response.bytes().await.unwrap_or_default();
+    let body = http::body(response).await.unwrap_or_default();
     if !status.is_success() {
         let text = String::from_utf8_lossy(&body).chars().take(200).collect();
         return Err(CallbackError::Refused { url: url.to_owned(), status, text });
