@@ -33,17 +33,14 @@ impl<'a> Etcd<'a> {
         answer["ID"].as_str().map(|id| Lease(id.to_owned())).ok_or_else(|| self.garbage(&answer))
     }
 
-    /// Has a lease last for its time from now on.
+    /// Has a lease last for its time from now on; false when it has run out.
     ///
     /// # Errors
     ///
-    /// As above; also when it has run out.
-    pub fn keep_alive(&self, lease: &Lease) -> Result<(), BurnInError> {
+    /// As above.
+    pub fn keep_alive(&self, lease: &Lease) -> Result<bool, BurnInError> {
         let answer = self.post("lease/keepalive", &json!({"ID": lease.0}))?;
-        match answer["result"]["TTL"].as_str() {
-            Some(left) if left != "0" => Ok(()),
-            _ => Err(self.failed("the lease ran out: keep the machine's connection to it steady")),
-        }
+        Ok(answer["result"]["TTL"].as_str().is_some_and(|left| left != "0"))
     }
 
     /// Ends a lease, and all that was put under it.
@@ -55,7 +52,8 @@ impl<'a> Etcd<'a> {
         self.post("lease/revoke", &json!({"ID": lease.0})).map(drop)
     }
 
-    /// Puts a key that is not there yet; false when it is.
+    /// Puts a key under a lease, for good or as long as it lasts; false when somebody else has it. One whose
+    /// answer was lost is still this lease's own.
     ///
     /// # Errors
     ///
@@ -67,9 +65,10 @@ impl<'a> Etcd<'a> {
         }
         let absent =
             json!({"key": encode(key), "target": "CREATE", "result": "EQUAL", "create_revision": "0"});
-        let transaction = json!({"compare": [absent], "success": [{"request_put": put}], "failure": []});
-        // What is false is left out of the gateway's answers.
-        Ok(self.post("kv/txn", &transaction)?["succeeded"] == true)
+        let look = json!({"request_range": {"key": encode(key), "keys_only": true}});
+        let answer = self.transact(&absent, &json!({"request_put": put}), &[look])?;
+        let found = &answer["responses"][0]["response_range"]["kvs"][0]["lease"];
+        Ok(answer["succeeded"] == true || lease.is_some_and(|lease| *found == lease.0))
     }
 
     /// Takes a key away, whether it is there or not.
@@ -79,6 +78,17 @@ impl<'a> Etcd<'a> {
     /// As above.
     pub fn delete(&self, key: &str) -> Result<(), BurnInError> {
         self.post("kv/deleterange", &json!({"key": encode(key)})).map(drop)
+    }
+
+    /// Takes a key away, if it is under this lease. Somebody else may have put it since.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub fn release(&self, key: &str, lease: &Lease) -> Result<(), BurnInError> {
+        let own = json!({"key": encode(key), "target": "LEASE", "result": "EQUAL", "lease": lease.0});
+        let delete = json!({"request_delete_range": {"key": encode(key)}});
+        self.transact(&own, &delete, &[]).map(drop)
     }
 
     /// What follows `prefix` in the keys that begin with it, where anything does.
@@ -102,6 +112,11 @@ impl<'a> Etcd<'a> {
         let names: Option<Vec<_>> = pairs.iter().map(name).collect();
         let names = names.ok_or_else(|| self.garbage(&answer))?;
         Ok(names.into_iter().filter(|name| !name.is_empty()).collect())
+    }
+
+    /// Does one thing if a comparison holds, else others. What is false is left out of the answer.
+    fn transact(&self, compare: &Value, then: &Value, otherwise: &[Value]) -> Result<Value, BurnInError> {
+        self.post("kv/txn", &json!({"compare": [compare], "success": [then], "failure": otherwise}))
     }
 
     fn post(&self, path: &str, body: &Value) -> Result<Value, BurnInError> {

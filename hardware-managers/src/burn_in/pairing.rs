@@ -116,12 +116,13 @@ fn pair(
     let group = format!("tooz/groups/{group}/");
     let (deadline, kept_alive) = (Instant::now() + timeout, Instant::now());
     let mut candidate = Candidate { etcd, host, lease, group, member, deadline, kept_alive };
-    candidate.etcd.create(&candidate.group, candidate.group.as_bytes(), None)?;
-    candidate.wait_until(|candidate| {
-        candidate.etcd.create(LOCK, candidate.member.as_bytes(), Some(&candidate.lease))
-    })?;
-    let waiting = candidate.others()?;
-    candidate.join()?;
+    candidate.insist(|one| one.etcd.create(&one.group, one.group.as_bytes(), None))?;
+    candidate
+        .ask_until(|one| Ok(one.etcd.create(LOCK, one.member.as_bytes(), Some(&one.lease))?.then_some(())))?;
+    let waiting = candidate.insist(Candidate::others)?;
+    // An earlier try of this machine may have left its key behind.
+    candidate.insist(Candidate::leave)?;
+    candidate.insist(Candidate::join)?;
     match waiting.into_iter().next() {
         None => candidate.wait_for_second(),
         Some(partner) => candidate.follow(partner),
@@ -131,33 +132,31 @@ fn pair(
 impl Candidate<'_> {
     /// As the first one in the group: lets others in, and leaves when one has come.
     fn wait_for_second(&mut self) -> Result<Pairing, BurnInError> {
-        self.etcd.delete(LOCK)?;
-        let mut partner = None;
-        self.wait_until(|candidate| {
-            partner = candidate.others()?.into_iter().next();
-            Ok(partner.is_some())
-        })?;
-        self.leave()?;
-        partner.map(|partner| Pairing { role: Role::Writer, partner }).ok_or_else(|| self.alone())
+        self.insist(|one| one.etcd.release(LOCK, &one.lease))?;
+        let partner = self.ask_until(|one| Ok(one.others()?.into_iter().next()))?;
+        self.insist(Candidate::leave)?;
+        Ok(Pairing { role: Role::Writer, partner })
     }
 
     /// As the second one: waits until the first one has seen it and left, so that nobody joins them.
     fn follow(&mut self, partner: String) -> Result<Pairing, BurnInError> {
-        self.wait_until(|candidate| Ok(!candidate.others()?.contains(&partner)))?;
-        self.leave()?;
-        self.etcd.delete(LOCK)?;
+        self.ask_until(|one| Ok((!one.others()?.contains(&partner)).then_some(())))?;
+        self.insist(Candidate::leave)?;
+        self.insist(|one| one.etcd.release(LOCK, &one.lease))?;
         Ok(Pairing { role: Role::Reader, partner })
     }
 
-    fn join(&self) -> Result<(), BurnInError> {
-        let key = format!("{}{}", self.group, self.member);
-        // Left behind by an earlier try of this machine.
-        self.etcd.delete(&key)?;
-        self.etcd.create(&key, NO_CAPABILITIES, Some(&self.lease)).map(drop)
+    fn join(&self) -> Result<bool, BurnInError> {
+        self.etcd.create(&self.key(), NO_CAPABILITIES, Some(&self.lease))
     }
 
     fn leave(&self) -> Result<(), BurnInError> {
-        self.etcd.delete(&format!("{}{}", self.group, self.member))
+        self.etcd.delete(&self.key())
+    }
+
+    /// What stands for this machine in the group.
+    fn key(&self) -> String {
+        format!("{}{}", self.group, self.member)
     }
 
     fn others(&self) -> Result<Vec<String>, BurnInError> {
@@ -166,28 +165,60 @@ impl Candidate<'_> {
         Ok(members)
     }
 
-    /// Asks again and again, and keeps what this machine put into etcd alive meanwhile.
-    fn wait_until(
+    /// Does something that may be done twice, as often as it takes.
+    fn insist<T>(&mut self, act: impl Fn(&Self) -> Result<T, BurnInError>) -> Result<T, BurnInError> {
+        self.ask_until(|one| act(one).map(Some))
+    }
+
+    /// Asks again and again until there is an answer, and keeps what this machine put into etcd alive meanwhile.
+    /// A question that fails may succeed in a moment: a server is restarted, a switch forgets a route.
+    fn ask_until<T>(
         &mut self,
-        mut is_so: impl FnMut(&Self) -> Result<bool, BurnInError>,
-    ) -> Result<(), BurnInError> {
-        while !is_so(self)? {
+        ask: impl Fn(&Self) -> Result<Option<T>, BurnInError>,
+    ) -> Result<T, BurnInError> {
+        loop {
+            let failure = match ask(self) {
+                Ok(Some(answer)) => return Ok(answer),
+                Ok(None) => self.keep_alive()?,
+                Err(failure) => Some(failure),
+            };
             if Instant::now() >= self.deadline || self.host.is_ending() {
-                return Err(self.alone());
+                return Err(self.alone(failure));
             }
-            if self.kept_alive.elapsed().as_secs() >= LEASE / 3 {
-                self.etcd.keep_alive(&self.lease)?;
-                self.kept_alive = Instant::now();
+            if let Some(failure) = failure {
+                tracing::warn!("asking again: {failure}");
             }
             thread::sleep(POLL);
         }
-        Ok(())
     }
 
-    fn alone(&self) -> BurnInError {
+    /// Once in a while; the answer is a failure that may pass.
+    ///
+    /// # Errors
+    ///
+    /// The lease ran out, and all is gone that this machine put into etcd.
+    fn keep_alive(&mut self) -> Result<Option<BurnInError>, BurnInError> {
+        if self.kept_alive.elapsed().as_secs() < LEASE / 3 {
+            return Ok(None);
+        }
+        match self.etcd.keep_alive(&self.lease) {
+            Ok(true) => {
+                self.kept_alive = Instant::now();
+                Ok(None)
+            }
+            Ok(false) => Err(BurnInError::Unprepared(format!(
+                "etcd was not heard of for {LEASE} s, and has forgotten this machine: keep the connection to it \
+                 steady"
+            ))),
+            Err(failure) => Ok(Some(failure)),
+        }
+    }
+
+    fn alone(&self, failure: Option<BurnInError>) -> BurnInError {
+        let last = failure.map(|failure| format!("; the last failure was: {failure}")).unwrap_or_default();
         BurnInError::Unprepared(format!(
             "no partner came to the group {} in time: clean an even number of machines at once, or raise \
-             agent_burnin_fio_network_pairing_timeout",
+             agent_burnin_fio_network_pairing_timeout{last}",
             self.group
         ))
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
 const START: Duration = Duration::from_secs(60);
@@ -109,6 +110,62 @@ fn a_machine_without_partner_gives_up_and_leaves_no_trace() {
     assert!(text.contains("no partner came to the group tooz/groups/test/"), "{text}");
     assert_eq!(server.etcd().below("tooz/groups/test/").unwrap(), [""; 0]);
     assert_eq!(server.etcd().below("/tooz/locks").unwrap(), [""; 0]);
+}
+
+/// Of five questions one does not get there, and of another one the answer does not come back.
+fn post_badly(url: &str, body: &Value) -> Result<Value, CommandError> {
+    static QUESTIONS: AtomicU32 = AtomicU32::new(0);
+    let lost = || CommandError::new(ErrorKind::CommandExecutionError, format!("{url}: lost"));
+    if url.ends_with("lease/grant") {
+        return post(url, body);
+    }
+    match QUESTIONS.fetch_add(1, Ordering::Relaxed) % 5 {
+        0 => Err(lost()),
+        2 => post(url, body).and_then(|_| Err(lost())),
+        _ => post(url, body),
+    }
+}
+
+#[test]
+fn what_is_lost_on_the_way_is_asked_again() {
+    let mut server = Server::start();
+    server.host.post_json = post_badly;
+    let pairings = thread::scope(|scope| {
+        let server = &server;
+        let machines = ["192.0.2.1", "192.0.2.2"]
+            .map(|member| scope.spawn(move || server.pair(member, ENOUGH).unwrap()));
+        machines.map(|machine| machine.join().unwrap())
+    });
+    assert_eq!([&*pairings[0].partner, &*pairings[1].partner], ["192.0.2.2", "192.0.2.1"]);
+    assert_ne!(pairings[0].role, pairings[1].role);
+}
+
+#[test]
+fn a_server_that_stays_away_is_named_with_its_last_failure() {
+    let mut server = Server::start();
+    server.host.post_json = |url, body| match url.ends_with("lease/grant") {
+        true => post(url, body),
+        false => Err(CommandError::new(ErrorKind::CommandExecutionError, format!("{url}: refused"))),
+    };
+    let text = server.pair("192.0.2.1", Duration::ZERO).unwrap_err();
+    assert!(text.contains("in time") && text.ends_with("/v3/kv/txn: refused"), "{text}");
+}
+
+#[test]
+fn a_lock_is_released_by_the_one_that_holds_it() {
+    let server = Server::start();
+    let etcd = server.etcd();
+    let [own, foreign] = [etcd.lease(LEASE).unwrap(), etcd.lease(LEASE).unwrap()];
+    assert!(etcd.create(LOCK, b"own", Some(&own)).unwrap());
+    assert!(etcd.create(LOCK, b"own", Some(&own)).unwrap(), "the answer may have been lost");
+    assert!(!etcd.create(LOCK, b"foreign", Some(&foreign)).unwrap());
+    etcd.release(LOCK, &foreign).unwrap();
+    assert!(!etcd.create(LOCK, b"foreign", Some(&foreign)).unwrap());
+    etcd.release(LOCK, &own).unwrap();
+    assert!(etcd.create(LOCK, b"foreign", Some(&foreign)).unwrap());
+    assert!(etcd.keep_alive(&own).unwrap());
+    etcd.revoke(&own).unwrap();
+    assert!(!etcd.keep_alive(&own).unwrap());
 }
 
 #[test]
