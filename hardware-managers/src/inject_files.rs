@@ -17,6 +17,7 @@ use list::{Action, Content, Item};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use template::Fields;
 
 /// Largest file that is fetched, in bytes: it lies in memory.
 const MOST: usize = 64 << 20;
@@ -29,6 +30,9 @@ pub enum InjectError {
     /// The list cannot be understood.
     #[error("{0}; correct the files argument, or the node's property inject_files")]
     Invalid(String),
+    /// Another argument cannot be understood.
+    #[error("{0}; correct the arguments of the step")]
+    Arguments(String),
     /// No partition has the folder that a file is for.
     #[error(
         "no partition of {device} has the folder /{folder} (looked at {looked_at}); give the partition of {path}"
@@ -81,7 +85,7 @@ pub enum InjectError {
 impl From<InjectError> for StepError {
     fn from(error: InjectError) -> Self {
         let kind = match &error {
-            InjectError::Invalid(_) => ErrorKind::InvalidCommandParamsError,
+            InjectError::Invalid(_) | InjectError::Arguments(_) => ErrorKind::InvalidCommandParamsError,
             InjectError::NoPartition { .. } | InjectError::ForeignPartition { .. } => {
                 ErrorKind::DeviceNotFound
             }
@@ -99,8 +103,11 @@ impl From<InjectError> for StepError {
 ///
 /// [`InjectError`]. Files before the one that is named are done.
 pub fn inject_files(call: &StepCall<'_>) -> Result<Value, StepError> {
-    let items = list::parse(call.node.properties.get("inject_files"), call.arguments.get("files"))?;
-    let verifies = !matches!(call.arguments.get("verify_ca"), Some(Value::Bool(false)));
+    let fields = Fields { node: call.record, ports: call.ports };
+    let property = call.node.properties.get("inject_files");
+    let items = list::parse(property, call.arguments.get("files"), fields)?;
+    let verifies = call.arguments.get("verify_ca");
+    let verifies = list::switch("verify_ca", verifies, true).map_err(InjectError::Arguments)?;
     if items.is_empty() {
         return Ok(json!([]));
     }
@@ -134,13 +141,9 @@ fn inject(call: &StepCall<'_>, item: &Item, target: &Target<'_>) -> Result<Value
     Ok(json!({"path": format!("/{}", item.path), "device": device.display().to_string()}))
 }
 
-/// A URL may hold fields of the node and its ports, so that one list serves many nodes.
 fn fetch(call: &StepCall<'_>, item: &Item, url: &str, verifies: bool) -> Result<Vec<u8>, InjectError> {
-    let fetch = || {
-        let url = template::expand(url, call.record, call.ports)?;
-        call.host.download(&url, MOST, verifies).map_err(|error| error.details)
-    };
-    fetch().map_err(|reason| InjectError::Fetch { path: item.path.clone(), reason })
+    let fetched = call.host.download(url, MOST, verifies);
+    fetched.map_err(|error| InjectError::Fetch { path: item.path.clone(), reason: error.details })
 }
 
 /// Does one thing below `folder`.

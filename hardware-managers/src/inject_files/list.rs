@@ -1,6 +1,7 @@
 //! The list of files, read as a whole before anything is done.
 
 use super::InjectError;
+use super::template::Fields;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -64,12 +65,16 @@ pub struct Wish {
     pub ownership: Ownership,
 }
 
-/// Reads the node's list and that of the step.
+/// Reads the node's list and that of the step, with what their URLs name of the node.
 ///
 /// # Errors
 ///
 /// [`InjectError::Invalid`] with everything that is wrong.
-pub fn parse(property: Option<&Value>, argument: Option<&Value>) -> Result<Vec<Item>, InjectError> {
+pub fn parse(
+    property: Option<&Value>,
+    argument: Option<&Value>,
+    fields: Fields<'_>,
+) -> Result<Vec<Item>, InjectError> {
     let (mut items, mut faults) = (Vec::new(), Vec::new());
     for (name, list) in [("properties.inject_files", property), ("files", argument)] {
         let entries = match list {
@@ -81,7 +86,7 @@ pub fn parse(property: Option<&Value>, argument: Option<&Value>) -> Result<Vec<I
             }
         };
         for (number, entry) in entries.iter().enumerate() {
-            match parse_item(entry) {
+            match parse_item(entry, fields) {
                 Ok(item) => items.push(item),
                 Err(fault) => faults.push(format!("{name}[{number}]: {fault}")),
             }
@@ -90,7 +95,7 @@ pub fn parse(property: Option<&Value>, argument: Option<&Value>) -> Result<Vec<I
     if faults.is_empty() { Ok(items) } else { Err(InjectError::Invalid(faults.join("; "))) }
 }
 
-fn parse_item(entry: &Value) -> Result<Item, String> {
+fn parse_item(entry: &Value, fields: Fields<'_>) -> Result<Item, String> {
     let entry = entry.as_object().ok_or_else(|| format!("{entry} is no object"))?;
     if let Some(unknown) = entry.keys().find(|key| !KEYS.contains(&key.as_str())) {
         return Err(format!("{unknown:?} is none of {}", KEYS.join(", ")));
@@ -102,13 +107,8 @@ fn parse_item(entry: &Value) -> Result<Item, String> {
             "/{path} lies in no folder by which its partition could be found: give partition"
         ));
     }
-    let deleted = match entry.get("deleted") {
-        None | Some(Value::Null) => false,
-        Some(value) => {
-            value.as_bool().ok_or_else(|| format!("deleted is {value}, expected true or false"))?
-        }
-    };
-    let action = match (deleted, content(entry)?) {
+    let deleted = switch("deleted", entry.get("deleted"), false)?;
+    let action = match (deleted, content(entry, fields)?) {
         (true, None) => Action::Delete,
         (true, Some(_)) => return Err("it has both deleted and content".to_owned()),
         (false, None) => return Err("it has neither content nor deleted".to_owned()),
@@ -117,10 +117,24 @@ fn parse_item(entry: &Value) -> Result<Item, String> {
     Ok(Item { path, partition, action })
 }
 
+/// A yes or no, where it is given.
+pub fn switch(name: &str, value: Option<&Value>, default: bool) -> Result<bool, String> {
+    match value {
+        None | Some(Value::Null) => Ok(default),
+        Some(Value::Bool(value)) => Ok(*value),
+        Some(other) => Err(format!("{name} is {other}, expected true or false")),
+    }
+}
+
 /// Without what does not matter in it. A way upwards does, and is refused: nothing asks for it in good faith.
 fn path(entry: &Map<String, Value>) -> Result<String, String> {
-    let path = entry.get("path").and_then(Value::as_str).filter(|path| !path.is_empty());
-    let path = path.ok_or("it has no path")?;
+    let path = match entry.get("path") {
+        None | Some(Value::Null) => "",
+        Some(value) => value.as_str().ok_or_else(|| format!("path is {value}, expected a text"))?,
+    };
+    if path.is_empty() {
+        return Err("it has no path".to_owned());
+    }
     if path.ends_with('/') {
         return Err(format!("{path} is a folder: only files can be injected"));
     }
@@ -146,13 +160,20 @@ fn partition(entry: &Map<String, Value>) -> Result<Option<Partition>, String> {
     }
 }
 
-fn content(entry: &Map<String, Value>) -> Result<Option<Content>, String> {
+/// A URL may hold fields of the node and its ports, so that one list serves many nodes.
+fn content(entry: &Map<String, Value>, fields: Fields<'_>) -> Result<Option<Content>, String> {
     let text = match entry.get("content") {
         None | Some(Value::Null) => return Ok(None),
         Some(value) => value.as_str().ok_or_else(|| "content is no text".to_owned())?,
     };
     if text.contains("://") {
-        return Ok(Some(Content::Url(text.to_owned())));
+        let url = fields.expand(text).map_err(|fault| format!("content: {fault}"))?;
+        let is_served = ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
+        return if is_served {
+            Ok(Some(Content::Url(url)))
+        } else {
+            Err("content is no URL of http or https".into())
+        };
     }
     let packed: String = text.split_ascii_whitespace().collect();
     match BASE64.decode(packed) {
@@ -185,6 +206,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn read(property: Option<&Value>, argument: Option<&Value>) -> Result<Vec<Item>, InjectError> {
+        let (node, ports) = (json!({"uuid": "u-1"}), json!([]));
+        parse(property, argument, Fields { node: &node, ports: &ports })
+    }
+
     #[test]
     fn a_file_is_read_with_all_it_may_have() {
         let full = json!({
@@ -193,7 +219,7 @@ mod tests {
         });
         let ownership = Ownership { owner: Some(0), group: Some(5), mode: Some(0o600) };
         let wish = Wish { folder_mode: Some(0o700), ownership };
-        let parsed = parse(Some(&json!([full])), Some(&json!([{"path": "etc/motd", "deleted": true}])));
+        let parsed = read(Some(&json!([full])), Some(&json!([{"path": "etc/motd", "deleted": true}])));
         assert_eq!(
             parsed.unwrap(),
             [
@@ -206,7 +232,7 @@ mod tests {
             ]
         );
         for nothing in [None, Some(json!(null)), Some(json!([]))] {
-            assert_eq!(parse(nothing.as_ref(), None).unwrap(), []);
+            assert_eq!(read(nothing.as_ref(), None).unwrap(), []);
         }
     }
 
@@ -215,6 +241,7 @@ mod tests {
         for (entry, expected) in [
             (json!("x"), "is no object"),
             (json!({"content": ""}), "it has no path"),
+            (json!({"path": ["/etc/a"], "content": ""}), "path is [\"/etc/a\"]"),
             (json!({"path": "/etc/", "content": ""}), "/etc/ is a folder"),
             (json!({"path": "/etc/../../init", "content": ""}), "is no path from the root"),
             (json!({"path": "/..", "content": "", "partition": 1}), "is no path from the root"),
@@ -226,6 +253,15 @@ mod tests {
             (json!({"path": "/etc/a", "deleted": "yes"}), "deleted is \"yes\""),
             (json!({"path": "/etc/a", "content": "%%"}), "neither a URL nor base64"),
             (json!({"path": "/etc/a", "content": 1}), "content is no text"),
+            (json!({"path": "/etc/a", "content": "file:///init"}), "content is no URL of http or https"),
+            (
+                json!({"path": "/etc/a", "content": "http://a:secret@h/{node[name]}"}),
+                "content: {node[name]} is no",
+            ),
+            (
+                json!({"path": "/etc/a", "content": "http://a:secret@h/{"}),
+                "content: the brace { stands alone",
+            ),
             (json!({"path": "/etc/a", "content": "", "mode": "0644"}), "mode is \"0644\""),
             (json!({"path": "/etc/a", "content": "", "mode": 0o10000}), "mode is 4096"),
             (json!({"path": "/etc/a", "content": "", "owner": -1}), "owner is -1"),
@@ -233,9 +269,9 @@ mod tests {
             (json!({"path": "/etc/a", "content": "", "partition": -1}), "partition is -1"),
         ] {
             let list = json!([{"path": "/etc/good", "content": ""}, entry]);
-            let error = parse(Some(&list), Some(&json!({}))).unwrap_err().to_string();
+            let error = read(Some(&list), Some(&json!({}))).unwrap_err().to_string();
             assert!(error.contains("properties.inject_files[1]: "), "{error}");
-            assert!(error.contains(expected), "{error}");
+            assert!(error.contains(expected) && !error.contains("secret"), "{error}");
             assert!(error.contains("files is {}, expected a list"), "{error}");
         }
     }

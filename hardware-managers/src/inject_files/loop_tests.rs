@@ -11,6 +11,7 @@ use serde_json::Map;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
+use std::sync::LazyLock;
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
@@ -23,6 +24,16 @@ fn fetch(url: &str, verifies: bool) -> Result<Vec<u8>, CommandError> {
         ("https://keys.example/u-1", false) => Ok(b"fetched".to_vec()),
         _ => Err(CommandError::new(ErrorKind::CommandExecutionError, format!("{url}: 404"))),
     }
+}
+
+fn call<'a>(
+    record: &'a Value,
+    ports: &'a Value,
+    arguments: &'a Map<String, Value>,
+    host: &'a FakeHost,
+) -> StepCall<'a> {
+    static NODE: LazyLock<Node> = LazyLock::new(Node::default);
+    StepCall { phase: Phase::Deploy, step: "inject_files", node: &NODE, record, ports, arguments, host }
 }
 
 /// A disk with an empty partition, swap, and a root whose links lead everywhere.
@@ -81,16 +92,11 @@ impl Disk {
     fn inject(&self, files: Value) -> Result<Vec<String>, String> {
         let (root, mount_point) = (self.root(), self.folder.path().join("mounted"));
         let target = Target { root: &root, folder: &mount_point, verifies: false };
-        let call = StepCall {
-            phase: Phase::Deploy,
-            step: "inject_files",
-            node: &Node::default(),
-            record: &json!({"uuid": "u-1"}),
-            ports: &json!([]),
-            arguments: &Map::new(),
-            host: &FakeHost { download: fetch, ..FakeHost::default() },
-        };
-        let items = list::parse(None, Some(&files)).map_err(|error| error.to_string())?;
+        let (record, ports, arguments) = (json!({"uuid": "u-1"}), json!([]), Map::new());
+        let host = FakeHost { download: fetch, ..FakeHost::default() };
+        let call = call(&record, &ports, &arguments, &host);
+        let fields = Fields { node: &record, ports: &ports };
+        let items = list::parse(None, Some(&files), fields).map_err(|error| error.to_string())?;
         let done = items.iter().map(|item| inject(&call, item, &target));
         let done = done.map(|one| one.map(|one| one["device"].as_str().unwrap().to_owned()));
         let done = done.collect::<Result<_, _>>().map_err(|error| error.to_string());
@@ -133,6 +139,43 @@ fn loop_files_are_written_where_their_folder_is_or_as_told() {
         assert_eq!(fs::read_to_string(folder.join("startup.nsh")).unwrap(), "exit");
         assert!(folder.join("EFI/BOOT/a.cfg").exists());
     });
+}
+
+#[test]
+fn loop_a_list_that_cannot_be_done_as_a_whole_is_not_begun() {
+    let disk = Disk::new();
+    for (content, told) in
+        [("https://keys.example/{node[rack]}", "{node[rack]}"), ("ftp://x/y", "http or https")]
+    {
+        let list =
+            json!([{"path": "/etc/first", "content": ""}, {"path": "/etc/second", "content": content}]);
+        let text = disk.inject(list).unwrap_err();
+        assert!(text.contains("files[1]: content") && text.contains(told), "{text}");
+    }
+    disk.look(3, "ext4", |folder| assert!(!folder.join("etc/first").exists()));
+}
+
+#[test]
+fn an_argument_of_another_type_is_refused_before_any_disk_is_looked_at() {
+    let (record, ports, host) = (json!({}), json!([]), FakeHost::default());
+    for (verify_ca, expected) in [
+        (json!(null), None),
+        (json!(true), None),
+        (json!(false), None),
+        (json!("false"), Some("verify_ca is \"false\", expected true or false; correct the arguments")),
+        (json!(0), Some("verify_ca is 0, expected true or false; correct the arguments")),
+    ] {
+        let arguments = Map::from_iter([("verify_ca".to_owned(), verify_ca)]);
+        let outcome = inject_files(&call(&record, &ports, &arguments, &host)).map_err(CommandError::from);
+        match expected {
+            None => assert_eq!(outcome.unwrap(), json!([])),
+            Some(told) => {
+                let error = outcome.unwrap_err();
+                assert!(error.details.starts_with(told), "{}", error.details);
+                assert_eq!(error.kind, "InvalidCommandParamsError");
+            }
+        }
+    }
 }
 
 #[test]
