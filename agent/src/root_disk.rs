@@ -54,6 +54,6 @@ pub fn wait(agent: &Agent) -> Result<RootDisk, CommandError> {
 pub fn choose(managers: &HardwareManagers, node: &Node) -> Result<RootDisk, CommandError> {
     let devices = list::list(Path::new("/sys")).map_err(from_disk)?;
     let mut node = node.clone();
-    managers.shield(&mut node, &devices);
+    managers.shield(&mut node.properties, &devices);
     guard::choose_root_disk(&node, &devices).map_err(from_disk)
 }

@@ -1,8 +1,7 @@
 //! One face for all managers of a machine (sections 4.2 and 9.1).
 
 use crate::error::StepError;
-use crate::filter::Device;
-use crate::manager::{HardwareManager, StepCall, StepDeclaration, Support};
+use crate::manager::{DeviceFilter, HardwareManager, StepCall, StepDeclaration, Support};
 use crate::reserved;
 use farrier_protocol::step::{HardwareManagerVersions, Phase, StepDescription};
 use serde_json::Value;
@@ -82,9 +81,9 @@ impl HardwareManagers {
         Err(StepError::Incompatible { reasons: refusals.join("; ") })
     }
 
-    /// Whether a device is shown, after each manager in turn, the best first, could change or hide it.
-    pub fn filter_device(&self, mut device: Device<'_>) -> bool {
-        self.managers.iter().all(|(_, manager)| manager.filter_device(&mut device))
+    /// What the managers think of devices, the best first.
+    pub(crate) fn device_filters(&self) -> impl Iterator<Item = &dyn DeviceFilter> {
+        self.managers.iter().filter_map(|(_, manager)| manager.device_filter())
     }
 
     /// Looked at when steps are listed and again when one is run (S06, S07).

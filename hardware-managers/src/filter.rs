@@ -4,8 +4,7 @@ use crate::dispatch::HardwareManagers;
 use crate::inventory::usb::UsbDevice;
 use farrier_disk::BlockDevice;
 use farrier_protocol::inventory::{Disk, Inventory, NetworkInterface};
-use farrier_protocol::lookup::Node;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A device as conductors see it.
 #[derive(Debug)]
@@ -25,13 +24,23 @@ impl HardwareManagers {
         inventory.disks.retain_mut(|disk| self.filter_device(Device::Disk(disk)));
     }
 
-    /// Adds the hidden ones of `devices` to the disks that a node wants left alone: so they are neither chosen
-    /// as root disk nor erased, and no array on them is touched.
-    pub fn shield(&self, node: &mut Node, devices: &[BlockDevice]) {
+    /// Whether a device is shown, after each manager in turn, the best first, could change or hide it.
+    pub fn filter_device(&self, mut device: Device<'_>) -> bool {
+        self.device_filters().all(|filter| filter.filter(&mut device))
+    }
+
+    /// Whether any manager changes or hides devices.
+    pub fn filters_devices(&self) -> bool {
+        self.device_filters().next().is_some()
+    }
+
+    /// Adds the hidden ones of `devices` to the disks that the properties of a node want left alone: so they are
+    /// neither chosen as root disk nor erased, and no array on them is touched.
+    pub fn shield(&self, properties: &mut Map<String, Value>, devices: &[BlockDevice]) {
         let is_hidden = |device: &&BlockDevice| !self.filter_device(Device::Disk(&mut device.disk.clone()));
         let hidden = devices.iter().filter(is_hidden).map(|device| json!({"name": device.disk.name}));
         let mut hidden = hidden.collect::<Vec<_>>();
-        let skipped = node.properties.entry("skip_block_devices").or_insert(Value::Null);
+        let skipped = properties.entry("skip_block_devices").or_insert(Value::Null);
         match skipped {
             Value::Array(skipped) => skipped.append(&mut hidden),
             Value::Null => *skipped = hidden.into(),
@@ -46,8 +55,9 @@ mod tests {
     use super::*;
     use crate::generic::GenericHardwareManager;
     use crate::inventory::fake_root::FakeRoot;
-    use crate::manager::{HardwareManager, StepDeclaration, Support};
+    use crate::manager::{DeviceFilter, HardwareManager, StepDeclaration, Support};
     use farrier_disk::{Error, choose_root_disk, guard, list};
+    use farrier_protocol::lookup::Node;
 
     /// Hides what belongs to the management of a blade, and names a vendor.
     struct Blade;
@@ -73,7 +83,13 @@ mod tests {
             &[]
         }
 
-        fn filter_device(&self, device: &mut Device<'_>) -> bool {
+        fn device_filter(&self) -> Option<&dyn DeviceFilter> {
+            Some(self)
+        }
+    }
+
+    impl DeviceFilter for Blade {
+        fn filter(&self, device: &mut Device<'_>) -> bool {
             match device {
                 Device::Interface(nic) => nic.name != "mgmt0",
                 Device::Disk(disk) => {
@@ -117,7 +133,7 @@ mod tests {
             let mut node = Node::default();
             node.properties.insert("skip_block_devices".to_owned(), skipped.clone());
             assert_eq!(name(choose_root_disk(&node, &devices).unwrap().device()), "/dev/sda");
-            managers().shield(&mut node, &devices);
+            managers().shield(&mut node.properties, &devices);
             assert_eq!(name(choose_root_disk(&node, &devices).unwrap().device()), "/dev/sdb", "{skipped}");
             let plan = guard::plan_erase(&node, &devices).unwrap();
             assert_eq!(plan.targets.iter().map(|one| name(one.device())).collect::<Vec<_>>(), ["/dev/sdb"]);
@@ -134,7 +150,7 @@ mod tests {
         let devices = list::list(root.path()).unwrap();
         let mut node = Node::default();
         node.properties.insert("skip_block_devices".to_owned(), json!("sda"));
-        managers().shield(&mut node, &devices);
+        managers().shield(&mut node.properties, &devices);
         assert!(guard::plan_erase(&node, &devices).is_err());
     }
 }

@@ -43,12 +43,10 @@ pub trait HardwareManager: Send + Sync {
     /// are there: it starts arrays, joins paths, logs in to iSCSI disks and loads the modules of the BMC.
     fn initialize(&self) {}
 
-    /// Changes what conductors see of a device, in place, or hides it by false (section 9.2). A hidden disk is
-    /// also left alone, as one of the node's `skip_block_devices` is.
-    ///
-    /// What is changed of a disk is for the eye: root device hints are compared with what the kernel tells.
-    fn filter_device(&self, _device: &mut Device<'_>) -> bool {
-        true
+    /// What it changes of devices, and which it hides, if any (section 9.2). A hidden disk is also left alone, as
+    /// one of the node's `skip_block_devices` is.
+    fn device_filter(&self) -> Option<&dyn DeviceFilter> {
+        None
     }
 
     /// Steps of all phases, each name once.
@@ -64,6 +62,14 @@ pub trait HardwareManager: Send + Sync {
     fn fault(&self) -> Option<&CommandError> {
         None
     }
+}
+
+/// What a manager thinks of the machine's devices.
+pub trait DeviceFilter {
+    /// Changes what conductors see of a device, in place, or hides it by false.
+    ///
+    /// What is changed of a disk is for the eye: root device hints are compared with what the kernel tells.
+    fn filter(&self, device: &mut Device<'_>) -> bool;
 }
 
 /// A step, declared once for listing, validation, documentation and running.

@@ -80,19 +80,18 @@ fn list(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, Comm
 }
 
 fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, CommandError> {
-    let mut node: Node = read(params, "node")?;
-    agent.cache_node(node.clone());
+    agent.cache_node(read::<Node>(params, "node")?);
     check_version(agent, params, phase)?;
     let step: Step = read(params, "step")?;
     let arguments = arguments(params, &step, phase);
     agent.status.say(format!("{} step {}", phase.name(), step.step));
     agent.runtime.block_on(settle::wait(&agent.root));
-    agent.managers.shield(&mut node, &list::list(Path::new("/sys")).map_err(from_disk)?);
+    let record = shielded(agent, &params["node"])?;
     let call = StepCall {
         phase,
         step: &step.step,
-        node: &node,
-        record: &params["node"],
+        node: &parse("node", &record)?,
+        record: &record,
         ports: params.get(PORTS.name).unwrap_or(&Value::Null),
         arguments: &arguments,
         host: agent.as_ref(),
@@ -101,6 +100,22 @@ fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, C
     let outcome = catch_unwind(AssertUnwindSafe(|| agent.managers.execute(&call)));
     let result = outcome.map_err(|panic| defect(phase, &step.step, panic.as_ref()))??;
     Ok(answer(phase, result, &params["step"]))
+}
+
+/// The node's record, with the disks that managers hide among those to be left alone (section 9.2).
+fn shielded(agent: &Agent, record: &Value) -> Result<Value, CommandError> {
+    let mut record = record.clone();
+    if agent.managers.filters_devices() {
+        let devices = list::list(Path::new("/sys")).map_err(from_disk)?;
+        let properties = &mut record["properties"];
+        if properties.is_null() {
+            *properties = json!({});
+        }
+        if let Some(properties) = properties.as_object_mut() {
+            agent.managers.shield(properties, &devices);
+        }
+    }
+    Ok(record)
 }
 
 /// The conductor finds its step again by what is echoed.
@@ -144,7 +159,11 @@ fn check_version(agent: &Agent, params: &Params, phase: Phase) -> Result<(), Com
 }
 
 fn read<T: DeserializeOwned>(params: &Params, name: &str) -> Result<T, CommandError> {
-    serde_json::from_value(params[name].clone()).map_err(|error| {
+    parse(name, &params[name])
+}
+
+fn parse<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, CommandError> {
+    T::deserialize(value).map_err(|error| {
         CommandError::new(ErrorKind::InvalidCommandParamsError, format!("{name} cannot be read: {error}"))
     })
 }

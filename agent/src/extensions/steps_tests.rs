@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::root_disk;
 use farrier_hardware::dispatch::HardwareManagers;
 use farrier_hardware::filter::Device;
-use farrier_hardware::manager::{HardwareManager, StepDeclaration, Support};
+use farrier_hardware::manager::{DeviceFilter, HardwareManager, StepDeclaration, Support};
 
 /// What an extension, its phase and its keys are called.
 const PHASES: [&str; 3] = ["clean", "deploy", "service"];
@@ -168,11 +168,19 @@ impl HardwareManager for Hiding {
             reboot_requested: false,
             is_abortable: false,
             arguments: &[],
-            run: &|call| Ok(json!(call.node.skip_block_devices())),
+            run: &|call| {
+                Ok(json!([call.node.skip_block_devices(), call.record["properties"]["skip_block_devices"]]))
+            },
         }]
     }
 
-    fn filter_device(&self, device: &mut Device<'_>) -> bool {
+    fn device_filter(&self) -> Option<&dyn DeviceFilter> {
+        Some(self)
+    }
+}
+
+impl DeviceFilter for Hiding {
+    fn filter(&self, device: &mut Device<'_>) -> bool {
         !matches!(device, Device::Disk(_))
     }
 }
@@ -188,5 +196,5 @@ async fn a_hidden_disk_is_left_alone_by_steps_and_is_no_root_disk() {
     assert!(chosen.is_err_and(|error| error.kind == "DeviceNotFound"));
     let step = json!({"step": {"step": "tell_skipped_disks"}});
     let outcome = tokio::task::spawn_blocking(move || run_step(&agent, "clean", step)).await.unwrap();
-    assert_eq!(outcome.unwrap()["clean_result"], Value::Array(expected));
+    assert_eq!(outcome.unwrap()["clean_result"], json!([expected, expected]));
 }
