@@ -5,29 +5,23 @@
 //! others put into the ramdisk are started by [`accompany`], without arguments; those of a deployed system
 //! by [`Program::run_inside`].
 
+mod child;
+mod output;
 mod programs;
 
+pub use child::{Companion, accompany, spawn_self};
 pub use programs::*;
 
-use nix::sys::prctl;
-use nix::sys::signal::{SigSet, Signal, killpg};
-use nix::unistd::{Pid, chdir, chroot};
-use std::ffi::{CString, OsStr};
-use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
+use child::{below, ending_with_its_parent, with_all_signals};
+use std::ffi::OsStr;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 /// Last bytes of a program's output that an error shows.
 const SHOWN: usize = 600;
-/// Last bytes that are kept of what a program writes: one that complains for hours must not fill the memory.
-const KEPT: usize = 8 << 20;
-/// How often to look whether a program has ended.
-const POLL: Duration = Duration::from_millis(20);
-
 /// An external program could not be started.
 #[derive(Debug, thiserror::Error)]
 #[error("{program} cannot be started ({source}): {advice}")]
@@ -183,15 +177,13 @@ impl Program {
     ) -> Result<Finished, RunError> {
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = ending_with_its_parent(with_all_signals(command.process_group(0))).spawn();
-        let mut child = Companion(child.map_err(|source| self.start_error(advice, source))?);
-        let readers = (child.0.stdout.take().map(read_end), child.0.stderr.take().map(read_end));
+        let mut child = Companion::from(child.map_err(|source| self.start_error(advice, source))?);
+        let outputs = child.outputs();
         let status = child.wait_for(conditions);
-        // Ends it with all that could hold its output open.
+        // Ends it with all of its process group.
         drop(child);
-        let [output, messages] = [readers.0, readers.1].map(|reader| {
-            let bytes = reader.and_then(|reader| reader.join().ok()).unwrap_or_default();
-            String::from_utf8_lossy(&bytes).into_owned()
-        });
+        let [output, messages] = outputs.map(|output| output.map(|output| output.finish(self.name)));
+        let (output, messages) = (output.unwrap_or_default(), messages.unwrap_or_default());
         let words: Vec<_> = arguments.iter().map(|word| word.as_ref().to_string_lossy()).collect();
         let (program, arguments) = (self.name, words.join(" "));
         match status {
@@ -257,22 +249,6 @@ impl Finished {
     }
 }
 
-/// Reads a pipe to its end beside the caller, and keeps the end of it: whoever waits for a program must not
-/// let it block.
-fn read_end(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let (mut bytes, mut part) = (Vec::new(), [0; 16 << 10]);
-        // What came before an error is worth showing.
-        while let Ok(length @ 1..) = pipe.read(&mut part) {
-            bytes.extend_from_slice(&part[..length]);
-            if bytes.len() > 2 * KEPT {
-                bytes.drain(..bytes.len() - KEPT);
-            }
-        }
-        bytes
-    })
-}
-
 /// The end of a text, at most `length` bytes, on one line.
 fn last_of(text: &str, length: usize) -> String {
     let line = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ");
@@ -281,111 +257,11 @@ fn last_of(text: &str, length: usize) -> String {
     line[start..].to_owned()
 }
 
-/// A program that is spoken with over its standard streams. Dropping it ends it with all it started.
-#[derive(Debug)]
-pub struct Companion(Child);
-
-/// Starts a program without arguments, in a process group of its own. Its error output goes to the
-/// caller's.
-///
-/// # Errors
-///
-/// Whatever `execve` reports.
-pub fn accompany(program: &Path) -> io::Result<Companion> {
-    let mut command = Command::new(program);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-    with_all_signals(&mut command).spawn().map(Companion)
-}
-
-impl Companion {
-    /// Its standard input and output.
-    ///
-    /// # Errors
-    ///
-    /// `BrokenPipe` when they were taken before.
-    pub fn pipes(&mut self) -> io::Result<(ChildStdin, ChildStdout)> {
-        self.0.stdin.take().zip(self.0.stdout.take()).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
-    }
-
-    /// How it ended; nothing while it runs.
-    ///
-    /// # Errors
-    ///
-    /// Whatever `waitpid` reports.
-    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.0.try_wait()
-    }
-
-    /// How it ended; nothing when it has not in time, or is to be stopped.
-    fn wait_for(&mut self, conditions: &Conditions<'_>) -> Option<ExitStatus> {
-        let started = Instant::now();
-        loop {
-            let ended = self.try_wait().ok()?;
-            if ended.is_some() || started.elapsed() >= conditions.limit || (conditions.is_stopped)() {
-                return ended;
-            }
-            thread::sleep(POLL);
-        }
-    }
-}
-
-impl Drop for Companion {
-    fn drop(&mut self) {
-        // The group outlives its leader when that left children behind; an empty one is no error to us.
-        if let Ok(group) = i32::try_from(self.0.id()) {
-            killpg(Pid::from_raw(group), Signal::SIGKILL).ok();
-        }
-        self.0.wait().ok();
-    }
-}
-
-/// Starts this same executable again, in another role.
-///
-/// # Errors
-///
-/// Whatever `execve` reports.
-pub fn spawn_self<I, S>(arguments: I) -> io::Result<Child>
-where
-    I: IntoIterator<Item = S>,
-    S: AsRef<OsStr>,
-{
-    with_all_signals(Command::new("/proc/self/exe").args(arguments)).stdin(Stdio::null()).spawn()
-}
-
-/// Has the child of `command` start without blocked signals. PID 1 blocks that of its ending children, and
-/// a server that inherited this would never learn of its own.
-#[allow(unsafe_code)]
-fn with_all_signals(command: &mut Command) -> &mut Command {
-    // SAFETY: between fork and exec only what is async-signal-safe may be called. The closure calls
-    // pthread_sigmask, which is (POSIX.1-2017, 2.4.3), and neither allocates nor takes a lock.
-    unsafe { command.pre_exec(|| Ok(SigSet::empty().thread_set_mask()?)) }
-}
-
-/// Has the child of `command` end with the thread that started it: what an agent began must not go on when
-/// that agent has crashed and another one runs in its place.
-#[allow(unsafe_code)]
-fn ending_with_its_parent(command: &mut Command) -> &mut Command {
-    // SAFETY: as above; the closure does nothing but one system call, prctl.
-    unsafe { command.pre_exec(|| Ok(prctl::set_pdeathsig(Signal::SIGKILL)?)) }
-}
-
-/// Has the child of `command` see nothing but the files below `root`.
-#[allow(unsafe_code)]
-fn below<'a>(command: &'a mut Command, root: &Path) -> io::Result<&'a mut Command> {
-    let root = CString::new(root.as_os_str().as_bytes())?;
-    let enter = move || {
-        chroot(root.as_c_str())?;
-        Ok(chdir(c"/")?)
-    };
-    // SAFETY: as above; the closure does nothing but two system calls, and its text was allocated before the
-    // fork.
-    Ok(unsafe { command.pre_exec(enter) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use nix::time::ClockId;
+    use std::time::Instant;
 
     fn test_program(name: &'static str, path: &'static str, package: &'static str) -> Program {
         Program { name, path, package, is_optional: true }
@@ -398,14 +274,6 @@ mod tests {
         for part in ["nosuch", "/nonexistent/nosuch", "nosuch-static"] {
             assert!(text.contains(part), "{text}");
         }
-    }
-
-    #[test]
-    fn a_child_has_no_signal_blocked() {
-        SigSet::from(Signal::SIGCHLD).thread_block().unwrap();
-        let mut grep = Command::new("grep");
-        let output = with_all_signals(grep.args(["SigBlk", "/proc/self/status"])).output().unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), "SigBlk:\t0000000000000000\n");
     }
 
     #[test]
@@ -444,19 +312,26 @@ mod tests {
     }
 
     #[test]
+    fn a_daemon_that_a_program_leaves_behind_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let stop = folder.path().join("stop");
+        // A session of its own, out of reach of the signal that ends the program's group.
+        let script =
+            format!("echo begun; setsid sh -c 'while ! [ -e {} ]; do sleep 1; done' &", stop.display());
+        let started = Instant::now();
+        let output = test_program("sh", "/bin/sh", "dash").run(&["-c", &script], Duration::from_secs(600));
+        assert_eq!(output.unwrap(), "begun\n");
+        assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+        std::fs::write(stop, "").unwrap();
+    }
+
+    #[test]
     fn f54_waiting_for_a_program_leaves_the_processor_to_others() {
         let spent = || Duration::from(ClockId::CLOCK_THREAD_CPUTIME_ID.now().unwrap());
         let before = spent();
         test_program("sleep", "/bin/sleep", "coreutils").run(&["1"], Duration::from_secs(60)).unwrap();
         let spent = spent() - before;
         assert!(spent < Duration::from_millis(200), "{spent:?} of processor time for a second of waiting");
-    }
-
-    #[test]
-    fn of_a_flood_the_end_is_kept() {
-        let flood = std::io::repeat(b'x').take(5 * KEPT as u64).chain(&b"end"[..]);
-        let bytes = read_end(flood).join().unwrap();
-        assert!(bytes.len() <= 2 * KEPT && bytes.ends_with(b"xend"), "{}", bytes.len());
     }
 
     #[test]
