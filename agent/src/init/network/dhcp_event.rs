@@ -54,10 +54,12 @@ impl Lease {
             text.split_whitespace().filter_map(|address| address.parse().ok()).collect()
         };
         let address = required("ip")?.parse().context("the lease's address cannot be read")?;
-        let prefix = prefix(variable("mask").as_deref(), variable("subnet").as_deref());
+        let length = variable("mask").and_then(|text| text.parse().ok());
+        let mask = variable("subnet").and_then(|text| text.parse().ok());
+        let with_length = length.and_then(|length| Ipv4Net::new(address, length).ok());
         Ok(Self {
             interface: required("interface")?,
-            address: Ipv4Net::new(address, prefix).context("the lease's mask cannot be read")?,
+            address: with_length.map_or_else(|| network(address, mask), Ok)?,
             routers: list("router"),
             name_servers: list("dns"),
             host_name: variable("hostname").filter(|name| !name.is_empty()),
@@ -70,11 +72,10 @@ impl Lease {
     ///
     /// Its mask is none.
     pub fn granted(interface: &str, lease: &dhcp::Lease) -> anyhow::Result<Self> {
-        let prefix = lease.mask.map_or(32, |mask| u32::from(mask).leading_ones() as u8);
         let all = |addresses: &[Ipv4Addr]| addresses.iter().copied().map(IpAddr::from).collect();
         Ok(Self {
             interface: interface.to_owned(),
-            address: Ipv4Net::new(lease.address, prefix).context("the lease's mask cannot be read")?,
+            address: network(lease.address, lease.mask)?,
             routers: all(&lease.routers),
             name_servers: all(&lease.name_servers),
             host_name: lease.host_name.clone().filter(|name| !name.is_empty()),
@@ -123,13 +124,12 @@ pub fn deconfigure(interface: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prefix length from the client's own number, else from a netmask, else that of a single host.
-fn prefix(mask: Option<&str>, subnet: Option<&str>) -> u8 {
-    let from_mask = mask.and_then(|text| text.parse().ok()).filter(|length| *length <= 32);
-    let from_subnet = subnet
-        .and_then(|text| text.parse::<Ipv4Addr>().ok())
-        .map(|mask| u32::from(mask).leading_ones() as u8);
-    from_mask.or(from_subnet).unwrap_or(32)
+/// An address in its network, which without a mask has no other host.
+fn network(address: Ipv4Addr, mask: Option<Ipv4Addr>) -> anyhow::Result<Ipv4Net> {
+    let mask = mask.unwrap_or(Ipv4Addr::BROADCAST);
+    Ipv4Net::with_netmask(address, mask).with_context(|| {
+        format!("the DHCP server gives {address} the mask {mask}, which is none: correct it")
+    })
 }
 
 #[cfg(test)]
@@ -168,14 +168,27 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_come_from_either_form() {
+    fn the_network_is_given_by_length_or_mask_and_a_mask_with_holes_is_none() {
         for (mask, subnet, expected) in [
-            (Some("16"), Some("255.255.255.0"), 16),
-            (None, Some("255.255.255.0"), 24),
-            (Some("99"), None, 32),
-            (None, None, 32),
+            (Some("16"), Some("255.255.255.0"), Some(16)),
+            (None, Some("255.255.255.0"), Some(24)),
+            (None, Some("0.0.0.0"), Some(0)),
+            (Some("99"), None, Some(32)),
+            (None, None, Some(32)),
+            (None, Some("255.0.255.0"), None),
+            (Some("99"), Some("0.0.0.255"), None),
         ] {
-            assert_eq!(prefix(mask, subnet), expected);
+            let read = |name: &str| match name {
+                "interface" => Some("eth0"),
+                "ip" => Some("192.0.2.15"),
+                "mask" => mask,
+                "subnet" => subnet,
+                _ => None,
+            };
+            let lease = Lease::read(|name| read(name).map(str::to_owned));
+            assert_eq!(lease.as_ref().map(|lease| lease.address.prefix_len()).ok(), expected, "{lease:?}");
+            let Err(error) = lease else { continue };
+            assert!(error.to_string().contains("192.0.2.15 the mask "), "{error}");
         }
     }
 }

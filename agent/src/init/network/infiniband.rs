@@ -6,6 +6,7 @@ use farrier_hardware::inventory::nics::client_identifier;
 use farrier_linux::dhcp::{self, Answer, Client, Question, Request};
 use farrier_linux::netlink::Netlink;
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_secs(1);
 /// A lease of which the server does not say how long it lasts.
 const UNSAID: Duration = Duration::from_secs(3600);
+/// A lease that would last shorter would be nothing but questions.
+const SHORTEST: Duration = Duration::from_secs(10);
 
 /// The client of one link.
 pub struct Link {
@@ -61,20 +64,54 @@ impl Link {
 
     /// Gets an address, and keeps it as long as servers agree.
     fn get_and_keep(&self) -> Result<(), Fault> {
-        let Some(mut lease) = self.get()? else { return Ok(()) };
+        match self.get()? {
+            Some(lease) => self.keep(lease, Path::new("/")),
+            None => Ok(()),
+        }
+    }
+
+    /// Uses a lease, with what concerns the whole system below `root`, until servers do not agree any more.
+    fn keep(&self, mut lease: dhcp::Lease, root: &Path) -> Result<(), Fault> {
         loop {
-            Lease::granted(&self.interface, &lease)?.apply(Path::new("/"))?;
-            let time = lease.seconds.map_or(UNSAID, |seconds| Duration::from_secs(seconds.into()));
+            let (begun, time) = (Instant::now(), time_of(&lease));
+            // What the kernel does not take of it is told, as on other links; the rest is of use.
+            if let Err(error) = Lease::granted(&self.interface, &lease)?.apply(root) {
+                tracing::error!("DHCP: {error:#}");
+            }
             self.wait(time / 2);
+            // A while is left to find another address before this one is somebody else's.
+            let renewed = self.renew(lease.address, begun + time * 3 / 4);
             if self.is_over() {
                 return Ok(());
             }
-            // A while is left to find another address before this one is somebody else's.
-            match self.ask(Request::Keep(lease.address), time / 4)? {
-                Some(Answer::Given(renewed)) => lease = renewed,
-                _ => return Ok(dhcp_event::deconfigure(&self.interface)?),
+            match renewed {
+                Some(renewed) => lease = renewed,
+                None => return Ok(dhcp_event::deconfigure(&self.interface)?),
             }
         }
+    }
+
+    /// Asks to hold an address longer; nothing when no server agrees until the deadline.
+    fn renew(&self, address: Ipv4Addr, deadline: Instant) -> Option<dhcp::Lease> {
+        while !self.is_over() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            match self.ask(Request::Keep(address), left.min(PATIENCE)) {
+                Ok(Some(Answer::Given(lease))) => {
+                    return Some(lease).filter(|lease| lease.address == address);
+                }
+                Ok(Some(Answer::Refused { .. })) => break,
+                Ok(None) => {}
+                Err(error) => {
+                    // The link may come back in time.
+                    tracing::debug!(interface = self.interface, "DHCP: {error}");
+                    self.wait(LOOK);
+                }
+            }
+        }
+        None
     }
 
     /// Asks all servers and takes what the first one offers; nothing when none does.
@@ -114,12 +151,18 @@ impl Link {
     }
 }
 
+/// How long a lease lasts.
+fn time_of(lease: &dhcp::Lease) -> Duration {
+    lease.seconds.map_or(UNSAID, |seconds| Duration::from_secs(seconds.into()).max(SHORTEST))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use farrier_linux::netlink::addresses;
     use nix::sched::{CloneFlags, unshare};
-    use nix::unistd::gettid;
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::{Pid, gettid};
     use std::process::{Child, Command, Stdio};
     use std::sync::mpsc::channel;
 
@@ -183,5 +226,53 @@ mod tests {
         assert!(matches!(renewed, Some(Answer::Given(same)) if same.address == lease.address));
         dhcp_event::deconfigure("ib0").unwrap();
         assert_eq!(own_addresses(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn loop_an_address_goes_with_its_lease_and_stays_with_whoever_comes_after() {
+        unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWUTS).unwrap();
+        let server = start_server(120);
+        let identifier = client_identifier(&[0x42; 20]).unwrap();
+        let link = Link { interface: "ib0".into(), identifier, over: Arc::default() };
+        let lease = link.get().unwrap().expect("no server answers");
+        let lease = dhcp::Lease { seconds: Some(0), ..lease };
+        let root = tempfile::tempdir().unwrap();
+        // Killed it would take its network with it, and that the link.
+        kill(Pid::from_raw(server.0.id().cast_signed()), Signal::SIGSTOP).unwrap();
+        for is_down in [false, true] {
+            thread::scope(|scope| {
+                let kept = scope.spawn(|| link.keep(lease.clone(), root.path()));
+                while own_addresses() != ["ib0 192.0.2.50/24"] {
+                    assert!(!kept.is_finished(), "the lease was not used");
+                    thread::sleep(Duration::from_millis(10));
+                }
+                if is_down {
+                    ip("link set ib0 down");
+                }
+                kept.join().unwrap().unwrap();
+            });
+            assert_eq!(own_addresses(), [""; 0], "is down: {is_down}");
+        }
+        // Others configure the link once this is over, even with the same address.
+        ip("link set ib0 up");
+        link.over.store(true, Ordering::Relaxed);
+        link.keep(lease, root.path()).unwrap();
+        assert_eq!(own_addresses(), ["ib0 192.0.2.50/24"]);
+    }
+
+    #[test]
+    fn a_lease_lasts_long_enough_to_be_used() {
+        for (seconds, expected) in [(None, 3600), (Some(0), 10), (Some(9), 10), (Some(120), 120)] {
+            let lease = dhcp::Lease {
+                server: Ipv4Addr::LOCALHOST,
+                address: Ipv4Addr::LOCALHOST,
+                mask: None,
+                routers: Vec::new(),
+                name_servers: Vec::new(),
+                host_name: None,
+                seconds,
+            };
+            assert_eq!(time_of(&lease).as_secs(), expected);
+        }
     }
 }
