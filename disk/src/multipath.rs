@@ -161,27 +161,32 @@ pub fn is_used(sysfs: &Path) -> bool {
     !devices(sysfs).is_empty()
 }
 
-/// Has the kernel use again every path that it has left and that can be read.
+/// Has the kernel use again every path that it has left and that can be read. One for which that fails does
+/// not hold the others.
 ///
 /// # Errors
 ///
-/// Whatever device mapper reports; the next call tries again.
+/// Whatever device mapper reports first; the next call tries again.
 pub fn reinstate(sysfs: &Path) -> io::Result<()> {
     let mapper = DeviceMapper::open()?;
-    for directory in devices(sysfs) {
-        let Some(name) = sysfs::attribute(&directory.join("dm"), "name") else { continue };
-        let failed = path::failed(&mapper.status(&name)?);
-        for disk in stack::below(&directory) {
-            let Some(number) = sysfs::attribute(&disk, "dev").filter(|number| failed.contains(number)) else {
-                continue;
-            };
-            if path::answers(&disk) {
-                mapper.tell(&name, &format!("reinstate_path {number}"))?;
-                tracing::info!(device = name, path = %disk.display(), "the path is used again");
-            }
-        }
-    }
-    Ok(())
+    first_error(devices(sysfs).iter().map(|device| reinstate_paths(&mapper, device)))
+}
+
+fn reinstate_paths(mapper: &DeviceMapper, device: &Path) -> io::Result<()> {
+    let Some(name) = sysfs::attribute(&device.join("dm"), "name") else { return Ok(()) };
+    let failed = path::failed(&mapper.status(&name)?);
+    let number = |disk: &PathBuf| sysfs::attribute(disk, "dev").filter(|number| failed.contains(number));
+    let left = stack::below(device).into_iter().filter_map(|disk| Some((number(&disk)?, disk)));
+    first_error(left.filter(|(_, disk)| path::answers(disk)).map(|(number, disk)| {
+        mapper.tell(&name, &format!("reinstate_path {number}"))?;
+        tracing::info!(device = name, path = %disk.display(), "the path is used again");
+        Ok(())
+    }))
+}
+
+/// Carries out all, and tells the first error.
+fn first_error(outcomes: impl Iterator<Item = io::Result<()>>) -> io::Result<()> {
+    outcomes.fold(Ok(()), Result::and)
 }
 
 #[cfg(test)]
@@ -220,6 +225,17 @@ mod tests {
         // Until they are joined, one stands for both.
         let listed = list::list(sysfs.path()).unwrap();
         assert_eq!(names(&listed), ["sda", "sdc", "sdd", "sde", "sdf", "sdg", "sdh", "vda"]);
+    }
+
+    #[test]
+    fn d23_a_path_that_cannot_be_reinstated_does_not_hold_the_others() {
+        let mut tried = Vec::new();
+        let outcome = first_error(["sda", "sdb", "sdc"].iter().map(|path| {
+            tried.push(*path);
+            if *path == "sda" { Ok(()) } else { Err(io::Error::other(*path)) }
+        }));
+        assert_eq!(outcome.unwrap_err().to_string(), "sdb");
+        assert_eq!(tried, ["sda", "sdb", "sdc"]);
     }
 
     #[test]
