@@ -91,7 +91,8 @@ impl BlockDevice {
         Self::describe(self.sysfs(), directory.file_name()?.to_str()?).ok()
     }
 
-    fn sysfs(&self) -> &Path {
+    /// The sysfs that describes it.
+    pub(crate) fn sysfs(&self) -> &Path {
         self.directory.parent().and_then(Path::parent).unwrap_or(Path::new("/sys"))
     }
 }

@@ -81,8 +81,8 @@ pub enum Error {
     Protected {
         /// Path of the device node.
         device: PathBuf,
-        /// Kind of the file system.
-        content: &'static str,
+        /// Kind of the file system, and where it is when it is not on the device itself.
+        content: String,
     },
 
     /// An operation on the device failed.

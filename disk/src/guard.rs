@@ -4,6 +4,7 @@
 mod erase;
 mod installed;
 mod raid;
+mod shared;
 mod skip_list;
 mod survey;
 mod usage;
@@ -21,7 +22,6 @@ pub use writable::{HandedOverDisk, WritableDisk};
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::hints::{Hints, Verdict, gib_text};
-use crate::probe::ReadableDisk;
 use crate::raid::array;
 use crate::stack;
 use farrier_protocol::lookup::Node;
@@ -198,10 +198,10 @@ impl RootDisk {
 
     /// Opens the disk for writing, for this process alone.
     ///
-    /// The device is described again and must still be the chosen one and not be excluded (D01). Arrays on
-    /// it that are no volumes of the node are stopped: they would go with it. A disk
-    /// that is busy for a moment, as after a rescan, is tried again for a bounded time (F09). A file
-    /// system that other machines may be using keeps it closed, unless the operator consents (D03).
+    /// The device is described again and must still be the chosen one and not be excluded (D01). A file
+    /// system that other machines may be using, on it or in an array on it, keeps it closed, unless the
+    /// operator consents (D03). Then arrays on it that are no volumes of the node are stopped: they would go
+    /// with it. A disk that is busy for a moment, as after a rescan, is tried again for a bounded time (F09).
     ///
     /// # Errors
     ///
@@ -209,13 +209,11 @@ impl RootDisk {
     /// [`Error::Device`] when the device cannot be opened. Nothing is written in any case.
     pub fn open(&self) -> Result<WritableDisk, Error> {
         let device = self.choice.confirm()?;
-        self.volumes.stop_others(&device)?;
-        usage::require_unused(&device)?;
-        let shared = if self.consents { None } else { ReadableDisk::open(&device)?.shared_file_system()? };
-        match shared {
-            Some(content) => Err(Error::Protected { device: device.disk.name.into(), content }),
-            None => WritableDisk::open(&device),
+        if !self.consents {
+            shared::require_none(&device)?;
         }
+        self.volumes.stop_others(&device)?;
+        WritableDisk::open(&device)
     }
 }
 

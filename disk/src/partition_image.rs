@@ -58,11 +58,12 @@ pub fn prepare(disk: &WritableDisk, layout: &Layout, keeps_table: bool) -> Resul
                 .to_owned(),
         });
     }
-    match wipe::erase_metadata(disk, false)? {
+    match wipe::erase_metadata(disk)? {
         Erased::Yes => Ok(()),
-        Erased::VirtualMedia => {
-            Err(Error::Protected { device: disk.path().to_owned(), content: "the agent's own parameters" })
-        }
+        Erased::VirtualMedia => Err(Error::Protected {
+            device: disk.path().to_owned(),
+            content: "the agent's own parameters".to_owned(),
+        }),
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::guard::WritableDisk;
+use crate::raid::superblock::Superblock;
 use crate::table::{Geometry, ParseError, Partition, PartitionKind, PartitionTable, read_exact_at};
 use farrier_linux::blkid::{self, Signature};
 use std::fs::File;
@@ -38,6 +39,15 @@ const SHARED_FILE_SYSTEMS: &[SharedFileSystem] = &[
     SharedFileSystem { name: "VMFS", offset: 1 << 20, mark: &[0x0d, 0xd0, 0x01, 0xc0] },
     SharedFileSystem { name: "VMFS", offset: 2 << 20, mark: &[0x5e, 0xf1, 0xab, 0x2f] },
 ];
+
+/// A member of an array, on a disk or in one of its partitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Identity of the array.
+    pub array: [u8; 16],
+    /// The file system of several machines that the array carries, if it begins on this member.
+    pub shared: Option<&'static str>,
+}
 
 /// A disk that is only looked at. It may be in use meanwhile.
 #[derive(Debug)]
@@ -74,17 +84,28 @@ impl ReadableDisk {
         PartitionTable::parse(&mut self.source, self.geometry).map_err(|error| error.of(&self.path))
     }
 
-    /// The file system on it that other machines may be using (D03).
+    /// The file system on it that other machines may be using (D03), but for those in the partitions `kept`.
     ///
     /// # Errors
     ///
     /// [`Error::Device`].
-    pub fn shared_file_system(&mut self) -> Result<Option<&'static str>, Error> {
-        shared_file_system(&mut self.source, self.geometry).map_err(|source| Error::Device {
-            device: self.path.clone(),
-            action: "looking for shared file systems".to_owned(),
-            source,
-        })
+    pub fn shared_file_system(&mut self, kept: &[Partition]) -> Result<Option<&'static str>, Error> {
+        shared_file_system(&mut self.source, self.geometry, kept)
+            .map_err(|source| self.failed("looking for shared file systems", source))
+    }
+
+    /// The members of arrays on it, but for those in the partitions `kept`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn members(&mut self, kept: &[Partition]) -> Result<Vec<Member>, Error> {
+        members(&mut self.source, self.geometry, kept)
+            .map_err(|source| self.failed("looking for members of arrays", source))
+    }
+
+    fn failed(&self, action: &str, source: io::Error) -> Error {
+        Error::Device { device: self.path.clone(), action: action.to_owned(), source }
     }
 }
 
@@ -105,7 +126,9 @@ pub fn signatures(disk: &WritableDisk, start: u64, size: u64) -> Result<Vec<Sign
     })
 }
 
-/// The file system in a disk or in one of its partitions that several machines use.
+/// The file system in a disk or in one of its partitions that several machines use, but for those in `kept`.
+///
+/// Of an array, whether it runs or not, its first member shows what it carries.
 ///
 /// # Errors
 ///
@@ -113,29 +136,73 @@ pub fn signatures(disk: &WritableDisk, start: u64, size: u64) -> Result<Vec<Sign
 pub fn shared_file_system(
     source: &mut (impl Read + Seek),
     geometry: Geometry,
+    kept: &[Partition],
 ) -> io::Result<Option<&'static str>> {
-    let table = match PartitionTable::parse(source, geometry) {
-        Ok(table) => Some(table),
-        // A damaged table names no partitions; the disk itself may still be a shared volume.
-        Err(ParseError::Invalid(_)) => None,
-        Err(ParseError::Unreadable(error)) => return Err(error),
-    };
-    let partitions = table.as_ref().map_or(&[][..], PartitionTable::partitions);
-    if let Some(name) = partitions.iter().find_map(announced) {
-        return Ok(Some(name));
+    for volume in volumes(source, geometry, kept)? {
+        let mut found = announced(&volume);
+        if found.is_none() {
+            found = marked(source, volume.start, volume.size)?;
+        }
+        if found.is_none() {
+            found = member(source, &volume)?.and_then(|member| member.shared);
+        }
+        if found.is_some() {
+            return Ok(found);
+        }
     }
-    let volumes = partitions.iter().map(|partition| (partition.start, partition.size));
-    for (start, size) in std::iter::once((0, geometry.size)).chain(volumes) {
-        let size = size.min(geometry.size.saturating_sub(start));
-        for system in SHARED_FILE_SYSTEMS {
-            let mut found = vec![0; system.mark.len()];
-            if system.offset + found.len() as u64 > size {
-                continue;
-            }
-            read_exact_at(source, start + system.offset, &mut found)?;
-            if found == system.mark {
-                return Ok(Some(system.name));
-            }
+    Ok(None)
+}
+
+/// The members of arrays that a disk and its partitions are, but for those in `kept`.
+fn members(
+    source: &mut (impl Read + Seek),
+    geometry: Geometry,
+    kept: &[Partition],
+) -> io::Result<Vec<Member>> {
+    let volumes = volumes(source, geometry, kept)?;
+    volumes.iter().filter_map(|volume| member(source, volume).transpose()).collect()
+}
+
+/// The disk as a whole, and its partitions as far as they lie on it, without those in `kept`.
+fn volumes(
+    source: &mut (impl Read + Seek),
+    geometry: Geometry,
+    kept: &[Partition],
+) -> io::Result<Vec<Partition>> {
+    let mut volumes = vec![Partition::at(0, geometry.size)];
+    match PartitionTable::parse(source, geometry) {
+        Ok(table) => volumes.extend_from_slice(table.partitions()),
+        // A damaged table names no partitions; the disk itself may still be a shared volume.
+        Err(ParseError::Invalid(_)) => {}
+        Err(ParseError::Unreadable(error)) => return Err(error),
+    }
+    volumes.retain(|volume| !kept.contains(volume));
+    for volume in &mut volumes {
+        volume.size = volume.size.min(geometry.size.saturating_sub(volume.start));
+    }
+    Ok(volumes)
+}
+
+/// The member of an array that a volume is.
+fn member(source: &mut (impl Read + Seek), volume: &Partition) -> io::Result<Option<Member>> {
+    let Some(superblock) = Superblock::find(source, volume.start, volume.size)? else { return Ok(None) };
+    let shared = match volume.size.checked_sub(superblock.data) {
+        Some(size) => marked(source, volume.start + superblock.data, size)?,
+        None => None,
+    };
+    Ok(Some(Member { array: superblock.array, shared }))
+}
+
+/// The shared file system by whose first bytes `size` bytes from `start` are marked.
+fn marked(source: &mut (impl Read + Seek), start: u64, size: u64) -> io::Result<Option<&'static str>> {
+    for system in SHARED_FILE_SYSTEMS {
+        let mut found = vec![0; system.mark.len()];
+        if system.offset + found.len() as u64 > size {
+            continue;
+        }
+        read_exact_at(source, start + system.offset, &mut found)?;
+        if found == system.mark {
+            return Ok(Some(system.name));
         }
     }
     Ok(None)
@@ -162,7 +229,7 @@ mod tests {
 
     fn found(content: Vec<u8>) -> Option<&'static str> {
         let geometry = Geometry { size: content.len() as u64, sector_size: 512 };
-        shared_file_system(&mut Cursor::new(content), geometry).unwrap()
+        shared_file_system(&mut Cursor::new(content), geometry, &[]).unwrap()
     }
 
     /// A disk with one partition of type `kind` from its second MiB on.
@@ -186,6 +253,44 @@ mod tests {
             }
         }
         assert_eq!(found(partitioned(VMFS_MBR)), Some("VMFS"));
+    }
+
+    /// Writes the superblock of a member of the array 7, whose data begin at this sector of the member.
+    fn write_superblock(content: &mut [u8], start: usize, data: u64) {
+        let superblock = start + 4096;
+        content[superblock..superblock + 5].copy_from_slice(&[0xfc, 0x4e, 0x2b, 0xa9, 1]);
+        content[superblock + 16] = 7;
+        content[superblock + 128..superblock + 136].copy_from_slice(&data.to_le_bytes());
+    }
+
+    #[test]
+    fn d03_d20_what_an_array_carries_shows_on_its_first_member() {
+        for (mut content, start) in [(vec![0; SIZE as usize], 0), (partitioned(0xfd), 1 << 20)] {
+            write_superblock(&mut content, start, 2048);
+            let geometry = Geometry { size: content.len() as u64, sector_size: 512 };
+            let array = std::array::from_fn(|byte| if byte == 0 { 7 } else { 0 });
+            let mut disk = Cursor::new(content);
+            assert_eq!(members(&mut disk, geometry, &[]).unwrap(), [Member { array, shared: None }]);
+            assert_eq!(shared_file_system(&mut disk, geometry, &[]).unwrap(), None);
+            let mark = start + (1 << 20) + 64 * 1024;
+            disk.get_mut()[mark..mark + 4].copy_from_slice(&[0x01, 0x16, 0x19, 0x70]);
+            assert_eq!(members(&mut disk, geometry, &[]).unwrap(), [Member { array, shared: Some("GFS2") }]);
+            assert_eq!(shared_file_system(&mut disk, geometry, &[]).unwrap(), Some("GFS2"));
+            let kept = volumes(&mut disk, geometry, &[]).unwrap().pop().unwrap();
+            assert_eq!(kept.start, start as u64);
+            let kept = [kept];
+            assert_eq!(shared_file_system(&mut disk, geometry, &kept).unwrap(), None);
+            assert_eq!(members(&mut disk, geometry, &kept).unwrap(), []);
+        }
+    }
+
+    #[test]
+    fn d03_a_superblock_may_say_anything_of_its_data() {
+        for data in [0, SIZE / 512 - 1, SIZE / 512, SIZE / 512 + 1, u64::MAX / 512, u64::MAX] {
+            let mut content = vec![0; SIZE as usize];
+            write_superblock(&mut content, 0, data);
+            assert_eq!(found(content), None, "{data}");
+        }
     }
 
     #[test]

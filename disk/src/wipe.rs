@@ -1,9 +1,8 @@
 //! Removing what would let old content be taken for a valid disk.
 
-mod keep;
-
 use crate::error::Error;
 use crate::guard::WritableDisk;
+use crate::probe;
 use crate::table::{self, Partition, PartitionTable};
 use farrier_linux::aligned::AlignedBuffer;
 
@@ -12,6 +11,9 @@ const TABLES: u64 = 1 << 20;
 /// Bytes at either end that hold signatures of file systems, volumes and arrays: a copy of a LUKS
 /// header lies deepest.
 const SIGNATURES: u64 = 5 << 20;
+
+/// Volume label of the medium with the agent's parameters.
+const PARAMETERS_LABEL: &str = "ir-vfd-dev";
 
 /// What became of a disk that was to be erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,14 +40,11 @@ pub fn wipe_ends(disk: &WritableDisk) -> Result<(), Error> {
 /// Removes every signature from a disk: those inside its partitions first, because nobody finds them
 /// any more once the table is gone, and a later partition in the same place would revive them (D20).
 ///
-/// With `guard`, a disk with a file system of several machines is refused.
-///
 /// # Errors
 ///
-/// [`Error::Protected`] before anything was written; [`Error::Device`]; [`Error::Corrupted`] when the
-/// disk still shows old content.
-pub fn erase_metadata(disk: &WritableDisk, guard: bool) -> Result<Erased, Error> {
-    if !may_be_erased(disk, guard)? {
+/// [`Error::Device`]; [`Error::Corrupted`] when the disk still shows old content.
+pub fn erase_metadata(disk: &WritableDisk) -> Result<Erased, Error> {
+    if is_virtual_media(disk)? {
         return Ok(Erased::VirtualMedia);
     }
     let partitions = partitions(disk)?;
@@ -59,21 +58,15 @@ pub fn erase_metadata(disk: &WritableDisk, guard: bool) -> Result<Erased, Error>
     Ok(Erased::Yes)
 }
 
-/// Looks at the content before anything of it is destroyed: false for the medium that carries the
-/// agent's parameters.
+/// Whether this is the virtual floppy from which the machine got its parameters, which is not erased.
 ///
 /// # Errors
 ///
-/// [`Error::Protected`] when `guard` is set and the disk has a file system of several machines;
 /// [`Error::Device`].
-pub fn may_be_erased(disk: &WritableDisk, guard: bool) -> Result<bool, Error> {
-    if keep::is_virtual_media(disk)? {
-        return Ok(false);
-    }
-    if guard {
-        keep::require_unprotected(disk)?;
-    }
-    Ok(true)
+pub fn is_virtual_media(disk: &WritableDisk) -> Result<bool, Error> {
+    let found = probe::signatures(disk, 0, disk.size())?;
+    let is_parameters = |label: &String| label.eq_ignore_ascii_case(PARAMETERS_LABEL);
+    Ok(found.iter().any(|signature| signature.label.as_ref().is_some_and(is_parameters)))
 }
 
 /// A table that cannot be read names no partitions, and must not make its disk impossible to erase.

@@ -48,7 +48,7 @@ fn loop_d20_signatures_inside_partitions_go_before_the_table() {
                 write_at(&disk, partition.start + offset, b"signature");
             }
         }
-        assert_eq!(wipe::erase_metadata(disk.disk(), true).unwrap(), Erased::Yes);
+        assert_eq!(wipe::erase_metadata(disk.disk()).unwrap(), Erased::Yes);
         assert_eq!(PartitionTable::read(disk.disk()).unwrap().name(), "none");
         for partition in &partitions {
             for (offset, expected) in [
@@ -64,36 +64,13 @@ fn loop_d20_signatures_inside_partitions_go_before_the_table() {
 }
 
 #[test]
-fn loop_cluster_file_systems_are_erased_with_consent_only() {
-    let vmfs = gpt::partition_types::Type {
-        guid: "AA31E02A-400F-11DB-9590-000C2911D1B8".parse().unwrap(),
-        os: gpt::partition_types::OperatingSystem::None,
-    };
-    type Prepare<'a> = &'a dyn Fn(&TestDisk);
-    let cases: [(&str, Prepare); 2] = [
-        ("VMFS", &|disk| write_gpt(disk, &[(32 * MIB, vmfs.clone())])),
-        ("GFS2", &|disk| write_at(disk, 64 * 1024, &[0x01, 0x16, 0x19, 0x70])),
-    ];
-    for (content, prepare) in cases {
-        let disk = TestDisk::new(DISK, 512);
-        prepare(&disk);
-        let before = read_at(&disk, 0, MIB as usize);
-        let error = wipe::erase_metadata(disk.disk(), true).unwrap_err();
-        assert!(matches!(&error, Error::Protected { content: found, .. } if *found == content), "{error}");
-        assert_eq!(error.kind().name(), "BlockDeviceEraseError");
-        assert_eq!(read_at(&disk, 0, MIB as usize), before);
-        assert_eq!(wipe::erase_metadata(disk.disk(), false).unwrap(), Erased::Yes);
-    }
-}
-
-#[test]
 fn loop_the_medium_with_the_parameters_is_kept() {
     let disk = TestDisk::new(8 * MIB, 512);
     let options = fatfs::FormatVolumeOptions::new().volume_label(*b"IR-VFD-DEV ");
     let mut view = DiskView::whole(disk.disk());
     fatfs::format_volume(&mut view, options).unwrap();
     view.flush().unwrap();
-    assert_eq!(wipe::erase_metadata(disk.disk(), true).unwrap(), Erased::VirtualMedia);
+    assert_eq!(wipe::erase_metadata(disk.disk()).unwrap(), Erased::VirtualMedia);
     assert_eq!(read_at(&disk, 510, 2), [0x55, 0xaa]);
 }
 
@@ -103,7 +80,7 @@ fn loop_a_damaged_table_and_a_tiny_disk_can_be_erased() {
     write_at(&disk, 0, &[0xff; 512]);
     write_at(&disk, 510, &[0x55, 0xaa]);
     write_at(&disk, 512, b"EFI PART, but not really");
-    assert_eq!(wipe::erase_metadata(disk.disk(), true).unwrap(), Erased::Yes);
+    assert_eq!(wipe::erase_metadata(disk.disk()).unwrap(), Erased::Yes);
     assert_eq!(read_at(&disk, 0, 1024), [0; 1024]);
 }
 
@@ -114,7 +91,7 @@ fn loop_a_disk_in_use_is_refused() {
     let device = LoopDevice::attach(file.path(), 512).expect("loop devices need root");
     let described = BlockDevice::describe(Path::new("/sys"), device.kernel_name()).unwrap();
     let plan = guard::plan_erase(&Node::default(), &[described]).unwrap();
-    let _claim = plan.targets[0].open().unwrap();
-    let error = plan.targets[0].open().unwrap_err();
+    let _claim = plan.targets[0].open(true).unwrap();
+    let error = plan.targets[0].open(true).unwrap_err();
     assert!(matches!(error, Error::InUse { .. }), "{error}");
 }

@@ -91,10 +91,15 @@ fn loop_d03_a_shared_file_system_is_opened_with_consent_only() {
     let (_device, described) = described(gfs2);
     let mut node = node_wanting(&described);
     let devices = [described];
-    let error = choose_root_disk(&node, &devices).unwrap().open().unwrap_err();
-    assert!(matches!(error, Error::Protected { content: "GFS2", .. }), "{error}");
+    let plan = plan_erase(&node, &devices).unwrap();
+    for refused in [choose_root_disk(&node, &devices).unwrap().open(), plan.targets[0].open(true)] {
+        let error = refused.unwrap_err();
+        assert!(matches!(&error, Error::Protected { content, .. } if content == "GFS2"), "{error}");
+        assert_eq!(error.kind().name(), "BlockDeviceEraseError");
+    }
     let found = survey(&node, &devices).unwrap();
-    assert_eq!(found.disks[0].obstacles, [Obstacle::SharedFileSystem("GFS2")]);
+    assert_eq!(found.disks[0].obstacles, [Obstacle::SharedFileSystem("GFS2".to_owned())]);
+    plan.targets[0].open(false).unwrap();
     node.driver_internal_info.insert("wipe_special_filesystems".to_owned(), json!(true));
     choose_root_disk(&node, &devices).unwrap().open().unwrap();
     assert_eq!(survey(&node, &devices).unwrap().disks[0].obstacles, []);

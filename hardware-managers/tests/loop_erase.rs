@@ -142,7 +142,7 @@ fn loop_a_disk_in_use_fails_by_name_and_the_other_is_erased() {
     let (held, free) = (Disk::new(512), Disk::new(512));
     let node = Node::default();
     let plan = plan(&[&held, &free], &node);
-    let claim = guard::plan_erase(&node, &[held.describe()]).unwrap().targets[0].open().unwrap();
+    let claim = guard::plan_erase(&node, &[held.describe()]).unwrap().targets[0].open(true).unwrap();
     let host = Host::default();
     let text = erase(&host, &node, &plan, Depth::Data).unwrap_err().to_string();
     drop(claim);

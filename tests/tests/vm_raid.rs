@@ -25,6 +25,8 @@ const STEP: Duration = Duration::from_secs(300);
 const SYSTEM: Duration = Duration::from_secs(15 * 60);
 /// From the start of a partition to its superblock, and in that the identity and name of its array.
 const SUPERBLOCK: u64 = 4096;
+/// From there to the number of sectors from the start of the partition to what the array keeps on it.
+const DATA_OFFSET: u64 = 128;
 const MAGIC: [u8; 4] = 0xa92b_4efc_u32.to_le_bytes();
 
 /// A machine with some empty disks, and its agent.
@@ -73,10 +75,15 @@ impl Stable {
 
     /// The text with which a clean step of the RAID interface fails.
     fn refusal(&self, step: &str, record: &Value) -> String {
-        self.agent.order("clean.execute_clean_step", &order("raid", step, record)).unwrap();
-        let error = self.agent.wait_for_failure(STEP).unwrap();
+        let error = self.failure(&order("raid", step, record));
         assert_eq!(error["type"], "SoftwareRAIDError", "{error}");
         error["details"].as_str().unwrap().to_owned()
+    }
+
+    /// The error with which an order fails.
+    fn failure(&self, order: &Value) -> Value {
+        self.agent.order("clean.execute_clean_step", order).unwrap();
+        self.agent.wait_for_failure(STEP).unwrap()
     }
 
     /// Name and identity of the array whose member begins at `mebibyte`, on every disk the same.
@@ -184,6 +191,45 @@ fn vm_d20_an_array_of_an_earlier_user_is_erased_with_its_disks() {
     for file in stable.files() {
         assert_eq!(signatures(file), "", "{}", file.display());
         assert_ne!(read(file, AT, MARK.len()), MARK, "{}", file.display());
+    }
+}
+
+#[test]
+fn vm_d03_d20_an_array_with_a_file_system_of_several_machines_goes_with_consent_only() {
+    const GFS2: [u8; 4] = [0x01, 0x16, 0x19, 0x70];
+    let stable = Stable::new(2, 2048);
+    stable.clean(
+        "create_configuration",
+        &wanted(&[volume("1", json!(1), "os"), volume("0", json!("MAX"), "data")]),
+    );
+    // A stripe begins on the first disk: the second one shows nothing of it.
+    let file = &stable.hardware.disks[0].0;
+    let sectors = read(file, DATA * MIB + SUPERBLOCK + DATA_OFFSET, 8);
+    let mark = DATA * MIB + u64::from_le_bytes(sectors.try_into().unwrap()) * 512 + (64 << 10);
+    File::options().write(true).open(file).unwrap().write_all_at(&GFS2, mark).unwrap();
+    let (os, data) = (stable.array_at(OS), stable.array_at(DATA));
+    assert!(os.is_some() && data.is_some());
+
+    for step in ["erase_devices", "erase_devices_express", "erase_devices_metadata"] {
+        let error = stable.failure(&order("deploy", step, &json!({})));
+        assert_eq!(error["type"], "BlockDeviceEraseError", "{error}");
+        let text = error["details"].as_str().unwrap();
+        for told in ["/dev/vda carries GFS2", "/dev/vdb carries GFS2 in the array /dev/md", "was not touched"]
+        {
+            assert!(text.contains(told), "{step}: {text}");
+        }
+        assert_eq!((stable.array_at(OS), stable.array_at(DATA)), (os.clone(), data.clone()), "{step}");
+    }
+    let text = stable.refusal("delete_configuration", &json!({}));
+    assert!(text.contains("carries GFS2"), "{text}");
+    assert_eq!(stable.array_at(DATA), data);
+    assert_eq!(read(file, mark, GFS2.len()), GFS2);
+
+    let consent = json!({"driver_info": {"wipe_special_filesystems": true}});
+    stable.succeed("clean.execute_clean_step", &order("deploy", "erase_devices_metadata", &consent), STEP);
+    assert_eq!(stable.array_at(DATA), None);
+    for file in stable.files() {
+        assert_eq!(signatures(file), "", "{}", file.display());
     }
 }
 

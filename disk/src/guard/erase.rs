@@ -2,7 +2,7 @@
 
 use super::skip_list::SkipList;
 use super::volumes::Volumes;
-use super::{Choice, WritableDisk};
+use super::{Choice, WritableDisk, shared};
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::raid::array;
@@ -99,14 +99,18 @@ impl EraseTarget {
         self.volumes.on(self.device())
     }
 
-    /// Opens the disk for writing, under the rules of [`RootDisk::open`](super::RootDisk::open). Arrays on
-    /// it that are no volumes of the node are stopped.
+    /// Opens the disk for writing, under the rules of [`RootDisk::open`](super::RootDisk::open); `guard` keeps
+    /// one with a file system of several machines closed. Arrays on it that are no volumes of the node are
+    /// stopped.
     ///
     /// # Errors
     ///
     /// As there. Nothing is written in any case.
-    pub fn open(&self) -> Result<WritableDisk, Error> {
+    pub fn open(&self, guard: bool) -> Result<WritableDisk, Error> {
         let device = self.choice.confirm()?;
+        if guard {
+            shared::require_none(&device)?;
+        }
         self.volumes.stop_others(&device)?;
         WritableDisk::open(&device)
     }

@@ -4,13 +4,13 @@
 //! [`RaidDisk`] has such a disk open as a whole and changes nothing of what is kept.
 
 use super::skip_list::SkipList;
-use super::{Choice, RootDisk, Scope, WritableDisk, usage};
+use super::{Choice, RootDisk, Scope, WritableDisk, shared, usage};
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::probe::{self, ReadableDisk};
 use crate::raid::array::{self, Array};
 use crate::raid::config::ESP_NAME;
-use crate::raid::superblock;
+use crate::raid::superblock::{self, Superblock};
 use crate::table::{self, NewPartition, Partition, PartitionTable, TableKind};
 use crate::view::DiskView;
 use crate::{stack, wipe};
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// What of a machine software RAID may use. Nothing has been opened yet.
 #[derive(Debug)]
 pub struct RaidPlan {
-    /// Running arrays that may be taken apart.
+    /// Running arrays that may be taken apart, in this order.
     pub arrays: Vec<RaidArray>,
     /// Disks that may get or lose partitions, in the order of their names.
     pub disks: Vec<RaidTarget>,
@@ -45,6 +45,9 @@ pub struct RaidDisk {
     kept: Vec<Partition>,
     /// Names of the arrays that it or its partitions have superblocks of.
     members_of: Vec<String>,
+    /// The disk, and what other machines may be using of what does not stay on it.
+    device: BlockDevice,
+    shared: Option<String>,
 }
 
 /// A partition that was made for a member of an array. Its content is nobody's.
@@ -79,6 +82,7 @@ pub fn plan_raid(node: &Node, devices: &[BlockDevice]) -> Result<RaidPlan, Error
             plan.disks.push(RaidTarget(choice));
         }
     }
+    array::sort_for_removal(&mut plan.arrays, |array| array.device().directory().to_owned());
     Ok(plan)
 }
 
@@ -97,13 +101,18 @@ impl RaidArray {
         &self.0.device
     }
 
-    /// Opens the array for writing, under the rules of [`RootDisk::open`](super::RootDisk::open).
+    /// Opens the array for writing, under the rules of [`RootDisk::open`](super::RootDisk::open); `guard` keeps
+    /// one with a file system of several machines closed.
     ///
     /// # Errors
     ///
     /// As there. Nothing is written in any case.
-    pub fn open(&self) -> Result<WritableDisk, Error> {
-        WritableDisk::open(&self.0.confirm()?)
+    pub fn open(&self, guard: bool) -> Result<WritableDisk, Error> {
+        let device = self.0.confirm()?;
+        if guard {
+            shared::require_none(&device)?;
+        }
+        WritableDisk::open(&device)
     }
 }
 
@@ -113,13 +122,15 @@ impl RaidTarget {
         &self.0.device
     }
 
-    /// Opens the disk, on which no array may run, and finds what is to be kept on it.
+    /// Opens the disk, on which no array may run, and finds what is to be kept on it. With `guard`, nothing is
+    /// written to one with a file system of several machines.
     ///
     /// # Errors
     ///
     /// As [`RootDisk::open`](super::RootDisk::open), and [`Error::Device`].
-    pub fn open(&self) -> Result<RaidDisk, Error> {
-        let disk = WritableDisk::open(&self.0.confirm()?)?;
+    pub fn open(&self, guard: bool) -> Result<RaidDisk, Error> {
+        let device = self.0.confirm()?;
+        let disk = WritableDisk::open(&device)?;
         let table = match PartitionTable::read(&disk) {
             Err(Error::InvalidTable { .. }) => PartitionTable::none(),
             outcome => outcome?,
@@ -136,20 +147,22 @@ impl RaidTarget {
             // What the kept system boots from stays with it.
             kept.extend(table.partitions().iter().filter(|one| one.is_for_firmware()).cloned());
         }
-        Ok(RaidDisk { disk, table, kept, members_of: named.into_iter().map(|(_, name)| name).collect() })
+        let members_of = named.into_iter().map(|(_, name)| name).collect();
+        let shared = if guard { shared::find(&device, &kept)? } else { None };
+        Ok(RaidDisk { disk, table, kept, members_of, device, shared })
     }
 }
 
 /// The array that a volume on the disk has a superblock of; an empty name where the format has none.
 fn array_of(disk: &WritableDisk, partition: &Partition) -> Result<Option<String>, Error> {
-    let mut view = DiskView::range(disk, partition.start, partition.size);
-    let name = superblock::array_name(&mut view, partition.size).map_err(|source| Error::Device {
+    let found = Superblock::find(&mut DiskView::whole(disk), partition.start, partition.size);
+    let found = found.map_err(|source| Error::Device {
         device: disk.path().to_owned(),
         action: "looking for superblocks".to_owned(),
         source,
     })?;
-    if name.is_some() {
-        return Ok(name);
+    if let Some(superblock) = found {
+        return Ok(Some(superblock.name));
     }
     let signatures = probe::signatures(disk, partition.start, partition.size)?;
     Ok(signatures.iter().any(|signature| signature.kind == superblock::SIGNATURE).then(String::new))
@@ -176,17 +189,25 @@ impl RaidDisk {
         self.table.partitions().iter().all(|partition| self.kept.contains(partition))
     }
 
+    /// Makes sure that nothing is lost with it that other machines may be using.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Protected`].
+    pub fn require_unshared(&self) -> Result<(), Error> {
+        shared::refuse(&self.device, self.shared.clone())
+    }
+
     /// Removes all partitions but those that stay, with everything by which they could be revived; a disk
     /// on which nothing stays loses its table too (D20).
-    ///
-    /// With `guard`, a disk with a file system of several machines is refused.
     ///
     /// # Errors
     ///
     /// [`Error::Protected`], [`Error::Corrupted`] or [`Error::Device`].
-    pub fn clear(self, guard: bool) -> Result<(), Error> {
+    pub fn clear(self) -> Result<(), Error> {
+        self.require_unshared()?;
         if self.kept.is_empty() {
-            return wipe::erase_metadata(&self.disk, guard).map(drop);
+            return wipe::erase_metadata(&self.disk).map(drop);
         }
         let doomed = self.table.partitions().iter().filter(|partition| !self.kept.contains(partition));
         for partition in doomed {
@@ -200,8 +221,9 @@ impl RaidDisk {
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupted`] or [`Error::Device`].
+    /// [`Error::Protected`], [`Error::Corrupted`] or [`Error::Device`].
     pub fn add(self, kind: TableKind, partitions: &[NewPartition]) -> Result<Vec<MemberDevice>, Error> {
+        self.require_unshared()?;
         if self.kept.is_empty() {
             wipe::wipe_ends(&self.disk)?;
         }

@@ -1,7 +1,7 @@
 //! What speaks for and against each disk as the root disk, for people to read before anything happens.
 
 use super::usage::{self, Usage};
-use super::{Criteria, consents};
+use super::{Criteria, consents, shared};
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::hints::Verdict;
@@ -50,8 +50,8 @@ pub enum Obstacle {
     InUse(String),
     /// It refuses writes.
     ReadOnly,
-    /// Other machines may be using this file system on it.
-    SharedFileSystem(&'static str),
+    /// Other machines may be using this file system on it, or in an array on it.
+    SharedFileSystem(String),
     /// It cannot be read.
     Unreadable(String),
 }
@@ -115,11 +115,10 @@ impl Survey {
 
 impl SurveyedDisk {
     fn look_inside(&mut self, device: &BlockDevice, consents: bool) -> Result<(), Error> {
-        let mut disk = ReadableDisk::open(device)?;
-        if let Some(name) = disk.shared_file_system()?.filter(|_| !consents) {
-            self.obstacles.push(Obstacle::SharedFileSystem(name));
+        if let Some(content) = shared::find(device, &[])?.filter(|_| !consents) {
+            self.obstacles.push(Obstacle::SharedFileSystem(content));
         }
-        (self.table, self.partitions) = match disk.table() {
+        (self.table, self.partitions) = match ReadableDisk::open(device)?.table() {
             Ok(table) => (Some(table.name()), table.partitions().len()),
             Err(Error::InvalidTable { .. }) => (Some("damaged"), 0),
             Err(error) => return Err(error),

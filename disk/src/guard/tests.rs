@@ -254,6 +254,6 @@ fn d26_a_disk_that_changed_since_the_plan_is_not_erased() {
     let (sysfs, devices) = machine(&[("vda", 10)]);
     let plan = plan_erase(&node(json!({})), &devices).unwrap();
     std::fs::write(sysfs.path().join("block/vda/serial"), "another").unwrap();
-    let error = plan.targets[0].open().unwrap_err();
+    let error = plan.targets[0].open(true).unwrap_err();
     assert!(matches!(error, Error::ChangedSinceChosen { .. }), "{error}");
 }

@@ -6,7 +6,7 @@ use crate::raid::config::{ESP_NAME, RaidConfig};
 use crate::raid::{array, mdadm, superblock};
 use crate::stack;
 use farrier_protocol::lookup::Node;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Names of the volumes that were made for a node, or are wanted, and whether each is the root volume where
 /// that is stated.
@@ -56,17 +56,17 @@ impl Volumes {
         arrays
     }
 
-    /// Stops the arrays on a device that are no volumes of the node.
+    /// Stops the arrays on a device that are no volumes of the node, those that lie on others first (D20).
     ///
     /// # Errors
     ///
     /// [`Error::Raid`] when one is in use.
     pub fn stop_others(&self, device: &BlockDevice) -> Result<(), Error> {
-        for array in stack::above(device.directory()) {
-            let Some(name) = array.file_name().filter(|_| array::is_array(&array)) else { continue };
-            if self.own(&array) {
-                continue;
-            }
+        let mut others = stack::above(device.directory());
+        others.retain(|above| array::is_array(above) && !self.own(above));
+        array::sort_for_removal(&mut others, PathBuf::clone);
+        for array in others {
+            let name = array.file_name().unwrap_or_default();
             tracing::warn!(disk = device.disk.name, array = %name.display(), "stopping what lies on the disk");
             match mdadm::stop(&Path::new("/dev").join(name)) {
                 // Whoever opened another one of its disks may have been faster.

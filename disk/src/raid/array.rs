@@ -1,6 +1,6 @@
 //! The arrays that run now, as sysfs shows them.
 
-use super::superblock;
+use super::superblock::{self, Superblock};
 use crate::stack;
 use farrier_linux::sysfs;
 use std::fs::File;
@@ -79,7 +79,13 @@ pub fn name_of(directory: &Path) -> Option<String> {
 pub fn member_of(kernel_name: &str) -> io::Result<Option<String>> {
     let mut device = File::open(Path::new("/dev").join(kernel_name.replace('!', "/")))?;
     let size = device.seek(SeekFrom::End(0))?;
-    superblock::array_name(&mut device, size)
+    Ok(Superblock::find(&mut device, 0, size)?.map(|superblock| superblock.name))
+}
+
+/// Sorts arrays, known by their directories in sysfs, so that each comes before those that it lies on: only so
+/// can they be taken apart (D20). Others keep their order.
+pub(crate) fn sort_for_removal<T>(arrays: &mut [T], directory: impl Fn(&T) -> PathBuf) {
+    arrays.sort_by_cached_key(|array| stack::above(&directory(array)).len());
 }
 
 /// The running arrays that lie on the disk in `directory` of sysfs or on one of its partitions, by name.
@@ -115,5 +121,21 @@ mod tests {
         assert_eq!((md127.level.as_deref(), md127.members.len()), (None, 0));
         assert_eq!(arrays_on(&sysfs.path().join("block/vdb")), ["md0"]);
         assert_eq!(arrays_on(&sysfs.path().join("block/md0")), Vec::<String>::new());
+    }
+
+    #[test]
+    fn d20_arrays_are_taken_apart_from_the_top() {
+        let sysfs = FakeSysfs::new();
+        for disk in ["vda", "vdb", "md0", "md1", "md2", "md3"] {
+            sysfs.disk(&format!("devices/{disk}"), 5 << 30, &[(&format!("{disk}p1/partition"), "1")]);
+        }
+        for (lower, upper) in
+            [("vda", "md0"), ("vdb", "md1"), ("md0", "md3"), ("md1/md1p1", "md3"), ("md3", "md2")]
+        {
+            sysfs.stack(&format!("devices/{lower}"), &format!("devices/{upper}"));
+        }
+        let mut arrays = ["md0", "md1", "md2", "md3"];
+        sort_for_removal(&mut arrays, |array| sysfs.path().join("block").join(array));
+        assert_eq!(arrays, ["md2", "md3", "md0", "md1"]);
     }
 }

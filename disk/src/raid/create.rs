@@ -1,6 +1,6 @@
 //! Making the volumes that a node wants (section 9.9).
 
-use super::array::{Array, arrays_on};
+use super::array::{Array, arrays_on, sort_for_removal};
 use super::assemble::assemble;
 use super::config::RaidConfig;
 use super::mdadm::{self, Format};
@@ -30,13 +30,14 @@ pub fn validate(node: &Node, config: &Value) -> Result<(), Error> {
     RaidConfig::parse(config, &guard::kept_volumes(node)?).map(drop)
 }
 
-/// Makes the volumes of `config` on disks of `node`, and tells whether there was anything to make.
+/// Makes the volumes of `config` on disks of `node`, and tells whether there was anything to make. With
+/// `guard`, disks with file systems of several machines are refused.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidRaidConfig`], [`Error::Raid`] or [`Error::InUse`] before anything is written: the volumes
-/// are not understood, do not fit, or the disks hold something. Whatever writing brings.
-pub fn create(node: &Node, config: &Value, boot: Boot) -> Result<bool, Error> {
+/// [`Error::InvalidRaidConfig`], [`Error::Raid`], [`Error::Protected`] or [`Error::InUse`] before anything is
+/// written: the volumes are not understood, do not fit, or the disks hold something. Whatever writing brings.
+pub fn create(node: &Node, config: &Value, boot: Boot, guard: bool) -> Result<bool, Error> {
     let devices = list::list(Path::new(SYSFS))?;
     let available = guard::plan_raid(node, &devices)?;
     let config = RaidConfig::parse(config, &available.kept_volumes)?;
@@ -47,7 +48,7 @@ pub fn create(node: &Node, config: &Value, boot: Boot) -> Result<bool, Error> {
     let candidates: Vec<_> = available.disks.iter().map(|target| target.device().clone()).collect();
     let chosen = plan::choose_disks(&config, &candidates)?;
     let kept = stop_kept(&available)?;
-    let outcome = make(&config, &chosen, &available, boot);
+    let outcome = make(&config, &chosen, &available, boot, guard);
     if kept {
         assemble(Path::new(SYSFS))?;
     }
@@ -80,17 +81,24 @@ pub(super) fn stop_kept(available: &RaidPlan) -> Result<bool, Error> {
         available.disks.iter().flat_map(|disk| arrays_on(disk.device().directory())).collect();
     names.sort();
     names.dedup();
+    sort_for_removal(&mut names, |name| Path::new(SYSFS).join("block").join(name));
     // Those that are to go are stopped by whoever takes them apart.
     names.retain(|name| available.arrays.iter().all(|array| array.device().kernel_name() != name));
     names.iter().try_for_each(|name| mdadm::stop(&Path::new("/dev").join(name)))?;
     Ok(!names.is_empty())
 }
 
-fn make(config: &RaidConfig, chosen: &[Vec<usize>], available: &RaidPlan, boot: Boot) -> Result<(), Error> {
+fn make(
+    config: &RaidConfig,
+    chosen: &[Vec<usize>],
+    available: &RaidPlan,
+    boot: Boot,
+    guard: bool,
+) -> Result<(), Error> {
     let is_chosen = |index: &usize| chosen.iter().flatten().any(|one| one == index);
     let (mut open, mut disks) = (Vec::new(), Vec::new());
     for (index, target) in available.disks.iter().enumerate() {
-        let disk = is_chosen(&index).then(|| target.open()).transpose()?;
+        let disk = is_chosen(&index).then(|| target.open(guard)).transpose()?;
         disk.iter().try_for_each(require_free)?;
         let kept = disk.as_ref().map(|disk| disk.kept().to_vec()).unwrap_or_default();
         disks.push(Disk { device: target.device().clone(), kept });
@@ -111,6 +119,7 @@ fn make(config: &RaidConfig, chosen: &[Vec<usize>], available: &RaidPlan, boot: 
 }
 
 fn require_free(disk: &RaidDisk) -> Result<(), Error> {
+    disk.require_unshared()?;
     if disk.is_free() && (disk.members_of().is_empty() || !disk.kept().is_empty()) {
         return Ok(());
     }

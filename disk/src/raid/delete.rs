@@ -51,8 +51,8 @@ fn conclude(mut failures: Vec<Error>) -> Result<(), Error> {
 
 /// Empties an array and stops it.
 fn dissolve(array: &RaidArray, guard: bool) -> Result<(), Error> {
-    let disk = array.open()?;
-    wipe::erase_metadata(&disk, guard)?;
+    let disk = array.open(guard)?;
+    wipe::erase_metadata(&disk)?;
     let path = disk.path().to_owned();
     drop(disk);
     mdadm::stop(&path)?;
@@ -64,12 +64,12 @@ fn dissolve(array: &RaidArray, guard: bool) -> Result<(), Error> {
 fn clear_members(plan: &RaidPlan, guard: bool) -> Vec<Error> {
     let mut failures = Vec::new();
     for target in &plan.disks {
-        let cleared = target.open().and_then(|disk| {
+        let cleared = target.open(guard).and_then(|disk| {
             if disk.members_of().is_empty() {
                 return Ok(());
             }
             tracing::info!(disk = %disk.path().display(), members_of = ?disk.members_of(), "clearing");
-            disk.clear(guard)
+            disk.clear()
         });
         failures.extend(cleared.err());
     }

@@ -2,6 +2,7 @@
 
 use crate::table::read_exact_at;
 use std::io::{self, Read, Seek};
+use std::ops::Range;
 
 /// libblkid's name of a superblock in any format.
 pub const SIGNATURE: &str = "linux_raid_member";
@@ -9,31 +10,59 @@ pub const SIGNATURE: &str = "linux_raid_member";
 /// First bytes of a superblock of the format 1.x (Linux, `md_p.h`).
 const MAGIC: [u8; 4] = 0xa92b_4efc_u32.to_le_bytes();
 const MAJOR_VERSION: usize = 4;
-const NAME: std::ops::Range<usize> = 32..64;
+const ARRAY: Range<usize> = 16..32;
+const NAME: Range<usize> = 32..64;
+const DATA_SECTOR: Range<usize> = 128..136;
+/// Unit in which superblocks count, in bytes, whatever the sector size of the device.
+const SECTOR: u64 = 512;
 
-/// Name of the array that the volume in `source`, of `size` bytes, is a member of; assembled or not.
-///
-/// Formats 1.0, 1.1 and 1.2 keep their superblock at the end, at the start and 4 KiB behind it; older
-/// ones know no names.
-///
-/// # Errors
-///
-/// Whatever reading brings.
-pub fn array_name(source: &mut (impl Read + Seek), size: u64) -> io::Result<Option<String>> {
-    let mut places = vec![0, 4096];
-    places.extend(size.checked_sub(8192).map(|place| place - place % 4096));
-    for place in places {
-        let mut superblock = [0; NAME.end];
-        if place + superblock.len() as u64 > size {
-            continue;
+/// What a member says of its array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Superblock {
+    /// Identity of the array.
+    pub array: [u8; 16],
+    /// Name of the array.
+    pub name: String,
+    /// Where in the member, in bytes, lies what the array keeps there.
+    pub data: u64,
+}
+
+impl Superblock {
+    /// Finds the superblock in `size` bytes from `start` of `source`; whether the array runs does not matter.
+    ///
+    /// Formats 1.0, 1.1 and 1.2 keep it at the end, at the start and 4 KiB behind that; older ones, which
+    /// know no names, are not found.
+    ///
+    /// # Errors
+    ///
+    /// Whatever reading brings.
+    pub fn find(source: &mut (impl Read + Seek), start: u64, size: u64) -> io::Result<Option<Self>> {
+        let mut places = vec![0, 4096];
+        places.extend(size.checked_sub(8192).map(|place| place - place % 4096));
+        for place in places {
+            let mut content = [0; DATA_SECTOR.end];
+            if place + content.len() as u64 > size {
+                continue;
+            }
+            read_exact_at(source, start + place, &mut content)?;
+            if content.starts_with(&MAGIC) && content[MAJOR_VERSION] == 1 {
+                return Ok(Some(Self::parse(&content)));
+            }
         }
-        read_exact_at(source, place, &mut superblock)?;
-        if superblock.starts_with(&MAGIC) && superblock[MAJOR_VERSION] == 1 {
-            let name = String::from_utf8_lossy(&superblock[NAME]);
-            return Ok(Some(name.trim_end_matches('\0').to_owned()));
+        Ok(None)
+    }
+
+    fn parse(content: &[u8; DATA_SECTOR.end]) -> Self {
+        let (mut array, mut sector) = ([0; ARRAY.end - ARRAY.start], [0; 8]);
+        array.copy_from_slice(&content[ARRAY]);
+        sector.copy_from_slice(&content[DATA_SECTOR]);
+        let name = String::from_utf8_lossy(&content[NAME]);
+        Self {
+            array,
+            name: name.trim_end_matches('\0').to_owned(),
+            data: u64::from_le_bytes(sector).saturating_mul(SECTOR),
         }
     }
-    Ok(None)
 }
 
 /// Whether `name`, as a superblock has it, is what an operator calls `wanted`: mdadm puts the name of
@@ -47,6 +76,10 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
+    fn find(volume: &[u8]) -> Option<Superblock> {
+        Superblock::find(&mut Cursor::new(volume), 0, volume.len() as u64).unwrap()
+    }
+
     #[test]
     fn d02_members_are_told_in_every_format_with_a_name() {
         const SIZE: usize = 100_000;
@@ -54,16 +87,21 @@ mod tests {
             let mut volume = vec![0; SIZE];
             volume[place..place + 4].copy_from_slice(&MAGIC);
             volume[place + 4] = 1;
+            volume[place + 16] = 7;
             volume[place + 32..place + 41].copy_from_slice(b"host:data");
-            let mut volume = Cursor::new(volume);
-            assert_eq!(
-                array_name(&mut volume, SIZE as u64).unwrap().as_deref(),
-                Some("host:data"),
-                "{place}"
-            );
+            volume[place + 128] = 9;
+            let expected = Superblock {
+                array: std::array::from_fn(|byte| if byte == 0 { 7 } else { 0 }),
+                name: "host:data".to_owned(),
+                data: 9 * 512,
+            };
+            assert_eq!(find(&volume).as_ref(), Some(&expected), "{place}");
+            let behind = [vec![0xff; 700], volume].concat();
+            let found = Superblock::find(&mut Cursor::new(behind), 700, SIZE as u64).unwrap();
+            assert_eq!(found, Some(expected), "{place}");
         }
-        for size in [0, 63, 64, 5000, SIZE] {
-            assert_eq!(array_name(&mut Cursor::new(vec![0; size]), size as u64).unwrap(), None);
+        for size in [0, 135, 136, 5000, SIZE] {
+            assert_eq!(find(&vec![0; size]), None);
         }
     }
 
@@ -87,14 +125,13 @@ mod tests {
             volume[..4].copy_from_slice(&MAGIC);
             volume[MAJOR_VERSION] = 1;
             volume[NAME][..name.len()].copy_from_slice(name.as_bytes());
-            let found = array_name(&mut Cursor::new(volume), 4096).unwrap();
-            assert_eq!(found.as_deref(), Some(name));
+            assert_eq!(find(&volume).unwrap().name, name);
             assert!(is_named(name, name) && !is_named(name, "data"), "{name}");
         }
         let mut broken = vec![0; 4096];
         broken[..4].copy_from_slice(&MAGIC);
         broken[MAJOR_VERSION] = 1;
         broken[NAME].fill(0xff);
-        assert!(array_name(&mut Cursor::new(broken), 4096).unwrap().is_some(), "no text, and no error");
+        assert!(find(&broken).is_some(), "no text, and no error");
     }
 }

@@ -39,8 +39,8 @@ fn erase_target(
     let patience = Patience::default();
     let method = match depth {
         Depth::Data => erase_data(&disk, secure.as_deref(), settings, &patience, record)?,
-        Depth::Express => erase_quickly(&disk, secure.as_deref(), settings, &patience, record)?,
-        Depth::Metadata => erase_metadata(&disk, settings, record)?,
+        Depth::Express => erase_quickly(&disk, secure.as_deref(), &patience, record)?,
+        Depth::Metadata => erase_metadata(&disk, record)?,
     };
     // A device without partitions has no table to read again.
     if let Err(error) = disk.reread_partitions() {
@@ -67,14 +67,14 @@ pub fn claim(target: &EraseTarget, guard: bool) -> Result<Claim, EraseError> {
     if !volumes.is_empty() {
         return Ok(Claim::Kept(format!("a member of {}, which is erased itself", volumes.join(", "))));
     }
-    let disk = target.open()?;
+    let disk = target.open(guard)?;
     if guard && is_scsi(target.device()) {
         super::scsi::require_unreserved(&ScsiDevice::new(&disk))?;
     }
-    if wipe::may_be_erased(&disk, guard)? {
-        Ok(Claim::Taken(disk))
-    } else {
+    if wipe::is_virtual_media(&disk)? {
         Ok(Claim::Kept(VIRTUAL_MEDIA.to_owned()))
+    } else {
+        Ok(Claim::Taken(disk))
     }
 }
 
@@ -175,7 +175,6 @@ fn overwrite_proven(medium: &dyn Medium, passes: Passes, record: &mut Record) ->
 fn erase_quickly(
     disk: &WritableDisk,
     secure: Option<&dyn SecureErase>,
-    settings: &Settings,
     patience: &Patience,
     record: &mut Record,
 ) -> Result<Method, EraseError> {
@@ -187,15 +186,11 @@ fn erase_quickly(
             Err(error) => tracing::warn!(disk = record.device, "erasing its metadata only: {error}"),
         }
     }
-    erase_metadata(disk, settings, record)
+    erase_metadata(disk, record)
 }
 
-fn erase_metadata(
-    disk: &WritableDisk,
-    settings: &Settings,
-    record: &mut Record,
-) -> Result<Method, EraseError> {
-    let outcome = wipe::erase_metadata(disk, settings.guard).map_err(EraseError::from);
+fn erase_metadata(disk: &WritableDisk, record: &mut Record) -> Result<Method, EraseError> {
+    let outcome = wipe::erase_metadata(disk).map_err(EraseError::from);
     record.tried(Method::Metadata, outcome.as_ref().err());
     match outcome? {
         Erased::Yes => Ok(Method::Metadata),

@@ -63,14 +63,18 @@ fn apply(call: &StepCall<'_>) -> Result<Value, StepError> {
 }
 
 fn delete_all(call: &StepCall<'_>) -> Result<(), StepError> {
-    let is_guarded = call.host.guards_special_filesystems() && !guard::consents(call.node);
-    delete::delete(call.node, is_guarded).map_err(failed)
+    delete::delete(call.node, is_guarded(call)).map_err(failed)
 }
 
 fn make(call: &StepCall<'_>, config: &Value) -> Result<Value, StepError> {
     let boot = Boot::of(call.node, EfiVariables::system().is_some());
-    let is_made = create::create(call.node, config, boot).map_err(failed)?;
+    let is_made = create::create(call.node, config, boot, is_guarded(call)).map_err(failed)?;
     Ok(if is_made { config.clone() } else { json!({}) })
+}
+
+/// Whether disks with file systems of several machines are refused.
+fn is_guarded(call: &StepCall<'_>) -> bool {
+    call.host.guards_special_filesystems() && !guard::consents(call.node)
 }
 
 fn failed(error: farrier_disk::Error) -> StepError {

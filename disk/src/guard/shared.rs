@@ -1,0 +1,191 @@
+//! File systems that other machines may be using, wherever they would be lost with a disk (D03).
+
+use crate::device::BlockDevice;
+use crate::error::Error;
+use crate::probe::{Member, ReadableDisk};
+use crate::raid::array;
+use crate::table::Partition;
+use crate::{list, stack};
+
+/// Refuses a device with which such a file system would be lost. This comes before anything on it is stopped.
+///
+/// # Errors
+///
+/// [`Error::Protected`], or [`Error::Device`] when it cannot be read.
+pub(super) fn require_none(device: &BlockDevice) -> Result<(), Error> {
+    refuse(device, find(device, &[])?)
+}
+
+/// The error for a device with this content.
+pub(super) fn refuse(device: &BlockDevice, content: Option<String>) -> Result<(), Error> {
+    match content {
+        Some(content) => Err(Error::Protected { device: device.disk.name.clone().into(), content }),
+        None => Ok(()),
+    }
+}
+
+/// What would be lost with a device, in words: a file system on it, in a running array that lies on it, or
+/// in one that does not run and shows on another of its disks. What lies in the partitions `kept` stays.
+///
+/// # Errors
+///
+/// [`Error::Device`] when the device or an array cannot be read.
+pub(super) fn find(device: &BlockDevice, kept: &[Partition]) -> Result<Option<String>, Error> {
+    let mut disk = ReadableDisk::open(device)?;
+    if let Some(name) = disk.shared_file_system(kept)? {
+        return Ok(Some(name.to_owned()));
+    }
+    for array in arrays_on(device) {
+        if let Some(name) = ReadableDisk::open(&array)?.shared_file_system(&[])? {
+            return Ok(Some(format!("{name} in the array {}", array.disk.name)));
+        }
+    }
+    let members = disk.members(kept)?;
+    if members.is_empty() {
+        return Ok(None);
+    }
+    let others = list::list(device.sysfs())?;
+    Ok(others.iter().find_map(|other| in_array_with(other, &members)))
+}
+
+/// The arrays that lie on a device at any depth. One that was not started has no size and shows nothing.
+fn arrays_on(device: &BlockDevice) -> impl Iterator<Item = BlockDevice> {
+    let arrays = stack::above(device.directory()).into_iter().filter(|above| array::is_array(above));
+    arrays.filter_map(|array| device.relative(&array)).filter(|array| array.disk.size > 0)
+}
+
+/// What an array of these members carries, when it begins on the disk `other`. Another disk that cannot be
+/// read tells nothing.
+fn in_array_with(other: &BlockDevice, members: &[Member]) -> Option<String> {
+    let is_of_same = |found: &Member| members.iter().any(|member| member.array == found.array);
+    let found = ReadableDisk::open(other).and_then(|mut disk| disk.members(&[])).ok()?;
+    let name = found.into_iter().filter(is_of_same).find_map(|member| member.shared)?;
+    Some(format!("{name} in an array with {}", other.disk.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_sysfs::FakeSysfs;
+    use crate::guard::{choose_root_disk, plan_erase, plan_raid};
+    use farrier_protocol::lookup::Node;
+    use std::fs::{self, File};
+    use std::os::unix::fs::FileExt;
+
+    const SIZE: u64 = 4 << 20;
+    const GFS2: (u64, &[u8]) = (64 << 10, &[0x01, 0x16, 0x19, 0x70]);
+
+    /// A machine whose devices are files.
+    struct Machine {
+        sysfs: FakeSysfs,
+        files: tempfile::TempDir,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            Self { sysfs: FakeSysfs::new(), files: tempfile::tempdir().unwrap() }
+        }
+
+        /// What sysfs calls the device of this name, whose file does not lie among the device nodes.
+        fn kernel_name(&self, name: &str) -> String {
+            format!("..{}", self.files.path().join(name).display()).replace('/', "!")
+        }
+
+        fn add(&self, name: &str, attributes: &[(&str, &str)], content: &[(u64, &[u8])]) {
+            let file = File::create(self.files.path().join(name)).unwrap();
+            file.set_len(SIZE).unwrap();
+            for (offset, bytes) in content {
+                file.write_all_at(bytes, *offset).unwrap();
+            }
+            self.sysfs.disk(&format!("devices/{}", self.kernel_name(name)), SIZE, attributes);
+        }
+
+        fn stack(&self, lower: &str, upper: &str) {
+            let path = |name| format!("devices/{}", self.kernel_name(name));
+            self.sysfs.stack(&path(lower), &path(upper));
+        }
+
+        fn device(&self, name: &str) -> BlockDevice {
+            BlockDevice::describe(self.sysfs.path(), &self.kernel_name(name)).unwrap()
+        }
+
+        /// What would be lost with a device, without the folder of the files.
+        fn found(&self, name: &str) -> Option<String> {
+            let folder = format!("/dev/..{}/", self.files.path().display());
+            find(&self.device(name), &[]).unwrap().map(|content| content.replace(&folder, ""))
+        }
+    }
+
+    /// The superblock of a member of the array `array`, whose data begin at 1 MiB.
+    fn superblock(array: u8) -> Vec<u8> {
+        let mut superblock = vec![0; 256];
+        superblock[..5].copy_from_slice(&[0xfc, 0x4e, 0x2b, 0xa9, 1]);
+        superblock[16] = array;
+        superblock[128..136].copy_from_slice(&2048_u64.to_le_bytes());
+        superblock
+    }
+
+    #[test]
+    fn d03_d20_a_running_array_of_anybody_protects_its_disks_before_it_is_stopped() {
+        let machine = Machine::new();
+        for disk in ["vda", "vdb", "vdc"] {
+            machine.add(disk, &[], &[]);
+        }
+        let array = [("md/level", "raid0")];
+        machine.add("md0", &array, &[]);
+        machine.add("md1", &array, &[GFS2]);
+        for (lower, upper) in [("vda", "md0"), ("vdb", "md0"), ("md0", "md1")] {
+            machine.stack(lower, upper);
+        }
+        for (device, expected) in [
+            ("vda", Some("GFS2 in the array md1")),
+            ("vdb", Some("GFS2 in the array md1")),
+            ("vdc", None),
+            ("md0", Some("GFS2 in the array md1")),
+            ("md1", Some("GFS2")),
+        ] {
+            assert_eq!(machine.found(device).as_deref(), expected, "{device}");
+        }
+
+        let (node, vda) = (Node::default(), [machine.device("vda")]);
+        let hints = serde_json::json!({"root_device": {"name": vda[0].disk.name}});
+        let hinted = Node { properties: serde_json::from_value(hints).unwrap(), ..Node::default() };
+        for refused in [
+            plan_erase(&node, &vda).unwrap().targets[0].open(true),
+            choose_root_disk(&hinted, &vda).unwrap().open(),
+            plan_raid(&node, &[machine.device("md1")]).unwrap().arrays[0].open(true),
+        ] {
+            let error = refused.unwrap_err();
+            assert!(matches!(error, Error::Protected { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn d03_d20_an_array_that_does_not_run_protects_all_its_disks() {
+        let machine = Machine::new();
+        let (data, other) = (superblock(7), superblock(8));
+        let mark = ((1 << 20) + GFS2.0, GFS2.1);
+        machine.add("vda", &[], &[(4096, &data), mark]);
+        machine.add("vdb", &[], &[(4096, &data)]);
+        machine.add("vdc", &[], &[(4096, &other)]);
+        machine.add("vdd", &[], &[]);
+        for (device, expected) in
+            [("vda", Some("GFS2")), ("vdb", Some("GFS2 in an array with vda")), ("vdc", None), ("vdd", None)]
+        {
+            assert_eq!(machine.found(device).as_deref(), expected, "{device}");
+        }
+        // A disk that cannot be read keeps no other one.
+        fs::remove_file(machine.files.path().join("vda")).unwrap();
+        assert_eq!(machine.found("vdb"), None);
+    }
+
+    #[test]
+    fn d03_an_array_that_was_not_started_shows_nothing() {
+        let machine = Machine::new();
+        machine.add("vda", &[], &[]);
+        machine.add("md0", &[("md/array_state", "inactive"), ("md/level", "raid1")], &[]);
+        fs::write(machine.device("md0").directory().join("size"), "0").unwrap();
+        machine.stack("vda", "md0");
+        assert_eq!(machine.found("vda"), None);
+    }
+}
