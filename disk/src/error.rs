@@ -178,6 +178,16 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// The partitions of a disk with several paths cannot be mounted.
+    #[error(
+        "{device} is a disk with several paths, of whose partitions the ramdisk has no devices, so nothing in them \
+         can be mounted; put into the image what it needs, or connect the disk by one path"
+    )]
+    NoPartitionNodes {
+        /// Path of the device node.
+        device: PathBuf,
+    },
+
     /// The disk from which the firmware booted is not there.
     #[error("the iSCSI disk {target} from which the firmware booted is not there: {reason}")]
     IscsiBoot {
@@ -281,6 +291,7 @@ impl Error {
             | Self::ReadOnly { .. }
             | Self::InvalidTable { .. }
             | Self::NoPartitions { .. }
+            | Self::NoPartitionNodes { .. }
             | Self::InvalidConfigDrive { .. }
             | Self::NoPlaceForConfigDrive { .. }
             | Self::NoRoom { .. }

@@ -24,8 +24,9 @@ impl RootDisk {
     ///
     /// # Errors
     ///
-    /// [`Error::ChangedSinceChosen`], [`Error::InUse`] or [`Error::ReadOnly`].
+    /// [`Error::NoPartitionNodes`], [`Error::ChangedSinceChosen`], [`Error::InUse`] or [`Error::ReadOnly`].
     pub fn partitions(&self) -> Result<Vec<RootPartition>, Error> {
+        self.require_partition_nodes()?;
         let device = self.choice.confirm()?;
         usage::require_unused(&device)?;
         let partition = |directory: PathBuf| {
@@ -37,6 +38,19 @@ impl RootDisk {
             stack::partitions(device.directory()).into_iter().filter_map(partition).collect();
         partitions.sort_by_key(|partition| partition.number);
         Ok(partitions)
+    }
+
+    /// Makes sure that the kernel shows the partitions of such a disk as devices. On a multipath device it does
+    /// not: these would be devices that somebody makes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoPartitionNodes`].
+    pub(crate) fn require_partition_nodes(&self) -> Result<(), Error> {
+        if stack::is_multipath(self.device().directory()) {
+            return Err(Error::NoPartitionNodes { device: self.device().disk.name.clone().into() });
+        }
+        Ok(())
     }
 }
 

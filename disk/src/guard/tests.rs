@@ -243,6 +243,19 @@ fn d02_software_raid_gets_no_skipped_disk_and_no_array_of_one() {
 }
 
 #[test]
+fn d23_partitions_of_a_disk_with_several_paths_are_refused_with_its_name_and_what_to_do() {
+    let sysfs = FakeSysfs::new();
+    sysfs.disk("devices/virtual/dm-0", 5 << 30, &[("dm/uuid", "mpath-3600508b1001c0123")]);
+    let chosen = choose_root_disk(&node(json!({})), &list(sysfs.path()).unwrap()).unwrap();
+    let error = chosen.partitions().unwrap_err();
+    assert!(matches!(error, Error::NoPartitionNodes { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("/dev/dm-0 is a disk with several paths") && text.contains("; put "), "{text}");
+    let (_sysfs, devices) = machine(&[("no such node", 10)]);
+    assert_eq!(choose_root_disk(&node(json!({})), &devices).unwrap().partitions().unwrap().len(), 0);
+}
+
+#[test]
 fn nothing_is_erased_under_a_skip_list_that_cannot_be_read() {
     let (_sysfs, devices) = machine(&[("vda", 10)]);
     let error = plan_erase(&node(json!({"skip_block_devices": [{}]})), &devices).unwrap_err();
