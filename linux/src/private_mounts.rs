@@ -17,6 +17,9 @@ use std::time::Duration;
 const ATTEMPTS: u32 = 20;
 const INTERVAL: Duration = Duration::from_millis(250);
 
+/// How large a file system in memory may get: its own limit would be half of the memory (P12).
+const IN_MEMORY: &str = "size=16m";
+
 /// Character devices that every program may expect: name, major and minor number (Linux, `devices.txt`).
 const CHARACTER_DEVICES: &[(&str, u64, u64)] =
     &[("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
@@ -71,7 +74,7 @@ impl PrivateMounts {
             Use::Files => MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC,
             Use::Programs => MsFlags::MS_NODEV,
         };
-        self.mount(Some(device), kind, target, flags)
+        self.mount(Some(device), kind, target, flags, "")
     }
 
     /// Mounts one of the kernel's own file systems, such as `proc`.
@@ -80,7 +83,17 @@ impl PrivateMounts {
     ///
     /// Whatever `mount` reports.
     pub fn kernel(&mut self, kind: &str, target: &Path) -> io::Result<()> {
-        self.mount(None, kind, target, MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC)
+        self.mount(None, kind, target, MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC, "")
+    }
+
+    /// Mounts a folder of at most 16 MiB in memory, for what lasts as long as a program.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `mount` reports.
+    pub fn memory(&mut self, target: &Path) -> io::Result<()> {
+        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        self.mount(None, "tmpfs", target, flags, IN_MEMORY)
     }
 
     /// Hides a file behind an empty one that cannot be executed.
@@ -106,7 +119,7 @@ impl PrivateMounts {
         blocks: &[PathBuf],
         links: &[(String, PathBuf)],
     ) -> io::Result<()> {
-        self.mount(None, "tmpfs", target, MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC)?;
+        self.mount(None, "tmpfs", target, MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC, IN_MEMORY)?;
         let mode = Mode::from_bits_truncate(0o666);
         for (name, major, minor) in CHARACTER_DEVICES {
             mknod(&target.join(name), SFlag::S_IFCHR, mode, makedev(*major, *minor))?;
@@ -132,22 +145,18 @@ impl PrivateMounts {
     ///
     /// # Errors
     ///
-    /// `EBUSY` when somebody still uses it after some seconds.
+    /// What is mounted where, and why it stays; somebody may still use it after some seconds.
     pub fn unmount_last(&mut self) -> io::Result<()> {
         let Some(target) = self.0.last() else { return Ok(()) };
-        for _ in 1..ATTEMPTS {
-            match umount2(target, MntFlags::empty()) {
-                Err(Errno::EBUSY) => thread::sleep(INTERVAL),
-                outcome => {
-                    outcome?;
-                    self.0.pop();
-                    return Ok(());
-                }
+        let mut attempts = 1;
+        while let Err(error) = umount2(target, MntFlags::empty()) {
+            if error != Errno::EBUSY || attempts == ATTEMPTS {
+                let text = format!("{} cannot be unmounted: {error}", target.display());
+                return Err(io::Error::other(text));
             }
+            attempts += 1;
+            thread::sleep(INTERVAL);
         }
-        umount2(target, MntFlags::empty()).map_err(|error| {
-            io::Error::other(format!("{} cannot be unmounted: {error}", target.display()))
-        })?;
         self.0.pop();
         Ok(())
     }
@@ -164,9 +173,16 @@ impl PrivateMounts {
         Ok(())
     }
 
-    fn mount(&mut self, source: Option<&Path>, kind: &str, target: &Path, flags: MsFlags) -> io::Result<()> {
+    fn mount(
+        &mut self,
+        source: Option<&Path>,
+        kind: &str,
+        target: &Path,
+        flags: MsFlags,
+        options: &str,
+    ) -> io::Result<()> {
         fs::create_dir_all(target)?;
-        mount(source.or(Some(Path::new(kind))), target, Some(kind), flags, None::<&str>)?;
+        mount(source.or(Some(Path::new(kind))), target, Some(kind), flags, Some(options))?;
         self.0.push(target.to_owned());
         Ok(())
     }
@@ -246,6 +262,38 @@ mod tests {
             assert_eq!(kinds.filter(FileTypeExt::is_block_device).count(), 1);
             fs::write(target.join("null"), "x").unwrap();
             assert_eq!(fs::read_link(target.join("disk/by-uuid/abc")).unwrap(), block);
+            private.unmount().unwrap();
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn loop_p12_a_private_file_system_in_memory_has_a_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let [plain, devices] = ["plain", "devices"].map(|name| directory.path().join(name));
+        with_private_mounts(|mut private| {
+            private.memory(&plain).unwrap();
+            private.devices(&devices, &[], &[]).unwrap();
+            let mounts = fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
+            for folder in [&plain, &devices] {
+                let line = mounts.lines().find(|line| line.contains(&*folder.to_string_lossy())).unwrap();
+                assert!(line.contains(" tmpfs ") && line.contains("size=16384k"), "{line}");
+            }
+            private.unmount().unwrap();
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn loop_what_is_still_used_is_named_when_it_cannot_be_unmounted() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("target");
+        with_private_mounts(|mut private| {
+            private.memory(&target).unwrap();
+            let held = File::create(target.join("file")).unwrap();
+            let text = private.unmount_last().unwrap_err().to_string();
+            assert!(text.starts_with(&format!("{} cannot be unmounted: EBUSY", target.display())), "{text}");
+            drop(held);
             private.unmount().unwrap();
         })
         .unwrap();

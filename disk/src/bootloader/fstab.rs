@@ -4,9 +4,13 @@ use super::ESP_FOLDER;
 use super::image_system::ImageSystem;
 use super::site::Volume;
 use crate::error::Error;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
 
 const FSTAB: &str = "etc/fstab";
+/// Most bytes of it that are read: the image decides what is there.
+const MOST: u64 = 1 << 20;
 
 /// Adds the line unless the system has one. A system without the file wants none.
 ///
@@ -15,11 +19,20 @@ const FSTAB: &str = "etc/fstab";
 /// [`Error::BootLoader`].
 pub fn add_esp(system: &ImageSystem<'_>, esp: &Volume) -> Result<(), Error> {
     let Some(file) = system.file(FSTAB) else { return Ok(()) };
-    let written = fs::read_to_string(&file).and_then(|text| match with_esp(&text, &esp.fstab_name()) {
+    let written = read(&file).and_then(|text| match with_esp(&text, &esp.fstab_name()) {
         Some(text) => fs::write(&file, text),
         None => Ok(()),
     });
     written.map_err(|error| system.failed("adding the EFI system partition to /etc/fstab", error))
+}
+
+fn read(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(file)?.take(MOST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST {
+        return Err(io::Error::other(format!("it has more than {} MiB", MOST >> 20)));
+    }
+    Ok(text)
 }
 
 /// The text with the line; nothing when something is mounted there already, or the partition elsewhere.
@@ -55,6 +68,15 @@ mod tests {
             ("UUID=7C1A-9B2F /efi vfat\n", None),
         ] {
             assert_eq!(with_esp(before, "UUID=7C1A-9B2F"), expected, "{before:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_end_is_not_read_to_its_end() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (length, fits) in [(MOST, true), (MOST + 1, false), (1 << 40, false)] {
+            file.as_file().set_len(length).unwrap();
+            assert_eq!(read(file.path()).is_ok(), fits, "{length}");
         }
     }
 }

@@ -85,8 +85,8 @@ impl<'a> ImageSystem<'a> {
             .devices(&dev?, blocks, &links)
             .and(self.mounts.kernel("proc", &proc?))
             .and(self.mounts.kernel("sysfs", &sys?))
-            .and(self.mounts.kernel("tmpfs", &run?))
-            .and(self.mounts.kernel("tmpfs", &tmp?))
+            .and(self.mounts.memory(&run?))
+            .and(self.mounts.memory(&tmp?))
             .and(prober.map_or(Ok(()), |prober| self.mounts.hide(&prober)));
         provided.map_err(|error| self.failed("providing for its programs", error))
     }
