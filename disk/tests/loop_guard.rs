@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use farrier_disk::guard::{Obstacle, plan_erase, survey};
+use farrier_disk::guard::{Obstacle, plan_erase, plan_raid, survey};
+use farrier_disk::table::TableKind;
 use farrier_disk::view::DiskView;
 use farrier_disk::{BlockDevice, Error, RootDisk, choose_root_disk, wipe};
 use farrier_linux::aligned::AlignedBuffer;
@@ -103,6 +104,22 @@ fn loop_d03_a_shared_file_system_is_opened_with_consent_only() {
     node.driver_internal_info.insert("wipe_special_filesystems".to_owned(), json!(true));
     choose_root_disk(&node, &devices).unwrap().open().unwrap();
     assert_eq!(survey(&node, &devices).unwrap().disks[0].obstacles, []);
+}
+
+#[test]
+fn loop_d03_software_raid_does_not_touch_a_shared_file_system() {
+    let gfs2 = |file: &mut File| file.write_all_at(&[0x01, 0x16, 0x19, 0x70], 64 * 1024).unwrap();
+    let (_device, described) = described(gfs2);
+    let plan = plan_raid(&Node::default(), &[described]).unwrap();
+    let open = |guard| plan.disks[0].open(guard).unwrap();
+    for refused in
+        [open(true).require_unshared(), open(true).clear(), open(true).add(TableKind::Gpt, &[]).map(drop)]
+    {
+        let error = refused.unwrap_err();
+        assert!(matches!(&error, Error::Protected { content, .. } if content == "GFS2"), "{error}");
+    }
+    open(false).clear().unwrap();
+    open(true).require_unshared().unwrap();
 }
 
 #[test]

@@ -8,6 +8,7 @@ use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::machine::{Hardware, free_port};
+use farrier_tests::raid_member::{self, RaidArray};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -27,9 +28,12 @@ const SYSTEM: Duration = Duration::from_secs(15 * 60);
 const SUPERBLOCK: u64 = 4096;
 /// From there to the number of sectors from the start of the partition to what the array keeps on it.
 const DATA_OFFSET: u64 = 128;
+/// The first bytes of the cluster file system GFS2, and where in its volume they lie.
+const GFS2: [u8; 4] = [0x01, 0x16, 0x19, 0x70];
+const GFS2_AT: u64 = 64 << 10;
 const MAGIC: [u8; 4] = 0xa92b_4efc_u32.to_le_bytes();
 
-/// A machine with some empty disks, and its agent.
+/// A machine with some disks, and its agent.
 struct Stable {
     agent: CommandedAgent,
     hardware: Hardware,
@@ -37,12 +41,20 @@ struct Stable {
 }
 
 impl Stable {
+    /// Its disks are empty.
     fn new(disks: usize, mebibytes: u64) -> Self {
+        Self::used(disks, mebibytes, |_, _| ())
+    }
+
+    /// Its disks, by number, hold what `prepare` writes to them.
+    fn used(disks: usize, mebibytes: u64, prepare: impl Fn(usize, &File)) -> Self {
         let folder = TempDir::new().unwrap();
         let disks = SERIALS[..disks].iter().map(|serial| (folder.path().join(serial), *serial));
         let disks: Vec<_> = disks.collect();
-        for (file, _) in &disks {
-            File::create(file).unwrap().set_len(mebibytes * MIB).unwrap();
+        for (number, (file, _)) in disks.iter().enumerate() {
+            let file = File::create(file).unwrap();
+            file.set_len(mebibytes * MIB).unwrap();
+            prepare(number, &file);
         }
         let agent_port = free_port().unwrap();
         let hardware = Hardware {
@@ -196,7 +208,6 @@ fn vm_d20_an_array_of_an_earlier_user_is_erased_with_its_disks() {
 
 #[test]
 fn vm_d03_d20_an_array_with_a_file_system_of_several_machines_goes_with_consent_only() {
-    const GFS2: [u8; 4] = [0x01, 0x16, 0x19, 0x70];
     let stable = Stable::new(2, 2048);
     stable.clean(
         "create_configuration",
@@ -205,7 +216,7 @@ fn vm_d03_d20_an_array_with_a_file_system_of_several_machines_goes_with_consent_
     // A stripe begins on the first disk: the second one shows nothing of it.
     let file = &stable.hardware.disks[0].0;
     let sectors = read(file, DATA * MIB + SUPERBLOCK + DATA_OFFSET, 8);
-    let mark = DATA * MIB + u64::from_le_bytes(sectors.try_into().unwrap()) * 512 + (64 << 10);
+    let mark = DATA * MIB + u64::from_le_bytes(sectors.try_into().unwrap()) * 512 + GFS2_AT;
     File::options().write(true).open(file).unwrap().write_all_at(&GFS2, mark).unwrap();
     let (os, data) = (stable.array_at(OS), stable.array_at(DATA));
     assert!(os.is_some() && data.is_some());
@@ -230,6 +241,42 @@ fn vm_d03_d20_an_array_with_a_file_system_of_several_machines_goes_with_consent_
     assert_eq!(stable.array_at(DATA), None);
     for file in stable.files() {
         assert_eq!(signatures(file), "", "{}", file.display());
+    }
+
+    // No volume is made over such a file system either.
+    File::options().write(true).open(file).unwrap().write_all_at(&GFS2, GFS2_AT).unwrap();
+    let volumes = wanted(&[volume("1", json!("MAX"), "os")]);
+    let error = stable.failure(&order("raid", "create_configuration", &volumes));
+    assert!(error["details"].as_str().unwrap().starts_with("/dev/vda carries GFS2, which"), "{error}");
+    assert_eq!(read(file, GFS2_AT, GFS2.len()), GFS2);
+}
+
+#[test]
+fn vm_d03_d20_arrays_on_arrays_are_looked_into_and_taken_apart_from_the_top() {
+    let mirror = |name| RaidArray { name, level: 1, member_size: 64 * MIB };
+    let mirrors = [mirror(b'a'), mirror(b'b')];
+    let stripe = RaidArray { name: b'c', level: 0, member_size: 63 * MIB };
+    let stable = Stable::used(4, 64, |number, file| {
+        let (side, role) = (number / 2, (number % 2) as u8);
+        file.write_all_at(&mirrors[side].member(role), 0).unwrap();
+        file.write_all_at(&stripe.member(side as u8), raid_member::DATA).unwrap();
+        if side == 0 {
+            file.write_all_at(&GFS2, 2 * raid_member::DATA + GFS2_AT).unwrap();
+        }
+    });
+    let start = |file| read(file, 0, 4 * MIB as usize);
+    let before: Vec<_> = stable.files().map(start).collect();
+    let error = stable.failure(&order("deploy", "erase_devices_metadata", &json!({})));
+    let text = error["details"].as_str().unwrap();
+    for disk in ["vda", "vdb", "vdc", "vdd"] {
+        assert!(text.contains(&format!("/dev/{disk} carries GFS2 in the array /dev/md")), "{text}");
+    }
+    assert!(stable.files().map(start).eq(before), "something was written");
+
+    let consent = json!({"driver_info": {"wipe_special_filesystems": true}});
+    stable.succeed("clean.execute_clean_step", &order("deploy", "erase_devices_metadata", &consent), STEP);
+    for file in stable.files() {
+        assert!(start(file).iter().all(|byte| *byte == 0), "{}", file.display());
     }
 }
 

@@ -45,7 +45,7 @@ impl fmt::Display for KeepReason {
         f.write_str(match self {
             Self::Skipped => "on the list of skipped disks",
             Self::ReadOnly => "read-only",
-            Self::ForeignArray => "an array of an earlier user, whose disks are erased",
+            Self::ForeignArray => "an array of an earlier user, which goes with its disks",
         })
     }
 }
