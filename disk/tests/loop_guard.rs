@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use farrier_disk::guard::{Obstacle, plan_erase, plan_raid, survey};
+use farrier_disk::guard::{Obstacle, RaidDisk, plan_erase, plan_raid, survey};
 use farrier_disk::table::TableKind;
 use farrier_disk::view::DiskView;
 use farrier_disk::{BlockDevice, Error, RootDisk, choose_root_disk, wipe};
@@ -112,10 +112,10 @@ fn loop_d03_software_raid_does_not_touch_a_shared_file_system() {
     let (_device, described) = described(gfs2);
     let plan = plan_raid(&Node::default(), &[described]).unwrap();
     let open = |guard| plan.disks[0].open(guard).unwrap();
-    for refused in
-        [open(true).require_unshared(), open(true).clear(), open(true).add(TableKind::Gpt, &[]).map(drop)]
-    {
-        let error = refused.unwrap_err();
+    let change: [fn(RaidDisk) -> Result<(), Error>; 3] =
+        [|disk| disk.require_unshared(), RaidDisk::clear, |disk| disk.add(TableKind::Gpt, &[]).map(drop)];
+    for change in change {
+        let error = change(open(true)).unwrap_err();
         assert!(matches!(&error, Error::Protected { content, .. } if content == "GFS2"), "{error}");
     }
     open(false).clear().unwrap();
