@@ -128,7 +128,7 @@ options! {
     /// Seconds between these attempts.
     image_download_connection_retry_interval: Seconds = Seconds(10.0),
         "ipa-image-download-connection-retry-interval";
-    /// Seconds a download may take in all; 0 means no limit.
+    /// Seconds a download may take in all; 0 means no limit for images, and half an hour for small files.
     image_download_max_duration: Seconds = Seconds(0.0), "ipa-image-download-max-duration";
     /// User at image servers, for images that bring no credentials of their own.
     image_server_user: Option<String> = None;
