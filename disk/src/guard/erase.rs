@@ -14,7 +14,7 @@ use std::fmt;
 /// The disks to erase and those to keep. Nothing has been opened yet.
 #[derive(Debug)]
 pub struct ErasePlan {
-    /// Disks to erase.
+    /// Disks to erase, arrays before the disks that they lie on.
     pub targets: Vec<EraseTarget>,
     /// Disks to keep.
     pub kept: Vec<KeptDisk>,
@@ -68,8 +68,7 @@ pub struct EraseTarget {
 pub fn plan_erase(node: &Node, devices: &[BlockDevice]) -> Result<ErasePlan, Error> {
     let (skip_list, volumes) = (SkipList::of(node)?, Volumes::of(node));
     let mut plan = ErasePlan { targets: Vec::new(), kept: Vec::new() };
-    // Last name first, so that an array comes before the disks it may lie on.
-    for device in devices.iter().rev() {
+    for device in devices {
         let reason = if skip_list.excludes(device) {
             Some(KeepReason::Skipped)
         } else if !volumes.own(device.directory()) && goes_with_its_disks(device, &skip_list) {
@@ -85,6 +84,7 @@ pub fn plan_erase(node: &Node, devices: &[BlockDevice]) -> Result<ErasePlan, Err
             }),
         }
     }
+    array::sort_for_removal(&mut plan.targets, |target| target.device().directory().to_owned());
     Ok(plan)
 }
 

@@ -169,7 +169,7 @@ fn d01_the_erase_plan_keeps_skipped_and_read_only_disks() {
     let targets: Vec<_> = plan.targets.iter().map(|target| target.device().disk.name.as_str()).collect();
     assert_eq!(targets, ["/dev/vdb"]);
     let kept: Vec<_> = plan.kept.iter().map(|kept| (kept.device.kernel_name(), kept.reason)).collect();
-    assert_eq!(kept, [("vdc", KeepReason::ReadOnly), ("vda", KeepReason::Skipped)]);
+    assert_eq!(kept, [("vda", KeepReason::Skipped), ("vdc", KeepReason::ReadOnly)]);
 }
 
 #[test]
@@ -184,10 +184,19 @@ fn d20_an_array_of_an_earlier_user_keeps_no_disk_from_being_erased() {
     for node in [node(json!({})), with_volume] {
         let plan = plan_erase(&node, &list(sysfs.path()).unwrap()).unwrap();
         let found = plan.targets.iter().map(|target| (target.device().kernel_name(), target.volumes()));
-        assert_eq!(found.collect::<Vec<_>>(), [("sdc", vec![]), ("sdb", vec![]), ("sda", vec![])]);
+        assert_eq!(found.collect::<Vec<_>>(), [("sda", vec![]), ("sdb", vec![]), ("sdc", vec![])]);
         let kept: Vec<_> = plan.kept.iter().map(|kept| (kept.device.kernel_name(), kept.reason)).collect();
         assert_eq!(kept, [("md_home", KeepReason::ForeignArray)]);
     }
+}
+
+#[test]
+fn d20_an_array_that_does_not_go_with_its_disks_is_erased_before_them() {
+    let sysfs = machine_with_array("md0");
+    std::fs::write(sysfs.path().join("block/sda/ro"), "1").unwrap();
+    let plan = plan_erase(&node(json!({})), &list(sysfs.path()).unwrap()).unwrap();
+    let targets: Vec<_> = plan.targets.iter().map(|target| target.device().kernel_name()).collect();
+    assert_eq!(targets, ["md0", "sdc", "sdb"]);
 }
 
 /// Three disks; the first two carry an array of 6 GiB, larger than any disk.

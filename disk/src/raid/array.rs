@@ -82,10 +82,10 @@ pub fn member_of(kernel_name: &str) -> io::Result<Option<String>> {
     Ok(Superblock::find(&mut device, 0, size)?.map(|superblock| superblock.name))
 }
 
-/// Sorts arrays, known by their directories in sysfs, so that each comes before those that it lies on: only so
-/// can they be taken apart (D20). Others keep their order.
-pub(crate) fn sort_for_removal<T>(arrays: &mut [T], directory: impl Fn(&T) -> PathBuf) {
-    arrays.sort_by_cached_key(|array| stack::above(&directory(array)).len());
+/// Sorts arrays and disks, known by their directories in sysfs, so that each array comes before what it lies on:
+/// only so can they be taken apart (D20). Others keep their order.
+pub(crate) fn sort_for_removal<T>(devices: &mut [T], directory: impl Fn(&T) -> PathBuf) {
+    devices.sort_by_cached_key(|device| stack::above(&directory(device)).len());
 }
 
 /// The running arrays that lie on the disk in `directory` of sysfs or on one of its partitions, by name.

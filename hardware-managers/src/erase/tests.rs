@@ -185,7 +185,7 @@ fn f25_a_disk_that_appears_while_others_are_erased_fails_the_step() {
     let skipping = Node { properties: properties.unwrap(), ..Node::default() };
     for (node, now, expected) in [
         (Node::default(), vec![seen[0].clone()], vec![]),
-        (Node::default(), vec![seen[0].clone(), swapped.clone(), late.clone()], vec!["/dev/sdc", "/dev/sdb"]),
+        (Node::default(), vec![seen[0].clone(), swapped.clone(), late.clone()], vec!["/dev/sdb", "/dev/sdc"]),
         (skipping, vec![seen[0].clone(), late], vec![]),
     ] {
         let later = guard::plan_erase(&node, &now).unwrap();
