@@ -5,6 +5,7 @@ use crate::errors::from_disk;
 use farrier_disk::WritableDisk;
 use farrier_disk::boot_mode;
 use farrier_disk::config_drive::ConfigDrive;
+use farrier_disk::ephemeral;
 use farrier_disk::layout::{Layout, Place, Request, Role};
 use farrier_disk::partition_image::{self, Identifiers};
 use farrier_disk::table::Geometry;
@@ -12,9 +13,6 @@ use farrier_linux::efivars::EfiVariables;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::image_info::ImageInfo;
 use serde_json::{Map, Value, json};
-
-/// The only format that an ephemeral partition can get without external programs.
-const EPHEMERAL_FORMAT: &str = "vfat";
 
 /// The partitions of one deployment.
 pub struct Partitioning {
@@ -45,11 +43,11 @@ impl Partitioning {
             root_mib: info.root_mb.unwrap_or_default(),
             swap_mib: info.swap_mb.unwrap_or_default(),
             ephemeral_mib: info.ephemeral_mb.unwrap_or_default(),
+            ephemeral_format: ephemeral_format(info)?,
             esp_mib: agent.options.efi_system_partition_size.into(),
             bios_boot_mib: agent.options.bios_boot_partition_size.into(),
             config_drive,
         };
-        require_makeable(info)?;
         let geometry = Geometry { size: disk.size(), sector_size: disk.sector_size() };
         let layout = Layout::plan(&request, disk.path(), geometry).map_err(from_disk)?;
         Ok(Some(Self { layout, keeps_table: info.preserve_ephemeral }))
@@ -99,17 +97,23 @@ fn answer(found: &Identifiers) -> Map<String, Value> {
     answer
 }
 
-fn require_makeable(info: &ImageInfo) -> Result<(), CommandError> {
-    let is_made = info.ephemeral_mb.unwrap_or_default() > 0 && !info.preserve_ephemeral;
-    let format = info.ephemeral_format.as_deref().unwrap_or("ext4");
-    if !is_made || format == EPHEMERAL_FORMAT {
-        return Ok(());
+/// The format of the ephemeral partition, which can be made if it is to be.
+fn ephemeral_format(info: &ImageInfo) -> Result<ephemeral::Format, CommandError> {
+    if info.ephemeral_mb.unwrap_or_default() == 0 || info.preserve_ephemeral {
+        return Ok(ephemeral::Format::default());
     }
-    let details = format!(
-        "image_info.ephemeral_format: {format} cannot be made by this ramdisk; set the flavour's or node's \
-         ephemeral_format to {EPHEMERAL_FORMAT}, or ask for no ephemeral partition"
-    );
-    Err(CommandError::new(ErrorKind::InvalidCommandParamsError, details))
+    let refused = |reason: String| {
+        let details = format!("image_info.ephemeral_format: {reason}");
+        CommandError::new(ErrorKind::InvalidCommandParamsError, details)
+    };
+    let name = info.ephemeral_format.as_deref();
+    let format =
+        name.map_or(Some(ephemeral::Format::default()), ephemeral::Format::named).ok_or_else(|| {
+            let (name, known) = (name.unwrap_or_default(), ephemeral::Format::names().collect::<Vec<_>>());
+            refused(format!("{name:?} cannot be made; ask for one of {}", known.join(", ")))
+        })?;
+    format.require().map_err(|error| refused(error.to_string()))?;
+    Ok(format)
 }
 
 #[cfg(test)]
@@ -139,10 +143,13 @@ mod tests {
     fn what_cannot_be_made_is_refused_before_the_disk_is_touched() {
         for (megabytes, format, preserved, expected) in [
             (0, None, false, true),
-            (100, None, false, false),
+            (0, Some("xfs"), false, true),
+            (100, None, false, true),
+            (100, Some("ext3"), false, true),
             (100, Some("xfs"), false, false),
+            (100, Some(""), false, false),
             (100, Some("vfat"), false, true),
-            (100, None, true, true),
+            (100, Some("xfs"), true, true),
         ] {
             let info = ImageInfo {
                 ephemeral_mb: Some(megabytes),
@@ -150,7 +157,8 @@ mod tests {
                 preserve_ephemeral: preserved,
                 ..ImageInfo::default()
             };
-            assert_eq!(require_makeable(&info).is_ok(), expected, "{megabytes} {format:?} {preserved}");
+            let found = ephemeral_format(&info);
+            assert_eq!(found.is_ok(), expected, "{megabytes} {format:?} {preserved}: {found:?}");
         }
     }
 }

@@ -4,6 +4,7 @@
 //! can make it larger.
 
 use crate::config_drive::ConfigDrive;
+use crate::ephemeral;
 use crate::error::Error;
 use crate::table::{BIOS_BOOT_TYPE, ESP_TYPE, Geometry, NewPartition, PartitionKind, TableKind};
 use std::path::Path;
@@ -84,6 +85,8 @@ pub struct Request<'a> {
     pub swap_mib: u64,
     /// Size of the ephemeral partition.
     pub ephemeral_mib: u64,
+    /// Its file system.
+    pub ephemeral_format: ephemeral::Format,
     /// Size of an EFI system partition.
     pub esp_mib: u64,
     /// Size of a BIOS boot partition.
@@ -112,6 +115,8 @@ pub struct Layout {
     pub table: TableKind,
     /// The partitions, by number.
     pub places: Vec<Place>,
+    /// File system of the ephemeral partition.
+    pub ephemeral_format: ephemeral::Format,
     has_boot_flag: bool,
 }
 
@@ -152,7 +157,7 @@ impl Layout {
             }
         }
         let has_boot_flag = !request.is_uefi && !request.is_power;
-        Ok(Self { table, places, has_boot_flag })
+        Ok(Self { table, places, ephemeral_format: request.ephemeral_format, has_boot_flag })
     }
 
     /// Where the image goes.

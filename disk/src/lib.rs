@@ -8,6 +8,7 @@ pub mod boot_mode;
 pub mod bootloader;
 pub mod config_drive;
 pub mod device;
+pub mod ephemeral;
 pub mod error;
 pub mod filesystem;
 pub mod guard;

@@ -10,7 +10,6 @@ use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::{list, stack};
 use farrier_linux::device_mapper::{DeviceMapper, Map};
-use farrier_linux::modules::ModuleIndex;
 use farrier_linux::sysfs;
 use path::DiskPath;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +18,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// The drivers of the target and of its choice among equal paths.
-const MODULES: [&str; 2] = ["dm_multipath", "dm_service_time"];
 /// What the kernel calls a target of several paths.
 const KIND: &str = "multipath";
 /// Unit of device mapper in bytes, whatever the sector size of the device.
@@ -89,7 +86,6 @@ pub(crate) fn one_for_each(devices: Vec<BlockDevice>) -> Vec<BlockDevice> {
 pub fn assemble(sysfs: &Path) -> Result<(), Error> {
     let disks = with_several_paths(list::every_path(sysfs)?);
     let Some(first) = disks.first() else { return Ok(()) };
-    load_drivers();
     let mapper = DeviceMapper::open().map_err(|source| not_joined(first, source))?;
     let attached = disks.iter().flatten().filter(|path| path::attach_handler(path));
     if attached.count() > 0 {
@@ -121,18 +117,6 @@ fn with_several_paths(devices: Vec<BlockDevice>) -> Vec<Vec<BlockDevice>> {
     }
     let is_joined = |paths: &[BlockDevice]| paths.iter().any(|path| stack::is_multipath(path.directory()));
     disks.into_values().filter(|paths| paths.len() > 1 && !is_joined(paths)).collect()
-}
-
-/// The drivers may also be built into the kernel; what is missing then shows when it is wanted.
-fn load_drivers() {
-    match ModuleIndex::of_running_kernel() {
-        Ok(index) => {
-            for error in MODULES.iter().filter_map(|module| index.load(module).err()) {
-                tracing::warn!("{error}");
-            }
-        }
-        Err(error) => tracing::debug!("{error}"),
-    }
 }
 
 /// Makes one device of the paths to a disk, and gives its kernel name.

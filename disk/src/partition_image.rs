@@ -18,7 +18,6 @@ use std::path::PathBuf;
 /// Labels by which deployed systems and operators know these file systems.
 const ESP_LABEL: &str = "efi-part";
 const SWAP_LABEL: &str = "swap1";
-const EPHEMERAL_LABEL: &str = "ephemeral0";
 
 /// Bytes at the start of a partition in which old signatures would be found.
 const SIGNATURES: u64 = 8 << 20;
@@ -85,7 +84,7 @@ pub fn finish(
             (Role::Root, _) => {}
             (Role::Ephemeral, _) if keeps_table => {}
             (Role::ConfigDrive, Some(drive)) => drive.write_into(disk, &as_partition(place))?,
-            _ => fill(disk, place).map_err(|source| Error::Device {
+            _ => fill(disk, layout, place).map_err(|source| Error::Device {
                 device: disk.path().to_owned(),
                 action: format!("making the {} partition", place.role.name()),
                 source,
@@ -101,12 +100,12 @@ pub fn finish(
     identify(disk, layout, &table)
 }
 
-fn fill(disk: &WritableDisk, place: &Place) -> io::Result<()> {
+fn fill(disk: &WritableDisk, layout: &Layout, place: &Place) -> io::Result<()> {
     disk.zero_out(place.start, place.size.min(SIGNATURES)).map_err(io::Error::other)?;
     let mut volume = DiskView::range(disk, place.start, place.size);
     match place.role {
         Role::Esp => filesystem::make_vfat(&mut volume, ESP_LABEL, disk.sector_size()),
-        Role::Ephemeral => filesystem::make_vfat(&mut volume, EPHEMERAL_LABEL, disk.sector_size()),
+        Role::Ephemeral => layout.ephemeral_format.make(disk, place.start, place.size),
         Role::Swap => filesystem::make_swap(&mut volume, SWAP_LABEL, place.size),
         Role::BiosBoot | Role::PrepBoot | Role::ConfigDrive | Role::Root => Ok(()),
     }

@@ -8,6 +8,7 @@ mod support;
 
 use content::{read_at, write_at};
 use farrier_disk::Error;
+use farrier_disk::ephemeral;
 use farrier_disk::layout::{Layout, Request, Role};
 use farrier_disk::partition_image::{self, Identifiers};
 use farrier_disk::table::{Geometry, PartitionTable, TableKind};
@@ -27,6 +28,7 @@ fn request(is_uefi: bool, table: TableKind) -> Request<'static> {
         root_mib: 64,
         swap_mib: 8,
         ephemeral_mib: 32,
+        ephemeral_format: ephemeral::Format::default(),
         esp_mib: 200,
         bios_boot_mib: 1,
         config_drive: None,
@@ -93,7 +95,7 @@ fn loop_d17_d21_identities_are_those_on_the_disk_whatever_its_sectors() {
         assert!(found.partitions.last().unwrap().1.display().to_string().ends_with(&last));
         check_table(path, layout.table);
         if let Some(esp) = layout.places.iter().find(|place| place.role == Role::Esp) {
-            check_vfat(&read_at(&disk, esp.start, esp.size as usize));
+            check("vfat", &read_at(&disk, esp.start, esp.size as usize));
         }
     }
 }
@@ -108,11 +110,32 @@ fn check_table(disk: &Path, table: TableKind) {
     assert!(output.status.success() && text.contains(expected), "{text}");
 }
 
-fn check_vfat(content: &[u8]) {
+/// Has the field's own tool look at a file system.
+fn check(kind: &str, content: &[u8]) {
     let volume = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(volume.path(), content).unwrap();
-    let checked = Command::new("fsck.vfat").arg("-n").arg(volume.path()).output().unwrap();
+    let force: &[&str] = if kind == "vfat" { &[] } else { &["-f"] };
+    let mut checker = Command::new(format!("fsck.{kind}"));
+    let checked = checker.args(force).arg("-n").arg(volume.path()).output().unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+}
+
+#[test]
+fn loop_an_ephemeral_partition_has_the_file_system_that_was_asked_for() {
+    for (name, sector_size) in
+        ["ext2", "ext3", "ext4", "vfat"].into_iter().flat_map(|name| [(name, 512), (name, 4096)])
+    {
+        let disk = TestDisk::new(DISK, sector_size);
+        let ephemeral_format = ephemeral::Format::named(name).unwrap();
+        let layout = plan(&disk, &Request { ephemeral_format, ..request(false, TableKind::Mbr) });
+        deploy(&disk, &layout, false);
+        let place = layout.places.iter().find(|place| place.role == Role::Ephemeral).unwrap();
+        let opinion = blkid(disk.disk().path(), place.start, place.size);
+        for expected in [format!("TYPE={name}"), "LABEL=ephemeral0".to_owned()] {
+            assert!(opinion.lines().any(|line| line == expected), "{expected}: {opinion}");
+        }
+        check(name, &read_at(&disk, place.start, place.size as usize));
+    }
 }
 
 #[test]

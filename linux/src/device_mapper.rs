@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::modules::ModuleIndex;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -81,6 +82,7 @@ impl DeviceMapper {
     ///
     /// `NotFound` when the kernel's module is missing.
     pub fn open() -> io::Result<Self> {
+        ModuleIndex::load_for_node("dm_mod");
         let control = OpenOptions::new().read(true).write(true).open(CONTROL)?;
         Ok(Self { control })
     }

@@ -1,7 +1,8 @@
-//! Loop devices: a file as a block device.
+//! Loop devices: a file, or a range of a disk, as a block device.
 
 #![allow(unsafe_code)]
 
+use crate::modules::ModuleIndex;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 const LOOP_CONTROL: &str = "/dev/loop-control";
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_PARTSCAN: u32 = 8;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// How often a free device may be snatched by another process before attaching gives up.
 const ATTEMPTS: usize = 32;
 
@@ -66,6 +68,26 @@ impl LoopDevice {
     /// The error of opening either file or of an ioctl; `EBUSY` when every free device was snatched.
     pub fn attach(backing: &Path, sector_size: u32) -> io::Result<Self> {
         let backing = OpenOptions::new().read(true).write(true).open(backing)?;
+        Self::configured(&configuration(&backing, sector_size))
+    }
+
+    /// Makes `length` bytes from `offset` of `disk` a device of their own, past the page cache. The disk may be
+    /// held by whoever opened it.
+    ///
+    /// # Errors
+    ///
+    /// As [`LoopDevice::attach`].
+    pub fn over(disk: &File, offset: u64, length: u64, sector_size: u32) -> io::Result<Self> {
+        ModuleIndex::load_for_node("loop");
+        let mut config = configuration(disk, sector_size);
+        config.info.offset = offset;
+        config.info.size_limit = length;
+        config.info.flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO;
+        Self::configured(&config)
+    }
+
+    /// The configuration names a file, which has to be open.
+    fn configured(config: &LoopConfig) -> io::Result<Self> {
         let control = OpenOptions::new().read(true).write(true).open(LOOP_CONTROL)?;
         let mut last_error = io::Error::from_raw_os_error(libc::EBUSY);
         for _ in 0..ATTEMPTS {
@@ -73,9 +95,8 @@ impl LoopDevice {
             let number = unsafe { request::get_free(control.as_raw_fd()) }?;
             let path = PathBuf::from(format!("/dev/loop{number}"));
             let device = open_device(&path)?;
-            let config = configuration(&backing, sector_size);
             // SAFETY: LOOP_CONFIGURE reads one `loop_config`, which outlives the call.
-            match unsafe { request::configure(device.as_raw_fd(), &config) } {
+            match unsafe { request::configure(device.as_raw_fd(), config) } {
                 Ok(_) => return Ok(Self { path, device }),
                 Err(nix::Error::EBUSY) => last_error = nix::Error::EBUSY.into(),
                 Err(error) => return Err(error.into()),

@@ -127,6 +127,14 @@ impl ModuleIndex {
         self.claimants(alias).into_iter().filter_map(|name| self.load(name).err()).collect()
     }
 
+    /// Loads the module with the driver of a device that has no node before, so that opening the node cannot make
+    /// the kernel ask for it. One that is missing shows when the node is opened.
+    pub fn load_for_node(name: &str) {
+        if let Err(error) = Self::of_running_kernel().and_then(|index| index.load(name)) {
+            tracing::debug!("{error}");
+        }
+    }
+
     /// Loads a module after those it needs. Loaded already is fine; unknown names are taken to be
     /// built into the kernel.
     ///

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 const MIB: u64 = 1 << 20;
 /// The disk: room for the image, and for the partitions that a partition image gets beside it.
 const DISK_BYTES: u64 = 3 << 30;
+/// Swap and the ephemeral partition that a partition image gets beside it.
+const SCRATCH_MIB: u64 = 64;
 const SERIAL: &str = "ROOT";
 const MAC: &str = "52:54:00:fa:00:41";
 /// Name that only the config drive knows, and the one that the system has without.
@@ -189,7 +191,10 @@ impl Cell {
         });
         if self.image == Image::Partition {
             arguments["image_info"]["image_type"] = json!("partition");
-            arguments["image_info"]["root_mb"] = json!(root_mib);
+            let sizes = json!({"root_mb": root_mib, "swap_mb": SCRATCH_MIB, "ephemeral_mb": SCRATCH_MIB});
+            for (field, size) in sizes.as_object().into_iter().flatten() {
+                arguments["image_info"][field] = size.clone();
+            }
         }
         let step = json!({"step": "write_image", "interface": "deploy", "args": arguments});
         let params = json!({"step": step, "node": self.node(), "ports": []});

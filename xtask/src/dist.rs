@@ -30,12 +30,17 @@ const FIRMWARE_PACKAGES: &[&str] =
 const PROGRAM_PACKAGES: &[&str] = &[
     "busybox-static",
     "dropbear-bin",
+    "e2fsprogs",
+    "libblkid1",
     "libc6",
+    "libcom-err2",
     "libcrypt1",
+    "libext2fs2",
     "libgmp10",
     "libtomcrypt1",
     "libtommath1",
     "libudev1",
+    "libuuid1",
     "mdadm",
     "zlib1g",
 ];

@@ -79,3 +79,30 @@ fn report(entries: &[BootEntry]) {
             loader = entry.loader, "boot entry written");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use serde_json::json;
+
+    /// The failure is that of an agent that knows no node: no disk is ever looked at.
+    #[tokio::test]
+    async fn f14_a_failure_is_ignored_only_where_the_command_or_else_the_options_say_so() {
+        crate::http::install_tls_provider();
+        for (asked, option, is_ignored) in [
+            (Value::Null, false, false),
+            (Value::Null, true, true),
+            (json!(true), false, true),
+            (json!(false), true, false),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let options = Options { ignore_bootloader_failure: option, ..Options::default() };
+            let agent = Agent::new(options, root.path(), tokio::runtime::Handle::current()).unwrap();
+            let params = [("root_uuid", json!("6b2f1f6e")), ("ignore_bootloader_failure", asked.clone())];
+            let params = params.map(|(name, value)| (name.to_owned(), value));
+            let outcome = install_bootloader(&agent, &Params::from_iter(params));
+            assert_eq!(outcome.is_ok(), is_ignored, "{asked} {option}: {outcome:?}");
+        }
+    }
+}

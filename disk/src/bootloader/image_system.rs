@@ -2,7 +2,6 @@
 
 use super::site::{Site, Volume};
 use crate::error::Error;
-use farrier_linux::modules::ModuleIndex;
 use farrier_linux::private_mounts::{PrivateMounts, Use};
 use farrier_linux::process::{Program, RunError};
 use std::fmt::Display;
@@ -28,9 +27,6 @@ const PROBER: &str = "etc/grub.d/30_os-prober";
 
 /// Longest time for one of its programs.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
-
-/// Kernel drivers that a file system needs beside its own.
-const CHARACTER_SETS: &[&str] = &["nls_ascii", "nls_cp437", "nls_iso8859_1", "nls_utf8"];
 
 /// The mounted system.
 pub struct ImageSystem<'a> {
@@ -63,7 +59,6 @@ impl<'a> ImageSystem<'a> {
     }
 
     fn mount_at(&mut self, volume: &Volume, target: &Path, usage: Use) -> Result<(), Error> {
-        load_drivers(&volume.kind);
         let mounted = self.mounts.device(&volume.device, &volume.kind, target, usage);
         let (device, kind) = (volume.device.display(), &volume.kind);
         mounted.map_err(|error| self.failed(&format!("mounting {device} as {kind:?}"), error))
@@ -174,19 +169,4 @@ impl<'a> ImageSystem<'a> {
 
 fn failed(site: &Site, action: &str, error: impl Display) -> Error {
     Error::BootLoader { device: site.disk.clone(), action: action.to_owned(), reason: error.to_string() }
-}
-
-/// Nobody loads drivers for the kernel in the ramdisk. They may be built into it; a driver that is missing
-/// shows when the file system is mounted.
-fn load_drivers(kind: &str) {
-    let index = match ModuleIndex::of_running_kernel() {
-        Ok(index) => index,
-        Err(error) => return tracing::debug!("{error}"),
-    };
-    let others = if kind == "vfat" { CHARACTER_SETS } else { &[] };
-    for name in std::iter::once(&kind).chain(others) {
-        if let Err(error) = index.load(name) {
-            tracing::debug!("{error}");
-        }
-    }
 }

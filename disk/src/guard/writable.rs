@@ -3,6 +3,7 @@
 use super::usage::require_unused;
 use crate::device::BlockDevice;
 use crate::error::Error;
+use farrier_linux::loop_device::LoopDevice;
 use farrier_linux::{block, sysfs};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -84,6 +85,17 @@ impl WritableDisk {
         self.file
             .write_all_at(data, offset)
             .map_err(|source| self.failed(format!("writing {} bytes at {offset}", data.len()), source))
+    }
+
+    /// A block device over `length` bytes from `offset`, for a program that knows nothing of ranges. Nothing of
+    /// the rest of the disk can be reached by it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn loop_over(&self, offset: u64, length: u64) -> Result<LoopDevice, Error> {
+        LoopDevice::over(&self.file, offset, length, self.sector_size)
+            .map_err(|source| self.failed(format!("making a device of {length} bytes at {offset}"), source))
     }
 
     /// Makes `length` bytes from `offset` read as zeros without sending zeros where the disk can do so.

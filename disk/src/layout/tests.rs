@@ -11,6 +11,7 @@ fn request(is_uefi: bool, table: TableKind) -> Request<'static> {
         root_mib: 1024,
         swap_mib: 0,
         ephemeral_mib: 0,
+        ephemeral_format: ephemeral::Format::default(),
         esp_mib: 550,
         bios_boot_mib: 1,
         config_drive: None,

@@ -34,6 +34,9 @@ pub const ISCSISTART: Program = on_request("iscsistart", "/usr/sbin/iscsistart",
 /// Makes, starts and stops arrays of software RAID.
 pub const MDADM: Program = always("mdadm", "/usr/sbin/mdadm", "mdadm");
 
+/// Makes the file systems ext2, ext3 and ext4.
+pub const MKE2FS: Program = always("mke2fs", "/usr/sbin/mke2fs", "e2fsprogs");
+
 /// Reads and writes the settings of NVIDIA network cards.
 pub const MSTCONFIG: Program = on_request("mstconfig", "/usr/bin/mstconfig", "mstflint");
 
@@ -54,8 +57,8 @@ pub const STRESS_NG: Program = on_request("stress-ng", "/usr/bin/stress-ng", "st
 
 /// Every external program there is.
 pub const PROGRAMS: &[Program] = &[
-    BUSYBOX, DOCKER, DROPBEAR, FIO, GPU_BURN, ISCSISTART, MDADM, MSTCONFIG, MSTFLINT, MSTFWRESET, PODMAN,
-    SMARTCTL, STRESS_NG,
+    BUSYBOX, DOCKER, DROPBEAR, FIO, GPU_BURN, ISCSISTART, MDADM, MKE2FS, MSTCONFIG, MSTFLINT, MSTFWRESET,
+    PODMAN, SMARTCTL, STRESS_NG,
 ];
 
 const fn always(name: &'static str, path: &'static str, package: &'static str) -> Program {
