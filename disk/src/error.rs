@@ -73,7 +73,7 @@ pub enum Error {
         device: String,
     },
 
-    /// The disk carries a file system that other machines may be using.
+    /// The disk carries what other machines may be using.
     #[error(
         "{device} carries {content}, which other machines may be using, and was not touched; disconnect the \
          disk, put it on the node's skip_block_devices, or consent with driver_info wipe_special_filesystems"
@@ -81,7 +81,7 @@ pub enum Error {
     Protected {
         /// Path of the device node.
         device: PathBuf,
-        /// Kind of the file system, and where it is when it is not on the device itself.
+        /// Kind of a file system, and where it is when it is not on the device itself; or the reservation.
         content: String,
     },
 

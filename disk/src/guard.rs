@@ -4,6 +4,7 @@
 mod erase;
 mod installed;
 mod raid;
+mod reservation;
 mod shared;
 mod skip_list;
 mod survey;

@@ -99,7 +99,7 @@ fn loop_d03_a_shared_file_system_is_opened_with_consent_only() {
         assert_eq!(error.kind().name(), "BlockDeviceEraseError");
     }
     let found = survey(&node, &devices).unwrap();
-    assert_eq!(found.disks[0].obstacles, [Obstacle::SharedFileSystem("GFS2".to_owned())]);
+    assert_eq!(found.disks[0].obstacles, [Obstacle::Shared("GFS2".to_owned())]);
     plan.targets[0].open(false).unwrap();
     node.driver_internal_info.insert("wipe_special_filesystems".to_owned(), json!(true));
     choose_root_disk(&node, &devices).unwrap().open().unwrap();

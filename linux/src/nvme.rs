@@ -1,10 +1,14 @@
-//! Admin commands of NVMe controllers: identify, format, sanitize and its log (NVM Express Base
-//! Specification 2.0).
+//! Commands of NVMe controllers: identify, format, sanitize and its log, and who reserved a namespace (NVM
+//! Express Base Specification 2.0).
 //!
-//! Commands go through an [`AdminQueue`], so that what is sent and how answers are read can be
+//! Commands go through an [`NvmeTarget`], so that what is sent and how answers are read can be
 //! tried against recorded bytes. Numbers on the wire are little-endian.
 
 #![allow(unsafe_code)]
+
+mod reservation;
+
+pub use reservation::is_reserved;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -47,10 +51,11 @@ const ONE_PASS: u32 = 1 << 4;
 
 mod request {
     nix::ioctl_readwrite!(admin_command, b'N', 0x41, super::PassThrough);
+    nix::ioctl_readwrite!(io_command, b'N', 0x43, super::PassThrough);
     nix::ioctl_none!(namespace_id, b'N', 0x40);
 }
 
-/// `struct nvme_admin_cmd` of the kernel.
+/// `struct nvme_passthru_cmd` of the kernel.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct PassThrough {
@@ -74,9 +79,20 @@ struct PassThrough {
     result: u32,
 }
 
-/// An admin command without its data.
+/// Which commands an operation code is one of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AdminCommand {
+pub enum Queue {
+    /// About the controller and its namespaces.
+    Admin,
+    /// About what a namespace holds.
+    Io,
+}
+
+/// A command without its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Command {
+    /// Where it is put.
+    pub queue: Queue,
     /// Operation code.
     pub opcode: u8,
     /// Namespace, or 0 for the whole controller.
@@ -98,14 +114,14 @@ pub enum NvmeError {
     Status(u16),
 }
 
-/// Where admin commands are put.
-pub trait AdminQueue {
+/// What commands are given to.
+pub trait NvmeTarget {
     /// Has the controller do a command, with `data` read or written by it.
     ///
     /// # Errors
     ///
     /// [`NvmeError`].
-    fn submit(&self, command: &AdminCommand, data: &mut [u8]) -> Result<(), NvmeError>;
+    fn submit(&self, command: &Command, data: &mut [u8]) -> Result<(), NvmeError>;
 }
 
 /// The controller behind an open namespace or controller device.
@@ -130,8 +146,8 @@ impl<'a> NvmeDevice<'a> {
     }
 }
 
-impl AdminQueue for NvmeDevice<'_> {
-    fn submit(&self, command: &AdminCommand, data: &mut [u8]) -> Result<(), NvmeError> {
+impl NvmeTarget for NvmeDevice<'_> {
+    fn submit(&self, command: &Command, data: &mut [u8]) -> Result<(), NvmeError> {
         let mut passed = PassThrough {
             opcode: command.opcode,
             namespace: command.namespace,
@@ -142,10 +158,16 @@ impl AdminQueue for NvmeDevice<'_> {
             timeout_ms: u32::try_from(command.timeout.as_millis()).unwrap_or(u32::MAX),
             ..PassThrough::default()
         };
+        let descriptor = self.0.as_raw_fd();
         // SAFETY: the structure has the kernel's layout; the kernel moves `data_length` bytes to or
         // from `address`, which is a live exclusive slice of that length.
-        let status = unsafe { request::admin_command(self.0.as_raw_fd(), &raw mut passed) }
-            .map_err(io::Error::from)?;
+        let status = unsafe {
+            match command.queue {
+                Queue::Admin => request::admin_command(descriptor, &raw mut passed),
+                Queue::Io => request::io_command(descriptor, &raw mut passed),
+            }
+        }
+        .map_err(io::Error::from)?;
         match u16::try_from(status) {
             Ok(0) => Ok(()),
             Ok(status) => Err(NvmeError::Status(status)),
@@ -171,7 +193,7 @@ impl Capabilities {
     /// # Errors
     ///
     /// [`NvmeError`].
-    pub fn identify(queue: &impl AdminQueue) -> Result<Self, NvmeError> {
+    pub fn identify(queue: &impl NvmeTarget) -> Result<Self, NvmeError> {
         let data = identify(queue, 0, CNS_CONTROLLER)?;
         Ok(Self {
             oacs: u16::from_le_bytes([data[256], data[257]]),
@@ -212,7 +234,7 @@ impl Capabilities {
 /// # Errors
 ///
 /// [`NvmeError`].
-pub fn namespaces(queue: &impl AdminQueue, capabilities: &Capabilities) -> Result<Vec<u32>, NvmeError> {
+pub fn namespaces(queue: &impl NvmeTarget, capabilities: &Capabilities) -> Result<Vec<u32>, NvmeError> {
     let is_managed = capabilities.oacs & OACS_NAMESPACES != 0;
     let list = if is_managed { CNS_ALLOCATED_NAMESPACES } else { CNS_ACTIVE_NAMESPACES };
     let data = identify(queue, 0, list)?;
@@ -236,7 +258,7 @@ pub enum FormatErase {
 ///
 /// [`NvmeError`]; the namespace may be partly erased.
 pub fn format(
-    queue: &impl AdminQueue,
+    queue: &impl NvmeTarget,
     namespace: u32,
     erase: FormatErase,
     timeout: Duration,
@@ -246,7 +268,8 @@ pub fn format(
     let lba_format = (flbas & 0xf) | (flbas >> 5 & 0x3) << 12;
     let metadata = (flbas >> 4 & 1) << 4;
     let protection = (dps & 0x7) << 5 | (dps >> 3 & 1) << 8;
-    let command = AdminCommand {
+    let command = Command {
+        queue: Queue::Admin,
         opcode: FORMAT_NVM,
         namespace,
         dwords: [lba_format | metadata | protection | (erase as u32) << 9, 0],
@@ -271,7 +294,7 @@ pub enum SanitizeAction {
 /// # Errors
 ///
 /// [`NvmeError`].
-pub fn start_sanitize(queue: &impl AdminQueue, action: SanitizeAction) -> Result<(), NvmeError> {
+pub fn start_sanitize(queue: &impl NvmeTarget, action: SanitizeAction) -> Result<(), NvmeError> {
     sanitize(queue, sanitize_dword(action))
 }
 
@@ -280,12 +303,18 @@ pub fn start_sanitize(queue: &impl AdminQueue, action: SanitizeAction) -> Result
 /// # Errors
 ///
 /// [`NvmeError`].
-pub fn exit_failed_sanitize(queue: &impl AdminQueue) -> Result<(), NvmeError> {
+pub fn exit_failed_sanitize(queue: &impl NvmeTarget) -> Result<(), NvmeError> {
     sanitize(queue, 1)
 }
 
-fn sanitize(queue: &impl AdminQueue, dword: u32) -> Result<(), NvmeError> {
-    let command = AdminCommand { opcode: SANITIZE, namespace: 0, dwords: [dword, 0], timeout: QUERY_TIMEOUT };
+fn sanitize(queue: &impl NvmeTarget, dword: u32) -> Result<(), NvmeError> {
+    let command = Command {
+        queue: Queue::Admin,
+        opcode: SANITIZE,
+        namespace: 0,
+        dwords: [dword, 0],
+        timeout: QUERY_TIMEOUT,
+    };
     queue.submit(&command, &mut [])
 }
 
@@ -314,10 +343,11 @@ pub enum SanitizeState {
 /// # Errors
 ///
 /// [`NvmeError`].
-pub fn sanitize_state(queue: &impl AdminQueue, action: SanitizeAction) -> Result<SanitizeState, NvmeError> {
+pub fn sanitize_state(queue: &impl NvmeTarget, action: SanitizeAction) -> Result<SanitizeState, NvmeError> {
     let mut data = [0; SANITIZE_LOG_BYTES];
     let dwords = (SANITIZE_LOG_BYTES as u32 / 4 - 1) << 16;
-    let command = AdminCommand {
+    let command = Command {
+        queue: Queue::Admin,
         opcode: GET_LOG_PAGE,
         namespace: u32::MAX,
         dwords: [SANITIZE_STATUS_LOG | dwords, 0],
@@ -336,10 +366,15 @@ pub fn sanitize_state(queue: &impl AdminQueue, action: SanitizeAction) -> Result
     })
 }
 
-fn identify(queue: &impl AdminQueue, namespace: u32, structure: u32) -> Result<Vec<u8>, NvmeError> {
+fn identify(queue: &impl NvmeTarget, namespace: u32, structure: u32) -> Result<Vec<u8>, NvmeError> {
     let mut data = vec![0; IDENTIFY_BYTES];
-    let command =
-        AdminCommand { opcode: IDENTIFY, namespace, dwords: [structure, 0], timeout: QUERY_TIMEOUT };
+    let command = Command {
+        queue: Queue::Admin,
+        opcode: IDENTIFY,
+        namespace,
+        dwords: [structure, 0],
+        timeout: QUERY_TIMEOUT,
+    };
     queue.submit(&command, &mut data)?;
     Ok(data)
 }

@@ -1,5 +1,7 @@
-//! File systems that other machines may be using, wherever they would be lost with a disk (D03).
+//! What other machines may be using, wherever it would be lost with a disk (D03): file systems that they share,
+//! and what they have reserved.
 
+use super::reservation;
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::probe::{Member, ReadableDisk};
@@ -7,7 +9,7 @@ use crate::raid::array;
 use crate::table::Partition;
 use crate::{list, stack};
 
-/// Refuses a device with which such a file system would be lost. This comes before anything on it is stopped.
+/// Refuses a device with which such a thing would be lost. This comes before anything on it is stopped.
 ///
 /// # Errors
 ///
@@ -24,13 +26,16 @@ pub(super) fn refuse(device: &BlockDevice, content: Option<String>) -> Result<()
     }
 }
 
-/// What would be lost with a device, in words: a file system on it, in a running array that lies on it, or
+/// What would be lost with a device, in words: what is reserved; a file system on it, in a running array that lies on it, or
 /// in one that does not run and shows on another of its disks. What lies in the partitions `kept` stays.
 ///
 /// # Errors
 ///
 /// [`Error::Device`] when the device or an array cannot be read.
 pub(super) fn find(device: &BlockDevice, kept: &[Partition]) -> Result<Option<String>, Error> {
+    if reservation::is_held(device)? {
+        return Ok(Some("a reservation of another machine".to_owned()));
+    }
     let mut disk = ReadableDisk::open(device)?;
     if let Some(name) = disk.shared_file_system(kept)? {
         return Ok(Some(name.to_owned()));

@@ -50,8 +50,8 @@ pub enum Obstacle {
     InUse(String),
     /// It refuses writes.
     ReadOnly,
-    /// Other machines may be using this file system on it, or in an array on it.
-    SharedFileSystem(String),
+    /// Other machines may be using this: a file system on it or in an array on it, or they have reserved it.
+    Shared(String),
     /// It cannot be read.
     Unreadable(String),
 }
@@ -66,7 +66,7 @@ impl fmt::Display for Obstacle {
             Self::Raid(arrays) => write!(f, "a member of {}", arrays.join(", ")),
             Self::InUse(user) => write!(f, "in use: {user}"),
             Self::ReadOnly => f.write_str("read-only"),
-            Self::SharedFileSystem(name) => write!(f, "carries {name}, which other machines may be using"),
+            Self::Shared(name) => write!(f, "carries {name}, which other machines may be using"),
             Self::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
         }
     }
@@ -116,7 +116,7 @@ impl Survey {
 impl SurveyedDisk {
     fn look_inside(&mut self, device: &BlockDevice, consents: bool) -> Result<(), Error> {
         if let Some(content) = shared::find(device, &[])?.filter(|_| !consents) {
-            self.obstacles.push(Obstacle::SharedFileSystem(content));
+            self.obstacles.push(Obstacle::Shared(content));
         }
         (self.table, self.partitions) = match ReadableDisk::open(device)?.table() {
             Ok(table) => (Some(table.name()), table.partitions().len()),

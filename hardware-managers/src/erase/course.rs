@@ -11,8 +11,7 @@ use super::secure::{self, Patience, SecureErase};
 use super::settings::{Passes, Settings};
 use farrier_disk::guard::EraseTarget;
 use farrier_disk::wipe::{self, Erased};
-use farrier_disk::{BlockDevice, WritableDisk};
-use farrier_linux::scsi::ScsiDevice;
+use farrier_disk::WritableDisk;
 
 const VIRTUAL_MEDIA: &str = "the medium with the agent's parameters";
 const NO_METHOD: &str = "neither Sanitize nor Format reaches this namespace alone";
@@ -68,19 +67,11 @@ pub fn claim(target: &EraseTarget, guard: bool) -> Result<Claim, EraseError> {
         return Ok(Claim::Kept(format!("a member of {}, which is erased itself", volumes.join(", "))));
     }
     let disk = target.open(guard)?;
-    if guard && is_scsi(target.device()) {
-        super::scsi::require_unreserved(&ScsiDevice::new(&disk))?;
-    }
     if wipe::is_virtual_media(&disk)? {
         Ok(Claim::Kept(VIRTUAL_MEDIA.to_owned()))
     } else {
         Ok(Claim::Taken(disk))
     }
-}
-
-/// Reservations are asked for where the answer is the disk's own: behind an ATA translation there are none.
-fn is_scsi(device: &BlockDevice) -> bool {
-    device.kernel_name().starts_with("sd") && device.disk.vendor.as_deref() != Some("ATA")
 }
 
 /// Erases everything, by the strongest means first. What follows a failure needs the operator's consent.

@@ -15,12 +15,6 @@ pub enum EraseError {
     /// Writes to it are refused.
     #[error("it is read-only; remove its write protection, or set agent_erase_skip_read_only to keep it")]
     ReadOnly,
-    /// Another machine uses it.
-    #[error(
-        "another machine holds a reservation of it; disconnect it, put it on the node's skip_block_devices, \
-         or consent with driver_info wipe_special_filesystems"
-    )]
-    Reserved,
     /// It has no way of erasing itself, and overwriting proves nothing about such a disk.
     #[error(
         "it has no way to erase itself ({0}); set agent_continue_if_secure_erase_failed to overwrite it instead"

@@ -8,7 +8,7 @@ use super::method::Method;
 use super::secure::{Patience, SecureErase, Stage, Survey};
 use farrier_disk::WritableDisk;
 use farrier_linux::nvme::{
-    self, AdminQueue, Capabilities, FormatErase, NvmeDevice, SanitizeAction, SanitizeState,
+    self, Capabilities, FormatErase, NvmeDevice, NvmeTarget, SanitizeAction, SanitizeState,
 };
 
 const SANITIZE: &str = "NVMe Sanitize";
@@ -37,7 +37,7 @@ impl<'a> NvmeNamespace<NvmeDevice<'a>> {
     }
 }
 
-impl<Q: AdminQueue> NvmeNamespace<Q> {
+impl<Q: NvmeTarget> NvmeNamespace<Q> {
     fn sanitize(&self, action: SanitizeAction, patience: &Patience) -> Result<(), EraseError> {
         let state = || nvme::sanitize_state(&self.queue, action).map_err(EraseError::nvme(SANITIZE));
         // One that was started before the machine was reset goes on by itself.
@@ -66,7 +66,7 @@ fn failed(reason: &str) -> EraseError {
     EraseError::Command { action: SANITIZE, reason: reason.to_owned() }
 }
 
-impl<Q: AdminQueue> SecureErase for NvmeNamespace<Q> {
+impl<Q: NvmeTarget> SecureErase for NvmeNamespace<Q> {
     fn survey(&self) -> Result<Survey, EraseError> {
         let capabilities = Capabilities::identify(&self.queue).map_err(EraseError::nvme(IDENTIFY))?;
         let namespaces =
@@ -113,7 +113,7 @@ impl<Q: AdminQueue> SecureErase for NvmeNamespace<Q> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_linux::nvme::{AdminCommand, NvmeError};
+    use farrier_linux::nvme::{Command, NvmeError};
     use std::cell::RefCell;
     use std::time::Duration;
 
@@ -137,8 +137,8 @@ mod tests {
         }
     }
 
-    impl AdminQueue for Controller {
-        fn submit(&self, command: &AdminCommand, data: &mut [u8]) -> Result<(), NvmeError> {
+    impl NvmeTarget for Controller {
+        fn submit(&self, command: &Command, data: &mut [u8]) -> Result<(), NvmeError> {
             match (command.opcode, command.dwords[0]) {
                 (0x06, 1) => {
                     (data[256], data[524], data[328]) = (self.oacs, self.fna, self.sanicap);

@@ -29,18 +29,6 @@ impl<'a> ScsiDisk<ScsiDevice<'a>> {
     }
 }
 
-/// Refuses a disk that another machine has reserved (D03).
-///
-/// # Errors
-///
-/// [`EraseError::Reserved`], or [`EraseError::Command`] when the target cannot be asked.
-pub fn require_unreserved(target: &impl ScsiTarget) -> Result<(), EraseError> {
-    match scsi::is_reserved(target).map_err(EraseError::scsi("asking for reservations"))? {
-        true => Err(EraseError::Reserved),
-        false => Ok(()),
-    }
-}
-
 impl<T: ScsiTarget> ScsiDisk<T> {
     fn wait(&self, action: &'static str, patience: &Patience) -> Result<(), EraseError> {
         patience.wait(action, || match scsi::erase_state(&self.target).map_err(EraseError::scsi(action))? {

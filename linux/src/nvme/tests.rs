@@ -6,7 +6,7 @@ use std::cell::RefCell;
 /// A controller that gives prepared answers and keeps what it was asked.
 struct Recorded {
     answers: RefCell<Vec<Result<Vec<u8>, u16>>>,
-    asked: RefCell<Vec<AdminCommand>>,
+    asked: RefCell<Vec<Command>>,
 }
 
 impl Recorded {
@@ -17,8 +17,8 @@ impl Recorded {
     }
 }
 
-impl AdminQueue for Recorded {
-    fn submit(&self, command: &AdminCommand, data: &mut [u8]) -> Result<(), NvmeError> {
+impl NvmeTarget for Recorded {
+    fn submit(&self, command: &Command, data: &mut [u8]) -> Result<(), NvmeError> {
         self.asked.borrow_mut().push(*command);
         let answer = self.answers.borrow_mut().pop().unwrap().map_err(NvmeError::Status)?;
         data[..answer.len()].copy_from_slice(&answer);
@@ -144,5 +144,31 @@ fn the_sanitize_log_tells_our_operation_from_an_older_one() {
         assert_eq!(sanitize_state(&queue, SanitizeAction::Crypto).unwrap(), expected, "{log:x?}");
         let asked = queue.asked.borrow()[0];
         assert_eq!((asked.opcode, asked.namespace, asked.dwords), (0x02, u32::MAX, [0x0007_0081, 0]));
+    }
+}
+
+#[test]
+fn d03_a_foreign_reservation_of_a_namespace_is_seen() {
+    let can_reserve = || Ok(structure(&[(520, &[0x20])]));
+    // Generation, kind, registered hosts, and the first of them.
+    let held = |kind: u8| Ok([&[7, 0, 0, 0, kind, 1, 0, 0, 0, 0][..], &[0; 54]].concat());
+    for (answers, expected) in [
+        (vec![Ok(structure(&[(520, &[0xdf])]))], Some(false)),
+        (vec![can_reserve(), held(0)], Some(false)),
+        (vec![can_reserve(), held(1)], Some(true)),
+        (vec![can_reserve(), held(5)], Some(true)),
+        (vec![can_reserve(), Err(0x4018), held(2)], Some(true)),
+        (vec![can_reserve(), Err(0x4018), held(0)], Some(false)),
+        (vec![can_reserve(), Err(0x4002)], None),
+        (vec![Err(0x4006)], None),
+    ] {
+        let target = Recorded::new(answers.clone());
+        assert_eq!(is_reserved(&target, 3).ok(), expected, "{answers:?}");
+        for command in target.asked.borrow().iter().skip(1) {
+            assert_eq!((command.queue, command.opcode, command.namespace), (Queue::Io, 0x0e, 3));
+            assert_eq!(command.dwords[0], 15);
+        }
+        let last = target.asked.borrow().last().unwrap().dwords[1];
+        assert_eq!(last == 1, answers.iter().any(|answer| answer == &Err(0x4018)), "{answers:?}");
     }
 }
