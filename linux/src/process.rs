@@ -108,7 +108,6 @@ impl Program {
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
     {
-        self.require()?;
         with_all_signals(Command::new(self.path).args(arguments))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -201,8 +200,7 @@ impl Program {
         Path::new(self.path).exists()
     }
 
-    /// Looks whether the program is there before PID 1 makes a child for nothing: it reaps every child, and the
-    /// standard library panics when somebody else has reaped one that could not execute its program.
+    /// Whether the program is there, for whoever has to know before it is wanted.
     ///
     /// # Errors
     ///

@@ -90,11 +90,15 @@ impl Hardware {
     /// # Errors
     ///
     /// As [`Hardware::boot`].
-    pub fn boot_without(&self, disk: usize) -> Result<Machine> {
+    pub fn boot_without(&self, disk: usize, firmware: Firmware) -> Result<Machine> {
         let mut disks = self.disks.clone();
         disks.remove(disk);
         let (mac, folder, media) = (self.mac.clone(), self.folder.clone(), Vec::new());
-        Self { mac, folder, media, disks, ..*self }.boot_with(Boot::Disks, &["-snapshot".to_owned()])
+        Self { mac, folder, media, disks, ..*self }.boot_under(
+            firmware,
+            Boot::Disks,
+            &["-snapshot".to_owned()],
+        )
     }
 
     /// As [`Hardware::boot`], with further arguments of QEMU.

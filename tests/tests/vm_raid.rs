@@ -7,12 +7,13 @@
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::machine::{Hardware, free_port};
+use farrier_tests::machine::{Firmware, Hardware, free_port};
 use farrier_tests::raid_member::{self, RaidArray};
+use farrier_tests::stub_conductor::StubConductor;
 use serde_json::{Value, json};
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -37,6 +38,7 @@ const MAGIC: [u8; 4] = 0xa92b_4efc_u32.to_le_bytes();
 struct Stable {
     agent: CommandedAgent,
     hardware: Hardware,
+    firmware: Firmware,
     _folder: TempDir,
 }
 
@@ -46,8 +48,17 @@ impl Stable {
         Self::used(disks, mebibytes, |_, _| ())
     }
 
+    /// Its disks are empty, and it starts by BIOS.
+    fn with_bios(disks: usize, mebibytes: u64) -> Self {
+        Self::under(Firmware::Bios, disks, mebibytes, |_, _| ())
+    }
+
     /// Its disks, by number, hold what `prepare` writes to them.
     fn used(disks: usize, mebibytes: u64, prepare: impl Fn(usize, &File)) -> Self {
+        Self::under(Firmware::Uefi, disks, mebibytes, prepare)
+    }
+
+    fn under(firmware: Firmware, disks: usize, mebibytes: u64, prepare: impl Fn(usize, &File)) -> Self {
         let folder = TempDir::new().unwrap();
         let disks = SERIALS[..disks].iter().map(|serial| (folder.path().join(serial), *serial));
         let disks: Vec<_> = disks.collect();
@@ -65,10 +76,35 @@ impl Stable {
             media: Vec::new(),
             folder: folder.path().to_owned(),
         };
-        let parameters = "ipa-disk-wait-attempts=1";
-        let agent =
-            CommandedAgent::boot(&hardware, &[], &environment::path("FARRIER_DIST"), parameters).unwrap();
-        Self { agent, hardware, _folder: folder }
+        let conductor = StubConductor::start_with(json!({"enable_bios_bootloader_install": true})).unwrap();
+        let (dist, parameters) = (environment::path("FARRIER_DIST"), "ipa-disk-wait-attempts=1");
+        let agent = CommandedAgent::boot_under(firmware, conductor, &hardware, &[], &dist, parameters).unwrap();
+        Self { agent, hardware, firmware, _folder: folder }
+    }
+
+    /// Writes an image onto the root volume of a node with this record; what it is besides its file is in
+    /// `description`.
+    fn write(&self, record: &Value, file: PathBuf, mut description: Value) {
+        let server = ImageServer::start(vec![Reply::File(file)]).unwrap();
+        description["id"] = json!("debian.raw");
+        description["urls"] = json!([server.guest_url()]);
+        description["disk_format"] = json!("raw");
+        description["os_hash_algo"] = json!("sha256");
+        let mut write = order("deploy", "write_image", record);
+        write["step"]["args"] = json!({"image_info": description});
+        self.succeed("deploy.execute_deploy_step", &write, SYSTEM);
+    }
+
+    /// Switches the machine off, and boots the system on its disks without each disk in turn.
+    fn boots_without_any_disk(mut self) {
+        self.agent.order("standby.power_off", &json!({})).unwrap();
+        self.agent.wait_until_off(STEP).unwrap();
+        for (missing, (_, serial)) in self.hardware.disks.iter().enumerate() {
+            let start = self.hardware.console().length();
+            let _machine = self.hardware.boot_without(missing, self.firmware).unwrap();
+            let prompt = self.hardware.console().wait_for(" login:", start, SYSTEM);
+            prompt.unwrap_or_else(|error| panic!("without {serial}: {error:#}"));
+        }
     }
 
     fn files(&self) -> impl Iterator<Item = &Path> {
@@ -281,31 +317,15 @@ fn vm_d03_d20_arrays_on_arrays_are_looked_into_and_taken_apart_from_the_top() {
 }
 
 /// Deploys a Debian system onto the root volume of `volumes`, and boots it without each disk in turn.
-fn boots_without_any_disk(disks: usize, mebibytes: u64, volumes: &[Value]) {
-    let mut stable = Stable::new(disks, mebibytes);
+fn debian_boots_without_any_disk(disks: usize, mebibytes: u64, volumes: &[Value]) {
+    let stable = Stable::new(disks, mebibytes);
     let mut record = wanted(volumes);
     record["raid_config"] = stable.clean("create_configuration", &record);
-    let server = ImageServer::start(vec![Reply::File(environment::path("FARRIER_IMAGE"))]).unwrap();
-    let mut write = order("deploy", "write_image", &record);
-    write["step"]["args"] = json!({"image_info": {
-        "id": "debian.raw",
-        "urls": [server.guest_url()],
-        "disk_format": "raw",
-        "os_hash_algo": "sha256",
-        "os_hash_value": environment::path("FARRIER_IMAGE_SHA256"),
-    }});
-    stable.succeed("deploy.execute_deploy_step", &write, SYSTEM);
+    let digest = environment::text("FARRIER_IMAGE_SHA256");
+    stable.write(&record, environment::path("FARRIER_IMAGE"), json!({"os_hash_value": digest}));
     let params = json!({"root_uuid": null, "efi_system_part_uuid": null, "target_boot_mode": "uefi"});
     stable.succeed("image.install_bootloader", &params, STEP);
-    stable.agent.order("standby.power_off", &json!({})).unwrap();
-    stable.agent.wait_until_off(STEP).unwrap();
-
-    for (missing, serial) in SERIALS[..disks].iter().enumerate() {
-        let start = stable.hardware.console().length();
-        let _machine = stable.hardware.boot_without(missing).unwrap();
-        let prompt = stable.hardware.console().wait_for(" login:", start, SYSTEM);
-        prompt.unwrap_or_else(|error| panic!("without {serial}: {error:#}"));
-    }
+    stable.boots_without_any_disk();
 }
 
 fn root(mut volume: Value) -> Value {
@@ -315,11 +335,31 @@ fn root(mut volume: Value) -> Value {
 
 #[test]
 fn vm_d18_d19_debian_on_a_mirror_boots_without_either_disk() {
-    boots_without_any_disk(2, 4096, &[root(volume("1", json!("MAX"), "os"))]);
+    debian_boots_without_any_disk(2, 4096, &[root(volume("1", json!("MAX"), "os"))]);
 }
 
 #[test]
 fn vm_d18_d19_debian_on_striped_mirrors_boots_without_any_one_disk() {
     let volumes = [volume("1", json!(1), "data"), root(volume("1+0", json!("MAX"), "os"))];
-    boots_without_any_disk(4, 2560, &volumes);
+    debian_boots_without_any_disk(4, 2560, &volumes);
+}
+
+#[test]
+fn vm_d18_d19_a_partition_image_on_a_mirror_boots_by_bios_without_either_disk() {
+    let stable = Stable::with_bios(2, 3072);
+    let mut record = wanted(&[root(volume("1", json!("MAX"), "os"))]);
+    record["properties"] = json!({"capabilities": "boot_mode:bios,disk_label:gpt"});
+    record["raid_config"] = stable.clean("create_configuration", &record);
+    let file = environment::path("FARRIER_PARTITION_IMAGE");
+    let description = json!({
+        "image_type": "partition",
+        "root_mb": fs::metadata(&file).unwrap().len() / MIB,
+        "deploy_boot_mode": "bios",
+        "os_hash_value": environment::text("FARRIER_PARTITION_IMAGE_SHA256"),
+    });
+    stable.write(&record, file, description);
+    let found = stable.agent.order("standby.get_partition_uuids", &json!({})).unwrap();
+    let params = json!({"root_uuid": found["command_result"]["root uuid"], "target_boot_mode": "bios"});
+    stable.succeed("image.install_bootloader", &params, SYSTEM);
+    stable.boots_without_any_disk();
 }

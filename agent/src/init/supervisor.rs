@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,10 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 const STABLE: Duration = Duration::from_secs(60);
 /// Longest sleep of the main loop, so that nothing depends on a lost event.
 const IDLE: Duration = Duration::from_secs(60);
+
+/// Held while a child is started or children are reaped. The standard library waits by itself for a child that
+/// could not execute its program, and panics when somebody else has reaped it.
+static CHILDREN: Mutex<()> = Mutex::new(());
 
 /// What happens to PID 1.
 pub enum Event {
@@ -173,6 +178,7 @@ impl State {
 }
 
 fn start(job: &Job) -> anyhow::Result<i32> {
+    let _children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
     let child = match job {
         Job::Agent => process::spawn_self(["run", "--log", "consoles"])?,
         Job::Dhcp(interface) => BUSYBOX.spawn([
@@ -213,6 +219,7 @@ pub fn start_reaper(sender: Sender<Event>) {
 }
 
 fn reap_all(sender: &Sender<Event>) {
+    let _children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return,

@@ -4,7 +4,7 @@ use crate::disks;
 use crate::stable::Stable;
 use farrier_tests::console::Console;
 use farrier_tests::ironic::{FAST_TRACK_TIMEOUT, Instance, Node, Order};
-use farrier_tests::machine::{Boot, Machine};
+use farrier_tests::machine::{Boot, Firmware, Machine};
 use serde_json::{Value, json};
 use std::fs;
 use std::thread;
@@ -71,7 +71,7 @@ impl<'a> Horse<'a> {
         self.hand.iter_mut().for_each(|hand| hand.machine = None);
         for missing in 0..self.stable.hardware.disks.len() {
             let start = self.console.length();
-            let _machine = self.stable.hardware.boot_without(missing).unwrap();
+            let _machine = self.stable.hardware.boot_without(missing, Firmware::Uefi).unwrap();
             self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
         }
     }

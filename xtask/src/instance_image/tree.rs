@@ -14,15 +14,29 @@ const PACKAGES: &[&str] = &[
     "grub-pc-bin",
     "grub2-common",
     "initramfs-tools",
-    "linux-image-cloud-amd64",
+    "linux-image-amd64",
     "lz4",
     "mdadm",
     "systemd-sysv",
     "udev",
 ];
 
-/// Files written before packages are installed: they make the initrd quick.
+/// Files written before packages are installed: they leave out drivers for what no emulated machine has, and make
+/// the initrd quick.
 const BEFORE_PACKAGES: &[(&str, &str)] = &[
+    (
+        "etc/dpkg/dpkg.cfg.d/91-drivers",
+        "path-exclude=/lib/modules/*/kernel/sound/*\n\
+         path-exclude=/lib/modules/*/kernel/drivers/*\n\
+         path-include=/lib/modules/*/kernel/drivers/ata/*\n\
+         path-include=/lib/modules/*/kernel/drivers/block/*\n\
+         path-include=/lib/modules/*/kernel/drivers/char/hw_random/*\n\
+         path-include=/lib/modules/*/kernel/drivers/md/*\n\
+         path-include=/lib/modules/*/kernel/drivers/net/*.ko\n\
+         path-include=/lib/modules/*/kernel/drivers/nvme/*\n\
+         path-include=/lib/modules/*/kernel/drivers/scsi/*\n\
+         path-include=/lib/modules/*/kernel/drivers/virtio/*\n",
+    ),
     ("etc/initramfs-tools/conf.d/farrier", "MODULES=list\nCOMPRESS=lz4\n"),
     (
         "etc/initramfs-tools/modules",
