@@ -29,9 +29,8 @@ impl BlockDevice {
     ///
     /// [`Error::NoSuchDevice`].
     pub fn describe(sysfs: &Path, kernel_name: &str) -> Result<Self, Error> {
-        // sysfs writes the slash of names such as cciss/c0d0 as an exclamation mark.
-        let name = format!("/dev/{}", kernel_name.replace('!', "/"));
         let directory = sysfs.join("block").join(kernel_name);
+        let name = sysfs::node(&directory).display().to_string();
         let sectors = sysfs::number::<u64>(&directory, "size")
             .ok_or_else(|| Error::NoSuchDevice { device: name.clone() })?;
         let queue = directory.join("queue");

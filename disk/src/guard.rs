@@ -25,11 +25,12 @@ use crate::error::Error;
 use crate::hints::{Hints, Verdict, gib_text};
 use crate::raid::array;
 use crate::stack;
+use farrier_linux::sysfs;
 use farrier_protocol::lookup::Node;
 use serde_json::Value;
 use skip_list::SkipList;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use volumes::Volumes;
 
 /// Smallest disk that the default rule takes, in bytes (section 8.1).
@@ -190,11 +191,7 @@ impl RootDisk {
         let below = stack::below(self.device().directory());
         let others = below.iter().filter_map(|disk| self.device().relative(disk));
         let disks = std::iter::once(self.device().clone()).chain(others);
-        let directories = disks.flat_map(|disk| disk.directories());
-        let node = |directory: PathBuf| {
-            Some(Path::new("/dev").join(directory.file_name()?.to_str()?.replace('!', "/")))
-        };
-        directories.filter_map(node).collect()
+        disks.flat_map(|disk| disk.directories()).map(|directory| sysfs::node(&directory)).collect()
     }
 
     /// Opens the disk for writing, for this process alone.

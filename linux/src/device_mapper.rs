@@ -82,7 +82,7 @@ impl DeviceMapper {
     ///
     /// `NotFound` when the kernel's module is missing.
     pub fn open() -> io::Result<Self> {
-        ModuleIndex::load_for_node("dm_mod");
+        ModuleIndex::load_unasked("dm_mod");
         let control = OpenOptions::new().read(true).write(true).open(CONTROL)?;
         Ok(Self { control })
     }

@@ -78,7 +78,7 @@ impl LoopDevice {
     ///
     /// As [`LoopDevice::attach`].
     pub fn over(disk: &File, offset: u64, length: u64, sector_size: u32) -> io::Result<Self> {
-        ModuleIndex::load_for_node("loop");
+        ModuleIndex::load_unasked("loop");
         let mut config = configuration(disk, sector_size);
         config.info.offset = offset;
         config.info.size_limit = length;

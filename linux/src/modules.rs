@@ -127,9 +127,9 @@ impl ModuleIndex {
         self.claimants(alias).into_iter().filter_map(|name| self.load(name).err()).collect()
     }
 
-    /// Loads the module with the driver of a device that has no node before, so that opening the node cannot make
-    /// the kernel ask for it. One that is missing shows when the node is opened.
-    pub fn load_for_node(name: &str) {
+    /// Loads a module before its first use, where that use does not make the kernel ask for it: nobody can open
+    /// the node of a device that no driver made. It may be built in as well; one that is missing shows in use.
+    pub fn load_unasked(name: &str) {
         if let Err(error) = Self::of_running_kernel().and_then(|index| index.load(name)) {
             tracing::debug!("{error}");
         }

@@ -2,7 +2,7 @@
 
 use nix::time::{ClockId, clock_gettime};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The trimmed text of an attribute; nothing when it is absent, unreadable or empty.
@@ -24,6 +24,13 @@ pub fn number<T: std::str::FromStr>(directory: &Path, name: &str) -> Option<T> {
 pub fn link_name(directory: &Path, name: &str) -> Option<String> {
     let target = fs::read_link(directory.join(name)).ok()?;
     Some(target.file_name()?.to_string_lossy().into_owned())
+}
+
+/// Device node of the block device in a directory, in whose name sysfs writes a slash as an exclamation mark, as in
+/// `cciss!c0d0`.
+pub fn node(directory: &Path) -> PathBuf {
+    let name = directory.file_name().unwrap_or_default();
+    Path::new("/dev").join(name.to_string_lossy().replace('!', "/"))
 }
 
 /// Sorted names of a directory's entries; empty when it cannot be read.

@@ -48,9 +48,10 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// [`Error::BiosOnly`] or [`Error::BootLoader`] when there is no such root file system, or what opening and
-    /// reading the disk bring.
+    /// [`Error::NoPartitionNodes`]; [`Error::BiosOnly`] or [`Error::BootLoader`] when there is no such root file
+    /// system, or what opening and reading the disk bring.
     pub fn survey(root: &RootDisk, request: &Request<'_>, is_uefi: bool) -> Result<Self, Error> {
+        root.require_partition_nodes()?;
         let disk = root.open()?;
         let table = PartitionTable::read(&disk)?;
         let volumes =

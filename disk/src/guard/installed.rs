@@ -30,9 +30,8 @@ impl RootDisk {
         let device = self.choice.confirm()?;
         usage::require_unused(&device)?;
         let partition = |directory: PathBuf| {
-            let name = directory.file_name()?.to_str()?.replace('!', "/");
             let number = sysfs::number(&directory, "partition")?;
-            Some(RootPartition { number, path: Path::new("/dev").join(name) })
+            Some(RootPartition { number, path: sysfs::node(&directory) })
         };
         let mut partitions: Vec<_> =
             stack::partitions(device.directory()).into_iter().filter_map(partition).collect();

@@ -38,8 +38,8 @@ impl Usage {
     }
 
     fn user_in(&self, directory: &Path) -> Option<String> {
-        let name = directory.file_name()?.to_string_lossy().replace('!', "/");
-        let node = format!("/dev/{name}");
+        let node = sysfs::node(directory).display().to_string();
+        let name = node.trim_start_matches("/dev/");
         let holders = sysfs::entries(&directory.join("holders"));
         if !holders.is_empty() {
             return Some(format!("{name} is held by {}", holders.join(", ")));

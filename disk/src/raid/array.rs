@@ -77,7 +77,7 @@ pub fn name_of(directory: &Path) -> Option<String> {
 ///
 /// Whatever reading brings.
 pub fn member_of(kernel_name: &str) -> io::Result<Option<String>> {
-    let mut device = File::open(Path::new("/dev").join(kernel_name.replace('!', "/")))?;
+    let mut device = File::open(sysfs::node(kernel_name.as_ref()))?;
     let size = device.seek(SeekFrom::End(0))?;
     Ok(Superblock::find(&mut device, 0, size)?.map(|superblock| superblock.name))
 }

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::list;
 use farrier_linux::blkid;
 use farrier_linux::modules::ModuleIndex;
+use farrier_linux::sysfs;
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
@@ -23,12 +24,11 @@ const START_UNTOUCHED: &str = "module/md_mod/parameters/start_ro";
 /// the kernel's driver is missing.
 pub fn assemble(sysfs: &Path) -> Result<(), Error> {
     let devices = list::list(sysfs)?;
-    let names = devices.iter().flat_map(|device| device.directories()).filter_map(|directory| {
-        Some(Path::new("/dev").join(directory.file_name()?.to_string_lossy().replace('!', "/")))
-    });
-    let Some(member) = names.into_iter().find(|path| is_member(path)) else { return Ok(()) };
+    let directories = devices.iter().flat_map(|device| device.directories());
+    let mut nodes = directories.map(|directory| sysfs::node(&directory));
+    let Some(member) = nodes.find(|path| is_member(path)) else { return Ok(()) };
     let failed = |reason: String| Error::Raid { device: member.clone(), reason };
-    load_driver();
+    ModuleIndex::load_unasked("md_mod");
     let switch = sysfs.join(START_UNTOUCHED);
     fs::write(&switch, "1").map_err(|error| {
         failed(format!("is a member of an array, and the kernel has no driver for it ({error}); pack md_mod"))
@@ -42,13 +42,6 @@ pub fn assemble(sysfs: &Path) -> Result<(), Error> {
         mdadm::stop(&array.path())?;
     }
     Ok(())
-}
-
-/// The driver may also be built into the kernel; what is missing then shows in sysfs.
-fn load_driver() {
-    if let Err(error) = ModuleIndex::of_running_kernel().and_then(|index| index.load("md_mod")) {
-        tracing::debug!("{error}");
-    }
 }
 
 /// A device that cannot be read is none.

@@ -9,9 +9,9 @@ use super::overwrite::overwrite;
 use super::proof::{Expectation, Proof};
 use super::secure::{self, Patience, SecureErase};
 use super::settings::{Passes, Settings};
+use farrier_disk::WritableDisk;
 use farrier_disk::guard::EraseTarget;
 use farrier_disk::wipe::{self, Erased};
-use farrier_disk::WritableDisk;
 
 const VIRTUAL_MEDIA: &str = "the medium with the agent's parameters";
 const NO_METHOD: &str = "neither Sanitize nor Format reaches this namespace alone";
