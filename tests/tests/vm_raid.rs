@@ -78,7 +78,8 @@ impl Stable {
         };
         let conductor = StubConductor::start_with(json!({"enable_bios_bootloader_install": true})).unwrap();
         let (dist, parameters) = (environment::path("FARRIER_DIST"), "ipa-disk-wait-attempts=1");
-        let agent = CommandedAgent::boot_under(firmware, conductor, &hardware, &[], &dist, parameters).unwrap();
+        let agent =
+            CommandedAgent::boot_under(firmware, conductor, &hardware, &[], &dist, parameters).unwrap();
         Self { agent, hardware, firmware, _folder: folder }
     }
 

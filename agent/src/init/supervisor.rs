@@ -11,6 +11,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::process::Child;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -178,8 +179,12 @@ impl State {
 }
 
 fn start(job: &Job) -> anyhow::Result<i32> {
-    let _children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
-    let child = match job {
+    let child = alone(|| start_child(job))?;
+    Ok(i32::try_from(child.id())?)
+}
+
+fn start_child(job: &Job) -> anyhow::Result<Child> {
+    Ok(match job {
         Job::Agent => process::spawn_self(["run", "--log", "consoles"])?,
         Job::Dhcp(interface) => BUSYBOX.spawn([
             "udhcpc",
@@ -199,8 +204,13 @@ fn start(job: &Job) -> anyhow::Result<i32> {
         // A serial line keeps its speed and has no carrier to wait for.
         Job::Login(terminal) => BUSYBOX.spawn(["getty", "-L", "0", terminal, "vt100"])?,
         Job::Ssh => DROPBEAR.spawn(ssh::ARGUMENTS)?,
-    };
-    Ok(i32::try_from(child.id())?)
+    })
+}
+
+/// Does this while nobody else starts or reaps children.
+fn alone<T>(work: impl FnOnce() -> T) -> T {
+    let _children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
+    work()
 }
 
 /// Starts the thread that reaps children. All children are reaped there, and nowhere else.
@@ -212,14 +222,13 @@ pub fn start_reaper(sender: Sender<Event>) {
     }
     thread::spawn(move || {
         loop {
-            reap_all(&sender);
+            alone(|| reap_all(&sender));
             signals.wait().ok();
         }
     });
 }
 
 fn reap_all(sender: &Sender<Event>) {
-    let _children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return,
@@ -236,6 +245,32 @@ fn reap_all(sender: &Sender<Event>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farrier_linux::process::Program;
+
+    /// In a process of its own, for the reaper takes the children of all tests.
+    #[test]
+    fn a_program_that_cannot_be_executed_is_an_error_and_no_panic() {
+        const ALONE: &str = "FARRIER_TEST_REAPER";
+        const NAME: &str =
+            "init::supervisor::tests::a_program_that_cannot_be_executed_is_an_error_and_no_panic";
+        if std::env::var_os(ALONE).is_none() {
+            let mut own = std::process::Command::new(std::env::current_exe().unwrap());
+            let ended = own.args(["--exact", NAME]).env(ALONE, "1").output().unwrap();
+            assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+            return;
+        }
+        let absent = Program { path: "/nonexistent/busybox", ..BUSYBOX };
+        let (sender, _events) = std::sync::mpsc::channel();
+        // The harness' own thread takes the signal; this one looks all the time.
+        thread::spawn(move || {
+            loop {
+                alone(|| reap_all(&sender));
+            }
+        });
+        for _ in 0..500 {
+            assert!(alone(|| absent.spawn(["getty"])).is_err());
+        }
+    }
 
     #[test]
     fn pauses_double_up_to_a_bound() {
