@@ -30,6 +30,7 @@ const BEFORE_PACKAGES: &[(&str, &str)] = &[
          path-exclude=/lib/modules/*/kernel/drivers/*\n\
          path-include=/lib/modules/*/kernel/drivers/ata/*\n\
          path-include=/lib/modules/*/kernel/drivers/block/*\n\
+         path-include=/lib/modules/*/kernel/drivers/cdrom/*\n\
          path-include=/lib/modules/*/kernel/drivers/char/hw_random/*\n\
          path-include=/lib/modules/*/kernel/drivers/md/*\n\
          path-include=/lib/modules/*/kernel/drivers/net/*.ko\n\
