@@ -29,8 +29,9 @@ const OTHER: &str = "0x5000c500a1b2c3da";
 /// Longest time of a deployment on a busy machine.
 const LIMIT: Duration = Duration::from_secs(900);
 const POLL: Duration = Duration::from_millis(100);
-/// Where a path that fails does so.
-const BAD: u64 = 40 * MIB;
+/// Where a path fails, once. Which of them is used first is the kernel's affair; the second place is so far away
+/// that whichever failed at the first one is used again by then.
+const BAD: [u64; 2] = [40 * MIB, 400 * MIB];
 
 /// A machine with one disk that hangs on two adapters, and another one that is a disk of its own.
 struct Stable {
@@ -42,8 +43,8 @@ struct Stable {
 }
 
 impl Stable {
-    /// The rules by which QEMU makes the first path fail.
-    fn new(rules: &Value) -> Self {
+    /// Both paths come with the rules by which QEMU makes them fail.
+    fn new(rules: [Value; 2]) -> Self {
         let folder = TempDir::new().unwrap();
         let path = |name: &str| folder.path().join(name);
         for disk in ["shared", "other"] {
@@ -53,10 +54,11 @@ impl Stable {
         image.extend((image.len()..IMAGE).map(|place| (place / 4099 % 255 + 1) as u8));
         fs::write(path("image"), image).unwrap();
         let mut arguments = Vec::from(Monitor::arguments(&path("qmp")));
+        let [first, second] = rules;
         for (number, file, rules, identity) in [
-            (0, "shared", rules, format!("serial=SHARED,wwn={NAME}")),
-            (1, "shared", &json!({}), format!("serial=SHARED,wwn={NAME}")),
-            (2, "other", &json!({}), format!("serial=OTHER,wwn={OTHER}")),
+            (0, "shared", first, format!("serial=SHARED,wwn={NAME}")),
+            (1, "shared", second, format!("serial=SHARED,wwn={NAME}")),
+            (2, "other", json!({}), format!("serial=OTHER,wwn={OTHER}")),
         ] {
             let image = json!({"driver": "file", "filename": path(file), "locking": "off"});
             let mut failing = json!({"driver": "blkdebug", "image": image});
@@ -140,7 +142,7 @@ impl Stable {
 
 #[test]
 fn vm_d23_a_disk_with_two_paths_is_one_and_outlives_one_of_them() {
-    let stable = Stable::new(&json!({}));
+    let stable = Stable::new([json!({}), json!({})]);
     let posted = stable.conductor.wait_for("/v1/continue_inspection", LIMIT).unwrap();
     let disks = posted["inventory"]["disks"].as_array().unwrap();
     let named: BTreeMap<_, _> =
@@ -164,8 +166,12 @@ fn vm_d23_a_disk_with_two_paths_is_one_and_outlives_one_of_them() {
 
 #[test]
 fn vm_d23_a_path_that_failed_is_used_again_when_it_answers() {
-    let at_bad = json!({"event": "none", "iotype": "write", "errno": 5, "sector": BAD / 512});
-    let stable = Stable::new(&json!({"inject-error": [at_bad]}));
+    let rules = BAD.map(|place| {
+        let once =
+            json!({"event": "none", "iotype": "write", "errno": 5, "sector": place / 512, "once": true});
+        json!({"inject-error": [once]})
+    });
+    let stable = Stable::new(rules);
     let _server = stable.begin();
     stable.assert_deployed();
     let line = "the path is used again";
