@@ -5,8 +5,8 @@
 use farrier_imaging::qcow2::in_memory::{Mode, expand};
 use libfuzzer_sys::fuzz_target;
 
-/// Bytes of the disk.
-const DISK: usize = 4 << 20;
+/// Bytes of the disk: few, so that many images are tried.
+const DISK: usize = 256 << 10;
 /// Bytes that tables may take: few, so that the limit is met.
 const MEMORY: usize = 1 << 20;
 
