@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(100);
 
 /// What a deployment may need at most.
-const MEMORY_MIB: u32 = 256;
+const DEPLOYING_MIB: u32 = 256;
+/// What an installed system is given: under UEFI, GRUB finds no room in less for Debian's common kernel.
+const INSTALLED_MIB: u32 = 512;
 /// The program of the UEFI firmware.
 pub const FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
 /// The variables with which it starts its first life.
@@ -136,8 +138,12 @@ impl Hardware {
         let console = self.console();
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,smm=off"]);
+        let mebibytes = match boot {
+            Boot::Ramdisk(..) => DEPLOYING_MIB,
+            Boot::Disks => INSTALLED_MIB,
+        };
         // KVM hangs inside some virtual machines; emulation works everywhere.
-        qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", &MEMORY_MIB.to_string()]);
+        qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", &mebibytes.to_string()]);
         if firmware == Firmware::Uefi {
             let variables = self.firmware_variables()?;
             qemu.args(["-drive", &format!("if=pflash,format=raw,readonly=on,file={FIRMWARE}")]);

@@ -14,7 +14,7 @@ use farrier_tests::lab::{Event, Instance, Lab, Machine};
 use serde::Serialize;
 
 use crate::dist;
-use crate::instance_image::{self, Content, InstanceImage};
+use crate::instance_image::{self, Content, InstanceImage, Kernel};
 use crate::requirements::{self, Purpose};
 use crate::timeline::{Moments, Phase, Timeline};
 use crate::workspace::{Workspace, write_json};
@@ -58,7 +58,8 @@ pub fn demo(arguments: &DemoArguments) -> Result<()> {
     requirements::ensure(&purposes, !arguments.image.no_install)?;
     let workspace = Workspace::find()?;
     let dist = dist::build(&workspace, "x86_64", dist::Firmware::None)?.folder;
-    let image = instance_image::cached(&workspace, arguments.image.image_size, Content::USUAL)?;
+    let image =
+        instance_image::cached(&workspace, arguments.image.image_size, Kernel::Cloud, Content::USUAL)?;
     let farrier = workspace.build_conductor()?;
     let folder = match &arguments.keep {
         Some(folder) => std::path::absolute(folder)?,

@@ -13,9 +13,9 @@ use farrier_tests::boot_cell::{Cell, DebianImage, Image};
 
 use self::report::{Outcome, Report};
 use crate::dist;
-use crate::instance_image::{self, Content, DiskFormat};
+use crate::instance_image::{self, Content, DiskFormat, Kernel};
 use crate::requirements::{self, Purpose};
-use crate::workspace::{Workspace, write_json};
+use crate::workspace::{Workspace, read_json, write_json};
 
 /// Size of the whole-disk images: the system and little more, for every combination reads all of it.
 const MEBIBYTES: u64 = 1024;
@@ -35,9 +35,12 @@ pub struct MatrixArguments {
     /// Folder of a ramdisk that was built already.
     #[arg(long, value_name = "FOLDER")]
     dist: Option<PathBuf>,
-    /// Writes the result as JSON.
+    /// Writes the result as JSON, after each combination.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Goes on with what an earlier run wrote there: what booted is not run again.
+    #[arg(long, requires = "json")]
+    resume: bool,
     /// Writes the page of the book with the result of all combinations.
     #[arg(long, conflicts_with_all = ["filter", "list"])]
     page: bool,
@@ -59,40 +62,51 @@ pub fn matrix(arguments: &MatrixArguments) -> Result<()> {
         }
         return Ok(());
     }
-    let report = run(arguments, &cells)?;
+    let report = run(arguments, &cells, earlier(arguments)?)?;
     println!("{}", report.line());
     if arguments.page {
         report.write_page(&Workspace::find()?)?;
     }
-    write_json(arguments.json.as_deref(), &report)?;
     if !report.is_good() {
         bail!("not every combination boots");
     }
     Ok(())
 }
 
-fn run(arguments: &MatrixArguments, cells: &[Cell]) -> Result<Report> {
+/// What booted in the run that is gone on with.
+fn earlier(arguments: &MatrixArguments) -> Result<Vec<Outcome>> {
+    let file = arguments.json.as_deref().filter(|file| arguments.resume && file.exists());
+    let outcomes = file.map(read_json::<Vec<Outcome>>).transpose()?.unwrap_or_default();
+    Ok(outcomes.into_iter().filter(Outcome::is_good).collect())
+}
+
+fn run(arguments: &MatrixArguments, cells: &[Cell], outcomes: Vec<Outcome>) -> Result<Report> {
     requirements::ensure(&[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine], !arguments.no_install)?;
     let workspace = Workspace::find()?;
     let dist = match &arguments.dist {
         Some(folder) => std::path::absolute(folder)?,
         None => dist::build(&workspace, "x86_64", dist::Firmware::None)?.folder,
     };
-    let legal = cells.iter().filter(|cell| cell.obstacle().is_none());
+    let is_open = |cell: &&Cell| outcomes.iter().all(|outcome| !outcome.is_of(cell));
+    let legal = cells.iter().filter(|cell| cell.obstacle().is_none()).filter(is_open);
     // Each image is made before the first machine is switched on.
     let mut jobs = legal.map(|cell| Ok((*cell, image_for(cell, &workspace)?))).collect::<Result<Vec<_>>>()?;
     jobs.reverse();
     let folder = workspace.cache().join(format!("matrix-{}", std::process::id()));
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let machines = arguments.machines.map_or(processors, usize::from);
-    let (jobs, outcomes) = (Mutex::new(jobs), Mutex::new(Vec::new()));
+    let (jobs, outcomes) = (Mutex::new(jobs), Mutex::new(outcomes));
     thread::scope(|scope| {
         for _ in 0..machines {
             scope.spawn(|| {
                 while let Some((cell, image)) = jobs.lock().ok().and_then(|mut jobs| jobs.pop()) {
                     let outcome = attempt(&cell, &dist, &image, &folder);
                     println!("{outcome}");
-                    outcomes.lock().map(|mut outcomes| outcomes.push(outcome)).ok();
+                    let Ok(mut outcomes) = outcomes.lock() else { break };
+                    outcomes.push(outcome);
+                    if let Err(error) = write_json(arguments.json.as_deref(), &*outcomes) {
+                        println!("{error:#}");
+                    }
                 }
             });
         }
@@ -118,6 +132,6 @@ fn image_for(cell: &Cell, workspace: &Workspace) -> Result<DebianImage> {
         Image::Partition => Content::Partition,
         Image::WholeDisk => Content::Disk(DiskFormat { table: cell.table, sector_size: cell.sector_size() }),
     };
-    let image = instance_image::cached(workspace, MEBIBYTES, content)?;
+    let image = instance_image::cached(workspace, MEBIBYTES, Kernel::Common, content)?;
     Ok(DebianImage { path: image.path, sha256: image.sha256 })
 }

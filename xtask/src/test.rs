@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::dist::Firmware;
-use crate::instance_image::Content;
+use crate::instance_image::{Content, Kernel};
 use crate::ironic_environment::IronicEnvironment;
 use crate::requirements::{self, Purpose};
 use crate::test_programs::{self, TestProgram, Tier};
@@ -99,7 +99,8 @@ fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
     let built = dist::build(workspace, "x86_64", Firmware::None)?;
     let dist = built.folder.display().to_string();
     let with_python = python_manager::ramdisk(workspace, &built)?.display().to_string();
-    let image = instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES, Content::USUAL)?;
+    let image =
+        instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES, Kernel::Cloud, Content::USUAL)?;
     let bmc = ironic_environment::cached_bmc(workspace)?.display().to_string();
     let ironics = ironic_environment::cached(workspace)?;
     let environment = |ironic: &IronicEnvironment| {
@@ -119,7 +120,9 @@ fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
 fn machine_environment(workspace: &Workspace) -> Result<Environment> {
     let dist = dist::build(workspace, "x86_64", Firmware::Common)?;
     let aarch64 = dist::build(workspace, "aarch64", Firmware::Common)?;
-    let image = |content| instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES, content);
+    let image = |content| {
+        instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES, Kernel::Cloud, content)
+    };
     let (image, partition) = (image(Content::USUAL)?, image(Content::Partition)?);
     let farrier = workspace.build_conductor()?;
     let schemathesis = python_environment::schemathesis(workspace)?;

@@ -6,6 +6,7 @@ mod parts;
 mod tree;
 
 pub use disk::{DiskFormat, ESP_BYTES, new_uuid};
+pub use tree::Kernel;
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -39,6 +40,7 @@ pub struct ImageArguments {
 pub struct RootArguments {
     folder: PathBuf,
     mebibytes: u64,
+    kernel: Kernel,
 }
 
 /// What an image holds.
@@ -78,20 +80,25 @@ impl Content {
 /// Runs the command.
 pub fn image(arguments: &ImageArguments) -> Result<()> {
     requirements::ensure(&[Purpose::InstanceImage], !arguments.no_install)?;
-    let image = cached(&Workspace::find()?, arguments.image_size, Content::USUAL)?;
+    let image = cached(&Workspace::find()?, arguments.image_size, Kernel::Cloud, Content::USUAL)?;
     println!("{} ({} bytes, sha256:{})", image.path.display(), image.bytes, image.sha256);
     Ok(())
 }
 
 /// The image with this content, made unless one of the same recipe is in the cache. `mebibytes` is the size of
 /// a whole disk.
-pub fn cached(workspace: &Workspace, mebibytes: u64, content: Content) -> Result<InstanceImage> {
+pub fn cached(
+    workspace: &Workspace,
+    mebibytes: u64,
+    kernel: Kernel,
+    content: Content,
+) -> Result<InstanceImage> {
     let mut hasher = DefaultHasher::new();
-    (tree::recipe(), parts::recipe(), disk::recipe(), mebibytes).hash(&mut hasher);
+    (tree::recipe(), parts::recipe(), disk::recipe(), mebibytes, kernel).hash(&mut hasher);
     let folder = workspace.cache().join(format!("debian-{:016x}", hasher.finish()));
     let partition = folder.join(parts::ROOT);
     if !digest_file(&partition).exists() {
-        build(&folder, mebibytes)?;
+        build(&folder, mebibytes, kernel)?;
         write_digest(&partition)?;
     }
     let path = folder.join(content.file_name());
@@ -118,22 +125,22 @@ fn write_digest(image: &Path) -> Result<()> {
     Ok(fs::write(digest_file(image), digest)?)
 }
 
-fn build(folder: &Path, mebibytes: u64) -> Result<()> {
+fn build(folder: &Path, mebibytes: u64, kernel: Kernel) -> Result<()> {
     fs::create_dir_all(folder)?;
     println!("Building Debian images in {} (takes a few minutes, once)", folder.display());
     let this = std::env::current_exe()?;
-    run(as_root(this).arg("image-as-root").arg(folder).arg(mebibytes.to_string()))
+    run(as_root(this).arg("image-as-root").arg(folder).arg(mebibytes.to_string()).arg(kernel.name()))
 }
 
 /// Builds the parts in a folder. It needs root, since the files in the image belong to root.
-pub fn image_as_root(RootArguments { folder, mebibytes }: &RootArguments) -> Result<()> {
+pub fn image_as_root(RootArguments { folder, mebibytes, kernel }: &RootArguments) -> Result<()> {
     if !is_root() {
         bail!("only root can build the Debian image; run cargo xtask image");
     }
     let (root, log) = (folder.join("tree"), folder.join("build.log"));
     let root_uuid = new_uuid()?;
     let tree = DebianTree::bootstrap(&root, &log)?;
-    tree::build(&tree, &root_uuid)?;
+    tree::build(&tree, &root_uuid, *kernel)?;
     parts::make(&tree, &root_uuid, disk::root_size(*mebibytes), folder)?;
     Ok(fs::remove_dir_all(&root)?)
 }

@@ -3,8 +3,18 @@
 use std::hash::Hash;
 
 use anyhow::Result;
+use clap::ValueEnum;
 
 use crate::debian_tree::{self, DebianTree};
+
+/// Debian's kernel in an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
+pub enum Kernel {
+    /// A small one, with drivers for what virtual machines are given.
+    Cloud,
+    /// The one of real machines, with drivers for SATA as well.
+    Common,
+}
 
 const PACKAGES: &[&str] = &[
     "cloud-init",
@@ -14,7 +24,6 @@ const PACKAGES: &[&str] = &[
     "grub-pc-bin",
     "grub2-common",
     "initramfs-tools",
-    "linux-image-amd64",
     "lz4",
     "mdadm",
     "systemd-sysv",
@@ -81,18 +90,35 @@ const MASKED: &[&str] = &[
     "systemd-pstore.service",
 ];
 
+impl Kernel {
+    /// Its name on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cloud => "cloud",
+            Self::Common => "common",
+        }
+    }
+
+    fn package(self) -> &'static str {
+        match self {
+            Self::Cloud => "linux-image-cloud-amd64",
+            Self::Common => "linux-image-amd64",
+        }
+    }
+}
+
 /// All that decides what is built.
 pub fn recipe() -> impl Hash {
     (debian_tree::recipe(), PACKAGES, BEFORE_PACKAGES, AFTER_PACKAGES, MASKED)
 }
 
 /// Makes the system of `tree`, with `@ROOT@` in files replaced by the root file system's UUID.
-pub fn build(tree: &DebianTree<'_>, root_uuid: &str) -> Result<()> {
+pub fn build(tree: &DebianTree<'_>, root_uuid: &str, kernel: Kernel) -> Result<()> {
     for (path, content) in BEFORE_PACKAGES {
         tree.write(path, content)?;
     }
     println!("  kernel, boot loaders and cloud-init");
-    tree.install(PACKAGES)?;
+    tree.install(&[PACKAGES, &[kernel.package()]].concat())?;
     tree.run("systemctl", &[&["mask"], MASKED].concat())?;
     for (path, content) in AFTER_PACKAGES {
         tree.write(path, &content.replace("@ROOT@", root_uuid))?;

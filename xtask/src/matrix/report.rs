@@ -6,14 +6,14 @@ use std::fs;
 
 use anyhow::{Context, Result};
 use farrier_tests::boot_cell::{Cell, Seconds};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::workspace::Workspace;
 
 const PAGE: &str = "docs/src/boot-matrix.md";
 
 /// What came of one combination.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Outcome {
     name: String,
     deploy_seconds: f64,
@@ -23,7 +23,7 @@ pub struct Outcome {
 }
 
 /// What came of all.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Report {
     outcomes: Vec<Outcome>,
     /// The combinations that cannot be, with the reasons.
@@ -39,6 +39,16 @@ impl Outcome {
         };
         let (deploy_seconds, boot_seconds) = (seconds.deploy, seconds.boot);
         Self { name: cell.to_string(), deploy_seconds, boot_seconds, failure }
+    }
+
+    /// Whether it boots.
+    pub fn is_good(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    /// Whether it came of this combination.
+    pub fn is_of(&self, cell: &Cell) -> bool {
+        self.name == cell.to_string()
     }
 }
 
@@ -65,12 +75,12 @@ impl Report {
 
     /// Whether all boot.
     pub fn is_good(&self) -> bool {
-        self.outcomes.iter().all(|outcome| outcome.failure.is_none())
+        self.outcomes.iter().all(Outcome::is_good)
     }
 
     /// The result in a line.
     pub fn line(&self) -> String {
-        let good = self.outcomes.iter().filter(|outcome| outcome.failure.is_none()).count();
+        let good = self.outcomes.iter().filter(|outcome| outcome.is_good()).count();
         format!(
             "{good} of {} legal combinations boot, {} are not legal",
             self.outcomes.len(),
@@ -92,8 +102,8 @@ This page is written by `cargo xtask matrix --page`.
 
 A virtual machine with the real ramdisk deploys Debian 12, commanded as a conductor commands it, and then boots
 from its disk to the login prompt. The host name in the prompt tells whether the config drive was seen, or that
-there was none. The machines have 256 MiB of memory and an emulated processor: the seconds tell how long the
-run took, not how fast Farrier is.
+there was none. The machines have 256 MiB of memory for the deployment, 512 MiB for Debian, and an emulated
+processor: the seconds tell how long the run took, not how fast Farrier is.
 
 The name of a combination is firmware, disk, image, table and config drive. A disk `scsi4kn` has sectors of 4096
 bytes. A `whole` image brings table and boot loaders; a `partition` image is a root file system with the
