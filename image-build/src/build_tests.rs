@@ -21,6 +21,7 @@ fn inputs(root: &Path) -> Inputs {
         ("bin/busybox", &executable),
         ("usr/sbin/dropbear", &executable),
         ("sbin/mdadm", &executable),
+        ("sbin/mke2fs", &executable),
         ("agent", &executable),
         ("vmlinuz", &synthetic_kernel("x86_64")),
         ("usr/lib/ISOLINUX/isolinux.bin", &vec![1; 3000]),
