@@ -29,8 +29,8 @@ const OTHER: &str = "0x5000c500a1b2c3da";
 /// Longest time of a deployment on a busy machine.
 const LIMIT: Duration = Duration::from_secs(900);
 const POLL: Duration = Duration::from_millis(100);
-/// Where a path fails, once. Which of them is used first is the kernel's affair; the second place is so far away
-/// that whichever failed at the first one is used again by then.
+/// Where each path fails, however often it is tried. Which of them is used first is the kernel's affair; the
+/// places are so far apart that whichever failed at the first one is used again at the second.
 const BAD: [u64; 2] = [40 * MIB, 400 * MIB];
 
 /// A machine with one disk that hangs on two adapters, and another one that is a disk of its own.
@@ -167,9 +167,8 @@ fn vm_d23_a_disk_with_two_paths_is_one_and_outlives_one_of_them() {
 #[test]
 fn vm_d23_a_path_that_failed_is_used_again_when_it_answers() {
     let rules = BAD.map(|place| {
-        let once =
-            json!({"event": "none", "iotype": "write", "errno": 5, "sector": place / 512, "once": true});
-        json!({"inject-error": [once]})
+        let always = json!({"event": "none", "iotype": "write", "errno": 5, "sector": place / 512});
+        json!({"inject-error": [always]})
     });
     let stable = Stable::new(rules);
     let _server = stable.begin();
