@@ -196,9 +196,9 @@ impl RootDisk {
 
     /// Opens the disk for writing, for this process alone.
     ///
-    /// The device is described again and must still be the chosen one and not be excluded (D01). A file
-    /// system that other machines may be using, on it or in an array on it, keeps it closed, unless the
-    /// operator consents (D03). Then arrays on it that are no volumes of the node are stopped: they would go
+    /// The device is described again and must still be the chosen one and not be excluded (D01). What other
+    /// machines may be using, a file system on it or in an array on it, or the disk itself where they have
+    /// reserved it, keeps it closed, unless the operator consents (D03). Then arrays on it that are no volumes of the node are stopped: they would go
     /// with it. A disk that is busy for a moment, as after a rescan, is tried again for a bounded time (F09).
     ///
     /// # Errors

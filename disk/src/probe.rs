@@ -10,6 +10,7 @@ use crate::table::{Geometry, ParseError, Partition, PartitionKind, PartitionTabl
 use farrier_linux::blkid::{self, Signature};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use uuid::Uuid;
 
@@ -55,6 +56,13 @@ pub struct ReadableDisk {
     source: BufReader<File>,
     path: PathBuf,
     geometry: Geometry,
+}
+
+/// For questions that only the disk itself can answer.
+impl AsFd for ReadableDisk {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.source.get_ref().as_fd()
+    }
 }
 
 impl ReadableDisk {

@@ -26,8 +26,8 @@ pub fn link_name(directory: &Path, name: &str) -> Option<String> {
     Some(target.file_name()?.to_string_lossy().into_owned())
 }
 
-/// Device node of the block device in a directory, in whose name sysfs writes a slash as an exclamation mark, as in
-/// `cciss!c0d0`.
+/// Device node of the block device in a directory, in whose name sysfs writes a slash as an exclamation mark,
+/// as in `cciss!c0d0`.
 pub fn node(directory: &Path) -> PathBuf {
     let name = directory.file_name().unwrap_or_default();
     Path::new("/dev").join(name.to_string_lossy().replace('!', "/"))

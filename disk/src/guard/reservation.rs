@@ -3,11 +3,11 @@
 
 use crate::device::BlockDevice;
 use crate::error::Error;
+use crate::probe::ReadableDisk;
 use crate::stack;
 use farrier_linux::nvme::{self, NvmeDevice};
 use farrier_linux::scsi::{self, ScsiDevice};
 use std::fmt::Display;
-use std::fs::File;
 
 /// By which commands a disk is asked who reserved it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,29 +37,28 @@ impl Protocol {
 ///
 /// [`Error::Device`] when a disk cannot be opened.
 pub(super) fn is_held(device: &BlockDevice) -> Result<bool, Error> {
-    let below = stack::below(device.directory());
-    let below = below.iter().filter_map(|disk| device.relative(disk));
-    for disk in std::iter::once(device.clone()).chain(below) {
-        if let Some(protocol) = Protocol::of(&disk)
-            && is_reserved(&disk, protocol)?
-        {
+    for (disk, protocol) in asked(device) {
+        if is_reserved(&disk, protocol)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
+/// Who is asked about a device: itself and what it lies on, as far as these can be reserved.
+fn asked(device: &BlockDevice) -> impl Iterator<Item = (BlockDevice, Protocol)> {
+    let below = stack::below(device.directory());
+    let below = below.into_iter().filter_map(|disk| device.relative(&disk));
+    let disks = std::iter::once(device.clone()).chain(below);
+    disks.filter_map(|disk| Protocol::of(&disk).map(|protocol| (disk, protocol)))
+}
+
 fn is_reserved(disk: &BlockDevice, protocol: Protocol) -> Result<bool, Error> {
-    let name = &disk.disk.name;
-    let file = File::open(name).map_err(|source| Error::Device {
-        device: name.into(),
-        action: "opening it for reading".to_owned(),
-        source,
-    })?;
+    let (name, disk) = (&disk.disk.name, ReadableDisk::open(disk)?);
     Ok(match protocol {
-        Protocol::Scsi => free_if_unknown(name, scsi::is_reserved(&ScsiDevice::new(&file))),
+        Protocol::Scsi => free_if_unknown(name, scsi::is_reserved(&ScsiDevice::new(&disk))),
         Protocol::Nvme => {
-            let controller = NvmeDevice::new(&file);
+            let controller = NvmeDevice::new(&disk);
             let namespace = controller.namespace().map_err(Into::into);
             free_if_unknown(name, namespace.and_then(|number| nvme::is_reserved(&controller, number)))
         }
@@ -79,18 +78,31 @@ mod tests {
     use crate::fake_sysfs::FakeSysfs;
 
     #[test]
-    fn d03_disks_that_can_be_reserved_are_asked() {
+    fn d03_disks_that_can_be_reserved_are_asked_also_below_arrays_and_paths() {
         let sysfs = FakeSysfs::new();
-        for (name, vendor, expected) in [
-            ("sda", "SEAGATE", Some(Protocol::Scsi)),
-            ("sdb", "ATA", None),
-            ("nvme0n1", "", Some(Protocol::Nvme)),
-            ("vda", "", None),
-            ("md127", "", None),
-        ] {
+        for (name, vendor) in
+            [("sda", "SEAGATE"), ("sdb", "ATA"), ("nvme0n1", ""), ("vda", ""), ("md127", ""), ("dm-0", "")]
+        {
             sysfs.disk(&format!("devices/{name}"), 1 << 20, &[("device/vendor", vendor)]);
-            let disk = BlockDevice::describe(sysfs.path(), name).unwrap();
-            assert_eq!(Protocol::of(&disk), expected, "{name}");
+        }
+        for (lower, upper) in [("sda", "dm-0"), ("dm-0", "md127"), ("sdb", "md127"), ("nvme0n1", "md127")] {
+            sysfs.stack(&format!("devices/{lower}"), &format!("devices/{upper}"));
+        }
+        let (scsi, nvme) = (("sda", Protocol::Scsi), ("nvme0n1", Protocol::Nvme));
+        for (name, expected) in [
+            ("sda", vec![scsi]),
+            ("sdb", vec![]),
+            ("nvme0n1", vec![nvme]),
+            ("vda", vec![]),
+            ("dm-0", vec![scsi]),
+            ("md127", vec![nvme, scsi]),
+        ] {
+            let device = BlockDevice::describe(sysfs.path(), name).unwrap();
+            let mut found: Vec<_> =
+                asked(&device).map(|(disk, protocol)| (disk.kernel_name().to_owned(), protocol)).collect();
+            found.sort_by(|one, other| one.0.cmp(&other.0));
+            let expected: Vec<_> = expected.into_iter().map(|(name, one)| (name.to_owned(), one)).collect();
+            assert_eq!(found, expected, "{name}");
         }
     }
 

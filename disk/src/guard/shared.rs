@@ -26,8 +26,9 @@ pub(super) fn refuse(device: &BlockDevice, content: Option<String>) -> Result<()
     }
 }
 
-/// What would be lost with a device, in words: what is reserved; a file system on it, in a running array that lies on it, or
-/// in one that does not run and shows on another of its disks. What lies in the partitions `kept` stays.
+/// What would be lost with a device, in words: a reservation, or a file system on it, in a running array that
+/// lies on it, or in one that does not run and shows on another of its disks. What lies in the partitions `kept`
+/// stays.
 ///
 /// # Errors
 ///
