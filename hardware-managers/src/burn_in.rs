@@ -25,6 +25,7 @@ use farrier_linux::process::{Conditions, Finished, Program, RunError};
 use farrier_protocol::error::{CommandError, ErrorKind};
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -124,7 +125,10 @@ impl OutputFile {
 
 /// Opens a file with nothing in it. Never anything else: a report written to a disk would be lost data.
 fn empty_file(path: &Path) -> io::Result<File> {
-    let file = File::options().write(true).create(true).truncate(false).open(path)?;
+    let mut options = File::options();
+    // A pipe that nobody reads would be waited for.
+    options.write(true).create(true).truncate(false).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
     }
@@ -152,7 +156,9 @@ mod tests {
         fs::write(&file, "an older and longer report").unwrap();
         create(&file).unwrap().write("new").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
-        for other in [Path::new("/dev/null"), folder.path()] {
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for other in [Path::new("/dev/null"), folder.path(), &pipe] {
             let error = create(other).unwrap_err();
             assert!(
                 matches!(&error, StepError::Failed(error) if error.details.contains("cannot be written")),

@@ -62,7 +62,7 @@ pub fn matrix(arguments: &MatrixArguments) -> Result<()> {
         }
         return Ok(());
     }
-    let report = run(arguments, &cells, earlier(arguments)?)?;
+    let report = run(arguments, &cells, earlier(arguments, &cells)?)?;
     println!("{}", report.line());
     if arguments.page {
         report.write_page(&Workspace::find()?)?;
@@ -73,11 +73,12 @@ pub fn matrix(arguments: &MatrixArguments) -> Result<()> {
     Ok(())
 }
 
-/// What booted in the run that is gone on with.
-fn earlier(arguments: &MatrixArguments) -> Result<Vec<Outcome>> {
+/// What booted of the wanted combinations in the run that is gone on with.
+fn earlier(arguments: &MatrixArguments, cells: &[Cell]) -> Result<Vec<Outcome>> {
     let file = arguments.json.as_deref().filter(|file| arguments.resume && file.exists());
     let outcomes = file.map(read_json::<Vec<Outcome>>).transpose()?.unwrap_or_default();
-    Ok(outcomes.into_iter().filter(Outcome::is_good).collect())
+    let is_kept = |outcome: &Outcome| outcome.is_good() && cells.iter().any(|cell| outcome.is_of(cell));
+    Ok(outcomes.into_iter().filter(is_kept).collect())
 }
 
 fn run(arguments: &MatrixArguments, cells: &[Cell], outcomes: Vec<Outcome>) -> Result<Report> {

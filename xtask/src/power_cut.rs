@@ -109,8 +109,7 @@ pub fn power_cut(arguments: &PowerCutArguments) -> Result<()> {
     fs::remove_dir_all(&folder)?;
     println!("{}", report.line());
     if arguments.page {
-        let file = workspace.root.join(PAGE);
-        fs::write(&file, report.page()).with_context(|| format!("cannot write {}", file.display()))?;
+        workspace.write_page(PAGE, &report.page())?;
     }
     write_json(arguments.json.as_deref(), &report)
 }

@@ -70,7 +70,7 @@ const REQUIREMENTS: &[Requirement] = &[
         &[Purpose::InstanceImage, Purpose::Dist],
     ),
     command("mcopy", "mtools", &[Purpose::InstanceImage]),
-    command("mkfs.ext4", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Disk, Purpose::Dist]),
+    command("mke2fs", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Unit, Purpose::Disk, Purpose::Dist]),
     command("mkfs.vfat", "dosfstools", &[Purpose::InstanceImage, Purpose::Disk]),
     command("sgdisk", "gdisk", &[Purpose::Disk]),
     command("cpio", "cpio", &[Purpose::Rival]),

@@ -38,6 +38,12 @@ impl Workspace {
         self.target.join("farrier-cache")
     }
 
+    /// Writes a page of the book, a path below the root.
+    pub fn write_page(&self, page: &str, text: &str) -> Result<()> {
+        let file = self.root.join(page);
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
+    }
+
     /// Builds the reference conductor and gives its path.
     pub fn build_conductor(&self) -> Result<PathBuf> {
         run(cargo().args(["build", "-p", "farrier-conductor", "--bin", "farrier"]).current_dir(&self.root))?;

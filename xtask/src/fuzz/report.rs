@@ -1,9 +1,8 @@
 //! What the fuzz targets ran, as a page of the book.
 
 use std::fmt::Write;
-use std::fs;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::workspace::Workspace;
 
@@ -49,8 +48,7 @@ impl Report {
 
     /// Writes the page.
     pub fn write_page(&self, workspace: &Workspace) -> Result<()> {
-        let file = workspace.root.join(PAGE);
-        fs::write(&file, self.page()).with_context(|| format!("cannot write {}", file.display()))
+        workspace.write_page(PAGE, &self.page())
     }
 
     fn page(&self) -> String {

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
-use std::fs;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use farrier_tests::boot_cell::{Cell, Seconds};
 use serde::{Deserialize, Serialize};
 
@@ -90,8 +89,7 @@ impl Report {
 
     /// Writes the page of the book.
     pub fn write_page(&self, workspace: &Workspace) -> Result<()> {
-        let file = workspace.root.join(PAGE);
-        fs::write(&file, self.page()).with_context(|| format!("cannot write {}", file.display()))
+        workspace.write_page(PAGE, &self.page())
     }
 
     fn page(&self) -> String {

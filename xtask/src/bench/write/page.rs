@@ -3,18 +3,16 @@
 use std::fmt::Write;
 use std::fs;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::{MIB, Ratios, Report};
 use crate::workspace::Workspace;
 
-const FILE: &str = "docs/src/write-benchmark.md";
+const PAGE: &str = "docs/src/write-benchmark.md";
 
 /// Writes the page.
 pub fn write(workspace: &Workspace, report: &Report) -> Result<()> {
-    let file = workspace.root.join(FILE);
-    let text = text(report, &machine())?;
-    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
+    workspace.write_page(PAGE, &text(report, &machine())?)
 }
 
 /// Processor and kernel of this machine, in words.
