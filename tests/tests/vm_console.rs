@@ -153,27 +153,33 @@ fn vm_a_framebuffer_shows_it_too() {
     }
 }
 
+/// Lines of the status screen, with the one below which the log goes on.
+const LINES: usize = 8;
+
+fn tells_of_a_lookup_that_failed(picture: &[String]) -> bool {
+    picture[0].starts_with("Farrier ")
+        && picture[1].starts_with("Node        not known yet; hardware addresses 52:54:")
+        && picture[2].starts_with("Addresses   eth0 ")
+        && picture[3] == "Now         asking the conductor which node this is"
+        && picture[4] == "Progress    -"
+        && picture[5].starts_with("Last error  [")
+        && picture[7] == "-".repeat(79)
+}
+
 #[test]
 fn vm_a_screen_shows_calmly_what_the_agent_does() {
     let screen = Screen::boot(PARAMETERS, &[]);
     screen.serial().wait_for("lookup failed, trying again", 0, PATIENCE).unwrap();
     let started = Instant::now();
-    let (mut rows, mut head) = (Vec::new(), None);
-    while head.is_none() && started.elapsed() < PATIENCE {
-        rows = screen.rows();
-        // Painted once a second at most.
-        head = rows.windows(2).position(|rows| {
-            rows[0].starts_with("Farrier ")
-                && rows[1].starts_with("Node        not known yet; hardware addresses 52:54:")
-        });
+    loop {
+        let rows = screen.rows();
+        if rows.windows(LINES).any(tells_of_a_lookup_that_failed) {
+            break;
+        }
+        // Painted once a second at most, so that an older picture may still stand there.
+        assert!(started.elapsed() < PATIENCE, "{}", rows.join("\n"));
+        thread::sleep(POLL);
     }
-    let text = rows.join("\n");
-    let picture = &rows[head.expect(&text)..];
-    assert!(picture[2].starts_with("Addresses   eth0 "), "{text}");
-    assert_eq!(picture[3], "Now         asking the conductor which node this is", "{text}");
-    assert_eq!(picture[4], "Progress    -", "{text}");
-    assert!(picture[5].starts_with("Last error  ["), "{text}");
-    assert_eq!(picture[7], "-".repeat(79), "{text}");
     // Nothing of the kernel follows on the serial line, and nothing but plain text.
     let serial = screen.serial().text();
     let (_, after) = serial.split_once("userland started").unwrap();
