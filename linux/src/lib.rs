@@ -24,6 +24,7 @@ pub mod netlink;
 pub mod nvme;
 pub mod packet;
 pub mod power;
+pub mod priority;
 pub mod private_mounts;
 pub mod process;
 pub mod rooted;

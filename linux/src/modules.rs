@@ -19,6 +19,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use turns::Turns;
 
 /// Where the kernel looks for firmware.
@@ -27,13 +28,17 @@ const FIRMWARE: &str = "/lib/firmware";
 /// Parameters of modules that would otherwise do something on their own.
 const PARAMETERS: &[(&str, &CStr)] = &[("bonding", c"max_bonds=0")];
 
+/// The bus of patterns that do not name one.
+const ANY_BUS: &str = "";
+
 /// The modules of one kernel release.
 #[derive(Debug, Default)]
 pub struct ModuleIndex {
     directory: PathBuf,
     modules: HashMap<String, ModuleFile>,
     firmware: HashMap<String, Vec<String>>,
-    aliases: Vec<(String, String)>,
+    /// Patterns and the modules that claim what they match, by their [`bus`].
+    aliases: HashMap<String, Vec<(String, String)>>,
     turns: Turns,
 }
 
@@ -76,14 +81,20 @@ pub enum ModuleError {
 }
 
 impl ModuleIndex {
-    /// Reads the index of the running kernel under `/lib/modules`.
+    /// The index of the running kernel under `/lib/modules`, read once.
     ///
     /// # Errors
     ///
     /// [`ModuleError::Index`] when there is none.
-    pub fn of_running_kernel() -> Result<Self, ModuleError> {
+    pub fn of_running_kernel() -> Result<&'static Self, ModuleError> {
+        static INDEX: Mutex<Option<&ModuleIndex>> = Mutex::new(None);
+        let mut index = INDEX.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = *index {
+            return Ok(index);
+        }
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        Self::open(&Path::new("/lib/modules").join(release.trim()))
+        let read = Self::open(&Path::new("/lib/modules").join(release.trim()))?;
+        Ok(index.insert(Box::leak(Box::new(read))))
     }
 
     /// Reads the index in a release's folder.
@@ -113,7 +124,8 @@ impl ModuleIndex {
             return vec![name];
         }
         let mut names: Vec<&str> = Vec::new();
-        for (pattern, name) in &self.aliases {
+        let candidates = [bus(alias), ANY_BUS].into_iter().filter_map(|bus| self.aliases.get(bus));
+        for (pattern, name) in candidates.flatten() {
             if matches(pattern.as_bytes(), alias.as_bytes()) && !names.contains(&name.as_str()) {
                 names.push(name);
             }
@@ -214,13 +226,25 @@ fn parse_firmware(text: &str) -> HashMap<String, Vec<String>> {
         .collect()
 }
 
-fn parse_aliases(text: &str) -> Vec<(String, String)> {
-    text.lines()
-        .filter_map(|line| {
-            let (pattern, name) = line.strip_prefix("alias ")?.rsplit_once(' ')?;
-            Some((pattern.to_owned(), normalize(name)))
-        })
-        .collect()
+fn parse_aliases(text: &str) -> HashMap<String, Vec<(String, String)>> {
+    let mut aliases: HashMap<String, Vec<_>> = HashMap::new();
+    for line in text.lines() {
+        let Some((pattern, name)) = line.strip_prefix("alias ").and_then(|line| line.rsplit_once(' ')) else {
+            continue;
+        };
+        let alias = (pattern.to_owned(), normalize(name));
+        match aliases.get_mut(bus(pattern)) {
+            Some(of_bus) => of_bus.push(alias),
+            None => drop(aliases.insert(bus(pattern).to_owned(), vec![alias])),
+        }
+    }
+    aliases
+}
+
+/// What stands before the first colon of an alias, if it stands there as it is.
+fn bus(alias: &str) -> &str {
+    let bus = alias.split_once(':').map_or(ANY_BUS, |(bus, _)| bus);
+    if bus.contains(['*', '?', '[']) { ANY_BUS } else { bus }
 }
 
 #[cfg(test)]
@@ -239,7 +263,8 @@ mod tests {
         .unwrap();
         fs::write(
             directory.path().join("modules.alias"),
-            "# comment\nalias virtio:d00000001v* virtio_net\nalias net-pf-17 af-packet\n",
+            "# comment\nalias virtio:d00000001v* virtio_net\nalias net-pf-17 af-packet\n\
+             alias acpi*:IPI0001:* ipmi-si\nalias acpi:IPI0001:IPI* ipmi-msghandler\n",
         )
         .unwrap();
         ModuleIndex::open(directory.path()).unwrap()
@@ -253,6 +278,7 @@ mod tests {
             ("net-pf-17", vec!["af_packet"]),
             ("virtio-net", vec!["virtio_net"]),
             ("virtio:d00000002v00001AF4", vec![]),
+            ("acpi:IPI0001:IPI0100:", vec!["ipmi_msghandler", "ipmi_si"]),
         ] {
             assert_eq!(index.claimants(alias), expected, "{alias}");
         }

@@ -1,113 +1,153 @@
 //! Devices that are there at the start, and those that appear later.
+//!
+//! Two threads load modules: one what the network needs, since the first heartbeat waits for it, and one, less
+//! urgent, all others. A third one listens for devices and never waits for either.
 
 use super::network::{self, Change};
 use super::shortcomings;
 use farrier_linux::modules::{self, ModuleIndex};
-use farrier_linux::sysfs;
 use farrier_linux::uevent::{Uevent, UeventSocket};
+use farrier_linux::{mount, priority, sysfs};
+use std::fs;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
 /// Pause before listening again after the kernel refused to deliver events.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Folder whose files name modules that no device asks for.
+const MODULES_LOAD: &str = "/etc/modules-load.d";
 /// Types of links (the kernel's `if_arp.h`): Ethernet and InfiniBand.
 const WIRED: [u32; 2] = [1, 32];
 /// Makes network interfaces of InfiniBand ports; no device asks for it by its modalias.
 const IPOIB: &str = "ib_ipoib";
 
-/// Starts loading modules, for devices present and future, and reports network interfaces. `listed` hears when
-/// the modules are there that no device asks for.
-pub fn start(sender: Sender<Change>, listed: Sender<()>) {
+/// Starts loading modules, for devices present and future, and reports network interfaces.
+pub fn start(sender: Sender<Change>) {
     thread::spawn(move || {
-        let index = match ModuleIndex::of_running_kernel() {
-            Ok(index) => Arc::new(index),
-            Err(error) => {
-                tracing::warn!("{error}");
-                Arc::default()
-            }
-        };
+        let devices = Devices { loaders: Loaders::start(), network: sender };
         // Listening starts before the first look, so that no device falls in between.
         let socket =
             UeventSocket::open().inspect_err(|error| tracing::error!(%error, "no device events")).ok();
-        let scan = {
-            let (index, sender) = (Arc::clone(&index), sender.clone());
-            thread::spawn(move || {
-                super::load_listed_modules(&index);
-                // The network may not wait for it.
-                listed.send(()).ok();
-                scan(&index, &sender);
-                shortcomings::log_later();
-            })
-        };
+        devices.look();
         let Some(socket) = socket else { return };
         loop {
             match socket.next() {
-                Ok(event) => handle(&event, &index, &sender),
+                Ok(event) => devices.appeared(&event),
                 Err(error) => {
                     tracing::warn!(%error, "device events were lost, looking at all devices again");
                     thread::sleep(RETRY);
-                    if scan.is_finished() {
-                        self::scan(&index, &sender);
-                    }
+                    devices.look();
                 }
             }
         }
     });
 }
 
-/// Looks at every device: network interfaces first, since they are waited for.
-fn scan(index: &ModuleIndex, sender: &Sender<Change>) {
-    for alias in in_order(modules::device_aliases(Path::new("/sys"))) {
-        load(index, &alias);
+/// Who hears of devices.
+struct Devices {
+    loaders: Loaders,
+    network: Sender<Change>,
+}
+
+impl Devices {
+    /// Looks at every device.
+    fn look(&self) {
+        for alias in modules::device_aliases(Path::new("/sys")) {
+            self.loaders.load(alias);
+        }
+        for name in sysfs::entries(Path::new("/sys/class/net")) {
+            report(&name, &self.network);
+        }
+        if !sysfs::entries(Path::new("/sys/class/infiniband")).is_empty() {
+            self.loaders.load(IPOIB.to_owned());
+        }
     }
-    for name in sysfs::entries(Path::new("/sys/class/net")) {
-        report(&name, sender);
-    }
-    if !sysfs::entries(Path::new("/sys/class/infiniband")).is_empty() {
-        load(index, IPOIB);
+
+    fn appeared(&self, event: &Uevent) {
+        if event.action != "add" {
+            return;
+        }
+        if let Some(alias) = event.properties.get("MODALIAS") {
+            self.loaders.load(alias.clone());
+        }
+        match event.properties.get("SUBSYSTEM").map(String::as_str) {
+            Some("net") => {
+                if let Some(name) = event.properties.get("INTERFACE") {
+                    report(name, &self.network);
+                }
+            }
+            Some("infiniband") => self.loaders.load(IPOIB.to_owned()),
+            _ => {}
+        }
     }
 }
 
-/// Buses and network cards before the rest: the first heartbeat waits for them, disks are wanted
-/// later.
-fn in_order(mut aliases: Vec<String>) -> Vec<String> {
-    let rank = |alias: &str| match alias {
-        _ if alias.starts_with("virtio:d00000001") => 0,
-        // PCI class 02 is network.
-        _ if alias.starts_with("pci:") && alias.contains("bc02") => 0,
-        // Virtio devices on PCI have no class of their own.
-        _ if alias.starts_with("pci:v00001AF4") => 0,
-        _ => 1,
+/// The threads that load modules, by the aliases that they are sent.
+struct Loaders {
+    network: Sender<String>,
+    others: Sender<String>,
+}
+
+impl Loaders {
+    fn start() -> Self {
+        let ((network, of_network), (others, of_others)) = (channel(), channel());
+        thread::spawn(move || load_each(&of_network));
+        thread::spawn(move || {
+            if let Err(error) = priority::lower() {
+                tracing::debug!(%error, "all modules are equally urgent");
+            }
+            load_listed();
+            shortcomings::log_later();
+            load_each(&of_others);
+        });
+        Self { network, others }
+    }
+
+    fn load(&self, alias: String) {
+        let loader = if is_of_network(&alias) { &self.network } else { &self.others };
+        // The receiver lives as long as PID 1.
+        loader.send(alias).ok();
+    }
+}
+
+/// Whether the network may need what claims an alias: cards, and the bus of those that virtual machines have.
+fn is_of_network(alias: &str) -> bool {
+    alias == IPOIB
+        || alias.starts_with("virtio:d00000001")
+        // PCI class 02 is network; virtio devices on PCI have no class of their own.
+        || alias.starts_with("pci:") && (alias.contains("bc02") || alias.starts_with("pci:v00001AF4"))
+}
+
+fn load_each(aliases: &Receiver<String>) {
+    let index = match ModuleIndex::of_running_kernel() {
+        Ok(index) => index,
+        Err(error) => return tracing::warn!("{error}"),
     };
-    aliases.sort_by_key(|alias| rank(alias));
-    aliases
+    for alias in aliases {
+        for error in index.load_alias(&alias) {
+            tracing::warn!(device = alias, "{error}");
+        }
+    }
 }
 
-fn handle(event: &Uevent, index: &ModuleIndex, sender: &Sender<Change>) {
-    if event.action != "add" {
-        return;
-    }
-    if let Some(alias) = event.properties.get("MODALIAS") {
-        load(index, alias);
-    }
-    match event.properties.get("SUBSYSTEM").map(String::as_str) {
-        Some("net") => {
-            if let Some(name) = event.properties.get("INTERFACE") {
-                report(name, sender);
+/// Loads the modules that are named in `/etc/modules-load.d`, then mounts what they bring.
+fn load_listed() {
+    let directory = Path::new(MODULES_LOAD);
+    for file in sysfs::entries(directory) {
+        let text = fs::read_to_string(directory.join(file)).unwrap_or_default();
+        for name in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            if let Err(error) = ModuleIndex::of_running_kernel().and_then(|index| index.load(name)) {
+                tracing::warn!("{error}");
             }
         }
-        Some("infiniband") => load(index, IPOIB),
-        _ => {}
     }
-}
-
-fn load(index: &ModuleIndex, alias: &str) {
-    for error in index.load_alias(alias) {
-        tracing::warn!(device = alias, "{error}");
+    if Path::new("/sys/firmware/efi").exists()
+        && let Err(error) = mount::EFIVARFS.mount()
+    {
+        tracing::warn!("{error}");
     }
 }
 
@@ -127,15 +167,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_devices_come_first() {
-        let aliases = [
-            "acpi:PNP0501:",
-            "pci:v00008086d00002922sv00001AF4sd00001100bc01sc06i01",
-            "pci:v00008086d0000100Esv00001AF4sd00001100bc02sc00i00",
-            "virtio:d00000001v00001AF4",
-        ];
-        let ordered = in_order(aliases.iter().map(|alias| alias.to_string()).collect());
-        assert!(ordered[0].contains("bc02") || ordered[0].starts_with("virtio"));
-        assert!(ordered[1].contains("bc02") || ordered[1].starts_with("virtio"));
+    fn network_cards_do_not_wait_for_other_devices() {
+        for (alias, expected) in [
+            ("acpi:PNP0501:", false),
+            ("pci:v00008086d00002922sv00001AF4sd00001100bc01sc06i01", false),
+            ("virtio:d00000002v00001AF4", false),
+            ("usb:v0BDAp8153d3000dc00dsc00dp00icFFiscFFip00in00", false),
+            ("pci:v00008086d0000100Esv00001AF4sd00001100bc02sc00i00", true),
+            ("pci:v00001AF4d00001042sv00001AF4sd00001100bc01sc00i00", true),
+            ("virtio:d00000001v00001AF4", true),
+            (IPOIB, true),
+        ] {
+            assert_eq!(is_of_network(alias), expected, "{alias}");
+        }
     }
 }

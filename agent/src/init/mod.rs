@@ -5,8 +5,7 @@
 //! started again after a pause, and a defect of this code is logged and survived.
 //!
 //! Threads report to the main one through a channel: one reaps children, one brings links up. That one
-//! hears of links from two more, which read device events and load modules for devices that were there
-//! before. The main thread alone starts children.
+//! hears of links from the one that hears of devices. The main thread alone starts children.
 
 mod devices;
 pub mod network;
@@ -19,9 +18,6 @@ use farrier_linux::{console, kernel_line, mount, sysfs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use supervisor::Supervisor;
-
-/// Folder whose files name modules that no device asks for.
-const MODULES_LOAD: &str = "/etc/modules-load.d";
 
 /// Runs the ramdisk. Never returns.
 pub fn run() -> ! {
@@ -54,28 +50,9 @@ fn supervise() {
     let (sender, events) = std::sync::mpsc::channel();
     let (changes, of_network) = std::sync::mpsc::channel();
     supervisor::start_reaper(sender.clone());
-    let (loaded, drivers) = std::sync::mpsc::channel();
-    network::start(of_network, sender, drivers);
-    devices::start(changes.clone(), loaded);
+    network::start(of_network, sender);
+    devices::start(changes.clone());
     Supervisor::new(events, changes).run();
-}
-
-/// Loads the modules named in `/etc/modules-load.d`, then mounts what they bring.
-fn load_listed_modules(index: &ModuleIndex) {
-    let directory = std::path::Path::new(MODULES_LOAD);
-    for file in sysfs::entries(directory) {
-        let text = std::fs::read_to_string(directory.join(file)).unwrap_or_default();
-        for name in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            if let Err(error) = index.load(name) {
-                tracing::warn!("{error}");
-            }
-        }
-    }
-    if std::path::Path::new("/sys/firmware/efi").exists()
-        && let Err(error) = mount::EFIVARFS.mount()
-    {
-        tracing::warn!("{error}");
-    }
 }
 
 /// The role of `/sbin/modprobe`: the kernel asks for a module by an alias such as `net-pf-17`.

@@ -41,19 +41,13 @@ pub enum Change {
     Rescued,
 }
 
-/// Starts the thread. It says when the agent may start and which links want a DHCP client. `drivers` says
-/// that the drivers are there that no device asks for.
-pub fn start(changes: Receiver<Change>, events: Sender<Event>, drivers: Receiver<()>) {
+/// Starts the thread. It says when the agent may start and which links want a DHCP client.
+pub fn start(changes: Receiver<Change>, events: Sender<Event>) {
     thread::spawn(move || {
         let told = source::find();
         // The agent reads what virtual media said; the receiver lives as long as PID 1.
         events.send(Event::MediaRead).ok();
-        let source = told.or_else(|| {
-            // A sender that is gone has nothing more to load.
-            drivers.recv().ok();
-            source::of_firmware()
-        });
-        let source = source.unwrap_or_else(Source::automatic);
+        let source = told.or_else(source::of_firmware).unwrap_or_else(Source::automatic);
         tracing::info!("the network is configured by {}", source.origin);
         let mut links = Links::new(Path::new("/"), source, events);
         loop {

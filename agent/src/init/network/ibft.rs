@@ -8,6 +8,8 @@ use farrier_linux::sysfs;
 use std::net::IpAddr;
 use std::path::Path;
 
+/// The kernel's driver for the table.
+pub const DRIVER: &str = "iscsi_ibft";
 /// Where the kernel shows the table.
 pub const TABLE: &str = "/sys/firmware/ibft";
 /// Name of the folder of each card, before its number.

@@ -1,14 +1,16 @@
 //! Where the plan of the network comes from.
 //!
 //! What the conductor put on the boot medium goes before the kernel command line, which an operator
-//! often writes once for all machines, and that before what firmware left that booted from an iSCSI disk. What cannot be used is said in one line, and every link finds out
-//! by itself what it needs. Once the machine is rescued, its user's config drive has the say.
+//! often writes once for all machines, and that before what firmware left that booted from an iSCSI disk. What
+//! cannot be used is said in one line, and every link finds out by itself what it needs. Once the machine is
+//! rescued, its user's config drive has the say.
 
 use super::plan::Plan;
 use super::{ibft, kernel_parameters, network_data};
 use crate::options::Options;
 use crate::{rescue, virtual_media};
 use farrier_linux::kernel_line;
+use farrier_linux::modules::ModuleIndex;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -37,8 +39,9 @@ pub fn find() -> Option<Source> {
     of_medium(Path::new("/")).or_else(|| of_parameters(&ip, &options))
 }
 
-/// What firmware left that booted from an iSCSI disk, if it did. The kernel's driver for it must be loaded.
+/// What firmware left that booted from an iSCSI disk, if it did.
 pub fn of_firmware() -> Option<Source> {
+    ModuleIndex::load_unasked(ibft::DRIVER);
     let read = ibft::plan(Path::new(ibft::TABLE)).transpose()?;
     Some(source("the firmware's table for booting from iSCSI", read))
 }
