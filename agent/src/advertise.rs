@@ -1,11 +1,9 @@
 //! The address under which the conductor can call this machine (section 2.7).
 
 use crate::conductor::client::ConductorClient;
-use crate::http::{self, reason};
 use crate::options::Options;
 use farrier_linux::netlink::{self, is_link_local};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
-use std::time::Duration;
 use tokio::net::lookup_host;
 use tokio::time::sleep;
 
@@ -50,9 +48,6 @@ pub enum AdvertiseError {
     /// The configured interface has no address.
     #[error("ipa-network-interface={0} is not an interface with an IPv4 address")]
     NoInterfaceAddress(String),
-    /// No HTTP client.
-    #[error(transparent)]
-    Http(#[from] http::HttpError),
     /// There is no route, or nobody at its end.
     #[error("no address of this machine reaches {urls}: check addresses, routes, VLANs and the servers")]
     NoRoute {
@@ -71,13 +66,10 @@ pub async fn host(options: &Options, client: &ConductorClient) -> Result<Host, A
     if let Some(host) = &options.advertise_host {
         return Ok(Host(host.trim_matches(['[', ']']).to_owned()));
     }
-    let urls = client.urls();
-    // Whether the server answers is all that counts; nothing secret is sent or believed.
-    let probe = http::client(&Options { insecure: true, ..options.clone() })?;
     for round in 1..=options.ip_lookup_attempts.max(1) {
         let address = match &options.network_interface {
             Some(interface) => interface_address(interface),
-            None => route(&urls, &probe, options.http_request_timeout.duration()).await,
+            None => route(client).await,
         };
         if let Some(address) = address {
             return Ok(address.into());
@@ -87,7 +79,7 @@ pub async fn host(options: &Options, client: &ConductorClient) -> Result<Host, A
     }
     Err(match &options.network_interface {
         Some(interface) => AdvertiseError::NoInterfaceAddress(interface.clone()),
-        None => AdvertiseError::NoRoute { urls: urls.join(", ") },
+        None => AdvertiseError::NoRoute { urls: client.urls().join(", ") },
     })
 }
 
@@ -97,16 +89,9 @@ fn interface_address(interface: &str) -> Option<IpAddr> {
     own.next().map(|one| one.address)
 }
 
-/// The source address towards the first URL that answers anything over HTTP.
-async fn route(urls: &[String], probe: &reqwest::Client, timeout: Duration) -> Option<IpAddr> {
-    for url in urls {
-        let Some(address) = source_address(url).await else { continue };
-        match probe.get(url).timeout(timeout).send().await {
-            Ok(_) => return Some(address),
-            Err(error) => tracing::warn!(url, reason = reason(&error), "the API does not answer"),
-        }
-    }
-    None
+/// The source address towards the API that answered the agent over HTTP.
+async fn route(client: &ConductorClient) -> Option<IpAddr> {
+    source_address(&client.answering_url()?).await
 }
 
 /// The address from which the kernel would call the host of a URL.
@@ -132,6 +117,8 @@ pub fn source_towards(target: IpAddr) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http;
+    use crate::options::UrlList;
 
     #[test]
     fn f33_ipv6_hosts_are_bracketed() {
@@ -168,14 +155,17 @@ mod tests {
         http::install_tls_provider();
         let [dead, live] = dead_and_live().await;
         let loopback = Some(IpAddr::from([127, 0, 0, 1]));
-        let probe = http::client(&Options::default()).unwrap();
         for (urls, expected) in [
             (vec![dead.clone(), live.clone()], loopback),
             (vec![live], loopback),
             (vec![dead], None),
             (vec!["not a url".to_owned()], None),
         ] {
-            assert_eq!(route(&urls, &probe, Duration::from_secs(10)).await, expected, "{urls:?}");
+            let options = Options { api_url: UrlList(urls.clone()), ..Options::default() };
+            let client = ConductorClient::new(&options, http::client(&options).unwrap()).unwrap();
+            assert_eq!(route(&client).await, None, "nobody has answered yet");
+            client.server_version().await;
+            assert_eq!(route(&client).await, expected, "{urls:?}");
         }
     }
 

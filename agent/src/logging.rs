@@ -8,10 +8,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tracing::{Level, Metadata};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{fmt, registry, reload};
 
 /// Destination of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -23,7 +26,7 @@ pub enum Target {
 }
 
 /// Changes how much is logged.
-type Switch = Box<dyn Fn(EnvFilter) + Send + Sync>;
+type Switch = Box<dyn Fn(Targets) + Send + Sync>;
 static SWITCH: OnceLock<Switch> = OnceLock::new();
 
 /// The last warning or error on the consoles, for those who look at them later.
@@ -55,15 +58,9 @@ fn start_with<W>(writer: W)
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter(false))
-        .with_ansi(false)
-        .with_target(false)
-        .with_timer(KernelClock)
-        .with_writer(writer)
-        .with_filter_reloading();
-    let handle = builder.reload_handle();
-    if builder.try_init().is_ok() {
+    let (filter, handle) = reload::Layer::new(filter(false));
+    let lines = fmt::layer().with_ansi(false).with_target(false).with_timer(KernelClock).with_writer(writer);
+    if registry().with(filter).with(lines).try_init().is_ok() {
         // Reloading fails only when the subscriber is gone, and it is never dropped.
         SWITCH.set(Box::new(move |filter| drop(handle.reload(filter)))).ok();
     }
@@ -76,8 +73,13 @@ pub fn set_debug(debug: bool) {
     }
 }
 
-fn filter(debug: bool) -> EnvFilter {
-    EnvFilter::new(if debug { "debug,hyper=info,reqwest=info,rustls=info" } else { "info" })
+fn filter(debug: bool) -> Targets {
+    if !debug {
+        return Targets::new().with_default(LevelFilter::INFO);
+    }
+    // What these tell of every request is of use to those who write them.
+    let others = ["hyper", "reqwest", "rustls"].map(|target| (target, LevelFilter::INFO));
+    Targets::new().with_default(LevelFilter::DEBUG).with_targets(others)
 }
 
 /// Seconds since the kernel started, as in the kernel's own messages.

@@ -7,13 +7,14 @@
 //! Files whose names end in `.zst` are unpacked as they are needed, so that the rest of a ramdisk stays
 //! small in memory. Kernels that could do it themselves are newer than many in use.
 
+mod aliases;
 mod packed;
 mod pattern;
 mod turns;
 
+use aliases::Aliases;
 use nix::errno::Errno;
 use nix::kmod::init_module;
-use pattern::matches;
 use std::collections::{HashMap, HashSet};
 use std::ffi::CStr;
 use std::fs;
@@ -28,24 +29,21 @@ const FIRMWARE: &str = "/lib/firmware";
 /// Parameters of modules that would otherwise do something on their own.
 const PARAMETERS: &[(&str, &CStr)] = &[("bonding", c"max_bonds=0")];
 
-/// The bus of patterns that do not name one.
-const ANY_BUS: &str = "";
-
 /// The modules of one kernel release.
 #[derive(Debug, Default)]
 pub struct ModuleIndex {
     directory: PathBuf,
     modules: HashMap<String, ModuleFile>,
     firmware: HashMap<String, Vec<String>>,
-    /// Patterns and the modules that claim what they match, by their [`bus`].
-    aliases: HashMap<String, Vec<(String, String)>>,
+    aliases: Aliases,
     turns: Turns,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct ModuleFile {
     path: String,
-    dependencies: Vec<String>,
+    /// Paths, the ones that others need last.
+    dependencies: String,
 }
 
 /// A module could not be used.
@@ -112,31 +110,21 @@ impl ModuleIndex {
             modules: parse_dependencies(&read("modules.dep")?),
             // Modules of a distribution come without this list.
             firmware: parse_firmware(&read("modules.firmware").unwrap_or_default()),
-            aliases: parse_aliases(&read("modules.alias")?),
+            aliases: Aliases::new(read("modules.alias")?),
             turns: Turns::default(),
         })
     }
 
     /// Modules that claim an alias, such as a device's `modalias`. A module name is its own alias.
-    pub fn claimants(&self, alias: &str) -> Vec<&str> {
+    pub fn claimants(&self, alias: &str) -> Vec<String> {
         let name = normalize(alias);
-        if let Some((name, _)) = self.modules.get_key_value(&name) {
-            return vec![name];
-        }
-        let mut names: Vec<&str> = Vec::new();
-        let candidates = [bus(alias), ANY_BUS].into_iter().filter_map(|bus| self.aliases.get(bus));
-        for (pattern, name) in candidates.flatten() {
-            if matches(pattern.as_bytes(), alias.as_bytes()) && !names.contains(&name.as_str()) {
-                names.push(name);
-            }
-        }
-        names
+        if self.modules.contains_key(&name) { vec![name] } else { self.aliases.claimants(alias) }
     }
 
     /// Loads whatever claims an alias. Each module is tried once; a failing one does not keep the
     /// others from being loaded.
     pub fn load_alias(&self, alias: &str) -> Vec<ModuleError> {
-        self.claimants(alias).into_iter().filter_map(|name| self.load(name).err()).collect()
+        self.claimants(alias).iter().filter_map(|name| self.load(name).err()).collect()
     }
 
     /// Loads a module before its first use, where that use does not make the kernel ask for it: nobody can open
@@ -160,7 +148,7 @@ impl ModuleIndex {
     }
 
     fn load_file(&self, name: &str, module: &ModuleFile) -> Result<(), ModuleError> {
-        for dependency in module.dependencies.iter().rev() {
+        for dependency in module.dependencies.split_whitespace().rev() {
             self.load(&module_name(dependency))?;
         }
         for file in self.firmware.get(name).into_iter().flatten() {
@@ -175,6 +163,13 @@ impl ModuleIndex {
             Err(source) => Err(ModuleError::Load { name: name.to_owned(), source }),
         }
     }
+}
+
+/// The aliases of the devices on a bus, such as `pci`, read from sysfs.
+pub fn bus_aliases(sysfs: &Path, bus: &str) -> Vec<String> {
+    let devices = sysfs.join("bus").join(bus).join("devices");
+    let names = crate::sysfs::entries(&devices);
+    names.iter().filter_map(|name| crate::sysfs::attribute(&devices.join(name), "modalias")).collect()
 }
 
 /// The aliases of every device present, read from sysfs.
@@ -213,8 +208,8 @@ fn parse_dependencies(text: &str) -> HashMap<String, ModuleFile> {
     text.lines()
         .filter_map(|line| line.split_once(':'))
         .map(|(path, dependencies)| {
-            let dependencies = dependencies.split_whitespace().map(str::to_owned).collect();
-            (module_name(path), ModuleFile { path: path.trim().to_owned(), dependencies })
+            let file = ModuleFile { path: path.trim().to_owned(), dependencies: dependencies.to_owned() };
+            (module_name(path), file)
         })
         .collect()
 }
@@ -224,27 +219,6 @@ fn parse_firmware(text: &str) -> HashMap<String, Vec<String>> {
     lines
         .map(|(name, files)| (normalize(name), files.split_whitespace().map(str::to_owned).collect()))
         .collect()
-}
-
-fn parse_aliases(text: &str) -> HashMap<String, Vec<(String, String)>> {
-    let mut aliases: HashMap<String, Vec<_>> = HashMap::new();
-    for line in text.lines() {
-        let Some((pattern, name)) = line.strip_prefix("alias ").and_then(|line| line.rsplit_once(' ')) else {
-            continue;
-        };
-        let alias = (pattern.to_owned(), normalize(name));
-        match aliases.get_mut(bus(pattern)) {
-            Some(of_bus) => of_bus.push(alias),
-            None => drop(aliases.insert(bus(pattern).to_owned(), vec![alias])),
-        }
-    }
-    aliases
-}
-
-/// What stands before the first colon of an alias, if it stands there as it is.
-fn bus(alias: &str) -> &str {
-    let bus = alias.split_once(':').map_or(ANY_BUS, |(bus, _)| bus);
-    if bus.contains(['*', '?', '[']) { ANY_BUS } else { bus }
 }
 
 #[cfg(test)]

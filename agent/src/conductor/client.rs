@@ -10,6 +10,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -20,6 +21,8 @@ pub struct ConductorClient {
     timeout: Duration,
     /// The URL that answered last comes first.
     urls: Mutex<Vec<String>>,
+    /// Whether one has answered.
+    has_answered: AtomicBool,
     /// From the configuration, or detected once.
     version: Mutex<Option<ApiVersion>>,
 }
@@ -36,6 +39,7 @@ impl ConductorClient {
             headers: http::api_headers(options),
             timeout: options.http_request_timeout.duration(),
             urls: Mutex::new(urls),
+            has_answered: AtomicBool::new(false),
             version: Mutex::new(version),
         })
     }
@@ -48,6 +52,11 @@ impl ConductorClient {
     /// The API URLs, the one that answered last first.
     pub fn urls(&self) -> Vec<String> {
         self.urls.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// The API URL that answered last; nothing before one has answered.
+    pub fn answering_url(&self) -> Option<String> {
+        self.urls().into_iter().next().filter(|_| self.has_answered.load(Ordering::Relaxed))
     }
 
     /// Asks which node owns one of these addresses (section 2.3). Without the server's version it does
@@ -197,6 +206,7 @@ impl ConductorClient {
         if let Some(position) = urls.iter().position(|url| url == base) {
             urls[..=position].rotate_right(1);
         }
+        self.has_answered.store(true, Ordering::Relaxed);
     }
 }
 

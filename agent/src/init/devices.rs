@@ -55,11 +55,15 @@ struct Devices {
 impl Devices {
     /// Looks at every device.
     fn look(&self) {
-        for alias in modules::device_aliases(Path::new("/sys")) {
-            self.loaders.load(alias);
-        }
         for name in sysfs::entries(Path::new("/sys/class/net")) {
             report(&name, &self.network);
+        }
+        // Nearly all network cards are here, and the way to the others is long.
+        for alias in modules::bus_aliases(Path::new("/sys"), "pci") {
+            self.loaders.load(alias);
+        }
+        for alias in modules::device_aliases(Path::new("/sys")) {
+            self.loaders.load(alias);
         }
         if !sysfs::entries(Path::new("/sys/class/infiniband")).is_empty() {
             self.loaders.load(IPOIB.to_owned());
