@@ -7,12 +7,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use flate2::GzBuilder;
+use flate2::{Compress, Crc, FlushCompress};
 
 use crate::error::BuildError;
 
 /// Level at which modules and firmware are packed: once built, they are transferred many times.
 const LEVEL: i32 = 19;
+
+/// Bytes of which gzip is tried at a time.
+const STRETCH: usize = 256 << 10;
+/// The part of a stretch by which it must become smaller.
+const WORTHWHILE: usize = 16;
+/// Starts a gzip file without a name or a time, at the best level, from Unix.
+const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3];
+/// An empty block that is the last one.
+const LAST_BLOCK: [u8; 2] = [3, 0];
 
 /// How distributions compress module and firmware files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,13 +72,44 @@ pub fn read_decompressed(path: &Path) -> Result<Vec<u8>, BuildError> {
     decompress().map_err(BuildError::reading(path))
 }
 
-/// Bytes compressed with gzip, the same every time.
+/// Bytes compressed with gzip (RFC 1952), the same every time. Stretches that are packed already are stored as
+/// they are: a kernel copies those far faster than it unpacks what is hardly smaller.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzBuilder::new().mtime(0).read(bytes, flate2::Compression::best());
-    let mut packed = Vec::new();
-    // Reading from memory does not fail.
-    encoder.read_to_end(&mut packed).unwrap_or_default();
+    let mut packed = GZIP_HEADER.to_vec();
+    let mut checksum = Crc::new();
+    for stretch in bytes.chunks(STRETCH) {
+        checksum.update(stretch);
+        let deflated = deflate(stretch);
+        if deflated.len() < stretch.len() - stretch.len() / WORTHWHILE {
+            packed.extend(deflated);
+        } else {
+            store(stretch, &mut packed);
+        }
+    }
+    packed.extend(LAST_BLOCK);
+    packed.extend(checksum.sum().to_le_bytes());
+    packed.extend(checksum.amount().to_le_bytes());
     packed
+}
+
+/// Whole blocks of a stream in the "deflate" format (RFC 1951) that refer to nothing before them.
+fn deflate(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::with_capacity(bytes.len() + bytes.len() / 8 + 64);
+    let mut compress = Compress::new(flate2::Compression::best(), false);
+    // There is room even for what does not become smaller, and nothing else fails.
+    compress.compress_vec(bytes, &mut packed, FlushCompress::Full).expect("memory is enough");
+    packed
+}
+
+/// Adds blocks of the same format that hold bytes as they are.
+fn store(bytes: &[u8], packed: &mut Vec<u8>) {
+    for block in bytes.chunks(usize::from(u16::MAX)) {
+        let length = block.len() as u16;
+        packed.push(0);
+        packed.extend(length.to_le_bytes());
+        packed.extend((!length).to_le_bytes());
+        packed.extend(block);
+    }
 }
 
 /// The files compressed with zstd, in the order of `sources`, by as many threads as there are processors.
@@ -105,6 +145,24 @@ fn compress(path: &Path) -> Result<Vec<u8>, BuildError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gzip_gives_back_what_is_packed_and_what_is_stored() {
+        let next = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        let numbers = std::iter::successors(Some(1), next);
+        let random: Vec<_> = numbers.map(|number: u64| (number >> 40) as u8).take(STRETCH + 70_000).collect();
+        let text = b"module ".repeat(STRETCH / 5);
+        for bytes in [&b""[..], b"a", &text, &random, &[&*text, &random, &text].concat()] {
+            let packed = gzip(bytes);
+            let mut unpacked = Vec::new();
+            flate2::read::GzDecoder::new(&*packed).read_to_end(&mut unpacked).unwrap();
+            assert!(unpacked == bytes, "{} bytes", bytes.len());
+            assert_eq!(packed, gzip(bytes));
+        }
+        assert!(gzip(&text).len() < text.len() / 50);
+        // Three blocks for each stretch at most.
+        assert!(gzip(&random).len() < random.len() + 64);
+    }
 
     #[test]
     fn many_files_come_back_in_their_order() {

@@ -25,9 +25,9 @@ const AGENT: &str = "init";
 
 /// The agent under the names by which the kernel, the DHCP client and people call it.
 const AGENT_LINKS: &[(&str, &str)] = &[
-    ("sbin/modprobe", "../init"),
     ("usr/bin/farrier-agent", "../../init"),
     ("usr/libexec/farrier/dhcp-event", "../../../init"),
+    ("usr/libexec/farrier/modprobe", "../../../init"),
 ];
 
 /// Programs of the user of a rescued machine.

@@ -165,6 +165,15 @@ impl ModuleIndex {
     }
 }
 
+/// Tells the kernel which program loads the modules that it asks for (`kernel.modprobe`).
+///
+/// # Errors
+///
+/// The kernel has no such setting, or `/proc` is not mounted.
+pub fn tell_modprobe(program: &str) -> io::Result<()> {
+    fs::write("/proc/sys/kernel/modprobe", program)
+}
+
 /// The aliases of the devices on a bus, such as `pci`, read from sysfs.
 pub fn bus_aliases(sysfs: &Path, bus: &str) -> Vec<String> {
     let devices = sysfs.join("bus").join(bus).join("devices");

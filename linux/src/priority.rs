@@ -4,8 +4,9 @@
 
 use nix::errno::Errno;
 
-/// Nice value of what others need not wait for: a tenth of the processor time that they get, if they want it.
-const LOW: libc::c_int = 10;
+/// Nice value of what nobody waits for: all of the processor time that others leave, and a seventieth of a
+/// processor that others want.
+const LOW: libc::c_int = 19;
 
 /// Lets the calling thread, and those that it starts, give way to all others.
 ///

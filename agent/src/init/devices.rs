@@ -1,7 +1,8 @@
 //! Devices that are there at the start, and those that appear later.
 //!
-//! Two threads load modules: one what the network needs, since the first heartbeat waits for it, and one, less
-//! urgent, all others. A third one listens for devices and never waits for either.
+//! Two threads load modules: one what the network needs, since the first heartbeat waits for it, and one all
+//! others. That one, and who looks for devices far from the network, give way to everybody else. A third one
+//! listens for devices and never waits for either.
 
 use super::network::{self, Change};
 use super::shortcomings;
@@ -53,7 +54,7 @@ struct Devices {
 }
 
 impl Devices {
-    /// Looks at every device.
+    /// Looks at every device, sooner or later.
     fn look(&self) {
         for name in sysfs::entries(Path::new("/sys/class/net")) {
             report(&name, &self.network);
@@ -62,12 +63,16 @@ impl Devices {
         for alias in modules::bus_aliases(Path::new("/sys"), "pci") {
             self.loaders.load(alias);
         }
-        for alias in modules::device_aliases(Path::new("/sys")) {
-            self.loaders.load(alias);
-        }
         if !sysfs::entries(Path::new("/sys/class/infiniband")).is_empty() {
             self.loaders.load(IPOIB.to_owned());
         }
+        let loaders = self.loaders.clone();
+        thread::spawn(move || {
+            give_way();
+            for alias in modules::device_aliases(Path::new("/sys")) {
+                loaders.load(alias);
+            }
+        });
     }
 
     fn appeared(&self, event: &Uevent) {
@@ -90,6 +95,7 @@ impl Devices {
 }
 
 /// The threads that load modules, by the aliases that they are sent.
+#[derive(Clone)]
 struct Loaders {
     network: Sender<String>,
     others: Sender<String>,
@@ -100,9 +106,7 @@ impl Loaders {
         let ((network, of_network), (others, of_others)) = (channel(), channel());
         thread::spawn(move || load_each(&of_network));
         thread::spawn(move || {
-            if let Err(error) = priority::lower() {
-                tracing::debug!(%error, "all modules are equally urgent");
-            }
+            give_way();
             load_listed();
             shortcomings::log_later();
             load_each(&of_others);
@@ -114,6 +118,13 @@ impl Loaders {
         let loader = if is_of_network(&alias) { &self.network } else { &self.others };
         // The receiver lives as long as PID 1.
         loader.send(alias).ok();
+    }
+}
+
+/// Lets the calling thread do what nobody waits for yet.
+fn give_way() {
+    if let Err(error) = priority::lower() {
+        tracing::debug!(%error, "all devices are equally urgent");
     }
 }
 

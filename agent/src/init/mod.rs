@@ -13,15 +13,20 @@ mod shortcomings;
 mod supervisor;
 
 use crate::{logging, options};
-use farrier_linux::modules::ModuleIndex;
+use farrier_linux::modules::{self, ModuleIndex};
 use farrier_linux::{console, kernel_line, mount, sysfs};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use supervisor::Supervisor;
 
+/// Path in the ramdisk of the role of `modprobe`. It can do nothing before PID 1 has mounted the kernel's file
+/// systems, so it is not where kernels look by themselves, who would start it again and again until then.
+const MODPROBE: &str = "/usr/libexec/farrier/modprobe";
+
 /// Runs the ramdisk. Never returns.
 pub fn run() -> ! {
     let failures: Vec<_> = mount::EARLY.iter().filter_map(|one| one.mount().err()).collect();
+    let told = modules::tell_modprobe(MODPROBE);
     let kernel = kernel_line::of_running_kernel();
     let (options, _) = options::Options::load(&kernel, &Default::default());
     logging::start(logging::Target::Consoles);
@@ -36,6 +41,9 @@ pub fn run() -> ! {
     tracing::info!("userland started uptime={:.2}", sysfs::uptime().as_secs_f64());
     for failure in failures {
         tracing::error!("{failure}");
+    }
+    if let Err(error) = told {
+        tracing::error!(%error, "modules that the kernel itself asks for are not loaded");
     }
     loop {
         // The kernel panics when PID 1 ends, whatever the reason.
@@ -55,7 +63,7 @@ fn supervise() {
     Supervisor::new(events, changes).run();
 }
 
-/// The role of `/sbin/modprobe`: the kernel asks for a module by an alias such as `net-pf-17`.
+/// The role of [`MODPROBE`]: the kernel asks for a module by an alias such as `net-pf-17`.
 ///
 /// # Errors
 ///
