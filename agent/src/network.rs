@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// How often to look; short, because it is part of the time to the first heartbeat.
-const POLL: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(20);
 /// How long an interface may take to appear.
 const HARDWARE_DEADLINE: Duration = Duration::from_secs(60);
 /// How long to wait for an address before the process gives up and is started again.
