@@ -10,6 +10,9 @@ use reqwest::{Certificate, Client, RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+/// Most bytes of an answer: collected logs are the largest, and a machine may be in anybody's hands.
+const MOST_ANSWER: usize = 64 << 20;
+
 /// The agent could not be reached, or refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
@@ -237,11 +240,18 @@ impl AgentClient {
     async fn read<T: DeserializeOwned>(
         &self,
         what: &str,
-        response: reqwest::Response,
+        mut response: reqwest::Response,
     ) -> Result<T, AgentError> {
         let status = response.status();
-        let body = response.bytes().await;
-        let body = body.map_err(|error| self.unexpected(what, &chain(&error.without_url())))?;
+        let mut body = Vec::new();
+        let broken = |error: reqwest::Error| self.unexpected(what, &chain(&error.without_url()));
+        while let Some(part) = response.chunk().await.map_err(broken)? {
+            body.extend_from_slice(&part);
+            if body.len() > MOST_ANSWER {
+                let reason = format!("it has more than {} MiB", MOST_ANSWER >> 20);
+                return Err(self.unexpected(what, &reason));
+            }
+        }
         if status.is_client_error() || status.is_server_error() {
             return Err(self.refused(what, status, &body));
         }
@@ -309,4 +319,33 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn an_answer_without_an_end_is_not_kept() {
+        // Another test may have done so.
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            assert_ne!(connection.read(&mut [0; 4096]).await.unwrap(), 0);
+            connection.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            // Until the client has enough.
+            while connection.write_all(&[b' '; 1 << 16]).await.is_ok() {}
+        });
+        let session = AgentSession { agent_url: Some(url.clone()), ..AgentSession::default() };
+        let client = AgentClient::new(&session, &AgentSettings::default()).unwrap();
+        let outcome = client.execute("clean.get_clean_steps", json!({}), Wait::UntilAccepted).await;
+        let expected = format!(
+            "the agent at {url} answered clean.get_clean_steps with something unexpected: it has more than 64 MiB"
+        );
+        assert_eq!(outcome.unwrap_err().to_string(), expected);
+    }
 }
