@@ -102,16 +102,18 @@ impl Stable {
         self.hardware.console().text()
     }
 
-    /// Number of the adapter of the path that is used first. The kernel numbers adapters in the order of their
-    /// places, and gives disks their names as they answer.
-    fn adapter_in_use(&self) -> u32 {
+    /// Number of the adapter of the path that is used first. The kernel numbers these in the order of their places,
+    /// after others that have no disks, and gives disks their names as they answer.
+    fn adapter_in_use(&self) -> usize {
         let console = self.console();
         let (_, joined) = console.split_once("paths=\"").unwrap();
-        let disk = joined.split([',', '"']).next().unwrap();
-        let attached = format!(": [{disk}] Attached SCSI disk");
-        let line = console.lines().find(|line| line.contains(&attached)).unwrap();
-        let (_, address) = line.split_once("sd ").unwrap();
-        address.split(':').next().unwrap().parse().unwrap()
+        let used = joined.split([',', '"']).next().unwrap();
+        let disks = console.lines().filter_map(|line| {
+            let (address, name) = line.split_once("sd ")?.1.split_once(": [")?;
+            let (name, _) = name.split_once("] Attached SCSI disk")?;
+            Some((address.split(':').next()?.parse::<u32>().ok()?, name))
+        });
+        disks.collect::<BTreeMap<_, _>>().values().position(|name| *name == used).expect(&console)
     }
 
     /// Orders the deploy step that writes the image to the disk with two paths.
