@@ -198,8 +198,9 @@ impl RootDisk {
     ///
     /// The device is described again and must still be the chosen one and not be excluded (D01). What other
     /// machines may be using, a file system on it or in an array on it, or the disk itself where they have
-    /// reserved it, keeps it closed, unless the operator consents (D03). Then arrays on it that are no volumes of the node are stopped: they would go
-    /// with it. A disk that is busy for a moment, as after a rescan, is tried again for a bounded time (F09).
+    /// reserved it, keeps it closed, unless the operator consents (D03). Then arrays on it that are no volumes of
+    /// the node are stopped: they would go with it. A disk that is busy for a moment, as after a rescan, is tried
+    /// again for a bounded time (F09).
     ///
     /// # Errors
     ///

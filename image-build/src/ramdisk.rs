@@ -23,12 +23,9 @@ use crate::select::ModuleClass;
 /// so. A file system in memory takes half of what the machine has left.
 const AGENT: &str = "init";
 
-/// The agent under the names by which the kernel, the DHCP client and people call it.
-const AGENT_LINKS: &[(&str, &str)] = &[
-    ("usr/bin/farrier-agent", "../../init"),
-    ("usr/libexec/farrier/dhcp-event", "../../../init"),
-    ("usr/libexec/farrier/modprobe", "../../../init"),
-];
+/// The agent under the names by which the DHCP client and people call it.
+const AGENT_LINKS: &[(&str, &str)] =
+    &[("usr/bin/farrier-agent", "../../init"), ("usr/libexec/farrier/dhcp-event", "../../../init")];
 
 /// Programs of the user of a rescued machine.
 const LOGIN_LINKS: &[(&str, &str)] = &[("bin/login", "../usr/bin/busybox"), ("bin/sh", "../usr/bin/busybox")];
@@ -42,6 +39,7 @@ const FOLDERS: &[(&str, u32)] = &[
     ("proc", 0o555),
     ("root", 0o700),
     ("run", 0o755),
+    ("sbin", 0o755),
     ("sys", 0o555),
     ("tmp", 0o1777),
 ];

@@ -28,7 +28,11 @@ const IPOIB: &str = "ib_ipoib";
 /// Starts loading modules, for devices present and future, and reports network interfaces.
 pub fn start(sender: Sender<Change>) {
     thread::spawn(move || {
-        let devices = Devices { loaders: Loaders::start(), network: sender };
+        let index = ModuleIndex::of_running_kernel().unwrap_or_else(|error| {
+            tracing::warn!("{error}");
+            Box::leak(Box::default())
+        });
+        let devices = Devices { loaders: Loaders::start(index), network: sender };
         // Listening starts before the first look, so that no device falls in between.
         let socket =
             UeventSocket::open().inspect_err(|error| tracing::error!(%error, "no device events")).ok();
@@ -102,14 +106,14 @@ struct Loaders {
 }
 
 impl Loaders {
-    fn start() -> Self {
+    fn start(index: &'static ModuleIndex) -> Self {
         let ((network, of_network), (others, of_others)) = (channel(), channel());
-        thread::spawn(move || load_each(&of_network));
+        thread::spawn(move || load_each(index, &of_network));
         thread::spawn(move || {
             give_way();
-            load_listed();
+            load_listed(index);
             shortcomings::log_later();
-            load_each(&of_others);
+            load_each(index, &of_others);
         });
         Self { network, others }
     }
@@ -136,11 +140,7 @@ fn is_of_network(alias: &str) -> bool {
         || alias.starts_with("pci:") && (alias.contains("bc02") || alias.starts_with("pci:v00001AF4"))
 }
 
-fn load_each(aliases: &Receiver<String>) {
-    let index = match ModuleIndex::of_running_kernel() {
-        Ok(index) => index,
-        Err(error) => return tracing::warn!("{error}"),
-    };
+fn load_each(index: &ModuleIndex, aliases: &Receiver<String>) {
     for alias in aliases {
         for error in index.load_alias(&alias) {
             tracing::warn!(device = alias, "{error}");
@@ -149,12 +149,12 @@ fn load_each(aliases: &Receiver<String>) {
 }
 
 /// Loads the modules that are named in `/etc/modules-load.d`, then mounts what they bring.
-fn load_listed() {
+fn load_listed(index: &ModuleIndex) {
     let directory = Path::new(MODULES_LOAD);
     for file in sysfs::entries(directory) {
         let text = fs::read_to_string(directory.join(file)).unwrap_or_default();
         for name in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            if let Err(error) = ModuleIndex::of_running_kernel().and_then(|index| index.load(name)) {
+            if let Err(error) = index.load(name) {
                 tracing::warn!("{error}");
             }
         }

@@ -15,18 +15,21 @@ mod supervisor;
 use crate::{logging, options};
 use farrier_linux::modules::{self, ModuleIndex};
 use farrier_linux::{console, kernel_line, mount, sysfs};
+use std::io;
+use std::os::unix::fs::symlink;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use supervisor::Supervisor;
 
-/// Path in the ramdisk of the role of `modprobe`. It can do nothing before PID 1 has mounted the kernel's file
-/// systems, so it is not where kernels look by themselves, who would start it again and again until then.
-const MODPROBE: &str = "/usr/libexec/farrier/modprobe";
+/// The agent in the ramdisk.
+const AGENT: &str = "/init";
+/// Where kernels and programs look for `modprobe`, which is a role of the agent.
+const MODPROBE: &str = "/sbin/modprobe";
 
 /// Runs the ramdisk. Never returns.
 pub fn run() -> ! {
     let failures: Vec<_> = mount::EARLY.iter().filter_map(|one| one.mount().err()).collect();
-    let told = modules::tell_modprobe(MODPROBE);
+    let offered = offer_modprobe();
     let kernel = kernel_line::of_running_kernel();
     let (options, _) = options::Options::load(&kernel, &Default::default());
     logging::start(logging::Target::Consoles);
@@ -42,8 +45,8 @@ pub fn run() -> ! {
     for failure in failures {
         tracing::error!("{failure}");
     }
-    if let Err(error) = told {
-        tracing::error!(%error, "modules that the kernel itself asks for are not loaded");
+    if let Err(error) = offered {
+        tracing::error!(%error, "modules that the kernel or programs ask for are not loaded: build the ramdisk again");
     }
     loop {
         // The kernel panics when PID 1 ends, whatever the reason.
@@ -61,6 +64,17 @@ fn supervise() {
     network::start(of_network, sender);
     devices::start(changes.clone());
     Supervisor::new(events, changes).run();
+}
+
+/// Puts `modprobe` where it is looked for. It is not packed there: it can do nothing before the kernel's file
+/// systems are mounted, and kernels would start it again and again until then.
+fn offer_modprobe() -> io::Result<()> {
+    match symlink(AGENT, MODPROBE) {
+        // One that was packed on request.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        linked => linked?,
+    }
+    modules::tell_modprobe(MODPROBE)
 }
 
 /// The role of [`MODPROBE`]: the kernel asks for a module by an alias such as `net-pf-17`.
