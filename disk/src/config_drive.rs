@@ -137,7 +137,7 @@ impl ConfigDrive {
 
     fn visit(&self, visit: &mut tree::Visitor<'_>) -> io::Result<()> {
         match self.kind {
-            ContentKind::Iso9660 => tree::visit_iso(&self.content, visit),
+            ContentKind::Iso9660 => tree::visit_iso(&self.content, MAX_SIZE, visit),
             ContentKind::Fat { .. } => tree::visit_fat(&mut Cursor::new(&self.content), visit),
         }
     }

@@ -1,12 +1,13 @@
 //! The files in a volume, whichever file system they came in, and the same files in a FAT volume.
 
 use crate::filesystem;
-use crate::view::{DiskView, ReadOnly};
+use crate::foreign::{Budget, Foreign};
+use crate::view::DiskView;
 use fatfs::{FileSystem, FsOptions};
 use hadris_iso::directory::DirectoryRef;
 use hadris_iso::file::EntryType;
 use hadris_iso::read::{DirEntry, IsoImage};
-use std::io::{self, Cursor, Read, Seek};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 /// Bounds for a file system that somebody else made.
 const MAX_DEPTH: usize = 16;
@@ -21,21 +22,23 @@ pub enum Node<'a> {
 /// What is done with each path and what lies there; parts are joined by slashes.
 pub type Visitor<'a> = dyn FnMut(&str, Node<'_>) -> io::Result<()> + 'a;
 
-/// Shows every file and folder of an ISO 9660 image.
+/// Shows every file and folder of an ISO 9660 image, whose files have at most `limit` bytes together: there,
+/// several may lie in the same place.
 ///
 /// Names are those of Rock Ridge, else of Joliet, else plain ones in lower case.
 ///
 /// # Errors
 ///
-/// The image is damaged, holds links or absurd names, or `visit` failed.
-pub fn visit_iso(content: &[u8], visit: &mut Visitor<'_>) -> io::Result<()> {
-    let image = IsoImage::open(Cursor::new(content)).map_err(io::Error::other)?;
+/// The image is damaged, holds links or absurd names, has no end, or `visit` failed.
+pub fn visit_iso(content: &[u8], limit: u64, visit: &mut Visitor<'_>) -> io::Result<()> {
+    let (mut content, budget) = (Cursor::new(content), Budget::of(limit));
+    let image = IsoImage::open(Foreign::new(&mut content, &budget)?).map_err(io::Error::other)?;
     let is_joliet = |kind: EntryType| matches!(kind, EntryType::Joliet { .. });
     let joliet = image.root_dirs().iter().find(|root| is_joliet(root.entry_type()));
     let root = if image.supports_rrip() { image.root_dirs().iter().next() } else { None };
     let root = root.or(joliet).copied().unwrap_or(image.root_dir());
     let names = if is_joliet(root.entry_type()) { joliet_name } else { plain_name };
-    let mut walk = IsoWalk { image: &image, names, budget: MAX_ENTRIES };
+    let mut walk = IsoWalk { image: &image, names, entries: MAX_ENTRIES, budget: &budget };
     walk.folder(root.dir_ref(), "", 0, visit)
 }
 
@@ -43,12 +46,11 @@ pub fn visit_iso(content: &[u8], visit: &mut Visitor<'_>) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// As [`visit_iso`].
+/// As [`visit_iso`]; the files together are no larger than the volume.
 pub fn visit_fat(volume: &mut (impl Read + Seek), visit: &mut Visitor<'_>) -> io::Result<()> {
-    volume.rewind()?;
-    let volume = FileSystem::new(ReadOnly(volume), FsOptions::new())?;
-    let mut budget = MAX_ENTRIES;
-    visit_fat_folder(&volume.root_dir(), "", 0, &mut budget, visit)
+    let budget = Budget::of(volume.seek(SeekFrom::End(0))?);
+    let volume = FileSystem::new(Foreign::new(volume, &budget)?, FsOptions::new())?;
+    FatWalk { entries: MAX_ENTRIES, budget: &budget }.folder(&volume.root_dir(), "", 0, visit)
 }
 
 /// What shows every file and folder of some tree to a visitor.
@@ -96,9 +98,11 @@ pub fn is_in_fat(volume: &mut DiskView<'_>, source: &mut Source<'_>) -> io::Resu
 }
 
 struct IsoWalk<'a, 'b> {
-    image: &'a IsoImage<Cursor<&'b [u8]>>,
+    image: &'a IsoImage<Foreign<'b, Cursor<&'b [u8]>>>,
     names: fn(&[u8]) -> String,
-    budget: usize,
+    /// How many more entries are shown.
+    entries: usize,
+    budget: &'a Budget,
 }
 
 impl IsoWalk<'_, '_> {
@@ -114,12 +118,13 @@ impl IsoWalk<'_, '_> {
             if entry.is_special() {
                 continue;
             }
-            let path = child(path, &self.name(&entry)?, depth, &mut self.budget)?;
+            let path = child(path, &self.name(&entry)?, depth, &mut self.entries)?;
             if entry.is_directory() {
                 visit(&path, Node::Folder)?;
                 let folder = entry.as_dir_ref(self.image).map_err(io::Error::other)?;
                 self.folder(folder, &path, depth + 1, visit)?;
             } else {
+                self.budget.grant(entry.total_size())?;
                 let content = self.image.read_file(&entry).map_err(io::Error::other)?;
                 visit(&path, Node::File(&mut content.as_slice()))?;
             }
@@ -136,33 +141,42 @@ impl IsoWalk<'_, '_> {
     }
 }
 
-fn visit_fat_folder<T: Read + Seek>(
-    folder: &fatfs::Dir<'_, ReadOnly<'_, T>>,
-    path: &str,
-    depth: usize,
-    budget: &mut usize,
-    visit: &mut Visitor<'_>,
-) -> io::Result<()> {
-    for entry in folder.iter() {
-        let entry = entry?;
-        let name = entry.file_name();
-        if name == "." || name == ".." {
-            continue;
+struct FatWalk<'a> {
+    /// How many more entries are shown.
+    entries: usize,
+    budget: &'a Budget,
+}
+
+impl FatWalk<'_> {
+    fn folder<T: Read + Seek>(
+        &mut self,
+        folder: &fatfs::Dir<'_, Foreign<'_, T>>,
+        path: &str,
+        depth: usize,
+        visit: &mut Visitor<'_>,
+    ) -> io::Result<()> {
+        for entry in folder.iter() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == "." || name == ".." {
+                continue;
+            }
+            let path = child(path, &name, depth, &mut self.entries)?;
+            if entry.is_dir() {
+                visit(&path, Node::Folder)?;
+                self.folder(&entry.to_dir(), &path, depth + 1, visit)?;
+            } else {
+                self.budget.grant(entry.len())?;
+                visit(&path, Node::File(&mut entry.to_file()))?;
+            }
         }
-        let path = child(path, &name, depth, budget)?;
-        if entry.is_dir() {
-            visit(&path, Node::Folder)?;
-            visit_fat_folder(&entry.to_dir(), &path, depth + 1, budget, visit)?;
-        } else {
-            visit(&path, Node::File(&mut entry.to_file()))?;
-        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The path of `name` in `folder`, when both are as they should be (S47).
-fn child(folder: &str, name: &str, depth: usize, budget: &mut usize) -> io::Result<String> {
-    *budget = budget.checked_sub(1).ok_or_else(|| io::Error::other("it holds too many files"))?;
+fn child(folder: &str, name: &str, depth: usize, entries: &mut usize) -> io::Result<String> {
+    *entries = entries.checked_sub(1).ok_or_else(|| io::Error::other("it holds too many files"))?;
     if depth >= MAX_DEPTH {
         return Err(io::Error::other("its folders are nested too deeply"));
     }
@@ -192,6 +206,7 @@ fn without_version(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::volumes as foreign;
     use std::io::Write;
 
     #[test]
@@ -203,6 +218,28 @@ mod tests {
         assert_eq!(child("", "openstack", 0, &mut 1).unwrap(), "openstack");
         assert!(child("", "openstack", 0, &mut 0).is_err());
         assert!(child("a", "b", MAX_DEPTH, &mut 10).is_err());
+    }
+
+    #[test]
+    fn x08_a_volume_without_an_end_is_refused_whatever_leads_back_to_itself() {
+        for mut volume in [foreign::endless_root(), foreign::endless_folder()] {
+            let error = visit_fat(&mut volume, &mut |_, _| Ok(())).unwrap_err();
+            assert!(error.to_string().contains("has no end"), "{error}");
+        }
+    }
+
+    #[test]
+    fn x08_files_in_the_same_place_are_copied_no_further_than_the_volume_is_large() {
+        let mut volume = foreign::same_place(40);
+        let mut copied = 0;
+        let error = visit_fat(&mut volume, &mut |_, node| {
+            if let Node::File(content) = node {
+                copied += io::copy(content, &mut io::sink())?;
+            }
+            Ok(())
+        });
+        assert!(error.unwrap_err().to_string().contains("larger together"));
+        assert_eq!(copied, 20 * 200_000, "as many as a volume of 4 MiB can hold");
     }
 
     #[test]

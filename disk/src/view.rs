@@ -109,29 +109,3 @@ fn into_io(error: Error) -> io::Error {
         other => io::Error::other(other),
     }
 }
-
-/// A volume that `fatfs` may read but not change.
-#[derive(Debug)]
-pub(crate) struct ReadOnly<'a, T>(pub &'a mut T);
-
-impl<T: Read> Read for ReadOnly<'_, T> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer)
-    }
-}
-
-impl<T: Seek> Seek for ReadOnly<'_, T> {
-    fn seek(&mut self, target: SeekFrom) -> io::Result<u64> {
-        self.0.seek(target)
-    }
-}
-
-impl<T> Write for ReadOnly<'_, T> {
-    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}

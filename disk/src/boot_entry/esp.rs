@@ -1,11 +1,12 @@
 //! Finding loaders on an EFI system partition, without mounting it.
 
 use crate::error::Error;
+use crate::foreign::{Budget, Foreign};
 use crate::guard::WritableDisk;
 use crate::table::Partition;
-use crate::view::{DiskView, ReadOnly};
+use crate::view::DiskView;
 use fatfs::{Dir, FileSystem, FsOptions, ReadWriteSeek};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 
 /// Files that name the loader of the system beside them (F15).
 const CSV_NAMES: &[&str] = &["bootx64.csv", "bootaa64.csv", "boot.csv"];
@@ -48,7 +49,7 @@ pub struct Loader {
 /// [`Error::UnreadableEsp`].
 pub fn find_loaders(disk: &WritableDisk, esp: &Partition) -> Result<Vec<Loader>, Error> {
     let mut view = DiskView::range(disk, esp.start, esp.size);
-    search(ReadOnly(&mut view)).map_err(|source| Error::UnreadableEsp {
+    search(&mut view).map_err(|source| Error::UnreadableEsp {
         device: disk.path().to_owned(),
         number: esp.number,
         source,
@@ -56,8 +57,9 @@ pub fn find_loaders(disk: &WritableDisk, esp: &Partition) -> Result<Vec<Loader>,
 }
 
 /// Finds the loaders in a FAT volume.
-fn search(volume: impl ReadWriteSeek) -> io::Result<Vec<Loader>> {
-    let volume = FileSystem::new(volume, FsOptions::new())?;
+fn search(volume: &mut (impl Read + Seek)) -> io::Result<Vec<Loader>> {
+    let budget = Budget::of(0);
+    let volume = FileSystem::new(Foreign::new(volume, &budget)?, FsOptions::new())?;
     let mut found = Found { csv: None, loaders: Vec::new(), budget: MAX_ENTRIES };
     found.walk(&volume.root_dir(), "", 0)?;
     let is_bootable = found.csv.is_some() || !found.loaders.is_empty();
@@ -126,6 +128,7 @@ fn parse_csv(content: &[u8], directory: &str) -> Option<Loader> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::volumes;
     use proptest::prelude::*;
     use std::io::{Cursor, Write};
 
@@ -159,7 +162,7 @@ mod tests {
     #[test]
     fn f15_a_csv_file_decides() {
         let csv = utf16("shimx64.efi,debian,,This is the boot entry for debian\n");
-        let found = search(volume(&[
+        let found = search(&mut volume(&[
             ("EFI/BOOT/BOOTX64.EFI", b"x"),
             ("EFI/debian/shimx64.efi", b"x"),
             ("EFI/debian/BOOTX64.CSV", &csv),
@@ -169,7 +172,7 @@ mod tests {
 
     #[test]
     fn f17_without_a_csv_every_known_loader_counts() {
-        let found = search(volume(&[
+        let found = search(&mut volume(&[
             ("EFI/BOOT/BOOTAA64.EFI", b"x"),
             ("EFI/BOOT/grubx64.efi", b"x"),
             ("EFI/other/GrubAA64.efi", b"x"),
@@ -182,8 +185,13 @@ mod tests {
 
     #[test]
     fn an_esp_without_loaders_has_none_and_no_esp_is_an_error() {
-        assert_eq!(search(volume(&[("readme.txt", b"x")])).unwrap(), []);
-        assert!(search(Cursor::new(vec![0; 1 << 20])).is_err());
+        assert_eq!(search(&mut volume(&[("readme.txt", b"x")])).unwrap(), []);
+        assert!(search(&mut Cursor::new(vec![0; 1 << 20])).is_err());
+    }
+
+    #[test]
+    fn x08_a_folder_without_an_end_ends_the_search() {
+        assert!(search(&mut volumes::endless_root()).unwrap_err().to_string().contains("has no end"));
     }
 
     #[test]

@@ -8,13 +8,14 @@ use super::config::{ESP_NAME, Level};
 use super::create::{free_numbers, require_complete};
 use super::mdadm::{self, Format};
 use crate::error::Error;
+use crate::foreign::{Budget, Foreign};
 use crate::guard::{BootPartition, MemberDevice, RootDisk, WritableDisk};
 use crate::table::Partition;
 use crate::tree::{self, Visitor};
-use crate::view::{DiskView, ReadOnly};
+use crate::view::DiskView;
 use crate::{filesystem, wipe};
 use fatfs::{FileSystem, FsOptions};
-use std::io::{self, Seek};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// The mirror.
@@ -104,9 +105,9 @@ struct Identity {
 }
 
 impl Identity {
-    fn read(volume: &mut DiskView<'_>) -> io::Result<Self> {
-        volume.rewind()?;
-        let volume = FileSystem::new(ReadOnly(volume), FsOptions::new())?;
+    fn read(volume: &mut (impl Read + Seek)) -> io::Result<Self> {
+        let budget = Budget::of(0);
+        let volume = FileSystem::new(Foreign::new(volume, &budget)?, FsOptions::new())?;
         let mut label = [b' '; 11];
         match volume.read_volume_label_from_root_dir_as_bytes()? {
             Some(found) => label = found,
