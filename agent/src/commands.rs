@@ -2,9 +2,11 @@
 //!
 //! A synchronous command holds the submission lock for its whole run, so that the next one waits.
 //! An asynchronous command is started under the lock; while it runs, every further command is
-//! refused as busy. Reading results never takes the lock.
+//! refused as busy. Reading results never takes the lock. What a crash must not hide from a conductor is in the
+//! [`record`].
 
 mod declaration;
+mod record;
 
 pub use declaration::{Command, Find, JsonType, Kind, Parameter, Params, Run};
 
@@ -12,6 +14,7 @@ use crate::agent::Agent;
 use crate::status;
 use farrier_protocol::command::{CommandResult, CommandStatus};
 use farrier_protocol::error::{CommandError, ErrorKind, Fault};
+use record::Record;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
@@ -45,24 +48,28 @@ impl From<CommandError> for Refusal {
     }
 }
 
-/// Runs commands and remembers their results for the life of the process.
+/// Runs commands and remembers their results for the life of the process, and the newest one for the boot.
 pub struct CommandEngine {
     agent: Arc<Agent>,
     find_command: Find,
     submission: Arc<tokio::sync::Mutex<()>>,
     results: Mutex<Vec<CommandResult>>,
+    record: Record,
     /// Counts finished commands, so that waiters wake up.
     finished: watch::Sender<u64>,
 }
 
 impl CommandEngine {
-    /// An engine without history that knows the commands `find_command` finds.
+    /// An engine that knows the commands `find_command` finds. Its history begins with the newest command of an
+    /// earlier process of this boot.
     pub fn new(agent: Arc<Agent>, find_command: Find) -> Arc<Self> {
+        let record = Record::below(&agent.root);
         Arc::new(Self {
             agent,
             find_command,
             submission: Arc::default(),
-            results: Mutex::default(),
+            results: Mutex::new(record.take_up().into_iter().collect()),
+            record,
             finished: watch::Sender::new(0),
         })
     }
@@ -106,7 +113,10 @@ impl CommandEngine {
         let accepted = CommandResult::running(command.name);
         let id = accepted.id;
         self.results().push(accepted.clone());
-        let run = Arc::clone(self).run(id, command, names.map(|()| params));
+        let is_recorded = command.kind == Kind::Async;
+        let ready =
+            names.and_then(|()| if is_recorded { self.record.begin(&accepted, &params) } else { Ok(()) });
+        let run = Arc::clone(self).run(id, command, ready.map(|()| params));
         match command.kind {
             Kind::Sync => {
                 // A task of its own: a client that goes away does not cut the command short.
@@ -145,20 +155,26 @@ impl CommandEngine {
         }
     }
 
+    /// The record comes first: who has seen a result must see it again after a crash.
     fn finish(&self, id: Uuid, command: &Command, outcome: Result<Value, CommandError>) {
-        if let Some(result) = self.results().iter_mut().find(|result| result.id == id) {
-            match outcome {
-                Ok(value) => {
-                    result.command_result = wrap(command, value);
-                    result.command_status = CommandStatus::Succeeded;
-                }
-                Err(error) => {
-                    let is_mismatch = error.kind == ErrorKind::VersionMismatch.name();
-                    result.command_status =
-                        if is_mismatch { CommandStatus::CleanVersionMismatch } else { CommandStatus::Failed };
-                    result.command_error = Some(error);
-                }
+        let mut ended = CommandResult { id, ..CommandResult::running(command.name) };
+        match outcome {
+            Ok(value) => {
+                ended.command_result = wrap(command, value);
+                ended.command_status = CommandStatus::Succeeded;
             }
+            Err(error) => {
+                let is_mismatch = error.kind == ErrorKind::VersionMismatch.name();
+                ended.command_status =
+                    if is_mismatch { CommandStatus::CleanVersionMismatch } else { CommandStatus::Failed };
+                ended.command_error = Some(error);
+            }
+        }
+        if command.kind == Kind::Async {
+            self.record.end(&ended);
+        }
+        if let Some(result) = self.results().iter_mut().find(|result| result.id == id) {
+            *result = ended;
         }
         self.finished.send_modify(|count| *count += 1);
     }

@@ -6,6 +6,7 @@
 
 mod advertise;
 mod agent;
+mod agent_end;
 mod api;
 mod bootc;
 mod clock;
@@ -37,6 +38,7 @@ mod network;
 mod options;
 mod partitioning;
 mod plan_report;
+mod private_file;
 mod reference;
 mod rescue;
 mod revisable;
@@ -57,7 +59,11 @@ use farrier_linux::kernel_line::{self, Parameters};
 use options::Options;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+
+/// Time for what runs to give up when the agent ends.
+const PARTING: Duration = Duration::from_secs(10);
 
 /// Version of the agent, also in every heartbeat.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -153,8 +159,11 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
 fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let parameters = virtual_media::merge(kernel_line::of_running_kernel())?;
     let options = load(&parameters, matches);
-    runtime()?.block_on(life::begin(options, Path::new("/")))?;
-    Ok(())
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(life::begin(options, Path::new("/")));
+    // A thread that still writes ends with the process: the next one says that its command has failed.
+    runtime.shutdown_timeout(PARTING);
+    Ok(outcome?)
 }
 
 /// What asynchronous parts run on, ready for TLS.

@@ -4,11 +4,10 @@
 //! (sections 2.4 and 2.5), so a restarted agent takes up both again. The file lies on a memory
 //! file system and goes with the boot.
 
+use crate::private_file;
 use crate::tls::Identity;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where the session lies, below the root directory.
@@ -34,18 +33,10 @@ impl Session {
 
     /// Stores the session. Failing costs no more than the chance to take it up again.
     pub fn store(&self) {
-        if let Err(error) = self.try_store() {
+        let content = serde_json::to_vec(self).map_err(Into::into);
+        if let Err(error) = content.and_then(|content| private_file::replace(&self.path, &content)) {
             tracing::warn!(path = %self.path.display(), %error, "the session cannot be stored");
         }
-    }
-
-    fn try_store(&self) -> std::io::Result<()> {
-        if let Some(directory) = self.path.parent() {
-            fs::create_dir_all(directory)?;
-        }
-        let mut file =
-            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&self.path)?;
-        file.write_all(&serde_json::to_vec(self)?)
     }
 }
 

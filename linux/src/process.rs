@@ -8,11 +8,13 @@
 mod child;
 mod output;
 mod programs;
+mod strangers;
 
 pub use child::{Companion, accompany, spawn_self};
 pub use programs::*;
+pub use strangers::end_strangers;
 
-use child::{below, ending_with_its_parent, with_all_signals};
+use child::{below, ending_with_its_parent, fresh};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -108,7 +110,8 @@ impl Program {
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
     {
-        with_all_signals(Command::new(self.path).args(arguments))
+        fresh(self.path.as_ref())
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -137,7 +140,7 @@ impl Program {
         conditions: &Conditions<'_>,
     ) -> Result<Finished, RunError> {
         let path = conditions.folder.map_or_else(|| self.path.into(), |folder| folder.join(self.name));
-        let mut command = Command::new(&path);
+        let mut command = fresh(&path);
         command.current_dir(conditions.folder.unwrap_or(Path::new("/")));
         self.run_to_end(command, self.pack(&path), arguments, conditions)
     }
@@ -159,7 +162,7 @@ impl Program {
         if !self.is_inside(root) {
             return Err(self.start_error(bring, io::ErrorKind::NotFound.into()).into());
         }
-        let mut command = Command::new(self.path);
+        let mut command = fresh(self.path.as_ref());
         command.env_clear().envs(environment.iter().copied());
         below(&mut command, root).map_err(|source| self.start_error(bring.clone(), source))?;
         let conditions = Conditions { limit, is_stopped: &|| false, folder: None };
@@ -175,7 +178,7 @@ impl Program {
         conditions: &Conditions<'_>,
     ) -> Result<Finished, RunError> {
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = ending_with_its_parent(with_all_signals(command.process_group(0))).spawn();
+        let child = ending_with_its_parent(command.process_group(0)).spawn();
         let mut child = Companion::from(child.map_err(|source| self.start_error(advice, source))?);
         let outputs = child.outputs();
         let status = child.wait_for(conditions);

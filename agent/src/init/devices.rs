@@ -4,12 +4,14 @@
 //! others. That one, and who looks for devices far from the network, give way to everybody else. A third one
 //! listens for devices and never waits for either.
 
+use super::enduring;
 use super::network::{self, Change};
 use super::shortcomings;
 use farrier_linux::modules::{self, ModuleIndex};
 use farrier_linux::uevent::{Uevent, UeventSocket};
 use farrier_linux::{mount, priority, sysfs};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -36,9 +38,9 @@ pub fn start(sender: Sender<Change>) {
         // Listening starts before the first look, so that no device falls in between.
         let socket =
             UeventSocket::open().inspect_err(|error| tracing::error!(%error, "no device events")).ok();
-        devices.look();
+        enduring::once("the first look at devices", || devices.look());
         let Some(socket) = socket else { return };
-        loop {
+        enduring::rounds("the look at devices", || {
             match socket.next() {
                 Ok(event) => devices.appeared(&event),
                 Err(error) => {
@@ -47,7 +49,8 @@ pub fn start(sender: Sender<Change>) {
                     devices.look();
                 }
             }
-        }
+            ControlFlow::Continue(())
+        });
     });
 }
 
@@ -142,7 +145,8 @@ fn is_of_network(alias: &str) -> bool {
 
 fn load_each(index: &ModuleIndex, aliases: &Receiver<String>) {
     for alias in aliases {
-        for error in index.load_alias(&alias) {
+        let errors = enduring::once("the loader of modules", || index.load_alias(&alias));
+        for error in errors.into_iter().flatten() {
             tracing::warn!(device = alias, "{error}");
         }
     }

@@ -2,12 +2,13 @@
 //!
 //! It mounts the kernel's file systems, loads the modules that devices ask for, brings the [`network`] up,
 //! and keeps the agent running. It never exits: a child that ends is
-//! started again after a pause, and a defect of this code is logged and survived.
+//! started again after a pause, and a defect of this code is logged and survived ([`enduring`]).
 //!
 //! Threads report to the main one through a channel: one reaps children, one brings links up. That one
 //! hears of links from the one that hears of devices. The main thread alone starts children.
 
 mod devices;
+mod enduring;
 pub mod network;
 mod shortcomings;
 mod supervisor;
@@ -17,8 +18,6 @@ use farrier_linux::modules::{self, ModuleIndex};
 use farrier_linux::{console, kernel_line, mount, sysfs};
 use std::io;
 use std::os::unix::fs::symlink;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 use supervisor::Supervisor;
 
 /// The agent in the ramdisk.
@@ -48,22 +47,20 @@ pub fn run() -> ! {
     if let Err(error) = offered {
         tracing::error!(%error, "modules that the kernel or programs ask for are not loaded: build the ramdisk again");
     }
-    loop {
-        // The kernel panics when PID 1 ends, whatever the reason.
-        let Err(panic) = catch_unwind(AssertUnwindSafe(supervise)) else { continue };
-        let text = panic.downcast_ref::<&str>().copied().unwrap_or("no text");
-        tracing::error!("init failed ({text}) and starts again; report this with the log");
-        std::thread::sleep(Duration::from_secs(1));
-    }
+    supervise()
 }
 
-fn supervise() {
+fn supervise() -> ! {
     let (sender, events) = std::sync::mpsc::channel();
     let (changes, of_network) = std::sync::mpsc::channel();
     supervisor::start_reaper(sender.clone());
-    network::start(of_network, sender);
+    network::start(of_network, sender.clone());
     devices::start(changes.clone());
-    Supervisor::new(events, changes).run();
+    let mut supervisor = Supervisor::new(events, changes);
+    // It ends when nobody can send it anything, and `sender` lives.
+    loop {
+        supervisor.run();
+    }
 }
 
 /// Puts `modprobe` where it is looked for. It is not packed there: it can do nothing before the kernel's file

@@ -22,9 +22,11 @@ mod source;
 
 pub use interface::is_vlan;
 
+use super::enduring;
 use super::supervisor::Event;
 use links::Links;
 use source::Source;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -44,24 +46,28 @@ pub enum Change {
 /// Starts the thread. It says when the agent may start and which links want a DHCP client.
 pub fn start(changes: Receiver<Change>, events: Sender<Event>) {
     thread::spawn(move || {
-        let told = source::find();
+        let told = enduring::once("virtual media", source::find).flatten();
         // The agent reads what virtual media said; the receiver lives as long as PID 1.
         events.send(Event::MediaRead).ok();
-        let source = told.or_else(source::of_firmware).unwrap_or_else(Source::automatic);
+        let of_firmware = || enduring::once("the firmware's network", source::of_firmware).flatten();
+        let source = told.or_else(of_firmware).unwrap_or_else(Source::automatic);
         tracing::info!("the network is configured by {}", source.origin);
         let mut links = Links::new(Path::new("/"), source, events);
-        loop {
-            links.settle();
-            match changes.recv_timeout(LOOK) {
-                Ok(Change::Appeared(name)) => links.appeared(name),
-                Ok(Change::Rescued) => {
-                    if let Some(source) = source::of_user() {
-                        links.start_over(Path::new("/"), source);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+        enduring::rounds("the network", || turn(&mut links, &changes));
+    });
+}
+
+fn turn(links: &mut Links, changes: &Receiver<Change>) -> ControlFlow<()> {
+    links.settle();
+    match changes.recv_timeout(LOOK) {
+        Ok(Change::Appeared(name)) => links.appeared(name),
+        Ok(Change::Rescued) => {
+            if let Some(source) = source::of_user() {
+                links.start_over(Path::new("/"), source);
             }
         }
-    });
+        Err(RecvTimeoutError::Timeout) => {}
+        Err(RecvTimeoutError::Disconnected) => return ControlFlow::Break(()),
+    }
+    ControlFlow::Continue(())
 }

@@ -1,7 +1,9 @@
 //! The children of PID 1: the agent and one DHCP client per link; once the machine is rescued, a login
 //! prompt per console and an SSH server instead of the agent.
 
+use super::enduring;
 use super::network::{Change, dhcp_event};
+use crate::agent_end;
 use crate::lockdown::Stopped;
 use crate::rescue::{login, ssh};
 use farrier_linux::process::{self, BUSYBOX, DROPBEAR};
@@ -10,6 +12,7 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -25,6 +28,11 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 const STABLE: Duration = Duration::from_secs(60);
 /// Longest sleep of the main loop, so that nothing depends on a lost event.
 const IDLE: Duration = Duration::from_secs(60);
+/// Time for what a dead agent left behind to end. What takes longer waits for a device, and does nothing new.
+const PARTING: Duration = Duration::from_secs(30);
+/// Of all processes the kernel ends the agent last when memory runs out, but rather the agent than that it panics: a
+/// machine that reboots by itself in the middle of a step looks like one that has done it.
+const OOM_SCORE: &str = "-999";
 
 /// Held while a child is started or children are reaped. The standard library waits by itself for a child that
 /// could not execute its program, and panics when somebody else has reaped it.
@@ -75,17 +83,20 @@ impl Supervisor {
 
     /// Runs until the threads that send events are gone, which they never are.
     pub fn run(&mut self) {
-        loop {
-            self.start_due();
-            match self.events.recv_timeout(self.sleep()) {
-                Ok(Event::Exited(pid, status)) => self.exited(pid, status),
-                Ok(Event::MediaRead) => self.add(Job::Agent),
-                Ok(Event::Dhcp(name)) => self.add(Job::Dhcp(name)),
-                Ok(Event::NoDhcp(name)) => self.end(&Job::Dhcp(name)),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
+        enduring::rounds("the supervisor", || self.turn());
+    }
+
+    fn turn(&mut self) -> ControlFlow<()> {
+        self.start_due();
+        match self.events.recv_timeout(self.sleep()) {
+            Ok(Event::Exited(pid, status)) => self.exited(pid, status),
+            Ok(Event::MediaRead) => self.add(Job::Agent),
+            Ok(Event::Dhcp(name)) => self.add(Job::Dhcp(name)),
+            Ok(Event::NoDhcp(name)) => self.end(&Job::Dhcp(name)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return ControlFlow::Break(()),
         }
+        ControlFlow::Continue(())
     }
 
     fn add(&mut self, job: Job) {
@@ -128,6 +139,10 @@ impl Supervisor {
     fn exited(&mut self, pid: i32, status: WaitStatus) {
         // Orphans of other processes end up here too.
         let Some(job) = self.children.remove(&pid) else { return };
+        if job == Job::Agent {
+            agent_end::tell(Path::new("/"), status);
+            self.clear_up();
+        }
         if job == Job::Agent && Stopped::marked(Path::new("/")) == Some(Stopped::Rescued) {
             return self.hand_over();
         }
@@ -139,6 +154,15 @@ impl Supervisor {
         let seconds = state.pause.as_secs();
         tracing::error!(?job, ?status, "ended; starting it again in {seconds} s");
         state.postpone(now);
+    }
+
+    /// Ends what the agent began: two would write to one disk when the next one is told to.
+    fn clear_up(&self) {
+        let kept: Vec<i32> = self.children.keys().copied().collect();
+        let left = process::end_strangers(&kept, PARTING);
+        if !left.is_empty() {
+            tracing::error!("these do not end, and wait for devices that do not answer: {}", left.join(", "));
+        }
     }
 
     /// The machine is its user's until the next boot.
@@ -185,7 +209,7 @@ fn start(job: &Job) -> anyhow::Result<i32> {
 
 fn start_child(job: &Job) -> anyhow::Result<Child> {
     Ok(match job {
-        Job::Agent => process::spawn_self(["run", "--log", "consoles"])?,
+        Job::Agent => start_agent()?,
         Job::Dhcp(interface) => BUSYBOX.spawn([
             "udhcpc",
             "-f",
@@ -207,6 +231,14 @@ fn start_child(job: &Job) -> anyhow::Result<Child> {
     })
 }
 
+fn start_agent() -> std::io::Result<Child> {
+    let agent = process::spawn_self(["run", "--log", "consoles"])?;
+    if let Err(error) = std::fs::write(format!("/proc/{}/oom_score_adj", agent.id()), OOM_SCORE) {
+        tracing::warn!(%error, "the agent may be ended as the first one when memory runs out");
+    }
+    Ok(agent)
+}
+
 /// Does this while nobody else starts or reaps children.
 fn alone<T>(work: impl FnOnce() -> T) -> T {
     let _children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -221,10 +253,11 @@ pub fn start_reaper(sender: Sender<Event>) {
         tracing::error!(%error, "the signal of ending children cannot be blocked");
     }
     thread::spawn(move || {
-        loop {
+        enduring::rounds("the reaper", || {
             alone(|| reap_all(&sender));
             signals.wait().ok();
-        }
+            ControlFlow::Continue(())
+        });
     });
 }
 
@@ -270,6 +303,25 @@ mod tests {
         for _ in 0..500 {
             assert!(alone(|| absent.spawn(["getty"])).is_err());
         }
+    }
+
+    #[test]
+    fn x25_a_defect_loses_neither_jobs_nor_children() {
+        let (sender, events) = std::sync::mpsc::channel();
+        let mut supervisor = Supervisor::new(events, std::sync::mpsc::channel().0);
+        supervisor.jobs.insert(Job::Agent, State { started: Instant::now(), pause: FIRST_PAUSE, due: None });
+        supervisor.children.insert(i32::MAX, Job::Agent);
+        // A pause that overflows when it is doubled: adding to the time panics.
+        let broken = State { started: Instant::now(), pause: Duration::MAX, due: None };
+        supervisor.jobs.insert(Job::Dhcp("eth0".into()), broken);
+        supervisor.children.insert(i32::MAX - 1, Job::Dhcp("eth0".into()));
+        let ended = WaitStatus::Exited(Pid::from_raw(i32::MAX - 1), 1);
+        sender.send(Event::Exited(i32::MAX - 1, ended)).unwrap();
+        sender.send(Event::MediaRead).unwrap();
+        drop(sender);
+        supervisor.run();
+        assert!(supervisor.jobs[&Job::Agent].due.is_none(), "a second agent would be started");
+        assert_eq!(supervisor.children.get(&i32::MAX), Some(&Job::Agent));
     }
 
     #[test]

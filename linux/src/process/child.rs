@@ -2,10 +2,14 @@
 
 use super::Conditions;
 use super::output::Output;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal, killpg};
-use nix::unistd::{Pid, chdir, chroot};
-use std::ffi::{CString, OsStr};
+use nix::sys::stat::Mode;
+use nix::sys::wait::waitpid;
+use nix::unistd::{Pid, chdir, chroot, write};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -16,8 +20,13 @@ use std::time::{Duration, Instant};
 
 /// How often to look whether a program has ended.
 const POLL: Duration = Duration::from_millis(20);
+/// Time for a program to end that was killed. One that waits for a broken disk ends when the disk answers.
+const PARTING: Duration = Duration::from_secs(5);
+/// Which process the kernel ends first when memory runs out: -1000 is never, 1000 the first one.
+const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
 
-/// A program that is spoken with over its standard streams. Dropping it ends it with all it started.
+/// A program that is spoken with over its standard streams. Dropping it ends it with all it started, and waits for
+/// that no longer than a few seconds.
 #[derive(Debug)]
 pub struct Companion(Child);
 
@@ -27,16 +36,16 @@ impl From<Child> for Companion {
     }
 }
 
-/// Starts a program without arguments, in a process group of its own. Its error output goes to the
-/// caller's.
+/// Starts a program without arguments, in a process group of its own. It ends with the calling thread. Its error
+/// output goes to the caller's.
 ///
 /// # Errors
 ///
 /// Whatever `execve` reports.
 pub fn accompany(program: &Path) -> io::Result<Companion> {
-    let mut command = Command::new(program);
+    let mut command = fresh(program);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-    with_all_signals(&mut command).spawn().map(Companion)
+    ending_with_its_parent(&mut command).spawn().map(Companion)
 }
 
 impl Companion {
@@ -82,7 +91,26 @@ impl Drop for Companion {
         if let Ok(group) = i32::try_from(self.0.id()) {
             killpg(Pid::from_raw(group), Signal::SIGKILL).ok();
         }
-        self.0.wait().ok();
+        let deadline = Instant::now() + PARTING;
+        while let Ok(None) = self.0.try_wait() {
+            if Instant::now() >= deadline {
+                return self.leave_to_a_reaper();
+            }
+            thread::sleep(POLL);
+        }
+    }
+}
+
+impl Companion {
+    /// Somebody has to wait for it, or it stays a zombie when it ends.
+    fn leave_to_a_reaper(&mut self) {
+        let pid = self.0.id();
+        tracing::error!(
+            pid,
+            "a program that was killed does not end: a device that it waits for does not answer"
+        );
+        let Ok(pid) = i32::try_from(pid) else { return };
+        thread::spawn(move || while let Err(Errno::EINTR) = waitpid(Pid::from_raw(pid), None) {});
     }
 }
 
@@ -96,16 +124,28 @@ where
     I: IntoIterator<Item = S>,
     S: AsRef<OsStr>,
 {
-    with_all_signals(Command::new("/proc/self/exe").args(arguments)).stdin(Stdio::null()).spawn()
+    fresh(Path::new("/proc/self/exe")).args(arguments).stdin(Stdio::null()).spawn()
 }
 
-/// Has the child of `command` start without blocked signals. PID 1 blocks that of its ending children, and
-/// a server that inherited this would never learn of its own.
+/// A command for `program` whose child inherits nothing that concerns this process alone: blocked signals, and how
+/// dear it is to the kernel. PID 1 blocks the signal of its ending children, and a server that inherited this would
+/// never learn of its own; a child of the agent is to be ended before the agent when memory runs out.
 #[allow(unsafe_code)]
-pub(super) fn with_all_signals(command: &mut Command) -> &mut Command {
+pub(super) fn fresh(program: &Path) -> Command {
+    let mut command = Command::new(program);
     // SAFETY: between fork and exec only what is async-signal-safe may be called. The closure calls
-    // pthread_sigmask, which is (POSIX.1-2017, 2.4.3), and neither allocates nor takes a lock.
-    unsafe { command.pre_exec(|| Ok(SigSet::empty().thread_set_mask()?)) }
+    // pthread_sigmask, open, write and close, which are (POSIX.1-2017, 2.4.3), and neither allocates nor takes a
+    // lock.
+    unsafe { command.pre_exec(|| Ok(SigSet::empty().thread_set_mask()?).and_then(|()| forget_oom_score())) };
+    command
+}
+
+/// Gives the calling process the score of any other. Everybody may do so, if there is a `/proc`.
+fn forget_oom_score() -> io::Result<()> {
+    match open(OOM_SCORE, OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty()) {
+        Err(Errno::ENOENT) => Ok(()),
+        score => Ok(write(score?, b"0").map(drop)?),
+    }
 }
 
 /// Has the child of `command` end with the thread that started it: what an agent began must not go on when
@@ -131,13 +171,111 @@ pub(super) fn below<'a>(command: &'a mut Command, root: &Path) -> io::Result<&'a
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Program, RunError};
     use super::*;
+    use nix::mount::{MntFlags, MsFlags, mount, umount2};
+    use nix::sys::wait::WaitStatus;
+    use std::fs::{self, File};
+    use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// In a process of its own, for the score is one for all threads of a process.
+    #[test]
+    fn a_child_inherits_no_blocked_signal_and_x01_no_oom_score() {
+        const ALONE: &str = "FARRIER_TEST_OOM_SCORE";
+        if std::env::var_os(ALONE).is_none() {
+            let mut own = Command::new(std::env::current_exe().unwrap());
+            let name = "process::child::tests::a_child_inherits_no_blocked_signal_and_x01_no_oom_score";
+            let ended = own.args(["--exact", name]).env(ALONE, "1").output().unwrap();
+            assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+            return;
+        }
+        SigSet::from(Signal::SIGCHLD).thread_block().unwrap();
+        // To be dearer than others needs a privilege, to be cheaper does not.
+        fs::write("/proc/self/oom_score_adj", "500").unwrap();
+        let said = |command: &mut Command| String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let status = said(fresh(Path::new("/bin/grep")).args(["SigBlk", "/proc/self/status"]));
+        assert_eq!(status, "SigBlk:\t0000000000000000\n");
+        assert_eq!(said(fresh(Path::new("/bin/cat")).arg("/proc/self/oom_score_adj")), "0\n");
+        let mut companion = accompany(Path::new("/bin/cat")).unwrap();
+        let score = fs::read_to_string(format!("/proc/{}/oom_score_adj", companion.0.id())).unwrap();
+        assert_eq!(score, "0\n");
+        drop(companion.pipes().unwrap());
+    }
 
     #[test]
-    fn a_child_has_no_signal_blocked() {
-        SigSet::from(Signal::SIGCHLD).thread_block().unwrap();
-        let mut grep = Command::new("grep");
-        let output = with_all_signals(grep.args(["SigBlk", "/proc/self/status"])).output().unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), "SigBlk:\t0000000000000000\n");
+    fn x01_a_companion_ends_with_the_thread_that_started_it() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let mut companion = accompany(Path::new("/bin/cat")).unwrap();
+            let pipes = companion.pipes().unwrap();
+            sender.send((companion.0.id(), pipes)).unwrap();
+            // What a crash does not run.
+            std::mem::forget(companion);
+        })
+        .join()
+        .unwrap();
+        let (pid, _pipes) = receiver.recv().unwrap();
+        let ended = waitpid(Pid::from_raw(i32::try_from(pid).unwrap()), None).unwrap();
+        assert!(matches!(ended, WaitStatus::Signaled(_, Signal::SIGKILL, _)), "{ended:?}");
+    }
+
+    /// A file system whose server reads requests and answers none but the first: whoever waits for one of the
+    /// others cannot be killed.
+    fn mount_of_a_silent_server(folder: &Path) -> File {
+        let mut server = File::options().read(true).write(true).open("/dev/fuse").unwrap();
+        let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", server.as_raw_fd());
+        let kind = Some("fuse");
+        mount(Some("silent"), folder, kind, MsFlags::empty(), Some(options.as_str())).unwrap();
+        let mut request = vec![0; 1 << 20];
+        assert_ne!(server.read(&mut request).unwrap(), 0);
+        // `struct fuse_out_header` with the number of the request, and `struct fuse_init_out` of version 7.31.
+        let mut answer = vec![0; 16 + 64];
+        answer[..4].copy_from_slice(&80_u32.to_ne_bytes());
+        answer[8..16].copy_from_slice(&request[8..16]);
+        answer[16..20].copy_from_slice(&7_u32.to_ne_bytes());
+        answer[20..24].copy_from_slice(&31_u32.to_ne_bytes());
+        answer[36..40].copy_from_slice(&4096_u32.to_ne_bytes());
+        assert_eq!(server.write(&answer).unwrap(), answer.len());
+        server
+    }
+
+    #[test]
+    fn loop_x21_a_program_that_cannot_be_killed_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = mount_of_a_silent_server(folder.path());
+        let mut reader = server.try_clone().unwrap();
+        let is_waiting = AtomicBool::new(false);
+        let cat = Program { name: "cat", path: "/bin/cat", package: "coreutils", is_optional: true };
+        let started = Instant::now();
+        let error = thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_ne!(reader.read(&mut vec![0; 1 << 20]).unwrap(), 0);
+                is_waiting.store(true, Ordering::Relaxed);
+            });
+            let limit = Duration::from_secs(60);
+            let is_stopped = || is_waiting.load(Ordering::Relaxed);
+            let conditions = Conditions { limit, is_stopped: &is_stopped, folder: None };
+            cat.finish(&[folder.path().join("file")], &conditions).unwrap_err()
+        });
+        assert!(matches!(error, RunError::Stopped { program: "cat" }), "{error}");
+        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+        let children = || {
+            let own = format!("/proc/self/task/{}/children", nix::unistd::gettid());
+            fs::read_to_string(own).unwrap()
+        };
+        let stuck = children().trim().to_owned();
+        let state = fs::read_to_string(format!("/proc/{stuck}/stat")).unwrap();
+        assert!(state.contains("(cat) D "), "{state}");
+        // The server that ends is the disk that answers.
+        server.flush().unwrap();
+        drop((server, reader));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while Path::new("/proc").join(&stuck).exists() {
+            assert!(Instant::now() < deadline, "nobody waits for process {stuck}");
+            thread::sleep(POLL);
+        }
+        umount2(folder.path(), MntFlags::MNT_DETACH).unwrap();
     }
 }
