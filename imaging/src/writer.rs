@@ -20,8 +20,10 @@ use std::sync::Arc;
 const BLOCK: usize = 64 * 1024;
 /// Bytes zeroed by one request at most: a disk may take seconds for it, and nobody can interrupt.
 const MAX_ZEROS: u64 = 64 << 20;
-/// The outermost bytes at least, which hold the MBR and either header of a GPT.
+/// The outermost bytes at least, which hold boot code and what makes small file systems valid.
 const SEAL: usize = 4096;
+/// The outermost sectors at least: the MBR and the header of a GPT behind it (UEFI 2.10, section 5.3.1).
+const SEALED_SECTORS: usize = 2;
 
 /// What of the ends is written when.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +65,7 @@ impl End {
     fn head(target: &Target<'_>) -> Self {
         let length = target.size().min(END) as usize;
         let sector = target.sector_size() as usize;
-        let seal = SEAL.max(sector);
+        let seal = sealed(sector).min(length);
         Self::new(0, length, [seal..length, sector..seal, 0..sector])
     }
 
@@ -71,7 +73,7 @@ impl End {
     fn tail(target: &Target<'_>) -> Self {
         let start = target.size().saturating_sub(END).max(target.size().min(END));
         let length = (target.size() - start) as usize;
-        let seal = length.saturating_sub(SEAL.max(target.sector_size() as usize));
+        let seal = length.saturating_sub(sealed(target.sector_size() as usize));
         Self::new(start, length, [0..seal, seal..length, 0..0])
     }
 
@@ -260,6 +262,11 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Bytes at either end that come last, of a target with such sectors.
+fn sealed(sector: usize) -> usize {
+    SEAL.max(SEALED_SECTORS * sector)
+}
+
 /// A stretch of a chunk, with its length.
 #[derive(Debug, PartialEq, Eq)]
 enum Run {
@@ -291,7 +298,40 @@ fn block_is_zero(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffers::Pool;
+    use crate::disk_support::TestDisk;
+    use crate::lanes::Lanes;
+    use crate::readback::Verify;
     use proptest::prelude::*;
+
+    #[test]
+    fn loop_x36_neither_header_of_a_gpt_is_there_before_all_else_is() {
+        for sector in [512, 4096] {
+            let disk = TestDisk::new(4 * END, sector as u32);
+            let target = Target::whole(disk.disk());
+            let mut writer = Writer::new(target, "http://x", Readback::new(Verify::Off, None));
+            let lanes = Lanes::default();
+            for offset in [0, 3 * END] {
+                let mut chunk = Pool::new(1).take();
+                chunk.fill(7);
+                let parts = vec![Part { start: 0, length: END as usize, offset }];
+                writer.obey(Order::Data { chunk, parts }, &lanes.open()).unwrap();
+            }
+            let mut found = AlignedBuffer::zeroed(sector);
+            let mut is_there = |offset: u64| {
+                target.read_exact_at(&mut found, offset).unwrap();
+                found[0] == 7
+            };
+            let (mbr, primary, backup) = (0, sector as u64, 4 * END - sector as u64);
+            writer.settle().unwrap();
+            assert!([mbr, primary, backup].iter().all(|place| !is_there(*place)), "{sector}");
+            assert!(is_there(sealed(sector) as u64) && is_there(3 * END), "{sector}");
+            writer.put_down(Step::Outer).unwrap();
+            assert!(!is_there(mbr) && is_there(primary) && is_there(backup), "{sector}");
+            writer.put_down(Step::First).unwrap();
+            assert!(is_there(mbr), "{sector}");
+        }
+    }
 
     #[test]
     fn runs_are_cut_at_block_borders() {
