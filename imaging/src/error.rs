@@ -241,13 +241,10 @@ pub enum Error {
     #[error(transparent)]
     Disk(#[from] farrier_disk::Error),
     /// Every attempt failed.
-    #[error("{last} (after {attempts} attempts)")]
+    #[error("{}", failed.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Exhausted {
-        /// How many.
-        attempts: u32,
-        /// Failure of the last one.
-        #[source]
-        last: Box<Error>,
+        /// How each URL failed, the latest one last.
+        failed: Vec<Failed>,
     },
     /// The write failed after it had begun.
     #[error("{source}; {disk} was left without a partition table")]
@@ -258,6 +255,19 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
+}
+
+/// How one URL failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{error} ({attempts} {}, {seconds} s)", if *attempts == 1 { "attempt" } else { "attempts" })]
+pub struct Failed {
+    /// Failure of the last attempt; it names the URL.
+    #[source]
+    pub error: Error,
+    /// Requests for it, the ones that went on with a broken download among them.
+    pub attempts: u32,
+    /// Seconds spent on them, without the pauses between attempts.
+    pub seconds: u64,
 }
 
 impl Error {
@@ -298,7 +308,10 @@ impl Error {
                 ErrorKind::ImageWriteError
             }
             Self::Disk(error) => error.kind(),
-            Self::Exhausted { last: source, .. } | Self::Abandoned { source, .. } => source.kind(),
+            Self::Exhausted { failed } => {
+                failed.last().map_or(ErrorKind::ImageDownloadError, |failed| failed.error.kind())
+            }
+            Self::Abandoned { source, .. } => source.kind(),
         }
     }
 
@@ -308,6 +321,9 @@ impl Error {
             Self::Unreachable { .. } | Self::Interrupted { .. } => Retry::Often,
             Self::Status { status, .. } if is_passing(*status) => Retry::Often,
             Self::Mismatch { .. } | Self::Changed { .. } => Retry::Once,
+            Self::Disk(_) | Self::ReadBack { .. } | Self::TooSlow { .. } | Self::Cancelled { .. } => {
+                Retry::Nowhere
+            }
             _ => Retry::Never,
         }
     }
@@ -316,7 +332,9 @@ impl Error {
 /// How often a failed attempt may be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retry {
-    /// It would fail the same way.
+    /// No server helps: the disk is at fault, or the time is over.
+    Nowhere,
+    /// It would fail the same way. Another server may have another file.
     Never,
     /// Bytes may have been damaged on the way, but hardly twice.
     Once,

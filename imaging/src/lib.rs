@@ -23,6 +23,7 @@ mod attempt;
 mod buffers;
 mod compression;
 mod lanes;
+mod mirrors;
 mod order;
 mod place;
 mod unpack;

@@ -6,8 +6,9 @@ use crate::access;
 use crate::attempt::Attempt;
 use crate::cancel::CancelHandle;
 use crate::checksum::{DigestSource, Trust};
-use crate::error::{Error, Retry};
+use crate::error::Error;
 use crate::format::{self, Declared, Policy};
+use crate::mirrors::Mirrors;
 use crate::progress::ProgressHandle;
 use crate::readback::Verify;
 use crate::source::{Download, HttpSource, without_secrets};
@@ -87,7 +88,7 @@ impl ImageRequest {
 ///
 /// # Errors
 ///
-/// The last failure after as many attempts as it is worth. A target that was touched then carries
+/// How each URL failed, after as many attempts as that was worth. A target that was touched then carries
 /// neither a partition table nor a file system, and the error says so.
 pub fn write_image<'a>(
     request: &ImageRequest,
@@ -115,47 +116,29 @@ fn attempts(
 ) -> Result<Report, Error> {
     let download = Download::new(source, request.authorization.clone(), source.deadline());
     let digest = request.digest.resolve(&download, &request.urls[0], cancel)?;
-    let mut attempts = 0;
-    let mut mismatches = 0;
+    let mut mirrors = Mirrors::new(&request.urls, &download);
     loop {
-        let url = &request.urls[attempts % request.urls.len()];
-        let attempt = Attempt {
-            settings: &request.settings,
-            declared: request.declared,
-            digest: &digest,
-            name: without_secrets(url),
-            target,
-            touched,
-            progress,
-            cancel,
-        };
-        let error = match attempt.run(&download, url) {
-            Ok(report) => return Ok(report),
-            Err(error) => error,
-        };
-        attempts += 1;
-        mismatches += u32::from(error.retry() == Retry::Once);
-        // Each further URL is tried at least once, whatever the first one answered (section 5.7).
-        let has_untried = attempts < request.urls.len();
-        let is_worth_it = match error.retry() {
-            Retry::Never => has_untried && !is_about_disk(&error),
-            Retry::Once => mismatches < 2,
-            Retry::Often => has_untried || download.has_budget(),
-        };
-        if !is_worth_it || cancel.is_cancelled() {
-            return Err(match download.requests() {
-                0 | 1 => error,
-                attempts => Error::Exhausted { attempts, last: Box::new(error) },
-            });
+        let done = mirrors.ask(|download, url| {
+            let attempt = Attempt {
+                settings: &request.settings,
+                declared: request.declared,
+                digest: &digest,
+                name: without_secrets(url),
+                target,
+                touched,
+                progress,
+                cancel,
+            };
+            attempt.run(download, url)
+        });
+        if let Some(report) = done {
+            return Ok(report);
         }
-        tracing::warn!(%error, attempts, "image not written, trying again");
+        if mirrors.are_given_up() || cancel.is_cancelled() {
+            return Err(mirrors.failure());
+        }
         download.pause(&[cancel]);
     }
-}
-
-/// Another server does not make a disk larger or better.
-fn is_about_disk(error: &Error) -> bool {
-    matches!(error, Error::Disk(_) | Error::ReadBack { .. } | Error::TooLarge { .. } | Error::NoSpool { .. })
 }
 
 fn abandon(target: &Target<'_>, source: Error) -> Error {

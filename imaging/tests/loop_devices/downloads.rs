@@ -1,7 +1,7 @@
 //! Downloads that fail, and those that come through in the end.
 
-use crate::deployment::{Deployment, MIB, image, request, serve};
-use farrier_tests::image_server::Reply;
+use crate::deployment::{DISK, Deployment, MIB, image, request, serve};
+use farrier_tests::image_server::{ImageServer, Reply};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,14 +55,37 @@ fn loop_the_next_url_is_used() {
 }
 
 #[test]
-fn loop_f10_the_last_url_is_named_with_its_reason() {
+fn loop_x22_every_url_is_tried_before_one_is_tried_again() {
+    let stale = || serve(vec![Reply::Body(Arc::new(vec![7; 3 * MIB]))]);
+    let (first, second, good) = (stale(), stale(), serve(vec![Reply::Body(image())]));
     let deployment = Deployment::new();
-    let bad = serve(vec![Reply::Status(503)]);
+    let urls = [&first, &second, &good].map(ImageServer::url).to_vec();
+    deployment.write(&request(urls, &image(), Some("raw"))).unwrap();
+    assert_eq!([&first, &second, &good].map(ImageServer::requests), [1, 1, 1]);
+    assert!(deployment.content()[..image().len()] == **image());
+
+    // A stale file that is too large for the disk says nothing about the others either.
+    let (large, good) = (serve(vec![Reply::Body(Arc::new(vec![7; DISK + MIB]))]), good.url());
+    deployment.write(&request(vec![large.url(), good], &image(), Some("raw"))).unwrap();
+}
+
+#[test]
+fn loop_x22_each_url_has_the_whole_budget() {
+    let late = || serve(vec![Reply::Status(503), Reply::Status(503), Reply::Body(image())]);
+    let (never, late) = (serve(vec![Reply::Status(503)]), late());
+    Deployment::new().write(&request(vec![never.url(), late.url()], &image(), Some("raw"))).unwrap();
+    assert_eq!((never.requests(), late.requests()), (3, 3));
+}
+
+#[test]
+fn loop_x22_f10_each_url_is_named_with_its_reason() {
+    let deployment = Deployment::new();
+    let (busy, gone) = (serve(vec![Reply::Status(503)]), serve(vec![Reply::Status(404)]));
     let nobody = "http://127.0.0.1:9/image.raw".to_owned();
-    let error =
-        deployment.write(&request(vec![bad.url(), nobody.clone()], &image(), None)).unwrap_err().to_string();
-    // Attempts take turns: the third and last one asks the first server again.
-    for named in [bad.url().as_str(), "503", "3 attempts"] {
+    let urls = vec![busy.url(), gone.url(), nobody.clone()];
+    let error = deployment.write(&request(urls, &image(), None)).unwrap_err().to_string();
+    let (busy, gone) = (format!("{} answered 503", busy.url()), format!("{} answered 404", gone.url()));
+    for named in [&busy, &gone, &nobody, "refused", "(3 attempts, 0 s)", "(1 attempt, 0 s)"] {
         assert!(error.contains(named), "{named}: {error}");
     }
     let error = deployment.write(&request(vec![nobody.clone()], &image(), None)).unwrap_err().to_string();
@@ -70,6 +93,15 @@ fn loop_f10_the_last_url_is_named_with_its_reason() {
         assert!(error.contains(named), "{named}: {error}");
     }
     deployment.assert_untouched();
+    let stale = [7, 8].map(|byte| serve(vec![Reply::Body(Arc::new(vec![byte; 3 * MIB]))]));
+    let error = deployment.write(&request(stale.each_ref().map(ImageServer::url).to_vec(), &image(), None));
+    let error = error.unwrap_err();
+    for server in &stale {
+        assert!(error.to_string().contains(&format!("{} has the sha256 digest", server.url())), "{error}");
+        assert_eq!(server.requests(), 2);
+    }
+    assert_eq!(error.kind().name(), "ImageChecksumError");
+    deployment.assert_unbootable(&error);
 }
 
 #[test]
