@@ -24,7 +24,7 @@ pub(crate) fn hint(node: &Node, power: &dyn PowerInterface) -> String {
 }
 
 /// The last line with text on it, without control sequences; nothing when there is none.
-pub(crate) fn last_line(file: &Path) -> Option<String> {
+pub fn last_line(file: &Path) -> Option<String> {
     let mut file = File::open(file).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES))).ok()?;

@@ -1,15 +1,15 @@
 //! What a driver does for the conductor.
 
-use crate::kernel_line::KernelLine;
 use crate::model::{Node, PowerState};
 use async_trait::async_trait;
+use farrier_media::KernelParameters;
 use std::path::PathBuf;
 
 /// What a machine starts from at its next power-on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Boot {
     /// `deploy_kernel` and `deploy_ramdisk` of the node, with these kernel parameters.
-    Ramdisk(KernelLine),
+    Ramdisk(KernelParameters),
     /// The deployed system on the machine's own disk, from now on.
     Disk,
 }

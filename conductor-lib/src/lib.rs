@@ -2,7 +2,7 @@
 //!
 //! [`Conductor`] keeps node records in a [`store::Store`], answers lookups and heartbeats, and
 //! takes nodes through the direct deploy. Machines are controlled through
-//! [`interfaces::PowerInterface`]; [`power::qemu`] is one for local virtual machines.
+//! [`interfaces::PowerInterface`]; drivers implement it outside of this library.
 //! [`api::ramdisk::ramdisk_router`] serves what agents call and can be mounted in any axum
 //! application, [`api::nodes::nodes_router`] serves operators.
 //!
@@ -11,18 +11,15 @@
 pub mod agent_client;
 pub mod api;
 mod conductor;
-pub mod config_drive;
-mod console;
+pub mod console;
 pub mod deploy;
 mod error;
 pub mod events;
 mod heartbeat;
 pub mod interfaces;
-pub mod kernel_line;
 mod locks;
 mod lookup;
 pub mod model;
-pub mod power;
 pub mod settings;
 mod steps;
 pub mod store;

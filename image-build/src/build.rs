@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use farrier_media::KernelParameters;
+
 use crate::additions::Additions;
 use crate::boot_loader::BootLoaders;
 use crate::closure::Closure;
@@ -16,7 +18,6 @@ use crate::kernel_image::KernelImage;
 use crate::manifest::{FileRecord, Manifest};
 use crate::media::{self, Format, INITRAMFS, KERNEL, Parts, write_file};
 use crate::module_tree::ModuleTree;
-use crate::parameters::Parameters;
 use crate::ramdisk::{add_agent, add_modules, add_parameters, add_programs};
 use crate::select::CLASSES;
 use crate::signing::{SigningFiles, SigningKey};
@@ -50,7 +51,7 @@ pub struct MediaInputs {
     /// Folder below which the boot loaders' packages are unpacked or installed.
     pub boot_loaders: PathBuf,
     /// Default kernel parameters.
-    pub parameters: Parameters,
+    pub parameters: KernelParameters,
     /// What unified kernel images are signed with.
     pub signing: Option<SigningFiles>,
 }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use farrier_image::{
-    Additions, BuildError, Firmware, FirmwareInputs, Format, Inputs, KernelPackage, MediaInputs, Parameters,
-    SigningFiles,
+    Additions, BuildError, Firmware, FirmwareInputs, Format, Inputs, KernelPackage, MediaInputs, SigningFiles,
 };
+use farrier_media::KernelParameters;
 
 /// Builds what a node boots to be deployed.
 #[derive(Debug, Parser)]
@@ -98,7 +98,7 @@ struct MediaOptions {
     boot_loaders: PathBuf,
     /// Default kernel parameters, such as "ipa-api-url=http://192.0.2.5:6385".
     #[arg(long, value_name = "WORDS", default_value = "")]
-    kernel_parameters: Parameters,
+    kernel_parameters: KernelParameters,
     /// RSA key that signs unified kernel images for Secure Boot, in PEM form.
     #[arg(long, value_name = "FILE", requires = "signing_certificate")]
     signing_key: Option<PathBuf>,

@@ -5,12 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use clap::ValueEnum;
+use farrier_media::KernelParameters;
 
 use crate::boot_loader::{BootLoaders, Role};
 use crate::error::BuildError;
 use crate::kernel_image::KernelImage;
 use crate::manifest::FileRecord;
-use crate::parameters::Parameters;
 use crate::signing::SigningKey;
 use crate::{iso, netboot, uki};
 
@@ -37,7 +37,7 @@ pub struct Parts {
     /// The initial ramdisk.
     pub initramfs: Vec<u8>,
     /// Default kernel parameters.
-    pub parameters: Parameters,
+    pub parameters: KernelParameters,
     /// What unified kernel images are signed with.
     pub signing: Option<SigningKey>,
 }
@@ -68,13 +68,19 @@ pub fn write(
     Ok(files)
 }
 
+/// The consoles a server may have, then these parameters. The last console is the main one.
+fn with_consoles(parameters: &KernelParameters, architecture: &str) -> String {
+    let serial = if architecture == "x86_64" { "ttyS0,115200" } else { "ttyAMA0,115200" };
+    format!("console=tty0 console={serial} {parameters}").trim_end().to_owned()
+}
+
 /// The files of a format.
 fn contents(
     format: Format,
     parts: &Parts,
     loaders: &mut BootLoaders,
 ) -> Result<Vec<(String, Vec<u8>)>, BuildError> {
-    let line = parts.parameters.with_consoles(parts.kernel.architecture);
+    let line = with_consoles(&parts.parameters, parts.kernel.architecture);
     let named = |name: &str, content| (name.to_owned(), content);
     Ok(match format {
         Format::Iso => {
@@ -127,4 +133,19 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<(), BuildError> {
     let unfinished = Path::new(&unfinished);
     fs::write(unfinished, content).map_err(BuildError::writing(unfinished))?;
     fs::rename(unfinished, path).map_err(BuildError::writing(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f63_no_medium_turns_mode_setting_off() {
+        for (architecture, line) in [
+            ("x86_64", "console=tty0 console=ttyS0,115200"),
+            ("aarch64", "console=tty0 console=ttyAMA0,115200"),
+        ] {
+            assert_eq!(with_consoles(&KernelParameters::default(), architecture), line);
+        }
+    }
 }

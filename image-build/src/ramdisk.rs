@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use farrier_linux::kernel_line::DEFAULT_PARAMETERS;
 use farrier_linux::process::{PROGRAMS, Program};
+use farrier_media::KernelParameters;
 
 use crate::closure::Closure;
 use crate::compress::compressed;
@@ -15,7 +16,6 @@ use crate::kmod_index::{SUFFIX, modules_alias, modules_dep, modules_softdep};
 use crate::manifest::{Addition, FileRecord, ModuleRecord, ProgramRecord};
 use crate::package::describe;
 use crate::packer::Packer;
-use crate::parameters::Parameters;
 use crate::select::ModuleClass;
 
 /// The agent, which is the first process. The kernel unpacks the archive in its order, which is that of
@@ -95,7 +95,7 @@ pub fn add_modules(
 }
 
 /// Adds the parameters that hold where the kernel command line says nothing else.
-pub fn add_parameters(archive: &mut Archive, parameters: &Parameters) {
+pub fn add_parameters(archive: &mut Archive, parameters: &KernelParameters) {
     let path = DEFAULT_PARAMETERS.trim_start_matches('/');
     archive.file(path, 0o644, format!("{parameters}\n").into_bytes());
 }

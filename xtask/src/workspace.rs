@@ -46,7 +46,7 @@ impl Workspace {
 
     /// Builds the reference conductor and gives its path.
     pub fn build_conductor(&self) -> Result<PathBuf> {
-        run(cargo().args(["build", "-p", "farrier-conductor", "--bin", "farrier"]).current_dir(&self.root))?;
+        run(cargo().args(["build", "-p", "farrier"]).current_dir(&self.root))?;
         Ok(self.target.join("debug/farrier"))
     }
 }

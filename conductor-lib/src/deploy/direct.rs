@@ -5,10 +5,10 @@ use crate::deploy::image::Image;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::interfaces::Boot;
-use crate::kernel_line::KernelLine;
 use crate::model::{Node, PlannedStep, PowerState};
 use crate::steps::{self, Outcome};
 use crate::task::Task;
+use farrier_media::KernelParameters;
 use farrier_protocol::command::CommandResult;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -97,10 +97,10 @@ pub(crate) fn note_result(task: &Task, step: &PlannedStep, result: &CommandResul
 
 async fn boot_ramdisk(task: &mut Task) -> Result<Outcome, Error> {
     task.power_off().await?;
-    let mut parameters = KernelLine::default();
     let url = task.power.conductor_url(&task.conductor.settings().api_url);
-    let invalid = |error| Error::invalid("the conductor's API URL", format!("{error}"));
-    parameters.push("ipa-api-url", &url).map_err(invalid)?;
+    let parameters = KernelParameters::default()
+        .with("ipa-api-url", &url)
+        .map_err(|error| Error::invalid("the conductor's API URL", error.to_string()))?;
     // The machine may call as soon as it is on, but nothing it says can be taken before this
     // returns and the node waits.
     task.power_on(Some(&Boot::Ramdisk(parameters))).await?;

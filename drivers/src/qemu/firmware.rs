@@ -1,7 +1,7 @@
 //! Firmware: QEMU's own BIOS, or UEFI, where distributions put that, and each machine's own variables.
 
 use super::QemuError;
-use crate::interfaces::PowerError;
+use farrier_conductor::interfaces::PowerError;
 use std::path::{Path, PathBuf};
 
 /// Code and empty variables of OVMF, as Debian and Ubuntu, Fedora, Arch and QEMU itself place them.

@@ -13,13 +13,13 @@ mod firmware;
 mod process;
 mod qmp;
 
-use crate::interfaces::{Boot, PowerError, PowerInterface};
-use crate::kernel_line::KernelLine;
-use crate::model::{Node, PowerState};
 use accelerator::AcceleratorProbe;
 use arguments::{Paths, RamdiskBoot};
 use async_trait::async_trait;
 use description::{AcceleratorChoice, Description, Network};
+use farrier_conductor::interfaces::{Boot, PowerError, PowerInterface};
+use farrier_conductor::model::{Node, PowerState};
+use farrier_media::KernelParameters;
 use firmware::Firmware;
 use process::Machine;
 use reqwest::Url;
@@ -246,16 +246,16 @@ fn ramdisk_boot(
 ) -> Result<Option<RamdiskBoot>, PowerError> {
     let file = parameters_file(folder);
     let conductor = match std::fs::read_to_string(&file) {
-        Ok(text) => KernelLine::parse(&text),
+        Ok(text) => text.parse::<KernelParameters>(),
         Err(source) if source.kind() == ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(QemuError::File { path: file, source }.into()),
     };
-    let unusable = |error| PowerError::driver_info("kernel_append_params", format!("{error}"));
-    let mut parameters = KernelLine::parse("console=ttyS0").map_err(unusable)?;
-    parameters.extend(conductor.map_err(unusable)?);
-    parameters.push("ipa-advertise-host", "127.0.0.1").map_err(unusable)?;
-    parameters.push("ipa-advertise-port", &agent_port.to_string()).map_err(unusable)?;
-    parameters.extend(description.kernel_append_params.clone());
+    let parameters = conductor
+        .and_then(|conductor| KernelParameters::default().with("console", "ttyS0")?.followed_by(&conductor))
+        .and_then(|line| line.with("ipa-advertise-host", "127.0.0.1"))
+        .and_then(|line| line.with("ipa-advertise-port", &agent_port.to_string()))
+        .and_then(|line| line.followed_by(&description.kernel_append_params))
+        .map_err(|error| PowerError::driver_info("kernel_append_params", error.to_string()))?;
     let (kernel, ramdisk) = description.ramdisk_files()?;
     Ok(Some(RamdiskBoot { kernel, ramdisk, parameters: parameters.to_string() }))
 }

@@ -3,9 +3,9 @@
 use super::accelerator::Accelerator;
 use super::disks::Disk;
 use super::firmware::Firmware;
-use crate::interfaces::PowerError;
-use crate::kernel_line::KernelLine;
-use crate::model::Node;
+use farrier_conductor::interfaces::PowerError;
+use farrier_conductor::model::Node;
+use farrier_media::{KernelParameterError, KernelParameters};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -57,7 +57,7 @@ pub(super) struct Description {
     pub(super) console_log: Option<PathBuf>,
     pub(super) network: Network,
     pub(super) extra_args: Vec<String>,
-    pub(super) kernel_append_params: KernelLine,
+    pub(super) kernel_append_params: KernelParameters,
     deploy_kernel: Option<PathBuf>,
     deploy_ramdisk: Option<PathBuf>,
 }
@@ -83,8 +83,9 @@ impl Description {
             console_log: path(node, "qemu_console_log")?,
             network: network(text(node, "qemu_network")?.as_deref())?,
             extra_args: extra_args.split_whitespace().map(str::to_owned).collect(),
-            kernel_append_params: KernelLine::parse(&append)
-                .map_err(|error| PowerError::driver_info("kernel_append_params", error.to_string()))?,
+            kernel_append_params: append.parse().map_err(|error: KernelParameterError| {
+                PowerError::driver_info("kernel_append_params", error.to_string())
+            })?,
             deploy_kernel: path(node, "deploy_kernel")?,
             deploy_ramdisk: path(node, "deploy_ramdisk")?,
         })
@@ -184,7 +185,7 @@ fn network(text: Option<&str>) -> Result<Network, PowerError> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::NewNode;
+    use farrier_conductor::model::NewNode;
     use serde_json::{Map, json};
 
     /// A node whose firmware need not be installed.

@@ -4,7 +4,7 @@ use super::accelerator::Accelerator;
 use super::description::{Description, Network};
 use super::disks::{Bus, Disk};
 use super::firmware::Firmware;
-use crate::model::Node;
+use farrier_conductor::model::Node;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

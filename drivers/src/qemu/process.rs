@@ -2,7 +2,7 @@
 //! command line, so a conductor that starts again finds the machines of the one before.
 
 use super::{QemuError, qmp};
-use crate::console;
+use farrier_conductor::console;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

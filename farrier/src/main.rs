@@ -1,5 +1,5 @@
 //! `farrier`: a small reference conductor and its operator's commands, built only on the public
-//! interface of `farrier-conductor`.
+//! interfaces of `farrier-conductor` and `farrier-drivers`.
 
 mod client;
 mod deploy;

@@ -1,6 +1,6 @@
 //! The disks of a machine: `file;serial=X;bus=virtio|nvme|sata|scsi;format=raw|qcow2`, comma separated.
 
-use crate::interfaces::PowerError;
+use farrier_conductor::interfaces::PowerError;
 use std::path::PathBuf;
 
 /// How a disk is attached.

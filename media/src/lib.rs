@@ -1,0 +1,10 @@
+//! Bytes of media: what boots a machine, and what a system finds when it has booted.
+//!
+//! Conductors and the builder of the ramdisk use it alike. It knows no devices and no network.
+//!
+//! Section numbers in the documentation refer to the conductor contract.
+
+pub mod config_drive;
+mod kernel_parameters;
+
+pub use kernel_parameters::{KernelParameterError, KernelParameters};
