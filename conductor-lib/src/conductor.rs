@@ -209,6 +209,8 @@ impl Conductor {
         task.end_plan();
         task.node.instance_info.clear();
         task.node.driver_internal_info = DriverInternalInfo::default();
+        // There is no automated cleaning yet.
+        task.apply(Event::Clean).await?;
         task.apply(Event::Done).await
     }
 

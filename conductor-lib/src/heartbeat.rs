@@ -53,15 +53,9 @@ impl Conductor {
         if first {
             task.emit(EventKind::FirstHeartbeat);
         }
-        match task.node.provision_state {
-            ProvisionState::DeployWait => steps::advance(&mut task).await,
-            // Recorded only, or nothing that waits for an agent.
-            ProvisionState::Deploying
-            | ProvisionState::Available
-            | ProvisionState::DeployFailed
-            | ProvisionState::Active
-            | ProvisionState::Deleting
-            | ProvisionState::Error => {}
+        // In other states it is recorded only.
+        if task.node.provision_state == ProvisionState::DeployWait {
+            steps::advance(&mut task).await;
         }
         Ok(())
     }

@@ -47,7 +47,7 @@ impl Conductor {
             },
         };
         let node = self.store().get(uuid).await?.ok_or(Error::LookupFailed)?;
-        if !node.provision_state.allows_lookup() {
+        if !node.provision_state.allows_lookup(false) {
             return Err(Error::LookupFailed);
         }
         let token = match &node.driver_internal_info.agent.agent_secret_token {
@@ -61,7 +61,7 @@ impl Conductor {
 
     async fn issue_token(&self, uuid: Uuid) -> Result<String, Error> {
         let mut task = self.try_acquire(uuid).await?;
-        if !task.node.provision_state.allows_lookup() {
+        if !task.node.provision_state.allows_lookup(false) {
             return Err(Error::LookupFailed);
         }
         let session = &mut task.node.driver_internal_info.agent;

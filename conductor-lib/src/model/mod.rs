@@ -2,6 +2,8 @@
 
 pub mod node;
 pub mod states;
+pub mod transitions;
 
 pub use node::{AgentSession, DriverInternalInfo, MacAddress, NewNode, Node, PlannedStep};
-pub use states::{Event, PowerState, ProvisionState};
+pub use states::{Activity, Family, PowerState, ProvisionState};
+pub use transitions::Event;

@@ -1,6 +1,7 @@
 //! The node record (conductor contract 1.7 and 1.8).
 
-use super::states::{Event, PowerState, ProvisionState};
+use super::states::{PowerState, ProvisionState};
+use super::transitions::Event;
 use farrier_protocol::step::{HardwareManagerVersions, StepDescription};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

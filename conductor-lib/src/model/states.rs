@@ -1,4 +1,4 @@
-//! Provision states, events and the transition table (conductor contract 1.1 and 1.3).
+//! Provision states, and the families of operations that they belong to (sections 1.1 and 1.5).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -6,13 +6,13 @@ use std::fmt;
 macro_rules! named_states {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum $name {
             $($(#[$doc])* #[serde(rename = $text)] $variant,)*
         }
 
         impl $name {
-            /// Every state, in the order of the contract.
+            /// Every one, in the order of the contract.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
             /// The text on the wire and in the store.
@@ -28,16 +28,25 @@ macro_rules! named_states {
         }
     };
 }
+pub(super) use named_states;
 
 named_states! {
     /// Where a node is in its life.
     ProvisionState {
+        /// Known, and not yet proven to be controllable.
+        Enroll = "enroll",
+        /// The conductor looks whether it can control the machine.
+        Verifying = "verifying",
+        /// Under control, and not offered for instances.
+        Manageable = "manageable",
         /// Ready to be deployed.
         Available = "available",
         /// The conductor works on a deployment.
         Deploying = "deploying",
         /// A deployment waits for the agent (DEPLOYWAIT).
         DeployWait = "wait call-back",
+        /// A deployment waits for an operator.
+        DeployHold = "deploy hold",
         /// The last deployment failed.
         DeployFailed = "deploy failed",
         /// An instance runs.
@@ -46,6 +55,44 @@ named_states! {
         Deleting = "deleting",
         /// Removing the instance failed.
         Error = "error",
+        /// The conductor works on cleaning.
+        Cleaning = "cleaning",
+        /// Cleaning waits for the agent (CLEANWAIT).
+        CleanWait = "clean wait",
+        /// Cleaning waits for an operator.
+        CleanHold = "clean hold",
+        /// The last cleaning failed.
+        CleanFailed = "clean failed",
+        /// The conductor works on an inspection.
+        Inspecting = "inspecting",
+        /// An inspection waits for the ramdisk (INSPECTWAIT).
+        InspectWait = "inspect wait",
+        /// The last inspection failed.
+        InspectFailed = "inspect failed",
+        /// An instance that runs already is being taken over.
+        Adopting = "adopting",
+        /// Taking an instance over failed.
+        AdoptFailed = "adopt failed",
+        /// The conductor works on a rescue.
+        Rescuing = "rescuing",
+        /// A rescue waits for the agent (RESCUEWAIT).
+        RescueWait = "rescue wait",
+        /// The rescue system runs.
+        Rescue = "rescue",
+        /// The last rescue failed.
+        RescueFailed = "rescue failed",
+        /// The instance is being started again.
+        Unrescuing = "unrescuing",
+        /// Starting the instance again failed.
+        UnrescueFailed = "unrescue failed",
+        /// The conductor works on a service of the instance's machine.
+        Servicing = "servicing",
+        /// A service waits for the agent (SERVICEWAIT).
+        ServiceWait = "service wait",
+        /// A service waits for an operator.
+        ServiceHold = "service hold",
+        /// The last service failed.
+        ServiceFailed = "service failed",
     }
 }
 
@@ -59,77 +106,117 @@ named_states! {
     }
 }
 
-/// What moves a node from one provision state to another.
+/// The operation that a node is in, or that failed last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// An operator wants an instance.
+pub enum Family {
+    /// Becoming manageable.
+    Verify,
+    /// Getting an instance.
     Deploy,
-    /// An operator wants the instance written anew.
-    Rebuild,
-    /// The work goes on when the agent calls.
-    Wait,
-    /// The agent called.
-    Resume,
-    /// The operation succeeded.
-    Done,
-    /// The operation failed.
-    Fail,
-    /// An operator wants the instance removed.
+    /// Losing its instance.
     Delete,
+    /// Being made ready for the next instance, or cleaned by hand.
+    Clean,
+    /// Telling what it is made of.
+    Inspect,
+    /// Being taken over with its instance.
+    Adopt,
+    /// Getting a rescue system.
+    Rescue,
+    /// Getting its instance back.
+    Unrescue,
+    /// Being serviced beneath its instance.
+    Service,
 }
 
-use Event::{Delete, Deploy, Done, Fail, Rebuild, Resume, Wait};
-use ProvisionState::{Active, Available, Deleting, DeployFailed, DeployWait, Deploying, Error};
+/// What a node does in a state, and who moves it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// Nothing: an operator orders what is next.
+    Rest,
+    /// A conductor works on it.
+    Work,
+    /// The ramdisk is to call.
+    Wait,
+    /// An operator is to let it go on.
+    Hold,
+    /// The operation failed: an operator decides.
+    Failed,
+}
 
-/// Every allowed transition of the deploy family. A node without an instance is available at
-/// once, since there is no automated cleaning yet.
-const TRANSITIONS: &[(ProvisionState, Event, ProvisionState)] = &[
-    (Available, Deploy, Deploying),
-    (Deploying, Done, Active),
-    (Deploying, Wait, DeployWait),
-    (Deploying, Fail, DeployFailed),
-    (DeployWait, Resume, Deploying),
-    (DeployWait, Fail, DeployFailed),
-    (DeployWait, Delete, Deleting),
-    (DeployFailed, Deploy, Deploying),
-    (DeployFailed, Rebuild, Deploying),
-    (DeployFailed, Delete, Deleting),
-    (Active, Rebuild, Deploying),
-    (Active, Delete, Deleting),
-    (Deleting, Done, Available),
-    (Deleting, Fail, Error),
-    (Error, Rebuild, Deploying),
-    (Error, Delete, Deleting),
-];
+use Activity::{Failed, Hold, Rest, Wait, Work};
+use ProvisionState::*;
 
 impl ProvisionState {
-    /// The state after `event`, or nothing when the event is not allowed here.
-    pub fn after(self, event: Event) -> Option<Self> {
-        TRANSITIONS.iter().find(|(from, on, _)| *from == self && *on == event).map(|(_, _, to)| *to)
+    /// The operation it belongs to; nothing in a state of rest.
+    pub fn family(self) -> Option<Family> {
+        self.place().0
     }
 
-    /// The states from which `event` is allowed.
-    pub fn allowing(event: Event) -> impl Iterator<Item = Self> {
-        TRANSITIONS.iter().filter(move |(_, on, _)| *on == event).map(|(from, _, _)| *from)
+    /// What happens in it.
+    pub fn activity(self) -> Activity {
+        self.place().1
     }
 
-    /// Where an operation that is under way is meant to end (contract 1.4); nothing in a state of rest.
-    pub fn target(self) -> Option<Self> {
-        match self {
-            Deploying | DeployWait | DeployFailed => Some(Active),
-            Deleting | Error => Some(Available),
-            Available | Active => None,
-        }
-    }
-
-    /// Whether an agent may look its node up (contract 1.5).
-    pub fn allows_lookup(self) -> bool {
-        matches!(self, Deploying | DeployWait)
+    fn place(self) -> (Option<Family>, Activity) {
+        let (family, activity) = match self {
+            Enroll | Manageable | Available | Active | Rescue => return (None, Rest),
+            Verifying => (Family::Verify, Work),
+            Deploying => (Family::Deploy, Work),
+            DeployWait => (Family::Deploy, Wait),
+            DeployHold => (Family::Deploy, Hold),
+            DeployFailed => (Family::Deploy, Failed),
+            Deleting => (Family::Delete, Work),
+            Error => (Family::Delete, Failed),
+            Cleaning => (Family::Clean, Work),
+            CleanWait => (Family::Clean, Wait),
+            CleanHold => (Family::Clean, Hold),
+            CleanFailed => (Family::Clean, Failed),
+            Inspecting => (Family::Inspect, Work),
+            InspectWait => (Family::Inspect, Wait),
+            InspectFailed => (Family::Inspect, Failed),
+            Adopting => (Family::Adopt, Work),
+            AdoptFailed => (Family::Adopt, Failed),
+            Rescuing => (Family::Rescue, Work),
+            RescueWait => (Family::Rescue, Wait),
+            RescueFailed => (Family::Rescue, Failed),
+            Unrescuing => (Family::Unrescue, Work),
+            UnrescueFailed => (Family::Unrescue, Failed),
+            Servicing => (Family::Service, Work),
+            ServiceWait => (Family::Service, Wait),
+            ServiceHold => (Family::Service, Hold),
+            ServiceFailed => (Family::Service, Failed),
+        };
+        (Some(family), activity)
     }
 
     /// Whether a conductor works on the node, so that a conductor that starts finds the work cut off.
     pub fn is_worked_on(self) -> bool {
-        matches!(self, Deploying | Deleting)
+        self.activity() == Work
+    }
+
+    /// Whether an agent may look its node up (S41). Under fast track the ramdisk may run between operations.
+    ///
+    /// An agent that starts while its node is held, or serviced, is answered too, where Ironic tells it that
+    /// there is no such node (a quirk of section 1.5).
+    pub fn allows_lookup(self, is_fast_track: bool) -> bool {
+        let expects_agent = match self.family() {
+            Some(Family::Deploy | Family::Clean | Family::Inspect | Family::Rescue | Family::Service) => {
+                self.activity() != Failed
+            }
+            Some(Family::Verify | Family::Delete | Family::Adopt | Family::Unrescue) | None => false,
+        };
+        expects_agent || is_fast_track && matches!(self, Enroll | Manageable | Available)
+    }
+
+    /// Whether a heartbeat is taken (section 1.5): inspections have their own callback.
+    pub fn takes_heartbeats(self, is_fast_track: bool) -> bool {
+        self.allows_lookup(is_fast_track) && self.family() != Some(Family::Inspect)
+    }
+
+    /// Whether the record of the node may be deleted (section 1.5).
+    pub fn allows_node_deletion(self) -> bool {
+        matches!(self, Enroll | Manageable | Available | AdoptFailed)
     }
 }
 
@@ -139,53 +226,68 @@ mod tests {
 
     #[test]
     fn states_read_as_in_the_contract() {
-        let texts: Vec<_> = ProvisionState::ALL.iter().map(|state| state.as_str()).collect();
-        assert_eq!(
-            texts,
-            ["available", "deploying", "wait call-back", "deploy failed", "active", "deleting", "error"]
-        );
+        assert_eq!(ProvisionState::ALL.len(), 30);
         for state in ProvisionState::ALL {
             assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
         }
+        assert_eq!(DeployWait.to_string(), "wait call-back");
         assert_eq!(serde_json::to_value(PowerState::On).unwrap(), "power on");
         assert_eq!(serde_json::to_value(PowerState::Off).unwrap(), "power off");
     }
 
-    #[test]
-    fn transitions() {
-        for (from, event, to) in [
-            (Available, Deploy, Some(Deploying)),
-            (Available, Rebuild, None),
-            (Available, Wait, None),
-            (Deploying, Deploy, None),
-            (Deploying, Wait, Some(DeployWait)),
-            (Deploying, Done, Some(Active)),
-            (DeployWait, Resume, Some(Deploying)),
-            (DeployWait, Fail, Some(DeployFailed)),
-            (DeployWait, Deploy, None),
-            (DeployFailed, Deploy, Some(Deploying)),
-            (DeployFailed, Resume, None),
-            (Active, Rebuild, Some(Deploying)),
-            (Active, Deploy, None),
-            (Active, Delete, Some(Deleting)),
-            (Deleting, Done, Some(Available)),
-        ] {
-            assert_eq!(from.after(event), to, "{from} {event:?}");
-        }
+    /// The states in which something holds, as texts.
+    fn those(holds: impl Fn(ProvisionState) -> bool) -> Vec<&'static str> {
+        ProvisionState::ALL.iter().filter(|state| holds(**state)).map(|state| state.as_str()).collect()
     }
 
     #[test]
-    fn every_transition_is_listed_once() {
-        for (index, (from, event, _)) in TRANSITIONS.iter().enumerate() {
-            let same =
-                |(other, on, _): &&(ProvisionState, Event, ProvisionState)| other == from && on == event;
-            assert_eq!(TRANSITIONS[index..].iter().filter(same).count(), 1, "{from} {event:?}");
-        }
+    fn the_sets_of_the_contract() {
+        let stuck = those(ProvisionState::is_worked_on);
+        assert_eq!(
+            stuck,
+            [
+                "verifying",
+                "deploying",
+                "deleting",
+                "cleaning",
+                "inspecting",
+                "adopting",
+                "rescuing",
+                "unrescuing",
+                "servicing"
+            ]
+        );
+        let waiting = those(|state| state.activity() == Wait);
+        assert_eq!(waiting, ["wait call-back", "clean wait", "inspect wait", "rescue wait", "service wait"]);
+        assert_eq!(those(|state| state.activity() == Hold), ["deploy hold", "clean hold", "service hold"]);
+        assert_eq!(those(ProvisionState::allows_node_deletion).len(), 4);
     }
 
     #[test]
     fn s41_only_states_that_expect_an_agent_allow_lookup() {
-        let allowed: Vec<_> = ProvisionState::ALL.iter().filter(|state| state.allows_lookup()).collect();
-        assert_eq!(allowed, [&Deploying, &DeployWait]);
+        let allowed = those(|state| state.allows_lookup(false));
+        assert_eq!(
+            allowed,
+            [
+                "deploying",
+                "wait call-back",
+                "deploy hold",
+                "cleaning",
+                "clean wait",
+                "clean hold",
+                "inspecting",
+                "inspect wait",
+                "rescuing",
+                "rescue wait",
+                "servicing",
+                "service wait",
+                "service hold"
+            ]
+        );
+        let fast = those(|state| state.allows_lookup(true) && !state.allows_lookup(false));
+        assert_eq!(fast, ["enroll", "manageable", "available"]);
+        let heard = those(|state| state.takes_heartbeats(true));
+        assert_eq!(heard.len(), allowed.len() + fast.len() - 2);
+        assert!(!heard.contains(&"inspect wait"));
     }
 }
