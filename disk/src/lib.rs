@@ -26,6 +26,7 @@ pub mod wipe;
 pub mod zero;
 
 mod by_path;
+mod command_set;
 mod foreign;
 mod identity;
 mod stack;

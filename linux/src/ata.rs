@@ -3,6 +3,10 @@
 //! The drive's answer comes back in the sense data; a controller that keeps it to itself cannot be
 //! used to prove anything, and is refused (D22).
 
+mod identify;
+
+pub use identify::IdentifyData;
+
 use crate::scsi::{ScsiTarget, Transfer, sense_descriptor};
 use std::io;
 use std::time::Duration;
@@ -26,7 +30,6 @@ const ATA_STATUS_RETURN: u8 = 0x09;
 const STATUS_FAULT: u8 = 1 << 5;
 const STATUS_ERROR: u8 = 1 << 0;
 
-const IDENTIFY_DEVICE: u8 = 0xec;
 const SANITIZE_DEVICE: u8 = 0xb4;
 const SECURITY_SET_PASSWORD: u8 = 0xf1;
 const SECURITY_UNLOCK: u8 = 0xf2;
@@ -144,23 +147,13 @@ impl Capabilities {
     ///
     /// [`AtaError`]; also when the checksum of the data does not match.
     pub fn identify(target: &impl ScsiTarget) -> Result<Self, AtaError> {
-        let mut data = [0; BLOCK_BYTES];
-        let registers = Registers { command: IDENTIFY_DEVICE, count: 1, ..Registers::default() };
-        pass(target, registers, Transfer::In(&mut data), SHORT_TIMEOUT)?;
-        // 0xa5 in byte 510 announces a checksum over the whole block.
-        if data[510] == 0xa5 && data.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)) != 0 {
-            return Err(AtaError::Kernel(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "identify data with a wrong checksum",
-            )));
-        }
-        let word = |number: usize| u16::from_le_bytes([data[2 * number], data[2 * number + 1]]);
+        let data = IdentifyData::read(target)?;
         Ok(Self {
-            word_59: word(59),
-            word_82: word(82),
-            word_89: word(89),
-            word_90: word(90),
-            word_128: word(128),
+            word_59: data.word(59),
+            word_82: data.word(82),
+            word_89: data.word(89),
+            word_90: data.word(90),
+            word_128: data.word(128),
         })
     }
 

@@ -243,6 +243,17 @@ pub fn namespaces(queue: &impl NvmeTarget, capabilities: &Capabilities) -> Resul
     Ok(numbers.take_while(|number| *number != 0).collect())
 }
 
+/// Whether blocks of a namespace that were deallocated read as zeros (NVM Command Set Specification 1.0, section
+/// 4.1.5.1: DLFEAT).
+///
+/// # Errors
+///
+/// [`NvmeError`].
+pub fn reads_zero_after_deallocate(queue: &impl NvmeTarget, namespace: u32) -> Result<bool, NvmeError> {
+    let data = identify(queue, namespace, CNS_NAMESPACE)?;
+    Ok(data[33] & 0x7 == 1)
+}
+
 /// What Format NVM does to the data. There is no variant that leaves it in place (P07).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatErase {

@@ -187,6 +187,21 @@ impl ScsiTarget for ScsiDevice<'_> {
     }
 }
 
+/// How often a question is asked of a target that has news for every one who asks: reset, changed reservations,
+/// new capacity, each told once.
+const QUESTIONS: usize = 5;
+
+/// Asks a question again as long as the target answers that something happened to it since the last command.
+fn ask(target: &impl ScsiTarget, cdb: &[u8], data: &mut [u8]) -> Result<(), ScsiError> {
+    for _ in 1..QUESTIONS {
+        match command(target, cdb, Transfer::In(data)) {
+            Err(ScsiError::Sense(sense)) if sense.key == SenseKey::UnitAttention => {}
+            outcome => return outcome,
+        }
+    }
+    command(target, cdb, Transfer::In(data))
+}
+
 /// Runs a command and takes everything but a good status for an error.
 fn command(target: &impl ScsiTarget, command: &[u8], transfer: Transfer<'_>) -> Result<(), ScsiError> {
     let completion = target.execute(command, transfer, SHORT_TIMEOUT)?;
@@ -247,7 +262,7 @@ fn is_supported(target: &impl ScsiTarget, option: u8, code: u8, action: u16) -> 
         0,
         0,
     ];
-    match command(target, &cdb, Transfer::In(&mut data)) {
+    match ask(target, &cdb, &mut data) {
         // 3: supported as the standard says.
         Ok(()) => Ok(data[1] & 0x7 == 3),
         Err(error) if error.is_unsupported() => Ok(false),
@@ -286,13 +301,27 @@ pub fn exit_failed_sanitize(target: &impl ScsiTarget) -> Result<(), ScsiError> {
 ///
 /// [`ScsiError`].
 pub fn has_protection(target: &impl ScsiTarget) -> Result<bool, ScsiError> {
+    Ok(capacity(target)?[12] & 1 != 0)
+}
+
+/// Whether blocks that were unmapped read as zeros, each time (SBC-4, 5.17.2: LBPME and LBPRZ).
+///
+/// # Errors
+///
+/// [`ScsiError`].
+pub fn reads_zero_after_unmap(target: &impl ScsiTarget) -> Result<bool, ScsiError> {
+    let promise = 1 << 7 | 1 << 6;
+    Ok(capacity(target)?[14] & promise == promise)
+}
+
+fn capacity(target: &impl ScsiTarget) -> Result<[u8; 32], ScsiError> {
     let mut data = [0; 32];
     let mut cdb = [0; 16];
     cdb[0] = SERVICE_ACTION_IN_16;
     cdb[1] = READ_CAPACITY_16;
     cdb[13] = data.len() as u8;
-    command(target, &cdb, Transfer::In(&mut data))?;
-    Ok(data[12] & 1 != 0)
+    ask(target, &cdb, &mut data)?;
+    Ok(data)
 }
 
 /// Starts Format Unit with a pattern of zeros over every block, reassigned ones included.
@@ -339,7 +368,7 @@ pub fn erase_state(target: &impl ScsiTarget) -> Result<EraseState, ScsiError> {
 pub fn is_reserved(target: &impl ScsiTarget) -> Result<bool, ScsiError> {
     let mut data = [0; 24];
     let cdb = [PERSISTENT_RESERVE_IN, READ_RESERVATION, 0, 0, 0, 0, 0, 0, data.len() as u8, 0];
-    match command(target, &cdb, Transfer::In(&mut data)) {
+    match ask(target, &cdb, &mut data) {
         Ok(()) => Ok(data[4..8] != [0; 4]),
         Err(error) if error.is_unsupported() => Ok(false),
         Err(ScsiError::Reserved) => Ok(true),

@@ -1,6 +1,7 @@
 //! Reservations by which another machine keeps a disk for itself (D03; SPC-5, section 5.14; NVM Express Base
 //! Specification 2.0, section 8.19).
 
+use crate::command_set::CommandSet;
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::probe::ReadableDisk;
@@ -8,25 +9,6 @@ use crate::stack;
 use farrier_linux::nvme::{self, NvmeDevice};
 use farrier_linux::scsi::{self, ScsiDevice};
 use std::fmt::Display;
-
-/// By which commands a disk is asked who reserved it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Protocol {
-    Scsi,
-    Nvme,
-}
-
-impl Protocol {
-    /// Nothing for a disk that cannot be reserved. One behind an ATA translation is asked nothing: the answer
-    /// would not be its own.
-    fn of(disk: &BlockDevice) -> Option<Self> {
-        let name = disk.kernel_name();
-        if name.starts_with("sd") && disk.disk.vendor.as_deref() != Some("ATA") {
-            return Some(Self::Scsi);
-        }
-        name.starts_with("nvme").then_some(Self::Nvme)
-    }
-}
 
 /// Whether another machine has reserved the device, or a disk that it lies on.
 ///
@@ -37,8 +19,8 @@ impl Protocol {
 ///
 /// [`Error::Device`] when a disk cannot be opened.
 pub(super) fn is_held(device: &BlockDevice) -> Result<bool, Error> {
-    for (disk, protocol) in asked(device) {
-        if is_reserved(&disk, protocol)? {
+    for (disk, commands) in asked(device) {
+        if is_reserved(&disk, commands)? {
             return Ok(true);
         }
     }
@@ -46,18 +28,21 @@ pub(super) fn is_held(device: &BlockDevice) -> Result<bool, Error> {
 }
 
 /// Who is asked about a device: itself and what it lies on, as far as these can be reserved.
-fn asked(device: &BlockDevice) -> impl Iterator<Item = (BlockDevice, Protocol)> {
+/// One behind an ATA translation is asked nothing: the answer would not be its own.
+fn asked(device: &BlockDevice) -> impl Iterator<Item = (BlockDevice, CommandSet)> {
     let below = stack::below(device.directory());
     let below = below.into_iter().filter_map(|disk| device.relative(&disk));
     let disks = std::iter::once(device.clone()).chain(below);
-    disks.filter_map(|disk| Protocol::of(&disk).map(|protocol| (disk, protocol)))
+    let can_be_reserved = |set: &CommandSet| *set != CommandSet::Ata;
+    disks.filter_map(move |disk| CommandSet::of(&disk).filter(can_be_reserved).map(|set| (disk, set)))
 }
 
-fn is_reserved(disk: &BlockDevice, protocol: Protocol) -> Result<bool, Error> {
+fn is_reserved(disk: &BlockDevice, commands: CommandSet) -> Result<bool, Error> {
     let (name, disk) = (&disk.disk.name, ReadableDisk::open(disk)?);
-    Ok(match protocol {
-        Protocol::Scsi => free_if_unknown(name, scsi::is_reserved(&ScsiDevice::new(&disk))),
-        Protocol::Nvme => {
+    Ok(match commands {
+        CommandSet::Ata => false,
+        CommandSet::Scsi => free_if_unknown(name, scsi::is_reserved(&ScsiDevice::new(&disk))),
+        CommandSet::Nvme => {
             let controller = NvmeDevice::new(&disk);
             let namespace = controller.namespace().map_err(Into::into);
             free_if_unknown(name, namespace.and_then(|number| nvme::is_reserved(&controller, number)))
@@ -88,7 +73,7 @@ mod tests {
         for (lower, upper) in [("sda", "dm-0"), ("dm-0", "md127"), ("sdb", "md127"), ("nvme0n1", "md127")] {
             sysfs.stack(&format!("devices/{lower}"), &format!("devices/{upper}"));
         }
-        let (scsi, nvme) = (("sda", Protocol::Scsi), ("nvme0n1", Protocol::Nvme));
+        let (scsi, nvme) = (("sda", CommandSet::Scsi), ("nvme0n1", CommandSet::Nvme));
         for (name, expected) in [
             ("sda", vec![scsi]),
             ("sdb", vec![]),
@@ -99,7 +84,7 @@ mod tests {
         ] {
             let device = BlockDevice::describe(sysfs.path(), name).unwrap();
             let mut found: Vec<_> =
-                asked(&device).map(|(disk, protocol)| (disk.kernel_name().to_owned(), protocol)).collect();
+                asked(&device).map(|(disk, set)| (disk.kernel_name().to_owned(), set)).collect();
             found.sort_by(|one, other| one.0.cmp(&other.0));
             let expected: Vec<_> = expected.into_iter().map(|(name, one)| (name.to_owned(), one)).collect();
             assert_eq!(found, expected, "{name}");

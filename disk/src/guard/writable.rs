@@ -1,6 +1,7 @@
 //! An exclusively opened disk whose content may be destroyed.
 
 use super::usage::require_unused;
+use crate::command_set::CommandSet;
 use crate::device::BlockDevice;
 use crate::error::Error;
 use farrier_linux::loop_device::LoopDevice;
@@ -27,6 +28,8 @@ pub struct WritableDisk {
     path: PathBuf,
     size: u64,
     sector_size: u32,
+    discards: bool,
+    commands: Option<CommandSet>,
 }
 
 impl WritableDisk {
@@ -46,7 +49,9 @@ impl WritableDisk {
         let size = block::size(&file).map_err(|source| failed("reading its size", source))?;
         let sector_size =
             block::logical_sector_size(&file).map_err(|source| failed("reading its sector size", source))?;
-        Ok(Self { file, path, size, sector_size })
+        let most = sysfs::number::<u64>(&device.directory().join("queue"), "discard_max_bytes");
+        let discards = most.is_some_and(|bytes| bytes > 0);
+        Ok(Self { file, path, size, sector_size, discards, commands: CommandSet::of(device) })
     }
 
     /// Path of the device node.
@@ -117,6 +122,16 @@ impl WritableDisk {
     pub fn zero_by_command(&self, offset: u64, length: u64) -> Result<bool, Error> {
         block::zero_by_command(&self.file, offset, length)
             .map_err(|source| self.failed(format!("unmapping {length} bytes at {offset}"), source))
+    }
+
+    /// Whether the disk wants to know what nobody needs.
+    pub fn discards(&self) -> bool {
+        self.discards
+    }
+
+    /// Whether the disk says of itself that what was discarded reads as zeros, each time (F08).
+    pub fn keeps_discarded_zero(&self) -> bool {
+        self.commands.is_some_and(|commands| commands.keeps_discarded_zero(self))
     }
 
     /// Tells the disk that nobody needs `length` bytes from `offset`, whatever they read as afterwards;

@@ -5,12 +5,15 @@ mod root_disk;
 use farrier_disk::WritableDisk;
 use farrier_linux::loop_device::LoopDevice;
 use root_disk::root_disk;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The disk; the fields are dropped in this order, and the file went away when it was attached.
 pub struct TestDisk {
     disk: WritableDisk,
     _device: LoopDevice,
+    file: File,
 }
 
 impl TestDisk {
@@ -25,7 +28,13 @@ impl TestDisk {
         file.as_file().set_len(size).unwrap();
         let device = LoopDevice::attach(file.path(), sector_size).expect("loop devices need root");
         let disk = root_disk(device.kernel_name()).unwrap().open().unwrap();
-        Self { disk, _device: device }
+        Self { disk, _device: device, file: file.into_file() }
+    }
+
+    /// Bytes that its file takes.
+    #[allow(dead_code)]
+    pub fn allocated(&self) -> u64 {
+        self.file.metadata().unwrap().blocks() * 512
     }
 
     pub fn disk(&self) -> &WritableDisk {

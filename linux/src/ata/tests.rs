@@ -157,3 +157,44 @@ fn d22_a_refusal_and_a_controller_that_hides_the_answer_are_errors() {
         assert!(error.to_string().contains(text), "{error}");
     }
 }
+
+#[test]
+fn x05_f08_only_a_promise_of_both_kinds_makes_trimmed_blocks_zeros() {
+    for (word_69, word_169, expected) in [
+        (1 << 14 | 1 << 5, 1, true),
+        (1 << 14, 1, false),
+        (1 << 5, 1, false),
+        (0, 1, false),
+        // A promise about a command that does not exist.
+        (1 << 14 | 1 << 5, 0, false),
+    ] {
+        let data = identify_data(&[(69, word_69), (169, word_169)]);
+        let found = IdentifyData::read(&Recorded::new(&[(0, &[], &data)])).unwrap();
+        assert_eq!(found.reads_zero_after_trim(), expected, "{word_69:x}");
+    }
+}
+
+/// Words of a text at `first`, padded to `words`.
+fn text(first: usize, words: usize, text: &str) -> Vec<(usize, u16)> {
+    let padded = format!("{text:<width$}", width = 2 * words);
+    let pairs = padded.as_bytes().chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    (first..).zip(pairs).collect()
+}
+
+#[test]
+fn x04_the_page_that_the_kernel_keeps_has_model_and_serial_in_full() {
+    let model = "SAMSUNG MZ7LH960HAJR-00005 of 40 letters";
+    let words = [text(27, 20, model), text(10, 10, "  S45NNC0R100001")].concat();
+    let mut page = vec![0, 0x89, 0x02, 0x38];
+    page.resize(60, 0);
+    page.extend(identify_data(&words));
+    let found = IdentifyData::of_page(&page).unwrap();
+    assert_eq!((found.model().as_deref(), found.serial().as_deref()), (Some(model), Some("S45NNC0R100001")));
+    let nameless = [page[..60].to_vec(), identify_data(&[])].concat();
+    assert_eq!(IdentifyData::of_page(&nameless).unwrap().model(), None);
+    page[100] ^= 1;
+    assert_eq!(IdentifyData::of_page(&page), None, "its checksum is wrong");
+    assert_eq!(IdentifyData::of_page(&nameless[..571]), None);
+    assert_eq!(IdentifyData::of_page(&[]), None);
+    assert_eq!(IdentifyData::of_page(&[vec![0, 0x80], nameless[2..].to_vec()].concat()), None);
+}

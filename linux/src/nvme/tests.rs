@@ -172,3 +172,11 @@ fn d03_a_foreign_reservation_of_a_namespace_is_seen() {
         assert_eq!(last == 1, answers.iter().any(|answer| answer == &Err(0x4018)), "{answers:?}");
     }
 }
+
+#[test]
+fn x05_f08_deallocated_blocks_are_zeros_where_the_namespace_says_so() {
+    for (byte, expected) in [(0x01, true), (0x19, true), (0x00, false), (0x02, false), (0x08, false)] {
+        let queue = Recorded::new([Ok(structure(&[(33, &[byte])]))]);
+        assert_eq!(reads_zero_after_deallocate(&queue, 1).unwrap(), expected, "{byte:x}");
+    }
+}

@@ -149,3 +149,28 @@ fn d03_a_foreign_reservation_is_seen() {
         assert_eq!(is_reserved(&Recorded::new(&[(status, sense, data)])).unwrap(), expected, "{data:x?}");
     }
 }
+
+#[test]
+fn x27_a_target_with_news_is_asked_again_who_reserved_it() {
+    let held = (0, &[][..], &[0, 0, 0, 7, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 1][..]);
+    for news in 1..QUESTIONS {
+        let mut answers = vec![(2, RESET, &[][..]); news];
+        answers.push(held);
+        let target = Recorded::new(&answers);
+        assert!(is_reserved(&target).unwrap(), "{news}");
+        assert_eq!(target.asked.borrow().len(), news + 1);
+    }
+    // One that has nothing else to say is no answer.
+    let target = Recorded::new(&[(2, RESET, &[][..]); QUESTIONS]);
+    assert!(is_reserved(&target).unwrap_err().to_string().contains("unit attention"));
+}
+
+#[test]
+fn x05_f08_unmapped_blocks_are_zeros_where_the_target_says_so() {
+    for (byte, expected) in [(0xc0, true), (0x80, false), (0x40, false), (0x00, false), (0xff, true)] {
+        let mut data = [0; 32];
+        data[14] = byte;
+        let target = Recorded::new(&[(0, &[], &data)]);
+        assert_eq!(reads_zero_after_unmap(&target).unwrap(), expected, "{byte:x}");
+    }
+}
