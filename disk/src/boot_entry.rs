@@ -133,9 +133,15 @@ impl<'a> BootStore<'a> {
         let mut entries = Vec::new();
         for number in names.iter().filter_map(|name| entry_number(name)) {
             let name = entry_name(number);
-            if let Some(variable) = variables.read(&name).map_err(|error| failed(&name, "reading", &error))? {
-                entries.push((number, variable.data));
-            }
+            let data = match variables.read(&name) {
+                Ok(variable) => variable.map(|variable| variable.data),
+                Err(error) => {
+                    tracing::warn!("the boot entry is left alone: {}", failed(&name, "reading", &error));
+                    None
+                }
+            };
+            // Its number is taken, whatever it says.
+            entries.push((number, data.unwrap_or_default()));
         }
         Ok(Self { variables, entries })
     }

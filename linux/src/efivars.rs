@@ -71,7 +71,8 @@ impl EfiVariables {
         Ok(names)
     }
 
-    /// Reads a variable; nothing when it does not exist.
+    /// Reads a variable; nothing when it does not exist. An empty file is a variable that the firmware has not:
+    /// one that was never written, or could not be.
     ///
     /// # Errors
     ///
@@ -82,6 +83,9 @@ impl EfiVariables {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
+        if content.is_empty() {
+            return Ok(None);
+        }
         let Some((attributes, data)) = content.split_first_chunk::<ATTRIBUTE_BYTES>() else {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -179,5 +183,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("Bad-guid"), [1, 2]).unwrap();
         assert!(EfiVariables::at(directory.path()).read("Bad-guid").is_err());
+    }
+
+    #[test]
+    fn x27_an_empty_variable_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("Empty-guid"), []).unwrap();
+        assert_eq!(EfiVariables::at(directory.path()).read("Empty-guid").unwrap(), None);
     }
 }

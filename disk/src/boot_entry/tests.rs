@@ -41,6 +41,24 @@ fn f13_f24_a_label_is_replaced_and_comes_first() {
 }
 
 #[test]
+fn x27_f12_an_empty_or_unreadable_variable_stops_no_entry() {
+    let (directory, variables) = machine(&[(1, &option("debian"))], &[1, 0]);
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path(&entry_name(0)), []).unwrap();
+    std::fs::write(path(&entry_name(2)), [7]).unwrap();
+    std::fs::create_dir(path(&entry_name(3))).unwrap();
+    std::fs::write(path(&order_name()), []).unwrap();
+    let mut store = BootStore::read(&variables).unwrap();
+    store.delete_labelled("debian").unwrap();
+    assert_eq!(store.create(option("debian")).unwrap(), 1);
+    store.put_first(&[1]).unwrap();
+    assert_eq!(store.order().unwrap(), [1]);
+    assert_eq!(store.create(option("other")).unwrap(), 4, "numbers of what cannot be read are taken");
+    assert!(path(&entry_name(0)).exists() && path(&entry_name(2)).exists(), "they are somebody else's");
+    clean::remove(&clean::Patterns::parse(["."]).unwrap(), &variables).unwrap();
+}
+
+#[test]
 fn the_first_entry_of_an_empty_store() {
     let (_directory, variables) = machine(&[], &[]);
     let mut store = BootStore::read(&variables).unwrap();
