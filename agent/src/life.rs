@@ -65,8 +65,8 @@ pub async fn begin(mut options: Options, root: &Path) -> Result<(), AgentError> 
         return pending().await;
     }
     if options.enable_vlan_interfaces.is_some() {
-        doctor::beside(&options, network::wait_for_hardware_addresses()).await?;
-        tokio::task::block_in_place(|| vlan::make(&options));
+        doctor::beside(&options, network::wait_for_card()).await?;
+        tokio::task::block_in_place(|| vlan::keep(&options));
     }
     if discovery::is_wanted(&options) {
         doctor::beside(&options, network::wait_for_address()).await?;
@@ -86,15 +86,18 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     }
     agent.status.say("waiting for the network");
     sleep(agent.options.hardware_initialization_delay.duration()).await;
-    let addresses = doctor::beside(&agent.options, network::wait_for_hardware_addresses()).await?;
+    doctor::beside(&agent.options, network::wait_for_card()).await?;
     doctor::beside(&agent.options, network::wait_for_address()).await?;
     clock::set(&agent.options).await?;
     agent.status.say("looking at the machine");
     let inspected = inspection::run(&agent).await;
     let Some(client) = &agent.conductor else { return rest().await };
-    tracing::info!(mac_addresses = addresses.join(","), "asking the conductor which node this is");
+    tracing::info!(
+        mac_addresses = network::hardware_addresses().join(","),
+        "asking the conductor which node this is"
+    );
     agent.status.say("asking the conductor which node this is");
-    let asked = lookup::lookup(client, &agent.options, &addresses, inspected);
+    let asked = lookup::lookup(client, &agent.options, inspected);
     let reply = doctor::beside(&agent.options, asked).await?;
     tracing::info!(node = %reply.node.uuid, "this machine is known to the conductor");
     if !agent.accept(&reply.config) {

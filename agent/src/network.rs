@@ -1,14 +1,17 @@
 //! Waiting for the network to come up (section 2.3).
 
 use farrier_hardware::inventory::nics;
-use farrier_linux::netlink;
+use farrier_linux::{netlink, sysfs};
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How often to look; short, because it is part of the time to the first heartbeat.
 const POLL: Duration = Duration::from_millis(20);
+/// How often to look for further interfaces.
+const CARD_POLL: Duration = Duration::from_millis(250);
 /// How long an interface may take to appear.
 const HARDWARE_DEADLINE: Duration = Duration::from_secs(60);
 /// How long to wait for an address before the process gives up and is started again.
@@ -33,23 +36,51 @@ pub enum NetworkError {
     Kernel(#[from] io::Error),
 }
 
-/// Waits for an interface that identifies this machine and returns all their addresses.
+/// Waits for the first interface that identifies this machine. Others may follow.
 ///
 /// # Errors
 ///
 /// [`NetworkError`] after a minute.
-pub async fn wait_for_hardware_addresses() -> Result<Vec<String>, NetworkError> {
+pub async fn wait_for_card() -> Result<(), NetworkError> {
     let deadline = Instant::now() + HARDWARE_DEADLINE;
-    loop {
-        let addresses = nics::mac_addresses(&nics::network_interfaces()?);
-        if !addresses.is_empty() {
-            return Ok(addresses);
-        }
+    while nics::network_interfaces()?.is_empty() {
         if Instant::now() >= deadline {
             return Err(NetworkError::NoInterface(HARDWARE_DEADLINE.as_secs()));
         }
         sleep(POLL).await;
     }
+    Ok(())
+}
+
+/// Hardware addresses of the interfaces that identify this machine at this moment.
+pub fn hardware_addresses() -> Vec<String> {
+    nics::mac_addresses(&nics::network_interfaces().unwrap_or_default())
+}
+
+/// Rests, but no longer than until an interface is there whose hardware address is not `known`.
+pub async fn rest(pause: Duration, known: &[String]) {
+    let links = || sysfs::entries(Path::new("/sys/class/net"));
+    rest_until_news(pause, known, links, hardware_addresses).await;
+}
+
+/// Addresses are looked at when the links have changed: what is left out of them is told each time.
+async fn rest_until_news(
+    pause: Duration,
+    known: &[String],
+    links: impl Fn() -> Vec<String>,
+    cards: impl Fn() -> Vec<String>,
+) {
+    let news = async {
+        let mut seen = links();
+        while cards().iter().all(|address| known.contains(address)) {
+            while links() == seen {
+                sleep(CARD_POLL).await;
+            }
+            seen = links();
+        }
+    };
+    // The pause is over.
+    timeout(pause, news).await.ok();
 }
 
 /// Waits until an interface has an address that reaches further than its own link.
@@ -94,4 +125,29 @@ fn describe_links(told: &mut BTreeMap<String, bool>) {
 /// The kernel's host name.
 pub fn host_name() -> String {
     nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn x10_a_rest_ends_when_another_card_is_there() {
+        let known = ["a".to_owned()];
+        for (appears, expected) in [(101, 100..=100), (7, 7..=8), (0, 0..=0)] {
+            let started = Instant::now();
+            // The loopback is no card, and one that is known may get another name.
+            let links = || {
+                let seconds = started.elapsed().as_secs();
+                let is_there = |second| seconds >= second;
+                vec![is_there(3), is_there(appears)].into_iter().map(|there| there.to_string()).collect()
+            };
+            let cards = || {
+                let is_there = started.elapsed().as_secs() >= appears;
+                known.iter().cloned().chain(is_there.then(|| "b".to_owned())).collect()
+            };
+            rest_until_news(Duration::from_secs(100), &known, links, cards).await;
+            assert!(expected.contains(&started.elapsed().as_secs()), "{appears}: {:?}", started.elapsed());
+        }
+    }
 }

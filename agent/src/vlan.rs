@@ -1,11 +1,15 @@
 //! VLAN interfaces that the operator asks for (section 3.7).
 
+use crate::init::network::is_vlan;
 use crate::options::Options;
 use farrier_hardware::inventory::lldp::{self, Tlv};
 use farrier_hardware::inventory::nics;
 use farrier_linux::netlink::Netlink;
+use farrier_linux::uevent::{Uevent, UeventSocket};
 use std::collections::BTreeMap;
 use std::io;
+use std::thread;
+use std::time::Duration;
 
 /// Every interface, with the VLANs that its switch announces.
 const ALL: &str = "all";
@@ -15,6 +19,9 @@ const ORGANISATION: u8 = 127;
 const VLAN_NAME: &str = "0080c203";
 /// Numbers a VLAN can have (IEEE 802.1Q).
 const NUMBERS: std::ops::RangeInclusive<u16> = 1..=4094;
+
+/// Pause before listening again after the kernel refused to deliver events.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// A VLAN on an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,13 +33,49 @@ struct Vlan {
 /// An interface by its name and hardware address.
 type Nic = (String, String);
 
-/// Makes the VLAN interfaces of the configuration, and sets them up. A failure is logged and stops
-/// nobody. Blocks while it listens to switches.
-pub fn make(options: &Options) {
-    let Some(entries) = &options.enable_vlan_interfaces else { return };
-    let nics = nics::network_interfaces().unwrap_or_default();
-    let nics: Vec<Nic> = nics.into_iter().map(|nic| (nic.name, nic.mac_address)).collect();
-    for vlan in plan(&entries.0, &nics, &announced(options, &entries.0, &nics)) {
+/// Makes the VLAN interfaces of the configuration, and sets them up: those on the cards that are there at
+/// once, those on later ones beside whatever follows, as they appear. A failure is logged and stops nobody.
+/// Blocks while it listens to switches.
+pub fn keep(options: &Options) {
+    let Some(entries) = options.enable_vlan_interfaces.clone() else { return };
+    // Listening starts before the first look, so that no card falls in between.
+    let events = UeventSocket::open();
+    let mut seen = Vec::new();
+    make(options, &entries.0, &mut seen);
+    for entry in absent(&entries.0, &seen) {
+        tracing::warn!(entry, "ipa-enable-vlan-interfaces names an interface that is not there yet");
+    }
+    let options = options.clone();
+    match events {
+        Ok(events) => drop(thread::spawn(move || follow(&events, &options, &entries.0, seen))),
+        Err(error) => tracing::error!(%error, "cards that appear from now on get no VLAN interfaces"),
+    }
+}
+
+/// Makes those on later cards, for as long as the process lives.
+fn follow(events: &UeventSocket, options: &Options, entries: &[String], mut seen: Vec<Nic>) -> ! {
+    loop {
+        match events.next() {
+            Ok(event) if !is_new_link(&event) => continue,
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(%error, "device events were lost, looking at all cards again");
+                thread::sleep(RETRY);
+            }
+        }
+        make(options, entries, &mut seen);
+    }
+}
+
+fn is_new_link(event: &Uevent) -> bool {
+    event.action == "add" && event.properties.get("SUBSYSTEM").is_some_and(|subsystem| subsystem == "net")
+}
+
+/// Makes those on the cards that were not `seen` before.
+fn make(options: &Options, entries: &[String], seen: &mut Vec<Nic>) {
+    let present = nics::network_interfaces().unwrap_or_default().into_iter();
+    let present = present.map(|nic| (nic.name, nic.mac_address)).filter(|(name, _)| !is_vlan(name));
+    for vlan in due(options, entries, present.collect(), seen) {
         let name = format!("{}.{}", vlan.interface, vlan.number);
         match try_make(&vlan, &name) {
             Ok(()) => tracing::info!(interface = name, "VLAN interface set up"),
@@ -42,6 +85,16 @@ pub fn make(options: &Options) {
             ),
         }
     }
+}
+
+/// The VLANs on those cards that were not `seen` before, which they are from now on.
+fn due(options: &Options, entries: &[String], present: Vec<Nic>, seen: &mut Vec<Nic>) -> Vec<Vlan> {
+    let new: Vec<Nic> = present.into_iter().filter(|nic| !seen.contains(nic)).collect();
+    if new.is_empty() {
+        return Vec::new();
+    }
+    seen.extend_from_slice(&new);
+    plan(entries, &new, &announced(options, entries, &new))
 }
 
 fn try_make(vlan: &Vlan, name: &str) -> io::Result<()> {
@@ -71,15 +124,8 @@ fn announced(options: &Options, entries: &[String], nics: &[Nic]) -> BTreeMap<St
 fn plan(entries: &[String], nics: &[Nic], announced: &BTreeMap<String, Vec<Tlv>>) -> Vec<Vlan> {
     let mut vlans: Vec<Vlan> = Vec::new();
     for entry in entries {
-        let (wanted, number) = numbered(entry).map_or((entry.as_str(), None), |(name, id)| (name, Some(id)));
-        let is_meant = |(name, mac): &&Nic| {
-            name == wanted || mac.eq_ignore_ascii_case(wanted) || (wanted == ALL && number.is_none())
-        };
-        let mut found = nics.iter().filter(is_meant).peekable();
-        if found.peek().is_none() {
-            tracing::warn!(entry, "ipa-enable-vlan-interfaces names an interface that is not there");
-        }
-        for (interface, _) in found {
+        let (wanted, number) = parsed(entry);
+        for (interface, _) in nics.iter().filter(|nic| is_meant(nic, wanted, number)) {
             let numbers = match number {
                 Some(number) => vec![number],
                 None => announced.get(interface).into_iter().flatten().filter_map(vlan_of).collect(),
@@ -93,6 +139,24 @@ fn plan(entries: &[String], nics: &[Nic], announced: &BTreeMap<String, Vec<Tlv>>
         }
     }
     vlans
+}
+
+/// The entries that mean none of the cards.
+fn absent<'a>(entries: &'a [String], nics: &[Nic]) -> Vec<&'a String> {
+    let is_there = |entry: &&String| {
+        let (wanted, number) = parsed(entry);
+        nics.iter().any(|nic| is_meant(nic, wanted, number))
+    };
+    entries.iter().filter(|entry| !is_there(entry)).collect()
+}
+
+fn is_meant((name, mac): &Nic, wanted: &str, number: Option<u16>) -> bool {
+    name == wanted || mac.eq_ignore_ascii_case(wanted) || (wanted == ALL && number.is_none())
+}
+
+/// What an entry names, and the number that it may have.
+fn parsed(entry: &str) -> (&str, Option<u16>) {
+    numbered(entry).map_or((entry, None), |(name, number)| (name, Some(number)))
 }
 
 /// Interface or hardware address, and number, of an entry that has one.
@@ -112,6 +176,32 @@ fn vlan_of(Tlv(kind, hex): &Tlv) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn x10_a_card_that_appears_late_gets_its_vlans_once() {
+        let nic = |name: &str, last: u8| (name.to_owned(), format!("52:54:00:00:00:{last:02x}"));
+        let entries = ["eth0.5", "52:54:00:00:00:02.6"].map(str::to_owned);
+        let mut seen = Vec::new();
+        for (present, expected) in [
+            (vec![], vec![]),
+            (vec![nic("eth0", 1)], vec![("eth0", 5)]),
+            (vec![nic("eth0", 1), nic("eth1", 2)], vec![("eth1", 6)]),
+            (vec![nic("eth0", 1), nic("eth1", 2), nic("eth2", 3)], vec![]),
+        ] {
+            let due = due(&Options::default(), &entries, present, &mut seen);
+            let due: Vec<_> = due.iter().map(|vlan| (vlan.interface.as_str(), vlan.number)).collect();
+            assert_eq!(due, expected);
+        }
+    }
+
+    #[test]
+    fn x10_entries_whose_card_is_not_there_yet_are_told() {
+        let nics = [("eth0".to_owned(), "52:54:00:00:00:01".to_owned())];
+        let entries = ["eth0.5", "eth1.5", "52:54:00:00:00:01.6", "52:54:00:00:00:02", "all"];
+        let entries = entries.map(str::to_owned);
+        assert_eq!(absent(&entries, &nics), ["eth1.5", "52:54:00:00:00:02"]);
+        assert_eq!(absent(&entries, &[]).len(), 5);
+    }
 
     #[test]
     fn rows_of_the_contract() {

@@ -2,11 +2,12 @@
 
 use super::client::ConductorClient;
 use super::error::ApiError;
+use crate::network;
 use crate::options::Options;
 use farrier_protocol::lookup::LookupReply;
 use rand::Rng;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 /// Longest pause between two lookups, in seconds.
@@ -23,8 +24,9 @@ pub struct LookupError {
     last: ApiError,
 }
 
-/// Asks for the owner of these addresses, or for a node that is known already. Repeats the lookup
-/// until it succeeds; every failure is logged and tried again (F35).
+/// Asks for the owner of the network cards that are there, or for a node that is known already. Repeats the
+/// lookup until it succeeds; every failure is logged and tried again (F35), at once when another card has
+/// appeared: that one may be the one that is enrolled.
 ///
 /// # Errors
 ///
@@ -32,19 +34,18 @@ pub struct LookupError {
 pub async fn lookup(
     client: &ConductorClient,
     options: &Options,
-    addresses: &[String],
     node: Option<Uuid>,
 ) -> Result<LookupReply, LookupError> {
-    lookup_with(client, options, addresses, node, sleep).await
+    lookup_with(client, options, node, network::hardware_addresses, network::rest).await
 }
 
-/// [`lookup`] that rests in another way between two attempts.
-async fn lookup_with<R: Future<Output = ()>>(
+/// [`lookup`] that finds cards, and rests between two attempts, in another way.
+async fn lookup_with(
     client: &ConductorClient,
     options: &Options,
-    addresses: &[String],
     node: Option<Uuid>,
-    rest: impl Fn(Duration) -> R,
+    cards: impl Fn() -> Vec<String>,
+    rest: impl AsyncFn(Duration, &[String]),
 ) -> Result<LookupReply, LookupError> {
     let started = Instant::now();
     let deadline = started + options.lookup_timeout.duration();
@@ -52,7 +53,8 @@ async fn lookup_with<R: Future<Output = ()>>(
     let mut conflicts = 0;
     let mut attempt = 1;
     loop {
-        let error = match client.lookup(addresses, node).await {
+        let addresses = cards();
+        let error = match client.lookup(&addresses, node).await {
             Ok(reply) => return Ok(reply),
             Err(error) => error,
         };
@@ -66,7 +68,7 @@ async fn lookup_with<R: Future<Output = ()>>(
             let seconds = started.elapsed().as_secs();
             return Err(LookupError { addresses: addresses.join(", "), seconds, last: error });
         }
-        rest(pause).await;
+        rest(pause, &addresses).await;
         attempt += 1;
     }
 }

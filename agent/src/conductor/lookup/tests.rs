@@ -3,14 +3,17 @@
 use super::*;
 use crate::http;
 use axum::Router;
+use axum::extract::Query;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::get;
 use farrier_protocol::heartbeat::{ApiVersion, VERSION_HEADER};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 
 const NODE: &str = "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11";
+const CARD: &str = "52:54:00:00:00:01";
 
 /// A conductor that answers one lookup after the other in this way, then with a node.
 async fn conductor(answers: &[(u16, &str)]) -> String {
@@ -22,7 +25,11 @@ async fn conductor(answers: &[(u16, &str)]) -> String {
         (StatusCode::from_u16(status).unwrap(), body)
     };
     let version = json!({"default_version": {"version": "1.95"}}).to_string();
-    let router = Router::new().route("/", get(async || version)).route("/v1/lookup", get(lookup));
+    serve(Router::new().route("/", get(async || version)).route("/v1/lookup", get(lookup))).await
+}
+
+/// The URL under which the router answers.
+async fn serve(router: Router) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -39,11 +46,8 @@ fn options(url: &str, line: &str) -> Options {
 async fn ask(options: &Options) -> (Result<LookupReply, LookupError>, Vec<f64>) {
     let client = ConductorClient::new(options, http::client(options).unwrap()).unwrap();
     let pauses = Mutex::new(Vec::new());
-    let rest = |pause: Duration| {
-        pauses.lock().unwrap().push(pause.as_secs_f64());
-        std::future::ready(())
-    };
-    let outcome = lookup_with(&client, options, &["52:54:00:00:00:01".to_owned()], None, rest).await;
+    let rest = async |pause: Duration, _: &[String]| pauses.lock().unwrap().push(pause.as_secs_f64());
+    let outcome = lookup_with(&client, options, None, || vec![CARD.to_owned()], rest).await;
     (outcome, pauses.into_inner().unwrap())
 }
 
@@ -84,13 +88,35 @@ async fn a_lookup_waits_for_the_version_that_brings_a_token() {
         json!({"node": {"uuid": NODE}, "config": {"heartbeat_timeout": 300}}).to_string()
     };
     let router = Router::new().route("/", get(root)).route("/v1/lookup", get(lookup));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    let (outcome, pauses) = ask(&options(&url, "")).await;
+    let (outcome, pauses) = ask(&options(&serve(router).await, "")).await;
     assert!(outcome.is_ok());
     assert_eq!(pauses.len(), 1, "the failure to tell the version counts as an attempt");
     assert_eq!(*versions.lock().unwrap(), [ApiVersion::AGENT_TOKEN.to_string()]);
+}
+
+#[tokio::test]
+async fn x10_cards_that_appear_after_the_first_are_asked_for_too() {
+    const ENROLLED: &str = "52:54:00:00:00:03";
+    let lookup = async |Query(asked): Query<BTreeMap<String, String>>| {
+        let is_known = asked["addresses"].split(',').any(|address| address == ENROLLED);
+        let body = json!({"node": {"uuid": NODE}, "config": {"heartbeat_timeout": 300}}).to_string();
+        if is_known { (StatusCode::OK, body) } else { (StatusCode::NOT_FOUND, String::new()) }
+    };
+    let version = json!({"default_version": {"version": "1.95"}}).to_string();
+    let router = Router::new().route("/", get(async || version)).route("/v1/lookup", get(lookup));
+    let options = options(&serve(router).await, "");
+    let client = ConductorClient::new(&options, http::client(&options).unwrap()).unwrap();
+    let present = Mutex::new(vec![CARD.to_owned()]);
+    // One more card after each attempt, as drivers get to them.
+    let later = Mutex::new(vec![ENROLLED, "52:54:00:00:00:02"]);
+    let rest = async |_: Duration, known: &[String]| {
+        assert_eq!(*known, *present.lock().unwrap(), "the rest is over when others than these are there");
+        present.lock().unwrap().extend(later.lock().unwrap().pop().map(str::to_owned));
+    };
+    let cards = || present.lock().unwrap().clone();
+    let reply = lookup_with(&client, &options, None, cards, rest).await.unwrap();
+    assert_eq!(reply.node.uuid.to_string(), NODE);
+    assert_eq!(present.lock().unwrap().len(), 3);
 }
 
 #[tokio::test]

@@ -4,15 +4,18 @@
 //! again and again. When a card that the plan needs does not appear, or the kernel refuses a link, one
 //! line says so; if nothing of the plan can be used, every card finds out by itself what it needs.
 
+mod activation;
+
 use super::infiniband;
 use super::interface::{self, mac_of};
 use super::ipv6::Listener;
+use super::name_servers;
 use super::plan::{Automatic, Ipv6, Kind, Plan, PlannedLink, Which};
 use super::source::Source;
-use super::{arp, name_servers};
 use crate::init::supervisor::Event;
 use crate::mac_address::MacAddress;
-use farrier_linux::netlink::{Lifetime, Netlink};
+use activation::tell;
+use farrier_linux::netlink::Netlink;
 use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,8 +29,6 @@ use std::time::{Duration, Instant};
 
 /// How long a card may take to appear after the one before it.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Metric of the routes of the first interface; those of later ones are higher. Leases come after.
-const BASE_METRIC: u32 = 50;
 
 /// The links of this machine.
 pub struct Links {
@@ -44,6 +45,8 @@ pub struct Links {
     attached: BTreeSet<String>,
     /// Wired links outside of the plan that were seen to.
     others: BTreeSet<String>,
+    /// Links that could not be set up yet: when that is tried again, and the pause before.
+    down: BTreeMap<String, (Instant, Duration)>,
     /// Brings addresses of the plan that other machines have.
     conflicts: (Sender<Ipv4Addr>, Receiver<Ipv4Addr>),
     /// Tells the threads of [`Listener`] that the plan is another one.
@@ -82,6 +85,7 @@ impl Links {
             made: BTreeMap::new(),
             attached: BTreeSet::new(),
             others: BTreeSet::new(),
+            down: BTreeMap::new(),
             conflicts: channel(),
             over: Arc::default(),
             deadline: Some(Instant::now() + PATIENCE),
@@ -103,6 +107,7 @@ impl Links {
             self.fall_back(&error.to_string());
         }
         self.see_to_others();
+        self.set_up_again();
         self.look_for_duplicates();
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             self.deadline = None;
@@ -168,42 +173,21 @@ impl Links {
     }
 
     /// Gives a link what it is to have. What fails is told, and the rest is done.
-    fn configure(&self, link: &PlannedLink, name: &str) {
-        let outcome = |what: &str, outcome: io::Result<()>| {
-            if let Err(error) = outcome {
-                tracing::error!(interface = name, "{what}: {error}");
-            }
-        };
-        let netlink = match Netlink::open() {
-            Ok(netlink) => netlink,
-            Err(error) => return outcome("the kernel cannot be asked", Err(error)),
-        };
+    fn configure(&mut self, link: &PlannedLink, name: &str) {
         if let Some(mac) = link.mac {
-            outcome("the hardware address cannot be set", netlink.set_hardware_address(name, mac.0));
+            tell(name, "the hardware address cannot be set", |netlink| {
+                netlink.set_hardware_address(name, mac.0)
+            });
         }
         if let Some(mtu) = link.mtu {
-            outcome(&format!("packets cannot have {mtu} bytes"), netlink.set_mtu(name, mtu));
+            tell(name, &format!("packets cannot have {mtu} bytes"), |netlink| netlink.set_mtu(name, mtu));
         }
         if self.plan.links.iter().any(|other| other.ports().contains(&link.name)) {
             // A port has no life of its own, and is set up when it is attached.
             return;
         }
         self.start_automatic(name, link.automatic);
-        outcome("the link cannot be set up", netlink.set_up(name));
-        for address in &link.addresses {
-            let added = netlink.add_address(name, *address, Lifetime::ENDLESS);
-            outcome(&format!("the address {address} cannot be had"), added);
-            tracing::info!(interface = name, %address, "address by {}", self.origin);
-            if let (IpNet::V4(address), Some(mac)) = (address, mac_of(name)) {
-                // IPv6 has the kernel ask.
-                arp::ask(name, mac, address.addr(), self.conflicts.0.clone());
-            }
-        }
-        let metric = BASE_METRIC + nix::net::if_::if_nametoindex(name).unwrap_or_default();
-        for route in &link.routes {
-            let added = netlink.add_route(name, *route, metric);
-            outcome(&format!("the network {} cannot be reached over it", route.destination), added);
-        }
+        self.set_up(name);
     }
 
     /// Starts what a link is to find out by itself. The link should not be up yet.
@@ -248,9 +232,7 @@ impl Links {
         for name in names {
             let automatic = if interface::is_vlan(&name) { Automatic::ALL } else { self.plan.others };
             self.start_automatic(&name, automatic);
-            if let Err(error) = Netlink::open().and_then(|netlink| netlink.set_up(&name)) {
-                tracing::error!(interface = name, %error, "the link cannot be set up");
-            }
+            self.set_up(&name);
             self.others.insert(name);
         }
     }
@@ -370,6 +352,7 @@ impl Links {
         self.made.clear();
         self.attached.clear();
         self.others.clear();
+        self.down.clear();
     }
 }
 

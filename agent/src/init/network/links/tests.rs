@@ -109,3 +109,32 @@ fn loop_a_link_that_the_kernel_refuses_leaves_all_to_dhcp() {
     assert_eq!(clients(&events), ["eth0"]);
     assert!(Netlink::open().unwrap().links().unwrap().iter().all(|link| link.name != "br"));
 }
+
+#[test]
+fn loop_x18_a_card_whose_first_up_fails_is_tried_again() {
+    enter_network();
+    let (mut links, events) = start(1);
+    let Some(card) = links.plan.links.first_mut() else { panic!("no card") };
+    card.kind = Kind::Card(Which::Name("eth8".into()));
+    // The kernel sets no link up that it does not have.
+    for name in ["eth8", "eth9"] {
+        links.appeared(name.into());
+    }
+    links.settle();
+    assert_eq!(links.down.len(), 2, "{:?}", links.down);
+    let netlink = Netlink::open().unwrap();
+    for name in ["eth8", "eth9"] {
+        netlink.add_bridge(name).unwrap();
+    }
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !links.down.is_empty() {
+        assert!(Instant::now() < deadline, "{:?}", links.down);
+        std::thread::sleep(Duration::from_millis(50));
+        links.settle();
+    }
+    assert_eq!(own_addresses(), [("eth8".to_owned(), "192.0.2.5/24".to_owned())]);
+    assert_eq!(clients(&events), Vec::<String>::new());
+    // Only a link that is up takes routes.
+    let routes = fs::read_to_string("/proc/thread-self/net/route").unwrap();
+    assert!(routes.lines().any(|line| line.starts_with("eth8\t00000000\t010200C0")), "{routes}");
+}
