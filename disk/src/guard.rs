@@ -2,6 +2,8 @@
 //! open a disk for writing.
 
 mod erase;
+#[cfg(test)]
+pub(crate) mod fake_machine;
 mod installed;
 mod raid;
 mod reservation;
@@ -72,8 +74,9 @@ struct Criteria {
 /// Chooses the root disk of `node` among `devices` (sections 8.1 and 8.4).
 ///
 /// The root volume of software RAID goes first. With hints it is the first device that satisfies all of
-/// them, else the smallest of at least 4 GiB on which no array lies, ties by name (F26). Disks on the skip
-/// list, other volumes of software RAID and the disks of these are never chosen.
+/// them, else the smallest of at least 4 GiB, ties by name (F26); then disks of the node's own arrays are left
+/// out, and arrays of anybody else, whose disks are candidates themselves. Disks on the skip list, other volumes
+/// of software RAID and the disks of these are never chosen.
 ///
 /// # Errors
 ///
@@ -123,16 +126,21 @@ impl Criteria {
     }
 
     /// Why a device must not be chosen, whatever the hints say. A disk that hints name may carry arrays
-    /// that nobody wants any more; the default rule takes no such disk.
+    /// that nobody wants any more, and be one; the default rule knows the node's own arrays only.
     fn exclusion(&self, device: &BlockDevice) -> Option<Obstacle> {
         if self.skip_list.excludes(device) {
             return Some(Obstacle::SkipList);
         }
-        let arrays = array::arrays_on(device.directory());
-        if self.volumes.reserve(device) || (self.hints.is_none() && !arrays.is_empty()) {
-            return Some(Obstacle::Raid(arrays));
+        if self.volumes.reserve(device) {
+            return Some(Obstacle::Raid(array::arrays_on(device.directory())));
         }
-        None
+        if self.hints.is_some() {
+            return None;
+        }
+        if array::is_array(device.directory()) && !self.volumes.own(device.directory()) {
+            return Some(Obstacle::ForeignArray);
+        }
+        Some(self.volumes.on(device)).filter(|own| !own.is_empty()).map(Obstacle::Raid)
     }
 
     /// What each hint, or the default rule, says of a device.

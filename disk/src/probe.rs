@@ -5,7 +5,7 @@
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::guard::WritableDisk;
-use crate::raid::superblock::Superblock;
+use crate::raid::superblock::{self, Superblock};
 use crate::table::{Geometry, ParseError, Partition, PartitionKind, PartitionTable, read_exact_at};
 use farrier_linux::blkid::{self, Signature};
 use std::fs::File;
@@ -110,6 +110,28 @@ impl ReadableDisk {
     pub fn members(&mut self, kept: &[Partition]) -> Result<Vec<Member>, Error> {
         members(&mut self.source, self.geometry, kept)
             .map_err(|source| self.failed("looking for members of arrays", source))
+    }
+
+    /// Whether it or one of its partitions is a member of an array of any format.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn has_member(&mut self) -> Result<bool, Error> {
+        self.look_for_member().map_err(|source| self.failed("looking for members of arrays", source))
+    }
+
+    fn look_for_member(&mut self) -> io::Result<bool> {
+        for volume in volumes(&mut self.source, self.geometry, &[])? {
+            if Superblock::find(&mut self.source, volume.start, volume.size)?.is_some() {
+                return Ok(true);
+            }
+            let signatures = blkid::signatures(self.source.get_ref(), volume.start, volume.size)?;
+            if signatures.iter().any(|signature| signature.kind == superblock::SIGNATURE) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn failed(&self, action: &str, source: io::Error) -> Error {

@@ -122,6 +122,15 @@ impl RaidTarget {
         &self.0.device
     }
 
+    /// Whether members of arrays are on it. The disk is only read, and may be in use.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] when it cannot be read.
+    pub fn has_member(&self) -> Result<bool, Error> {
+        ReadableDisk::open(self.device())?.has_member()
+    }
+
     /// Opens the disk, on which no array may run, and finds what is to be kept on it. With `guard`, nothing is
     /// written to one with a file system of several machines.
     ///

@@ -72,68 +72,21 @@ fn in_array_with(other: &BlockDevice, members: &[Member]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_sysfs::FakeSysfs;
+    use crate::guard::fake_machine::{FakeMachine, superblock};
     use crate::guard::{choose_root_disk, plan_erase, plan_raid};
     use farrier_protocol::lookup::Node;
-    use std::fs::{self, File};
-    use std::os::unix::fs::FileExt;
+    use std::fs;
 
-    const SIZE: u64 = 4 << 20;
     const GFS2: (u64, &[u8]) = (64 << 10, &[0x01, 0x16, 0x19, 0x70]);
 
-    /// A machine whose devices are files.
-    struct Machine {
-        sysfs: FakeSysfs,
-        files: tempfile::TempDir,
-    }
-
-    impl Machine {
-        fn new() -> Self {
-            Self { sysfs: FakeSysfs::new(), files: tempfile::tempdir().unwrap() }
-        }
-
-        /// What sysfs calls the device of this name, whose file does not lie among the device nodes.
-        fn kernel_name(&self, name: &str) -> String {
-            format!("..{}", self.files.path().join(name).display()).replace('/', "!")
-        }
-
-        fn add(&self, name: &str, attributes: &[(&str, &str)], content: &[(u64, &[u8])]) {
-            let file = File::create(self.files.path().join(name)).unwrap();
-            file.set_len(SIZE).unwrap();
-            for (offset, bytes) in content {
-                file.write_all_at(bytes, *offset).unwrap();
-            }
-            self.sysfs.disk(&format!("devices/{}", self.kernel_name(name)), SIZE, attributes);
-        }
-
-        fn stack(&self, lower: &str, upper: &str) {
-            let path = |name| format!("devices/{}", self.kernel_name(name));
-            self.sysfs.stack(&path(lower), &path(upper));
-        }
-
-        fn device(&self, name: &str) -> BlockDevice {
-            BlockDevice::describe(self.sysfs.path(), &self.kernel_name(name)).unwrap()
-        }
-
-        /// What would be lost with a device, without the folder of the files.
-        fn found(&self, name: &str) -> Option<String> {
-            let folder = format!("/dev/..{}/", self.files.path().display());
-            find(&self.device(name), &[]).unwrap().map(|content| content.replace(&folder, ""))
-        }
-    }
-
-    /// The superblock of a member of the array `array`, whose data begin at 1 MiB.
-    fn superblock(array: u8) -> Vec<u8> {
-        let mut superblock = vec![0; 256];
-        superblock[..5].copy_from_slice(&[0xfc, 0x4e, 0x2b, 0xa9, 1]);
-        superblock[16] = array;
-        superblock[128..136].copy_from_slice(&2048_u64.to_le_bytes());
-        superblock
+    /// What would be lost with a device, without the folder of the files.
+    fn found(machine: &FakeMachine, name: &str) -> Option<String> {
+        find(&machine.device(name), &[]).unwrap().map(|content| machine.shortened(&content))
     }
 
     #[test]
     fn d03_d20_a_running_array_of_anybody_protects_its_disks_before_it_is_stopped() {
-        let machine = Machine::new();
+        let machine = FakeMachine::new();
         for disk in ["vda", "vdb", "vdc"] {
             machine.add(disk, &[], &[]);
         }
@@ -150,7 +103,7 @@ mod tests {
             ("md0", Some("GFS2 in the array md1")),
             ("md1", Some("GFS2")),
         ] {
-            assert_eq!(machine.found(device).as_deref(), expected, "{device}");
+            assert_eq!(found(&machine, device).as_deref(), expected, "{device}");
         }
 
         let (node, vda) = (Node::default(), [machine.device("vda")]);
@@ -168,8 +121,8 @@ mod tests {
 
     #[test]
     fn d03_d20_an_array_that_does_not_run_protects_all_its_disks() {
-        let machine = Machine::new();
-        let (data, other) = (superblock(7), superblock(8));
+        let machine = FakeMachine::new();
+        let (data, other) = (superblock(7, ""), superblock(8, ""));
         let mark = ((1 << 20) + GFS2.0, GFS2.1);
         machine.add("vda", &[], &[(4096, &data), mark]);
         machine.add("vdb", &[], &[(4096, &data)]);
@@ -178,20 +131,20 @@ mod tests {
         for (device, expected) in
             [("vda", Some("GFS2")), ("vdb", Some("GFS2 in an array with vda")), ("vdc", None), ("vdd", None)]
         {
-            assert_eq!(machine.found(device).as_deref(), expected, "{device}");
+            assert_eq!(found(&machine, device).as_deref(), expected, "{device}");
         }
         // A disk that cannot be read keeps no other one.
-        fs::remove_file(machine.files.path().join("vda")).unwrap();
-        assert_eq!(machine.found("vdb"), None);
+        machine.lose("vda");
+        assert_eq!(found(&machine, "vdb"), None);
     }
 
     #[test]
     fn d03_an_array_that_was_not_started_shows_nothing() {
-        let machine = Machine::new();
+        let machine = FakeMachine::new();
         machine.add("vda", &[], &[]);
         machine.add("md0", &[("md/array_state", "inactive"), ("md/level", "raid1")], &[]);
         fs::write(machine.device("md0").directory().join("size"), "0").unwrap();
         machine.stack("vda", "md0");
-        assert_eq!(machine.found("vda"), None);
+        assert_eq!(found(&machine, "vda"), None);
     }
 }

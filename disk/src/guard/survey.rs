@@ -1,7 +1,7 @@
 //! What speaks for and against each disk as the root disk, for people to read before anything happens.
 
 use super::usage::{self, Usage};
-use super::{Criteria, consents, shared};
+use super::{Criteria, KeepReason, consents, shared};
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::hints::Verdict;
@@ -46,6 +46,8 @@ pub enum Obstacle {
     SkipList,
     /// It is a volume of software RAID for something else, or carries members of these arrays.
     Raid(Vec<String>),
+    /// It is an array that is no volume of the node. What it holds goes with its disks.
+    ForeignArray,
     /// Somebody on this machine uses it.
     InUse(String),
     /// It refuses writes.
@@ -64,6 +66,7 @@ impl fmt::Display for Obstacle {
                 f.write_str("not the root volume of the software RAID")
             }
             Self::Raid(arrays) => write!(f, "a member of {}", arrays.join(", ")),
+            Self::ForeignArray => KeepReason::ForeignArray.fmt(f),
             Self::InUse(user) => write!(f, "in use: {user}"),
             Self::ReadOnly => f.write_str("read-only"),
             Self::Shared(name) => write!(f, "carries {name}, which other machines may be using"),

@@ -1,3 +1,4 @@
+use super::fake_machine::FakeMachine;
 use super::*;
 use crate::fake_sysfs::FakeSysfs;
 use crate::list::list;
@@ -213,15 +214,55 @@ fn machine_with_array(array: &str) -> FakeSysfs {
 }
 
 #[test]
-fn d01_the_default_rule_takes_an_array_and_not_a_smaller_disk_of_it() {
+fn x07_an_array_of_an_earlier_user_is_never_the_default_and_its_disks_are() {
     let sysfs = machine_with_array("md0");
     let devices = list(sysfs.path()).unwrap();
-    assert_eq!(choose_root_disk(&node(json!({})), &devices).unwrap().device().kernel_name(), "md0");
+    let choose = |properties| choose_root_disk(&node(properties), &devices);
+    let name = |disk: RootDisk| disk.device().kernel_name().to_owned();
+    assert_eq!(name(choose(json!({})).unwrap()), "sda");
+    // Not even when nothing else is left.
+    let skipped = json!({"skip_block_devices": [{"name": "/dev/sdc"}, {"name": "/dev/sda"}]});
+    assert!(matches!(choose(skipped), Err(Error::NoFittingDisk { .. })));
+    assert_eq!(name(choose(json!({"root_device": {"name": "/dev/md0"}})).unwrap()), "md0");
+    let survey = survey(&node(json!({})), &devices).unwrap();
+    let md0 = survey.disks.iter().find(|disk| disk.disk.name == "/dev/md0").unwrap();
+    assert_eq!(md0.obstacles[0], Obstacle::ForeignArray);
+    assert!(md0.obstacles[0].to_string().contains("an earlier user"));
+}
+
+#[test]
+fn x07_d01_the_default_rule_takes_an_array_of_the_node_and_not_a_disk_of_it() {
+    let machine = FakeMachine::new();
+    for (disk, array) in [("vda", "home"), ("vdb", "home"), ("vdc", "tenant"), ("vdd", "tenant")] {
+        machine.add(disk, &[], &[(4096, &fake_machine::superblock(7, array))]);
+    }
+    for array in ["md0", "md1"] {
+        machine.add(array, &[("md/level", "raid0")], &[]);
+    }
+    for (disk, array) in [("vda", "md0"), ("vdb", "md0"), ("vdc", "md1"), ("vdd", "md1")] {
+        machine.stack(disk, array);
+    }
+    let devices = ["md0", "md1", "vda", "vdb", "vdc", "vdd"].map(|name| machine.device(name));
+    let volume =
+        json!({"controller": "software", "raid_level": "1", "size_gb": "MAX", "volume_name": "home"});
+    let node = Node { raid_config: json!({"logical_disks": [volume]}), ..Node::default() };
+    let criteria = Criteria::of(&node).unwrap();
+    let open = devices.iter().filter(|device| criteria.exclusion(device).is_none());
+    let open: Vec<_> = open.map(|device| machine.shortened(&device.disk.name)).collect();
+    assert_eq!(open, ["md0", "vdc", "vdd"]);
+    let chosen = choose_root_disk(&node, &devices).unwrap();
+    assert_eq!(machine.shortened(&chosen.device().disk.name), "md0");
+}
+
+#[test]
+fn d01_a_hinted_disk_may_carry_arrays_of_others() {
+    let sysfs = machine_with_array("md0");
+    let devices = list(sysfs.path()).unwrap();
+    let hinted = node(json!({"root_device": {"name": "/dev/sda"}}));
+    assert_eq!(choose_root_disk(&hinted, &devices).unwrap().device().kernel_name(), "sda");
     let skipped = node(json!({"skip_block_devices": [{"name": "/dev/sdc"}, {"name": "/dev/md0"}]}));
     let error = choose_root_disk(&skipped, &devices).unwrap_err().to_string();
     assert!(error.contains("/dev/sda: on the list of skipped disks"), "{error}");
-    let hinted = node(json!({"root_device": {"name": "/dev/sda"}}));
-    assert_eq!(choose_root_disk(&hinted, &devices).unwrap().device().kernel_name(), "sda");
 }
 
 #[test]

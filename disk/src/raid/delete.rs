@@ -5,18 +5,19 @@ use super::assemble::assemble;
 use super::create::stop_kept;
 use super::mdadm;
 use crate::error::Error;
-use crate::guard::{self, RaidArray, RaidPlan};
-use crate::{list, wipe};
+use crate::guard::{self, RaidArray, RaidPlan, RaidTarget};
+use crate::{list, stack, wipe};
 use farrier_protocol::lookup::Node;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const SYSFS: &str = "/sys";
 
 /// Removes every array of `node` that is not to be kept, with all by which it could be revived (D20).
 ///
 /// First the content of each array, then its members, then the tables of the disks: a disk on which no
-/// member is found, of a running array or of one that is gone, is not touched. With `guard`, disks with
-/// file systems of several machines are refused.
+/// member is found, of a running array or of one that is gone, is not touched. A disk that cannot be read
+/// fails alone, and only when it is in a running array: any other has nothing that could be revived. With
+/// `guard`, disks with file systems of several machines are refused.
 ///
 /// # Errors
 ///
@@ -26,10 +27,11 @@ pub fn delete(node: &Node, guard: bool) -> Result<(), Error> {
     assemble(Path::new(SYSFS))?;
     let devices = list::list(Path::new(SYSFS))?;
     let plan = guard::plan_raid(node, &devices)?;
+    let members = disks_of_arrays(&plan);
     let mut failures: Vec<Error> =
         plan.arrays.iter().filter_map(|array| dissolve(array, guard).err()).collect();
     let kept = stop_kept(&plan)?;
-    failures.extend(clear_members(&plan, guard));
+    failures.extend(clear_members(&plan, &members, guard));
     if kept {
         assemble(Path::new(SYSFS))?;
     }
@@ -60,20 +62,33 @@ fn dissolve(array: &RaidArray, guard: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Clears the disks that have members, whether an array of these still ran or not.
-fn clear_members(plan: &RaidPlan, guard: bool) -> Vec<Error> {
-    let mut failures = Vec::new();
-    for target in &plan.disks {
-        let cleared = target.open(guard).and_then(|disk| {
-            if disk.members_of().is_empty() {
-                return Ok(());
+/// The sysfs directories of the disks that the arrays lie on while they run.
+fn disks_of_arrays(plan: &RaidPlan) -> Vec<PathBuf> {
+    plan.arrays.iter().flat_map(|array| stack::below(array.device().directory())).collect()
+}
+
+/// Clears the disks that have members, whether an array of these still ran or not; `running` are those of which
+/// one did.
+fn clear_members(plan: &RaidPlan, running: &[PathBuf], guard: bool) -> Vec<Error> {
+    let clear = |target: &RaidTarget| match target.has_member() {
+        Ok(false) => Ok(()),
+        Ok(true) => clear(target, guard),
+        Err(error) => {
+            let is_in = |disk: &PathBuf| disk.file_name() == target.device().directory().file_name();
+            if running.iter().any(is_in) {
+                return Err(error);
             }
-            tracing::info!(disk = %disk.path().display(), members_of = ?disk.members_of(), "clearing");
-            disk.clear()
-        });
-        failures.extend(cleared.err());
-    }
-    failures
+            tracing::warn!("left as it is: {error}");
+            Ok(())
+        }
+    };
+    plan.disks.iter().filter_map(|target| clear(target).err()).collect()
+}
+
+fn clear(target: &RaidTarget, guard: bool) -> Result<(), Error> {
+    let disk = target.open(guard)?;
+    tracing::info!(disk = %disk.path().display(), members_of = ?disk.members_of(), "clearing");
+    disk.clear()
 }
 
 fn require_gone(plan: &RaidPlan) -> Result<(), Error> {
@@ -91,6 +106,36 @@ fn require_gone(plan: &RaidPlan) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guard::fake_machine::{FakeMachine, superblock};
+
+    #[test]
+    fn x24_a_dead_disk_fails_alone_and_disks_without_members_are_not_opened() {
+        let machine = FakeMachine::new();
+        let member = superblock(7, "home");
+        for (disk, content) in [("vda", Some(&member)), ("vdb", None), ("vdc", Some(&member)), ("vdd", None)]
+        {
+            let content: Vec<_> = content.iter().map(|member| (4096, member.as_slice())).collect();
+            machine.add(disk, &[], &content);
+        }
+        machine.add("md0", &[("md/level", "raid1")], &[]);
+        for disk in ["vda", "vdc"] {
+            machine.stack(disk, "md0");
+        }
+        for dead in ["vdc", "vdd"] {
+            machine.lose(dead);
+        }
+        let devices = ["md0", "vda", "vdb", "vdc", "vdd"].map(|name| machine.device(name));
+        let plan = guard::plan_raid(&Node::default(), &devices).unwrap();
+        let names = |running: &[PathBuf]| -> Vec<String> {
+            let failures = clear_members(&plan, running, true);
+            failures.iter().map(|error| machine.shortened(&error.to_string())).collect()
+        };
+        // Opening any of these files as a disk fails, which tells the ones that were opened.
+        let [first, second] = &names(&disks_of_arrays(&plan))[..] else { panic!("two failures") };
+        assert!(first.contains("vda") && second.contains("vdc"), "{first} {second}");
+        let [only] = &names(&[])[..] else { panic!("one failure") };
+        assert!(only.contains("vda"), "{only}");
+    }
 
     #[test]
     fn d25_every_volume_that_is_left_is_named_whichever_came_last() {

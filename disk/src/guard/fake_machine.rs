@@ -1,0 +1,64 @@
+//! A machine whose devices are files, for tests of what is read on them.
+
+use crate::device::BlockDevice;
+use crate::fake_sysfs::FakeSysfs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+/// Large enough for the default rule; the files are sparse.
+const SIZE: u64 = 5 << 30;
+
+/// The machine; removed on drop.
+pub struct FakeMachine {
+    pub sysfs: FakeSysfs,
+    files: tempfile::TempDir,
+}
+
+impl FakeMachine {
+    pub fn new() -> Self {
+        Self { sysfs: FakeSysfs::new(), files: tempfile::tempdir().unwrap() }
+    }
+
+    /// What sysfs calls the device of this name, whose file does not lie among the device nodes.
+    fn kernel_name(&self, name: &str) -> String {
+        format!("..{}", self.files.path().join(name).display()).replace('/', "!")
+    }
+
+    pub fn add(&self, name: &str, attributes: &[(&str, &str)], content: &[(u64, &[u8])]) {
+        let file = File::create(self.files.path().join(name)).unwrap();
+        file.set_len(SIZE).unwrap();
+        for (offset, bytes) in content {
+            file.write_all_at(bytes, *offset).unwrap();
+        }
+        self.sysfs.disk(&format!("devices/{}", self.kernel_name(name)), SIZE, attributes);
+    }
+
+    /// Has the disk answer nothing any more.
+    pub fn lose(&self, name: &str) {
+        fs::remove_file(self.files.path().join(name)).unwrap();
+    }
+
+    pub fn stack(&self, lower: &str, upper: &str) {
+        let path = |name| format!("devices/{}", self.kernel_name(name));
+        self.sysfs.stack(&path(lower), &path(upper));
+    }
+
+    pub fn device(&self, name: &str) -> BlockDevice {
+        BlockDevice::describe(self.sysfs.path(), &self.kernel_name(name)).unwrap()
+    }
+
+    /// A text without the folder of the files.
+    pub fn shortened(&self, text: &str) -> String {
+        text.replace(&format!("/dev/..{}/", self.files.path().display()), "")
+    }
+}
+
+/// The superblock, for 4 KiB behind the start, of a member of the array `array`, whose data begin at 1 MiB.
+pub fn superblock(array: u8, name: &str) -> Vec<u8> {
+    let mut superblock = vec![0; 256];
+    superblock[..5].copy_from_slice(&[0xfc, 0x4e, 0x2b, 0xa9, 1]);
+    superblock[16] = array;
+    superblock[32..32 + name.len()].copy_from_slice(name.as_bytes());
+    superblock[128..136].copy_from_slice(&2048_u64.to_le_bytes());
+    superblock
+}
