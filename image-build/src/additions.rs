@@ -1,7 +1,7 @@
 //! What an operator adds to the ramdisk.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cpio::Archive;
 use crate::error::BuildError;
@@ -22,7 +22,7 @@ pub struct Additions {
     pub files: Vec<(PathBuf, String)>,
     /// Programs; each comes with the libraries it needs, under its own path.
     pub programs: Vec<PathBuf>,
-    /// Folder below which the programs and their libraries are installed.
+    /// Folder below which programs come with their libraries; others have those of this machine.
     pub root: PathBuf,
     /// Certificates of authorities in PEM form.
     pub certificates: Vec<PathBuf>,
@@ -50,11 +50,11 @@ impl Additions {
             }
         }
         for program in &self.programs {
-            packer.add_program(&self.root, program)?;
+            packer.add_program(self.root_of(program), program)?;
         }
         for manager in &self.hardware_managers {
             let name = manager.file_name().unwrap_or_default().to_string_lossy();
-            packer.add_program_as(&self.root, manager, &format!("{HARDWARE_MANAGERS}/{name}"))?;
+            packer.add_program_as(self.root_of(manager), manager, &format!("{HARDWARE_MANAGERS}/{name}"))?;
         }
         add_joined(
             &mut packer,
@@ -66,6 +66,11 @@ impl Additions {
         )?;
         add_joined(&mut packer, &self.ssh_keys, SSH_KEYS, 0o600, is_ssh_key, "a public SSH key")?;
         Ok(packer.added)
+    }
+
+    /// Where the libraries of a program are looked for.
+    fn root_of(&self, program: &Path) -> &Path {
+        if program.starts_with(&self.root) { &self.root } else { Path::new("/") }
     }
 }
 

@@ -81,19 +81,19 @@ fn a_program_comes_with_its_loader_and_libraries() {
 #[test]
 fn what_would_not_work_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let empty = folder.path().join("root");
+    let root = folder.path().join("root");
+    let bare = root.join("bare");
+    fs::create_dir(&root).unwrap();
+    fs::copy(std::env::current_exe().unwrap(), &bare).unwrap();
     let text = folder.path().join("text");
     fs::write(&text, "no key").unwrap();
     let foreign = folder.path().join("foreign");
     let mut elf = synthetic_executable(1);
     elf[18] = if cfg!(target_arch = "x86_64") { 183 } else { 62 };
     fs::write(&foreign, elf).unwrap();
-    let none = Additions { root: empty, ..Additions::default() };
+    let none = Additions { root, ..Additions::default() };
     for (additions, expected) in [
-        (
-            Additions { programs: vec![std::env::current_exe().unwrap()], ..none.clone() },
-            "needs the library lib",
-        ),
+        (Additions { programs: vec![bare], ..none.clone() }, "needs the library lib"),
         (Additions { programs: vec![foreign], ..none.clone() }, "but /agent is for"),
         (Additions { certificates: vec![text.clone()], ..none.clone() }, "text is not a certificate"),
         (Additions { ssh_keys: vec![text], ..none.clone() }, "text is not a public SSH key"),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use farrier_media::KernelParameters;
@@ -22,6 +23,9 @@ use crate::ramdisk::{add_agent, add_modules, add_parameters, add_programs};
 use crate::select::CLASSES;
 use crate::signing::{SigningFiles, SigningKey};
 
+/// Name of the agent beside the ramdisk: a program that runs on any system.
+const AGENT: &str = "farrier-agent";
+
 /// What a ramdisk is built from.
 #[derive(Debug, Clone)]
 pub struct Inputs {
@@ -35,7 +39,7 @@ pub struct Inputs {
     pub firmware: FirmwareInputs,
     /// The agent, linked statically.
     pub agent: PathBuf,
-    /// Folder below which the helper programs are installed.
+    /// Folder below which the packages of the helper programs are installed or unpacked, with dpkg's database.
     pub programs_root: PathBuf,
     /// What else is packed.
     pub additions: Additions,
@@ -100,10 +104,11 @@ pub fn build(
 
     let output = output.map_or_else(|| Path::new("dist").join(architecture), Path::to_owned);
     let mut files = BTreeMap::new();
-    for (name, content) in [(KERNEL, &kernel.to_file()), (INITRAMFS, &initramfs), ("farrier-agent", &agent)] {
+    for (name, content) in [(KERNEL, &kernel.to_file()), (INITRAMFS, &initramfs), (AGENT, &agent)] {
         write_file(&output.join(name), content)?;
         files.insert(name.to_owned(), FileRecord::of(content));
     }
+    make_executable(&output.join(AGENT))?;
     let parts = Parts {
         kernel,
         release: tree.release.clone(),
@@ -130,6 +135,13 @@ pub fn build(
     };
     manifest.write(&output)?;
     Ok((manifest, output))
+}
+
+/// Lets everybody run a file who may read it.
+fn make_executable(file: &Path) -> Result<(), BuildError> {
+    let mode = fs::metadata(file).map_err(BuildError::reading(file))?.permissions().mode();
+    let permissions = fs::Permissions::from_mode(mode | (mode & 0o444) >> 2);
+    fs::set_permissions(file, permissions).map_err(BuildError::writing(file))
 }
 
 /// Makes media from the kernel and the ramdisk in `dist`, with other parameters for the kernel.

@@ -5,8 +5,18 @@ use crate::cpio::tests::unpack;
 use crate::executable::tests::synthetic_executable;
 use crate::iso9660::tests::read;
 use crate::kernel_image::tests::synthetic_kernel;
+use crate::manifest::PackedFile;
 use crate::module_tree::tests::write_tree;
+use crate::package::tests::write_database;
 use crate::uki::tests::synthetic_stub;
+
+/// The helper programs' packages on that machine, with their versions and files.
+const PROGRAMS: &[(&str, &str, &str)] = &[
+    ("busybox-static", "1:1.35.0-4", "bin/busybox"),
+    ("dropbear-bin", "2022.83-1", "usr/sbin/dropbear"),
+    ("mdadm", "4.2-5", "sbin/mdadm"),
+    ("e2fsprogs", "1.47.0-2", "sbin/mke2fs"),
+];
 
 /// A machine to build on: a kernel with the required modules, a static agent, busybox and boot loaders.
 fn inputs(root: &Path) -> Inputs {
@@ -34,6 +44,7 @@ fn inputs(root: &Path) -> Inputs {
     ] {
         write_file(&root.join(path), content).unwrap();
     }
+    write_database(root, PROGRAMS);
     Inputs {
         kernel: root.join("vmlinuz"),
         modules,
@@ -117,6 +128,44 @@ fn the_ramdisk_holds_what_a_node_boots() {
     entry("lib/modules/6.1.0-test/kernel/extra/special.ko.zst");
     let aliases = String::from_utf8_lossy(&entry("lib/modules/6.1.0-test/modules.alias").data);
     assert!(aliases.contains("alias pci:* nvme\n"), "{aliases}");
+}
+
+#[test]
+fn x40_programs_are_those_of_named_packages_in_known_versions_or_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let inputs = inputs(folder.path());
+    let (manifest, _) = quietly(&inputs, &folder.path().join("dist")).unwrap();
+    let packed = manifest.programs.iter().map(|program| {
+        let PackedFile { package, version, .. } = &program.file;
+        (program.name, &**package, version.as_deref().unwrap())
+    });
+    let expected = [
+        ("busybox", "busybox-static", "1:1.35.0-4"),
+        ("dropbear", "dropbear-bin", "2022.83-1"),
+        ("mdadm", "mdadm", "4.2-5"),
+        ("mke2fs", "e2fsprogs", "1.47.0-2"),
+    ];
+    assert_eq!(packed.collect::<Vec<_>>(), expected);
+
+    // The same path, of the package that is linked dynamically.
+    fs::remove_file(folder.path().join("var/lib/dpkg/info/busybox-static.list")).unwrap();
+    let other = [&[("busybox", "1:1.35.0-4", "bin/busybox")], &PROGRAMS[1..]].concat();
+    write_database(folder.path(), &other);
+    let error = quietly(&inputs, &folder.path().join("dist")).unwrap_err().to_string();
+    assert!(error.contains("bin/busybox is of the package busybox, not of busybox-static"), "{error}");
+    fs::remove_dir_all(folder.path().join("var/lib/dpkg")).unwrap();
+    let error = quietly(&inputs, &folder.path().join("dist")).unwrap_err().to_string();
+    assert!(error.contains("bin/busybox belongs to no package"), "{error}");
+}
+
+#[test]
+fn x38_the_agent_beside_the_ramdisk_can_be_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, output) = quietly(&inputs(folder.path()), &folder.path().join("dist")).unwrap();
+    let mode = |name: &str| fs::metadata(output.join(name)).unwrap().permissions().mode();
+    assert_eq!(mode("farrier-agent") & 0o111, (mode("farrier-agent") & 0o444) >> 2);
+    assert_ne!(mode("farrier-agent") & 0o100, 0);
+    assert_eq!(mode("vmlinuz") & 0o111, 0);
 }
 
 #[test]

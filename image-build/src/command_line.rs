@@ -50,7 +50,7 @@ pub struct BuildArguments {
     /// The agent, linked statically.
     #[arg(long, value_name = "FILE")]
     agent: PathBuf,
-    /// Where the helper programs, and those of --program, are installed.
+    /// Where the helper programs' packages are, with dpkg's database; others of --program may be there too.
     #[arg(long, value_name = "DIR", default_value = "/")]
     programs_root: PathBuf,
     /// Also packs this file, or this folder with all that is in it; may be repeated.

@@ -50,6 +50,11 @@ impl Archive {
         self.entries.insert(path.to_owned(), entry);
     }
 
+    /// Whether there is an entry of this path.
+    pub fn contains(&self, path: &str) -> bool {
+        self.entries.contains_key(path)
+    }
+
     fn add(&mut self, path: &str, mode: u32, data: Vec<u8>) {
         self.parents(path);
         self.entries.insert(path.to_owned(), Entry { mode, device: (0, 0), data });

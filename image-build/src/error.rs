@@ -187,6 +187,24 @@ pub enum BuildError {
         /// Where it was looked for.
         tree: PathBuf,
     },
+    /// A helper program comes from another package, which may do something else under its name.
+    #[error("{} is of the package {found}, not of {wanted}; install {wanted}, or give a --programs-root that has it", path.display())]
+    OtherPackage {
+        /// The program.
+        path: PathBuf,
+        /// The package that owns it.
+        found: String,
+        /// The one that has what the ramdisk needs.
+        wanted: &'static str,
+    },
+    /// Nobody can tell what a helper program or its library is.
+    #[error("{} belongs to no package that dpkg knows below {}; give a --programs-root made by debootstrap, or remove what was put there by hand", path.display(), root.display())]
+    Owner {
+        /// The file.
+        path: PathBuf,
+        /// The root whose packages were asked.
+        root: PathBuf,
+    },
     /// A helper program is not on the build machine.
     #[error("{program} is not at {}; install the package {package}, or give another --programs-root", path.display())]
     Program {

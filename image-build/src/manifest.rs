@@ -26,7 +26,7 @@ pub struct Manifest {
     /// Helper programs in the ramdisk.
     pub programs: Vec<ProgramRecord>,
     /// Libraries of these programs.
-    pub libraries: Vec<Addition>,
+    pub libraries: Vec<PackedFile>,
     /// What the operator added to the ramdisk.
     pub additions: Vec<Addition>,
     /// Firmware in the ramdisk.
@@ -103,7 +103,8 @@ pub struct PackedFile {
     pub path: String,
     /// Debian package it comes from.
     pub package: String,
-    /// Version of the package, where its documentation is there.
+    /// Version of the package: always that of a program or library, that of a boot loader where its
+    /// documentation is there.
     pub version: Option<String>,
     /// Licence of most of the package, where its documentation tells it.
     pub license: Option<String>,

@@ -85,7 +85,8 @@ impl<'a> Packer<'a> {
         self.add_program_as(root, program, path.trim_start_matches('/'))
     }
 
-    /// Packs a program, its dynamic loader, and the libraries that these need, one after the other.
+    /// Packs a program, its dynamic loader, and the libraries that these need, one after the other. What is in
+    /// the ramdisk already stays as it is.
     ///
     /// # Errors
     ///
@@ -94,7 +95,7 @@ impl<'a> Packer<'a> {
     pub fn add_program_as(&mut self, root: &Path, program: &Path, path: &str) -> Result<(), BuildError> {
         let mut pending = vec![(program.to_owned(), path.to_owned())];
         while let Some((source, path)) = pending.pop() {
-            if self.added.iter().any(|addition| addition.path == path) {
+            if self.archive.contains(&path) {
                 continue;
             }
             let content = fs::read(&source).map_err(BuildError::reading(&source))?;

@@ -13,8 +13,8 @@ use crate::cpio::Archive;
 use crate::error::BuildError;
 use crate::executable::Target;
 use crate::kmod_index::{SUFFIX, modules_alias, modules_dep, modules_softdep};
-use crate::manifest::{Addition, FileRecord, ModuleRecord, ProgramRecord};
-use crate::package::describe;
+use crate::manifest::{FileRecord, ModuleRecord, PackedFile, ProgramRecord};
+use crate::package::Packages;
 use crate::packer::Packer;
 use crate::select::ModuleClass;
 
@@ -101,30 +101,40 @@ pub fn add_parameters(archive: &mut Archive, parameters: &KernelParameters) {
 }
 
 /// Adds the helper programs that every ramdisk has, taken from below `root`, and the libraries that these
-/// need.
+/// need. What is packed is that of named packages in known versions, whatever machine builds.
 ///
 /// # Errors
 ///
-/// [`BuildError::Program`] for a missing one, or those of [`Packer::add_program_as`] for one that would
-/// not run in the ramdisk.
+/// [`BuildError::Program`] for a missing one, [`BuildError::OtherPackage`] and [`BuildError::Owner`] for one of
+/// another package or of none, or those of [`Packer::add_program_as`] for one that would not run in the ramdisk.
 pub fn add_programs(
     archive: &mut Archive,
     root: &Path,
     target: Target,
-) -> Result<(Vec<ProgramRecord>, Vec<Addition>), BuildError> {
+) -> Result<(Vec<ProgramRecord>, Vec<PackedFile>), BuildError> {
+    let packages = Packages::below(root)?;
     let mut packer = Packer::new(archive, target);
     let mut records = Vec::new();
     let packed = || PROGRAMS.iter().filter(|program| !program.is_optional);
     for program in packed() {
         let source = find_program(program, root)?;
         let content = fs::read(&source).map_err(BuildError::reading(&source))?;
-        let file = describe(root, program.package, program.path, &content);
+        let below = source.strip_prefix(root).unwrap_or(&source).to_string_lossy().into_owned();
+        let file = packages.describe(&below, program.path, FileRecord::of(&content))?;
+        if file.package != program.package {
+            return Err(BuildError::OtherPackage {
+                path: source,
+                found: file.package,
+                wanted: program.package,
+            });
+        }
         records.push(ProgramRecord { name: program.name, file });
         packer.add_program_as(root, &source, program.path.trim_start_matches('/'))?;
     }
     let is_program = |path: &str| packed().any(|program| program.path.trim_start_matches('/') == path);
-    let libraries = packer.added.into_iter().filter(|file| !is_program(&file.path));
-    Ok((records, libraries.collect()))
+    let libraries = packer.added.into_iter().filter(|library| !is_program(&library.path));
+    let libraries = libraries.map(|library| packages.describe(&library.path, &library.path, library.file));
+    Ok((records, libraries.collect::<Result<_, _>>()?))
 }
 
 /// Looks where the ramdisk has the program, and where distributions with a separate `/bin` have it.

@@ -80,6 +80,7 @@ fn ramdisk(registry: &Registry, folder: &Path) -> PathBuf {
     let mut build = Command::new(environment::path("FARRIER_IMAGE_BUILDER"));
     build.arg("build").arg("--kernel").arg(dist.join("vmlinuz"));
     build.arg("--modules").arg(environment::path("FARRIER_MODULES"));
+    build.arg("--programs-root").arg(environment::path("FARRIER_PROGRAMS"));
     build.arg("--agent").arg(dist.join("farrier-agent")).arg("--output").arg(&output);
     build.args(PROGRAMS.iter().flat_map(|program| ["--program", program]));
     build.args(["--file", &format!("{POLICY}:{POLICY}")]);

@@ -33,6 +33,8 @@ fn build_ramdisk(output: &Path) {
         .arg(dist.join("vmlinuz"))
         .arg("--modules")
         .arg(environment::path("FARRIER_MODULES"))
+        .arg("--programs-root")
+        .arg(environment::path("FARRIER_PROGRAMS"))
         .arg("--agent")
         .arg(dist.join("farrier-agent"))
         .arg("--output")

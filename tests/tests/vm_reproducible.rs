@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::environment;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -25,14 +26,22 @@ struct Circumstances {
     umask: &'static str,
     /// Whether files are created in the opposite order.
     is_reversed: bool,
+    /// What is in the place of this machine's own helper programs, if not these.
+    own_programs: Option<&'static str>,
 }
 
+/// A helper program of the ramdisk that every Debian has too.
+const OWN_PROGRAM: &str = "/usr/sbin/mke2fs";
+
 impl Circumstances {
-    /// Runs a program with this clock and these permissions.
+    /// Runs a program with this clock, these permissions and these programs on the machine.
     fn run(&self, program: &Path, arguments: &[&Path]) -> Output {
         let clock = format!("+{}h", self.hours_ahead);
-        let output = Command::new("faketime")
-            .args(["-f", &clock, "sh", "-c", "umask \"$0\" && exec \"$@\"", self.umask])
+        let own_program = self.own_programs.unwrap_or(OWN_PROGRAM);
+        let script = "mount --bind \"$0\" \"$1\" && umask \"$2\" && shift 2 && exec \"$@\"";
+        let output = Command::new("unshare")
+            .args(["--map-root-user", "--mount", "sh", "-c", script, own_program, OWN_PROGRAM, self.umask])
+            .args(["faketime", "-f", &clock])
             .arg(program)
             .args(arguments)
             .output()
@@ -67,10 +76,11 @@ impl Circumstances {
     fn build(&self, root: &Path) -> PathBuf {
         let (dist, folder) = (environment::path("FARRIER_DIST"), root.join(self.folder));
         let modules = environment::path("FARRIER_MODULES");
-        let copies = ["modules", "boot-loaders", "dist"].map(|name| folder.join(name));
+        let copies = ["modules", "boot-loaders", "dist", "programs"].map(|name| folder.join(name));
         self.copy(&modules, &copies[0].join(modules.file_name().unwrap()));
         self.copy(&environment::path("FARRIER_BOOT_LOADERS"), &copies[1]);
         self.copy(&dist, &copies[2]);
+        self.copy(&environment::path("FARRIER_PROGRAMS"), &copies[3]);
         let output = folder.join("output");
         let words = ["build", "--format", "iso,uki,netboot,ironic", "--kernel"].map(Path::new);
         let kernel = copies[2].join("vmlinuz");
@@ -84,11 +94,18 @@ impl Circumstances {
             &agent,
             Path::new("--boot-loaders"),
             &copies[1],
+            Path::new("--programs-root"),
+            &copies[3],
             Path::new("--output"),
             &output,
         ];
         self.run(&environment::path("FARRIER_IMAGE_BUILDER"), &[&words[..], &options[..]].concat());
         output
+    }
+
+    fn assert_the_machine_has_other_programs(&self) {
+        // The proper one complains about that.
+        self.run(Path::new(OWN_PROGRAM), &[Path::new("/nonexistent")]);
     }
 
     /// The clock is that of the builder too, which is linked with the library that shifts it.
@@ -122,16 +139,29 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, PathBuf> {
 }
 
 #[test]
-fn vm_two_builds_a_day_apart_are_equal_in_every_byte() {
+fn vm_x40_two_builds_a_day_and_a_machine_apart_are_equal_in_every_byte() {
     let folder = TempDir::new().unwrap();
-    let today = Circumstances { folder: "a", hours_ahead: 0, umask: "022", is_reversed: false };
-    let tomorrow =
-        Circumstances { folder: "another/place", hours_ahead: 25, umask: "077", is_reversed: true };
+    let today =
+        Circumstances { folder: "a", hours_ahead: 0, umask: "022", is_reversed: false, own_programs: None };
+    let tomorrow = Circumstances {
+        folder: "another/place",
+        hours_ahead: 25,
+        umask: "077",
+        is_reversed: true,
+        own_programs: Some("/bin/true"),
+    };
     tomorrow.assert_the_builder_sees_the_clock();
+    tomorrow.assert_the_machine_has_other_programs();
     let (one, other) = (files(&today.build(folder.path())), files(&tomorrow.build(folder.path())));
     assert!(one.keys().eq(other.keys()), "{:?} {:?}", one.keys(), other.keys());
     for name in ["initramfs.img", "farrier.iso", "farrier.efi", "netboot/boot.ipxe", "manifest.json"] {
         assert!(one.contains_key(Path::new(name)), "{name} was not built");
+    }
+    let manifest: Value =
+        serde_json::from_slice(&fs::read(&one[Path::new("manifest.json")]).unwrap()).unwrap();
+    let packed = ["programs", "libraries"].map(|kind| manifest[kind].as_array().unwrap());
+    for file in packed.into_iter().flatten() {
+        assert!(file["version"].is_string() && file["package"].is_string(), "{file}");
     }
     for (name, path) in &one {
         assert!(fs::read(path).unwrap() == fs::read(&other[name]).unwrap(), "{} differs", name.display());

@@ -2,8 +2,10 @@
 //! kernel or boot loader would change this machine's own boot files, and another architecture's
 //! packages cannot be installed at all.
 
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,6 +18,22 @@ use crate::workspace::Workspace;
 const UPDATE: [&str; 4] = ["-qq", "-oAcquire::Retries=3", "-oAPT::Update::Error-Mode=any", "update"];
 /// File with the sources in a state of its own.
 const SOURCES: &str = "sources.list";
+/// Whatever is installed here decides nothing, and apt's own cache stays as it is.
+const NOTHING_INSTALLED: [&str; 3] =
+    ["-oDir::State::status=/dev/null", "-oDir::Cache::pkgcache=", "-oDir::Cache::srcpkgcache="];
+/// Asks for no relations but those of need.
+const NEEDS_ONLY: [&str; 8] = [
+    "depends",
+    "--recurse",
+    "--no-recommends",
+    "--no-suggests",
+    "--no-conflicts",
+    "--no-breaks",
+    "--no-replaces",
+    "--no-enhances",
+];
+/// dpkg's database below a root, which tells farrier-image what is unpacked there.
+const DATABASE: &str = "var/lib/dpkg";
 
 /// The distribution's packages for one architecture.
 #[derive(Debug)]
@@ -83,34 +101,37 @@ impl Packages {
         self.architecture
     }
 
-    /// Makes sure that the lists know `package`.
-    ///
-    /// # Errors
-    ///
-    /// This machine's own lists cannot be updated.
-    pub fn ensure_known(&self, package: &str) -> Result<()> {
-        if self.state.is_none() && run_quietly(self.apt("apt-cache").args(["show", package])).is_err() {
-            run(as_root("apt-get").args(UPDATE))?;
+    /// What apt-cache says, from newer lists when this machine's own do not know what it is asked for.
+    fn ask(&self, question: &[&str], packages: &[&str]) -> Result<String> {
+        let ask = || run_quietly(self.apt("apt-cache").args(question).args(packages));
+        match ask() {
+            Err(_) if self.state.is_none() => {
+                run(as_root("apt-get").args(UPDATE))?;
+                ask()
+            }
+            answer => answer,
         }
-        Ok(())
     }
 
-    /// What `apt-cache depends` says.
+    /// `roots`, and all that they need and that the needed need, among those that `is_part` names; in the order
+    /// of the names.
     ///
     /// # Errors
     ///
     /// There is no such package.
-    pub fn dependencies(&self, package: &str) -> Result<String> {
-        run_quietly(self.apt("apt-cache").args(["depends", "--no-recommends", package]))
+    pub fn with_needed(&self, roots: &[&str], is_part: impl Fn(&str) -> bool) -> Result<Vec<String>> {
+        let answer = self.ask(&NEEDS_ONLY, roots)?;
+        Ok(needed(&answer, roots, is_part))
     }
 
-    /// Downloads and unpacks packages into one folder, once for each set of versions.
+    /// Downloads and unpacks packages into one folder, once for each set of versions, with dpkg's database of
+    /// them.
     ///
     /// # Errors
     ///
     /// A package is not known, cannot be downloaded or unpacked.
-    pub fn unpacked(&self, names: &[&str]) -> Result<PathBuf> {
-        let versions = names.iter().map(|name| self.with_version(name)).collect::<Result<Vec<_>>>()?;
+    pub fn unpacked(&self, names: &[impl AsRef<str>]) -> Result<PathBuf> {
+        let versions = self.with_versions(&names.iter().map(AsRef::as_ref).collect::<Vec<_>>())?;
         let folder = self.folder_of(&versions);
         if folder.exists() {
             return Ok(folder);
@@ -129,17 +150,20 @@ impl Packages {
     /// the path of its folder is longer than 300 bytes.
     fn folder_of(&self, versions: &[String]) -> PathBuf {
         let mut hasher = DefaultHasher::new();
-        versions.hash(&mut hasher);
+        (DATABASE, versions).hash(&mut hasher);
         let first = versions.first().and_then(|version| version.split('=').next()).unwrap_or_default();
         self.cache.join(format!("{first}-{:016x}", hasher.finish()))
     }
 
-    /// `name=version` of the newest version.
-    fn with_version(&self, package: &str) -> Result<String> {
-        self.ensure_known(package)?;
-        let description = run_quietly(self.apt("apt-cache").args(["show", "--no-all-versions", package]))?;
-        let version = description.lines().find_map(|line| line.strip_prefix("Version: "));
-        Ok(format!("{package}={}", version.with_context(|| format!("apt knows no version of {package}"))?))
+    /// `name=version` of the newest versions.
+    fn with_versions(&self, packages: &[&str]) -> Result<Vec<String>> {
+        let answer = self.ask(&["show", "--no-all-versions"], packages)?;
+        let of_each = packages.iter().map(|package| {
+            let version = version(&answer, package);
+            let version = version.with_context(|| format!("apt knows no version of {package}"))?;
+            Ok(format!("{package}={version}"))
+        });
+        of_each.collect()
     }
 
     fn unpack(&self, packages: &[String], folder: &Path) -> Result<()> {
@@ -152,6 +176,7 @@ impl Packages {
         for entry in downloaded {
             let package = entry.path();
             run(command("dpkg-deb").arg("-x").arg(&package).arg(folder))?;
+            record(&package, folder)?;
             fs::remove_file(&package)?;
         }
         Ok(())
@@ -159,6 +184,7 @@ impl Packages {
 
     fn apt(&self, program: &str) -> Command {
         let mut apt = command(program);
+        apt.args(NOTHING_INSTALLED);
         if let Some(state) = &self.state {
             let state = state.display();
             if self.sources.is_some() {
@@ -168,7 +194,6 @@ impl Packages {
                 format!("APT::Architecture={}", self.architecture),
                 format!("APT::Architectures={}", self.architecture),
                 format!("Dir::State::Lists={state}/lists"),
-                "Dir::State::status=/dev/null".to_owned(),
                 format!("Dir::Cache={state}"),
             ] {
                 apt.arg(format!("-o{option}"));
@@ -178,6 +203,94 @@ impl Packages {
     }
 }
 
+/// A package's version in the answer of `apt-cache show`.
+fn version<'a>(answer: &'a str, package: &str) -> Option<&'a str> {
+    let field = |paragraph: &'a str, name| paragraph.lines().find_map(|line| line.strip_prefix(name));
+    let mut paragraphs = answer.split("\n\n");
+    let own = paragraphs.find(|paragraph| field(paragraph, "Package: ") == Some(package))?;
+    field(own, "Version: ")
+}
+
+/// Tells the database below `folder` what `package` brought there.
+fn record(package: &Path, folder: &Path) -> Result<()> {
+    let control = run_quietly(command("dpkg-deb").arg("-f").arg(package))?;
+    let name = control.lines().find_map(|line| line.strip_prefix("Package: "));
+    let name = name.with_context(|| format!("{} does not tell its name", package.display()))?;
+    let content = run_quietly(command("dpkg-deb").arg("-c").arg(package))?;
+    let paths = content.lines().filter_map(|line| line.split_whitespace().nth(5));
+    let list: String = paths.map(|path| format!("{}\n", path.trim_start_matches('.'))).collect();
+    let database = folder.join(DATABASE);
+    fs::create_dir_all(database.join("info"))?;
+    fs::write(database.join("info").join(format!("{name}.list")), list)?;
+    let mut status = File::options().append(true).create(true).open(database.join("status"))?;
+    Ok(writeln!(status, "{}\n", control.trim_end())?)
+}
+
+/// Reads the answer of `apt-cache depends --recurse`; see [`Packages::with_needed`].
+fn needed(answer: &str, roots: &[&str], is_part: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut needs: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut package = "";
+    for line in answer.lines() {
+        match line.trim().split_once("Depends: ") {
+            // The other alternatives follow, and the last one has no bar.
+            Some(("" | "Pre", need)) => needs.entry(package).or_default().push(need),
+            _ if !line.starts_with(' ') => package = line,
+            _ => {}
+        }
+    }
+    let mut found = BTreeSet::new();
+    let mut unseen = roots.to_vec();
+    while let Some(next) = unseen.pop() {
+        if found.insert(next) {
+            let needed = needs.get(next).into_iter().flatten();
+            unseen.extend(needed.copied().filter(|name| is_part(name)));
+        }
+    }
+    found.into_iter().map(str::to_owned).collect()
+}
+
 fn debian_architecture(arch: &str) -> &'static str {
     if arch == "aarch64" { "arm64" } else { "amd64" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_package_has_its_own_version() {
+        let answer = "Package: a\nVersion: 1\n\nPackage: b\nArchitecture: all\nVersion: 2:3\n";
+        assert_eq!((version(answer, "a"), version(answer, "b")), (Some("1"), Some("2:3")));
+        assert_eq!(version(answer, "c"), None);
+    }
+
+    #[test]
+    fn needs_are_followed_among_the_parts_alone() {
+        let answer = "mke2fs\n  PreDepends: libc6\n |Depends: liba\n  Depends: libb\n  Depends: perl\n\
+                      libc6\n  Depends: libgcc-s1\n  Conflicts: libold\nlibb\n  Depends: libc6\n\
+                      perl\n  Depends: libperl\n<virtual>\n    libx\n";
+        let expected = ["libb", "libc6", "libgcc-s1", "mke2fs"];
+        assert_eq!(needed(answer, &["mke2fs"], |name| name.starts_with("lib")), expected);
+    }
+
+    #[test]
+    fn x40_an_unpacked_tree_tells_what_is_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, root) = (folder.path().join("source"), folder.path().join("root"));
+        fs::create_dir_all(source.join("DEBIAN")).unwrap();
+        fs::create_dir_all(source.join("bin")).unwrap();
+        fs::write(source.join("bin/busybox"), "x").unwrap();
+        let control = "Package: busybox-static\nVersion: 1:1.35-4\nArchitecture: all\nMaintainer: me <me@x>\n\
+                       Description: x\n";
+        fs::write(source.join("DEBIAN/control"), control).unwrap();
+        let package = folder.path().join("a.deb");
+        run_quietly(command("dpkg-deb").arg("-b").arg(&source).arg(&package)).unwrap();
+        for _ in 0..2 {
+            record(&package, &root).unwrap();
+        }
+        let read = |path: &str| fs::read_to_string(root.join(DATABASE).join(path)).unwrap();
+        assert!(read("info/busybox-static.list").lines().any(|line| line == "/bin/busybox"));
+        assert_eq!(read("status").matches("Version: 1:1.35-4\n").count(), 2);
+        assert_eq!(read("status").split("\n\n").filter(|paragraph| !paragraph.is_empty()).count(), 2);
+    }
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use farrier_linux::process::PROGRAMS;
 use serde::{Deserialize, Serialize};
 
 use crate::command::{command, run, run_quietly};
@@ -26,24 +27,6 @@ const BUDGET_UNPACKED: u64 = 42 * MEBIBYTE;
 /// Debian's packages with that firmware.
 const FIRMWARE_PACKAGES: &[&str] =
     &["firmware-bnx2", "firmware-bnx2x", "firmware-misc-nonfree", "firmware-qlogic", "firmware-realtek"];
-/// The packages of the programs in the ramdisk, and of the libraries they need.
-const PROGRAM_PACKAGES: &[&str] = &[
-    "busybox-static",
-    "dropbear-bin",
-    "e2fsprogs",
-    "libblkid1",
-    "libc6",
-    "libcom-err2",
-    "libcrypt1",
-    "libext2fs2",
-    "libgmp10",
-    "libtomcrypt1",
-    "libtommath1",
-    "libudev1",
-    "libuuid1",
-    "mdadm",
-    "zlib1g",
-];
 /// Every form of the ramdisk that farrier-image makes.
 const FORMATS: &str = "iso,uki,netboot,ironic";
 
@@ -106,6 +89,8 @@ pub struct Dist {
     pub modules: PathBuf,
     /// Where the boot loaders' packages are unpacked.
     pub boot_loaders: PathBuf,
+    /// Where those of the helper programs are.
+    pub programs: PathBuf,
     /// The builder.
     pub builder: PathBuf,
     /// Its sizes.
@@ -155,11 +140,13 @@ pub fn build(workspace: &Workspace, arch: &str, firmware: Firmware) -> Result<Di
     let kernel = kernel_package::fetch(&packages)?;
     let boot_loaders = packages.unpacked(boot_loaders(arch))?;
     let folder = workspace.root.join("dist").join(arch);
-    let mut options =
-        vec![("--kernel", kernel.image), ("--modules", kernel.modules.clone()), ("--agent", agent)];
-    if arch != std::env::consts::ARCH {
-        options.push(("--programs-root", packages.unpacked(PROGRAM_PACKAGES)?));
-    }
+    let programs = programs(&packages)?;
+    let options = [
+        ("--kernel", &kernel.image),
+        ("--modules", &kernel.modules),
+        ("--agent", &agent),
+        ("--programs-root", &programs),
+    ];
     let build = |folder: &Path| {
         let mut build = command(&builder);
         build.arg("build").arg("--output").arg(folder);
@@ -188,7 +175,15 @@ pub fn build(workspace: &Workspace, arch: &str, firmware: Firmware) -> Result<Di
     };
     print!("{}", sizes.table());
     sizes.check()?;
-    Ok(Dist { folder, modules: kernel.modules, boot_loaders, builder, sizes })
+    Ok(Dist { folder, modules: kernel.modules, boot_loaders, programs, builder, sizes })
+}
+
+/// Unpacks the packages of the helper programs that every ramdisk has, and of the libraries they need, in the
+/// distribution's newest versions: what is installed here decides nothing.
+fn programs(packages: &Packages) -> Result<PathBuf> {
+    let always = PROGRAMS.iter().filter(|program| !program.is_optional).map(|program| program.package);
+    let is_library = |name: &str| name.starts_with("lib") || name.starts_with("zlib");
+    packages.unpacked(&packages.with_needed(&always.collect::<Vec<_>>(), is_library)?)
 }
 
 /// Size of a gzip file's content, which stands in its last four bytes (RFC 1952, section 2.3.1).

@@ -19,28 +19,18 @@ pub struct Kernel {
 /// Downloads and unpacks the kernel that this distribution has for servers, once.
 pub fn fetch(packages: &Packages) -> Result<Kernel> {
     let names = kernel_packages(packages)?;
-    locate(&packages.unpacked(&names.iter().map(String::as_str).collect::<Vec<_>>())?)
+    locate(&packages.unpacked(&names)?)
 }
 
 /// Packages of the kernel and its modules.
 fn kernel_packages(packages: &Packages) -> Result<Vec<String>> {
     let os_release = fs::read_to_string("/etc/os-release").context("cannot read /etc/os-release")?;
     let meta_package = meta_package(&os_release, packages.architecture())?;
-    packages.ensure_known(&meta_package)?;
-    let mut found = Vec::new();
-    let mut unseen = vec![meta_package.clone()];
-    while let Some(package) = unseen.pop() {
-        for part in kernel_parts(&packages.dependencies(&package)?) {
-            if !found.contains(&part) {
-                unseen.push(part.clone());
-                found.push(part);
-            }
-        }
-    }
+    let mut found = packages.with_needed(&[&meta_package], is_part_of_a_kernel)?;
+    found.retain(|package| *package != meta_package);
     if found.is_empty() {
         bail!("{meta_package} depends on no kernel; run apt-get update and try again");
     }
-    found.sort();
     Ok(found)
 }
 
@@ -58,15 +48,10 @@ fn meta_package(os_release: &str, architecture: &str) -> Result<String> {
     }
 }
 
-/// Versioned packages with parts of a kernel in the answer of `apt-cache depends`.
-fn kernel_parts(dependencies: &str) -> Vec<String> {
-    dependencies
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("Depends: "))
-        .filter(|name| name.starts_with("linux-image-") || name.starts_with("linux-modules-"))
-        .filter(|name| name.contains(|character: char| character.is_ascii_digit()))
-        .map(str::to_owned)
-        .collect()
+/// Whether a package is of one version of the kernel, and holds it or its modules.
+fn is_part_of_a_kernel(package: &str) -> bool {
+    let is_part = package.starts_with("linux-image-") || package.starts_with("linux-modules-");
+    is_part && package.contains(|character: char| character.is_ascii_digit())
 }
 
 fn locate(folder: &Path) -> Result<Kernel> {
@@ -106,10 +91,13 @@ mod tests {
 
     #[test]
     fn only_versioned_parts_of_a_kernel_are_followed() {
-        let answer = "linux-image-generic\n  Depends: linux-image-6.8.0-31-generic\n  \
-                      Depends: linux-modules-extra-6.8.0-31-generic\n  Depends: linux-firmware\n \
-                      |Depends: linux-image-unsigned\n  Conflicts: linux-image-6.7.0-1\n";
-        let expected = ["linux-image-6.8.0-31-generic", "linux-modules-extra-6.8.0-31-generic"];
-        assert_eq!(kernel_parts(answer), expected);
+        for (package, expected) in [
+            ("linux-image-6.8.0-31-generic", true),
+            ("linux-modules-extra-6.8.0-31-generic", true),
+            ("linux-image-generic", false),
+            ("linux-firmware", false),
+        ] {
+            assert_eq!(is_part_of_a_kernel(package), expected, "{package}");
+        }
     }
 }

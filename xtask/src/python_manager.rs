@@ -30,6 +30,7 @@ pub fn ramdisk(workspace: &Workspace, dist: &Dist) -> Result<PathBuf> {
     build.arg("build").arg("--output").arg(&folder);
     build.arg("--kernel").arg(dist.folder.join("vmlinuz")).arg("--modules").arg(&dist.modules);
     build.arg("--agent").arg(dist.folder.join("farrier-agent"));
+    build.arg("--programs-root").arg(&dist.programs);
     build.args(["--program", "/usr/bin/env", "--program", PYTHON]);
     build.arg("--file").arg(pair(&library.join(modules.trim_start_matches('/')), &modules));
     build.arg("--file").arg(pair(&host, &format!("{PYTHON_PACKAGES}/python_host.py")));

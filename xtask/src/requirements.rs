@@ -60,9 +60,8 @@ const REQUIREMENTS: &[Requirement] = &[
     command("xz", "xz-utils", &[Purpose::Dist]),
     command("musl-gcc", "musl-tools", &[Purpose::Dist]),
     // A busybox that is linked dynamically has the same path.
-    file("/var/lib/dpkg/info/busybox-static.list", "busybox-static", &[Purpose::Dist]),
-    command("dropbear", "dropbear-bin", &[Purpose::Dist, Purpose::Unit]),
-    file("/var/lib/dpkg/info/mdadm.list", "mdadm", &[Purpose::Dist]),
+    file("/var/lib/dpkg/info/busybox-static.list", "busybox-static", &[Purpose::Disk]),
+    command("dropbear", "dropbear-bin", &[Purpose::Unit]),
     command("debootstrap", "debootstrap", &[Purpose::InstanceImage]),
     file(
         "/usr/share/keyrings/debian-archive-keyring.gpg",
@@ -70,7 +69,7 @@ const REQUIREMENTS: &[Requirement] = &[
         &[Purpose::InstanceImage, Purpose::Dist],
     ),
     command("mcopy", "mtools", &[Purpose::InstanceImage]),
-    command("mke2fs", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Unit, Purpose::Disk, Purpose::Dist]),
+    command("mke2fs", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Unit, Purpose::Disk]),
     command("mkfs.vfat", "dosfstools", &[Purpose::InstanceImage, Purpose::Disk]),
     command("sgdisk", "gdisk", &[Purpose::Disk]),
     command("cpio", "cpio", &[Purpose::Rival]),

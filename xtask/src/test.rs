@@ -130,6 +130,7 @@ fn machine_environment(workspace: &Workspace) -> Result<Environment> {
         ("FARRIER_DIST", dist.folder.display().to_string()),
         ("FARRIER_MODULES", dist.modules.display().to_string()),
         ("FARRIER_BOOT_LOADERS", dist.boot_loaders.display().to_string()),
+        ("FARRIER_PROGRAMS", dist.programs.display().to_string()),
         ("FARRIER_DIST_AARCH64", aarch64.folder.display().to_string()),
         ("FARRIER_BOOT_LOADERS_AARCH64", aarch64.boot_loaders.display().to_string()),
         ("FARRIER_IMAGE_BUILDER", dist.builder.display().to_string()),
