@@ -11,6 +11,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const POLL: Duration = Duration::from_millis(20);
 
+/// Longest time for which a machine that is expected to say something says nothing, with an emulated processor on
+/// a busy host.
+const SILENCE: Duration = Duration::from_secs(300);
+
 /// The file that the machine's serial console is written to.
 #[derive(Debug, Clone)]
 pub struct Console {
@@ -60,16 +64,29 @@ impl Console {
     ///
     /// # Errors
     ///
-    /// It is not there after `limit`.
+    /// It is not there after `limit`, or the machine has fallen silent.
     pub fn wait_for(&self, text: &str, start: usize, limit: Duration) -> Result<()> {
+        self.wait_with(&mut self.watch(), text, start, limit)
+    }
+
+    fn wait_with(&self, watch: &mut Watch, text: &str, start: usize, limit: Duration) -> Result<()> {
         let begin = Instant::now();
-        while !String::from_utf8_lossy(self.bytes().get(start..).unwrap_or_default()).contains(text) {
+        loop {
+            let said = self.bytes();
+            if String::from_utf8_lossy(said.get(start..).unwrap_or_default()).contains(text) {
+                return Ok(());
+            }
             if begin.elapsed() > limit {
                 bail!("no {text:?} on the console after {limit:?}; its end:\n{}", self.tail());
             }
+            watch.look(said.len()).with_context(|| format!("waiting for {text:?}"))?;
             thread::sleep(POLL);
         }
-        Ok(())
+    }
+
+    /// Watches the machine from now on.
+    pub fn watch(&self) -> Watch {
+        Watch { console: self.clone(), patience: SILENCE, heard: self.length(), at: Instant::now() }
     }
 
     /// How many bytes were written so far.
@@ -101,6 +118,40 @@ impl Console {
                 thread::sleep(POLL);
             }
         });
+    }
+}
+
+/// Somebody who notices that a machine has fallen silent.
+#[derive(Debug)]
+pub struct Watch {
+    console: Console,
+    patience: Duration,
+    heard: usize,
+    at: Instant,
+}
+
+impl Watch {
+    /// Looks whether the machine said something since the last look.
+    ///
+    /// # Errors
+    ///
+    /// It has said nothing for five minutes.
+    pub fn check(&mut self) -> Result<()> {
+        self.look(self.console.length())
+    }
+
+    fn look(&mut self, length: usize) -> Result<()> {
+        if length != self.heard {
+            (self.heard, self.at) = (length, Instant::now());
+        }
+        if self.at.elapsed() > self.patience {
+            let Self { console, patience, .. } = self;
+            bail!(
+                "the machine has said nothing for {patience:?}; the end of its console:\n{}",
+                console.tail()
+            );
+        }
+        Ok(())
     }
 }
 
@@ -137,4 +188,39 @@ impl Typist {
 /// Seconds since 1970.
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn x50_a_machine_that_says_nothing_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let console = Console::new(folder.path().join("console"));
+        let start = Instant::now();
+        for text in ["", "SeaBIOS\n"] {
+            fs::write(console.file(), text).unwrap();
+            let mut watch = Watch { patience: Duration::from_millis(100), ..console.watch() };
+            let error = console.wait_with(&mut watch, "login:", 0, HOUR).unwrap_err();
+            assert!(format!("{error:#}").contains("has said nothing for 100ms"), "{error:#}");
+        }
+        assert!(start.elapsed() < HOUR / 60);
+    }
+
+    #[test]
+    fn a_machine_that_goes_on_talking_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let console = Console::new(folder.path().join("console"));
+        let mut watch = Watch { patience: Duration::from_secs(60), ..console.watch() };
+        let limit = Duration::from_millis(50);
+        let error = console.wait_with(&mut watch, "login:", 0, limit).unwrap_err();
+        assert!(error.to_string().contains("after 50ms"), "{error:#}");
+        fs::write(console.file(), "debian login: ").unwrap();
+        console.wait_with(&mut watch, "login:", 0, limit).unwrap();
+    }
 }

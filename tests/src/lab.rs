@@ -9,7 +9,12 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
+
+/// How often the machine's console is looked at while it is deployed.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The conductor's process and the files of its nodes. Dropping it powers the machines off and ends
 /// the conductor.
@@ -136,7 +141,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// The one line that `farrier deploy` prints when it fails.
+    /// The one line that `farrier deploy` prints when it fails, or the machine has fallen silent.
     pub fn deploy(&self, node: &str, instance: &Instance, mut report: impl FnMut(Event)) -> Result<()> {
         let mut deploy = self.client(&["deploy", node, "--json", "--image", &instance.url]);
         deploy.args(["--checksum", &format!("sha256:{}", instance.sha256)]);
@@ -149,10 +154,10 @@ impl Lab {
             .stderr(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start {}", self.farrier.display()))?;
-        let lines = child.stdout.take().map(BufReader::new);
-        for line in lines.into_iter().flat_map(BufRead::lines) {
-            let line = line?;
-            report(serde_json::from_str(&line).with_context(|| format!("no event: {line}"))?);
+        if let Err(error) = self.follow(node, child.stdout.take(), &mut report) {
+            child.kill()?;
+            child.wait()?;
+            return Err(error);
         }
         let mut errors = String::new();
         if let Some(mut output) = child.stderr.take() {
@@ -162,6 +167,27 @@ impl Lab {
             bail!("{}", errors.trim());
         }
         Ok(())
+    }
+
+    /// Reports events until there are no more, for as long as the machine says anything.
+    fn follow(&self, node: &str, events: Option<ChildStdout>, report: &mut impl FnMut(Event)) -> Result<()> {
+        let (sender, lines) = mpsc::channel();
+        let read = move || {
+            let lines = events.map(BufReader::new).into_iter().flat_map(BufRead::lines);
+            lines.map(|line| sender.send(line)).all(|sent| sent.is_ok())
+        };
+        thread::spawn(read);
+        let mut watch = self.console(node).watch();
+        loop {
+            match lines.recv_timeout(LOOK_INTERVAL) {
+                Ok(line) => {
+                    let line = line?;
+                    report(serde_json::from_str(&line).with_context(|| format!("no event: {line}"))?);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => watch.check()?,
+            }
+        }
     }
 
     /// The node's record.

@@ -8,7 +8,7 @@ use farrier_tests::lab::{Instance, Lab, Machine};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Longest time from power on to login prompt of the deployed system, with an emulated processor.
@@ -53,11 +53,7 @@ fn debian_boots_with_the_name_from_its_config_drive(driver_info: &[&str], proper
     assert_eq!(start_of(&disk), start_of(&image));
 
     let prompt = format!("{HOST_NAME} login:");
-    let deadline = Instant::now() + BOOT_LIMIT;
-    while !lab.console(NODE).text().contains(&prompt) {
-        assert!(Instant::now() < deadline, "no {prompt:?} on the console:\n{}", lab.console(NODE).tail());
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    lab.console(NODE).wait_for(&prompt, 0, BOOT_LIMIT).unwrap();
 }
 
 #[test]

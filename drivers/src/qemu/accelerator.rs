@@ -1,8 +1,8 @@
-//! Which accelerator works here. KVM is not trusted because it exists: inside some virtual
-//! machines guests hang on it, so a small one is run first.
+//! Which accelerator works here. KVM is not trusted because it exists: inside some virtual machines the
+//! firmware runs on it and Linux hangs, so the node's own ramdisk is booted to its user space first.
 
 use super::description::Description;
-use super::firmware::Firmware;
+use super::firmware::{self, Firmware};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,10 +12,22 @@ use tokio::process::Command;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-/// How long the firmware may take on KVM to say something. Where KVM works it takes about one second.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a machine on KVM may say nothing. Where KVM works there is a line every few milliseconds, and about
+/// a second of firmware.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long it may take to its user space. Where KVM works that is a few seconds.
+const LIMIT: Duration = Duration::from_secs(60);
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What Linux says last; what is written after it, user space or a kernel that goes on wrote.
+const USER_SPACE: &str = "Run /init as init process";
+
+/// As [`super::description`] gives a machine by default: enough for any ramdisk.
+const MEMORY_MIB: &str = "512";
+
+const KVM: &str = "/dev/kvm";
 
 /// Identity of the running host kernel: another one may have another KVM.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -46,39 +58,95 @@ impl FromStr for Accelerator {
     }
 }
 
-/// The best accelerator of this host, tried once and remembered until the host boots again.
+/// The best accelerator of this host for each firmware, tried once and remembered until the host boots again.
 #[derive(Debug)]
 pub(super) struct AcceleratorProbe {
     memory: PathBuf,
-    known: OnceCell<Accelerator>,
+    device: PathBuf,
+    patience: Duration,
+    bios: OnceCell<Accelerator>,
+    uefi: OnceCell<Accelerator>,
 }
 
 impl AcceleratorProbe {
-    /// A probe that remembers its finding in `memory`.
+    /// A probe that remembers its findings in the folder `memory`.
     pub(super) fn new(memory: PathBuf) -> Self {
-        Self { memory, known: OnceCell::new() }
+        let (bios, uefi) = Default::default();
+        Self { memory, device: KVM.into(), patience: PATIENCE, bios, uefi }
     }
 
-    /// KVM when the machine's own firmware runs on it, else the emulator.
+    /// KVM when the node's ramdisk reaches its user space on it under the node's firmware, else the emulator.
     pub(super) async fn best(&self, description: &Description) -> Accelerator {
-        *self.known.get_or_init(|| self.remembered_or_tried(description)).await
+        let (known, kind) = match &description.firmware {
+            Firmware::Bios => (&self.bios, "bios"),
+            Firmware::Uefi(_) => (&self.uefi, "uefi"),
+        };
+        let memory = self.memory.join(format!("accelerator-{kind}"));
+        *known.get_or_init(|| self.remembered_or_tried(description, &memory)).await
     }
 
-    async fn remembered_or_tried(&self, description: &Description) -> Accelerator {
+    async fn remembered_or_tried(&self, description: &Description, memory: &Path) -> Accelerator {
         let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
-        if let Some(known) = recall(&self.memory, boot.trim()) {
+        if let Some(known) = recall(memory, boot.trim()) {
             return known;
         }
-        let found = if kvm_works(description, &self.memory.with_extension("probe")).await {
-            Accelerator::Kvm
-        } else {
-            Accelerator::Tcg
-        };
+        let folder = memory.with_extension(format!("{}.probe", std::process::id()));
+        let found =
+            if self.kvm_works(description, &folder).await { Accelerator::Kvm } else { Accelerator::Tcg };
         tracing::info!(accelerator = found.as_str(), "accelerator chosen by trying");
-        // A finding that cannot be kept is found again next time.
-        let _ = std::fs::write(&self.memory, format!("{} {}\n", found.as_str(), boot.trim()));
+        // What cannot be kept is found again next time, and what cannot be removed is in nobody's way.
+        let _ = std::fs::write(memory, format!("{} {}\n", found.as_str(), boot.trim()));
+        let _ = std::fs::remove_dir_all(folder);
         found
     }
+
+    async fn kvm_works(&self, description: &Description, folder: &Path) -> bool {
+        let is_usable = OpenOptions::new().read(true).write(true).open(&self.device).is_ok();
+        if !is_usable || std::fs::create_dir_all(folder).is_err() {
+            return false;
+        }
+        let console = folder.join("console");
+        match arguments(description, folder, &console) {
+            Some(arguments) => self.reaches_user_space(&description.binary, &arguments, &console).await,
+            None => false,
+        }
+    }
+
+    /// Runs a machine until it says that its user space runs, or nothing any more.
+    async fn reaches_user_space(&self, binary: &str, arguments: &[String], console: &Path) -> bool {
+        let child = Command::new(binary)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn();
+        let Ok(mut child) = child else { return false };
+        let start = Instant::now();
+        let (mut heard, mut at, mut arrived) = (0, start, false);
+        while !arrived
+            && at.elapsed() < self.patience
+            && start.elapsed() < LIMIT
+            && matches!(child.try_wait(), Ok(None))
+        {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            let said = std::fs::read(console).unwrap_or_default();
+            if said.len() > heard {
+                (heard, at) = (said.len(), Instant::now());
+            }
+            arrived = is_in_user_space(&String::from_utf8_lossy(&said));
+        }
+        // It is killed by the drop anyway; waiting only frees its files.
+        let _ = child.kill().await;
+        arrived
+    }
+}
+
+/// Whether more was said after the kernel's last line.
+fn is_in_user_space(said: &str) -> bool {
+    let after = said.split_once(USER_SPACE).and_then(|(_, after)| after.split_once('\n'));
+    after.is_some_and(|(_, after)| !after.trim().is_empty())
 }
 
 fn recall(memory: &Path, boot: &str) -> Option<Accelerator> {
@@ -87,68 +155,43 @@ fn recall(memory: &Path, boot: &str) -> Option<Accelerator> {
     (of_boot == boot).then(|| accelerator.parse().ok()).flatten()
 }
 
-async fn kvm_works(description: &Description, console: &Path) -> bool {
-    if OpenOptions::new().read(true).write(true).open("/dev/kvm").is_err() {
-        return false;
-    }
-    if let Some(folder) = console.parent()
-        && std::fs::create_dir_all(folder).is_err()
-    {
-        return false;
-    }
-    let spoke = run_firmware(description, console).await;
-    let _ = std::fs::remove_file(console);
-    spoke
-}
-
-/// Runs the firmware alone and tells whether it wrote anything to its console.
-async fn run_firmware(description: &Description, console: &Path) -> bool {
-    let child = Command::new(&description.binary)
-        .args(["-accel", "kvm", "-cpu", "host", "-m", "256"])
-        .args(["-nodefaults", "-no-user-config", "-display", "none"])
-        .args(firmware_arguments(&description.firmware, console))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn();
-    let Ok(mut child) = child else { return false };
-    let deadline = Instant::now() + PATIENCE;
-    let mut spoke = false;
-    while !spoke && Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
-        tokio::time::sleep(LOOK_INTERVAL).await;
-        spoke = std::fs::metadata(console).is_ok_and(|console| console.len() > 0);
-    }
-    // It is killed by the drop anyway; waiting only frees its console file.
-    let _ = child.kill().await;
-    spoke
-}
-
-/// A machine of this firmware, with the port that it speaks on written to `console`.
-fn firmware_arguments(firmware: &Firmware, console: &Path) -> [String; 6] {
-    let file = format!("file:{}", console.display());
-    match firmware {
-        // It says nothing on a serial port.
-        Firmware::Bios => {
-            ["-machine", "q35", "-global", "isa-debugcon.iobase=0x402", "-debugcon", &file].map(str::to_owned)
-        }
-        Firmware::Uefi(firmware) => {
-            let code = serde_json::json!({
-                "driver": "raw",
-                "node-name": "code",
-                "read-only": true,
-                "file": {"driver": "file", "filename": firmware.code},
+/// A machine of that firmware which boots the node's ramdisk, without disks and network, on KVM.
+fn arguments(description: &Description, folder: &Path, console: &Path) -> Option<Vec<String>> {
+    let (kernel, ramdisk) = description.ramdisk_files().ok()?;
+    let mut machine = "q35".to_owned();
+    let mut flash = Vec::new();
+    if let Firmware::Uefi(uefi) = &description.firmware {
+        machine += ",smm=off,pflash0=code,pflash1=vars";
+        let variables = firmware::own_variables(uefi, folder).ok()?;
+        for (name, file, read_only) in [("code", &uefi.code, true), ("vars", &variables, false)] {
+            let file = serde_json::json!({"driver": "file", "filename": file});
+            let image = serde_json::json!({
+                "driver": "raw", "node-name": name, "read-only": read_only, "file": file,
             });
-            ["-machine", "q35,pflash0=code", "-blockdev", &code.to_string(), "-serial", &file]
-                .map(str::to_owned)
+            flash.extend(["-blockdev".to_owned(), image.to_string()]);
         }
     }
+    let console = format!("file:{}", console.display());
+    let words = [
+        ["-accel", "kvm"],
+        ["-cpu", "host"],
+        ["-m", MEMORY_MIB],
+        ["-display", "none"],
+        ["-machine", &machine],
+        ["-serial", &console],
+        ["-kernel", kernel.to_str()?],
+        ["-initrd", ramdisk.to_str()?],
+        ["-append", "console=ttyS0 loglevel=7"],
+    ];
+    let words = words.as_flattened().iter().copied().chain(["-nodefaults", "-no-user-config"]);
+    Some(words.map(str::to_owned).chain(flash).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::description::tests::node;
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_finding_holds_for_one_boot_of_the_host() {
@@ -165,5 +208,43 @@ mod tests {
             assert_eq!(recall(&memory, "boot-1"), expected, "{content:?}");
         }
         assert_eq!(recall(&folder.path().join("none"), "boot-1"), None);
+    }
+
+    /// What a probe finds that remembers in `folder`, with a QEMU that says `words` and then hangs.
+    async fn found(folder: &Path, words: &str) -> Accelerator {
+        let script = format!(
+            "#!/bin/sh\nfor word; do case $word in file:*) console=${{word#file:}};; esac; done\n\
+             printf '{words}' > \"$console\"\nexec sleep 60\n"
+        );
+        let binary = folder.join("qemu");
+        std::fs::write(&binary, script).unwrap();
+        std::fs::set_permissions(&binary, PermissionsExt::from_mode(0o755)).unwrap();
+        let node = node(&serde_json::json!({
+            "qemu_binary": binary, "qemu_firmware": "bios", "deploy_kernel": binary, "deploy_ramdisk": binary,
+        }));
+        let probe = AcceleratorProbe {
+            device: binary,
+            patience: Duration::from_secs(2),
+            ..AcceleratorProbe::new(folder.to_owned())
+        };
+        probe.best(&Description::read(&node).unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn x50_only_a_user_space_proves_kvm_and_the_finding_is_remembered() {
+        let (kernel, init) = ("Linux version 6.1\\n", "Run /init as init process\\n");
+        for (words, expected) in [
+            (String::new(), Accelerator::Tcg),
+            ("SeaBIOS (version 1.16)\\n".to_owned(), Accelerator::Tcg),
+            (format!("{kernel}{init}"), Accelerator::Tcg),
+            (format!("{kernel}{init}here is the agent\\n"), Accelerator::Kvm),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            assert_eq!(found(folder.path(), &words).await, expected, "{words}");
+            // Another probe, which would find the opposite.
+            let opposite =
+                if expected == Accelerator::Kvm { String::new() } else { format!("{kernel}{init}x\\n") };
+            assert_eq!(found(folder.path(), &opposite).await, expected, "{words}");
+        }
     }
 }

@@ -21,6 +21,7 @@ use farrier_conductor::interfaces::{Boot, PowerError, PowerInterface};
 use farrier_conductor::model::{Node, PowerState};
 use farrier_media::KernelParameters;
 use firmware::Firmware;
+use nix::unistd::AccessFlags;
 use process::Machine;
 use reqwest::Url;
 use std::collections::HashMap;
@@ -96,7 +97,7 @@ impl QemuPower {
     /// A driver that keeps what it knows about its machines below `state_dir`.
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
         let state_dir = state_dir.into();
-        let probe = AcceleratorProbe::new(state_dir.join("accelerator"));
+        let probe = AcceleratorProbe::new(host_memory().unwrap_or_else(|| state_dir.clone()));
         Self { state_dir, probe, started: Mutex::default() }
     }
 
@@ -202,6 +203,16 @@ impl PowerInterface for QemuPower {
             }
         }
     }
+}
+
+/// Where what was found out about this host is kept until it boots again, for whoever runs machines: the folder
+/// that the system gives programs for this (XDG Base Directory Specification; Filesystem Hierarchy Standard, 3.15).
+fn host_memory() -> Option<PathBuf> {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let folders = own.into_iter().chain([PathBuf::from("/run")]).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join("farrier")).find(|folder| {
+        std::fs::create_dir_all(folder).is_ok() && nix::unistd::access(folder, AccessFlags::W_OK).is_ok()
+    })
 }
 
 fn parameters_file(folder: &Path) -> PathBuf {
