@@ -23,6 +23,7 @@ mod setup;
 mod test;
 mod test_programs;
 mod test_summary;
+mod test_timing;
 mod timeline;
 mod workspace;
 mod zig;

@@ -126,13 +126,33 @@ impl Requirement {
 /// `install` is false.
 pub fn ensure(purposes: &[Purpose], install: bool) -> Result<()> {
     let packages = missing(purposes);
-    if packages.is_empty() {
-        return Ok(());
-    }
-    let list = packages.join(" ");
-    if !install {
+    if !install && !packages.is_empty() {
+        let list = packages.join(" ");
         bail!("packages are missing: {list}; install them, or run this without --no-install");
     }
+    until_nothing_is_missing(|| missing(purposes), install_packages)
+}
+
+/// Installs what is missing, and once more what the installation itself took away: apt removes a package of another
+/// release that stands in the way of a new one, and that may be one of ours.
+fn until_nothing_is_missing(
+    missing: impl Fn() -> Vec<&'static str>,
+    install: impl Fn(&[&str]) -> Result<()>,
+) -> Result<()> {
+    for _ in 0..2 {
+        match missing().as_slice() {
+            [] => return Ok(()),
+            packages => install(packages)?,
+        }
+    }
+    match missing().as_slice() {
+        [] => Ok(()),
+        still => bail!("after the installation there still is nothing of {}", still.join(" ")),
+    }
+}
+
+fn install_packages(packages: &[&str]) -> Result<()> {
+    let list = packages.join(" ");
     if find("apt-get").is_none() {
         bail!(
             "this needs the programs of the Debian packages {list}; install them with your system's package manager"
@@ -144,11 +164,7 @@ pub fn ensure(purposes: &[Purpose], install: bool) -> Result<()> {
     println!("Installing with apt-get: {list}");
     run(as_root("apt-get").args(["-qq", "update"]))?;
     let options = ["-qq", "-y", "-o", "Dpkg::Use-Pty=0", "install", "--no-install-recommends"];
-    run(as_root("env").args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]).args(options).args(&packages))?;
-    match missing(purposes).as_slice() {
-        [] => Ok(()),
-        still => bail!("after the installation of {list} there still is nothing of {}", still.join(" ")),
-    }
+    run(as_root("env").args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]).args(options).args(packages))
 }
 
 fn missing(purposes: &[Purpose]) -> Vec<&'static str> {
@@ -162,4 +178,29 @@ fn missing(purposes: &[Purpose]) -> Vec<&'static str> {
         .collect();
     packages.dedup();
     packages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn what_an_installation_takes_away_is_installed_again() {
+        let installed = RefCell::new(vec!["qemu-utils"]);
+        let missing = || {
+            let is_missing = |package: &&str| !installed.borrow().contains(package);
+            ["qemu-utils", "qemu-system-x86"].into_iter().filter(is_missing).collect()
+        };
+        let install = |packages: &[&str]| {
+            let system = packages.contains(&"qemu-system-x86");
+            *installed.borrow_mut() =
+                if system { vec!["qemu-system-x86"] } else { vec!["qemu-system-x86", "qemu-utils"] };
+            Ok(())
+        };
+        until_nothing_is_missing(missing, install).unwrap();
+        assert_eq!(missing(), Vec::<&str>::new());
+        let error = until_nothing_is_missing(|| vec!["never"], |_| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("nothing of never"), "{error}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::Result;
 use clap::Args;
@@ -13,6 +14,7 @@ use crate::ironic_environment::IronicEnvironment;
 use crate::requirements::{self, Purpose};
 use crate::test_programs::{self, TestProgram, Tier};
 use crate::test_summary::Summary;
+use crate::test_timing::{Timing, slowest};
 use crate::workspace::{Workspace, write_json};
 use crate::{dist, instance_image, ironic_environment, python_environment, python_manager};
 
@@ -22,7 +24,7 @@ pub struct TestArguments {
     /// Which tests [default: all but ironic].
     #[arg(value_enum)]
     tier: Option<Tier>,
-    /// Writes the numbers as JSON.
+    /// Writes the numbers and times as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Only names packages that are missing.
@@ -37,6 +39,8 @@ struct TestReport {
     #[serde(flatten)]
     total: Summary,
     tiers: BTreeMap<&'static str, Summary>,
+    /// Each test that ran alone, each program of tests that ran together, and what was made for them.
+    timings: Vec<Timing>,
 }
 
 /// Runs the command.
@@ -53,6 +57,7 @@ pub fn test(arguments: &TestArguments) -> Result<()> {
     if skips_count && report.total.skipped > 0 {
         println!("error: nothing may be skipped on a CI machine");
     }
+    print!("\nWhat took longest:\n{}", slowest(&report.timings));
     println!("{}", report.total);
     if report.total.failed > 0 || (skips_count && report.total.skipped > 0) {
         std::process::exit(1);
@@ -64,23 +69,37 @@ fn run_tiers(tiers: &[Tier], install: bool, report: &mut TestReport) -> Result<(
     let purposes: Vec<_> = tiers.iter().flat_map(|tier| needs(*tier)).copied().collect();
     requirements::ensure(&purposes, install)?;
     let workspace = Workspace::find()?;
+    let start = Instant::now();
     let programs = test_programs::build(&workspace)?;
+    report.timings.push(Timing::new("building the tests", start.elapsed()));
     for tier in tiers {
-        let summary = run_tier(*tier, &workspace, &programs)?;
+        let summary = run_tier(*tier, &workspace, &programs, &mut report.timings)?;
         report.tiers.insert(name(*tier), summary);
         report.total += summary;
     }
     Ok(())
 }
 
-fn run_tier(tier: Tier, workspace: &Workspace, programs: &[TestProgram]) -> Result<Summary> {
+fn run_tier(
+    tier: Tier,
+    workspace: &Workspace,
+    programs: &[TestProgram],
+    timings: &mut Vec<Timing>,
+) -> Result<Summary> {
     println!("\n== {} tests", name(tier));
+    let start = Instant::now();
+    let environments = environments(tier, workspace)?;
+    timings.push(Timing::new(format!("what {} tests need", name(tier)), start.elapsed()));
     let mut summary = Summary::default();
-    for environment in environments(tier, workspace)? {
-        summary += test_programs::run(programs, tier, &environment)?;
+    for environment in environments {
+        let (result, of_tests) = test_programs::run(programs, tier, &environment)?;
+        summary += result;
+        timings.extend(of_tests);
     }
     if tier == Tier::Unit {
+        let start = Instant::now();
         summary += test_programs::run_documentation(workspace)?;
+        timings.push(Timing::new("examples in the documentation", start.elapsed()));
     }
     Ok(summary)
 }

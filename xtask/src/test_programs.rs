@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
@@ -12,6 +13,7 @@ use serde::Deserialize;
 
 use crate::command::{as_root, command, run_quietly, shown};
 use crate::test_summary::Summary;
+use crate::test_timing::Timing;
 use crate::workspace::{Workspace, cargo};
 
 /// What a test needs, told by how its name starts.
@@ -69,10 +71,10 @@ impl Tier {
     fn crew(self) -> Crew {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         match self {
-            Self::Unit => Crew { processes: 1, threads: processors },
-            Self::Disk => Crew { processes: 1, threads: 1 },
-            Self::Vm => Crew { processes: processors, threads: 1 },
-            Self::Ironic => Crew { processes: 1, threads: (processors / 2).max(1) },
+            Self::Unit => Crew { processes: 1, threads: processors, is_alone: false },
+            Self::Disk => Crew { processes: 1, threads: 1, is_alone: true },
+            Self::Vm => Crew { processes: processors, threads: 1, is_alone: true },
+            Self::Ironic => Crew { processes: 1, threads: (processors / 2).max(1), is_alone: false },
         }
     }
 }
@@ -80,10 +82,12 @@ impl Tier {
 /// Who works on the tests of a tier.
 #[derive(Debug, Clone, Copy)]
 struct Crew {
-    /// Processes at a time. Where there are several, each runs one test: they take very different times.
+    /// Processes at a time.
     processes: usize,
     /// Tests at a time in each of them.
     threads: usize,
+    /// Whether each test has a process of its own: they take very different times, which are told.
+    is_alone: bool,
 }
 
 /// What one process does.
@@ -118,16 +122,23 @@ pub fn build(workspace: &Workspace) -> Result<Vec<TestProgram>> {
     Ok(programs)
 }
 
-/// Runs the tests of one tier with `environment`, showing what they print.
-pub fn run(programs: &[TestProgram], tier: Tier, environment: &[(&str, String)]) -> Result<Summary> {
+/// Runs the tests of one tier with `environment`, showing what they print, and tells how long each process took.
+pub fn run(
+    programs: &[TestProgram],
+    tier: Tier,
+    environment: &[(&str, String)],
+) -> Result<(Summary, Vec<Timing>)> {
     let crew = tier.crew();
     let batches: Vec<_> = programs.iter().flat_map(|program| program.batches(tier, crew)).collect();
     let outcomes = by_several(crew.processes, &batches, |batch| batch.run(tier, crew, environment));
     let mut summary = Summary::default();
+    let mut timings = Vec::new();
     for outcome in outcomes {
-        summary += outcome?;
+        let (result, timing) = outcome?;
+        summary += result;
+        timings.push(timing);
     }
-    Ok(summary)
+    Ok((summary, timings))
 }
 
 /// Does `work` on all items, so many at a time. Each is begun in its turn, as soon as somebody is free.
@@ -151,13 +162,13 @@ fn by_several<T: Sync, R: Send>(
 impl TestProgram {
     fn batches(&self, tier: Tier, crew: Crew) -> Vec<Batch<'_>> {
         let names: Vec<_> = self.tests.iter().filter(|(of, _)| *of == tier).map(|(_, name)| name).collect();
-        let size = if crew.processes > 1 { 1 } else { names.len().max(1) };
+        let size = if crew.is_alone { 1 } else { names.len().max(1) };
         names.chunks(size).map(|names| Batch { program: self, names: names.to_vec() }).collect()
     }
 }
 
 impl Batch<'_> {
-    fn run(&self, tier: Tier, crew: Crew, environment: &[(&str, String)]) -> Result<Summary> {
+    fn run(&self, tier: Tier, crew: Crew, environment: &[(&str, String)]) -> Result<(Summary, Timing)> {
         let TestProgram { executable, package_folder, .. } = self.program;
         let mut program = if tier == Tier::Disk { as_root("env") } else { command("env") };
         program.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
@@ -167,7 +178,19 @@ impl Batch<'_> {
             .arg(format!("--test-threads={}", crew.threads))
             .args(["--show-output", "--exact"])
             .args(&self.names);
-        run_and_count(program.current_dir(package_folder), crew.processes == 1)
+        let start = Instant::now();
+        let summary = run_and_count(program.current_dir(package_folder), crew.processes == 1)?;
+        Ok((summary, Timing::new(self.name(), start.elapsed())))
+    }
+
+    /// The test, or the program with how many tests of it.
+    fn name(&self) -> String {
+        if let [name] = *self.names {
+            return name.clone();
+        }
+        let file = self.program.executable.file_stem().unwrap_or_default().to_string_lossy();
+        let program = file.rsplit_once('-').map_or(&*file, |(name, _)| name);
+        format!("{program}, {} tests", self.names.len())
     }
 }
 
@@ -212,15 +235,18 @@ mod tests {
     }
 
     #[test]
-    fn several_processes_run_one_test_each() {
-        let program = program(&[(Tier::Vm, "vm_a"), (Tier::Unit, "b"), (Tier::Vm, "vm_c")]);
-        for (processes, expected) in [(1, vec![vec!["vm_a", "vm_c"]]), (2, vec![vec!["vm_a"], vec!["vm_c"]])]
-        {
-            let batches = program.batches(Tier::Vm, Crew { processes, threads: 1 });
-            let names: Vec<_> = batches.iter().map(|batch| batch.names.clone()).collect();
-            assert_eq!(names, expected);
+    fn tests_are_together_or_alone_and_named_so() {
+        let mut program = program(&[(Tier::Vm, "vm_a"), (Tier::Unit, "b"), (Tier::Vm, "vm_c")]);
+        program.executable = "/target/vm_deploy-0123456789abcdef".into();
+        for (is_alone, names, shown) in [
+            (false, vec![vec!["vm_a", "vm_c"]], vec!["vm_deploy, 2 tests"]),
+            (true, vec![vec!["vm_a"], vec!["vm_c"]], vec!["vm_a", "vm_c"]),
+        ] {
+            let batches = program.batches(Tier::Vm, Crew { processes: 2, threads: 1, is_alone });
+            assert_eq!(batches.iter().map(|batch| batch.names.clone()).collect::<Vec<_>>(), names);
+            assert_eq!(batches.iter().map(Batch::name).collect::<Vec<_>>(), shown);
         }
-        assert!(program.batches(Tier::Disk, Crew { processes: 1, threads: 1 }).is_empty());
+        assert!(program.batches(Tier::Disk, Tier::Disk.crew()).is_empty());
     }
 
     #[test]
