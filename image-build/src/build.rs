@@ -41,6 +41,8 @@ pub struct Inputs {
     pub agent: PathBuf,
     /// Folder below which the packages of the helper programs are installed or unpacked, with dpkg's database.
     pub programs_root: PathBuf,
+    /// Folder where compressed modules and firmware are kept for the next build.
+    pub cache: Option<PathBuf>,
     /// What else is packed.
     pub additions: Additions,
     /// The media to make.
@@ -92,9 +94,10 @@ pub fn build(
     let closure = Closure::of(&tree, CLASSES, &inputs.extra_modules)?;
 
     let mut archive = Archive::default();
+    let cache = inputs.cache.as_deref();
     progress("packing modules");
-    let modules = add_modules(&mut archive, &tree.release, &closure, CLASSES)?;
-    let firmware = inputs.firmware.add(&mut archive, &tree.release, &closure)?;
+    let modules = add_modules(&mut archive, &tree.release, &closure, CLASSES, cache)?;
+    let firmware = inputs.firmware.add(&mut archive, &tree.release, &closure, cache)?;
     let (programs, libraries) = add_programs(&mut archive, &inputs.programs_root, target)?;
     let additions = inputs.additions.add(&mut archive, target)?;
     add_parameters(&mut archive, &inputs.media.parameters);

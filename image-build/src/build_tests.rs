@@ -52,6 +52,7 @@ fn inputs(root: &Path) -> Inputs {
         firmware: FirmwareInputs::default(),
         agent: root.join("agent"),
         programs_root: root.to_owned(),
+        cache: None,
         additions: Additions::default(),
         media: MediaInputs {
             formats: vec![Format::Iso, Format::Uki, Format::Netboot, Format::Ironic],

@@ -53,6 +53,9 @@ pub struct BuildArguments {
     /// Where the helper programs' packages are, with dpkg's database; others of --program may be there too.
     #[arg(long, value_name = "DIR", default_value = "/")]
     programs_root: PathBuf,
+    /// Keeps compressed modules and firmware here for the next build, which makes the same bytes faster.
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
     /// Also packs this file, or this folder with all that is in it; may be repeated.
     #[arg(long = "file", value_name = "FILE:PATH", value_parser = file_and_path)]
     files: Vec<(PathBuf, String)>,
@@ -135,6 +138,7 @@ impl BuildArguments {
             firmware: FirmwareInputs { choices: self.firmware, root: self.firmware_root },
             agent: self.agent,
             programs_root: self.programs_root,
+            cache: self.cache,
             additions,
             media: self.media.inputs(),
         };

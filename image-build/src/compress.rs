@@ -1,13 +1,15 @@
 //! Files in and out of the compressions that distributions and the ramdisk use.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use flate2::{Compress, Crc, FlushCompress};
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
 
 use crate::error::BuildError;
 
@@ -112,12 +114,13 @@ fn store(bytes: &[u8], packed: &mut Vec<u8>) {
     }
 }
 
-/// The files compressed with zstd, in the order of `sources`, by as many threads as there are processors.
+/// The files compressed with zstd, in the order of `sources`, by as many threads as there are processors. What was
+/// compressed before is taken from the folder `cache`, and the rest is left there for the next build.
 ///
 /// # Errors
 ///
-/// [`BuildError::Read`] for the first file that cannot be read or decompressed.
-pub fn compressed(sources: &[&Path]) -> Result<Vec<Vec<u8>>, BuildError> {
+/// [`BuildError::Read`] for the first file that cannot be read or decompressed, [`BuildError::Write`] for the cache.
+pub fn compressed(sources: &[&Path], cache: Option<&Path>) -> Result<Vec<Vec<u8>>, BuildError> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -126,7 +129,7 @@ pub fn compressed(sources: &[&Path]) -> Result<Vec<Vec<u8>>, BuildError> {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(path) = sources.get(index) else { return };
-                    let result = compress(path);
+                    let result = compress(path, cache);
                     results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
                 }
             });
@@ -137,9 +140,31 @@ pub fn compressed(sources: &[&Path]) -> Result<Vec<Vec<u8>>, BuildError> {
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-fn compress(path: &Path) -> Result<Vec<u8>, BuildError> {
+fn compress(path: &Path, cache: Option<&Path>) -> Result<Vec<u8>, BuildError> {
+    let content = read_decompressed(path)?;
     // At once, so that the frame tells its size and is unpacked into a buffer of it.
-    zstd::bulk::compress(&read_decompressed(path)?, LEVEL).map_err(BuildError::reading(path))
+    let compress = || zstd::bulk::compress(&content, LEVEL).map_err(BuildError::reading(path));
+    let Some(cache) = cache else { return compress() };
+    // Another zstd makes other bytes of the same.
+    let version = zstd::zstd_safe::version_number();
+    let kept = cache.join(format!("{}-{version}-{LEVEL}.zst", hex::encode(Sha256::digest(&content))));
+    if let Ok(packed) = fs::read(&kept)
+        && zstd::bulk::decompress(&packed, content.len()).is_ok_and(|unpacked| unpacked == content)
+    {
+        return Ok(packed);
+    }
+    let packed = compress()?;
+    keep(&packed, cache, &kept).map_err(BuildError::writing(&kept))?;
+    Ok(packed)
+}
+
+/// Puts a whole file into the cache, whoever else does the same.
+fn keep(packed: &[u8], cache: &Path, kept: &Path) -> io::Result<()> {
+    fs::create_dir_all(cache)?;
+    let mut file = NamedTempFile::new_in(cache)?;
+    file.write_all(packed)?;
+    file.persist(kept)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -172,11 +197,29 @@ mod tests {
             std::fs::write(path, vec![number; 1000 * usize::from(number)]).unwrap();
         }
         let sources: Vec<_> = paths.iter().map(|path| &**path).collect();
-        for (number, packed) in (0..).zip(compressed(&sources).unwrap()) {
+        for (number, packed) in (0..).zip(compressed(&sources, None).unwrap()) {
             assert_eq!(zstd::decode_all(&*packed).unwrap(), vec![number; 1000 * usize::from(number)]);
         }
         let absent = folder.path().join("absent");
-        let error = compressed(&[&paths[0], &absent]).unwrap_err().to_string();
+        let error = compressed(&[&paths[0], &absent], None).unwrap_err().to_string();
         assert!(error.starts_with(&format!("cannot read {}", absent.display())), "{error}");
+    }
+
+    #[test]
+    fn a_cache_changes_no_byte_and_is_believed_only_where_it_is_right() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, cache) = (folder.path().join("a.ko"), folder.path().join("deep/cache"));
+        fs::write(&file, b"module ".repeat(1000)).unwrap();
+        let fresh = compressed(&[&file], None).unwrap();
+        assert_eq!(compressed(&[&file], Some(&cache)).unwrap(), fresh);
+        let kept = fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();
+        assert_eq!(fs::read(&kept).unwrap(), fresh[0]);
+        // Other bytes of the same content show that they come from there.
+        let other = zstd::bulk::compress(&fs::read(&file).unwrap(), 1).unwrap();
+        fs::write(&kept, &other).unwrap();
+        assert_eq!(compressed(&[&file], Some(&cache)).unwrap(), [other]);
+        fs::write(&kept, &fresh[0][..fresh[0].len() / 2]).unwrap();
+        assert_eq!(compressed(&[&file], Some(&cache)).unwrap(), fresh);
+        assert_eq!(fs::read(&kept).unwrap(), fresh[0]);
     }
 }

@@ -85,12 +85,13 @@ impl FirmwareInputs {
     ///
     /// # Errors
     ///
-    /// [`BuildError::Firmware`] when there is none for a choice.
+    /// [`BuildError::Firmware`] when there is none for a choice, or those of [`compressed`].
     pub fn add(
         &self,
         archive: &mut Archive,
         release: &str,
         closure: &Closure,
+        cache: Option<&Path>,
     ) -> Result<Vec<Addition>, BuildError> {
         let mut files = BTreeMap::new();
         let mut list = String::new();
@@ -116,7 +117,7 @@ impl FirmwareInputs {
         archive.file(&format!("lib/modules/{release}/modules.firmware"), 0o644, list.into_bytes());
         let sources: Vec<_> = files.values().map(PathBuf::as_path).collect();
         let mut added = Vec::new();
-        for (name, content) in files.keys().zip(compressed(&sources)?) {
+        for (name, content) in files.keys().zip(compressed(&sources, cache)?) {
             let path = format!("lib/firmware/{name}.zst");
             added.push(Addition { path: path.clone(), file: FileRecord::of(&content) });
             archive.file(&path, 0o644, content);
@@ -169,7 +170,7 @@ mod tests {
         let pack = |choices: &[Firmware]| {
             let mut archive = Archive::default();
             let inputs = FirmwareInputs { choices: choices.to_vec(), root: folder.path().to_owned() };
-            inputs.add(&mut archive, "6.1", &closure).map(|_| unpack(&archive.to_bytes().unwrap()))
+            inputs.add(&mut archive, "6.1", &closure, None).map(|_| unpack(&archive.to_bytes().unwrap()))
         };
         for (choice, list) in [
             (Firmware::Common, "ice: intel/ice.pkg\n"),

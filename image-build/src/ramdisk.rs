@@ -64,17 +64,18 @@ pub fn add_agent(archive: &mut Archive, agent: Vec<u8>) {
 ///
 /// # Errors
 ///
-/// [`BuildError::Read`] when a module cannot be read.
+/// [`BuildError::Read`] when a module cannot be read, [`BuildError::Write`] for the cache.
 pub fn add_modules(
     archive: &mut Archive,
     release: &str,
     closure: &Closure,
     classes: &[ModuleClass],
+    cache: Option<&Path>,
 ) -> Result<Vec<(String, ModuleRecord)>, BuildError> {
     let root = format!("lib/modules/{release}");
     let mut records = Vec::new();
     let sources: Vec<_> = closure.modules.values().map(|module| &*module.source).collect();
-    for ((name, module), content) in closure.modules.iter().zip(compressed(&sources)?) {
+    for ((name, module), content) in closure.modules.iter().zip(compressed(&sources, cache)?) {
         let path = format!("{}{SUFFIX}", module.path);
         archive.file(&format!("{root}/{path}"), 0o644, content.clone());
         let file = FileRecord::of(&content);

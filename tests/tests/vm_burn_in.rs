@@ -42,6 +42,7 @@ fn ramdisk(folder: &Path) -> PathBuf {
     build.arg("build").arg("--kernel").arg(dist.join("vmlinuz"));
     build.arg("--modules").arg(environment::path("FARRIER_MODULES"));
     build.arg("--programs-root").arg(environment::path("FARRIER_PROGRAMS"));
+    build.arg("--cache").arg(environment::path("FARRIER_MODULE_CACHE"));
     build.arg("--agent").arg(dist.join("farrier-agent")).arg("--output").arg(&output);
     build.args(PROGRAMS.iter().flat_map(|program| ["--program", program]));
     let built = build.output().unwrap();

@@ -35,6 +35,8 @@ fn build_ramdisk(output: &Path) {
         .arg(environment::path("FARRIER_MODULES"))
         .arg("--programs-root")
         .arg(environment::path("FARRIER_PROGRAMS"))
+        .arg("--cache")
+        .arg(environment::path("FARRIER_MODULE_CACHE"))
         .arg("--agent")
         .arg(dist.join("farrier-agent"))
         .arg("--output")

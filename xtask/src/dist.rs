@@ -133,7 +133,8 @@ pub fn dist(arguments: &DistArguments) -> Result<()> {
 
 /// Builds `dist/<arch>` and checks it against the budget.
 pub fn build(workspace: &Workspace, arch: &str, firmware: Firmware) -> Result<Dist> {
-    let agent = build_agent(workspace, arch)?;
+    build_agents(workspace, &[arch])?;
+    let agent = workspace.target.join(format!("{arch}-unknown-linux-musl/release/farrier-agent"));
     run(cargo().args(["build", "--quiet", "-p", "farrier-image"]).current_dir(&workspace.root))?;
     let builder = workspace.target.join("debug/farrier-image");
     let packages = Packages::of(workspace, arch)?;
@@ -141,11 +142,13 @@ pub fn build(workspace: &Workspace, arch: &str, firmware: Firmware) -> Result<Di
     let boot_loaders = packages.unpacked(boot_loaders(arch))?;
     let folder = workspace.root.join("dist").join(arch);
     let programs = programs(&packages)?;
+    let cache = module_cache(workspace);
     let options = [
         ("--kernel", &kernel.image),
         ("--modules", &kernel.modules),
         ("--agent", &agent),
         ("--programs-root", &programs),
+        ("--cache", &cache),
     ];
     let build = |folder: &Path| {
         let mut build = command(&builder);
@@ -178,6 +181,11 @@ pub fn build(workspace: &Workspace, arch: &str, firmware: Firmware) -> Result<Di
     Ok(Dist { folder, modules: kernel.modules, boot_loaders, programs, builder, sizes })
 }
 
+/// Where compressed modules are kept between builds.
+pub fn module_cache(workspace: &Workspace) -> PathBuf {
+    workspace.cache().join("modules")
+}
+
 /// Unpacks the packages of the helper programs that every ramdisk has, and of the libraries they need, in the
 /// distribution's newest versions: what is installed here decides nothing.
 fn programs(packages: &Packages) -> Result<PathBuf> {
@@ -203,26 +211,34 @@ fn with_firmware(workspace: &Workspace, arch: &str, build: impl Fn(&Path) -> Com
     Ok(bytes)
 }
 
-/// Builds the static agent and gives its path.
-fn build_agent(workspace: &Workspace, arch: &str) -> Result<PathBuf> {
-    let target = format!("{arch}-unknown-linux-musl");
-    add_target(&target)?;
+/// Builds the static agents of several architectures together: each is linked by one processor at a time.
+pub fn build_agents(workspace: &Workspace, architectures: &[&str]) -> Result<()> {
     let mut build = cargo();
-    build.args(["build", "--release", "-p", "farrier-agent", "--target", &target]);
-    let variable = target.replace('-', "_");
+    build.args(["build", "--release", "-p", "farrier-agent"]);
+    for arch in architectures {
+        let target = format!("{arch}-unknown-linux-musl");
+        add_target(&target)?;
+        build.args(["--target", &target]);
+        set_compiler(&mut build, workspace, arch, &target.replace('-', "_"))?;
+    }
+    run(build.current_dir(&workspace.root))
+}
+
+/// Has `build` compile and link for `arch` what is not in Rust, with the target's name as variables have it.
+fn set_compiler(build: &mut Command, workspace: &Workspace, arch: &str, target: &str) -> Result<()> {
     if arch == std::env::consts::ARCH {
         libblkid::build(workspace, arch, None)?;
-        build.env(format!("CC_{variable}"), "musl-gcc");
-    } else {
-        let zig = Zig::install(workspace, arch)?;
-        libblkid::build(workspace, arch, Some(&zig))?;
-        build.env(format!("CC_{variable}"), &zig.compiler).env(format!("AR_{variable}"), &zig.archiver);
-        // The toolchain's own linker and start-up files need nothing of the system.
-        build.env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), "rust-lld");
-        build.env(format!("CARGO_TARGET_{}_RUSTFLAGS", variable.to_uppercase()), "-Clink-self-contained=yes");
+        build.env(format!("CC_{target}"), "musl-gcc");
+        return Ok(());
     }
-    run(build.current_dir(&workspace.root))?;
-    Ok(workspace.target.join(&target).join("release/farrier-agent"))
+    let zig = Zig::install(workspace, arch)?;
+    libblkid::build(workspace, arch, Some(&zig))?;
+    build.env(format!("CC_{target}"), &zig.compiler).env(format!("AR_{target}"), &zig.archiver);
+    // The toolchain's own linker and start-up files need nothing of the system.
+    let upper = target.to_uppercase();
+    build.env(format!("CARGO_TARGET_{upper}_LINKER"), "rust-lld");
+    build.env(format!("CARGO_TARGET_{upper}_RUSTFLAGS"), "-Clink-self-contained=yes");
+    Ok(())
 }
 
 /// Packages with the boot loaders of an architecture.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::command::{command, run};
 use crate::debian_packages::Packages;
-use crate::dist::Dist;
+use crate::dist::{self, Dist};
 use crate::workspace::Workspace;
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -30,7 +30,7 @@ pub fn ramdisk(workspace: &Workspace, dist: &Dist) -> Result<PathBuf> {
     build.arg("build").arg("--output").arg(&folder);
     build.arg("--kernel").arg(dist.folder.join("vmlinuz")).arg("--modules").arg(&dist.modules);
     build.arg("--agent").arg(dist.folder.join("farrier-agent"));
-    build.arg("--programs-root").arg(&dist.programs);
+    build.arg("--programs-root").arg(&dist.programs).arg("--cache").arg(dist::module_cache(workspace));
     build.args(["--program", "/usr/bin/env", "--program", PYTHON]);
     build.arg("--file").arg(pair(&library.join(modules.trim_start_matches('/')), &modules));
     build.arg("--file").arg(pair(&host, &format!("{PYTHON_PACKAGES}/python_host.py")));

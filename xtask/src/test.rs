@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 
-use crate::dist::Firmware;
-use crate::instance_image::{Content, Kernel};
+use crate::dist::{Dist, Firmware};
+use crate::instance_image::{Content, InstanceImage, Kernel};
 use crate::ironic_environment::IronicEnvironment;
 use crate::requirements::{self, Purpose};
 use crate::test_programs::{self, TestProgram, Tier};
@@ -137,19 +138,20 @@ fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
 
 /// Where tests with virtual machines find what they boot and deploy.
 fn machine_environment(workspace: &Workspace) -> Result<Environment> {
-    let dist = dist::build(workspace, "x86_64", Firmware::Common)?;
-    let aarch64 = dist::build(workspace, "aarch64", Firmware::Common)?;
-    let image = |content| {
-        instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES, Kernel::Cloud, content)
-    };
-    let (image, partition) = (image(Content::USUAL)?, image(Content::Partition)?);
+    // What comes from the network is made beside what the compiler makes.
+    let (dists, fetched) = thread::scope(|scope| {
+        let fetched = scope.spawn(|| fetched(workspace));
+        let dists = dists(workspace);
+        (dists, fetched.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked"))))
+    });
+    let ((dist, aarch64), ([image, partition], schemathesis)) = (dists?, fetched?);
     let farrier = workspace.build_conductor()?;
-    let schemathesis = python_environment::schemathesis(workspace)?;
     Ok(vec![
         ("FARRIER_DIST", dist.folder.display().to_string()),
         ("FARRIER_MODULES", dist.modules.display().to_string()),
         ("FARRIER_BOOT_LOADERS", dist.boot_loaders.display().to_string()),
         ("FARRIER_PROGRAMS", dist.programs.display().to_string()),
+        ("FARRIER_MODULE_CACHE", dist::module_cache(workspace).display().to_string()),
         ("FARRIER_DIST_AARCH64", aarch64.folder.display().to_string()),
         ("FARRIER_BOOT_LOADERS_AARCH64", aarch64.boot_loaders.display().to_string()),
         ("FARRIER_IMAGE_BUILDER", dist.builder.display().to_string()),
@@ -160,6 +162,22 @@ fn machine_environment(workspace: &Workspace) -> Result<Environment> {
         ("FARRIER_BIN", farrier.display().to_string()),
         ("FARRIER_SCHEMATHESIS", schemathesis.display().to_string()),
     ])
+}
+
+/// The ramdisks of both architectures.
+fn dists(workspace: &Workspace) -> Result<(Dist, Dist)> {
+    dist::build_agents(workspace, &["x86_64", "aarch64"])?;
+    let dist = |arch| dist::build(workspace, arch, Firmware::Common);
+    Ok((dist("x86_64")?, dist("aarch64")?))
+}
+
+/// The images to deploy, and schemathesis.
+fn fetched(workspace: &Workspace) -> Result<([InstanceImage; 2], PathBuf)> {
+    let image = |content| {
+        instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES, Kernel::Cloud, content)
+    };
+    let images = [image(Content::USUAL)?, image(Content::Partition)?];
+    Ok((images, python_environment::schemathesis(workspace)?))
 }
 
 fn needs(tier: Tier) -> &'static [Purpose] {
