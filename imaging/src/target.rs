@@ -59,8 +59,15 @@ impl<'a> Target<'a> {
     }
 
     /// Returns how many bytes of zeros had to be transferred.
+    ///
+    /// Commands and looking at what is there only save time. A disk that advertises a command and refuses it,
+    /// or cannot read what nobody wants any more, gets zeros to write.
     pub(crate) fn make_zero(&self, zeroing: &mut Zeroing, offset: u64, length: u64) -> Result<u64, Error> {
-        Ok(zeroing.make(self.disk, self.start + offset, length)?)
+        zeroing.make(self.disk, self.start + offset, length).or_else(|error| {
+            tracing::warn!(%error, "writing zeros instead");
+            self.zero_out(offset, length)?;
+            Ok(length)
+        })
     }
 
     pub(crate) fn flush(&self) -> Result<(), Error> {

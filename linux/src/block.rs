@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::aligned::AlignedBuffer;
 use nix::fcntl::{FallocateFlags, fallocate};
 use std::fs::File;
 use std::io;
@@ -80,23 +81,27 @@ pub fn is_read_only(file: &File) -> io::Result<bool> {
     read_value(file, |fd, value| unsafe { request::get_read_only(fd, value) }).map(|flag| flag != 0)
 }
 
-/// Makes `length` bytes from `offset` read back as zeros, by the device's own command where it has one.
+/// Makes `length` bytes from `offset` read back as zeros, by the device's own command where it has one that
+/// it also obeys, else by writing zeros.
 ///
 /// Both numbers are multiples of the logical sector size.
 ///
 /// # Errors
 ///
-/// The error of the ioctl or of the write.
+/// The error of the write.
 pub fn zero_out(file: &File, offset: u64, length: u64) -> io::Result<()> {
     if length == 0 {
         return Ok(());
     }
-    if !is_block_device(file)? {
-        return write_zeros(file, offset, length);
+    if is_block_device(file)? {
+        // SAFETY: BLKZEROOUT reads two u64 (start and length) from the array, which outlives the call.
+        let obeyed = unsafe { request::zero_out(file.as_raw_fd(), &[offset, length]) };
+        if obeyed.is_ok() {
+            return Ok(());
+        }
+        // Kernels since 6.10 give a command that failed up, and do not write in its stead.
     }
-    // SAFETY: BLKZEROOUT reads two u64 (start and length) from the array, which outlives the call.
-    unsafe { request::zero_out(file.as_raw_fd(), &[offset, length]) }?;
-    Ok(())
+    write_zeros(file, offset, length)
 }
 
 /// Makes `length` bytes from `offset` read back as zeros without sending any; false when the device has no
@@ -184,7 +189,7 @@ fn read_value<T: Default>(
 }
 
 fn write_zeros(file: &File, mut offset: u64, length: u64) -> io::Result<()> {
-    let zeros = [0; 64 * 1024];
+    let zeros = AlignedBuffer::zeroed(64 * 1024);
     let end = offset + length;
     while offset < end {
         let count = zeros.len().min(usize::try_from(end - offset).unwrap_or(usize::MAX));
