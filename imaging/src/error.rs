@@ -69,10 +69,20 @@ pub enum Error {
         /// What it is compressed with.
         compression: &'static str,
     },
+    /// Compressed in a way that is not unpacked.
+    #[error("{url} is compressed with {compression}, which is not unpacked: use one of {known}")]
+    Packed {
+        /// URL.
+        url: String,
+        /// What it is compressed with.
+        compression: &'static str,
+        /// What is unpacked.
+        known: String,
+    },
     /// The digest matches, and still the image cannot be unpacked.
     #[error(
-        "{url} cannot be unpacked as {compression} ({reason}): \
-         compress the image again, with a smaller window if memory is what lacks"
+        "{url} cannot be unpacked as {compression} ({reason}): compress the image again; if memory is what lacks, \
+         with a window of less than {memory_mib} MiB, which is all that can be given to it"
     )]
     Unpack {
         /// URL.
@@ -81,6 +91,8 @@ pub enum Error {
         compression: &'static str,
         /// What the decoder says.
         reason: String,
+        /// MiB that the decoder might take.
+        memory_mib: u64,
     },
     /// The image's partition table was made for other sectors.
     #[error(
@@ -143,8 +155,10 @@ pub enum Error {
         /// URL.
         url: String,
     },
-    /// The server encodes what it sends, although that was not asked for.
-    #[error("{url} is sent with Content-Encoding {encoding}: have the server send the file as it is")]
+    /// The server encodes what it sends, although that was not asked for, and in an unknown way.
+    #[error(
+        "{url} is sent with Content-Encoding {encoding}: have the server send the file as it is, or with gzip"
+    )]
     Encoded {
         /// URL.
         url: String,
@@ -287,6 +301,7 @@ impl Error {
             | Self::Content { .. }
             | Self::Qcow2 { .. }
             | Self::NotRaw { .. }
+            | Self::Packed { .. }
             | Self::Unpack { .. }
             | Self::SectorSize { .. } => ErrorKind::InvalidImage,
             Self::Digest { .. } => ErrorKind::ImageChecksumError,

@@ -5,7 +5,7 @@
 
 mod boot_sector;
 
-use crate::compression::Compression;
+use crate::compression::{self, Compression};
 use crate::error::Error;
 use crate::qcow2;
 use crate::target::Target;
@@ -96,6 +96,7 @@ impl Declared {
 
 /// Judges the first MiB of an image, unpacked if it was compressed: raw or qcow2, or an error.
 pub(crate) fn judge(start: &[u8], declared: Declared, policy: &Policy, url: &str) -> Result<Format, Error> {
+    require_unpacked(start, url)?;
     if declared.is_exact() {
         return match compressed_only(start) {
             Some(compression) => Err(Error::NotRaw { url: url.to_owned(), compression }),
@@ -142,11 +143,20 @@ pub fn recognize(start: &[u8]) -> Vec<Format> {
     const MAGIC: &[(usize, &[u8], Format)] = &[
         (0, qcow2::MAGIC, Format::Qcow2),
         (0, b"KDMV", Format::Foreign("vmdk")),
+        (0, b"COWD", Format::Foreign("vmdk")),
+        (0, b"\xbe\xba\xfe\xca\0\0\0\0", Format::Foreign("vmdk")),
         (0, b"# Disk DescriptorFile", Format::Foreign("vmdk")),
         (0, b"vhdxfile", Format::Foreign("vhdx")),
         (0, b"conectix", Format::Foreign("vhd")),
         (0, b"QED\0", Format::Foreign("qed")),
         (0, b"LUKS\xba\xbe", Format::Foreign("luks")),
+        (0, b"WithoutFreeSpace", Format::Foreign("parallels")),
+        (0, b"WithouFreSpacExt", Format::Foreign("parallels")),
+        (0, b"Bochs Virtual HD Image", Format::Foreign("bochs")),
+        (0, b"#!/bin/sh\n#V2.0 Format\n", Format::Foreign("cloop")),
+        (0, b"MSWIM\0\0\0", Format::Foreign("wim")),
+        (0, b"\x3a\xff\x26\xed", Format::Foreign("Android sparse")),
+        (257, b"ustar", Format::Foreign("tar")),
         (0x40, b"\x7f\x10\xda\xbe", Format::Foreign("vdi")),
         (32769, b"CD001", Format::Foreign("iso")),
         (32769, b"NSR02", Format::Foreign("iso")),
@@ -157,6 +167,14 @@ pub fn recognize(start: &[u8]) -> Vec<Format> {
     let magic =
         MAGIC.iter().filter(|(offset, magic, _)| shows((*offset, magic))).map(|(_, _, format)| *format);
     magic.chain(boot_sector::is_table(start).then_some(Format::Gpt)).collect()
+}
+
+/// Refuses what is compressed in a way that is not unpacked, whatever was declared: such bytes are no disk.
+fn require_unpacked(start: &[u8], url: &str) -> Result<(), Error> {
+    let foreign = compression::recognize_foreign(start).filter(|_| !boot_sector::is_signed(start));
+    foreign.map_or(Ok(()), |compression| {
+        Err(Error::Packed { url: url.to_owned(), compression, known: Compression::names() })
+    })
 }
 
 /// Name of the compression of an image that cannot be a disk as it is. Boot code may begin with
@@ -255,6 +273,39 @@ mod tests {
                 (outcome, expected) => panic!("{outcome:?} instead of {expected:?}"),
             }
         }
+    }
+
+    #[test]
+    fn x47_what_is_no_disk_is_refused_by_name_and_declared_raw_stays_exact() {
+        let lzma = b"\x5d\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff";
+        let judge = |start: &[u8], declared: Option<&str>| {
+            super::judge(start, super::declared(declared).unwrap(), &Policy::default(), "http://x")
+        };
+        for (place, magic, name) in [
+            (0, &b"WithoutFreeSpace"[..], "parallels"),
+            (0, b"WithouFreSpacExt", "parallels"),
+            (0, b"Bochs Virtual HD Image", "bochs"),
+            (0, b"COWD", "vmdk"),
+            (0, b"MSWIM\0\0\0", "wim"),
+            (257, b"ustar", "tar"),
+        ] {
+            let start = with(&[(place, magic)]);
+            assert!(judge(&start, None).unwrap_err().to_string().contains(name), "{name}");
+            assert!(judge(&start, Some("qcow2")).unwrap_err().to_string().contains(name), "{name}");
+            assert_eq!(judge(&start, Some("raw")).unwrap(), Format::Raw, "D08: the exact bytes of {name}");
+        }
+        for (magic, name) in [(&lzma[..], "lzma"), (b"\x04\x22\x4d\x18", "lz4"), (b"PK\x03\x04", "zip")] {
+            for declared in [None, Some("raw"), Some("gpt"), Some("qcow2")] {
+                let error = judge(&with(&[(0, magic)]), declared).unwrap_err();
+                assert_eq!(error.kind().name(), "InvalidImage");
+                assert!(error.to_string().contains(&format!("compressed with {name}")), "{error}");
+            }
+            // Boot code may begin with any bytes.
+            let signed = with(&[(0, magic), (510, &[0x55, 0xaa])]);
+            assert_eq!(judge(&signed, Some("raw")).unwrap(), Format::Raw);
+        }
+        let skippable = with(&[(0, b"\x50\x2a\x4d\x18")]);
+        assert!(judge(&skippable, Some("raw")).unwrap_err().to_string().contains("compressed with zstd"));
     }
 
     #[test]

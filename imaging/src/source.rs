@@ -5,6 +5,7 @@
 
 mod body;
 mod deadline;
+mod encoding;
 mod file;
 mod oci;
 mod ranges;
@@ -15,8 +16,9 @@ use crate::error::Error;
 use crate::qcow2::ReadAt;
 use body::HttpBody;
 use deadline::Deadline;
+use encoding::{EncodedBody, Encoding};
 use file::LocalFile;
-use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -76,6 +78,8 @@ pub(crate) struct Download<'a> {
 pub(crate) enum Body<'a> {
     /// From a server.
     Http(Box<HttpBody<'a>>),
+    /// From a server that encodes it.
+    Encoded(Box<EncodedBody<'a>>),
     /// From this machine.
     Local(LocalFile),
 }
@@ -85,6 +89,7 @@ impl<'a> Body<'a> {
     pub(crate) fn length(&self) -> Option<u64> {
         match self {
             Self::Http(body) => body.length(),
+            Self::Encoded(_) => None,
             Self::Local(file) => Some(file.length()),
         }
     }
@@ -94,6 +99,7 @@ impl<'a> Body<'a> {
     pub(crate) fn fill(&mut self, buffer: &mut [u8], cancels: &[&CancelHandle]) -> Result<usize, Error> {
         match self {
             Self::Http(body) => body.fill(buffer, cancels),
+            Self::Encoded(body) => body.fill(buffer, cancels),
             Self::Local(file) if cancels.iter().any(|cancel| cancel.is_cancelled()) => Err(file.cancelled()),
             Self::Local(file) => file.fill(buffer),
         }
@@ -103,6 +109,7 @@ impl<'a> Body<'a> {
     pub(crate) fn reader(&self, cancel: &CancelHandle) -> Option<Box<dyn ReadAt + 'a>> {
         match self {
             Self::Http(body) => Some(Box::new(body.ranges(cancel)?)),
+            Self::Encoded(_) => None,
             Self::Local(file) => Some(Box::new(file.reader()?)),
         }
     }
@@ -160,7 +167,7 @@ impl<'a> Download<'a> {
         failures < self.source.options.retries
     }
 
-    /// Opens a whole file; only status 200 is an answer, and only the bytes themselves.
+    /// Opens a whole file; only status 200 is an answer.
     pub(crate) fn open(&self, url: &str, cancels: &[&CancelHandle]) -> Result<Body<'_>, Error> {
         if url.starts_with("file:") {
             return Ok(Body::Local(LocalFile::open(url)?));
@@ -170,12 +177,14 @@ impl<'a> Download<'a> {
         if response.status() != StatusCode::OK {
             return Err(Error::Status { url: without_secrets(&url), status: response.status() });
         }
-        match response.headers().get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
-            None => Ok(Body::Http(Box::new(HttpBody::new(self, &url, response)))),
-            Some(encoding) => Err(Error::Encoded {
-                url: without_secrets(&url),
-                encoding: String::from_utf8_lossy(encoding.as_bytes()).into_owned(),
-            }),
+        let name = without_secrets(&url);
+        match Encoding::of(response.headers()) {
+            Ok(None) => Ok(Body::Http(Box::new(HttpBody::new(self, &url, response)))),
+            Ok(Some(encoding)) => {
+                let body = HttpBody::part(self, &url, response);
+                Ok(Body::Encoded(Box::new(EncodedBody::new(encoding, body, name, cancels))))
+            }
+            Err(encoding) => Err(Error::Encoded { url: name, encoding }),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::CHUNK;
 use crate::buffers::{Chunk, Pool};
-use crate::compression::Compression;
+use crate::compression::{self, Compression};
 use crate::error::Error;
 use std::cell::Cell;
 use std::io::{self, BufRead, ErrorKind, Read};
@@ -32,18 +32,29 @@ pub(crate) fn unpack(
         return Ok(());
     };
     is_packed.store(true, Ordering::Release);
-    tracing::info!(url, compression = compression.name(), "unpacking the image");
-    decode(compression, &mut packed, &unpacked).map_err(|error| {
+    let memory = compression::memory();
+    tracing::info!(url, compression = compression.name(), memory, "unpacking the image");
+    decode(compression, memory, &mut packed, &unpacked).map_err(|error| {
         // Whoever waits for more must learn that there is none.
         drop(unpacked);
         while packed.next().is_some() {}
-        Error::Unpack { url: url.to_owned(), compression: compression.name(), reason: error.to_string() }
+        Error::Unpack {
+            url: url.to_owned(),
+            compression: compression.name(),
+            reason: error.to_string(),
+            memory_mib: memory >> 20,
+        }
     })
 }
 
-fn decode(compression: Compression, packed: &mut Packed<'_>, unpacked: &SyncSender<Chunk>) -> io::Result<()> {
+fn decode(
+    compression: Compression,
+    memory: u64,
+    packed: &mut Packed<'_>,
+    unpacked: &SyncSender<Chunk>,
+) -> io::Result<()> {
     let consumed = packed.consumed;
-    let mut decoder = compression.decoder(packed)?;
+    let mut decoder = compression.decoder(memory, packed)?;
     let pool = Pool::new(BUFFERS);
     loop {
         let mut chunk = pool.take();

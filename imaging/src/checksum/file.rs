@@ -24,19 +24,47 @@ pub(super) fn find(
     let lines = || text.trim_start_matches('\u{feff}').lines().map(str::trim);
     let mut content = lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     if let (Some(digest), None) = (content.next().filter(|line| is_digest(line)), content.next()) {
-        return strongest([digest], wanted, md5).ok_or_else(|| unusable(digest));
+        let entry = Entry { name, digest, algorithm: None };
+        return strongest([&entry], wanted, md5).ok_or_else(|| unusable(digest));
     }
-    let entries: Vec<_> = lines().filter(|line| !line.starts_with('#')).filter_map(entry).collect();
-    let digests = || entries.iter().filter(|(listed, _)| *listed == name).map(|(_, digest)| *digest);
-    match (strongest(digests(), wanted, md5), digests().next()) {
+    let entries: Vec<_> = lines().filter(|line| !line.starts_with('#')).filter_map(Entry::read).collect();
+    let of_name = || entries.iter().filter(|entry| entry.name == name);
+    match (strongest(of_name(), wanted, md5), of_name().next()) {
         (Some(digest), _) => Ok(digest),
-        (None, Some(digest)) => Err(unusable(digest)),
+        (None, Some(entry)) => Err(unusable(entry.digest)),
         (None, None) => Err(missing(name, &entries)),
     }
 }
 
+/// What a line says.
+struct Entry<'a> {
+    /// Base name.
+    name: &'a str,
+    digest: &'a str,
+    /// Where the line names one that is known.
+    algorithm: Option<Algorithm>,
+}
+
+impl<'a> Entry<'a> {
+    fn read(line: &'a str) -> Option<Self> {
+        let (name, digest) = name_and_digest(line)?;
+        let label = line.split_once('(').map(|(label, _)| label.trim_end());
+        Some(Self { name, digest, algorithm: label.and_then(Algorithm::by_name) })
+    }
+
+    /// The algorithm that made the digest: the one that its line names, else the wanted one if it fits, else
+    /// the one of its length.
+    fn algorithm(&self, wanted: Option<Algorithm>) -> Option<Algorithm> {
+        let fits = |algorithm: &Algorithm| algorithm.fits(self.digest);
+        match self.algorithm {
+            Some(named) => Some(named).filter(fits),
+            None => wanted.filter(fits).or_else(|| Algorithm::by_length(self.digest.len())),
+        }
+    }
+}
+
 /// Base name and digest of a line.
-fn entry(line: &str) -> Option<(&str, &str)> {
+fn name_and_digest(line: &str) -> Option<(&str, &str)> {
     let bsd = || {
         let (_, rest) = line.split_once(" (")?;
         let (name, digest) = rest.rsplit_once(')')?;
@@ -56,13 +84,13 @@ fn entry(line: &str) -> Option<(&str, &str)> {
 }
 
 fn strongest<'a>(
-    digests: impl IntoIterator<Item = &'a str>,
+    entries: impl IntoIterator<Item = &'a Entry<'a>>,
     wanted: Option<Algorithm>,
     md5: bool,
 ) -> Option<ExpectedDigest> {
-    let usable = digests.into_iter().filter_map(|digest| {
-        let algorithm = Algorithm::by_length(digest.len()).filter(|one| one.is_believed(md5))?;
-        Some(ExpectedDigest { algorithm, value: digest.to_ascii_lowercase() })
+    let usable = entries.into_iter().filter_map(|entry| {
+        let algorithm = entry.algorithm(wanted).filter(|one| one.is_believed(md5))?;
+        Some(ExpectedDigest { algorithm, value: entry.digest.to_ascii_lowercase() })
     });
     usable.max_by_key(|digest| (Some(digest.algorithm) == wanted, digest.algorithm.digits()))
 }
@@ -83,11 +111,11 @@ fn unusable(digest: &str) -> String {
     format!("the digest {digest} cannot be used, {kind}: give sha256 or sha512")
 }
 
-fn missing(name: &str, entries: &[(&str, &str)]) -> String {
+fn missing(name: &str, entries: &[Entry<'_>]) -> String {
     if entries.is_empty() {
         return "no line of it is a checksum".to_owned();
     }
-    let listed: Vec<_> = entries.iter().take(LISTED).map(|(listed, _)| *listed).collect();
+    let listed: Vec<_> = entries.iter().take(LISTED).map(|entry| entry.name).collect();
     let rest = match entries.len().saturating_sub(LISTED) {
         0 => String::new(),
         rest => format!(" and {rest} more"),
@@ -159,6 +187,30 @@ mod tests {
             (None, Algorithm::Sha512),
         ] {
             assert_eq!(find(&text, "image.raw", wanted, false).unwrap().algorithm, expected);
+        }
+    }
+
+    #[test]
+    fn x27_a_digest_is_of_the_algorithm_that_is_named() {
+        let (sha3, blake) = ("c".repeat(64), "d".repeat(128));
+        let text = format!("SHA2-256 (x) = {SHA256}\nSHA3-256 (x) = {sha3}\nBLAKE2b (x) = {blake}\n");
+        for (wanted, expected, value) in [
+            (Algorithm::Sha3_256, Algorithm::Sha3_256, sha3.as_str()),
+            (Algorithm::Sha256, Algorithm::Sha256, SHA256),
+            (Algorithm::Blake2b, Algorithm::Blake2b, &blake),
+            (Algorithm::Sha384, Algorithm::Blake2b, &blake),
+        ] {
+            let found = find(&text, "x", Some(wanted), false).unwrap();
+            assert_eq!((found.algorithm, found.value.as_str()), (expected, value), "{wanted:?}");
+        }
+        // Lines without a name are of the wanted algorithm if they can be.
+        for (text, wanted, expected) in [
+            (sha3.clone(), Some(Algorithm::Blake2s), Algorithm::Blake2s),
+            (format!("{sha3}  x"), Some(Algorithm::Sha3_256), Algorithm::Sha3_256),
+            (format!("{sha3}  x"), Some(Algorithm::Sha3_512), Algorithm::Sha256),
+            (format!("{}  x", "e".repeat(96)), Some(Algorithm::Sha384), Algorithm::Sha384),
+        ] {
+            assert_eq!(find(&text, "x", wanted, false).unwrap().algorithm, expected, "{text}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! The body of a reply, read to its proven end across broken connections.
 
+use super::encoding::Encoding;
 use super::ranges::Ranges;
 use super::{Download, innermost, without_secrets};
 use crate::cancel::CancelHandle;
@@ -127,6 +128,7 @@ impl<'a> HttpBody<'a> {
     fn is_continued_by(&self, response: &Response) -> bool {
         let range = response.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
         response.status() == StatusCode::PARTIAL_CONTENT
+            && Encoding::of(response.headers()) == Ok(None)
             && range.and_then(start_and_total).is_some_and(|(start, total)| {
                 start == self.received && (total == self.length || total.is_none())
             })

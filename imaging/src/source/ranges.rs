@@ -1,6 +1,7 @@
 //! Parts of a file on a server, out of order.
 
 use super::body::{HttpBody, start_and_total};
+use super::encoding::Encoding;
 use super::{Download, without_secrets};
 use crate::cancel::CancelHandle;
 use crate::error::{Error, Retry};
@@ -28,7 +29,8 @@ impl Ranges<'_> {
         }
         let response = self.download.get(&self.url, headers, &[&self.cancel])?;
         let range = response.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
-        let is_asked_for = range.and_then(start_and_total) == Some((offset, Some(self.length)));
+        let is_asked_for = range.and_then(start_and_total) == Some((offset, Some(self.length)))
+            && Encoding::of(response.headers()) == Ok(None);
         if response.status() != StatusCode::PARTIAL_CONTENT || !is_asked_for {
             return Err(Error::NoRanges { url: without_secrets(&self.url) });
         }

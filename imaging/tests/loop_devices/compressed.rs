@@ -49,6 +49,31 @@ fn loop_compressed_images_are_unpacked_while_they_arrive() {
 }
 
 #[test]
+fn loop_x47_what_pzstd_writes_is_unpacked_and_what_is_packed_otherwise_is_refused_by_name() {
+    let skippable = b"\x50\x2a\x4d\x18\x04\0\0\0size";
+    let packed = [&skippable[..], &zstd(&image()[..MIB]), skippable, &zstd(&image()[MIB..])].concat();
+    let (deployment, report) = write(&packed);
+    report.unwrap();
+    assert!(deployment.content()[..image().len()] == **image());
+
+    let mut lzma = Vec::new();
+    let options = liblzma::stream::LzmaOptions::new_preset(1).unwrap();
+    let encoder = liblzma::stream::Stream::new_lzma_encoder(&options).unwrap();
+    liblzma::bufread::XzEncoder::new_stream(image().as_slice(), encoder).read_to_end(&mut lzma).unwrap();
+    let mut parallels = (*image()).clone();
+    parallels[..16].copy_from_slice(b"WithoutFreeSpace");
+    for (content, name) in [(lzma, "lzma"), (parallels, "parallels")] {
+        for content in [content.clone(), zstd(&content)] {
+            let (deployment, outcome) = write(&content);
+            let error = outcome.unwrap_err();
+            assert_eq!(error.kind().name(), "InvalidImage");
+            assert!(error.to_string().contains(name), "{error}");
+            deployment.assert_untouched();
+        }
+    }
+}
+
+#[test]
 fn loop_p04_frames_in_a_row_are_one_image() {
     for pack in [gzip, zstd, xz, bzip2] {
         let packed = [pack(&image()[..MIB + 7]), pack(&image()[MIB + 7..])].concat();

@@ -2,7 +2,10 @@
 
 use crate::deployment::{DISK, Deployment, MIB, image, request, serve};
 use farrier_tests::image_server::{ImageServer, Reply};
+use flate2::Compression;
+use flate2::read::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use sha2::{Digest, Sha256};
+use std::io::{Cursor, Read};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -207,15 +210,47 @@ fn loop_a_server_that_uses_up_the_budget_does_not_keep_the_next_one_from_being_a
 }
 
 #[test]
-fn loop_an_encoded_body_is_refused_and_was_not_asked_for() {
+fn loop_x27_an_encoding_that_was_not_asked_for_is_undone_or_refused_by_name() {
+    let pack = |mut encoder: Box<dyn Read>| {
+        let mut packed = Vec::new();
+        encoder.read_to_end(&mut packed).unwrap();
+        Arc::new(packed)
+    };
+    let (content, level) = (image(), Compression::fast());
+    let gzip = pack(Box::new(GzEncoder::new(Cursor::new(content.to_vec()), level)));
+    let zlib = pack(Box::new(ZlibEncoder::new(Cursor::new(content.to_vec()), level)));
+    let deflate = pack(Box::new(DeflateEncoder::new(Cursor::new(content.to_vec()), level)));
     let deployment = Deployment::new();
-    let server = serve(vec![Reply::Encoded(image(), "gzip")]);
+    for (body, encoding) in [(&gzip, "gzip"), (&gzip, "x-gzip"), (&zlib, "deflate"), (&deflate, "deflate")] {
+        let server = serve(vec![Reply::Encoded(Arc::clone(body), encoding)]);
+        let report = deployment.write_from(&server).unwrap();
+        assert!(server.heads()[0].contains("accept-encoding: identity\n"), "{}", server.heads()[0]);
+        assert_eq!((server.requests(), report.bytes_read), (1, content.len() as u64), "{encoding}");
+        assert!(deployment.content()[..content.len()] == **content, "{encoding}");
+    }
+
+    // An image that is compressed itself is unpacked after that, and the digest is that of the packed one.
+    let zstd = zstd::encode_all(content.as_slice(), 1).unwrap();
+    let twice = pack(Box::new(GzEncoder::new(Cursor::new(zstd.clone()), level)));
+    let server = serve(vec![Reply::Encoded(twice, "gzip")]);
+    deployment.write(&request(vec![server.url()], &zstd, None)).unwrap();
+    assert!(deployment.content()[..content.len()] == **content);
+
+    let deployment = Deployment::new();
+    let server = serve(vec![Reply::Encoded(Arc::clone(&content), "br")]);
     let error = deployment.write_from(&server).unwrap_err();
-    assert_eq!(error.kind().name(), "ImageDownloadError");
-    assert!(error.to_string().contains("Content-Encoding gzip"), "{error}");
-    assert!(server.heads()[0].contains("accept-encoding: identity\n"), "{}", server.heads()[0]);
-    assert_eq!(server.requests(), 1);
+    assert_eq!((error.kind().name(), server.requests()), ("ImageDownloadError", 1));
+    assert!(error.to_string().contains("Content-Encoding br"), "{error}");
     deployment.assert_untouched();
+
+    // What is damaged or cut off fails like any other broken download.
+    let cut = Arc::new(gzip[..gzip.len() / 2].to_vec());
+    for body in [cut, Arc::clone(&content)] {
+        let server = serve(vec![Reply::Encoded(body, "gzip")]);
+        let error = deployment.write_from(&server).unwrap_err();
+        assert_eq!((error.kind().name(), server.requests()), ("ImageDownloadError", 3));
+        assert!(error.to_string().contains("Content-Encoding cannot be undone"), "{error}");
+    }
 }
 
 #[test]

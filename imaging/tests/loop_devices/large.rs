@@ -5,7 +5,7 @@ use crate::disk_support::TestDisk;
 use farrier_linux::aligned::AlignedBuffer;
 use farrier_tests::image_server::Reply;
 use sha2::{Digest, Sha256};
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
 const GIB: u64 = 1 << 30;
@@ -20,8 +20,15 @@ fn sha256(file: &File, size: u64) -> String {
     hex::encode(hasher.finalize())
 }
 
+/// The most memory that this process ever had, in bytes, with what the other tests took.
+fn most_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
 #[test]
-fn loop_d16_more_than_four_gib_arrive_as_a_whole() {
+fn loop_d16_f06_more_than_four_gib_arrive_as_a_whole_and_are_not_kept_to_be_hashed() {
     let size = 4 * GIB + 3 * MIB as u64;
     let image = tempfile::NamedTempFile::new().unwrap();
     image.as_file().set_len(size).unwrap();
@@ -35,6 +42,7 @@ fn loop_d16_more_than_four_gib_arrive_as_a_whole() {
     let server = serve(vec![Reply::File(image.path().to_owned())]);
     let report = deployment.write(&request_with(vec![server.url()], digest, Some("raw"))).unwrap();
     assert_eq!((report.bytes_read, report.bytes_written + report.bytes_zeroed), (size, size));
+    assert!(most_memory() < size / 4, "{} bytes of memory", most_memory());
     let mut sector = AlignedBuffer::zeroed(512);
     for mark in marks {
         deployment.disk.disk().read_exact_at(&mut sector, mark).unwrap();

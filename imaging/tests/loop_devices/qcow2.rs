@@ -3,6 +3,7 @@
 use crate::deployment::{DISK, Deployment, MIB, image, request, serve};
 use farrier_tests::image_server::{ImageServer, Reply};
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -36,6 +37,41 @@ fn assert_deploys(deployment: &Deployment, url: String, packed: &[u8], declared:
     assert_eq!(report.bytes_read, packed.len() as u64);
     assert!(report.bytes_zeroed >= 2 * MIB as u64, "{report:?}");
     assert!(report.bytes_written < 5 * MIB as u64, "{report:?}");
+}
+
+/// A converter that works on a file before its digest is known hands hostile bytes to a parser that can reach the
+/// machine's files and memory, and leaves a disk that looks deployed. Here the bytes are parsed while they
+/// arrive, because they fit nowhere but on the disk. What the rule is for holds all the same:
+///
+/// - the parser is ours, reaches nothing but the image and the target, and has caps for memory and room
+///   (`s11_hostile_tables_are_refused`, `s12_the_limit_of_memory_bites`, the fuzz target `qcow2`);
+/// - what proves the image is the digest of the bytes as they were received, not of what they became;
+/// - until it matched, nothing is on the disk from which anything starts, and when it does not, nothing is left of
+///   that: this test, for every way in which an image can be converted.
+#[test]
+fn loop_s46_whatever_is_converted_nothing_starts_before_the_digest_matched() {
+    let gzip = |content: &[u8]| {
+        let mut packed = Vec::new();
+        let level = flate2::Compression::fast();
+        flate2::bufread::GzEncoder::new(content, level).read_to_end(&mut packed).unwrap();
+        packed
+    };
+    for options in [&[][..], &["-c"]] {
+        let (_folder, path, plain) = qcow2(options);
+        let packed = gzip(&plain);
+        let replies = [
+            (Reply::File(path), Some("qcow2")),
+            (Reply::Body(Arc::new(plain)), Some("qcow2")),
+            (Reply::Body(Arc::new(packed)), None),
+        ];
+        for (reply, declared) in replies {
+            let deployment = Deployment::new();
+            let server = serve(vec![reply]);
+            let error = deployment.write(&request(vec![server.url()], b"other", declared)).unwrap_err();
+            assert_eq!(error.kind().name(), "ImageChecksumError", "{options:?} {declared:?}: {error}");
+            deployment.assert_unbootable(&error);
+        }
+    }
 }
 
 #[test]
