@@ -71,6 +71,9 @@ fn render(survey: &Survey) -> String {
             text += "  chosen\n";
         }
     }
+    for warning in &survey.warnings {
+        write!(text, "\nWarning: {warning}.\n").expect("writing to a String never fails");
+    }
     let outcome = match (&survey.chosen, survey.target()) {
         (None, _) => "No disk fits.".to_owned(),
         (Some(name), None) => format!("{name} is chosen and would be refused."),
@@ -128,6 +131,7 @@ mod tests {
             wanted: "the root device hints size \">= 10\"".into(),
             chosen: chosen.map(str::to_owned),
             disks,
+            warnings: Vec::new(),
         }
     }
 
@@ -155,6 +159,15 @@ mod tests {
             assert!(found.target().is_none());
             assert!(render(&found).ends_with(&format!("\n{expected}\n")));
         }
+    }
+
+    #[test]
+    fn x04_an_entry_that_protects_nothing_stands_before_the_outcome() {
+        let mut found = survey(Some("/dev/sda"), vec![disk("/dev/sda", true, vec![])]);
+        found.warnings = vec!["the entry x matches no disk".into()];
+        let text = render(&found);
+        let (_, end) = text.split_once("  chosen\n").unwrap();
+        assert!(end.starts_with("\nWarning: the entry x matches no disk.\n\n/dev/sda would be"), "{text}");
     }
 
     #[test]

@@ -6,10 +6,26 @@
 use farrier_linux::sysfs;
 use std::path::Path;
 
-/// Link under `/dev/disk/by-path` of the disk whose sysfs directory is `directory`; nothing for a disk
-/// that is on no bus, such as an array.
-pub fn by_path(directory: &Path) -> Option<String> {
-    let device = directory.canonicalize().ok()?;
+/// Links under `/dev/disk/by-path` of the disk whose sysfs directory is `directory`, the one that inventories
+/// show first; none for a disk that is on no bus, such as an array.
+pub fn by_paths(directory: &Path) -> Vec<String> {
+    let Ok(device) = directory.canonicalize() else { return Vec::new() };
+    // Of two names of a disk, the older one is that which Python agents tell.
+    let names = [Age::Old, Age::New].map(|age| name(&device, age));
+    let mut links: Vec<_> =
+        names.into_iter().flatten().map(|name| format!("/dev/disk/by-path/{name}")).collect();
+    links.dedup();
+    links
+}
+
+/// Which rules make a name: some disks have got a second one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Age {
+    Old,
+    New,
+}
+
+fn name(device: &Path, age: Age) -> Option<String> {
     let mut parts = Vec::new();
     let mut is_below_pci = false;
     for place in device.ancestors().skip(1) {
@@ -17,26 +33,26 @@ pub fn by_path(directory: &Path) -> Option<String> {
         let is_pci = subsystem.as_deref() == Some("pci");
         // Of a row of bridges the last one counts.
         if !(is_pci && is_below_pci) {
-            parts.extend(part(place, subsystem.as_deref().unwrap_or_default(), &device));
+            parts.extend(part(place, subsystem.as_deref().unwrap_or_default(), device, age));
         }
         is_below_pci = is_pci;
     }
     // A disk without its bus could be any disk.
     let is_on_bus = parts.last().is_some_and(|part| BUSES.iter().any(|bus| part.starts_with(bus)));
     parts.reverse();
-    // Of the two names of such a disk this is the one that Python agents tell.
-    let prefix = if name_of(&device).starts_with("vd") { "virtio-" } else { "" };
-    is_on_bus.then(|| format!("/dev/disk/by-path/{prefix}{}", parts.join("-")))
+    let is_virtio = name_of(device).starts_with("vd") && age == Age::Old;
+    let prefix = if is_virtio { "virtio-" } else { "" };
+    is_on_bus.then(|| format!("{prefix}{}", parts.join("-")))
 }
 
 /// What the topmost part of a name begins with.
 const BUSES: &[&str] = &["pci-", "platform-", "acpi-", "ccw-", "xen-"];
 
-fn part(place: &Path, subsystem: &str, device: &Path) -> Option<String> {
+fn part(place: &Path, subsystem: &str, device: &Path, age: Age) -> Option<String> {
     let name = place.file_name()?.to_str()?;
     match subsystem {
         "nvme" => Some(format!("nvme-{}", sysfs::attribute(device, "nsid")?)),
-        "scsi" => scsi(place, name),
+        "scsi" => scsi(place, name, age),
         "usb" if name.contains(':') => Some(format!("usb-0:{}", name.split_once('-')?.1)),
         "pci" | "platform" | "acpi" | "ccw" | "xen" => Some(format!("{subsystem}-{name}")),
         _ => None,
@@ -44,13 +60,21 @@ fn part(place: &Path, subsystem: &str, device: &Path) -> Option<String> {
 }
 
 /// Only the device at the end of a SCSI bus has a name with host, channel, target and LUN.
-fn scsi(place: &Path, name: &str) -> Option<String> {
+fn scsi(place: &Path, name: &str, age: Age) -> Option<String> {
     let mut numbers = name.split(':').map(str::parse::<u64>);
     let mut number = || numbers.next()?.ok();
     let (host, channel, target, lun) = (number()?, number()?, number()?, number()?);
     let above = |mark: &str| place.ancestors().find(|one| name_of(one).starts_with(mark));
     if let Some(port) = above("ata") {
-        return Some(format!("ata-{}", name_of(port).strip_prefix("ata")?));
+        // Ports are counted by controller; the number in the name goes on from one to the next.
+        let counted = sysfs::attribute(&port.join("ata_port").join(name_of(port)), "port_no");
+        let number = counted.or_else(|| Some(name_of(port).strip_prefix("ata")?.to_owned()))?;
+        return Some(match (age, channel) {
+            (Age::Old, _) => format!("ata-{number}"),
+            (Age::New, 0) => format!("ata-{number}.{target}"),
+            // Behind a port multiplier.
+            (Age::New, bus) => format!("ata-{number}.{bus}.0"),
+        });
     }
     if let Some(remote) = above("rport-") {
         let port = remote.join("fc_remote_ports").join(name_of(remote));
@@ -93,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_device_manager() {
+    fn x04_names_are_all_those_of_the_device_manager() {
         let bridge = ("pci0000:00/0000:00:01.0", "pci");
         for (places, attributes, disk, expected) in [
             (
                 vec![("0000:00:04.0", "pci"), ("0000:00:04.0/virtio1", "virtio")],
                 vec![],
                 "0000:00:04.0/virtio1/block/vda",
-                "virtio-pci-0000:00:04.0",
+                &["virtio-pci-0000:00:04.0", "pci-0000:00:04.0"][..],
             ),
             (
                 vec![
@@ -110,7 +134,7 @@ mod tests {
                 ],
                 vec![("pci0000:00/0000:00:01.0/0000:3b:00.0/nvme/nvme0/nvme0n1/nsid", "1\n")],
                 "pci0000:00/0000:00:01.0/0000:3b:00.0/nvme/nvme0/nvme0n1",
-                "pci-0000:3b:00.0-nvme-1",
+                &["pci-0000:3b:00.0-nvme-1"],
             ),
             (
                 vec![
@@ -120,7 +144,14 @@ mod tests {
                 ],
                 vec![],
                 "0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda",
-                "pci-0000:00:17.0-ata-1",
+                &["pci-0000:00:17.0-ata-1", "pci-0000:00:17.0-ata-1.0"],
+            ),
+            // The sixth port of the machine, the second of its controller; a multiplier behind it.
+            (
+                vec![("0000:00:1f.2", "pci"), ("0000:00:1f.2/ata6/host5/target5:3:0/5:3:0:0", "scsi")],
+                vec![("0000:00:1f.2/ata6/ata_port/ata6/port_no", "2\n")],
+                "0000:00:1f.2/ata6/host5/target5:3:0/5:3:0:0/block/sdb",
+                &["pci-0000:00:1f.2-ata-2", "pci-0000:00:1f.2-ata-2.3.0"],
             ),
             (
                 vec![
@@ -130,7 +161,7 @@ mod tests {
                 ],
                 vec![],
                 "0000:00:05.0/virtio2/host7/target7:0:3/7:0:3:1/block/sdb",
-                "pci-0000:00:05.0-scsi-0:0:3:1",
+                &["pci-0000:00:05.0-scsi-0:0:3:1"],
             ),
             (
                 vec![
@@ -142,7 +173,7 @@ mod tests {
                     "0x5000c50012345679\n",
                 )],
                 "0000:00:06.0/host2/port-2:0/end_device-2:0/target2:0:0/2:0:0:0/block/sdc",
-                "pci-0000:00:06.0-sas-0x5000c50012345679-lun-0",
+                &["pci-0000:00:06.0-sas-0x5000c50012345679-lun-0"],
             ),
             (
                 vec![
@@ -153,13 +184,13 @@ mod tests {
                 ],
                 vec![],
                 "0000:00:14.0/usb1/1-2/1-2:1.0/host9/target9:0:0/9:0:0:0/block/sdd",
-                "pci-0000:00:14.0-usb-0:2:1.0-scsi-0:0:0:0",
+                &["pci-0000:00:14.0-usb-0:2:1.0-scsi-0:0:0:0"],
             ),
         ] {
             let root = tree(&places, &attributes);
             fs::create_dir_all(root.path().join(disk)).unwrap();
-            let found = by_path(&root.path().join(disk));
-            assert_eq!(found, Some(format!("/dev/disk/by-path/{expected}")), "{disk}");
+            let expected: Vec<_> = expected.iter().map(|name| format!("/dev/disk/by-path/{name}")).collect();
+            assert_eq!(by_paths(&root.path().join(disk)), expected, "{disk}");
         }
     }
 
@@ -167,7 +198,7 @@ mod tests {
     fn a_disk_on_no_bus_has_no_such_name() {
         let root = tree(&[], &[]);
         fs::create_dir_all(root.path().join("virtual/block/md127")).unwrap();
-        assert_eq!(by_path(&root.path().join("virtual/block/md127")), None);
-        assert_eq!(by_path(&root.path().join("nosuch")), None);
+        assert!(by_paths(&root.path().join("virtual/block/md127")).is_empty());
+        assert!(by_paths(&root.path().join("nosuch")).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! A block device as sysfs describes it.
 
 use crate::error::Error;
-use crate::{by_path, identity, stack};
+use crate::{by_path, identity, stack, transport};
 use farrier_linux::sysfs;
 use farrier_protocol::inventory::Disk;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,14 @@ const SYSFS_SECTOR: u64 = 512;
 pub struct BlockDevice {
     /// The device as inventories show it.
     pub disk: Disk,
+    /// Every form of its model (F27).
+    pub models: Vec<String>,
     /// Every form of its serial number (F27).
     pub serials: Vec<String>,
     /// Every form of its World Wide Name (F27).
     pub wwns: Vec<String>,
+    /// Every link to it under `/dev/disk/by-path`.
+    pub by_paths: Vec<String>,
     kernel_name: String,
     directory: PathBuf,
 }
@@ -39,25 +43,34 @@ impl BlockDevice {
         let path = stack::is_multipath(&directory).then(|| stack::below(&directory).into_iter().next());
         let hardware = path.flatten().unwrap_or_else(|| directory.clone());
         let device = hardware.join("device");
-        let serials = identity::serials(&hardware);
+        let identity = identity::Identity::read(&hardware);
+        let by_paths = by_path::by_paths(&hardware);
         let wwn = identity::WorldWideName::read(&hardware);
         let disk = Disk {
             name,
-            model: sysfs::attribute(&device, "model"),
+            model: identity.models.first().cloned(),
             size: sectors * SYSFS_SECTOR,
             rotational: sysfs::number::<u8>(&queue, "rotational") == Some(1),
             wwn: wwn.name.clone(),
-            serial: serials.first().cloned(),
+            serial: identity.serials.first().cloned(),
             vendor: sysfs::attribute(&device, "vendor"),
             wwn_with_extension: wwn.with_extension.clone(),
             wwn_vendor_extension: wwn.vendor_extension.clone(),
             hctl: sysfs::entries(&device.join("scsi_device")).into_iter().next(),
-            by_path: by_path::by_path(&hardware),
+            by_path: by_paths.first().cloned(),
             logical_sectors: logical,
             physical_sectors: sysfs::number(&queue, "physical_block_size").unwrap_or(logical),
-            tran: transport(&hardware),
+            tran: transport::transport(&hardware),
         };
-        Ok(Self { disk, serials, wwns: wwn.forms(), kernel_name: kernel_name.to_owned(), directory })
+        Ok(Self {
+            disk,
+            models: identity.models,
+            serials: identity.serials,
+            wwns: wwn.forms(),
+            by_paths,
+            kernel_name: kernel_name.to_owned(),
+            directory,
+        })
     }
 
     /// Name the kernel gave it, without `/dev/`.
@@ -94,30 +107,6 @@ impl BlockDevice {
     pub(crate) fn sysfs(&self) -> &Path {
         self.directory.parent().and_then(Path::parent).unwrap_or(Path::new("/sys"))
     }
-}
-
-/// How the disk is attached, told by its place in the device tree.
-fn transport(directory: &Path) -> Option<String> {
-    let kernel_name = directory.file_name()?.to_str()?;
-    if kernel_name.starts_with("nvme") {
-        return Some("nvme".to_owned());
-    }
-    let path = directory.canonicalize().ok()?;
-    let path = path.to_string_lossy();
-    // Nearest bus first: a SATA or virtio disk behind a USB bridge is a USB disk.
-    [
-        ("/usb", "usb"),
-        ("/end_device-", "sas"),
-        ("/rport-", "fc"),
-        ("/session", "iscsi"),
-        ("/ata", "sata"),
-        ("/virtio", "virtio"),
-        ("/mmc_host/", "mmc"),
-    ]
-    .into_iter()
-    // A SCSI disk behind a virtual controller is no virtio disk.
-    .filter(|(_, name)| *name != "virtio" || !kernel_name.starts_with("sd"))
-    .find_map(|(mark, name)| path.contains(mark).then(|| name.to_owned()))
 }
 
 #[cfg(test)]

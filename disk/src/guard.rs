@@ -87,6 +87,7 @@ pub fn choose_root_disk(node: &Node, devices: &[BlockDevice]) -> Result<RootDisk
         return Err(Error::NoDisk);
     }
     let criteria = Criteria::of(node)?;
+    criteria.skip_list.warn(devices);
     let device = criteria.choose(devices).ok_or_else(|| criteria.no_fitting_disk(devices))?.clone();
     let choice = Choice::whole(device, criteria.skip_list);
     Ok(RootDisk { choice, consents: consents(node), volumes: criteria.volumes })

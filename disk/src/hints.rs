@@ -126,14 +126,16 @@ impl Hint {
         let given = match value {
             Value::String(text) => text.clone(),
             Value::Bool(_) if matches!(attribute, Attribute::Rotational) => value.to_string(),
-            Value::Number(_) if !matches!(attribute, Attribute::Text(_)) => value.to_string(),
+            Value::Number(_) if matches!(attribute, Attribute::Size | Attribute::Rotational) => {
+                value.to_string()
+            }
             _ => return Err("the value must be a string".to_owned()),
         };
         let text = given.trim().to_lowercase();
         let condition = match attribute {
             Attribute::Size => parse_size(&text)?,
             Attribute::Rotational => Condition::Flag(parse_flag(&text)?),
-            Attribute::Text(_) => parse_text(&text)?,
+            Attribute::Text(_) | Attribute::Forms(_) => parse_text(&text)?,
         };
         Ok(Self { name, attribute, given, condition })
     }
@@ -155,6 +157,13 @@ impl Hint {
             (Condition::Flag(flag), _) => device.disk.rotational == *flag,
             (condition, Attribute::Text(values)) => {
                 values(device).iter().any(|value| condition.holds_for(&value.trim().to_lowercase()))
+            }
+            (condition, Attribute::Forms(forms)) => {
+                let mut forms = forms(device).into_iter().map(|form| form.trim().to_lowercase());
+                match condition {
+                    Condition::Text(Comparison::NotEqual, _) => forms.all(|form| condition.holds_for(&form)),
+                    _ => forms.any(|form| condition.holds_for(&form)),
+                }
             }
             _ => false,
         }
@@ -180,16 +189,18 @@ enum Attribute {
     Rotational,
     /// Every value the attribute has; one that fits is enough, for `s!=` too.
     Text(fn(&BlockDevice) -> Vec<String>),
+    /// The one value of the attribute, in every form that tools write it: it differs from what no form is.
+    Forms(fn(&BlockDevice) -> Vec<String>),
 }
 
 /// Hint names and what they look at, in the contract's order.
 const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("size", Attribute::Size),
-    ("model", Attribute::Text(|device| one(&device.disk.model))),
+    ("model", Attribute::Forms(|device| many(&device.models))),
     ("vendor", Attribute::Text(|device| one(&device.disk.vendor))),
     ("name", Attribute::Text(|device| vec![device.disk.name.clone()])),
     ("hctl", Attribute::Text(|device| one(&device.disk.hctl))),
-    ("by_path", Attribute::Text(|device| one(&device.disk.by_path))),
+    ("by_path", Attribute::Forms(|device| many(&device.by_paths))),
     ("tran", Attribute::Text(|device| one(&device.disk.tran))),
     ("serial", Attribute::Text(|device| many(&device.serials))),
     ("wwn", Attribute::Text(|device| many(&device.wwns))),
@@ -203,7 +214,7 @@ impl Attribute {
         match self {
             Self::Size => gib_text(device.disk.size),
             Self::Rotational => device.disk.rotational.to_string(),
-            Self::Text(values) => values(device).join(" or "),
+            Self::Text(values) | Self::Forms(values) => values(device).join(" or "),
         }
     }
 }

@@ -2,9 +2,13 @@
 //!
 //! lsblk and udev derive different texts from the same device, and operators copy hints from either.
 
+mod ata;
+
+use crate::command_set::ATA_VENDOR;
+use farrier_linux::ata::IdentifyData;
 use farrier_linux::sysfs;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Header of a SCSI vital product data page.
 const VPD_HEADER: usize = 4;
@@ -12,20 +16,81 @@ const VPD_HEADER: usize = 4;
 /// Hexadecimal digits of the part of a 16-byte World Wide Name that udev calls the name itself.
 const WWN_DIGITS: usize = 16;
 
-/// Every form of the serial number of the disk in `directory`; the plain one comes first.
-pub fn serials(directory: &Path) -> Vec<String> {
+/// What of a disk's identity does not come as one attribute.
+#[derive(Debug)]
+pub struct Identity {
+    /// Every form of the model; the full one comes first.
+    pub models: Vec<String>,
+    /// Every form of the serial number; the plain one comes first.
+    pub serials: Vec<String>,
+}
+
+impl Identity {
+    /// Reads the identity of the disk in `directory`.
+    pub fn read(directory: &Path) -> Self {
+        let device = directory.join("device");
+        let ata = ata::identify(directory);
+        // Inquiry data have room for the first 16 characters only.
+        let inquiry = sysfs::attribute(&device, "model");
+        let full = ata.as_ref().and_then(IdentifyData::model).or_else(|| inquiry.clone());
+        let joined = full.as_deref().map(joined);
+        let models = deduplicated([&full, &joined, &inquiry].into_iter().flatten().cloned());
+
+        let usb = usb_device(directory).and_then(|usb| sysfs::attribute(&usb, "serial"));
+        let plain = sysfs::attribute(directory, "serial")
+            .or_else(|| sysfs::attribute(&device, "serial"))
+            .or_else(|| vital_product_serial(&device))
+            .or_else(|| ata.as_ref().and_then(IdentifyData::serial));
+        let long = plain.iter().flat_map(|serial| long_serials(directory, &models, serial));
+        let at_usb = usb.iter().flat_map(|serial| usb_serials(directory, serial));
+        let naa = naa_digits(directory);
+        let scsi = naa.iter().flat_map(|digits| [digits.clone(), format!("3{digits}")]);
+        let t10 = raw_name(directory)
+            .and_then(|name| Some(format!("1{}", self::joined(name.strip_prefix("t10.")?))));
+        Self {
+            serials: deduplicated(plain.clone().into_iter().chain(long).chain(at_usb).chain(scsi).chain(t10)),
+            models,
+        }
+    }
+}
+
+/// The serial number with the model before it: as udev's ID_SERIAL has it for ATA and NVMe disks, newer ones with
+/// the number of the namespace, and for SCSI disks that have no name of their own.
+fn long_serials(directory: &Path, models: &[String], serial: &str) -> Vec<String> {
+    let mut forms: Vec<_> = models.iter().map(|model| joined(&format!("{model} {serial}"))).collect();
+    let namespace = sysfs::attribute(directory, "nsid");
+    let numbered = models.first().zip(namespace);
+    forms.extend(numbered.map(|(model, number)| joined(&format!("{model} {serial} {number}"))));
     let device = directory.join("device");
-    let plain = sysfs::attribute(directory, "serial")
-        .or_else(|| sysfs::attribute(&device, "serial"))
-        .or_else(|| vital_product_serial(&device));
-    let model = sysfs::attribute(&device, "model");
-    let long = plain.as_ref().zip(model).map(|(serial, model)| {
-        // udev joins the words of both for NVMe and ATA disks.
-        format!("{model}_{serial}").split_whitespace().collect::<Vec<_>>().join("_")
-    });
-    let naa = naa_digits(directory);
-    let scsi = naa.iter().flat_map(|digits| [digits.clone(), format!("3{digits}")]);
-    deduplicated(plain.into_iter().chain(long).chain(scsi))
+    let vendor = sysfs::attribute(&device, "vendor").filter(|vendor| vendor != ATA_VENDOR);
+    if let (Some(vendor), Some(model)) = (vendor, models.first()) {
+        forms.extend(["0", "S"].map(|kind| joined(&format!("{kind}{vendor} {model} {serial}"))));
+    }
+    forms
+}
+
+/// The serial number of a USB device, and as udev's ID_SERIAL has it for the disk in `directory` behind it.
+fn usb_serials(directory: &Path, serial: &str) -> Vec<String> {
+    let device = directory.join("device");
+    let mut forms = vec![serial.to_owned()];
+    let names = sysfs::attribute(&device, "vendor").zip(sysfs::attribute(&device, "model"));
+    let address = sysfs::entries(&device.join("scsi_device")).into_iter().next();
+    if let (Some((vendor, model)), Some(address)) = (names, address) {
+        let unit: Vec<_> = address.split(':').skip(2).collect();
+        forms.push(format!("{}-{}", joined(&format!("{vendor} {model} {serial}")), unit.join(":")));
+    }
+    forms
+}
+
+/// The directory of the USB device that the disk in `directory` is behind.
+fn usb_device(directory: &Path) -> Option<PathBuf> {
+    let place = directory.canonicalize().ok()?;
+    place.ancestors().find(|place| place.join("idVendor").exists()).map(Path::to_owned)
+}
+
+/// A text in one word, as udev writes it.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join("_")
 }
 
 /// The parts of a World Wide Name as udev splits it.

@@ -30,6 +30,7 @@ mod command_set;
 mod foreign;
 mod identity;
 mod stack;
+mod transport;
 mod tree;
 
 #[cfg(test)]

@@ -66,6 +66,7 @@ fn is_raid_if_array(directory: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::fake_sysfs::FakeSysfs;
+    use crate::hints::Hints;
 
     fn machine() -> FakeSysfs {
         let sysfs = FakeSysfs::new();
@@ -81,6 +82,7 @@ mod tests {
                 ("device/vpd_pg80", "\0\u{80}\0\u{14}   QM00001"),
                 ("device/wwid", "naa.5000c500a1b2c3d4\n"),
                 ("device/scsi_device/0:0:0:0/uevent", ""),
+                ("../../../../scsi_host/host0/proc_name", "ahci\n"),
             ],
         );
         sysfs.disk(
@@ -97,7 +99,10 @@ mod tests {
         sysfs.disk(
             "devices/pci0/host3/port-3:0/end_device-3:0/block/sdc",
             1 << 40,
-            &[("device/wwid", "naa.600508b1001c0123456789abcdef0123\n")],
+            &[
+                ("device/wwid", "naa.600508b1001c0123456789abcdef0123\n"),
+                ("../../../../sas_host/host3/uevent", ""),
+            ],
         );
         sysfs
     }
@@ -141,6 +146,90 @@ mod tests {
         assert_eq!(long.disk.wwn_with_extension.as_deref(), Some("0x600508b1001c0123456789abcdef0123"));
     }
 
+    /// The page "ATA Information" (SAT-4) with this model and serial number.
+    fn information_page(model: &str, serial: &str) -> String {
+        let mut page = vec!['\0'; 572];
+        page[1] = '\u{89}';
+        for (first, length, text) in [(27, 40, model), (10, 20, serial)] {
+            let padded: Vec<char> = format!("{text:<length$}").chars().collect();
+            let start = 60 + 2 * first;
+            for (place, pair) in padded.chunks(2).enumerate() {
+                page[start + 2 * place] = pair[1];
+                page[start + 2 * place + 1] = pair[0];
+            }
+        }
+        page.into_iter().collect()
+    }
+
+    #[test]
+    fn x04_a_sata_model_of_forty_characters_is_matched_in_the_forms_of_lsblk_and_udev() {
+        const MODEL: &str = "SAMSUNG MZ7LH960HAJR-00005 forty letters";
+        let sysfs = FakeSysfs::new();
+        let page = information_page(MODEL, "S45NNC0R100001");
+        let attributes = [
+            ("device/model", "SAMSUNG MZ7LH960\n"),
+            ("device/vendor", "ATA     \n"),
+            ("device/vpd_pg80", "\0\u{80}\0\u{14}      S45NNC0R100001"),
+            ("device/vpd_pg89", page.as_str()),
+        ];
+        sysfs.disk("devices/pci0/ata1/host0/target0:0:0/0:0:0:0/block/sda", 40 << 30, &attributes);
+        let disks = list(sysfs.path()).unwrap();
+        assert_eq!(disks[0].disk.model.as_deref(), Some(MODEL));
+        for (hint, value, expected) in [
+            ("model", MODEL, true),
+            ("model", "SAMSUNG_MZ7LH960HAJR-00005_forty_letters", true),
+            ("model", "SAMSUNG MZ7LH960", true),
+            ("model", "<in> HAJR-00005", true),
+            ("model", "<or> other <or> samsung mz7lh960", true),
+            ("model", "SAMSUNG MZ7LH480", false),
+            ("model", "s!= SAMSUNG MZ7LH480", true),
+            // It is this model, whichever form says so.
+            ("model", "s!= SAMSUNG MZ7LH960", false),
+            ("model", "s!= SAMSUNG MZ7LH960HAJR-00005 forty letters", false),
+            ("serial", "S45NNC0R100001", true),
+            ("serial", "SAMSUNG_MZ7LH960HAJR-00005_forty_letters_S45NNC0R100001", true),
+            ("serial", "SAMSUNG_MZ7LH960_S45NNC0R100001", true),
+        ] {
+            let hints = Hints::parse(&serde_json::json!({hint: value})).unwrap();
+            assert_eq!(hints.mismatch(&disks[0]).is_none(), expected, "{hint} {value}");
+        }
+    }
+
+    #[test]
+    fn x04_long_serials_are_those_of_udev_on_every_bus() {
+        let sysfs = FakeSysfs::new();
+        let nvme = [("device/model", "Fast  One\n"), ("device/serial", "nv-1\n"), ("nsid", "1\n")];
+        sysfs.disk("devices/pci0/nvme/nvme0/nvme0n1", 10 << 30, &nvme);
+        let scsi = [
+            ("device/model", "QEMU HARDDISK   \n"),
+            ("device/vendor", "QEMU    \n"),
+            ("device/vpd_pg80", "\0\u{80}\0\u{4}SN-1"),
+            ("device/wwid", "t10.QEMU    QEMU HARDDISK   SN-1\n"),
+        ];
+        sysfs.disk("devices/pci0/host1/target1:0:0/1:0:0:0/block/sda", 10 << 30, &scsi);
+        let usb = [
+            ("device/model", "Ultra Fit\n"),
+            ("device/vendor", "SanDisk\n"),
+            ("device/scsi_device/9:0:0:0/uevent", ""),
+            ("../../../../../../idVendor", "0781\n"),
+            ("../../../../../../serial", "4C530001\n"),
+        ];
+        let path = "devices/pci0/usb1/1-1/1-1:1.0/host9/target9:0:0/9:0:0:0/block/sdb";
+        sysfs.disk(path, 10 << 30, &usb);
+        let disks = list(sysfs.path()).unwrap();
+        for (index, wanted) in [
+            (0, "Fast_One_nv-1"),
+            (0, "Fast_One_nv-1_1"),
+            (1, "0QEMU_QEMU_HARDDISK_SN-1"),
+            (1, "SQEMU_QEMU_HARDDISK_SN-1"),
+            (1, "1QEMU_QEMU_HARDDISK_SN-1"),
+            (2, "4C530001"),
+            (2, "SanDisk_Ultra_Fit_4C530001-0:0"),
+        ] {
+            assert!(disks[index].serials.iter().any(|serial| serial == wanted), "{:?}", disks[index].serials);
+        }
+    }
+
     #[test]
     fn d31_only_disks_are_listed() {
         let sysfs = FakeSysfs::new();
@@ -163,8 +252,12 @@ mod tests {
         let sysfs = FakeSysfs::new();
         sysfs.disk("devices/virtual/dm-0", 5 << 30, &[("dm/uuid", "mpath-3600508b1001c0123")]);
         for (path, host) in [("sda", "host1"), ("sdb", "host2")] {
-            let attributes =
-                &[("device/wwid", "naa.600508b1001c0123"), ("device/vpd_pg80", "\0\u{80}\0\u{4}SN-1")];
+            let class = format!("../../fc_host/{host}/uevent");
+            let attributes = &[
+                ("device/wwid", "naa.600508b1001c0123"),
+                ("device/vpd_pg80", "\0\u{80}\0\u{4}SN-1"),
+                (class.as_str(), ""),
+            ];
             sysfs.disk(&format!("devices/{host}/rport-1/{path}"), 5 << 30, attributes);
             sysfs.stack(&format!("devices/{host}/rport-1/{path}"), "devices/virtual/dm-0");
         }

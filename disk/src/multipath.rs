@@ -25,7 +25,7 @@ const MAPPED_SECTOR: u64 = 512;
 /// Time for the kernel to ask a target in which state its paths are, once it knows that they have states.
 const PATH_STATES: Duration = Duration::from_secs(1);
 /// Transports by which a disk has one path. Cheap disks there share names that they should not.
-const SINGLE_PATH: [&str; 2] = ["usb", "sata"];
+const SINGLE_PATH: [&str; 3] = ["usb", "sata", "ata"];
 
 /// What the paths to a disk have in common, and other disks have not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -177,6 +177,7 @@ fn first_error(outcomes: impl Iterator<Item = io::Result<()>>) -> io::Result<()>
 mod tests {
     use super::*;
     use crate::fake_sysfs::FakeSysfs;
+    use std::fs;
 
     const NAME: (&str, &str) = ("device/wwid", "naa.600508b1001c0123");
     const SERIAL: (&str, &str) = ("device/vpd_pg80", "\0\u{80}\0\u{4}SN-1");
@@ -190,6 +191,8 @@ mod tests {
         let sysfs = FakeSysfs::new();
         let other_serial = ("device/vpd_pg80", "\0\u{80}\0\u{4}SN-2");
         let nobody = ("device/wwid", "naa.0000000000000000");
+        fs::create_dir_all(sysfs.path().join("devices/ata1/host4/scsi_host/host4")).unwrap();
+        fs::write(sysfs.path().join("devices/ata1/host4/scsi_host/host4/proc_name"), "ahci").unwrap();
         for (path, size, attributes) in [
             ("host1/rport-1/sda", 5 << 30, [NAME, SERIAL]),
             ("host2/rport-2/sdb", 5 << 30, [NAME, SERIAL]),

@@ -53,7 +53,11 @@ pub enum Depth {
     Metadata,
 }
 
-/// Erases every disk of the node that is not to be kept, and returns what became of each, by name.
+/// Where a result tells what the operator should know.
+const WARNINGS: &str = "warnings";
+
+/// Erases every disk of the node that is not to be kept, and returns what became of each, by name, and under
+/// `warnings` which entries of the skip list name no disk.
 ///
 /// Each disk has its own outcome, and one that fails does not keep the others from being erased.
 ///
@@ -66,7 +70,7 @@ pub fn erase_devices(call: &StepCall<'_>, depth: Depth) -> Result<Value, StepErr
     let mut records = carry_out(call, depth, &plan)?;
     let (_, later) = survey(call)?;
     records.extend(appeared(&seen, &later));
-    conclude(call, records)
+    conclude(call, records, &plan.warnings)
 }
 
 /// Carries out a plan, as [`erase_devices`] does, and leaves every other disk alone.
@@ -75,7 +79,7 @@ pub fn erase_devices(call: &StepCall<'_>, depth: Depth) -> Result<Value, StepErr
 ///
 /// As there.
 pub fn erase_plan(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result<Value, StepError> {
-    conclude(call, carry_out(call, depth, plan)?)
+    conclude(call, carry_out(call, depth, plan)?, &plan.warnings)
 }
 
 /// The disks there are, and what is to become of them.
@@ -88,6 +92,7 @@ fn survey(call: &StepCall<'_>) -> Result<(Vec<BlockDevice>, ErasePlan), StepErro
 }
 
 fn carry_out(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result<Vec<Record>, StepError> {
+    plan.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let settings = Settings::of(call.node, call.host.guards_special_filesystems())?;
     let kept = plan.kept.iter().map(|kept| keep(kept, &settings, depth));
     let erased = in_parallel(&plan.targets, settings.concurrency, |target| {
@@ -116,8 +121,11 @@ fn keep(kept: &KeptDisk, settings: &Settings, depth: Depth) -> Record {
 }
 
 /// Certifies every record, logs it, and tells the outcome of the step.
-fn conclude(call: &StepCall<'_>, records: Vec<Record>) -> Result<Value, StepError> {
+fn conclude(call: &StepCall<'_>, records: Vec<Record>, warnings: &[String]) -> Result<Value, StepError> {
     let mut result = Map::new();
+    if !warnings.is_empty() {
+        result.insert(WARNINGS.to_owned(), warnings.into());
+    }
     for record in &records {
         let statement = record.statement(call.node.uuid, call.step);
         let mut entry = statement.as_object().cloned().unwrap_or_default();

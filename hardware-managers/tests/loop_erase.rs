@@ -188,3 +188,15 @@ fn loop_d01_a_skipped_disk_is_kept_and_reported() {
     assert_eq!(result[&erased.name()]["verdict"], "erased");
     assert!(kept.content().ends_with(&[0xa5; 16]));
 }
+
+#[test]
+fn loop_x04_an_entry_that_protects_no_disk_is_in_the_result() {
+    let disk = Disk::new(512);
+    let skipped = json!({"skip_block_devices": [{"model": "SAMSUNG MZ7LH960HAJR-00005"}]});
+    let node = Node { properties: serde_json::from_value(skipped).unwrap(), ..Node::default() };
+    let result = erase(&Host::default(), &node, &plan(&[&disk], &node), Depth::Metadata).unwrap();
+    assert_eq!(result[&disk.name()]["verdict"], "erased");
+    let [warning] = &result["warnings"].as_array().unwrap()[..] else { panic!("{result}") };
+    let warning = warning.as_str().unwrap();
+    assert!(warning.contains("MZ7LH960HAJR-00005") && warning.contains("matches no disk"), "{warning}");
+}

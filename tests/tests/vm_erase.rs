@@ -22,11 +22,16 @@ const MARKER: [u8; 16] = *b"farrier was here";
 const ERASE: Duration = Duration::from_secs(400);
 const NODE: &str = "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11";
 
-/// A machine with a disk on each of four buses, a marker in every sector of each.
+/// As long as ATA allows. Inquiry data show the first 16 letters.
+const MODEL: &str = "FARRIER SSD WITH FORTY LETTERS IN ITS NA";
+
+/// A machine with a disk on each of four buses, a marker in every sector of each, and a SATA disk that is to be
+/// kept.
 struct Stable {
     agent: CommandedAgent,
     /// File, and the serial number in the certificate.
     disks: Vec<(PathBuf, &'static str)>,
+    kept: PathBuf,
     _folder: TempDir,
 }
 
@@ -36,7 +41,8 @@ impl Stable {
         let disks: Vec<_> = ["VIRTIO1", "SATA1", "NVME1", "SCSI1"]
             .map(|serial| (folder.path().join(format!("{serial}.img")), serial))
             .to_vec();
-        disks.iter().for_each(|(file, _)| mark(file));
+        let kept = folder.path().join("kept.img");
+        disks.iter().map(|(file, _)| file).chain([&kept]).for_each(mark);
         let agent_port = free_port().unwrap();
         let hardware = Hardware {
             mac: "52:54:00:fa:00:05".into(),
@@ -54,17 +60,22 @@ impl Stable {
             devices.extend(["-drive".to_owned(), drive]);
             devices.extend(["-device".to_owned(), format!("{device},drive={serial},serial={serial}")]);
         }
+        devices.extend(["-drive".to_owned(), format!("if=none,format=raw,id=kept,file={}", kept.display())]);
+        let device = format!("ide-hd,bus=ide.1,drive=kept,serial=KEEPME,model={MODEL}");
+        devices.extend(["-device".to_owned(), device]);
         let parameters = "ipa-disk-wait-attempts=1";
         let agent = CommandedAgent::boot(&hardware, &devices, &environment::path("FARRIER_DIST"), parameters)
             .unwrap();
-        Self { agent, disks, _folder: folder }
+        Self { agent, disks, kept, _folder: folder }
     }
 
-    /// Runs a clean step with the settings that a conductor puts into the node's record.
-    fn clean(&self, step: &str, settings: Value) -> Value {
+    /// Runs a clean step with the settings that a conductor puts into the node's record, and with these entries
+    /// in the list of disks to keep.
+    fn clean(&self, step: &str, settings: Value, kept: Value) -> Value {
+        let properties = json!({"skip_block_devices": kept});
         let params = json!({
             "step": {"step": step, "interface": "deploy"},
-            "node": {"uuid": NODE, "driver_internal_info": settings},
+            "node": {"uuid": NODE, "driver_internal_info": settings, "properties": properties},
             "ports": [],
         });
         self.agent.succeed("clean.execute_clean_step", &params, ERASE).unwrap()["clean_result"].take()
@@ -95,10 +106,36 @@ fn decoded(part: &str) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
 }
 
+/// Both names that tools have for a SATA disk keep it; an entry that no disk has is told.
+fn keep_by_full_model(stable: &Stable) {
+    let before = fs::read(&stable.kept).unwrap();
+    let long_serial = format!("{}_KEEPME", MODEL.replace(' ', "_"));
+    for (entry, warnings) in [
+        (json!({"model": MODEL}), 0),
+        (json!({"model": MODEL.replace(' ', "_")}), 0),
+        (json!({"serial": long_serial}), 0),
+        (json!({"serial": "KEEPME", "tran": "sata"}), 0),
+        (json!({"by_path": "<in> -ata-2.0"}), 0),
+        (json!({"by_path": "<in> -ata-2"}), 1),
+    ] {
+        let unknown = json!({"model": "SAMSUNG MZ7LH960HAJR-00005"});
+        let list: Vec<_> = std::iter::once(entry.clone()).chain((warnings > 0).then_some(unknown)).collect();
+        let result = stable.clean("erase_devices_metadata", json!({}), list.into());
+        let found = stable.entry(&result, "KEEPME");
+        assert_eq!((&found["verdict"], &found["model"]), (&json!("kept"), &json!(MODEL)), "{entry} {found}");
+        let told = result["warnings"].as_array().map_or(0, Vec::len);
+        assert_eq!(told, warnings, "{result}");
+        assert_eq!(stable.entry(&result, "SATA1")["verdict"], "erased", "{entry}");
+    }
+    assert!(fs::read(&stable.kept).unwrap() == before, "the disk that is to be kept was written");
+}
+
 #[test]
-fn vm_p09_no_sector_of_four_disks_keeps_its_marker() {
+fn vm_p09_x04_no_sector_of_four_disks_keeps_its_marker_and_the_fifth_keeps_all() {
     let stable = Stable::new();
-    let result = stable.clean("erase_devices", json!({"disk_erasure_concurrency": 2}));
+    keep_by_full_model(&stable);
+    let settings = json!({"disk_erasure_concurrency": 2});
+    let result = stable.clean("erase_devices", settings, json!([{"model": MODEL}]));
     for (file, serial) in &stable.disks {
         let content = fs::read(file).unwrap();
         assert_eq!(content.len() as u64, DISK_SECTORS * 512);

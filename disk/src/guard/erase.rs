@@ -18,6 +18,8 @@ pub struct ErasePlan {
     pub targets: Vec<EraseTarget>,
     /// Disks to keep.
     pub kept: Vec<KeptDisk>,
+    /// A sentence for each entry of the skip list that names no disk.
+    pub warnings: Vec<String>,
 }
 
 /// A disk that is not to be erased.
@@ -67,7 +69,8 @@ pub struct EraseTarget {
 /// [`Error::InvalidSkipList`]: no disk is erased without knowing which ones to keep.
 pub fn plan_erase(node: &Node, devices: &[BlockDevice]) -> Result<ErasePlan, Error> {
     let (skip_list, volumes) = (SkipList::of(node)?, Volumes::of(node));
-    let mut plan = ErasePlan { targets: Vec::new(), kept: Vec::new() };
+    let warnings = skip_list.warnings(devices);
+    let mut plan = ErasePlan { targets: Vec::new(), kept: Vec::new(), warnings };
     for device in devices {
         let reason = if skip_list.excludes(device) {
             Some(KeepReason::Skipped)

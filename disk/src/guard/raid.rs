@@ -70,6 +70,7 @@ pub fn kept_volumes(node: &Node) -> Result<Vec<String>, Error> {
 /// [`Error::InvalidSkipList`]: nothing is touched without knowing what to keep.
 pub fn plan_raid(node: &Node, devices: &[BlockDevice]) -> Result<RaidPlan, Error> {
     let skip_list = SkipList::of(node)?;
+    skip_list.warn(devices);
     let kept_volumes = skip_list.volumes().map(str::to_owned).collect();
     let mut plan = RaidPlan { arrays: Vec::new(), disks: Vec::new(), kept_volumes };
     for device in devices.iter().filter(|device| !skip_list.excludes_from_raid(device)) {

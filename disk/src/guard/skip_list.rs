@@ -10,7 +10,11 @@ use crate::raid::{array, superblock};
 use crate::stack;
 use farrier_protocol::lookup::Node;
 use serde_json::Value;
+use std::fmt;
 use std::path::Path;
+
+/// Where the list stands in a node's properties.
+const KEY: &str = "skip_block_devices";
 
 /// Key of an entry that names a software RAID volume instead of giving hints.
 const VOLUME_NAME: &str = "volume_name";
@@ -65,6 +69,27 @@ impl SkipList {
         is_volume() || lies_on_named(device) || relatives(device, stack::above).iter().any(lies_on_named)
     }
 
+    /// A sentence for each entry that names nothing among `devices` nor on or under them: a disk that was to be
+    /// kept may not be.
+    pub fn warnings(&self, devices: &[BlockDevice]) -> Vec<String> {
+        let is_named = |entry: &Entry, device: &BlockDevice| {
+            let around = [stack::above, stack::below].into_iter().flat_map(|way| relatives(device, way));
+            entry.names(device) || around.into_iter().any(|other| entry.names(&other))
+        };
+        let idle = self.0.iter().filter(|entry| !devices.iter().any(|device| is_named(entry, device)));
+        idle.map(|entry| {
+            format!(
+                "the entry {entry} of {KEY} matches no disk and protects none; compare it with the inventory"
+            )
+        })
+        .collect()
+    }
+
+    /// Writes the warnings into the log.
+    pub fn warn(&self, devices: &[BlockDevice]) {
+        self.warnings(devices).iter().for_each(|warning| tracing::warn!("{warning}"));
+    }
+
     /// Names of the software RAID volumes on the list.
     pub fn volumes(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|entry| match entry {
@@ -74,7 +99,7 @@ impl SkipList {
     }
 
     fn names(&self, device: &BlockDevice) -> bool {
-        self.hints_name(device) || self.volumes().any(|name| carries_member(device, name))
+        self.0.iter().any(|entry| entry.names(device))
     }
 
     fn hints_name(&self, device: &BlockDevice) -> bool {
@@ -82,7 +107,24 @@ impl SkipList {
     }
 }
 
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disks(hints) => hints.fmt(f),
+            Self::Volume(name) => write!(f, "{VOLUME_NAME} {name:?}"),
+        }
+    }
+}
+
 impl Entry {
+    /// Whether it names the device itself, or the volume that it is a member of.
+    fn names(&self, device: &BlockDevice) -> bool {
+        match self {
+            Self::Disks(hints) => hints.mismatch(device).is_none(),
+            Self::Volume(name) => carries_member(device, name),
+        }
+    }
+
     fn parse(entry: &Value) -> Result<Self, Error> {
         let object = entry.as_object().ok_or_else(|| invalid(format!("{entry} is not an object")))?;
         if let Some(name) = object.get(VOLUME_NAME) {

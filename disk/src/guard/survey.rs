@@ -20,6 +20,8 @@ pub struct Survey {
     pub chosen: Option<String>,
     /// The disks in the order in which they are considered.
     pub disks: Vec<SurveyedDisk>,
+    /// A sentence for each entry of the skip list that names no disk.
+    pub warnings: Vec<String>,
 }
 
 /// One disk of a survey.
@@ -105,7 +107,8 @@ pub fn survey(node: &Node, devices: &[BlockDevice]) -> Result<Survey, Error> {
         Ok(found)
     };
     let disks = devices.iter().map(look).collect::<Result<_, Error>>()?;
-    Ok(Survey { wanted: criteria.wanted(), chosen, disks })
+    let warnings = criteria.skip_list.warnings(devices);
+    Ok(Survey { wanted: criteria.wanted(), chosen, disks, warnings })
 }
 
 impl Survey {

@@ -79,6 +79,34 @@ fn d01_a_skipped_disk_is_never_chosen() {
 }
 
 #[test]
+fn x04_an_entry_that_matches_no_disk_is_told() {
+    let sysfs = machine_with_array("md0");
+    sysfs.disk("devices/virtual/block/dm-1", 1 << 30, &[]);
+    sysfs.stack("devices/pci0/block/sdc", "devices/virtual/block/dm-1");
+    let devices = list(sysfs.path()).unwrap();
+    for (entry, expected) in [
+        (json!({"name": "/dev/sda"}), None),
+        // A map is no disk of the list, but keeps the one that it lies on.
+        (json!({"name": "/dev/dm-1"}), None),
+        (json!({"name": "/dev/sdz"}), Some("name \"/dev/sdz\"")),
+        (json!({"name": "/dev/sda", "size": 9}), Some("name \"/dev/sda\", size \"9\"")),
+    ] {
+        let node = node(json!({"skip_block_devices": [{"name": "/dev/sdb"}, entry]}));
+        let survey = survey(&node, &devices).unwrap();
+        assert_eq!(plan_erase(&node, &devices).unwrap().warnings, survey.warnings);
+        let text = survey.warnings.join("; ");
+        assert_eq!(survey.warnings.len(), usize::from(expected.is_some()), "{text}");
+        assert!(
+            expected.is_none_or(|named| text.contains(named) && text.contains("matches no disk")),
+            "{text}"
+        );
+    }
+    // The disks of the array that was meant cannot be read here, so nothing tells that it is not there.
+    let volume = node(json!({"skip_block_devices": [{"volume_name": "data"}]}));
+    assert_eq!(survey(&volume, &devices).unwrap().warnings, Vec::<String>::new());
+}
+
+#[test]
 fn d02_what_is_lost_with_a_skipped_device_is_kept_too() {
     let (sysfs, _) = machine(&[("vda", 10), ("vdb", 20), ("vdc", 30), ("vdd", 40)]);
     for disk in ["vda", "vdb"] {

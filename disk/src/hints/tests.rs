@@ -15,6 +15,7 @@ fn device() -> BlockDevice {
             ("device/vpd_pg80", "\0\u{80}\0\u{4}SN-1"),
             ("device/wwid", "naa.5000c500a1b2c3d4"),
             ("device/scsi_device/0:0:0:0/uevent", ""),
+            ("../../../scsi_host/host0/proc_name", "ahci"),
         ],
     );
     BlockDevice::describe(sysfs.path(), "sda").unwrap()
@@ -98,7 +99,7 @@ fn d01_lists_match_by_any_value() {
 fn a_missing_attribute_is_the_text_none_and_an_empty_one_fails() {
     let mut device = device();
     device.disk.vendor = None;
-    device.disk.model = Some(String::new());
+    device.models = vec![String::new()];
     device.serials.clear();
     check(&device, json!({"vendor": "none"}), true);
     check(&device, json!({"vendor": "s!= ata"}), true);
