@@ -6,14 +6,17 @@
 //! [`record`].
 
 mod declaration;
+mod history;
 mod record;
 
 pub use declaration::{Command, Find, JsonType, Kind, Parameter, Params, Run};
 
 use crate::agent::Agent;
 use crate::status;
+use axum::body::Bytes;
 use farrier_protocol::command::{CommandResult, CommandStatus};
 use farrier_protocol::error::{CommandError, ErrorKind, Fault};
+use history::{Entry, History};
 use record::Record;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -53,7 +56,7 @@ pub struct CommandEngine {
     agent: Arc<Agent>,
     find_command: Find,
     submission: Arc<tokio::sync::Mutex<()>>,
-    results: Mutex<Vec<CommandResult>>,
+    results: Mutex<History>,
     record: Record,
     /// Counts finished commands, so that waiters wake up.
     finished: watch::Sender<u64>,
@@ -64,33 +67,40 @@ impl CommandEngine {
     /// earlier process of this boot.
     pub fn new(agent: Arc<Agent>, find_command: Find) -> Arc<Self> {
         let record = Record::below(&agent.root);
+        let mut results = History::default();
+        if let Some(earlier) = record.take_up() {
+            results.put(&earlier);
+        }
         Arc::new(Self {
             agent,
             find_command,
             submission: Arc::default(),
-            results: Mutex::new(record.take_up().into_iter().collect()),
+            results: Mutex::new(results),
             record,
             finished: watch::Sender::new(0),
         })
     }
 
-    /// Every command so far, in order of execution.
-    pub fn list(&self) -> Vec<CommandResult> {
-        self.results().clone()
+    /// The results of the commands so far, in order of execution, as JSON.
+    pub fn list(&self) -> Vec<Bytes> {
+        self.results().texts()
     }
 
-    /// One command; with `wait` not before it is finished.
+    /// The result of one command as JSON; with `wait` not before it is finished.
     ///
     /// # Errors
     ///
     /// A 404 refusal when there is no command with this id.
-    pub async fn get(&self, id: &str, wait: bool) -> Result<CommandResult, Refusal> {
-        let found = Uuid::parse_str(id).ok().and_then(|id| self.find(id));
-        let Some(result) = found else {
-            let details = format!("Command Result with id {id} not found.");
-            return Err(CommandError::new(ErrorKind::RequestedObjectNotFoundError, details).into());
+    pub async fn get(&self, id: &str, wait: bool) -> Result<Bytes, Refusal> {
+        let found = match Uuid::parse_str(id) {
+            Ok(id) if wait => self.wait(id).await,
+            Ok(id) => self.find(id).map(|entry| entry.text),
+            Err(_) => None,
         };
-        if wait { Ok(self.wait(result.id).await) } else { Ok(result) }
+        found.ok_or_else(|| {
+            let details = format!("Command Result with id {id} not found.");
+            CommandError::new(ErrorKind::RequestedObjectNotFoundError, details).into()
+        })
     }
 
     /// Accepts a command of the form `{"name": "<extension>.<command>", "params": {…}}`.
@@ -99,10 +109,10 @@ impl CommandEngine {
     ///
     /// A [`Refusal`] when it is malformed, unknown, or another command is running. A command that
     /// ran and failed is a result, not a refusal.
-    pub async fn submit(self: &Arc<Self>, request: &Value, wait: bool) -> Result<CommandResult, Refusal> {
+    pub async fn submit(self: &Arc<Self>, request: Value, wait: bool) -> Result<Bytes, Refusal> {
         let (name, params) = shape(request)?;
         let lock = Arc::clone(&self.submission).lock_owned().await;
-        let (extension, command) = split(name)?;
+        let (extension, command) = split(&name)?;
         self.refuse_when_busy()?;
         let command = (self.find_command)(extension, command)?;
         let names = command.check_names(&params);
@@ -112,10 +122,10 @@ impl CommandEngine {
         tracing::info!(command = name, "command accepted");
         let accepted = CommandResult::running(command.name);
         let id = accepted.id;
-        self.results().push(accepted.clone());
         let is_recorded = command.kind == Kind::Async;
         let ready =
             names.and_then(|()| if is_recorded { self.record.begin(&accepted, &params) } else { Ok(()) });
+        let accepted = self.results().put(&accepted);
         let run = Arc::clone(self).run(id, command, ready.map(|()| params));
         match command.kind {
             Kind::Sync => {
@@ -125,12 +135,12 @@ impl CommandEngine {
                     drop(lock);
                 });
                 finished.await.ok();
-                Ok(self.find(id).unwrap_or(accepted))
+                Ok(self.find(id).map_or(accepted, |entry| entry.text))
             }
             Kind::Async => {
                 tokio::spawn(run);
                 drop(lock);
-                if wait { Ok(self.wait(id).await) } else { Ok(accepted) }
+                if wait { Ok(self.wait(id).await.unwrap_or(accepted)) } else { Ok(accepted) }
             }
         }
     }
@@ -173,17 +183,17 @@ impl CommandEngine {
         if command.kind == Kind::Async {
             self.record.end(&ended);
         }
-        if let Some(result) = self.results().iter_mut().find(|result| result.id == id) {
-            *result = ended;
-        }
+        self.results().put(&ended);
         self.finished.send_modify(|count| *count += 1);
     }
 
-    async fn wait(&self, id: Uuid) -> CommandResult {
+    /// The result of a command that is finished; nothing when there is none, or it is kept no longer.
+    async fn wait(&self, id: Uuid) -> Option<Bytes> {
         let mut finished = self.finished.subscribe();
         loop {
-            if let Some(result) = self.find(id).filter(|one| one.command_status != CommandStatus::Running) {
-                return result;
+            let entry = self.find(id)?;
+            if !entry.is_running {
+                return Some(entry.text);
             }
             // The sender lives as long as self, so this wakes up only when something finished.
             finished.changed().await.ok();
@@ -192,26 +202,27 @@ impl CommandEngine {
 
     fn refuse_when_busy(&self) -> Result<(), Refusal> {
         match self.results().last() {
-            Some(last) if last.command_status == CommandStatus::Running => {
-                let details = format!("executing command {}", last.command_name);
+            Some(last) if last.is_running => {
+                let details = format!("executing command {}", last.name);
                 Err(CommandError::new(ErrorKind::AgentIsBusy, details).into())
             }
             _ => Ok(()),
         }
     }
 
-    fn find(&self, id: Uuid) -> Option<CommandResult> {
-        self.results().iter().find(|result| result.id == id).cloned()
+    fn find(&self, id: Uuid) -> Option<Entry> {
+        self.results().find(id)
     }
 
-    fn results(&self) -> MutexGuard<'_, Vec<CommandResult>> {
+    fn results(&self) -> MutexGuard<'_, History> {
         self.results.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-fn shape(request: &Value) -> Result<(&str, Params), Refusal> {
-    match (request["name"].as_str(), request["params"].as_object()) {
-        (Some(name), Some(params)) => Ok((name, params.clone())),
+fn shape(mut request: Value) -> Result<(String, Params), Refusal> {
+    let mut take = |name| request.get_mut(name).map(Value::take);
+    match (take("name"), take("params")) {
+        (Some(Value::String(name)), Some(Value::Object(params))) => Ok((name, params)),
         _ => Err(Refusal::bad_request("Missing or invalid name or params")),
     }
 }
@@ -281,7 +292,7 @@ mod tests {
             json!({"name": "a.b", "params": []}),
             json!({"name": 1, "params": {}}),
         ] {
-            let refusal = shape(&request).unwrap_err();
+            let refusal = shape(request).unwrap_err();
             assert_eq!(refusal.status, 400);
             assert_eq!(refusal.text, "400 Bad Request: Missing or invalid name or params");
         }

@@ -16,7 +16,7 @@ impl Fault {
     /// The fault for an HTTP status.
     pub fn new(status: u16, faultstring: impl Into<String>) -> Self {
         let faultcode = if status >= 500 { "Server" } else { "Client" };
-        Self { faultcode: faultcode.to_owned(), faultstring: faultstring.into() }
+        Self { faultcode: faultcode.to_owned(), faultstring: shortened(faultstring.into()) }
     }
 }
 
@@ -35,13 +35,14 @@ pub struct CommandError {
 }
 
 impl CommandError {
-    /// An error of a known class.
+    /// An error of a known class. Details that go on for too long, because of a name that was given or
+    /// the output of a program, lose their middle.
     pub fn new(kind: ErrorKind, details: impl Into<String>) -> Self {
         Self {
             kind: kind.name().to_owned(),
             code: kind.code(),
             message: kind.message().to_owned(),
-            details: details.into(),
+            details: shortened(details.into()),
         }
     }
 
@@ -49,6 +50,19 @@ impl CommandError {
     pub fn text(&self) -> &str {
         if self.details.is_empty() { &self.message } else { &self.details }
     }
+}
+
+/// Most bytes of an error's text: it is kept, logged, sent to whoever asks, and stored by the conductor.
+pub const MOST_TEXT: usize = 4096;
+
+/// A text without its middle if it is too long. Errors begin with what happened, and end with what to do.
+fn shortened(text: String) -> String {
+    if text.len() <= MOST_TEXT {
+        return text;
+    }
+    let (start, end) =
+        (text.floor_char_boundary(MOST_TEXT / 2), text.ceil_char_boundary(text.len() - MOST_TEXT / 4));
+    format!("{} [{} bytes left out] {}", &text[..start], end - start, &text[end..])
 }
 
 macro_rules! error_kinds {
@@ -129,6 +143,21 @@ mod tests {
         for kind in ErrorKind::ALL {
             assert!(!kind.message().ends_with('.'), "{}", kind.name());
         }
+    }
+
+    #[test]
+    fn x45_texts_that_are_too_long_lose_their_middle() {
+        for name in ["x", "ü", "€"] {
+            let given = format!("step {} is unknown: list the steps", name.repeat(1 << 20));
+            let error = CommandError::new(ErrorKind::CleaningError, given.clone());
+            for text in [error.details, Fault::new(400, given).faultstring] {
+                assert!(text.len() <= MOST_TEXT, "{}", text.len());
+                assert!(text.starts_with("step ") && text.ends_with(" is unknown: list the steps"));
+                assert!(text.contains(" bytes left out] "));
+            }
+        }
+        let longest = "x".repeat(MOST_TEXT);
+        assert_eq!(CommandError::new(ErrorKind::CleaningError, longest.clone()).details, longest);
     }
 
     #[test]

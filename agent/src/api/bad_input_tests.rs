@@ -140,6 +140,22 @@ async fn bodies_that_are_no_json_are_answered_400() {
 }
 
 #[tokio::test]
+async fn x45_names_of_megabytes_are_not_kept() {
+    let server = Server::start();
+    let name = "x".repeat(2 << 20);
+    let mut params = json!({"text": "x"});
+    params[&name] = json!(1);
+    for _ in 0..3 {
+        let failed = server.command("test.echo", params.clone(), "true").await;
+        assert_eq!((failed.status, &failed.body["command_error"]["type"]), (200, &json!("TypeError")));
+    }
+    let unknown = server.command(&format!("{name}.x"), json!({}), "true").await;
+    assert_fault(&unknown, 404, "Not found: Extension with id x");
+    let list = server.get(&format!("/v1/commands/?agent_token={TOKEN}")).await.body.to_string();
+    assert!(list.len() < 16 << 10, "{} bytes of {list:.100}", list.len());
+}
+
+#[tokio::test]
 async fn s01_a_body_is_not_even_read_without_the_token() {
     let server = strict();
     let endless = Body::wrap_stream(stream::pending::<Result<Vec<u8>, io::Error>>());

@@ -5,6 +5,7 @@ pub mod description;
 mod limits;
 pub mod routes;
 pub mod server;
+mod texts;
 
 #[cfg(test)]
 mod bad_input_tests;

@@ -2,6 +2,7 @@
 
 use super::description;
 use super::limits::Limits;
+use super::texts::Texts;
 use crate::agent::Agent;
 use crate::commands::{CommandEngine, Find, Refusal};
 use crate::conductor::token;
@@ -13,7 +14,6 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use axum::{Json, Router};
-use farrier_protocol::command::{CommandList, CommandResult};
 use farrier_protocol::error::Fault;
 use farrier_protocol::progress::Progress;
 use futures_util::FutureExt;
@@ -103,33 +103,29 @@ async fn redirect(OriginalUri(uri): OriginalUri) -> Response {
     (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, location)]).into_response()
 }
 
-async fn list(State(api): State<Api>, query: CommandQuery) -> Result<Json<CommandList>, Refused> {
+async fn list(State(api): State<Api>, query: CommandQuery) -> Result<Texts, Refused> {
     api.authorize(&query)?;
-    Ok(Json(CommandList { commands: api.engine.list() }))
+    Ok(Texts::list("commands", api.engine.list()))
 }
 
 async fn show(
     State(api): State<Api>,
     id: Result<Path<String>, PathRejection>,
     query: CommandQuery,
-) -> Result<Json<CommandResult>, Refused> {
+) -> Result<Texts, Refused> {
     api.authorize(&query)?;
     // What is not text is nobody's id.
     let id = id.map(|Path(id)| id).unwrap_or_default();
-    Ok(Json(api.engine.get(&id, wait(&query)).await?))
+    Ok(Texts::from(api.engine.get(&id, wait(&query)).await?))
 }
 
-async fn submit(
-    State(api): State<Api>,
-    query: CommandQuery,
-    request: Request,
-) -> Result<Json<CommandResult>, Refused> {
+async fn submit(State(api): State<Api>, query: CommandQuery, request: Request) -> Result<Texts, Refused> {
     // Strangers get no memory of this machine.
     api.authorize(&query)?;
     let body = read_body(request, &api.limits).await?;
     let request: Value = serde_json::from_slice(&body)
         .map_err(|error| Refusal::bad_request(&format!("the body is not JSON: {error}")))?;
-    Ok(Json(api.engine.submit(&request, wait(&query)).await?))
+    Ok(Texts::from(api.engine.submit(request, wait(&query)).await?))
 }
 
 async fn read_body(request: Request, limits: &Limits) -> Result<Bytes, Refusal> {
