@@ -53,6 +53,11 @@ pub fn available_bytes() -> Option<u64> {
     memory_field("/proc/meminfo", "MemAvailable:")
 }
 
+/// Bytes of memory that the machine has, without the kernel's own; nothing when procfs is not mounted.
+pub fn total_bytes() -> Option<u64> {
+    memory_field("/proc/meminfo", "MemTotal:")
+}
+
 /// Bytes in a line of the form `name 12 kB`.
 fn memory_field(file: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
@@ -86,6 +91,7 @@ mod tests {
     fn this_process_has_memory_and_the_kernel_an_uptime() {
         assert!(resident_bytes().unwrap() > 100_000);
         assert!(available_bytes().unwrap() > 1_000_000);
+        assert!(total_bytes() > available_bytes());
         assert!(uptime() > Duration::ZERO);
     }
 }

@@ -3,10 +3,13 @@
 use super::contract_tests::assert_fault;
 use super::limits::Limits;
 use super::test_server::{DEADLINE, Server, TOKEN};
+use super::{routes, server};
 use futures_util::stream;
 use reqwest::Body;
 use serde_json::json;
+use std::future::pending;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -18,8 +21,9 @@ fn strict() -> Server {
     let limits = Limits {
         patience: PATIENCE,
         connections: 8,
-        body_time: Duration::from_millis(300),
         body_bytes: 64 << 10,
+        memory: 1 << 20,
+        ..Limits::default()
     };
     Server::start_with(limits, Some(TOKEN))
 }
@@ -124,7 +128,7 @@ async fn bodies_that_are_too_large_are_answered_413() {
 async fn bodies_that_are_no_json_are_answered_400() {
     let server = Server::start();
     let nested = |open: &str, close: &str| {
-        format!("{{\"name\": \"a.b\", \"params\": {}{}}}", open.repeat(100_000), close.repeat(100_000))
+        format!("{{\"name\": \"a.b\", \"params\": {}{}}}", open.repeat(10_000), close.repeat(10_000))
             .into_bytes()
     };
     for body in [
@@ -136,6 +140,77 @@ async fn bodies_that_are_no_json_are_answered_400() {
         vec![0; 4096],
     ] {
         assert_fault(&server.ask("POST", &command_path(), body).await, 400, "400 Bad Request: ");
+    }
+}
+
+#[tokio::test]
+async fn x42_silence_after_the_handshake_is_ended_too() {
+    let server = strict();
+    for said in [&b""[..], b"GET /v1/status HTTP/1.1\r\n"] {
+        let mut stream = server.connect().await;
+        stream.write_all(said).await.unwrap();
+        let mut answer = Vec::new();
+        let end = stream.read_to_end(&mut answer);
+        tokio::time::timeout(DEADLINE, end).await.expect("the connection is closed").ok();
+    }
+}
+
+#[tokio::test]
+async fn x41_http_2_is_not_spoken() {
+    let server = strict();
+    let mut stream = server.connect().await;
+    // The preface, and empty SETTINGS (RFC 9113, 3.4).
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    let mut answer = Vec::new();
+    tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer)).await.expect("it is closed").ok();
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400 "), "{answer:?}");
+}
+
+#[tokio::test]
+async fn x41_a_stranger_gets_one_short_answer_on_a_connection() {
+    let server = strict();
+    let long = "y".repeat(7000);
+    for (path, status) in
+        [("/v1/status", 200), ("/", 200), (long.as_str(), 404), ("/v1/commands", 308), ("/v1/commands/", 401)]
+    {
+        let mut stream = server.connect().await;
+        let request = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", path.trim_start_matches('/'));
+        stream.write_all(request.repeat(2).as_bytes()).await.ok();
+        let mut answer = Vec::new();
+        tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer)).await.unwrap().ok();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path:.20}: {answer}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{path:.20}: {answer}");
+        assert!(answer.len() < 6 << 10, "{path:.20}: {} bytes", answer.len());
+    }
+}
+
+#[tokio::test]
+async fn x49_a_request_names_one_host_and_links_have_the_scheme_of_the_connection() {
+    let server = strict();
+    for (headers, status) in [
+        ("HTTP/1.1\r\nHost: a\r\n", 200),
+        ("HTTP/1.0\r\n", 200),
+        ("HTTP/1.1\r\n", 400),
+        ("HTTP/1.1\r\nHost: a\r\nHost: a\r\n", 400),
+        ("HTTP/1.0\r\nHost: a\r\nHost: b\r\n", 400),
+    ] {
+        let mut stream = server.connect().await;
+        stream.write_all(format!("GET /v1/ {headers}\r\n").as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer)).await.unwrap().ok();
+        let answer = String::from_utf8_lossy(&answer);
+        assert_eq!(answer.split(' ').nth(1), Some(status.to_string().as_str()), "{headers}: {answer}");
+        assert!(status == 400 || answer.contains("\"https://"), "{answer}");
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let router = routes::router(Arc::clone(&server.agent), crate::extensions::find);
+    tokio::spawn(server::serve(listener, None, router, pending()));
+    for path in ["/", "/v1/"] {
+        let text = server.client.get(format!("{base}{path}")).send().await.unwrap().text().await.unwrap();
+        assert!(text.contains(&format!("\"{base}/v1")) && !text.contains("https://127"), "{text}");
     }
 }
 

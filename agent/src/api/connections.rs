@@ -1,23 +1,27 @@
-//! The places at the listener.
+//! The places at the listener, and the memory of the requests.
 //!
-//! When all are taken, a newcomer gets the place of another connection: the oldest one without a
-//! request under way, of the network that holds the most places. Who opens many connections drives
-//! out nobody but himself.
+//! When all places are taken, a newcomer gets the place of another connection: the oldest one without a whole
+//! request under way, of the network that holds the most places. Who opens many connections drives out nobody
+//! but himself.
+//!
+//! When the memory does not suffice, the largest unfinished body gives way. Whoever begins many requests and
+//! ends none keeps out nobody who sends whole ones.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+
+/// Least time between two lines about closed connections.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// The open connections by their peers.
 #[derive(Debug, Clone)]
 pub struct Connections {
     table: Arc<Mutex<Table>>,
     capacity: usize,
+    memory: usize,
 }
 
 #[derive(Debug, Default)]
@@ -25,60 +29,66 @@ struct Table {
     open: BTreeMap<SocketAddr, Entry>,
     /// Connections so far.
     count: u64,
+    /// Connections closed since the last line about them.
+    closed: u64,
+    told: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Entry {
     number: u64,
-    requests: usize,
+    request: Request,
     /// Dropped to close the connection.
     _close: oneshot::Sender<()>,
+}
+
+/// What a connection is at.
+#[derive(Debug, Clone, Copy, Default)]
+struct Request {
+    /// It was received to its end, and is being answered.
+    is_whole: bool,
+    /// Bytes it takes.
+    memory: usize,
 }
 
 /// The place of one connection; free again when dropped.
 #[derive(Debug)]
 pub struct Place {
+    seat: Seat,
+    /// Ends when the place is given to somebody else.
+    pub taken: oneshot::Receiver<()>,
+}
+
+/// Which place it is, for the requests that come in there.
+#[derive(Debug, Clone)]
+pub struct Seat {
     connections: Connections,
     peer: SocketAddr,
     number: u64,
-    /// Ends when the place is given to somebody else.
-    taken: oneshot::Receiver<()>,
 }
 
-/// A request under way; its connection keeps its place.
+/// A request of a client who has shown the token; it is over when this is dropped.
 #[derive(Debug)]
-pub struct Request {
-    connections: Connections,
-    peer: SocketAddr,
-}
+pub struct Reception(Seat);
 
 impl Connections {
-    /// Places for so many connections.
-    pub fn new(capacity: usize) -> Self {
-        Self { table: Arc::default(), capacity }
+    /// Places for so many connections, and memory for their requests.
+    pub fn new(capacity: usize, memory: usize) -> Self {
+        Self { table: Arc::default(), capacity, memory }
     }
 
-    /// A place for a new connection; nothing when every other one has a request under way.
+    /// A place for a new connection; nothing when every other one has a whole request under way.
     pub fn admit(&self, peer: SocketAddr) -> Option<Place> {
         let mut table = self.table();
         while table.open.len() >= self.capacity {
-            let victim = table.victim()?;
-            tracing::warn!(peer = %victim, "a connection is closed: too many are open");
-            table.open.remove(&victim);
+            let victim = table.most_idle()?;
+            table.close(victim);
         }
         let (close, taken) = oneshot::channel();
         table.count += 1;
         let number = table.count;
-        table.open.insert(peer, Entry { number, requests: 0, _close: close });
-        Some(Place { connections: self.clone(), peer, number, taken })
-    }
-
-    /// Notes that a request of this peer is under way, for as long as the guard lives.
-    pub fn request(&self, peer: SocketAddr) -> Request {
-        if let Some(entry) = self.table().open.get_mut(&peer) {
-            entry.requests += 1;
-        }
-        Request { connections: self.clone(), peer }
+        table.open.insert(peer, Entry { number, request: Request::default(), _close: close });
+        Some(Place { seat: Seat { connections: self.clone(), peer, number }, taken })
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -87,16 +97,37 @@ impl Connections {
 }
 
 impl Table {
-    fn victim(&self) -> Option<SocketAddr> {
+    fn most_idle(&self) -> Option<SocketAddr> {
         let mut shares = BTreeMap::<IpAddr, usize>::new();
         for peer in self.open.keys() {
             *shares.entry(network(peer.ip())).or_default() += 1;
         }
-        let idle = self.open.iter().filter(|(_, entry)| entry.requests == 0);
         let rank = |peer: &SocketAddr, entry: &Entry| {
             (shares.get(&network(peer.ip())).copied(), u64::MAX - entry.number)
         };
-        idle.max_by_key(|(peer, entry)| rank(peer, entry)).map(|(peer, _)| *peer)
+        self.unfinished().max_by_key(|(peer, entry)| rank(peer, entry)).map(|(peer, _)| *peer)
+    }
+
+    fn largest_unfinished(&self) -> Option<SocketAddr> {
+        self.unfinished().max_by_key(|(_, entry)| entry.request.memory).map(|(peer, _)| *peer)
+    }
+
+    fn unfinished(&self) -> impl Iterator<Item = (&SocketAddr, &Entry)> {
+        self.open.iter().filter(|(_, entry)| !entry.request.is_whole)
+    }
+
+    fn memory(&self) -> usize {
+        self.open.values().map(|entry| entry.request.memory).sum()
+    }
+
+    /// Closes a connection. A crowd does not fill the log.
+    fn close(&mut self, peer: SocketAddr) {
+        self.open.remove(&peer);
+        self.closed += 1;
+        if self.told.is_none_or(|told| told.elapsed() >= SILENCE) {
+            tracing::warn!(%peer, closed = self.closed, "connections are closed to make room for others");
+            (self.told, self.closed) = (Some(Instant::now()), 0);
+        }
     }
 }
 
@@ -108,56 +139,64 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
+impl Place {
+    /// Which one it is.
+    pub fn seat(&self) -> Seat {
+        self.seat.clone()
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut table = self.connections.table();
-        if table.open.get(&self.peer).is_some_and(|entry| entry.number == self.number) {
-            table.open.remove(&self.peer);
+        let mut table = self.seat.connections.table();
+        if table.open.get(&self.seat.peer).is_some_and(|entry| entry.number == self.seat.number) {
+            table.open.remove(&self.seat.peer);
         }
     }
 }
 
-impl Drop for Request {
+impl Seat {
+    /// Begins a request.
+    pub fn receive(&self) -> Reception {
+        Reception(self.clone())
+    }
+
+    fn note(&self, table: &mut Table, note: impl FnOnce(&mut Request)) {
+        let own = table.open.get_mut(&self.peer).filter(|entry| entry.number == self.number);
+        if let Some(entry) = own {
+            note(&mut entry.request);
+        }
+    }
+}
+
+impl Reception {
+    /// The request was received to its end: its connection keeps its place and its memory.
+    pub fn complete(&self) {
+        self.0.note(&mut self.0.connections.table(), |request| request.is_whole = true);
+    }
+
+    /// Takes so many bytes of memory, in place of what was taken before; false when the machine has not so much
+    /// for it.
+    #[must_use]
+    pub fn take(&self, memory: usize) -> bool {
+        let mut table = self.0.connections.table();
+        self.0.note(&mut table, |request| request.memory = memory);
+        while table.memory() > self.0.connections.memory {
+            match table.largest_unfinished().filter(|peer| *peer != self.0.peer) {
+                Some(other) if table.open[&other].request.memory > 0 => table.close(other),
+                _ => {
+                    self.0.note(&mut table, |request| request.memory = 0);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+impl Drop for Reception {
     fn drop(&mut self) {
-        if let Some(entry) = self.connections.table().open.get_mut(&self.peer) {
-            entry.requests = entry.requests.saturating_sub(1);
-        }
-    }
-}
-
-/// A stream that ends when its place is taken.
-#[derive(Debug)]
-pub struct Seated<S> {
-    /// The stream.
-    pub stream: S,
-    /// Its place.
-    pub place: Place,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Seated<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if Pin::new(&mut self.place.taken).poll(cx).is_ready() {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Seated<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        self.0.note(&mut self.0.connections.table(), |request| *request = Request::default());
     }
 }
 
@@ -165,8 +204,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Seated<S> {
 mod tests {
     use super::*;
 
-    fn peer(text: &str) -> SocketAddr {
-        text.parse().unwrap()
+    fn admit(connections: &Connections, peer: &str) -> Option<Place> {
+        connections.admit(peer.parse().unwrap())
     }
 
     fn is_taken(place: &mut Place) -> bool {
@@ -175,27 +214,50 @@ mod tests {
 
     #[test]
     fn who_holds_the_most_places_gives_one_up() {
-        let connections = Connections::new(3);
-        let mut conductor = connections.admit(peer("192.0.2.1:1")).unwrap();
-        let mut first = connections.admit(peer("[2001:db8::1]:1")).unwrap();
-        let mut second = connections.admit(peer("[2001:db8::2]:1")).unwrap();
-        let _newcomer = connections.admit(peer("192.0.2.3:1")).unwrap();
+        let connections = Connections::new(3, 0);
+        let mut conductor = admit(&connections, "192.0.2.1:1").unwrap();
+        let mut first = admit(&connections, "[2001:db8::1]:1").unwrap();
+        let mut second = admit(&connections, "[2001:db8::2]:1").unwrap();
+        let _newcomer = admit(&connections, "192.0.2.3:1").unwrap();
         assert!(is_taken(&mut first), "the oldest of the largest network");
         assert!(!is_taken(&mut second) && !is_taken(&mut conductor));
     }
 
     #[test]
-    fn a_request_under_way_keeps_its_place() {
-        let connections = Connections::new(2);
-        let mut busy = connections.admit(peer("192.0.2.1:1")).unwrap();
-        let mut idle = connections.admit(peer("192.0.2.1:2")).unwrap();
-        let request = connections.request(peer("192.0.2.1:1"));
-        let third = connections.admit(peer("192.0.2.1:3")).unwrap();
-        assert!(is_taken(&mut idle) && !is_taken(&mut busy));
-        let _other = connections.request(peer("192.0.2.1:3"));
-        assert!(connections.admit(peer("192.0.2.1:4")).is_none());
-        drop((request, third));
-        assert!(connections.admit(peer("192.0.2.1:4")).is_some());
+    fn x44_a_whole_request_keeps_its_place_and_an_unfinished_one_does_not() {
+        let connections = Connections::new(2, 0);
+        let mut busy = admit(&connections, "192.0.2.1:1").unwrap();
+        let mut reading = admit(&connections, "192.0.2.1:2").unwrap();
+        let (whole, unfinished) = (busy.seat().receive(), reading.seat().receive());
+        whole.complete();
+        let third = admit(&connections, "192.0.2.1:3").unwrap();
+        assert!(is_taken(&mut reading) && !is_taken(&mut busy));
+        let other = third.seat().receive();
+        other.complete();
+        // What is left of a request whose connection is gone ends nobody else's.
+        unfinished.complete();
+        drop(unfinished);
+        assert!(admit(&connections, "192.0.2.1:4").is_none());
+        drop((whole, third));
+        assert!(admit(&connections, "192.0.2.1:4").is_some());
         assert!(!is_taken(&mut busy), "a free place is taken first");
+    }
+
+    #[test]
+    fn x44_the_largest_unfinished_body_gives_way_to_what_is_smaller() {
+        let connections = Connections::new(4, 100);
+        let mut places: Vec<_> =
+            (1..=4).map(|port| admit(&connections, &format!("192.0.2.1:{port}")).unwrap()).collect();
+        let requests: Vec<_> = places.iter().map(|place| place.seat().receive()).collect();
+        assert!(requests[0].take(30) && requests[1].take(60));
+        assert!(!requests[2].take(70), "the largest is refused itself");
+        assert!(requests[2].take(20), "and another takes its place");
+        assert!(is_taken(&mut places[1]) && !is_taken(&mut places[0]));
+        requests[0].complete();
+        assert!(requests[2].take(70));
+        requests[2].complete();
+        assert!(!requests[3].take(1), "whole requests keep what they have");
+        drop(requests);
+        assert!(places[3].seat().receive().take(100));
     }
 }

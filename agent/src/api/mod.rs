@@ -1,8 +1,10 @@
 //! The REST interface of the agent (section 1).
 
+mod body;
 mod connections;
 pub mod description;
 mod limits;
+mod patient;
 pub mod routes;
 pub mod server;
 mod texts;
@@ -15,6 +17,8 @@ mod concurrency_tests;
 mod contract_tests;
 #[cfg(test)]
 mod form;
+#[cfg(test)]
+mod hostility_tests;
 #[cfg(test)]
 mod lockdown_tests;
 #[cfg(test)]

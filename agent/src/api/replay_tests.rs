@@ -5,11 +5,12 @@
 //! keys and types.
 
 use super::form::differences;
-use super::routes;
 use super::stand_in::{self, NEXT, Outcome};
+use super::{routes, server};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
+use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
@@ -36,9 +37,10 @@ impl Replay {
     async fn new(exchanges: Vec<Value>) -> Self {
         let root = tempfile::tempdir().unwrap();
         let router = routes::router(stand_in::agent(TOKEN, root.path()), stand_in::find);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        tokio::spawn(server::serve(listener, None, router, pending()));
         let client = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
         let (ids, versions) = (BTreeMap::new(), Value::Null);
         Self { exchanges, base, client, ids, versions, release: None, _root: root }

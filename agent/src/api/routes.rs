@@ -1,15 +1,17 @@
 //! Routes, tokens and error bodies (sections 1.2 to 1.5).
 
+use super::body;
 use super::description;
 use super::limits::Limits;
+use super::server::Visit;
 use super::texts::Texts;
 use crate::agent::Agent;
 use crate::commands::{CommandEngine, Find, Refusal};
 use crate::conductor::token;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, OriginalUri, Path, Query, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{Extension, OriginalUri, Path, Query, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, Version, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
@@ -18,11 +20,10 @@ use farrier_protocol::error::Fault;
 use farrier_protocol::progress::Progress;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
-use tokio::time::timeout;
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -52,6 +53,7 @@ pub fn router(agent: Arc<Agent>, find_command: Find) -> Router {
 /// [`router`] with other bounds for clients.
 pub(super) fn router_within(limits: Limits, agent: Arc<Agent>, find_command: Find) -> Router {
     let engine = CommandEngine::new(Arc::clone(&agent), find_command);
+    let api = Api { agent, engine, limits };
     let resources: Router<Api> = Router::new()
         .route("/status", only(get(status)))
         .route("/progress", only(get(progress)))
@@ -65,9 +67,8 @@ pub(super) fn router_within(limits: Limits, agent: Arc<Agent>, find_command: Fin
         .nest("/v1", resources.clone())
         .merge(resources)
         .fallback(unknown_path)
-        .layer(DefaultBodyLimit::max(limits.body_bytes))
-        .layer(middleware::from_fn(answer_and_log))
-        .with_state(Api { agent, engine, limits })
+        .layer(middleware::from_fn_with_state(api.clone(), answer_and_log))
+        .with_state(api)
 }
 
 /// Another method on a known path answers a fault like every other error.
@@ -79,12 +80,12 @@ async fn unknown_path(OriginalUri(uri): OriginalUri) -> Response {
     fault(404, &format!("404 Not Found: there is no {}", uri.path()))
 }
 
-async fn root(headers: HeaderMap) -> Json<Value> {
-    Json(description::root(&base(&headers)))
+async fn root(Extension(visit): Extension<Visit>, headers: HeaderMap) -> Json<Value> {
+    Json(description::root(&base(&visit, &headers)))
 }
 
-async fn version(headers: HeaderMap) -> Json<Value> {
-    Json(description::version(&base(&headers)))
+async fn version(Extension(visit): Extension<Visit>, headers: HeaderMap) -> Json<Value> {
+    Json(description::version(&base(&visit, &headers)))
 }
 
 async fn status(State(api): State<Api>) -> Json<Value> {
@@ -110,42 +111,29 @@ async fn list(State(api): State<Api>, query: CommandQuery) -> Result<Texts, Refu
 
 async fn show(
     State(api): State<Api>,
+    Extension(visit): Extension<Visit>,
     id: Result<Path<String>, PathRejection>,
     query: CommandQuery,
 ) -> Result<Texts, Refused> {
     api.authorize(&query)?;
+    let reception = visit.seat.receive();
+    reception.complete();
     // What is not text is nobody's id.
     let id = id.map(|Path(id)| id).unwrap_or_default();
     Ok(Texts::from(api.engine.get(&id, wait(&query)).await?))
 }
 
-async fn submit(State(api): State<Api>, query: CommandQuery, request: Request) -> Result<Texts, Refused> {
+async fn submit(
+    State(api): State<Api>,
+    Extension(visit): Extension<Visit>,
+    query: CommandQuery,
+    request: Request,
+) -> Result<Texts, Refused> {
     // Strangers get no memory of this machine.
     api.authorize(&query)?;
-    let body = read_body(request, &api.limits).await?;
-    let request: Value = serde_json::from_slice(&body)
-        .map_err(|error| Refusal::bad_request(&format!("the body is not JSON: {error}")))?;
-    Ok(Texts::from(api.engine.submit(request, wait(&query)).await?))
-}
-
-async fn read_body(request: Request, limits: &Limits) -> Result<Bytes, Refusal> {
-    let length =
-        request.headers().get(header::CONTENT_LENGTH).and_then(|text| text.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: u64| length > limits.body_bytes as u64) {
-        let text = format!("413 Content Too Large: a body may have {} bytes", limits.body_bytes);
-        return Err(Refusal { status: 413, text });
-    }
-    match timeout(limits.body_time, Bytes::from_request(request, &())).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(rejection)) => {
-            let status = rejection.status();
-            Err(Refusal { status: status.as_u16(), text: format!("{status}: {}", rejection.body_text()) })
-        }
-        Err(_) => {
-            let text = format!("408 Request Timeout: the body did not arrive in {:?}", limits.body_time);
-            Err(Refusal { status: 408, text })
-        }
-    }
+    let reception = visit.seat.receive();
+    let command = body::receive(request.into_body(), &reception, &api.limits).await?;
+    Ok(Texts::from(api.engine.submit(command, wait(&query)).await?))
 }
 
 impl Api {
@@ -155,6 +143,13 @@ impl Api {
             return Ok(());
         }
         Err(Refusal { status: 401, text: "401 Unauthorized: Token invalid.".to_owned() })
+    }
+
+    /// Whether a request may be followed by another one on its connection: it shows the token, and got what it
+    /// asked for. Strangers cannot make answers wait for each other.
+    fn may_go_on(&self, uri: &Uri, status: StatusCode) -> bool {
+        status.is_success()
+            && CommandQuery::try_from_uri(uri).is_ok_and(|query| self.authorize(&query).is_ok())
     }
 }
 
@@ -182,24 +177,39 @@ fn reply(status: u16, fault: &Fault) -> Response {
     (status, Json(fault)).into_response()
 }
 
-/// URL under which the client called; the listener speaks TLS whenever it is reached from outside.
-fn base(headers: &HeaderMap) -> String {
+/// URL under which the client called.
+fn base(visit: &Visit, headers: &HeaderMap) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
-    format!("https://{host}")
+    format!("{}://{host}", visit.scheme)
+}
+
+/// A request of HTTP/1.1 names one host (RFC 9112, 3.2).
+fn names_one_host(request: &Request) -> bool {
+    match request.headers().get_all(header::HOST).iter().count() {
+        0 => request.version() < Version::HTTP_11,
+        count => count == 1,
+    }
 }
 
 /// A defect costs one reply, and every request one line. The query is left out of it, because it
 /// carries the token.
-async fn answer_and_log(request: Request, next: Next) -> Response<Body> {
+async fn answer_and_log(State(api): State<Api>, request: Request, next: Next) -> Response<Body> {
     let started = std::time::Instant::now();
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, uri) = (request.method().clone(), request.uri().clone());
     let source = source(&request);
-    let response = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    let response = response.unwrap_or_else(|_| {
-        fault(500, "500 Internal Server Error: a defect of the agent; report it with the agent's log")
-    });
+    let mut response = if names_one_host(&request) {
+        let response = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+        response.unwrap_or_else(|_| {
+            fault(500, "500 Internal Server Error: a defect of the agent; report it with the agent's log")
+        })
+    } else {
+        fault(400, "400 Bad Request: the header Host must come once")
+    };
+    if !api.may_go_on(&uri, response.status()) {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     let (status, milliseconds) = (response.status().as_u16(), started.elapsed().as_millis());
-    tracing::debug!(?source, %method, path, status, milliseconds, "request");
+    tracing::debug!(?source, %method, path = uri.path(), status, milliseconds, "request");
     response
 }
 
@@ -209,6 +219,6 @@ fn source(request: &Request) -> Option<IpAddr> {
         let value = request.headers().get(name)?.to_str().ok()?;
         value.split(',').next()?.trim().parse().ok()
     };
-    let peer = || request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    let peer = || request.extensions().get::<Visit>().map(|visit| visit.peer.ip());
     named("x-forwarded-for").or_else(|| named("x-real-ip")).or_else(peer)
 }

@@ -1,32 +1,40 @@
-//! The listener (section 1.1).
+//! The listener (section 1.1): HTTP/1.1 and nothing else, over TLS or plain.
 
-use super::connections::{Connections, Seated};
+use super::connections::{Connections, Place, Seat};
 use super::limits::Limits;
+use super::patient::Patient;
 use crate::options::Options;
 use axum::Router;
-use axum::extract::{ConnectInfo, Request, State};
-use axum::middleware::{AddExtension, Next, from_fn_with_state};
-use axum::response::Response;
-use axum_server::accept::Accept;
-use axum_server::tls_rustls::RustlsConfig;
-use axum_server::{Handle, Server};
-use hyper_util::rt::TokioTimer;
+use axum::body::Body;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use nix::sys::socket::{setsockopt, sockopt};
 use rustls::ServerConfig;
-use std::convert::Infallible;
-use std::future::pending;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-
-/// The router as it serves one connection.
-type Routes = AddExtension<Router, ConnectInfo<SocketAddr>>;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
 /// How long replies may take once the agent stops serving.
 const GRACE: Duration = Duration::from_secs(5);
+/// Pause when nobody can be let in.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Bytes of a connection that the kernel keeps in each direction; it takes twice as much for its own needs.
+/// An answer to a stranger fits in, and a config drive comes at 30 MB/s over a network of a millisecond.
+const KERNEL_BUFFER: usize = 32 << 10;
+/// Milliseconds for which a client need not confirm what it was sent, also after its connection was closed.
+const UNCONFIRMED: u32 = 30_000;
 
 /// The listener cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +62,10 @@ pub fn listen(options: &Options) -> Result<TcpListener, ListenError> {
     let open = || {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
+        // Connections inherit these.
+        setsockopt(&listener, sockopt::RcvBuf, &KERNEL_BUFFER)?;
+        setsockopt(&listener, sockopt::SndBuf, &KERNEL_BUFFER)?;
+        setsockopt(&listener, sockopt::TcpUserTimeout, &UNCONFIRMED)?;
         Ok(listener)
     };
     open().map_err(|source| ListenError { address, source })
@@ -62,8 +74,8 @@ pub fn listen(options: &Options) -> Result<TcpListener, ListenError> {
 /// Serves the router, over TLS if there are settings for it, until `stop` is done; then the listener closes at once, and replies
 /// that are under way are finished.
 ///
-/// A client that says nothing, or says it too slowly, is dropped, and so is one too many
-/// ([`Connections`]).
+/// A client that says nothing, or says it too slowly, or does not take its answer, is dropped, and so is one too
+/// many ([`Connections`]).
 ///
 /// # Errors
 ///
@@ -85,79 +97,102 @@ pub(super) async fn serve_within(
     router: Router,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    match tls {
-        Some(tls) => {
-            let config = RustlsConfig::from_config(Arc::new(tls));
-            let server = axum_server::from_tcp_rustls(listener, config)?;
-            run(limits, server.map(|acceptor| acceptor.handshake_timeout(limits.patience)), router, stop)
-                .await
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let host = Host { limits, tls: tls.map(|tls| TlsAcceptor::from(Arc::new(tls))), router };
+    let connections = Connections::new(limits.connections, limits.memory);
+    let graceful = GracefulShutdown::new();
+    let mut stop = pin!(stop);
+    // What is still connected at the end is cut off with this.
+    let mut attended = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => break,
+        };
+        while attended.try_join_next().is_some() {}
+        let admitted = accepted.map(|(stream, peer)| (stream, peer, connections.admit(peer)));
+        match admitted {
+            Ok((stream, peer, Some(place))) => {
+                attended.spawn(host.clone().attend(stream, peer, place, graceful.watcher()));
+            }
+            Ok((_, _, None)) => sleep(PAUSE).await,
+            Err(error) => {
+                tracing::debug!(%error, "a connection cannot be accepted");
+                sleep(PAUSE).await;
+            }
         }
-        None => run(limits, axum_server::from_tcp(listener)?, router, stop).await,
     }
+    drop(listener);
+    timeout(GRACE, graceful.shutdown()).await.ok();
+    Ok(())
 }
 
-async fn run<A>(
-    limits: Limits,
-    server: Server<SocketAddr, A>,
-    router: Router,
-    stop: impl Future<Output = ()>,
-) -> io::Result<()>
-where
-    A: Accept<Seated<TcpStream>, Routes, Service = Routes> + Clone + Send + Sync + 'static,
-    A::Stream: AsyncRead + AsyncWrite + Unpin + Send,
-    A::Future: Send,
-{
-    let handle = Handle::new();
-    let connections = Connections::new(limits.connections);
-    let mut server =
-        server.handle(handle.clone()).map(|inner| Seating { inner, connections: connections.clone() });
-    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(limits.patience);
-    let router = router.layer(from_fn_with_state(connections.clone(), keep_place));
-    let stopping = async {
-        stop.await;
-        handle.graceful_shutdown(Some(GRACE));
-        pending::<Infallible>().await
-    };
-    tokio::select! {
-        served = server.serve(router.into_make_service_with_connect_info::<SocketAddr>()) => served,
-        never = stopping => match never {},
-    }
+/// What every request knows of its connection.
+#[derive(Debug, Clone)]
+pub struct Visit {
+    /// Who is at the other end.
+    pub peer: SocketAddr,
+    /// The place of the connection.
+    pub seat: Seat,
+    /// `https` or `http`.
+    pub scheme: &'static str,
 }
 
-/// Gives each connection its place.
+/// What serves a connection.
 #[derive(Clone)]
-struct Seating<A> {
-    inner: A,
-    connections: Connections,
+struct Host {
+    limits: Limits,
+    tls: Option<TlsAcceptor>,
+    router: Router,
 }
 
-impl<S, A> Accept<TcpStream, S> for Seating<A>
-where
-    A: Accept<Seated<TcpStream>, S>,
-    A::Future: Send + 'static,
-{
-    type Stream = A::Stream;
-    type Service = A::Service;
-    type Future = Pin<Box<dyn Future<Output = io::Result<(A::Stream, A::Service)>> + Send>>;
-
-    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
-        let place = stream.peer_addr().ok().and_then(|peer| self.connections.admit(peer));
-        match place {
-            Some(place) => Box::pin(self.inner.accept(Seated { stream, place }, service)),
-            None => Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) }),
+impl Host {
+    /// Serves one connection, until it ends or its place is taken.
+    async fn attend(self, stream: TcpStream, peer: SocketAddr, mut place: Place, watcher: Watcher) {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let visit = Visit { peer, seat: place.seat(), scheme };
+        let stream = Patient::new(stream, self.limits.patience);
+        let served = async {
+            match self.tls.clone() {
+                None => self.converse(stream, visit, watcher).await,
+                Some(tls) => {
+                    let buffer = Some(self.limits.buffer_bytes);
+                    let greeting = tls.accept_with(stream, |session| session.set_buffer_limit(buffer));
+                    if let Ok(Ok(stream)) = timeout(self.limits.patience, greeting).await {
+                        self.converse(stream, visit, watcher).await;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            _ = &mut place.taken => {}
+            () = served => {}
         }
     }
-}
 
-/// A connection that waits for its reply is not idle.
-async fn keep_place(
-    State(connections): State<Connections>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let _request = connections.request(peer);
-    next.run(request).await
+    /// Answers the requests that come over `stream`.
+    async fn converse(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        visit: Visit,
+        watcher: Watcher,
+    ) {
+        let router = TowerToHyperService::new(self.router.clone());
+        let service = service_fn(|mut request: Request<Incoming>| {
+            request.extensions_mut().insert(visit.clone());
+            router.call(request.map(Body::new))
+        });
+        let limits = &self.limits;
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.patience)
+            .max_header_size(limits.head_bytes)
+            .max_headers(limits.headers)
+            .max_buf_size(limits.buffer_bytes)
+            .serve_connection(TokioIo::new(stream), service);
+        // What is wrong with a connection is its client's business.
+        watcher.watch(connection).await.ok();
+    }
 }
 
 /// Both families where the kernel has IPv6, which is the kernel's default for `::`.
@@ -173,6 +208,7 @@ fn any_address() -> IpAddr {
 mod tests {
     use super::*;
     use axum::routing::get;
+    use std::future::pending;
 
     #[tokio::test]
     async fn f49_the_listener_is_where_it_was_asked_to_be_and_may_be_plain() {

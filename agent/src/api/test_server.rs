@@ -85,7 +85,7 @@ pub struct Server {
     pub client: reqwest::Client,
     pub root: tempfile::TempDir,
     pub ended: tokio::task::JoinHandle<std::io::Result<()>>,
-    certificate: String,
+    pub certificate: String,
 }
 
 /// What came back.
@@ -166,12 +166,9 @@ impl Server {
 
     /// A connection on which a test may say what it likes.
     pub async fn connect(&self) -> TlsStream<TcpStream> {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap()).unwrap();
-        let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         let stream = TcpStream::connect(self.address).await.unwrap();
         let name = ServerName::from(self.address.ip());
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+        tls_connector(&self.certificate).connect(name, stream).await.unwrap()
     }
 
     /// What the next `test.hold` waits for.
@@ -182,7 +179,16 @@ impl Server {
     }
 }
 
-fn trusting(certificate: &str) -> ClientBuilder {
+/// Connects to whoever has this certificate.
+pub fn tls_connector(certificate: &str) -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()).unwrap();
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    TlsConnector::from(Arc::new(config))
+}
+
+/// A client of whoever has this certificate.
+pub fn trusting(certificate: &str) -> ClientBuilder {
     let authority = Certificate::from_pem(certificate.as_bytes()).unwrap();
     reqwest::Client::builder().tls_certs_only([authority]).redirect(reqwest::redirect::Policy::none())
 }

@@ -1,16 +1,17 @@
 //! The one HTTP client against a server of a private authority (S17).
 
 use crate::agent::Agent;
+use crate::api::server;
 use crate::conductor::client::ConductorClient;
 use crate::http;
 use crate::options::{Options, TlsVersion};
 use axum::Router;
 use axum::routing::get;
-use axum_server::tls_rustls::RustlsConfig;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 use serde_json::json;
+use std::future::pending;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
@@ -59,9 +60,8 @@ fn serve_certificate(
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
-    let server = axum_server::from_tcp_rustls(listener, RustlsConfig::from_config(Arc::new(config))).unwrap();
     let router = Router::new().route("/", get(async || "here"));
-    tokio::spawn(server.serve(router.into_make_service()));
+    tokio::spawn(server::serve(listener, Some(config), router, pending()));
     address
 }
 
