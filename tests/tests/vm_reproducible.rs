@@ -28,6 +28,8 @@ struct Circumstances {
     is_reversed: bool,
     /// What is in the place of this machine's own helper programs, if not these.
     own_programs: Option<&'static str>,
+    /// Whether modules come from the cache of the builds before.
+    is_cached: bool,
 }
 
 /// A helper program of the ramdisk that every Debian has too.
@@ -99,7 +101,9 @@ impl Circumstances {
             Path::new("--output"),
             &output,
         ];
-        self.run(&environment::path("FARRIER_IMAGE_BUILDER"), &[&words[..], &options[..]].concat());
+        let cache = environment::path("FARRIER_MODULE_CACHE");
+        let caching = if self.is_cached { vec![Path::new("--cache"), &cache] } else { vec![] };
+        self.run(&environment::path("FARRIER_IMAGE_BUILDER"), &[&words[..], &options[..], &caching].concat());
         output
     }
 
@@ -141,14 +145,21 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, PathBuf> {
 #[test]
 fn vm_x40_two_builds_a_day_and_a_machine_apart_are_equal_in_every_byte() {
     let folder = TempDir::new().unwrap();
-    let today =
-        Circumstances { folder: "a", hours_ahead: 0, umask: "022", is_reversed: false, own_programs: None };
+    let today = Circumstances {
+        folder: "a",
+        hours_ahead: 0,
+        umask: "022",
+        is_reversed: false,
+        own_programs: None,
+        is_cached: true,
+    };
     let tomorrow = Circumstances {
         folder: "another/place",
         hours_ahead: 25,
         umask: "077",
         is_reversed: true,
         own_programs: Some("/bin/true"),
+        is_cached: false,
     };
     tomorrow.assert_the_builder_sees_the_clock();
     tomorrow.assert_the_machine_has_other_programs();
