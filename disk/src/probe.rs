@@ -2,12 +2,15 @@
 //!
 //! Everything here reads whatever somebody else left, so nothing of it is believed before it is checked.
 
+mod lvm;
+
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::guard::WritableDisk;
 use crate::raid::superblock::{self, Superblock};
 use crate::table::{Geometry, ParseError, Partition, PartitionKind, PartitionTable, read_exact_at};
 use farrier_linux::blkid::{self, Signature};
+use lvm::PhysicalVolume;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -40,6 +43,9 @@ const SHARED_FILE_SYSTEMS: &[SharedFileSystem] = &[
     SharedFileSystem { name: "VMFS", offset: 1 << 20, mark: &[0x0d, 0xd0, 0x01, 0xc0] },
     SharedFileSystem { name: "VMFS", offset: 2 << 20, mark: &[0x5e, 0xf1, 0xab, 0x2f] },
 ];
+
+/// What a volume group is called that several machines use, whatever lies in it.
+const SHARED_GROUP: &str = "a shared volume group of LVM";
 
 /// A member of an array, on a disk or in one of its partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,7 +177,7 @@ pub fn shared_file_system(
     for volume in volumes(source, geometry, kept)? {
         let mut found = announced(&volume);
         if found.is_none() {
-            found = marked(source, volume.start, volume.size)?;
+            found = shared_content(source, volume.start, volume.size)?;
         }
         if found.is_none() {
             found = member(source, &volume)?.and_then(|member| member.shared);
@@ -217,10 +223,28 @@ fn volumes(
 fn member(source: &mut (impl Read + Seek), volume: &Partition) -> io::Result<Option<Member>> {
     let Some(superblock) = Superblock::find(source, volume.start, volume.size)? else { return Ok(None) };
     let shared = match volume.size.checked_sub(superblock.data) {
-        Some(size) => marked(source, volume.start + superblock.data, size)?,
+        Some(size) => shared_content(source, volume.start + superblock.data, size)?,
         None => None,
     };
     Ok(Some(Member { array: superblock.array, shared }))
+}
+
+/// What several machines share in `size` bytes from `start`: a file system, there or at the first extent of a
+/// physical volume, or a volume group with all that is in it.
+fn shared_content(
+    source: &mut (impl Read + Seek),
+    start: u64,
+    size: u64,
+) -> io::Result<Option<&'static str>> {
+    if let Some(name) = marked(source, start, size)? {
+        return Ok(Some(name));
+    }
+    let Some(volume) = PhysicalVolume::find(source, start, size)? else { return Ok(None) };
+    if volume.is_shared {
+        return Ok(Some(SHARED_GROUP));
+    }
+    let data = volume.data.and_then(|data| Some((data, size.checked_sub(data)?)));
+    data.map_or(Ok(None), |(data, size)| marked(source, start + data, size))
 }
 
 /// The shared file system by whose first bytes `size` bytes from `start` are marked.
@@ -311,6 +335,30 @@ mod tests {
             let kept = [kept];
             assert_eq!(shared_file_system(&mut disk, geometry, &kept).unwrap(), None);
             assert_eq!(members(&mut disk, geometry, &kept).unwrap(), []);
+        }
+    }
+
+    #[test]
+    fn x06_what_lies_in_logical_volumes_shows_in_their_group_and_at_its_first_extent() {
+        let plain = lvm::tests::group("status = [\"RESIZEABLE\", \"READ\", \"WRITE\"]");
+        let shared = lvm::tests::group("status = [\"RESIZEABLE\"]\nlock_type = \"sanlock\"");
+        for (mut content, start, is_member) in [
+            (vec![0; SIZE as usize], 0, false),
+            (partitioned(0x8e), 1 << 20, false),
+            // In an array that does not run.
+            (vec![0; SIZE as usize], 1 << 20, true),
+        ] {
+            if is_member {
+                write_superblock(&mut content, 0, 2048);
+            }
+            lvm::tests::write_volume(&mut content, start, &plain);
+            assert_eq!(found(content.clone()), None, "a group of one machine");
+            let mark = start + lvm::tests::DATA + 64 * 1024;
+            content[mark..mark + 4].copy_from_slice(&[0x01, 0x16, 0x19, 0x70]);
+            assert_eq!(found(content.clone()), Some("GFS2"), "at the first extent");
+            content[mark..mark + 4].fill(0);
+            lvm::tests::write_volume(&mut content, start, &shared);
+            assert_eq!(found(content), Some(SHARED_GROUP), "wherever its file system lies");
         }
     }
 
