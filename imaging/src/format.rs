@@ -15,6 +15,9 @@ pub const PERMITTED: &[&str] = &["raw", "gpt", "qcow2"];
 /// Declarations that declare nothing.
 const UNDECLARED: &[&str] = &["", "unknown"];
 
+/// Bytes of a sector of most disks, for which most images are made.
+const SMALLEST_SECTOR: u32 = 512;
+
 /// A format of disk images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -184,10 +187,16 @@ fn compressed_only(start: &[u8]) -> Option<&'static str> {
     Compression::recognize(start).filter(|_| !is_boot_sector).map(Compression::name)
 }
 
-/// Refuses a disk whose GPT was made for sectors of another size.
-pub(crate) fn require_fitting_sectors(start: &[u8], target: &Target<'_>, url: &str) -> Result<(), Error> {
+/// Refuses a disk when the table of an image of at most `length` bytes was made for sectors of another size.
+pub(crate) fn require_fitting_sectors(
+    start: &[u8],
+    length: u64,
+    target: &Target<'_>,
+    url: &str,
+) -> Result<(), Error> {
     let disk_sector = target.sector_size();
-    match gpt_sector_size(start) {
+    let mbr = || mbr_sector_size(start, length, disk_sector).filter(|_| target.is_whole());
+    match gpt_sector_size(start).or_else(mbr) {
         Some(image_sector) if image_sector != disk_sector => Err(Error::SectorSize {
             url: url.to_owned(),
             image_sector,
@@ -196,6 +205,15 @@ pub(crate) fn require_fitting_sectors(start: &[u8], target: &Target<'_>, url: &s
         }),
         _ => Ok(()),
     }
+}
+
+/// Bytes of a sector for which the MBR of a raw image of at most `length` bytes was made. An MBR does not say
+/// them; but partitions that end behind the image with the disk's sectors, and in it with smaller ones, were not
+/// made for the disk's. Nothing where that tells nothing.
+fn mbr_sector_size(start: &[u8], length: u64, disk_sector: u32) -> Option<u32> {
+    let end = boot_sector::partitions_end(start)?;
+    let is_in_image = |sector: u32| end * u64::from(sector) <= length;
+    (!is_in_image(disk_sector) && is_in_image(SMALLEST_SECTOR)).then_some(SMALLEST_SECTOR)
 }
 
 /// Bytes of a sector for which the GPT of a raw image was made; nothing when it has none. The
@@ -317,6 +335,24 @@ mod tests {
         start[510..].copy_from_slice(&[0x55, 0xaa]);
         assert_eq!(compressed_only(&start), None);
         assert_eq!(compressed_only(&[0; 512]), None);
+    }
+
+    #[test]
+    fn x23_partitions_that_end_behind_the_image_were_made_for_smaller_sectors() {
+        let entry = [0x80, 0, 0, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 0x78, 0, 0];
+        let start = with(&[(446, &entry), (510, &[0x55, 0xaa])]);
+        // From 1 to 16 MiB, or from 8 to 128 MiB.
+        for (length, disk_sector, expected) in [
+            (16 << 20, 4096, Some(512)),
+            ((128 << 20) - 1, 4096, Some(512)),
+            (128 << 20, 4096, None),
+            (16 << 20, 512, None),
+            // A table that fits nowhere is nobody's.
+            ((16 << 20) - 1, 4096, None),
+        ] {
+            assert_eq!(mbr_sector_size(&start, length, disk_sector), expected, "{length} {disk_sector}");
+        }
+        assert_eq!(mbr_sector_size(&protective(), 1 << 20, 4096), None);
     }
 
     #[test]

@@ -47,7 +47,8 @@ impl Placing<'_> {
     }
 
     fn raw(&self, start: Chunk, chunks: &Receiver<Chunk>, orders: &SyncSender<Order>) -> Result<(), Failure> {
-        format::require_fitting_sectors(start.filled(), &self.target, self.url).map_err(Failure::Refused)?;
+        format::require_fitting_sectors(start.filled(), self.target.size(), &self.target, self.url)
+            .map_err(Failure::Refused)?;
         let is_packed = self.is_packed.load(Ordering::Acquire);
         if let Some(bytes) = self.total.filter(|bytes| !is_packed && *bytes > self.target.size()) {
             return Err(Failure::Refused(Error::too_large(self.url, bytes, &self.target)));

@@ -41,6 +41,11 @@ impl<'a> Target<'a> {
         self.size
     }
 
+    /// Whether it is a whole disk, and not a partition.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
     /// Bytes of a sector.
     pub fn sector_size(&self) -> u32 {
         self.disk.sector_size()

@@ -44,6 +44,8 @@ pub(crate) struct Writer<'a> {
     tail: End,
     /// Zeros not yet put on the disk: offset and length.
     zeros: (u64, u64),
+    /// Where the image ends, as far as it is known.
+    length: u64,
     pub(crate) readback: Readback,
     pub(crate) bytes_written: u64,
     pub(crate) bytes_zeroed: u64,
@@ -110,6 +112,7 @@ impl<'a> Writer<'a> {
             head: End::head(&target),
             tail: End::tail(&target),
             zeros: (0, 0),
+            length: 0,
             readback,
             bytes_written: 0,
             bytes_zeroed: 0,
@@ -172,9 +175,11 @@ impl<'a> Writer<'a> {
         self.target.flush()
     }
 
-    /// An image whose table was made for other sectors cannot boot from this disk (F11).
+    /// An image whose table was made for other sectors cannot boot from this disk (F11); where it ends tells more
+    /// than where the disk does.
     fn require_fitting_sectors(&self) -> Result<(), Error> {
-        crate::format::require_fitting_sectors(&self.head.content[..self.head.length], &self.target, self.url)
+        let head = &self.head.content[..self.head.length];
+        crate::format::require_fitting_sectors(head, self.length, &self.target, self.url)
     }
 
     /// Fills the last sector of a part up with zeros. What follows it in the chunk belongs nowhere.
@@ -254,7 +259,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn require_room(&self, end: u64) -> Result<(), Error> {
+    fn require_room(&mut self, end: u64) -> Result<(), Error> {
+        self.length = self.length.max(end);
         if end <= self.target.size() {
             return Ok(());
         }

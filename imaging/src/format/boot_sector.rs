@@ -38,6 +38,19 @@ pub(super) fn require_safe(start: &[u8]) -> Result<(), String> {
     }
 }
 
+/// Where the partitions of an MBR end, in sectors; nothing for anything else, a GPT included.
+pub(super) fn partitions_end(start: &[u8]) -> Option<u64> {
+    let number = |entry: &[u8], at: usize| {
+        u64::from(u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]]))
+    };
+    if !is_table(start) {
+        return None;
+    }
+    let entries = start[ENTRIES..ENTRIES + 4 * ENTRY].chunks_exact(ENTRY).filter(|entry| entry[4] != 0);
+    let ends = entries.map(|entry| (entry[4] != PROTECTIVE).then(|| number(entry, 8) + number(entry, 12)));
+    ends.collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +76,23 @@ mod tests {
         let mut mbr = valid.clone();
         (mbr[446], mbr[450]) = (0x80, 0x83);
         assert_eq!(require_safe(&mbr), Ok(()));
+    }
+
+    #[test]
+    fn x23_the_end_of_an_mbr_is_that_of_its_last_partition() {
+        let mut sector = vec![0; 512];
+        sector[510..].copy_from_slice(&[0x55, 0xaa]);
+        assert_eq!(partitions_end(&sector), None);
+        for (entry, start, length) in [(0, 2048_u32, 6144_u32), (2, 8192, u32::MAX)] {
+            let entry = &mut sector[446 + entry * 16..][..16];
+            entry[4] = 0x83;
+            entry[8..12].copy_from_slice(&start.to_le_bytes());
+            entry[12..].copy_from_slice(&length.to_le_bytes());
+            assert_eq!(partitions_end(&sector), Some(u64::from(start) + u64::from(length)));
+        }
+        sector[450] = PROTECTIVE;
+        assert_eq!(partitions_end(&sector), None);
+        assert_eq!(partitions_end(&[]), None);
     }
 
     #[test]

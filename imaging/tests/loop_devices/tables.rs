@@ -107,3 +107,31 @@ fn loop_f11_an_old_table_for_other_sectors_is_gone_too() {
     let content = deployment.content();
     assert!(!content.windows(8).step_by(512).any(|sector| sector == b"EFI PART"));
 }
+
+#[test]
+fn loop_x23_an_mbr_for_other_sectors_is_refused_and_leaves_nothing_bootable() {
+    // Partitions to the image's end: with sectors of 4 KiB they would end behind the disk, or behind the image.
+    for (partition, length) in [(4096, DISK), (1024, 3 * MIB)] {
+        let mut content = vec![0x11; length];
+        write_mbr(&mut content, 0, &[(0x83, 2048, partition)]);
+        let server = serve(vec![Reply::Body(Arc::new(content.clone()))]);
+        let order = request(vec![server.url()], &content, Some("raw"));
+        let large = Deployment::with_sectors(4096);
+        let error = large.write(&order).unwrap_err();
+        let text = error.to_string();
+        assert_eq!(error.kind().name(), "InvalidImage");
+        assert!(text.contains("sectors of 512 bytes") && text.contains("has sectors of 4096"), "{text}");
+        assert!(found(&large).0.is_empty());
+
+        let server = serve(vec![Reply::Body(Arc::new(content.clone()))]);
+        let small = Deployment::new();
+        small.write(&request(vec![server.url()], &content, Some("raw"))).unwrap();
+        assert!(found(&small).0.contains("PTTYPE=dos"));
+    }
+    let mut content = vec![0x11; DISK];
+    write_mbr(&mut content, 0, &[(0x83, 256, 3840)]);
+    let server = serve(vec![Reply::Body(Arc::new(content.clone()))]);
+    let fitting = Deployment::with_sectors(4096);
+    fitting.write(&request(vec![server.url()], &content, Some("raw"))).unwrap();
+    assert!(fitting.content() == content);
+}
