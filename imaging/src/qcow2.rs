@@ -17,8 +17,10 @@
 //! refused at the sight of its header. Snapshots inside an image are left out: only the active state
 //! is deployed. No byte of the file may be used twice.
 
+mod claims;
 mod cluster;
 mod header;
+mod joined;
 mod map;
 mod pass;
 mod spool;
@@ -103,7 +105,6 @@ pub(crate) struct Mapped {
     seals: Seals,
     holes: Vec<(u64, u64)>,
     position: u64,
-    sector_size: u64,
 }
 
 impl Image {
@@ -126,20 +127,15 @@ impl Image {
         orders: SyncSender<Order>,
     ) -> Result<Writing<'a>, Fault> {
         let sector_size = space.sector_size();
-        if 1 << self.header.grain_bits() < sector_size {
-            let reason = format!("its clusters are smaller than the disk's sectors of {sector_size} bytes");
-            return Err(reason.into());
-        }
         let Some(file) = file else {
             let spool = Spool::new(space, self.header.virtual_size);
             let map = Map::new(&self.header)?;
-            let pass = Pass::new(self.header, map, self.budget, orders)?;
-            return Ok(Writing::Streamed(Box::new(Streamed::new(pass, spool, sector_size)?)));
+            let pass = Pass::new(self.header, map, self.budget, orders, sector_size)?;
+            return Ok(Writing::Streamed(Box::new(Streamed::new(pass, spool)?)));
         };
         let Loaded { map, holes, seals } = tables::load(&self.header, start, file, &mut self.budget)?;
-        let pass = Pass::new(self.header, map, self.budget, orders)?;
-        let sector_size = sector_size.into();
-        Ok(Writing::Mapped(Box::new(Mapped { pass, seals, holes, position: 0, sector_size })))
+        let pass = Pass::new(self.header, map, self.budget, orders, sector_size)?;
+        Ok(Writing::Mapped(Box::new(Mapped { pass, seals, holes, position: 0 })))
     }
 }
 
@@ -179,6 +175,6 @@ impl Mapped {
         if !self.seals.is_empty() {
             return Err(format!("its tables lie behind its end at {}", self.position).into());
         }
-        self.pass.finish(self.position, self.sector_size)
+        self.pass.finish(self.position)
     }
 }

@@ -1,16 +1,11 @@
-//! Compressed clusters: collecting their bytes, unpacking them, and joining what belongs together.
+//! Compressed clusters: collecting their bytes and unpacking them.
 
 use super::Fault;
 use super::header::Method;
+use super::joined::Joined;
 use super::map::Piece;
-use crate::CHUNK;
-use crate::buffers::{Chunk, Pool};
-use crate::order::{Order, Part};
-use std::sync::mpsc::SyncSender;
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
-/// Buffers for unpacked clusters.
-const BUFFERS: usize = 4;
 /// Window of a Zstandard frame at most, as a power of two: no cluster is larger than 2 MiB.
 const WINDOW_BITS: u32 = 22;
 
@@ -122,51 +117,4 @@ fn decompress(decoder: &mut Decoder<'_>, packed: &[u8], cluster: &mut [u8]) -> s
         }
     }
     Ok(written)
-}
-
-/// Bytes for neighbouring places, joined to large writes.
-pub(super) struct Joined {
-    orders: SyncSender<Order>,
-    pool: Pool,
-    chunk: Option<Chunk>,
-    /// Where the first byte of the chunk belongs.
-    guest: u64,
-    /// Bytes of the image file so far.
-    pub(super) received: u64,
-}
-
-impl Joined {
-    pub(super) fn new(orders: SyncSender<Order>) -> Self {
-        Self { orders, pool: Pool::new(BUFFERS), chunk: None, guest: 0, received: 0 }
-    }
-
-    /// Adds bytes that belong at `guest`.
-    pub(super) fn append(&mut self, mut guest: u64, mut bytes: &[u8]) -> Result<(), Fault> {
-        while !bytes.is_empty() {
-            let is_next = self
-                .chunk
-                .as_ref()
-                .is_some_and(|chunk| self.guest + chunk.length as u64 == guest && chunk.length < CHUNK);
-            if !is_next {
-                self.flush()?;
-                self.guest = guest;
-            }
-            let chunk = self.chunk.get_or_insert_with(|| self.pool.take());
-            let count = bytes.len().min(CHUNK - chunk.length);
-            let start = chunk.length;
-            chunk[start..start + count].copy_from_slice(&bytes[..count]);
-            chunk.length += count;
-            guest += count as u64;
-            bytes = &bytes[count..];
-        }
-        Ok(())
-    }
-
-    /// Sends on what there is.
-    pub(super) fn flush(&mut self) -> Result<(), Fault> {
-        let Some(mut chunk) = self.chunk.take() else { return Ok(()) };
-        chunk.received = self.received;
-        let parts = vec![Part { start: 0, length: chunk.length, offset: self.guest }];
-        self.orders.send(Order::Data { chunk, parts }).map_err(|_| Fault::Gone)
-    }
 }

@@ -13,6 +13,13 @@ const CLUSTER_BITS: std::ops::RangeInclusive<u32> = 9..=21;
 /// Extended entries divide a cluster by 32, and the parts are sectors at least.
 const EXTENDED_CLUSTER_BITS: u32 = 14;
 
+/// Most entries of an L1 table, snapshots, and bytes of the table of refcounts: QEMU takes no more.
+const MOST_L1: u32 = 1 << 22;
+const MOST_SNAPSHOTS: u32 = 1 << 16;
+const MOST_REFCOUNTS: u64 = 8 << 20;
+/// Bits of a refcount at most, as a power of two.
+const MOST_REFCOUNT_ORDER: u32 = 6;
+
 /// Incompatible features.
 const DIRTY: u64 = 1 << 0;
 const CORRUPT: u64 = 1 << 1;
@@ -69,6 +76,7 @@ impl Header {
             is_extended: features & EXTENDED != 0,
         };
         header.require_sound(be32(start, 36))?;
+        header.require_usual(start)?;
         Ok(header)
     }
 
@@ -95,6 +103,60 @@ impl Header {
         Ok(())
     }
 
+    /// Refuses what nothing here depends on, but QEMU does not take.
+    fn require_usual(&self, start: &[u8]) -> Result<(), String> {
+        let (l1_entries, snapshots, snapshots_offset) = (be32(start, 36), be32(start, 60), be64(start, 64));
+        let (order, length) = match self.version {
+            2 => (4, LENGTH_V2 as u32),
+            _ => (be32(start, 96), be32(start, 100)),
+        };
+        let has_length =
+            self.version == 2 || (LENGTH_V3 as u64..=self.cluster_size()).contains(&length.into());
+        let has_place = snapshots == 0 || snapshots_offset >= self.cluster_size();
+        let has_snapshots = has_place
+            && snapshots <= MOST_SNAPSHOTS
+            && snapshots_offset < 1 << 62
+            && snapshots_offset % self.cluster_size() == 0;
+        for (name, is_usual) in [
+            ("header has a length", has_length),
+            ("refcounts have a width", order <= MOST_REFCOUNT_ORDER),
+            ("table of refcounts has a size", (1..=MOST_REFCOUNTS).contains(&self.refcounts_bytes())),
+            ("L1 table has a size", l1_entries <= MOST_L1),
+            ("list of snapshots has a place or a size", has_snapshots),
+            ("header has extensions", has_length && self.has_whole_extensions(start, length as usize)),
+        ] {
+            if !is_usual {
+                return Err(format!("its {name} that cannot be: make it anew with qemu-img convert"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the extensions behind the header end within the first cluster.
+    fn has_whole_extensions(&self, start: &[u8], mut at: usize) -> bool {
+        let end = self.cluster_size() as usize;
+        while at < end {
+            let (Some(kind), Some(length)) = (start.get(at..at + 4), start.get(at + 4..at + 8)) else {
+                // A file that is cut off here is refused for that.
+                return at + 8 <= end;
+            };
+            let length = be32(length, 0) as usize;
+            if at + 8 > end || length > end - at - 8 {
+                return false;
+            }
+            if kind == [0; 4] {
+                return true;
+            }
+            at += 8 + length.next_multiple_of(8);
+        }
+        true
+    }
+
+    /// Bytes of the table of refcounts.
+    pub(super) fn refcounts_bytes(&self) -> u64 {
+        u64::from(self.refcounts_clusters) << self.cluster_bits
+    }
+
     pub(super) fn cluster_size(&self) -> u64 {
         1 << self.cluster_bits
     }
@@ -118,6 +180,11 @@ impl Header {
     /// Bytes of the used part of the L1 table.
     pub(super) fn l1_bytes(&self) -> u64 {
         self.l1_used() * 8
+    }
+
+    /// Bytes of the clusters in which that part lies, where nothing else may be.
+    pub(super) fn l1_clusters(&self) -> u64 {
+        self.l1_bytes().next_multiple_of(self.cluster_size())
     }
 }
 
@@ -209,12 +276,25 @@ mod tests {
             (46, 1, "L1 table at"),
             (48, 0x7f, "refcount table at"),
             (45, 0, "L1 table at 0"),
+            (36, 1, "L1 table has a size"),
+            (99, 7, "refcounts have a width"),
+            (103, 103, "header has a length"),
+            (101, 2, "header has a length"),
+            (59, 0, "table of refcounts has a size"),
+            (59, 129, "table of refcounts has a size"),
+            (61, 2, "snapshots"),
+            (71, 1, "snapshots"),
+            (63, 1, "snapshots"),
         ] {
             let mut header = valid();
             header[at] = value;
             let error = Header::parse(&header).unwrap_err();
             assert!(error.contains(reason), "byte {at} = {value}: {error}");
         }
+        let mut endless = valid();
+        endless.resize(128, 0);
+        endless[112..120].copy_from_slice(&[1, 2, 3, 4, 0, 1, 0, 0]);
+        assert!(Header::parse(&endless).unwrap_err().contains("extensions"));
         let mut extended = valid();
         (extended[79], extended[23]) = (0x10, 13);
         assert!(Header::parse(&extended).unwrap_err().contains("2^13"));

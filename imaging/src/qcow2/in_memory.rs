@@ -69,23 +69,24 @@ impl ReadAt for &[u8] {
 ///
 /// Why the image is refused.
 pub fn expand(file: &[u8], mode: Mode, disk_size: usize, memory: usize) -> Result<Vec<u8>, String> {
-    run(file, file, mode, disk_size, memory).map_err(|fault| format!("{fault:?}"))
+    run(file, file, mode, disk_size, memory, 512).map_err(|fault| format!("{fault:?}"))
 }
 
-/// Like [`expand`], with another file for what is read before the pass.
+/// Like [`expand`], with another file for what is read before the pass, and sectors of this size.
 pub(super) fn run(
     file: &[u8],
     tables: &[u8],
     mode: Mode,
     disk_size: usize,
     memory: usize,
+    sector_size: u32,
 ) -> Result<Vec<u8>, Fault> {
     let start = &file[..file.len().min(CHUNK)];
     let image = Image::open(start, memory)?;
     if image.virtual_size() > disk_size as u64 {
         return Err(Fault::NoRoom { bytes: disk_size as u64 });
     }
-    let space = Memory { bytes: Mutex::new(vec![0xff; disk_size]), sector_size: 512 };
+    let space = Memory { bytes: Mutex::new(vec![0xff; disk_size]), sector_size };
     let (orders, received) = sync_channel(2);
     let reader = (mode == Mode::Ranges).then_some(&tables as &dyn ReadAt);
     thread::scope(|scope| {
@@ -109,14 +110,21 @@ pub(super) fn run(
 fn obey(order: Order, space: &Memory) {
     let mut disk = space.bytes();
     match order {
-        Order::Zeros { offset, length } => disk[offset as usize..][..length as usize].fill(0),
+        Order::Zeros { offset, length } => {
+            let sector = u64::from(space.sector_size);
+            assert!(offset.is_multiple_of(sector) && length.is_multiple_of(sector), "{length} at {offset}");
+            disk[offset as usize..][..length as usize].fill(0);
+        }
         Order::Data { chunk, parts } => {
             for part in parts {
+                let sector = space.sector_size as usize;
+                let is_whole = |number: usize| number.is_multiple_of(sector);
+                assert!(
+                    [part.start, part.length, part.offset as usize].into_iter().all(is_whole),
+                    "{part:?}"
+                );
                 let data = &chunk[part.start..part.start + part.length];
-                let place = &mut disk[part.offset as usize..];
-                place[..part.length].copy_from_slice(data);
-                // As the writer does, the last sector is filled up.
-                place[part.length..part.length.next_multiple_of(512)].fill(0);
+                disk[part.offset as usize..][..part.length].copy_from_slice(data);
             }
         }
     }

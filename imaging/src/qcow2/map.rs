@@ -149,34 +149,19 @@ impl Map {
         Piece { host: extent.host, end, guest: u64::from(extent.guest) << self.grain_bits, is_packed }
     }
 
+    /// The stretch of so many bytes, in whole grains.
+    pub(super) fn stretch(&self, host: u64, guest: u64, length: u64) -> Piece {
+        let end = host + length.next_multiple_of(self.grain());
+        Piece { host, end, guest, is_packed: false }
+    }
+
+    /// Bytes of the unit in which guest bytes are mapped.
+    pub(super) fn grain(&self) -> u64 {
+        1 << self.grain_bits
+    }
+
     /// Bytes a compressed cluster has when it is unpacked.
     pub(super) fn cluster_size(&self) -> usize {
         1 << self.cluster_bits
-    }
-}
-
-/// Makes sure that no byte of the file is used twice: it would be a loop or a bomb. Only compressed
-/// clusters may touch, within one sector.
-#[derive(Debug, Default)]
-pub(super) struct Claims {
-    /// Where the next plain stretch may begin.
-    plain: u64,
-    /// Where the next compressed cluster may begin.
-    packed: u64,
-}
-
-impl Claims {
-    /// Claims a stretch, the ones before it in the file having been claimed.
-    pub(super) fn claim(&mut self, piece: &Piece) -> Result<(), String> {
-        let free = if piece.is_packed { self.packed } else { self.plain };
-        if piece.host < free {
-            return Err(format!("the cluster at {} overlaps another one", piece.host));
-        }
-        self.plain = self.plain.max(piece.end);
-        self.packed = match piece.is_packed {
-            true => (piece.end - SECTOR).max(piece.host + 1),
-            false => piece.end,
-        };
-        Ok(())
     }
 }

@@ -1,9 +1,11 @@
 //! The one pass over the bytes of the file: each goes where the map says.
 
 use super::Fault;
-use super::cluster::{Joined, Unpacker};
+use super::claims::Claims;
+use super::cluster::Unpacker;
 use super::header::Header;
-use super::map::{Budget, Claims, Map, Piece, SECTOR};
+use super::joined::Joined;
+use super::map::{Budget, Map, Piece, SECTOR};
 use crate::buffers::Chunk;
 use crate::order::{Order, Part};
 use std::ops::Range;
@@ -31,8 +33,12 @@ impl Pass {
         map: Map,
         budget: Budget,
         orders: SyncSender<Order>,
+        sector_size: u32,
     ) -> Result<Self, Fault> {
-        let joined = Joined::new(orders.clone());
+        let mut joined = Joined::new(orders.clone(), sector_size as usize);
+        // What the last sector has behind the end of the image reads as zeros.
+        let end = header.virtual_size.next_multiple_of(sector_size.into());
+        joined.zero(header.virtual_size, end - header.virtual_size)?;
         let unpacker = Unpacker::new(header.method, map.cluster_size(), header.virtual_size, joined)?;
         Ok(Self {
             header,
@@ -48,14 +54,19 @@ impl Pass {
     }
 
     /// Has a range of the disk made zero.
-    pub(super) fn zero(&self, offset: u64, length: u64) -> Result<(), Fault> {
-        self.orders.send(Order::Zeros { offset, length }).map_err(|_| Fault::Gone)
+    pub(super) fn zero(&mut self, offset: u64, length: u64) -> Result<(), Fault> {
+        self.unpacker.joined.zero(offset, length)
+    }
+
+    /// Claims bytes of the file that came by before it was known what they are.
+    pub(super) fn claim_late(&mut self, piece: &Piece) -> Result<(), Fault> {
+        self.claims.claim(piece, &mut self.budget)
     }
 
     /// Claims bytes of the file that are a table.
     pub(super) fn claim_table(&mut self, host: u64, end: u64) -> Result<(), Fault> {
         self.require_unmapped(end)?;
-        Ok(self.claims.claim(&Piece { host, end, guest: 0, is_packed: false })?)
+        self.claims.claim(&Piece { host, end, guest: 0, is_packed: false }, &mut self.budget)
     }
 
     /// Takes `bytes`, which lie at `host` in the file and at `start` in the chunk at hand. Returns
@@ -67,7 +78,7 @@ impl Pass {
         while let Some(piece) = self.map.peek().filter(|piece| piece.host < end) {
             if !self.is_begun {
                 self.require_unmapped(host)?;
-                self.claims.claim(&piece)?;
+                self.claims.claim(&piece, &mut self.budget)?;
             }
             if piece.host > position {
                 gaps.push(self.unknown_from(position, host)..piece.host);
@@ -79,7 +90,8 @@ impl Pass {
             } else {
                 let first = piece.host.max(host);
                 let last = piece.end.min(end);
-                self.place(&piece, first, last, start + (first - host) as usize);
+                let within = (first - host) as usize;
+                self.place(&piece, first, &bytes[within..(last - host) as usize], start + within)?;
                 self.is_begun = piece.end > end;
                 if self.is_begun {
                     break;
@@ -107,21 +119,17 @@ impl Pass {
         self.orders.send(Order::Data { chunk, parts }).map_err(|_| Fault::Gone)
     }
 
-    /// The file has ended after `length` bytes. What the last cluster lacks reads as zeros; the writer
-    /// fills the sector up.
-    pub(super) fn finish(&mut self, length: u64, sector_size: u64) -> Result<(), Fault> {
+    /// The file has ended after `length` bytes. What the last cluster lacks reads as zeros.
+    pub(super) fn finish(&mut self, length: u64) -> Result<(), Fault> {
         self.unpacker.finish()?;
         while let Some(piece) = self.map.peek() {
-            let last_cluster = piece.end - self.header.cluster_size().min(piece.end - piece.host);
-            if last_cluster >= length || piece.is_packed {
-                return Err(format!("the cluster at {last_cluster} lies behind its end at {length}").into());
+            let last = if piece.is_packed { piece.host } else { piece.end - self.map.grain() };
+            if last >= length || piece.is_packed {
+                return Err(format!("the cluster at {last} lies behind its end at {length}").into());
             }
             let rest = piece.guest + (length - piece.host);
             let end = (piece.guest + (piece.end - piece.host)).min(self.header.virtual_size);
-            if rest < end {
-                let rest = rest.next_multiple_of(sector_size).min(end);
-                self.zero(rest, end - rest)?;
-            }
+            self.zero(rest, end.saturating_sub(rest))?;
             self.map.advance();
         }
         Ok(())
@@ -137,11 +145,17 @@ impl Pass {
         }
     }
 
-    fn place(&mut self, piece: &Piece, first: u64, last: u64, start: usize) {
+    /// Has the bytes of a stretch written which lie at `first` in the file and at `start` in the chunk at hand:
+    /// out of the chunk where they are whole sectors of the disk, else together with what else these hold.
+    fn place(&mut self, piece: &Piece, first: u64, bytes: &[u8], start: usize) -> Result<(), Fault> {
         let guest = piece.guest + (first - piece.host);
-        let length = (last - first).min(self.header.virtual_size.saturating_sub(guest));
-        if length > 0 {
-            Part { start, length: length as usize, offset: guest }.add_to(&mut self.parts);
+        let room = self.header.virtual_size.saturating_sub(guest);
+        let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+        let joined = &mut self.unpacker.joined;
+        let whole = joined.whole(guest, start, bytes.len());
+        if whole > 0 {
+            Part { start, length: whole, offset: guest }.add_to(&mut self.parts);
         }
+        joined.append(guest + whole as u64, &bytes[whole..])
     }
 }

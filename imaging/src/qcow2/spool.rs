@@ -14,6 +14,8 @@ pub(super) struct Spool<'a> {
     free: Range<u64>,
     runs: Vec<Run>,
     buffer: AlignedBuffer,
+    /// What of the last sector is used; it is on the target too.
+    last: Vec<u8>,
     start: u64,
 }
 
@@ -31,41 +33,47 @@ impl<'a> Spool<'a> {
         let start = used.next_multiple_of(CHUNK as u64).max(CHUNK as u64);
         let end = space.size().saturating_sub(CHUNK as u64) / CHUNK as u64 * CHUNK as u64;
         let buffer = AlignedBuffer::zeroed(CHUNK);
-        Self { space, free: start..end.max(start), runs: Vec::new(), buffer, start }
+        Self { space, free: start..end.max(start), runs: Vec::new(), buffer, last: Vec::new(), start }
     }
 
-    /// Keeps bytes that lie at `host` in the file. Both ends are multiples of the sector size, except
-    /// the end of the file.
-    pub(super) fn keep(&mut self, host: u64, bytes: &[u8], budget: &mut Budget) -> Result<(), Fault> {
-        let sector = self.space.sector_size() as usize;
-        let padded = bytes.len().next_multiple_of(sector);
-        if self.free.end - self.free.start < padded as u64 {
-            return Err(Fault::NoRoom { bytes: self.free.end - self.start });
-        }
-        let whole = bytes.len() / sector * sector;
-        let at = self.free.start;
-        if whole > 0 {
-            self.space.write_all_at(&bytes[..whole], at)?;
-        }
-        if whole < bytes.len() {
-            let rest = &mut self.buffer[..sector];
-            rest.fill(0);
-            rest[..bytes.len() - whole].copy_from_slice(&bytes[whole..]);
-            self.space.write_all_at(rest, at + whole as u64)?;
-        }
-        self.free.start += padded as u64;
+    /// Keeps bytes that lie at `host` in the file.
+    pub(super) fn keep(&mut self, host: u64, mut bytes: &[u8], budget: &mut Budget) -> Result<(), Fault> {
         match self.runs.last_mut() {
-            Some(run) if run.host + run.length == host => run.length += padded as u64,
+            Some(run) if run.host + run.length == host => run.length += bytes.len() as u64,
             _ => {
                 budget.take(size_of::<Run>() as u64)?;
-                self.runs.push(Run { host, length: padded as u64, at });
+                self.free.start = self.used().end;
+                self.last.clear();
+                self.runs.push(Run { host, length: bytes.len() as u64, at: self.free.start });
             }
+        }
+        while !bytes.is_empty() {
+            let count = bytes.len().min(CHUNK - self.last.len());
+            self.write(&bytes[..count])?;
+            bytes = &bytes[count..];
         }
         Ok(())
     }
 
-    /// Hands the bytes from `host` to `end` on, in order and in parts. What lies behind the end of the
-    /// file is left out.
+    /// Writes bytes behind the last ones, and zeros to the end of their sector.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let sector = self.space.sector_size() as usize;
+        let filled = self.last.len() + bytes.len();
+        let (whole, padded) = (filled / sector * sector, filled.next_multiple_of(sector));
+        if self.free.end.saturating_sub(self.free.start) < padded as u64 {
+            return Err(Fault::NoRoom { bytes: self.free.end - self.start });
+        }
+        self.buffer[..self.last.len()].copy_from_slice(&self.last);
+        self.buffer[self.last.len()..filled].copy_from_slice(bytes);
+        self.buffer[filled..padded].fill(0);
+        self.space.write_all_at(&self.buffer[..padded], self.free.start)?;
+        self.free.start += whole as u64;
+        self.last.clear();
+        self.last.extend_from_slice(&self.buffer[whole..filled]);
+        Ok(())
+    }
+
+    /// Hands the bytes from `host` to `end` on, in order and in parts.
     pub(super) fn read(
         &mut self,
         mut host: u64,
@@ -92,6 +100,7 @@ impl<'a> Spool<'a> {
 
     /// The range of the target that was used.
     pub(super) fn used(&self) -> Range<u64> {
-        self.start..self.free.start
+        let sector = u64::from(self.space.sector_size());
+        self.start..self.free.start + (self.last.len() as u64).next_multiple_of(sector)
     }
 }

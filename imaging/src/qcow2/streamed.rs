@@ -5,10 +5,10 @@
 
 use super::Fault;
 use super::header::be64;
-use super::map::Piece;
+use super::map::{Piece, SECTOR};
 use super::pass::Pass;
 use super::spool::Spool;
-use super::table::{Stretch, l1_entry, read_l2};
+use super::table::{Stretch, count_entry, l1_entry, read_l2};
 use crate::CHUNK;
 use crate::buffers::Chunk;
 use std::collections::BTreeMap;
@@ -37,18 +37,17 @@ pub(crate) struct Streamed<'a> {
     /// The table at hand, its bytes so far, and how many it has.
     open: Option<(Table, Vec<u8>, usize)>,
     position: u64,
-    sector_size: u64,
 }
 
 impl<'a> Streamed<'a> {
-    pub(super) fn new(mut pass: Pass, spool: Spool<'a>, sector_size: u32) -> Result<Self, Fault> {
+    pub(super) fn new(mut pass: Pass, spool: Spool<'a>) -> Result<Self, Fault> {
         let header = &pass.header;
         let mut awaited = BTreeMap::from([(header.refcounts_offset, Table::CountIndex)]);
         if awaited.insert(header.l1_offset, Table::L1).is_some() {
             return Err("its L1 table and its refcount table are at the same place".to_owned().into());
         }
         pass.claim_table(0, pass.header.cluster_size())?;
-        Ok(Self { pass, spool, awaited, open: None, position: 0, sector_size: sector_size.into() })
+        Ok(Self { pass, spool, awaited, open: None, position: 0 })
     }
 
     /// Takes the chunk that comes next in the file.
@@ -81,25 +80,32 @@ impl<'a> Streamed<'a> {
             return Ok(());
         }
         for gap in self.pass.take(bytes, self.position, start)? {
-            let first = gap.start / self.sector_size * self.sector_size;
-            let last = gap.end.next_multiple_of(self.sector_size).min(self.position + bytes.len() as u64);
+            // Compressed clusters are told in whole sectors.
+            let first = gap.start / SECTOR * SECTOR;
+            let last = gap.end.next_multiple_of(SECTOR).min(self.position + bytes.len() as u64);
             let gap = &bytes[(first - self.position) as usize..(last - self.position) as usize];
             self.spool.keep(first, gap, &mut self.pass.budget)?;
         }
         Ok(())
     }
 
-    fn begin(&mut self, table: Table) -> Result<(), Fault> {
+    /// Bytes of a table.
+    fn length(&self, table: Table) -> u64 {
         let header = &self.pass.header;
-        let length = match table {
+        match table {
             Table::L1 => header.l1_bytes(),
             Table::L2(_) | Table::Counts => header.cluster_size(),
-            Table::CountIndex => u64::from(header.refcounts_clusters) << header.cluster_bits,
-        };
+            Table::CountIndex => header.refcounts_bytes(),
+        }
+    }
+
+    fn begin(&mut self, table: Table) -> Result<(), Fault> {
+        let length = self.length(table);
         if self.open.is_some() {
             return Err(format!("the table at {} overlaps another one", self.position).into());
         }
-        self.pass.claim_table(self.position, self.position + length)?;
+        let claimed = length.next_multiple_of(self.pass.header.cluster_size());
+        self.pass.claim_table(self.position, self.position + claimed)?;
         self.pass.budget.take(length)?;
         self.open = Some((table, Vec::with_capacity(length as usize), length as usize));
         Ok(())
@@ -131,6 +137,7 @@ impl<'a> Streamed<'a> {
                 }
                 Some(offset) if offset >= self.position => self.wait_for(offset, Table::L2(index))?,
                 Some(offset) => {
+                    self.claim_late(offset, Table::L2(index))?;
                     let mut table = Vec::with_capacity(cluster_size as usize);
                     self.spool.read(offset, offset + cluster_size, |bytes| {
                         table.extend_from_slice(bytes);
@@ -144,19 +151,27 @@ impl<'a> Streamed<'a> {
     }
 
     fn learn_refcounts(&mut self, table: &[u8]) -> Result<(), Fault> {
-        for entry in table.chunks_exact(8).map(|entry| be64(entry, 0) & !511) {
-            // The others have passed, and wait in the spool for nothing.
-            if entry >= self.position && !self.awaited.contains_key(&entry) {
-                self.wait_for(entry, Table::Counts)?;
+        for entry in table.chunks_exact(8) {
+            match count_entry(&self.pass.header, be64(entry, 0))? {
+                None => {}
+                Some(offset) if offset >= self.position => self.wait_for(offset, Table::Counts)?,
+                // It has passed, and waits in the spool for nothing.
+                Some(offset) => self.claim_late(offset, Table::Counts)?,
             }
         }
         Ok(())
     }
 
+    /// Claims the place of a table that came by before it was known to be one, or does not come.
+    fn claim_late(&mut self, offset: u64, table: Table) -> Result<(), Fault> {
+        let end = offset + self.length(table);
+        self.pass.claim_late(&Piece { host: offset, end, guest: 0, is_packed: false })
+    }
+
     fn wait_for(&mut self, offset: u64, table: Table) -> Result<(), Fault> {
         self.pass.budget.take(AWAITED)?;
         match self.awaited.insert(offset, table) {
-            None | Some(Table::Counts) => Ok(()),
+            None => Ok(()),
             Some(_) => Err(format!("two tables are at {offset}").into()),
         }
     }
@@ -180,6 +195,8 @@ impl<'a> Streamed<'a> {
 
     /// Puts a stretch in its place that has waited in the spool.
     fn fetch(&mut self, host: u64, mut guest: u64, length: u64) -> Result<(), Fault> {
+        let stretch = self.pass.map.stretch(host, guest, length);
+        self.pass.claim_late(&stretch)?;
         let joined = &mut self.pass.unpacker.joined;
         self.spool.read(host, host + length, |bytes| {
             joined.append(guest, bytes)?;
@@ -189,12 +206,13 @@ impl<'a> Streamed<'a> {
     }
 
     fn unpack(&mut self, host: u64, end: u64, guest: u64) -> Result<(), Fault> {
+        let piece = Piece { host, end, guest, is_packed: true };
+        self.pass.claim_late(&piece)?;
         let mut packed = Vec::with_capacity((end - host) as usize);
         self.spool.read(host, end, |bytes| {
             packed.extend_from_slice(bytes);
             Ok(())
         })?;
-        let piece = Piece { host, end, guest, is_packed: true };
         self.pass.unpacker.begin(piece, &packed)
     }
 
@@ -209,7 +227,11 @@ impl<'a> Streamed<'a> {
         if cut {
             return Err(format!("a table is cut off by its end at {}", self.position).into());
         }
-        self.pass.finish(self.position, self.sector_size)?;
+        // Refcounts that the file lacks are missed by nobody, but nothing else may be in their place.
+        for (offset, table) in std::mem::take(&mut self.awaited) {
+            self.claim_late(offset, table)?;
+        }
+        self.pass.finish(self.position)?;
         let used = self.spool.used();
         let bytes = used.end - used.start;
         if bytes > 0 {

@@ -30,6 +30,15 @@ pub(super) fn l1_entry(header: &Header, entry: u64) -> Result<Option<u64>, Strin
     }
 }
 
+/// Offset of the cluster of refcounts that an entry of their table names; nothing when there is none.
+pub(super) fn count_entry(header: &Header, entry: u64) -> Result<Option<u64>, String> {
+    match entry & !511 {
+        0 => Ok(None),
+        offset if offset % header.cluster_size() == 0 && offset < 1 << 62 => Ok(Some(offset)),
+        offset => Err(format!("refcounts lie at {offset}, which is no cluster")),
+    }
+}
+
 /// Tells what an L2 table maps, in the order of the guest's disk and cut at its end. `index` is that
 /// of the L1 entry which names the table.
 pub(super) fn read_l2(

@@ -1,9 +1,10 @@
 //! Reading the tables before the pass, from a server that has ranges.
 
 use super::Fault;
+use super::claims::Claims;
 use super::header::{Header, be64};
-use super::map::{Budget, Claims, Map, Piece};
-use super::table::{Stretch, l1_entry, read_l2};
+use super::map::{Budget, Map, Piece};
+use super::table::{Stretch, count_entry, l1_entry, read_l2};
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 
@@ -47,9 +48,10 @@ pub(super) fn load(
         loader.read_batch(batch)?;
         rest = others;
     }
+    let counts = loader.counts()?;
     let mut loaded = loader.loaded;
     loaded.map.sort(budget);
-    require_disjoint(header, &tables, &loaded.map)?;
+    require_disjoint(header, &tables, &counts, &loaded.map, budget)?;
     Ok(loaded)
 }
 
@@ -86,6 +88,22 @@ impl Loader<'_> {
         Ok(tables)
     }
 
+    /// The table of refcounts and the clusters that it names. Only their places are needed, wherever these are, and
+    /// of a table that the end of the file cuts off not even what it names.
+    fn counts(&mut self) -> Result<Vec<Piece>, Fault> {
+        let (offset, bytes) = (self.header.refcounts_offset, self.header.refcounts_bytes());
+        let mut counts = vec![table(offset, bytes)];
+        if offset + bytes <= self.file.length() {
+            self.budget.take(bytes)?;
+            for entry in self.read(offset, bytes)?.chunks_exact(8) {
+                let cluster = count_entry(self.header, be64(entry, 0))?;
+                counts.extend(cluster.map(|offset| table(offset, self.header.cluster_size())));
+            }
+        }
+        counts.sort_unstable_by_key(|piece| piece.host);
+        Ok(counts)
+    }
+
     /// How many of the tables can be read together.
     fn batch(&self, tables: &[(u64, u64)]) -> usize {
         let size = self.header.cluster_size();
@@ -106,7 +124,8 @@ impl Loader<'_> {
         match stretch {
             Stretch::Hole { guest, length } => self.add_hole(guest, length),
             Stretch::Data { host, guest, length } => {
-                self.require_inside(host)?;
+                let end = self.loaded.map.stretch(host, guest, length).end;
+                self.require_inside(end - self.loaded.map.grain())?;
                 self.loaded.map.add_data(host, guest, length, self.budget)
             }
             Stretch::Packed { host, end, guest } => {
@@ -151,20 +170,34 @@ impl Loader<'_> {
     }
 }
 
+/// A stretch of the file that is a table.
+fn table(host: u64, length: u64) -> Piece {
+    Piece { host, end: host + length, guest: 0, is_packed: false }
+}
+
 /// Neither tables nor clusters may overlap.
-fn require_disjoint(header: &Header, tables: &[(u64, u64)], map: &Map) -> Result<(), String> {
-    let table = |host: u64, length: u64| Piece { host, end: host + length, guest: 0, is_packed: false };
-    let mut fixed = vec![table(0, header.cluster_size()), table(header.l1_offset, header.l1_bytes())];
-    fixed.sort_unstable_by_key(|piece| piece.host);
-    let mut l2 = tables.iter().map(|(offset, _)| table(*offset, header.cluster_size())).peekable();
-    let (mut fixed, mut data) = (fixed.into_iter().peekable(), map.pieces().peekable());
+fn require_disjoint(
+    header: &Header,
+    tables: &[(u64, u64)],
+    counts: &[Piece],
+    map: &Map,
+    budget: &mut Budget,
+) -> Result<(), Fault> {
+    let size = header.cluster_size();
+    // The header comes first wherever the L1 table is.
+    let mut fixed = [table(0, size), table(header.l1_offset, header.l1_clusters())].into_iter().peekable();
+    let mut l2 = tables.iter().map(|(offset, _)| table(*offset, size)).peekable();
+    let mut counts = counts.iter().copied().peekable();
+    let mut data = map.pieces().peekable();
     let mut claims = Claims::default();
     loop {
-        let next = [fixed.peek(), l2.peek(), data.peek()].into_iter().flatten().map(|piece| piece.host).min();
-        let Some(next) = next else { return Ok(()) };
+        let first = [fixed.peek(), l2.peek(), counts.peek(), data.peek()];
+        let Some(next) = first.into_iter().flatten().map(|piece| piece.host).min() else { return Ok(()) };
         let is_next = |piece: &Piece| piece.host == next;
-        let piece = fixed.next_if(is_next).or_else(|| l2.next_if(is_next)).or_else(|| data.next_if(is_next));
-        claims.claim(&piece.expect("one of them is the smallest"))?;
+        let piece = fixed.next_if(is_next).or_else(|| l2.next_if(is_next));
+        let piece = piece.or_else(|| counts.next_if(is_next)).or_else(|| data.next_if(is_next));
+        claims.forget_before(next);
+        claims.claim(&piece.expect("one of them is the smallest"), budget)?;
     }
 }
 

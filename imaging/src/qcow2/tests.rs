@@ -2,11 +2,15 @@
 
 use super::in_memory::{Mode, expand, run};
 use super::{Fault, MEMORY};
+use proptest::prelude::*;
+use proptest::sample::Index;
 use std::fs;
 use std::io::Write;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 const MODES: [Mode; 2] = [Mode::Ranges, Mode::Stream];
 const MIB: usize = 1 << 20;
@@ -54,8 +58,11 @@ fn expected(folder: &Path) -> Vec<u8> {
 #[track_caller]
 fn assert_expands(folder: &Path, image: &[u8]) {
     let expected = expected(folder);
-    for mode in MODES {
-        let disk = expand(image, mode, expected.len() + 32 * MIB, MEMORY).unwrap();
+    for (mode, sector) in MODES.into_iter().flat_map(|mode| [(mode, 512), (mode, 4096)]) {
+        let size = (expected.len() + 32 * MIB).next_multiple_of(4096);
+        let disk = run(image, image, mode, size, MEMORY, sector).unwrap();
+        let end = expected.len().next_multiple_of(sector as usize);
+        assert!(disk[expected.len()..end].iter().all(|byte| *byte == 0), "the last sector is not filled up");
         if disk[..expected.len()] != expected {
             let first = (0..expected.len()).find(|index| disk[*index] != expected[*index]).unwrap();
             panic!("{mode:?}: byte {first} is {} instead of {}", disk[first], expected[first]);
@@ -64,7 +71,7 @@ fn assert_expands(folder: &Path, image: &[u8]) {
 }
 
 #[test]
-fn every_variant_becomes_what_qemu_makes_of_it() {
+fn x48_every_variant_becomes_what_qemu_makes_of_it_on_sectors_of_any_size() {
     for options in [
         &[][..],
         &["-o", "compat=0.10"],
@@ -116,9 +123,9 @@ const WORK: &[&str] = &[
 ];
 
 #[test]
-fn images_that_were_written_out_of_order_are_understood() {
+fn x48_images_that_were_written_out_of_order_are_understood() {
     for options in
-        ["cluster_size=64k", "extended_l2=on", "cluster_size=4k", "extended_l2=on,cluster_size=32k"]
+        ["cluster_size=64k", "extended_l2=on", "cluster_size=512", "extended_l2=on,cluster_size=32k"]
     {
         let folder = tempfile::tempdir().unwrap();
         let image = worked_on(folder.path(), options, WORK);
@@ -177,9 +184,9 @@ fn what_comes_before_its_table_waits_behind_the_image() {
         let spool = &disk[expected.len().next_multiple_of(MIB)..];
         assert!(spool[0] == 0 && spool.is_sorted(), "the spool was not cleared");
         // Not a byte of the image fits behind it.
-        let fault = run(&image, &image, Mode::Stream, expected.len() + MIB, MEMORY).unwrap_err();
+        let fault = run(&image, &image, Mode::Stream, expected.len() + MIB, MEMORY, 512).unwrap_err();
         assert!(matches!(fault, Fault::NoRoom { .. }), "{fault:?}");
-        assert!(run(&image, &image, Mode::Ranges, expected.len(), MEMORY).is_ok());
+        assert!(run(&image, &image, Mode::Ranges, expected.len(), MEMORY, 512).is_ok());
     }
 }
 
@@ -209,7 +216,7 @@ fn s11_hostile_tables_are_refused() {
         let mut image = valid.clone();
         put(&mut image, *at, *value);
         for mode in MODES {
-            let outcome = run(&image, &image, mode, 64 * MIB, MEMORY);
+            let outcome = run(&image, &image, mode, 64 * MIB, MEMORY, 512);
             // The one entry that means nothing at all is a hole.
             if *value == 1 << 63 {
                 assert!(outcome.is_ok());
@@ -225,17 +232,17 @@ fn s12_the_limit_of_memory_bites() {
     let folder = tempfile::tempdir().unwrap();
     let image = converted(folder.path(), &["-o", "cluster_size=512"]);
     for mode in MODES {
-        let fault = run(&image, &image, mode, 64 * MIB, 2048).unwrap_err();
+        let fault = run(&image, &image, mode, 64 * MIB, 2048, 512).unwrap_err();
         assert!(matches!(fault, Fault::Memory), "{mode:?}: {fault:?}");
     }
-    // Four TiB in clusters of 512 bytes need an L1 table of a GiB.
+    // The largest L1 table of clusters of 512 bytes needs more than there is.
     let mut huge = image;
-    put(&mut huge, 24, 4 << 40);
-    huge[36..40].fill(0xff);
+    put(&mut huge, 24, 128 << 30);
+    huge[36..40].copy_from_slice(&[0, 0x40, 0, 0]);
     for mode in MODES {
         let image = super::Image::open(&huge, MEMORY).unwrap();
-        assert_eq!(image.virtual_size(), 4 << 40);
-        let fault = run(&huge, &huge, mode, 64 * MIB, MEMORY).unwrap_err();
+        assert_eq!(image.virtual_size(), 128 << 30);
+        let fault = run(&huge, &huge, mode, 64 * MIB, MEMORY, 512).unwrap_err();
         assert!(matches!(fault, Fault::NoRoom { .. }), "{mode:?}: {fault:?}");
     }
 }
@@ -248,7 +255,10 @@ fn p05_an_image_cut_anywhere_is_an_error() {
         for length in [0, 50, 103, 4096, 65536, 196_610, 300_000, MIB, MIB + 7, image.len() - 2 * 65536] {
             for mode in MODES {
                 let cut = &image[..length];
-                assert!(run(cut, cut, mode, 64 * MIB, MEMORY).is_err(), "{options:?}, {mode:?}, {length}");
+                assert!(
+                    run(cut, cut, mode, 64 * MIB, MEMORY, 512).is_err(),
+                    "{options:?}, {mode:?}, {length}"
+                );
             }
         }
     }
@@ -268,10 +278,125 @@ fn s11_tables_that_changed_between_reading_and_passing_are_noticed() {
     let l1 = get(&image, 40) as usize;
     let l2 = (get(&image, l1 + 8) & 0x00ff_ffff_ffff_fe00) as usize;
     assert!(l2 > MIB, "the table came early");
-    assert!(run(&image, &image, Mode::Ranges, 1 << 30, MEMORY).is_ok());
+    assert!(run(&image, &image, Mode::Ranges, 1 << 30, MEMORY, 512).is_ok());
     let mut other = image.clone();
     let entry = (0..8192).map(|number| l2 + number * 8).find(|at| get(&image, *at) != 0).unwrap();
     put(&mut other, entry, 0);
-    let fault = run(&image, &other, Mode::Ranges, 1 << 30, MEMORY).unwrap_err();
+    let fault = run(&image, &other, Mode::Ranges, 1 << 30, MEMORY, 512).unwrap_err();
     assert!(matches!(fault, Fault::Changed), "{fault:?}");
+}
+
+/// Whether `qemu-img` opens the image.
+fn qemu_opens(folder: &Path, image: &[u8]) -> bool {
+    fs::write(folder.join("opened.qcow2"), image).unwrap();
+    let mut command = Command::new("qemu-img");
+    command.args(["info", "-f", "qcow2", "opened.qcow2"]).current_dir(folder);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+}
+
+#[test]
+fn x48_a_header_that_qemu_refuses_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let valid = converted(folder.path(), &[]);
+    let narrow = [
+        (4, 4),   // version
+        (20, 4),  // bits of a cluster
+        (32, 4),  // encryption
+        (36, 4),  // entries of the L1 table
+        (56, 4),  // clusters of the table of refcounts
+        (60, 4),  // snapshots
+        (96, 4),  // width of a refcount
+        (100, 4), // length of the header
+        (104, 1), // compression
+    ];
+    let wide = [8, 24, 40, 48, 64, 72].map(|at| (at, 8));
+    let mut refused = 0;
+    for (at, length) in narrow.into_iter().chain(wide) {
+        let was = valid[at..at + length].iter().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+        for value in
+            [0, 1, 5, 7, 22, was / 2, was + 1, was + 512, was << 8, 1 << 16, 1 << 23, 1 << 31, 1 << 62, !0]
+        {
+            let mut image = valid.clone();
+            image[at..at + length].copy_from_slice(&value.to_be_bytes()[8 - length..]);
+            if qemu_opens(folder.path(), &image) {
+                continue;
+            }
+            refused += 1;
+            for mode in MODES {
+                let outcome = run(&image, &image, mode, 64 * MIB, MEMORY, 512);
+                assert!(outcome.is_err(), "{mode:?} takes {value:#x} at {at}, QEMU does not");
+            }
+        }
+    }
+    assert!(refused > 50, "QEMU refused {refused} only");
+}
+
+/// An image, and the places of its header and of its tables.
+type Kind = (Vec<u8>, [Range<usize>; 4]);
+
+/// Small images of every kind.
+static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+    let options: [&[&str]; 6] = [
+        &[],
+        &["-o", "cluster_size=512"],
+        &["-o", "cluster_size=4k"],
+        &["-o", "extended_l2=on"],
+        &["-c", "-o", "cluster_size=4k"],
+        &["-c"],
+    ];
+    let kind = |options: &&[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let image = converted(folder.path(), options);
+        let (l1, counts) = (get(&image, 40) as usize, get(&image, 48) as usize);
+        let l2 = first_l2(&image);
+        (image, [0..112, l1..l1 + 16, l2..l2 + 96, counts..counts + 16])
+    };
+    options.iter().map(kind).collect()
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn x48_an_image_is_refused_in_both_modes_or_in_none(
+        kind in 0..6_usize,
+        changes in proptest::collection::vec(
+            (0..4_usize, any::<Index>(), any::<Index>(), any::<Index>(), 0..6_u8, 0..64_u32),
+            1..3,
+        ),
+        moves_table: bool,
+        sector in prop_oneof![Just(512_u32), Just(4096)],
+    ) {
+        let (image, places) = &KINDS[kind];
+        let mut image = image.clone();
+        for (place, at, from, other, how, bit) in changes {
+            let at = places[place].start + at.index(places[place].len() / 8) * 8;
+            let from = places[from.index(4)].clone();
+            let another = get(&image, from.start + other.index(from.len() / 8) * 8);
+            let value = match how {
+                0 => 0,
+                1 => another,
+                2 => get(&image, at) ^ 1 << bit,
+                3 => get(&image, at).wrapping_add(512),
+                4 => from.start as u64 | 1 << 63,
+                _ => another & 0x00ff_ffff_ffff_fe00 | 1 << 62,
+            };
+            put(&mut image, at, value);
+        }
+        if moves_table && get(&image, 40) == places[1].start as u64 && places[1].start.is_multiple_of(65536) {
+            let moved = move_to_end(&mut image, places[1].start);
+            put(&mut image, 40, moved);
+        }
+        let outcomes = MODES.map(|mode| run(&image, &image, mode, 16 * MIB, MEMORY, sector));
+        match outcomes {
+            [Ok(one), Ok(other)] => {
+                let size = get(&image, 24) as usize;
+                prop_assert!(one[..size] == other[..size], "the two ways to write it differ");
+            }
+            // What an image needs may differ; what it may be does not.
+            [Err(Fault::Memory | Fault::NoRoom { .. }), _] | [_, Err(Fault::Memory | Fault::NoRoom { .. })] => {}
+            [Err(_), Err(_)] => {}
+            [one, other] => prop_assert!(false, "{:?} and {:?}", one.err(), other.err()),
+        }
+    }
 }

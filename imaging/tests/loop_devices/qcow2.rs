@@ -96,6 +96,21 @@ fn loop_qcow2_is_written_in_place_from_any_source() {
 }
 
 #[test]
+fn loop_x48_clusters_smaller_than_the_disks_sectors_are_put_together() {
+    for options in [["-o", "cluster_size=512"], ["-o", "extended_l2=on"]] {
+        let (_folder, path, packed) = qcow2(&options);
+        for reply in [Reply::File(path), Reply::Body(Arc::new(packed.clone()))] {
+            let deployment = Deployment::with_sectors(4096);
+            let server = serve(vec![reply]);
+            deployment.write(&request(vec![server.url()], &packed, Some("qcow2"))).unwrap();
+            let (content, padded) = (deployment.content(), image().len().next_multiple_of(4096));
+            assert!(content[..image().len()] == **image(), "{options:?}: the disk differs from the image");
+            assert!(content[image().len()..padded].iter().all(|byte| *byte == 0), "{options:?}");
+        }
+    }
+}
+
+#[test]
 fn loop_a_packed_qcow2_is_unpacked_on_the_way() {
     let (_folder, _, packed) = qcow2(&[]);
     let packed = zstd::encode_all(packed.as_slice(), 1).unwrap();
