@@ -36,7 +36,7 @@ fn write_gpt(disk: &TestDisk, partitions: &[(u64, gpt::partition_types::Type)]) 
 }
 
 #[test]
-fn loop_d20_signatures_inside_partitions_go_before_the_table() {
+fn loop_d20_d21_signatures_inside_partitions_go_before_the_table_whatever_the_sectors() {
     for sector_size in [512, 4096] {
         let disk = TestDisk::new(DISK, sector_size);
         let linux = gpt::partition_types::LINUX_FS;

@@ -49,9 +49,15 @@ pub fn logical_sector_size(file: &File) -> io::Result<u32> {
     }
     // SAFETY: BLKSSZGET stores one int.
     let bytes = read_value(file, |fd, value| unsafe { request::get_logical_sector_size(fd, value) })?;
+    checked_sector_size(bytes)
+}
+
+/// Sizes that are no power of two, as of disks formatted for protection information by their controllers, are
+/// none that anything here could be aligned to.
+fn checked_sector_size(bytes: libc::c_int) -> io::Result<u32> {
     u32::try_from(bytes)
         .ok()
-        .filter(|bytes| bytes.is_power_of_two() && *bytes >= 512)
+        .filter(|bytes| bytes.is_power_of_two() && *bytes >= FILE_SECTOR_SIZE)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("logical sector size {bytes}")))
 }
 
@@ -202,6 +208,25 @@ fn write_zeros(file: &File, mut offset: u64, length: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn d21_sectors_are_of_any_size_that_can_be_aligned_to_and_no_other_is_rounded() {
+        for (bytes, expected) in [
+            (512, Some(512)),
+            (4096, Some(4096)),
+            (16384, Some(16384)),
+            (520, None),
+            (528, None),
+            (4160, None),
+            (256, None),
+            (0, None),
+            (-1, None),
+        ] {
+            let found = checked_sector_size(bytes);
+            assert_eq!(found.as_ref().ok().copied(), expected, "{bytes}");
+            assert!(found.is_ok() || found.unwrap_err().to_string().contains(&bytes.to_string()));
+        }
+    }
 
     #[test]
     fn a_regular_file_answers_like_a_disk() {
