@@ -6,6 +6,8 @@ use crate::lockdown::Stopped;
 use crate::options::Options;
 use crate::revisable::Revisable;
 use crate::session::{self, Session};
+use crate::settle::facts::Awaited;
+use crate::settle::{self, DeviceWait};
 use crate::status::Status;
 use crate::tls::{Identity, TlsError};
 use crate::{http, managers, network};
@@ -20,7 +22,7 @@ use serde_json::{Map, Value};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::SystemTime;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
@@ -35,8 +37,8 @@ pub struct Agent {
     pub runtime: Handle,
     /// The conductor, when one is configured.
     pub conductor: Option<ConductorClient>,
-    /// The managers that fit this machine.
-    pub managers: HardwareManagers,
+    /// Its devices, as far as they were waited for.
+    pub devices: DeviceWait,
     /// What a deployment is doing.
     pub progress: ProgressHandle,
     /// What the agent is doing, for the consoles.
@@ -53,6 +55,8 @@ pub struct Agent {
     stopped: watch::Sender<Option<Stopped>>,
     session: Mutex<Session>,
     node: Mutex<Option<Node>>,
+    managers: OnceLock<HardwareManagers>,
+    expected_hints: Mutex<Option<Value>>,
     partition_uuids: Mutex<Map<String, Value>>,
     skip_bmc: AtomicBool,
 }
@@ -67,13 +71,12 @@ impl Agent {
         let http = http::client(&options)?;
         let mut session = Session::open(&root.join(session::PATH));
         session.token = session.token.or_else(|| options.agent_token.clone());
-        let managers = HardwareManagers::load(managers::all(&options, root));
         Ok(Arc::new(Self {
             conductor: ConductorClient::new(&options, http.clone()),
             options: Revisable::new(options),
             http: Revisable::new(http),
             runtime,
-            managers,
+            devices: DeviceWait::new(root),
             progress: ProgressHandle::default(),
             status: Status::default(),
             heartbeat_wanted: Notify::new(),
@@ -83,6 +86,8 @@ impl Agent {
             stopped: watch::Sender::default(),
             session: Mutex::new(session),
             node: Mutex::default(),
+            managers: OnceLock::new(),
+            expected_hints: Mutex::default(),
             partition_uuids: Mutex::default(),
             skip_bmc: AtomicBool::default(),
         }))
@@ -118,14 +123,39 @@ impl Agent {
         self.token().into_iter().chain(self.options.agent_token.clone()).collect()
     }
 
-    /// What the machine is made of, looked up anew (section 9.6), as its managers show it.
+    /// Waits for the machine's devices, as long as the options say, and returns what is still awaited then.
+    /// Blocks.
+    pub fn wait_for_devices(&self) -> Vec<Awaited> {
+        self.devices.wait(self.options.device_wait_timeout.duration(), &self.status)
+    }
+
+    /// The managers that fit this machine. They judge it once, when its devices are there: a manager that missed
+    /// its card would never be listed, and another set of versions has cleaning start again. Blocks, but not so
+    /// long that a conductor gives up.
+    pub fn managers(&self) -> &HardwareManagers {
+        self.managers.get_or_init(|| {
+            let patience = self.options.device_wait_timeout.duration().min(settle::BRIEFLY);
+            self.devices.wait(patience, &self.status);
+            HardwareManagers::load(managers::all(&self.options, &self.root))
+        })
+    }
+
+    /// Has these managers instead of those of this machine.
+    #[cfg(test)]
+    pub fn use_managers(&self, managers: HardwareManagers) {
+        assert!(self.managers.set(managers).is_ok(), "the machine is judged already");
+    }
+
+    /// What the machine is made of, looked up anew (section 9.6), as its managers show it. Waits for devices as
+    /// [`Agent::managers`] does.
     pub fn inventory(&self) -> Inventory {
+        let managers = self.managers();
         let mut inventory = inventory::collect(Request {
             boot_interface: self.options.bootif.as_deref(),
             skip_bmc: self.skip_bmc.load(Ordering::Relaxed),
             lldp_patience: self.options.collect_lldp.then(|| self.options.lldp_timeout.duration()),
         });
-        self.managers.show(&mut inventory);
+        managers.show(&mut inventory);
         inventory
     }
 
@@ -143,6 +173,11 @@ impl Agent {
     /// Remembers the newest record of the node.
     pub fn cache_node(&self, node: Node) {
         *lock(&self.node) = Some(node);
+    }
+
+    /// Whether these root device hints are others than those whose disk was waited for last; they are so no more.
+    pub fn expects_anew(&self, hints: &Value) -> bool {
+        lock(&self.expected_hints).replace(hints.clone()).as_ref() != Some(hints)
     }
 
     /// Hints may have been set after the machine started (D26).

@@ -127,8 +127,12 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     let stopped = agent.until_stopped().await;
     stopped.settle();
     match stopped {
-        // PID 1 opens the consoles to the machine's user.
-        Stopped::Rescued => Ok(()),
+        Stopped::Rescued => {
+            // PID 1 opens the consoles to the machine's user, and looks for the user's config drive: its disk may
+            // be one whose driver is still being loaded (F25). The conductor has its answer.
+            tokio::task::block_in_place(|| agent.wait_for_devices());
+            Ok(())
+        }
         Stopped::LockedDown => pending().await,
     }
 }

@@ -3,6 +3,7 @@
 //! Disks are only looked at. The hints come from the command line, so that they can be tried on any
 //! machine before a conductor gets them.
 
+use crate::settle::{self, facts};
 use anyhow::{Context, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use farrier_disk::guard::{self, Survey, SurveyedDisk};
@@ -36,6 +37,10 @@ pub fn command() -> Command {
 ///
 /// The hints cannot be read, or no disk would be written.
 pub fn print(matches: &ArgMatches) -> anyhow::Result<()> {
+    let awaited = facts::awaited(Path::new("/"));
+    if !awaited.is_empty() {
+        tracing::warn!("more disks may appear: {}", settle::text(&awaited));
+    }
     let devices = list::list(Path::new("/sys"))?;
     let survey = guard::survey(&node(matches)?, &devices)?;
     let text = if matches.get_flag("json") {

@@ -32,6 +32,10 @@ impl StepHost for Agent {
         fetched.map_err(|error| failed(error.to_string()))
     }
 
+    fn missing_devices(&self) -> Vec<String> {
+        self.devices.missed().iter().map(ToString::to_string).collect()
+    }
+
     fn guards_special_filesystems(&self) -> bool {
         self.options.guard_special_filesystems
     }

@@ -24,8 +24,30 @@ pub fn list(sysfs: &Path) -> Result<Vec<BlockDevice>, Error> {
     every_path(sysfs).map(multipath::one_for_each)
 }
 
+/// The disks that report no size: they failed, are locked, or were being formatted. Drives without a medium are
+/// none of them.
+///
+/// # Errors
+///
+/// As [`list`].
+pub fn without_size(sysfs: &Path) -> Result<Vec<BlockDevice>, Error> {
+    let is_real = |device: &BlockDevice| {
+        let directory = device.directory();
+        directory.join("device").exists() && sysfs::number::<u8>(directory, "removable") != Some(1)
+    };
+    let mut devices = every_device(sysfs)?;
+    devices.retain(|device| device.disk.size == 0 && is_real(device));
+    Ok(devices)
+}
+
 /// As [`list`], but disks with several paths that are not joined stand there once for each.
 pub(crate) fn every_path(sysfs: &Path) -> Result<Vec<BlockDevice>, Error> {
+    let mut devices = every_device(sysfs)?;
+    devices.retain(|device| device.disk.size > 0);
+    Ok(devices)
+}
+
+fn every_device(sysfs: &Path) -> Result<Vec<BlockDevice>, Error> {
     let block = sysfs.join("block");
     block.read_dir().map_err(|source| Error::Device {
         device: block.clone(),
@@ -36,7 +58,6 @@ pub(crate) fn every_path(sysfs: &Path) -> Result<Vec<BlockDevice>, Error> {
         .into_iter()
         .filter(|name| is_disk(&block.join(name), name))
         .filter_map(|name| BlockDevice::describe(sysfs, &name).ok())
-        .filter(|device| device.disk.size > 0)
         .collect())
 }
 
@@ -245,6 +266,21 @@ mod tests {
         let disks = list(sysfs.path()).unwrap();
         let names: Vec<_> = disks.iter().map(|device| device.disk.name.as_str()).collect();
         assert_eq!(names, ["/dev/cciss/c0d0", "/dev/md126"]);
+    }
+
+    #[test]
+    fn x03_disks_without_a_size_are_known_and_empty_drives_are_none() {
+        let sysfs = FakeSysfs::new();
+        let real = ("device/type", "0\n");
+        sysfs.disk("devices/a/block/sda", 5 << 30, &[real]);
+        sysfs.disk("devices/a/block/sdb", 0, &[real, ("removable", "0\n")]);
+        sysfs.disk("devices/a/block/sdc", 0, &[real, ("removable", "1\n")]);
+        sysfs.disk("devices/a/block/nvme0n1", 0, &[("device/model", "M\n")]);
+        sysfs.disk("devices/virtual/block/nbd0", 0, &[]);
+        let found = without_size(sysfs.path()).unwrap();
+        let names: Vec<_> = found.iter().map(|device| device.disk.name.as_str()).collect();
+        assert_eq!(names, ["/dev/nvme0n1", "/dev/sdb"]);
+        assert_eq!(list(sysfs.path()).unwrap().len(), 1);
     }
 
     #[test]

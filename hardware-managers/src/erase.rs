@@ -13,6 +13,7 @@
 
 mod ata;
 mod certificate;
+mod complete;
 mod course;
 mod error;
 mod medium;
@@ -64,10 +65,15 @@ const WARNINGS: &str = "warnings";
 /// # Errors
 ///
 /// A `BlockDeviceEraseError` naming every disk that was not erased and why, and those that were. A disk
-/// that appeared meanwhile was not.
+/// that appeared meanwhile was not, and one without a size cannot be. Nothing is erased where disks may be
+/// missing: whoever hears of success believes that no disk of the machine holds data.
 pub fn erase_devices(call: &StepCall<'_>, depth: Depth) -> Result<Value, StepError> {
+    let sysfs = Path::new("/sys");
+    complete::require(call.node, sysfs, &call.host.missing_devices())?;
     let (seen, plan) = survey(call)?;
-    let mut records = carry_out(call, depth, &plan)?;
+    let mut records: Vec<Record> = complete::without_size(call.node, sysfs)?;
+    complete::require_any(call.node, !records.is_empty() || !seen.is_empty())?;
+    records.extend(carry_out(call, depth, &plan)?);
     let (_, later) = survey(call)?;
     records.extend(appeared(&seen, &later));
     conclude(call, records, &plan.warnings)
@@ -84,11 +90,13 @@ pub fn erase_plan(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result
 
 /// The disks there are, and what is to become of them.
 fn survey(call: &StepCall<'_>) -> Result<(Vec<BlockDevice>, ErasePlan), StepError> {
-    let failed =
-        |error: farrier_disk::Error| StepError::Failed(CommandError::new(error.kind(), error.to_string()));
     let devices = list::list(Path::new("/sys")).map_err(failed)?;
     let plan = guard::plan_erase(call.node, &devices).map_err(failed)?;
     Ok((devices, plan))
+}
+
+fn failed(error: farrier_disk::Error) -> StepError {
+    StepError::Failed(CommandError::new(error.kind(), error.to_string()))
 }
 
 fn carry_out(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result<Vec<Record>, StepError> {

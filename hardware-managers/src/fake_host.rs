@@ -38,6 +38,10 @@ impl StepHost for FakeHost {
         (self.download)(url, verifies)
     }
 
+    fn missing_devices(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn guards_special_filesystems(&self) -> bool {
         true
     }

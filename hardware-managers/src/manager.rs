@@ -148,6 +148,9 @@ pub trait StepHost {
     /// The contract's error object. It names the URL, without a password.
     fn download(&self, url: &str, most: usize, verifies: bool) -> Result<Vec<u8>, CommandError>;
 
+    /// The devices that were waited for and are not there, in words: disks of theirs are not listed.
+    fn missing_devices(&self) -> Vec<String>;
+
     /// Whether disks with file systems that several machines share are to be kept (section 9.8).
     fn guards_special_filesystems(&self) -> bool;
 

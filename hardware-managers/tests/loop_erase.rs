@@ -74,6 +74,10 @@ impl StepHost for Host {
         unreachable!("nothing is fetched")
     }
 
+    fn missing_devices(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn guards_special_filesystems(&self) -> bool {
         true
     }

@@ -23,6 +23,7 @@ pub mod mount;
 pub mod netlink;
 pub mod nvme;
 pub mod packet;
+pub mod pci;
 pub mod power;
 pub mod priority;
 pub mod private_mounts;

@@ -16,7 +16,7 @@ use aliases::Aliases;
 use nix::errno::Errno;
 use nix::kmod::init_module;
 use std::collections::{HashMap, HashSet};
-use std::ffi::CStr;
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use turns::Turns;
 const FIRMWARE: &str = "/lib/firmware";
 
 /// Parameters of modules that would otherwise do something on their own.
-const PARAMETERS: &[(&str, &CStr)] = &[("bonding", c"max_bonds=0")];
+const PARAMETERS: &[(&str, &str)] = &[("bonding", "max_bonds=0")];
 
 /// The modules of one kernel release.
 #[derive(Debug, Default)]
@@ -36,6 +36,8 @@ pub struct ModuleIndex {
     modules: HashMap<String, ModuleFile>,
     firmware: HashMap<String, Vec<String>>,
     aliases: Aliases,
+    /// The kernel's command line, which holds parameters of modules too.
+    line: String,
     turns: Turns,
 }
 
@@ -91,7 +93,8 @@ impl ModuleIndex {
             return Ok(index);
         }
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let read = Self::open(&Path::new("/lib/modules").join(release.trim()))?;
+        let mut read = Self::open(&Path::new("/lib/modules").join(release.trim()))?;
+        read.line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
         Ok(index.insert(Box::leak(Box::new(read))))
     }
 
@@ -111,6 +114,7 @@ impl ModuleIndex {
             // Modules of a distribution come without this list.
             firmware: parse_firmware(&read("modules.firmware").unwrap_or_default()),
             aliases: Aliases::new(read("modules.alias")?),
+            line: String::new(),
             turns: Turns::default(),
         })
     }
@@ -157,12 +161,23 @@ impl ModuleIndex {
         }
         let path = self.directory.join(&module.path);
         let image = packed::read(&path).map_err(|source| ModuleError::Unpack { path, source })?;
-        let parameters = PARAMETERS.iter().find(|(module, _)| *module == name).map_or(c"", |(_, text)| text);
-        match init_module(&image, parameters) {
+        match init_module(&image, &parameters(name, &self.line)) {
             Ok(()) | Err(Errno::EEXIST) => Ok(()),
             Err(source) => Err(ModuleError::Load { name: name.to_owned(), source }),
         }
     }
+}
+
+/// The parameters of a module: those it always has, then those that a command line of the kernel gives it as
+/// `module.parameter=value`, for the last one wins.
+fn parameters(name: &str, line: &str) -> CString {
+    let own = PARAMETERS.iter().filter(|(module, _)| *module == name).map(|(_, text)| *text);
+    let given = line.split_whitespace().filter_map(|word| {
+        let (module, parameter) = word.split_once('.')?;
+        (normalize(module) == name).then_some(parameter)
+    });
+    // No line of the kernel has a zero in it.
+    CString::new(own.chain(given).collect::<Vec<_>>().join(" ")).unwrap_or_default()
 }
 
 /// Tells the kernel which program loads the modules that it asks for (`kernel.modprobe`).
@@ -264,6 +279,20 @@ mod tests {
             ("acpi:IPI0001:IPI0100:", vec!["ipmi_msghandler", "ipmi_si"]),
         ] {
             assert_eq!(index.claimants(alias), expected, "{alias}");
+        }
+    }
+
+    #[test]
+    fn parameters_come_from_the_kernel_line() {
+        let line =
+            "quiet scsi-debug.delay=250 console=ttyS0,115200 scsi_debug.num_tgts=2 scsi_mod.scan=sync a.b";
+        for (module, expected) in [
+            ("scsi_debug", "delay=250 num_tgts=2"),
+            ("scsi_mod", "scan=sync"),
+            ("bonding", "max_bonds=0"),
+            ("ahci", ""),
+        ] {
+            assert_eq!(parameters(module, line).to_str(), Ok(expected), "{module}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! What rests on a failure is named and not tried.
 
 use super::verdict::{Finding, Report, State, Verdict};
-use super::{links, servers, tls};
+use super::{devices, links, servers, tls};
 use crate::options::Options;
 use farrier_hardware::inventory::nics;
 use farrier_linux::netlink::{self, InterfaceAddress};
@@ -12,6 +12,7 @@ use farrier_protocol::inventory::NetworkInterface;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared, join_all};
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -74,6 +75,7 @@ const CHECKS: &[Check] = &[
     check("tls", Scope::Url, &["tcp"], |patient, url| tls::tls(patient, url).boxed()),
     check("http", Scope::Url, &["tls"], |patient, url| servers::http(patient, url).boxed()),
     check(LAST, Scope::Url, &["http"], |patient, url| servers::lookup(patient, url).boxed()),
+    check("devices", Scope::Machine, &[], |_, _| devices::devices(Path::new("/")).boxed()),
 ];
 
 /// The check that all others lead to.

@@ -4,6 +4,7 @@
 //! ([`beside`]); the verdicts then go to every console and into the log, and the first failure to places
 //! where a conductor can still see it ([`report`]).
 
+mod devices;
 mod dhcp_name;
 mod examination;
 mod links;

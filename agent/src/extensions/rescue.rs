@@ -3,7 +3,7 @@
 use crate::agent::Agent;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
 use crate::lockdown::Stopped;
-use crate::{rescue, settle};
+use crate::rescue;
 use farrier_protocol::error::CommandError;
 use serde_json::Value;
 use std::sync::Arc;
@@ -25,9 +25,39 @@ fn finalize_rescue(agent: &Arc<Agent>, params: &Params) -> Result<Value, Command
     let password = params.get("rescue_password").and_then(Value::as_str).unwrap_or_default();
     let is_hashed = params.get("hashed").and_then(Value::as_bool).unwrap_or(false);
     let hash = rescue::password_hash(password, is_hashed)?;
-    // PID 1 looks for the user's config drive next: its disk may be one whose driver is still being loaded (F25).
-    agent.runtime.block_on(settle::wait(&agent.root));
     rescue::store(&agent.root, &hash)?;
     agent.stop_serving(Stopped::Rescued);
     Ok(Value::Null)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http;
+    use crate::options::Options;
+    use serde_json::json;
+    use std::fs;
+    use std::time::{Duration, Instant};
+
+    #[tokio::test]
+    async fn x15_rescue_is_answered_while_drivers_are_still_being_loaded() {
+        http::install_tls_provider();
+        let root = tempfile::tempdir().unwrap();
+        let module = root.path().join("sys/module/mpt3sas");
+        for folder in [&module, &root.path().join("etc/ipa-rescue-config")] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        fs::write(module.join("initstate"), "coming").unwrap();
+        let handle = tokio::runtime::Handle::current();
+        let agent = Agent::new(Options::default(), root.path(), handle).unwrap();
+        let params = serde_json::from_value(json!({"rescue_password": "oats"})).unwrap();
+        let started = Instant::now();
+        let answered = tokio::task::spawn_blocking({
+            let agent = Arc::clone(&agent);
+            move || finalize_rescue(&agent, &params)
+        });
+        answered.await.unwrap().unwrap();
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        assert_eq!(agent.until_stopped().await, Stopped::Rescued);
+    }
 }

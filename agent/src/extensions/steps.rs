@@ -3,7 +3,7 @@
 use crate::agent::Agent;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params, Run};
 use crate::errors::from_disk;
-use crate::settle;
+use crate::root_disk;
 use farrier_disk::list;
 use farrier_hardware::manager::StepCall;
 use farrier_protocol::error::{CommandError, ErrorKind};
@@ -74,18 +74,20 @@ const fn execution(
 
 fn list(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, CommandError> {
     agent.cache_node(read::<Node>(params, "node")?);
-    let steps = (format!("{}_steps", phase.name()), json!(agent.managers.steps(phase)?));
-    let versions = ("hardware_manager_version".to_owned(), json!(agent.managers.versions()));
+    let managers = agent.managers();
+    let steps = (format!("{}_steps", phase.name()), json!(managers.steps(phase)?));
+    let versions = ("hardware_manager_version".to_owned(), json!(managers.versions()));
     Ok(Value::Object(Map::from_iter([steps, versions])))
 }
 
 fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, CommandError> {
     agent.cache_node(read::<Node>(params, "node")?);
-    check_version(agent, params, phase)?;
     let step: Step = read(params, "step")?;
     let arguments = arguments(params, &step, phase);
     agent.status.say(format!("{} step {}", phase.name(), step.step));
-    agent.runtime.block_on(settle::wait(&agent.root));
+    agent.wait_for_devices();
+    check_version(agent, params, phase)?;
+    root_disk::expect_hinted(agent);
     let record = shielded(agent, &params["node"])?;
     let call = StepCall {
         phase,
@@ -97,7 +99,7 @@ fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, C
         host: agent.as_ref(),
     };
     // A defect of one step is that step's failure, and the conductor learns which one it was.
-    let outcome = catch_unwind(AssertUnwindSafe(|| agent.managers.execute(&call)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| agent.managers().execute(&call)));
     let result = outcome.map_err(|panic| defect(phase, &step.step, panic.as_ref()))??;
     Ok(answer(phase, result, &params["step"]))
 }
@@ -105,14 +107,14 @@ fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, C
 /// The node's record, with the disks that managers hide among those to be left alone (section 9.2).
 fn shielded(agent: &Agent, record: &Value) -> Result<Value, CommandError> {
     let mut record = record.clone();
-    if agent.managers.filters_devices() {
+    if agent.managers().filters_devices() {
         let devices = list::list(Path::new("/sys")).map_err(from_disk)?;
         let properties = &mut record["properties"];
         if properties.is_null() {
             *properties = json!({});
         }
         if let Some(properties) = properties.as_object_mut() {
-            agent.managers.shield(properties, &devices);
+            agent.managers().shield(properties, &devices);
         }
     }
     Ok(record)
@@ -150,7 +152,7 @@ fn check_version(agent: &Agent, params: &Params, phase: Phase) -> Result<(), Com
     let Some(given) = given.filter(|version| !version.is_null()) else {
         return Ok(());
     };
-    let own: HardwareManagerVersions = agent.managers.versions();
+    let own: HardwareManagerVersions = agent.managers().versions();
     if *given == json!(own) {
         return Ok(());
     }

@@ -187,14 +187,36 @@ impl DeviceFilter for Hiding {
 
 #[tokio::test]
 async fn a_hidden_disk_is_left_alone_by_steps_and_is_no_root_disk() {
-    let (mut agent, _root) = agent();
+    let (agent, _root) = agent();
     let managers = HardwareManagers::load(vec![Box::new(Hiding)]);
-    Arc::get_mut(&mut agent).expect("nobody else has it yet").managers = managers;
+    agent.use_managers(managers);
     let disks = list::list(Path::new("/sys")).unwrap();
     let expected: Vec<_> = disks.iter().map(|device| json!({"name": device.disk.name})).collect();
-    let chosen = root_disk::choose(&agent.managers, &Node::default());
+    let chosen = root_disk::choose(agent.managers(), &Node::default());
     assert!(chosen.is_err_and(|error| error.kind == "DeviceNotFound"));
     let step = json!({"step": {"step": "tell_skipped_disks"}});
     let outcome = tokio::task::spawn_blocking(move || run_step(&agent, "clean", step)).await.unwrap();
     assert_eq!(outcome.unwrap()["clean_result"], json!([expected, expected]));
+}
+
+#[tokio::test]
+async fn x11_managers_judge_the_machine_when_its_drivers_are_loaded() {
+    let (agent, root) = agent();
+    let write = |path: &str, text: &str| {
+        let file = root.path().join("sys").join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    write("module/mlx5_core/initstate", "coming");
+    let listing = tokio::task::spawn_blocking(move || {
+        let given = params(json!({"node": node(), "ports": []}));
+        (command("clean", "get_clean_steps").run)(&agent, &given).unwrap()
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    assert!(!listing.is_finished(), "the driver is still being loaded");
+    write("class/net/eth0/device/vendor", "0x15b3\n");
+    write("module/mlx5_core/initstate", "live");
+    let versions = &listing.await.unwrap()["hardware_manager_version"];
+    let expected = json!({"generic_hardware_manager": "1.2", "MellanoxDeviceHardwareManager": "1"});
+    assert_eq!(*versions, expected);
 }

@@ -5,6 +5,7 @@
 //! listens for devices and never waits for either.
 
 use super::enduring;
+use super::loading::Ledger;
 use super::network::{self, Change};
 use super::shortcomings;
 use farrier_linux::modules::{self, ModuleIndex};
@@ -13,6 +14,7 @@ use farrier_linux::{mount, priority, sysfs};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -29,16 +31,20 @@ const IPOIB: &str = "ib_ipoib";
 
 /// Starts loading modules, for devices present and future, and reports network interfaces.
 pub fn start(sender: Sender<Change>) {
+    let ledger = Arc::new(Ledger::open(Path::new("/")));
+    // The first look at all devices, before anybody can ask whether it is over.
+    ledger.expect();
     thread::spawn(move || {
         let index = ModuleIndex::of_running_kernel().unwrap_or_else(|error| {
             tracing::warn!("{error}");
             Box::leak(Box::default())
         });
-        let devices = Devices { loaders: Loaders::start(index), network: sender };
+        let devices = Devices { loaders: Loaders::start(index, ledger), network: sender };
         // Listening starts before the first look, so that no device falls in between.
         let socket =
             UeventSocket::open().inspect_err(|error| tracing::error!(%error, "no device events")).ok();
         enduring::once("the first look at devices", || devices.look());
+        devices.loaders.ledger.met();
         let Some(socket) = socket else { return };
         enduring::rounds("the look at devices", || {
             match socket.next() {
@@ -74,11 +80,13 @@ impl Devices {
             self.loaders.load(IPOIB.to_owned());
         }
         let loaders = self.loaders.clone();
+        loaders.ledger.expect();
         thread::spawn(move || {
             give_way();
             for alias in modules::device_aliases(Path::new("/sys")) {
                 loaders.load(alias);
             }
+            loaders.ledger.met();
         });
     }
 
@@ -106,22 +114,28 @@ impl Devices {
 struct Loaders {
     network: Sender<String>,
     others: Sender<String>,
+    ledger: Arc<Ledger>,
 }
 
 impl Loaders {
-    fn start(index: &'static ModuleIndex) -> Self {
+    fn start(index: &'static ModuleIndex, ledger: Arc<Ledger>) -> Self {
         let ((network, of_network), (others, of_others)) = (channel(), channel());
-        thread::spawn(move || load_each(index, &of_network));
+        let told = Arc::clone(&ledger);
+        thread::spawn(move || load_each(index, &of_network, &told));
+        let told = Arc::clone(&ledger);
+        told.expect();
         thread::spawn(move || {
             give_way();
-            load_listed(index);
+            load_listed(index, &told);
+            told.met();
             shortcomings::log_later();
-            load_each(index, &of_others);
+            load_each(index, &of_others, &told);
         });
-        Self { network, others }
+        Self { network, others, ledger }
     }
 
     fn load(&self, alias: String) {
+        self.ledger.expect();
         let loader = if is_of_network(&alias) { &self.network } else { &self.others };
         // The receiver lives as long as PID 1.
         loader.send(alias).ok();
@@ -143,22 +157,26 @@ fn is_of_network(alias: &str) -> bool {
         || alias.starts_with("pci:") && (alias.contains("bc02") || alias.starts_with("pci:v00001AF4"))
 }
 
-fn load_each(index: &ModuleIndex, aliases: &Receiver<String>) {
+fn load_each(index: &ModuleIndex, aliases: &Receiver<String>, ledger: &Ledger) {
     for alias in aliases {
-        let errors = enduring::once("the loader of modules", || index.load_alias(&alias));
-        for error in errors.into_iter().flatten() {
-            tracing::warn!(device = alias, "{error}");
-        }
+        enduring::once("the loader of modules", || {
+            for name in index.claimants(&alias) {
+                if let Err(error) = ledger.during(&name, || index.load(&name)) {
+                    tracing::warn!(device = alias, "{error}");
+                }
+            }
+        });
+        ledger.met();
     }
 }
 
 /// Loads the modules that are named in `/etc/modules-load.d`, then mounts what they bring.
-fn load_listed(index: &ModuleIndex) {
+fn load_listed(index: &ModuleIndex, ledger: &Ledger) {
     let directory = Path::new(MODULES_LOAD);
     for file in sysfs::entries(directory) {
         let text = fs::read_to_string(directory.join(file)).unwrap_or_default();
         for name in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            if let Err(error) = index.load(name) {
+            if let Err(error) = ledger.during(name, || index.load(name)) {
                 tracing::warn!("{error}");
             }
         }

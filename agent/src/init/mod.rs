@@ -9,6 +9,7 @@
 
 mod devices;
 mod enduring;
+pub mod loading;
 pub mod network;
 mod shortcomings;
 mod supervisor;

@@ -1,6 +1,6 @@
 //! What the ramdisk lacks for this machine: drivers and firmware, one line each.
 
-use farrier_linux::{kernel_log, sysfs};
+use farrier_linux::{kernel_log, pci};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::thread;
@@ -8,8 +8,6 @@ use std::time::Duration;
 
 /// How long drivers may take to see to their devices, once they are loaded.
 const GRACE: Duration = Duration::from_secs(10);
-/// Classes of PCI devices without which a machine cannot be deployed, and what they are.
-const NEEDED: [(&str, &str); 2] = [("0x01", "storage controller"), ("0x02", "network card")];
 /// What stands before the name of a file in the kernel's words, and in Debian's.
 const NOT_LOADED: [&str; 2] = ["Direct firmware load for ", "firmware: failed to load "];
 
@@ -17,7 +15,7 @@ const NOT_LOADED: [&str; 2] = ["Direct firmware load for ", "firmware: failed to
 pub fn log_later() {
     thread::spawn(|| {
         thread::sleep(GRACE);
-        for device in without_driver(Path::new("/sys")) {
+        for device in pci::without_driver(Path::new("/sys")) {
             tracing::warn!(
                 "{device} has no driver in this ramdisk: \
                  pack it with farrier-image build --module, or take another kernel"
@@ -28,23 +26,6 @@ pub fn log_later() {
             tracing::warn!("the firmware {file} is missing: pack it with farrier-image build --firmware");
         }
     });
-}
-
-fn without_driver(sysfs: &Path) -> Vec<String> {
-    let devices = sysfs.join("bus/pci/devices");
-    let names = sysfs::entries(&devices).into_iter();
-    names
-        .filter_map(|name| {
-            let device = devices.join(&name);
-            let class = sysfs::attribute(&device, "class")?;
-            let (_, kind) = NEEDED.iter().find(|(prefix, _)| class.starts_with(prefix))?;
-            if device.join("driver").exists() {
-                return None;
-            }
-            let id = |file| sysfs::attribute(&device, file).map(|text| text.replace("0x", ""));
-            Some(format!("{kind} {name} ({}:{})", id("vendor")?, id("device")?))
-        })
-        .collect()
 }
 
 fn missing_firmware(log: &str) -> BTreeSet<&str> {
@@ -58,30 +39,6 @@ fn missing_firmware(log: &str) -> BTreeSet<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-
-    #[test]
-    fn a_missing_module_is_one_line_naming_its_device() {
-        let sysfs = tempfile::tempdir().unwrap();
-        for (name, class, has_driver) in [
-            ("0000:01:00.0", "0x020000", true),
-            ("0000:02:00.0", "0x020000", false),
-            ("0000:03:00.0", "0x010700", false),
-            ("0000:04:00.0", "0x030000", false),
-        ] {
-            let device = sysfs.path().join("bus/pci/devices").join(name);
-            fs::create_dir_all(&device).unwrap();
-            for (file, text) in [("class", class), ("vendor", "0x8086"), ("device", "0x1592")] {
-                fs::write(device.join(file), text).unwrap();
-            }
-            if has_driver {
-                fs::create_dir(device.join("driver")).unwrap();
-            }
-        }
-        let expected =
-            ["network card 0000:02:00.0 (8086:1592)", "storage controller 0000:03:00.0 (8086:1592)"];
-        assert_eq!(without_driver(sysfs.path()), expected);
-    }
 
     #[test]
     fn a_missing_firmware_is_one_line_naming_its_file() {

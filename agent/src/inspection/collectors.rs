@@ -7,7 +7,6 @@ use farrier_hardware::filter::Device;
 use farrier_hardware::inventory::extra::{self, Benchmark};
 use farrier_hardware::inventory::{dmi, lldp, nics, numa, pci, usb};
 use farrier_hardware::smbios;
-use farrier_protocol::lookup::Node;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -99,7 +98,7 @@ fn default(agent: &Agent) -> Result<Keys, String> {
     }
     keys.insert("boot_interface".to_owned(), json!(agent.options.bootif));
     let managers: Vec<_> = agent
-        .managers
+        .managers()
         .versions()
         .into_iter()
         .map(|(name, version)| json!({"name": name, "version": version}))
@@ -111,10 +110,10 @@ fn default(agent: &Agent) -> Result<Keys, String> {
 
 /// The disk that would be chosen without hints; a machine without one is still worth a report.
 fn default_root_disk(agent: &Agent) -> Option<Value> {
-    match root_disk::choose(&agent.managers, &Node::default()) {
+    match root_disk::choose_default(agent) {
         Ok(root) => {
             let mut disk = root.device().disk.clone();
-            agent.managers.filter_device(Device::Disk(&mut disk)).then(|| json!(disk))
+            agent.managers().filter_device(Device::Disk(&mut disk)).then(|| json!(disk))
         }
         Err(error) => {
             tracing::warn!("the inspection names no root disk: {}", error.text());
@@ -125,7 +124,7 @@ fn default_root_disk(agent: &Agent) -> Option<Value> {
 
 fn usb_devices(agent: &Agent) -> Keys {
     let mut devices = usb::devices(Path::new(ROOT));
-    devices.retain_mut(|usb| agent.managers.filter_device(Device::Usb(usb)));
+    devices.retain_mut(|usb| agent.managers().filter_device(Device::Usb(usb)));
     key("usb_devices", json!(devices))
 }
 

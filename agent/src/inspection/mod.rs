@@ -7,7 +7,6 @@ mod dhcp_wait;
 use crate::agent::Agent;
 use crate::http;
 use crate::options::Options;
-use crate::settle;
 use callback::{Callback, CallbackError};
 pub use collectors::COLLECTORS;
 use collectors::Collector;
@@ -41,7 +40,9 @@ pub async fn run(agent: &Arc<Agent>) -> Option<Uuid> {
     if urls.is_empty() {
         return None;
     }
-    settle::wait(&agent.root).await;
+    let waiting = Arc::clone(agent);
+    let waited = tokio::task::spawn_blocking(move || drop(waiting.wait_for_devices()));
+    waited.await.inspect_err(|error| tracing::error!("devices are not waited for: {error}")).ok();
     match inspect(agent, urls).await {
         Ok(node) => node,
         Err(error) => {

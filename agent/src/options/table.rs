@@ -117,6 +117,9 @@ options! {
     tls_min_version: TlsVersion = TlsVersion::V1_2, "ipa-tls-min-version";
     /// Seconds before now at which the own certificate becomes valid.
     auto_tls_allowed_clock_skew: Seconds = Seconds(3600.0);
+    /// Seconds to wait for devices before disks are listed: for drivers, and for the first scans of storage
+    /// controllers.
+    device_wait_timeout: Seconds = Seconds(180.0), "farrier-device-wait-timeout";
     /// Times to look for the root disk before giving up.
     disk_wait_attempts: u32 = 10, "ipa-disk-wait-attempts";
     /// Seconds between these times.

@@ -62,6 +62,12 @@ pub enum EraseError {
         /// Why it failed.
         source: Box<EraseError>,
     },
+    /// It says that it holds nothing.
+    #[error(
+        "it reports a size of 0: it failed, is locked, or a format was interrupted; replace or unlock it, or \
+             put it on skip_block_devices"
+    )]
+    NoSize,
     /// Nobody knew of it when the disks to erase were chosen.
     #[error("it appeared while the other disks were being erased; run the step again")]
     Appeared,

@@ -1,0 +1,87 @@
+//! Waits that end by facts, and those that do not.
+
+use super::watch::QUIET;
+use super::*;
+use std::fs;
+use tempfile::TempDir;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A machine with these files below its sysfs.
+fn machine(files: &[(&str, &str)]) -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("sys")).unwrap();
+    files.iter().for_each(|(path, text)| write(&root, path, text));
+    root
+}
+
+fn write(root: &TempDir, path: &str, text: &str) {
+    let file = root.path().join("sys").join(path);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, text).unwrap();
+}
+
+#[test]
+fn f25_a_late_disk_is_waited_for() {
+    let root = machine(&[]);
+    let start = Instant::now();
+    let mut watch = Watch::begin(root.path(), start);
+    assert_eq!(watch.look(start + 2 * SECOND), Look::Restless);
+    write(&root, "block/sda/size", "1");
+    assert_eq!(watch.look(start + QUIET), Look::Restless, "a disk has just appeared");
+    assert_eq!(watch.look(start + 2 * QUIET - SECOND), Look::Restless);
+    assert_eq!(watch.look(start + 2 * QUIET), Look::Over);
+}
+
+#[test]
+fn x02_a_driver_that_loads_is_waited_for_however_quiet_it_is() {
+    let root = machine(&[("module/mpt3sas/initstate", "coming")]);
+    let start = Instant::now();
+    let mut watch = Watch::begin(root.path(), start);
+    for seconds in [1, 10, 60] {
+        let look = watch.look(start + seconds * SECOND);
+        assert_eq!(look, Look::Awaiting(vec![Awaited::Driver("mpt3sas".into(), vec![])]), "{seconds} s");
+    }
+    write(&root, "module/mpt3sas/initstate", "live");
+    assert_eq!(watch.look(start + 61 * SECOND), Look::Restless);
+    assert_eq!(watch.look(start + 60 * SECOND + QUIET), Look::Over);
+}
+
+#[test]
+fn x02_fibre_channel_targets_are_asked_for_their_disks() {
+    let root = machine(&[
+        ("class/fc_host/host5/port_state", "Online"),
+        ("class/fc_host/host6/port_state", "Linkdown"),
+        ("class/scsi_host/host5/scan", ""),
+        ("class/scsi_host/host6/scan", ""),
+    ]);
+    let scans = fabric::Scans::begin(&root.path().join("sys"));
+    let deadline = Instant::now() + 10 * SECOND;
+    while !scans.awaited().is_empty() {
+        assert!(Instant::now() < deadline);
+        thread::yield_now();
+    }
+    let written =
+        |host: &str| fs::read_to_string(root.path().join(format!("sys/class/scsi_host/{host}/scan")));
+    assert_eq!((written("host5").unwrap(), written("host6").unwrap()), ("- - -".into(), String::new()));
+}
+
+#[test]
+fn x02_a_wait_that_came_to_its_end_names_what_is_missing_and_may_succeed_later() {
+    let root = machine(&[("module/mpt3sas/initstate", "coming")]);
+    let (devices, status) = (DeviceWait::new(root.path()), Status::default());
+    let awaited = devices.wait(Duration::from_millis(1), &status);
+    assert_eq!(text(&awaited), "the driver mpt3sas is being loaded");
+    assert_eq!(devices.missed(), awaited);
+    write(&root, "module/mpt3sas/initstate", "live");
+    assert_eq!(devices.wait(QUIET * 10, &status), []);
+    assert_eq!(devices.missed(), []);
+}
+
+#[test]
+fn the_wait_has_a_bound_where_devices_come_and_go() {
+    let root = machine(&[]);
+    let started = Instant::now();
+    let awaited = DeviceWait::new(root.path()).wait(Duration::ZERO, &Status::default());
+    assert!(awaited.is_empty() && started.elapsed() < QUIET);
+}

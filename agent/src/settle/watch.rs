@@ -1,0 +1,66 @@
+//! Looking at devices as they come up.
+
+use super::fabric::Scans;
+use super::facts::{self, Awaited};
+use farrier_linux::sysfs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Time without a change after which nothing more is expected once all facts hold: disks on USB are looked at a
+/// second after they were plugged in (`usb_storage.delay_use`), and nothing shows that one is still to come.
+pub const QUIET: Duration = Duration::from_secs(3);
+
+/// Folders in which each device has an entry, and each module.
+const FOLDERS: [&str; 4] = ["sys/block", "sys/class/net", "sys/bus/usb/devices", "sys/module"];
+
+/// How far the devices of a machine are.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Look {
+    /// All are there.
+    Over,
+    /// Nothing is known to be missing, but devices came or went a moment ago.
+    Restless,
+    /// These are still coming up.
+    Awaiting(Vec<Awaited>),
+}
+
+/// A look at devices, again and again.
+pub struct Watch {
+    root: PathBuf,
+    seen: Vec<String>,
+    quiet_since: Instant,
+    scans: Option<Scans>,
+}
+
+impl Watch {
+    /// Begins at this time to watch the machine whose files lie below `root`.
+    pub fn begin(root: &Path, now: Instant) -> Self {
+        Self { root: root.to_owned(), seen: devices(root), quiet_since: now, scans: None }
+    }
+
+    /// How far the devices are at this time.
+    pub fn look(&mut self, now: Instant) -> Look {
+        if !self.root.join("sys").exists() {
+            return Look::Over;
+        }
+        let mut awaited = facts::awaited(&self.root);
+        if awaited.is_empty() {
+            let scans = self.scans.get_or_insert_with(|| Scans::begin(&self.root.join("sys")));
+            awaited = scans.awaited();
+        }
+        let present = devices(&self.root);
+        if !awaited.is_empty() || present != self.seen {
+            self.seen = present;
+            self.quiet_since = now;
+        }
+        match awaited.is_empty() {
+            false => Look::Awaiting(awaited),
+            true if now.duration_since(self.quiet_since) < QUIET => Look::Restless,
+            true => Look::Over,
+        }
+    }
+}
+
+fn devices(root: &Path) -> Vec<String> {
+    FOLDERS.iter().flat_map(|folder| sysfs::entries(&root.join(folder))).collect()
+}
