@@ -391,6 +391,20 @@ mod tests {
         }
     }
 
+    /// The Python agent has a type of its own for it, and wraps it before anybody sees it (section 5.7).
+    #[test]
+    fn x37_a_download_that_takes_too_long_is_told_as_a_failed_download() {
+        let slow = Error::TooSlow { url: "http://x/image.raw".into(), seconds: 900 };
+        let failed = vec![Failed { error: slow, attempts: 3, seconds: 899 }];
+        let error = Error::Exhausted { failed };
+        assert_eq!(error.kind(), ErrorKind::ImageDownloadError);
+        for part in
+            ["http://x/image.raw", "longer than 900 s", "image_download_max_duration", "3 attempts, 899 s"]
+        {
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
+
     #[test]
     fn f10_a_mismatch_names_url_algorithm_and_both_digests() {
         let error = Error::Abandoned {
