@@ -2,7 +2,7 @@
 //!
 //! Both ends of the target are held back until the image is proven: they carry boot code, partition
 //! table and backup table, or what makes a file system valid. Of them the outermost bytes come last, and
-//! the very first sector after all others: without it nobody believes a table, and a disk writes one
+//! one sector after all others: without it nobody believes a table or a file system, and a disk writes one
 //! sector as a whole or not at all.
 
 use crate::buffers::Chunk;
@@ -30,11 +30,14 @@ const SEALED_SECTORS: usize = 2;
 enum Step {
     /// All but the outermost bytes.
     Inner,
-    /// These, but for the first sector.
+    /// These.
     Outer,
-    /// The first sector.
-    First,
+    /// The one sector by which the rest is believed, which no other step writes.
+    Last,
 }
+
+/// Where file systems that do not begin with their mark have it (Linux, `ext4.h`, `f2fs_fs.h`, `btrfs_tree.h`).
+const MARKS: &[(usize, &[u8])] = &[(1080, b"\x53\xef"), (1024, b"\x10\x20\xf5\xf2"), (65600, b"_BHRfS_M")];
 
 /// Writes what it is told and holds the ends back.
 pub(crate) struct Writer<'a> {
@@ -58,8 +61,11 @@ struct End {
     length: usize,
     /// Bytes of it that the image fills.
     used: usize,
-    /// Where what belongs to each step lies in it.
-    steps: [Range<usize>; 3],
+    /// Where its outermost bytes lie in it, and where all others do.
+    outer: Range<usize>,
+    inner: Range<usize>,
+    last: Range<usize>,
+    sector: usize,
 }
 
 impl End {
@@ -68,19 +74,21 @@ impl End {
         let length = target.size().min(END) as usize;
         let sector = target.sector_size() as usize;
         let seal = sealed(sector).min(length);
-        Self::new(0, length, [seal..length, sector..seal, 0..sector])
+        Self::new(0, length, sector, 0..seal, seal..length)
     }
 
     /// The last bytes of a target, as far as they are none of the first.
     fn tail(target: &Target<'_>) -> Self {
         let start = target.size().saturating_sub(END).max(target.size().min(END));
         let length = (target.size() - start) as usize;
-        let seal = length.saturating_sub(sealed(target.sector_size() as usize));
-        Self::new(start, length, [0..seal, seal..length, 0..0])
+        let sector = target.sector_size() as usize;
+        let seal = length.saturating_sub(sealed(sector));
+        Self::new(start, length, sector, seal..length, 0..seal)
     }
 
-    fn new(start: u64, length: usize, steps: [Range<usize>; 3]) -> Self {
-        Self { start, content: AlignedBuffer::zeroed(END as usize), length, used: 0, steps }
+    fn new(start: u64, length: usize, sector: usize, outer: Range<usize>, inner: Range<usize>) -> Self {
+        let content = AlignedBuffer::zeroed(END as usize);
+        Self { start, content, length, used: 0, outer, inner, last: 0..0, sector }
     }
 
     fn end(&self) -> u64 {
@@ -96,10 +104,30 @@ impl End {
         count
     }
 
+    /// Chooses the sector that comes last: of a disk its first one, without which nobody believes a table; of a
+    /// part of a disk the one by which its file system is known.
+    fn choose_last(&mut self, is_whole: bool) {
+        let is_marked = |(offset, mark): &&(usize, &[u8])| self.content[*offset..].starts_with(mark);
+        let mark = MARKS.iter().filter(|_| !is_whole).find(is_marked).map_or(0, |(offset, _)| *offset);
+        let start = mark / self.sector * self.sector;
+        self.last = start..start + self.sector;
+    }
+
     /// What belongs to a step, as far as it is used.
-    fn part(&self, step: Step) -> Range<usize> {
-        let Range { start, end } = self.steps[step as usize];
-        start.min(self.used)..end.min(self.used)
+    fn parts(&self, step: Step) -> impl Iterator<Item = Range<usize>> {
+        let around = |range: &Range<usize>| {
+            [range.start..range.end.min(self.last.start), range.start.max(self.last.end)..range.end]
+        };
+        let parts = match step {
+            Step::Inner => around(&self.inner),
+            Step::Outer => around(&self.outer),
+            Step::Last => [self.last.clone(), 0..0],
+        };
+        let used = self.used;
+        parts
+            .into_iter()
+            .map(move |part| part.start.min(used)..part.end.min(used))
+            .filter(|part| !part.is_empty())
     }
 }
 
@@ -152,20 +180,20 @@ impl<'a> Writer<'a> {
     pub(crate) fn settle(&mut self) -> Result<(), Error> {
         self.require_fitting_sectors()?;
         self.readback.keep_all();
+        self.head.choose_last(self.target.is_whole());
         self.put_down(Step::Inner)
     }
 
     /// Puts the outermost bytes down, now that everything they lead to is there.
     pub(crate) fn seal(&mut self) -> Result<(), Error> {
         self.put_down(Step::Outer)?;
-        self.put_down(Step::First)
+        self.put_down(Step::Last)
     }
 
     /// Writes a part of the ends and waits for the disk's own cache.
     fn put_down(&mut self, step: Step) -> Result<(), Error> {
         for end in [&self.head, &self.tail] {
-            let part = end.part(step);
-            if !part.is_empty() {
+            for part in end.parts(step) {
                 let (data, offset) = (&end.content[part.clone()], end.start + part.start as u64);
                 self.target.write_all_at(data, offset)?;
                 self.readback.add_data(offset, data);
@@ -334,8 +362,42 @@ mod tests {
             assert!(is_there(sealed(sector) as u64) && is_there(3 * END), "{sector}");
             writer.put_down(Step::Outer).unwrap();
             assert!(!is_there(mbr) && is_there(primary) && is_there(backup), "{sector}");
-            writer.put_down(Step::First).unwrap();
+            writer.put_down(Step::Last).unwrap();
             assert!(is_there(mbr), "{sector}");
+        }
+    }
+
+    #[test]
+    fn x33_the_sector_by_which_a_file_system_is_known_comes_last() {
+        for (sector, mark, is_whole, expected) in [
+            (512, Some(0), false, 1024),
+            (512, Some(1), false, 1024),
+            (512, Some(2), false, 65536),
+            (512, None, false, 0),
+            (512, Some(0), true, 0),
+            (4096, Some(0), false, 0),
+            (4096, Some(2), false, 65536),
+        ] {
+            let mut head = End::new(0, END as usize, sector, 0..SEAL, SEAL..END as usize);
+            if let Some((offset, mark)) = mark.map(|number: usize| MARKS[number]) {
+                head.keep(offset as u64, mark);
+            }
+            head.used = head.length;
+            head.choose_last(is_whole);
+            let last: Vec<_> = head.parts(Step::Last).collect();
+            assert_eq!((last.len(), &last[0]), (1, &(expected..expected + sector)), "{sector} {mark:?}");
+            let mut all: Vec<_> = [Step::Inner, Step::Outer, Step::Last]
+                .map(|step| head.parts(step))
+                .into_iter()
+                .flatten()
+                .collect();
+            all.sort_by_key(|part| part.start);
+            assert!(all.windows(2).all(|pair| pair[0].end == pair[1].start), "{all:?}");
+            assert_eq!((all[0].start, all[all.len() - 1].end), (0, head.length), "{all:?}");
+            head.used = 700;
+            let parts =
+                [Step::Inner, Step::Outer, Step::Last].map(|step| head.parts(step)).into_iter().flatten();
+            assert_eq!(parts.map(|part| part.len()).sum::<usize>(), 700);
         }
     }
 
