@@ -19,6 +19,7 @@ pub mod libvirt;
 pub mod machine;
 pub mod media;
 pub mod monitor;
+pub mod power_replay;
 pub mod raid_member;
 pub mod redfish;
 pub mod registry;

@@ -48,7 +48,9 @@ struct State {
     medium: File,
     size: u64,
     /// What was written since the last flush.
-    pending: Vec<Change>,
+    pending: Vec<Arc<Change>>,
+    /// All that was asked for since the recording began, if one is made.
+    recording: Option<Vec<Event>>,
     /// Changes and flushes so far.
     requests: u64,
     /// After so many the power goes.
@@ -58,10 +60,22 @@ struct State {
 
 /// Bytes, or as many zeros, in a place.
 #[derive(Debug)]
-struct Change {
-    offset: u64,
-    length: usize,
-    data: Option<Vec<u8>>,
+pub struct Change {
+    /// Where, in bytes.
+    pub offset: u64,
+    /// Bytes.
+    pub length: usize,
+    /// What is put there; nothing for zeros.
+    pub data: Option<Vec<u8>>,
+}
+
+/// What a disk is asked for and counts.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// To have this in a place.
+    Change(Arc<Change>),
+    /// To have everything so far on the medium.
+    Flush,
 }
 
 /// A request of the machine's.
@@ -91,6 +105,7 @@ impl VolatileDisk {
             medium: file("medium.img")?,
             size,
             pending: Vec::new(),
+            recording: None,
             requests: 0,
             cut_after: None,
             is_off: false,
@@ -126,6 +141,16 @@ impl VolatileDisk {
         lock(&self.state).requests
     }
 
+    /// Has everything recorded that is asked for from now on.
+    pub fn record(&self) {
+        lock(&self.state).recording = Some(Vec::new());
+    }
+
+    /// What was recorded; the recording has ended.
+    pub fn recording(&self) -> Vec<Event> {
+        lock(&self.state).recording.take().unwrap_or_default()
+    }
+
     /// Whether the power went.
     pub fn is_off(&self) -> bool {
         lock(&self.state).is_off
@@ -157,6 +182,11 @@ impl VolatileDisk {
         folder.join("medium.img")
     }
 
+    /// The file with what the machine sees.
+    pub fn current(folder: &Path) -> PathBuf {
+        folder.join("current.img")
+    }
+
     /// Puts content on the disk that no cut takes away, in the place of everything.
     ///
     /// # Errors
@@ -169,11 +199,21 @@ impl VolatileDisk {
         for file in [&state.current, &state.medium] {
             file.set_len(0)?;
             file.set_len(state.size)?;
-            for (offset, content) in places {
-                file.write_all_at(content, *offset)?;
-            }
         }
-        Ok(())
+        state.overwrite(places)
+    }
+
+    /// Puts everything so far on the medium, and more content that no cut takes away.
+    ///
+    /// # Errors
+    ///
+    /// The files cannot be written.
+    pub fn settle_all_and_add(&self, places: &[(u64, &[u8])]) -> Result<()> {
+        let mut state = lock(&self.state);
+        for change in std::mem::take(&mut state.pending) {
+            change.apply(&state.medium, 0, change.length)?;
+        }
+        state.overwrite(places)
     }
 }
 
@@ -187,6 +227,21 @@ impl Change {
 }
 
 impl State {
+    fn overwrite(&self, places: &[(u64, &[u8])]) -> Result<()> {
+        for file in [&self.current, &self.medium] {
+            for (offset, content) in places {
+                file.write_all_at(content, *offset)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, event: Event) {
+        if let Some(recording) = &mut self.recording {
+            recording.push(event);
+        }
+    }
+
     /// Counts a change or a flush; the one at which the power goes is not carried out.
     fn count(&mut self) -> io::Result<()> {
         self.requests += 1;
@@ -206,12 +261,15 @@ impl State {
     fn change(&mut self, change: Change) -> io::Result<()> {
         self.count()?;
         change.apply(&self.current, 0, change.length)?;
+        let change = Arc::new(change);
+        self.log(Event::Change(Arc::clone(&change)));
         self.pending.push(change);
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.count()?;
+        self.log(Event::Flush);
         for change in std::mem::take(&mut self.pending) {
             change.apply(&self.medium, 0, change.length)?;
         }

@@ -1,56 +1,56 @@
-//! `cargo xtask power-cut`: the power goes at random points of a deployment, again and again.
+//! `cargo xtask power-cut`: the power goes at any point of a deployment, again and again.
 //!
-//! A machine with the real ramdisk deploys to a disk that counts what it is asked for and loses its power
-//! at a random one of these requests: nothing reaches the medium from then on, and of what was not
-//! flushed each sector does by chance. Afterwards the medium has no partition table, or all of the image; or
-//! all of what was there before, when the power went before the old table did.
+//! A machine with the real ramdisk deploys to a disk that records what it is asked for, once for each kind of
+//! deployment and each sector size. A cut at any of these requests leaves what was flushed before it, and of what
+//! came later each sector or not; that is put on a medium, for as many requests and chances as one likes, and
+//! looked at with other people's tools. Some cuts are made in the machine itself as well.
 
-use std::fmt::Write as _;
-use std::fs;
+mod judge;
+mod loop_disk;
+mod report;
+mod site;
+mod subject;
+
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
-use farrier_tests::commanded_agent::CommandedAgent;
-use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::instance::{GREETING, image, sha256};
-use farrier_tests::machine::{Boot, Hardware, free_port};
-use farrier_tests::monitor::Monitor;
-use farrier_tests::stub_conductor::NODE;
+use farrier_tests::power_replay::Replay;
 use farrier_tests::volatile_disk::VolatileDisk;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use serde::Serialize;
-use serde_json::{Value, json};
 
+use self::judge::{Judge, Left};
+use self::loop_disk::LoopDisk;
+use self::report::{Report, Series};
+use self::site::Site;
+use self::subject::{Kind, Subject};
 use crate::command::{command, run_quietly};
 use crate::dist;
 use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, write_json};
 
-const MIB: usize = 1 << 20;
-const IMAGE_BYTES: usize = 32 * MIB;
 /// A disk that the default rule for the root disk accepts.
 const DISK_BYTES: u64 = 5 << 30;
-const FOREIGN: u8 = 0xaa;
-const SERIAL: &str = "CUT";
-/// A deployment that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(300);
-const BOOT_LIMIT: Duration = Duration::from_secs(300);
-const PAGE: &str = "docs/src/power-cuts.md";
 
-/// Cuts the power of a disk at random points of deployments and looks at what is left.
+/// Cuts the power of a disk at any point of deployments and looks at what is left.
 #[derive(Debug, Args)]
 pub struct PowerCutArguments {
-    /// How often.
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    /// How often in each kind of deployment.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     cuts: u32,
+    /// How often the power goes in the machine itself, in each kind of deployment of a whole-disk image.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    machine_cuts: u32,
+    /// Only these kinds [default: all].
+    #[arg(long, value_enum, value_name = "KIND", conflicts_with = "page")]
+    kind: Vec<Kind>,
     /// Makes the points the same as in another run [default: by chance].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// How many of the disks with all of the image are booted.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 2)]
     boots: u32,
     /// Folder of a ramdisk that was built already.
     #[arg(long, value_name = "FOLDER")]
@@ -66,36 +66,25 @@ pub struct PowerCutArguments {
     no_install: bool,
 }
 
-/// What a cut left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Left {
-    /// What was there before, to the last byte.
-    Before,
-    NoTable,
-    WholeImage,
-}
-
-#[derive(Debug, Serialize)]
-struct Cut {
-    table: &'static str,
-    /// The request at which the power went, and how many a whole deployment has.
-    request: u64,
-    of: u64,
-    left: Left,
-    /// Whether the firmware started what is left.
-    is_booted: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct Report {
-    seed: u64,
-    cuts: Vec<Cut>,
+impl PowerCutArguments {
+    /// Every kind that is wanted, on every sector size it goes to. What is preserved is what the one before it
+    /// has left.
+    fn series(&self) -> Vec<(Kind, u32)> {
+        let all = <Kind as clap::ValueEnum>::value_variants();
+        let is_wanted = |kind: Kind| {
+            let is_base = kind == Kind::Partition && self.kind.contains(&Kind::PreserveEphemeral);
+            self.kind.is_empty() || self.kind.contains(&kind) || is_base
+        };
+        let kinds = |size: u32| all.iter().filter(move |kind| kind.sector_sizes().contains(&size));
+        let pairs = [512, 4096].into_iter().flat_map(|size| kinds(size).map(move |kind| (*kind, size)));
+        pairs.filter(|(kind, _)| is_wanted(*kind)).collect()
+    }
 }
 
 /// Runs the command. A disk with anything else than nothing or all is an error, and is kept.
 pub fn power_cut(arguments: &PowerCutArguments) -> Result<()> {
-    requirements::ensure(&[Purpose::Dist, Purpose::Machine, Purpose::Disk], !arguments.no_install)?;
+    let purposes = [Purpose::Dist, Purpose::Machine, Purpose::Disk, Purpose::WriteBench];
+    requirements::ensure(&purposes, !arguments.no_install)?;
     let workspace = Workspace::find()?;
     let dist = match &arguments.dist {
         Some(folder) => folder.clone(),
@@ -105,266 +94,151 @@ pub fn power_cut(arguments: &PowerCutArguments) -> Result<()> {
     println!("seed {seed}");
     let folder = workspace.cache().join(format!("power-cut-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let report = Report { seed, cuts: cuts(arguments, seed, &dist, &folder)? };
+    let series = run_series(arguments, seed, &dist, &folder)?;
     fs::remove_dir_all(&folder)?;
+    let report = Report { seed, cuts: arguments.cuts, machine_cuts: arguments.machine_cuts, series };
     println!("{}", report.line());
     if arguments.page {
-        workspace.write_page(PAGE, &report.page())?;
+        workspace.write_page(report::PAGE, &report.page())?;
     }
     write_json(arguments.json.as_deref(), &report)
 }
 
-fn cuts(arguments: &PowerCutArguments, seed: u64, dist: &Path, folder: &Path) -> Result<Vec<Cut>> {
+fn run_series(arguments: &PowerCutArguments, seed: u64, dist: &Path, folder: &Path) -> Result<Vec<Series>> {
     let mut chance = StdRng::seed_from_u64(seed);
     let mut site = Site::start(dist, folder)?;
-    let images = [Image::mbr()?, Image::gpt(folder)?];
-    let mut lengths = Vec::new();
-    for image in &images {
-        let requests = site.deploy(image, None)?;
-        ensure!(site.judge(image)? == Left::WholeImage, "a deployment without a cut left no image");
-        lengths.push(requests);
+    let mut all = Vec::new();
+    let mut boots = arguments.boots;
+    for (kind, sector_size) in arguments.series() {
+        let subject = Subject::new(kind, sector_size, folder)?;
+        let what = format!("{}, sectors of {sector_size} bytes", kind.name());
+        let series = cut_often(&mut site, &subject, arguments, &mut boots, &mut chance).context(what)?;
+        println!("{}", series.line());
+        all.push(series);
     }
-    let mut cuts = Vec::new();
-    let mut boots = 0;
-    for number in 0..arguments.cuts as usize {
-        let (image, of) = (&images[number % images.len()], lengths[number % images.len()]);
-        let request = chance.random_range(0..of);
-        site.deploy(image, Some(request))?;
-        site.disk.settle(chance.random())?;
-        let left = site.judge(image).with_context(|| format!("cut {number}, at request {request}"))?;
-        let is_booted = left == Left::WholeImage && boots < arguments.boots;
-        if is_booted {
-            site.boot().with_context(|| format!("cut {number}, at request {request}"))?;
-            boots += 1;
-        }
-        println!(
-            "{number:3}: {} at request {request} of {of}: {left:?}{}",
-            image.table,
-            if is_booted { ", boots" } else { "" }
-        );
-        cuts.push(Cut { table: image.table, request, of, left, is_booted });
-    }
-    Ok(cuts)
+    Ok(all)
 }
 
-/// A disk image with an EFI system partition that boots.
-struct Image {
-    table: &'static str,
-    content: Vec<u8>,
-    server: ImageServer,
+/// One deployment, and all the cuts in it.
+fn cut_often(
+    site: &mut Site,
+    subject: &Subject,
+    arguments: &PowerCutArguments,
+    boots: &mut u32,
+    chance: &mut StdRng,
+) -> Result<Series> {
+    let base = site.folder.join("base.img");
+    site.exchange_disk(subject)?;
+    copy(&VolatileDisk::medium(&site.folder), &base)?;
+    let events = site.record(subject)?;
+    let disk = LoopDisk::attach(&base, subject.sector_size)?;
+    let judge = Judge::new(subject, &disk, &events, &site.folder)?;
+    let medium = File::options().read(true).write(true).open(disk.path())?;
+    let mut replay = Replay::new(medium, &events, subject.sector_size as usize);
+    let mut series = Series::new(subject.kind, subject.sector_size, events.len());
+    for requests in points(events.len(), arguments.cuts, chance) {
+        replay.cut(requests, chance.random())?;
+        let kept =
+            || format!("cut at request {requests} of {}; it is kept in {}", events.len(), base.display());
+        let left = judge.judge(disk.path()).with_context(kept)?;
+        series.add(left);
+        let boots_here = subject.sector_size == 512 && subject.kind.is_whole_disk();
+        if left == Left::Everything && boots_here && *boots > 0 {
+            let copied = site.folder.join("boot.img");
+            copy(disk.path(), &copied)?;
+            site::boot(&copied, &site.folder)?;
+            *boots -= 1;
+            series.booted += 1;
+        }
+    }
+    // All of it is the deployment itself: what is judged is what was recorded.
+    replay.cut(events.len(), 0)?;
+    let end = judge.judge(disk.path())?;
+    ensure!(end == Left::Everything, "the recording ends without a flush: {end:?}");
+    if subject.kind.is_whole_disk() {
+        for _ in 0..arguments.machine_cuts {
+            let left = cut_in_the_machine(site, subject, &judge, events.len() as u64, chance)?;
+            series.add_from_machine(left);
+        }
+    }
+    disk.detach()?;
+    Ok(series)
 }
 
-impl Image {
-    fn mbr() -> Result<Self> {
-        let mut content = image()?;
-        content.extend((content.len()..IMAGE_BYTES).map(|place| (place / 509 % 251) as u8));
-        Self::serve("MBR", content)
-    }
-
-    /// The same partition in a GPT.
-    fn gpt(folder: &Path) -> Result<Self> {
-        let file = folder.join("gpt.raw");
-        let mut content = Self::mbr()?.content;
-        content[..MIB].fill(0);
-        fs::write(&file, &content)?;
-        let partition = ["--new=1:2048:+4M", "--typecode=1:ef00"];
-        run_quietly(command("sgdisk").args(partition).arg(&file))?;
-        Self::serve("GPT", fs::read(file)?)
-    }
-
-    fn serve(table: &'static str, content: Vec<u8>) -> Result<Self> {
-        let server = ImageServer::start(vec![Reply::Body(content.clone().into())])?;
-        Ok(Self { table, content, server })
-    }
-
-    /// What the disk holds before: the very same table, and foreign data.
-    fn before(&self) -> Vec<u8> {
-        let mut content = self.content[..MIB].to_vec();
-        content.resize(IMAGE_BYTES, FOREIGN);
-        content
-    }
-
-    fn info(&self) -> Value {
-        json!({"id": "image", "urls": [self.server.guest_url()], "disk_format": "raw",
-            "os_hash_algo": "sha256", "os_hash_value": sha256(&self.content)})
-    }
+/// Cuts for every part of a deployment alike, by chance within each, in order.
+fn points(events: usize, cuts: u32, chance: &mut StdRng) -> Vec<usize> {
+    let mut points: Vec<_> = (0..cuts as usize)
+        .map(|cut| {
+            let part = |number: usize| number * events / cuts as usize;
+            chance.random_range(part(cut)..=part(cut + 1).max(part(cut)))
+        })
+        .collect();
+    points.sort_unstable();
+    points
 }
 
-/// A machine whose agent waits for commands, and the disk.
-struct Site {
-    agent: CommandedAgent,
-    hardware: Hardware,
-    monitor: Monitor,
-    disk: VolatileDisk,
-    folder: PathBuf,
-    is_attached: bool,
+fn cut_in_the_machine(
+    site: &mut Site,
+    subject: &Subject,
+    judge: &Judge<'_>,
+    events: u64,
+    chance: &mut StdRng,
+) -> Result<Left> {
+    let requests = chance.random_range(0..events / 2);
+    site.exchange_disk(subject)?;
+    site.lose_power(subject, requests, chance.random())?;
+    let file = site.folder.join("cut.img");
+    copy(&VolatileDisk::medium(&site.folder), &file)?;
+    let disk = LoopDisk::attach(&file, subject.sector_size)?;
+    let left = judge.judge(disk.path()).with_context(|| {
+        format!("cut in the machine at request {requests}; it is kept in {}", file.display())
+    })?;
+    disk.detach()?;
+    Ok(left)
 }
 
-impl Site {
-    fn start(dist: &Path, folder: &Path) -> Result<Self> {
-        let disk = VolatileDisk::start(folder, DISK_BYTES)?;
-        let agent_port = free_port()?;
-        let hardware = Hardware {
-            mac: "52:54:00:fa:00:32".into(),
-            agent_port,
-            keyboard_port: free_port()?,
-            disks: vec![],
-            media: vec![],
-            folder: folder.into(),
-        };
-        let socket = folder.join("monitor");
-        let devices = ["-blockdev", &disk.blockdev("disk"), "-device", "virtio-scsi-pci,id=scsi"];
-        let arguments: Vec<_> =
-            devices.into_iter().map(str::to_owned).chain(Monitor::arguments(&socket)).collect();
-        let parameters = format!("ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}");
-        let agent = CommandedAgent::boot(&hardware, &arguments, dist, &parameters)?;
-        let monitor = Monitor::connect(&socket)?;
-        Ok(Self { agent, hardware, monitor, disk, folder: folder.to_owned(), is_attached: false })
-    }
-
-    /// Deploys to the disk full of old content until the power goes, or to the end. Returns how many requests
-    /// the disk got.
-    fn deploy(&mut self, image: &Image, cut_after: Option<u64>) -> Result<u64> {
-        self.exchange_disk(image)?;
-        let before = self.disk.requests();
-        self.disk.cut_after(cut_after);
-        let params = json!({
-            "step": {"step": "write_image", "interface": "deploy", "args": {"image_info": image.info()}},
-            "node": {"uuid": NODE, "properties": {"root_device": {"serial": SERIAL}}},
-            "ports": [],
-        });
-        self.agent.order("deploy.execute_deploy_step", &params)?;
-        let result = self.agent.wait_for_end(LIMIT)?;
-        if cut_after.is_none() {
-            ensure!(result["command_status"] == "SUCCEEDED", "{result}\n{}", self.hardware.console().tail());
-        }
-        Ok(self.disk.requests() - before)
-    }
-
-    /// Takes the disk out and puts it in again, with the table of an older deployment and foreign data.
-    fn exchange_disk(&mut self, image: &Image) -> Result<()> {
-        if self.is_attached {
-            self.monitor.execute("device_del", &json!({"id": SERIAL}))?;
-            self.monitor.wait_for("DEVICE_DELETED")?;
-        }
-        self.disk.fill(&[(0, &image.before()), (DISK_BYTES - MIB as u64, &[FOREIGN; MIB])])?;
-        let device =
-            json!({"driver": "scsi-hd", "bus": "scsi.0", "drive": "disk", "serial": SERIAL, "id": SERIAL});
-        self.monitor.execute("device_add", &device)?;
-        self.is_attached = true;
-        Ok(())
-    }
-
-    /// Nothing or all: a disk without a table, as libblkid sees it, or every byte of the image but those
-    /// that a deployment itself changes, in its table.
-    fn judge(&self, image: &Image) -> Result<Left> {
-        let medium = VolatileDisk::medium(&self.folder);
-        // It ends with 2 when there is nothing.
-        let found = command("blkid").args(["-p", "-s", "PTTYPE", "-o", "value"]).arg(&medium).output()?;
-        if found.stdout.is_empty() {
-            return Ok(Left::NoTable);
-        }
-        let mut content = vec![0; IMAGE_BYTES];
-        std::os::unix::fs::FileExt::read_exact_at(&fs::File::open(&medium)?, &mut content, 0)?;
-        if content == image.before() {
-            return Ok(Left::Before);
-        }
-        let table_end = if image.table == "GPT" { MIB } else { 0 };
-        let backup = if image.table == "GPT" { IMAGE_BYTES - 33 * 512 } else { IMAGE_BYTES };
-        if content[table_end..backup] != image.content[table_end..backup] {
-            bail!("the disk has a table, and not all of the image; it is kept in {}", medium.display());
-        }
-        Ok(Left::WholeImage)
-    }
-
-    /// Has firmware start what is on the medium.
-    fn boot(&self) -> Result<()> {
-        let folder = self.folder.join("boot");
-        fs::create_dir_all(&folder)?;
-        let hardware = Hardware {
-            mac: "52:54:00:fa:00:33".into(),
-            agent_port: free_port()?,
-            keyboard_port: free_port()?,
-            disks: vec![(VolatileDisk::medium(&self.folder), SERIAL)],
-            media: vec![],
-            folder: folder.clone(),
-        };
-        let machine = hardware.boot(Boot::Disks)?;
-        hardware.console().wait_for(GREETING, 0, BOOT_LIMIT)?;
-        drop(machine);
-        Ok(fs::remove_dir_all(folder)?)
-    }
-}
-
-impl Report {
-    fn count(&self, left: Left) -> usize {
-        self.cuts.iter().filter(|cut| cut.left == left).count()
-    }
-
-    fn line(&self) -> String {
-        format!(
-            "{} cuts: {} disks as they were before, {} without a table, {} with all of the image, of which {} were \
-             booted",
-            self.cuts.len(),
-            self.count(Left::Before),
-            self.count(Left::NoTable),
-            self.count(Left::WholeImage),
-            self.cuts.iter().filter(|cut| cut.is_booted).count()
-        )
-    }
-
-    fn page(&self) -> String {
-        let mut page = format!(
-            "# Power cuts
-
-This page is written by `cargo xtask power-cut --page --seed {} --cuts {}`.
-
-A virtual machine with the real ramdisk deploys an image of {} MiB, with an MBR and with a GPT in turns, to
-a disk that carries an older table and foreign data. At a random request the disk loses its power: nothing
-reaches the medium from then on. Of what it had taken and not yet been told to flush, each sector of 512
-bytes is on the medium or not, by chance. Afterwards the medium has to show no partition table to libblkid,
-or to hold every byte of the image, or, when the power went before the old table did, every byte of what was
-there before. Some of those with the image are booted by UEFI firmware.
-
-{}.
-
-| cut | table | at request | of | left |
-|---|---|---|---|---|
-",
-            self.seed,
-            self.cuts.len(),
-            IMAGE_BYTES / MIB,
-            self.line()
-        );
-        for (number, cut) in self.cuts.iter().enumerate() {
-            let left = match (cut.left, cut.is_booted) {
-                (Left::Before, _) => "what was there before",
-                (Left::NoTable, _) => "no table",
-                (Left::WholeImage, false) => "all of the image",
-                (Left::WholeImage, true) => "all of the image, boots",
-            };
-            // Writing to a string cannot fail.
-            writeln!(page, "| {number} | {} | {} | {} | {left} |", cut.table, cut.request, cut.of).ok();
-        }
-        page
-    }
+/// Holes stay holes.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    run_quietly(command("cp").arg("--sparse=always").args([from, to])).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: PowerCutArguments,
+    }
+
+    fn arguments(words: &[&str]) -> PowerCutArguments {
+        <Line as clap::Parser>::parse_from([&["power-cut"], words].concat()).arguments
+    }
+
     #[test]
-    fn the_page_counts_what_is_left() {
-        let cut = |left, is_booted| Cut { table: "GPT", request: 7, of: 90, left, is_booted };
-        let cuts = vec![cut(Left::NoTable, false), cut(Left::WholeImage, true), cut(Left::WholeImage, false)];
-        let page = Report { seed: 5, cuts }.page();
-        for part in [
-            "--seed 5 --cuts 3",
-            "3 cuts: 0 disks as they were before, 1 without a table, 2 with all of the image, of which 1 were booted.",
-            "| 1 | GPT | 7 | 90 | all of the image, boots |",
-        ] {
-            assert!(page.contains(part), "{page}");
+    fn x33_every_kind_is_cut_on_both_sector_sizes() {
+        let all = arguments(&[]);
+        let series = all.series();
+        assert_eq!(series.len(), 13, "{series:?}");
+        assert!(series.len() * all.cuts as usize >= 200);
+        for pair in series.windows(2).filter(|pair| pair[1].0 == Kind::PreserveEphemeral) {
+            assert_eq!(pair[0], (Kind::Partition, pair[1].1), "what is preserved must be there");
+        }
+        let few = arguments(&["--kind", "preserve-ephemeral"]).series();
+        assert_eq!(few.len(), 4, "{few:?}");
+    }
+
+    #[test]
+    fn x33_cuts_are_spread_over_the_whole_deployment() {
+        let mut chance = StdRng::seed_from_u64(1);
+        for (events, cuts) in [(46, 100), (300, 100), (5, 1), (0, 3)] {
+            let points = points(events, cuts, &mut chance);
+            assert_eq!(points.len(), cuts as usize);
+            assert!(points.is_sorted() && points.iter().all(|point| *point <= events), "{points:?}");
+            if events == 300 {
+                assert!(points[0] <= 3 && points[99] >= 297, "{points:?}");
+            }
         }
     }
 }

@@ -1,0 +1,123 @@
+//! The machine that deploys, and its disk.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::instance::GREETING;
+use farrier_tests::machine::{Boot, Hardware, free_port};
+use farrier_tests::monitor::Monitor;
+use farrier_tests::stub_conductor::NODE;
+use farrier_tests::volatile_disk::{Event, VolatileDisk};
+use serde_json::json;
+
+use super::DISK_BYTES;
+use super::subject::{Kind, Subject};
+
+const MIB: u64 = 1 << 20;
+static FOREIGN: [u8; MIB as usize] = [0xaa; MIB as usize];
+const SERIAL: &str = "CUT";
+/// A deployment that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(600);
+const BOOT_LIMIT: Duration = Duration::from_secs(300);
+
+/// A machine whose agent waits for commands, and the disk.
+pub struct Site {
+    agent: CommandedAgent,
+    hardware: Hardware,
+    monitor: Monitor,
+    pub disk: VolatileDisk,
+    pub folder: PathBuf,
+    is_attached: bool,
+}
+
+impl Site {
+    /// Boots the machine.
+    pub fn start(dist: &Path, folder: &Path) -> Result<Self> {
+        let disk = VolatileDisk::start(folder, DISK_BYTES)?;
+        let agent_port = free_port()?;
+        let hardware = hardware("52:54:00:fa:00:32", agent_port, vec![], folder)?;
+        let socket = folder.join("monitor");
+        let devices = ["-blockdev", &disk.blockdev("disk"), "-device", "virtio-scsi-pci,id=scsi"];
+        let arguments: Vec<_> =
+            devices.into_iter().map(str::to_owned).chain(Monitor::arguments(&socket)).collect();
+        let parameters = format!("ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}");
+        let agent = CommandedAgent::boot(&hardware, &arguments, dist, &parameters)?;
+        let monitor = Monitor::connect(&socket)?;
+        Ok(Self { agent, hardware, monitor, disk, folder: folder.to_owned(), is_attached: false })
+    }
+
+    /// Takes the disk out and puts it in again, with what it holds before a deployment.
+    pub fn exchange_disk(&mut self, subject: &Subject) -> Result<()> {
+        if self.is_attached {
+            self.monitor.execute("device_del", &json!({"id": SERIAL}))?;
+            self.monitor.wait_for("DEVICE_DELETED")?;
+        }
+        if subject.kind == Kind::PreserveEphemeral {
+            self.disk.settle_all_and_add(&[])?;
+        } else {
+            let before = subject.before(&self.folder)?;
+            self.disk.fill(&[(0, &before), (DISK_BYTES - MIB, &FOREIGN)])?;
+        }
+        let device = json!({"driver": "scsi-hd", "bus": "scsi.0", "drive": "disk", "serial": SERIAL, "id": SERIAL,
+            "logical_block_size": subject.sector_size, "physical_block_size": subject.sector_size});
+        self.monitor.execute("device_add", &device)?;
+        self.is_attached = true;
+        Ok(())
+    }
+
+    /// Deploys to the disk that was put in, to the end, and tells what the disk was asked for.
+    pub fn record(&mut self, subject: &Subject) -> Result<Vec<Event>> {
+        self.disk.record();
+        self.order(subject)?;
+        let result = self.agent.wait_for_end(LIMIT)?;
+        ensure!(result["command_status"] == "SUCCEEDED", "{result}\n{}", self.hardware.console().tail());
+        Ok(self.disk.recording())
+    }
+
+    /// Deploys to the disk that was put in, whose power goes after so many requests.
+    pub fn lose_power(&mut self, subject: &Subject, requests: u64, seed: u64) -> Result<()> {
+        self.disk.cut_after(Some(requests));
+        self.order(subject)?;
+        self.agent.wait_for_end(LIMIT)?;
+        ensure!(self.disk.is_off(), "the power did not go at request {requests}");
+        self.disk.settle(seed)
+    }
+
+    fn order(&mut self, subject: &Subject) -> Result<()> {
+        let params = json!({
+            "step": {"step": "write_image", "interface": "deploy", "args": subject.arguments()},
+            "node": {"uuid": NODE, "properties": {"root_device": {"serial": SERIAL}}},
+            "ports": [],
+        });
+        self.agent.order("deploy.execute_deploy_step", &params).map(drop)
+    }
+}
+
+/// Has firmware start what is in the file of a disk.
+pub fn boot(disk: &Path, folder: &Path) -> Result<()> {
+    let folder = folder.join("boot");
+    std::fs::create_dir_all(&folder)?;
+    let hardware = hardware("52:54:00:fa:00:33", free_port()?, vec![(disk.into(), SERIAL)], &folder)?;
+    let machine = hardware.boot(Boot::Disks)?;
+    hardware.console().wait_for(GREETING, 0, BOOT_LIMIT).context("what was left does not boot")?;
+    drop(machine);
+    Ok(std::fs::remove_dir_all(folder)?)
+}
+
+fn hardware(
+    mac: &str,
+    agent_port: u16,
+    disks: Vec<(PathBuf, &'static str)>,
+    folder: &Path,
+) -> Result<Hardware> {
+    Ok(Hardware {
+        mac: mac.into(),
+        agent_port,
+        keyboard_port: free_port()?,
+        disks,
+        media: vec![],
+        folder: folder.into(),
+    })
+}
