@@ -1,6 +1,6 @@
 //! Writes one image to a block device and prints the report, for `cargo xtask bench write`.
 //!
-//! Usage: `write_image DEVICE URL SHA256 [DISK_FORMAT]`. Everything on the device is lost.
+//! Usage: `write_image DEVICE URL ALGORITHM DIGEST [DISK_FORMAT]`. Everything on the device is lost.
 
 use anyhow::{Context, Result, bail};
 use farrier_disk::{BlockDevice, choose_root_disk};
@@ -15,8 +15,8 @@ use std::path::Path;
 
 fn main() -> Result<()> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let [device, url, sha256, rest @ ..] = arguments.as_slice() else {
-        bail!("give DEVICE URL SHA256 [DISK_FORMAT]");
+    let [device, url, algorithm, digest, rest @ ..] = arguments.as_slice() else {
+        bail!("give DEVICE URL ALGORITHM DIGEST [DISK_FORMAT]");
     };
     rustls::crypto::ring::default_provider().install_default().ok();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
@@ -25,7 +25,8 @@ fn main() -> Result<()> {
     let info = ImageInfo {
         id: "image".to_owned(),
         urls: vec![url.clone()],
-        checksum: Some(sha256.clone()),
+        os_hash_algo: Some(algorithm.clone()),
+        os_hash_value: Some(digest.clone()),
         disk_format: rest.first().cloned(),
         ..ImageInfo::default()
     };

@@ -3,6 +3,7 @@
 //! A clock outside of the machine measures both, from the kernel's first line on the console to the
 //! heartbeat's arrival. The smallest memory is searched for by booting.
 
+mod page;
 mod report;
 
 use std::fs::{self, File};
@@ -14,7 +15,7 @@ use clap::Args;
 use farrier_tests::machine::{Boot, Hardware, free_port};
 use farrier_tests::stub_conductor::StubConductor;
 
-use self::report::{BootReport, Comparison, Figures, own_figures};
+use self::report::{BootReport, Figures, own_figures};
 use super::{DISK_BYTES, HEARTBEAT, MAC};
 use crate::requirements::{self, Purpose};
 use crate::timeline::in_milliseconds;
@@ -55,8 +56,11 @@ pub struct BootArguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Leaves the Python agent out.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "page")]
     alone: bool,
+    /// Writes the page of the book with the figures, if all are within their budgets.
+    #[arg(long)]
+    page: bool,
     /// Measures the ramdisk in this folder instead of building one.
     #[arg(long, value_name = "DIR")]
     dist: Option<PathBuf>,
@@ -117,7 +121,11 @@ pub fn bench(arguments: &BootArguments) -> Result<()> {
     };
     print!("{}", report.table());
     write_json(arguments.json.as_deref(), &report)?;
-    comparison.map_or(Ok(()), Comparison::check)
+    report.check()?;
+    if arguments.page {
+        page::write(&workspace, &report)?;
+    }
+    Ok(())
 }
 
 /// The machine that all are measured in.

@@ -4,6 +4,7 @@
 //! known. A machine that others use is slow at times; ratios are taken between neighbours, and the
 //! median counts.
 
+mod class;
 mod device;
 mod images;
 mod page;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use crate::command::{is_root, run};
 use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, cargo, write_json};
+use class::{Class, Digest, Measured};
 use race::Race;
 
 const MIB: u64 = 1 << 20;
@@ -38,10 +40,9 @@ pub struct WriteArguments {
     /// How often each case is run; the median is reported.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Speed in MiB per second at which the disk is held in a second part, that of a hard disk; 0 leaves that
-    /// part out.
-    #[arg(long, value_name = "MIB", default_value_t = 200)]
-    disk_speed: u64,
+    /// Only these classes of disks [default: all].
+    #[arg(long, value_enum, value_name = "CLASS", conflicts_with = "page")]
+    class: Vec<Class>,
     /// Only names packages that are missing.
     #[arg(long)]
     no_install: bool,
@@ -58,13 +59,7 @@ enum Writer {
     DownloadConvert,
 }
 
-/// The disk: as fast as it is, or held at a speed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-struct Disk {
-    mib_per_second: Option<u64>,
-}
-
-/// Images and who writes them.
+/// Images and who writes them. `curl | dd` proves no digest, so it runs once.
 const CASES: &[(&str, &[Writer])] = &[
     ("dense.raw", &[Writer::Farrier, Writer::CurlDd, Writer::DownloadConvert]),
     ("sparse.raw", &[Writer::Farrier, Writer::CurlDd, Writer::DownloadConvert]),
@@ -73,11 +68,14 @@ const CASES: &[(&str, &[Writer])] = &[
     ("dense.raw.zst", &[Writer::Farrier, Writer::CurlDd]),
     ("dense.raw.gz", &[Writer::Farrier, Writer::CurlDd]),
 ];
+/// Most resident memory that Farrier may take.
+const MEMORY_MIB: f64 = 64.0;
 
 /// One run.
 #[derive(Debug, Clone, Serialize)]
 struct Figures {
-    disk: Disk,
+    class: Class,
+    digest: Digest,
     image: &'static str,
     writer: Writer,
     seconds: f64,
@@ -94,23 +92,12 @@ struct Figures {
 struct Report {
     size_mib: u64,
     runs: u32,
-    ratios: Vec<Ratios>,
+    classes: Vec<Class>,
+    /// What is held to a budget.
+    measured: Vec<Measured>,
     /// Of Farrier, over all images.
     largest_rss_mib: f64,
     figures: Vec<Figures>,
-}
-
-/// What Farrier achieved on one disk, in units of others.
-#[derive(Debug, Serialize)]
-struct Ratios {
-    disk: Disk,
-    /// Speed in units of the plain write's.
-    dense_to_plain: f64,
-    /// Time in units of the dense image's.
-    sparse_to_dense: f64,
-    /// Speed in units of download and convert's.
-    dense_qcow2_to_convert: f64,
-    sparse_qcow2_to_convert: f64,
 }
 
 /// Runs the command.
@@ -119,69 +106,85 @@ pub fn bench_write(arguments: &WriteArguments) -> Result<()> {
     ensure!(is_root(), "only root can write to block devices: run this as root");
     let workspace = Workspace::find()?;
     let driver = build_driver(&workspace)?;
-    let limited = Some(arguments.disk_speed).filter(|speed| *speed > 0);
-    let race = Race::prepare(&workspace, driver, arguments.size_mib, limited.is_some())?;
-    let disks: Vec<_> =
-        [None].into_iter().chain(limited.map(Some)).map(|mib_per_second| Disk { mib_per_second }).collect();
+    let classes = arguments.classes();
+    let is_limited = classes.iter().any(|class| class.mib_per_second().is_some());
+    let race = Race::prepare(&workspace, driver, arguments.size_mib, is_limited)?;
     let mut figures = Vec::new();
-    for disk in &disks {
-        for (image, writers) in CASES {
-            for writer in *writers {
-                let median = median(&race, arguments.runs, *disk, image, *writer)?;
-                println!("{}", median.line());
-                figures.push(median);
-            }
+    for class in &classes {
+        for (digest, image, writer) in cases() {
+            let median = median(&race, arguments.runs, *class, digest, image, writer)?;
+            println!("{}", median.line());
+            figures.push(median);
         }
     }
-    let report = summary(arguments, &disks, figures);
-    report.ratios.iter().for_each(|ratios| println!("{}", ratios.line()));
+    let report = summary(arguments, classes, figures);
+    report.measured.iter().for_each(|measured| println!("{measured}"));
     println!("largest memory {:.0} MiB", report.largest_rss_mib);
+    write_json(arguments.json.as_deref(), &report)?;
+    report.require_budget()?;
     if arguments.page {
         page::write(&workspace, &report)?;
     }
-    write_json(arguments.json.as_deref(), &report)
+    Ok(())
 }
 
-fn median(race: &Race, runs: u32, disk: Disk, image: &'static str, writer: Writer) -> Result<Figures> {
+/// Every image with every writer, and with every digest that the writer proves.
+fn cases() -> impl Iterator<Item = (Digest, &'static str, Writer)> {
+    let writers =
+        CASES.iter().flat_map(|(image, writers)| writers.iter().map(move |writer| (*image, *writer)));
+    let is_proven = |digest: Digest, writer: Writer| digest == Digest::Sha256 || writer != Writer::CurlDd;
+    writers.flat_map(move |(image, writer)| {
+        Digest::ALL
+            .into_iter()
+            .filter(move |digest| is_proven(*digest, writer))
+            .map(move |digest| (digest, image, writer))
+    })
+}
+
+fn median(
+    race: &Race,
+    runs: u32,
+    class: Class,
+    digest: Digest,
+    image: &'static str,
+    writer: Writer,
+) -> Result<Figures> {
     let mut figures = Vec::new();
     for number in 0..runs {
-        figures.push(race.measure(disk, image, writer, number.is_multiple_of(2))?);
+        figures.push(race.measure((class, digest), image, writer, number.is_multiple_of(2))?);
     }
     figures.sort_by(|one, other| one.slowness().total_cmp(&other.slowness()));
     Ok(figures.swap_remove(figures.len() / 2))
 }
 
-fn summary(arguments: &WriteArguments, disks: &[Disk], figures: Vec<Figures>) -> Report {
+fn summary(arguments: &WriteArguments, classes: Vec<Class>, figures: Vec<Figures>) -> Report {
     let memory = figures.iter().filter(|figures| figures.writer == Writer::Farrier);
     Report {
         size_mib: arguments.size_mib,
         runs: arguments.runs,
-        ratios: disks.iter().map(|disk| ratios(*disk, &figures)).collect(),
+        measured: class::measured(&classes, &figures),
+        classes,
         largest_rss_mib: memory.map(|figures| figures.peak_rss_bytes).max().unwrap_or(0) as f64 / MIB as f64,
         figures,
     }
 }
 
-/// Ratios of neighbours: each run is related to the plain write beside it.
-fn ratios(disk: Disk, figures: &[Figures]) -> Ratios {
-    let slowness = |image: &str, writer: Writer| {
-        let is_wanted = |one: &&Figures| one.disk == disk && one.image == image && one.writer == writer;
-        figures.iter().find(is_wanted).map_or(f64::NAN, Figures::slowness)
-    };
-    let farrier = |image: &str| slowness(image, Writer::Farrier);
-    let convert = |image: &str| slowness(image, Writer::DownloadConvert);
-    Ratios {
-        disk,
-        dense_to_plain: 1.0 / farrier("dense.raw"),
-        sparse_to_dense: farrier("sparse.raw") / farrier("dense.raw"),
-        dense_qcow2_to_convert: convert("dense.qcow2") / farrier("dense.qcow2"),
-        sparse_qcow2_to_convert: convert("sparse.qcow2") / farrier("sparse.qcow2"),
+impl WriteArguments {
+    fn classes(&self) -> Vec<Class> {
+        if self.class.is_empty() { Class::ALL.to_vec() } else { self.class.clone() }
     }
 }
 
-impl Disk {
-    fn name(self) -> String {
-        self.mib_per_second.map_or("disk as it is".to_owned(), |speed| format!("disk of {speed} MiB/s"))
+impl Report {
+    /// Fails when anything is over its budget.
+    fn require_budget(&self) -> Result<()> {
+        let missed = self.measured.iter().filter(|measured| !measured.is_met());
+        let mut missed: Vec<_> = missed.map(ToString::to_string).collect();
+        if self.largest_rss_mib > MEMORY_MIB {
+            missed.push(format!("{:.0} MiB of memory, {MEMORY_MIB} are allowed", self.largest_rss_mib));
+        }
+        ensure!(missed.is_empty(), "over the budget, and no page is written:\n{}", missed.join("\n"));
+        Ok(())
     }
 }
 
@@ -203,8 +206,9 @@ impl Figures {
 
     fn line(&self) -> String {
         format!(
-            "{:18} {:14} {:18} {:6.2} s ({:4.2} of plain), {:5} MiB written, {:5.1} MiB memory, {:5.2} s processor",
-            self.disk.name(),
+            "{:12} {:8} {:14} {:18} {:6.2} s ({:4.2} of plain), {:5} MiB written, {:5.1} MiB memory, {:5.2} s processor",
+            self.class.name(),
+            self.digest.name(),
             self.image,
             self.writer.name(),
             self.seconds,
@@ -216,20 +220,6 @@ impl Figures {
     }
 }
 
-impl Ratios {
-    fn line(&self) -> String {
-        format!(
-            "{}: dense to plain {:.2}, sparse to dense {:.2}, qcow2 to download and convert {:.1} (dense) and \
-             {:.1} (sparse)",
-            self.disk.name(),
-            self.dense_to_plain,
-            self.sparse_to_dense,
-            self.dense_qcow2_to_convert,
-            self.sparse_qcow2_to_convert
-        )
-    }
-}
-
 fn build_driver(workspace: &Workspace) -> Result<PathBuf> {
     // Linking as a whole takes minutes and changes nothing that is measured here.
     let settings = ["--config", "profile.release.lto=false", "--config", "profile.release.codegen-units=16"];
@@ -237,4 +227,52 @@ fn build_driver(workspace: &Workspace) -> Result<PathBuf> {
     build.args(["build", "--release", "-p", "farrier-imaging", "--example", "write_image"]).args(settings);
     run(build.current_dir(&workspace.root))?;
     Ok(workspace.target.join("release/examples/write_image"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x31_both_digests_are_measured_wherever_one_is_proven() {
+        let all: Vec<_> = cases().collect();
+        for image in ["dense.raw", "sparse.raw", "dense.qcow2", "sparse.qcow2"] {
+            for digest in Digest::ALL {
+                for writer in [Writer::Farrier, Writer::DownloadConvert] {
+                    assert!(all.contains(&(digest, image, writer)), "{image} {}", digest.name());
+                }
+            }
+        }
+        assert!(!all.contains(&(Digest::Sha512, "dense.raw", Writer::CurlDd)));
+    }
+
+    #[test]
+    fn x31_over_the_budget_there_is_no_page() {
+        let figures = |image, writer, seconds| Figures {
+            class: Class::HardDisk,
+            digest: Digest::Sha256,
+            image,
+            writer,
+            seconds,
+            plain_seconds: 5.0,
+            bytes_written: 0,
+            peak_rss_bytes: 20 * MIB,
+            cpu_seconds: 1.0,
+        };
+        for (dense, memory_mib, is_met) in [(5.2, 20.0, true), (6.0, 20.0, false), (5.2, 65.0, false)] {
+            let figures = vec![
+                figures("dense.raw", Writer::Farrier, dense),
+                figures("sparse.raw", Writer::Farrier, 1.0),
+                figures("dense.qcow2", Writer::Farrier, 5.1),
+                figures("sparse.qcow2", Writer::Farrier, 1.0),
+                figures("sparse.qcow2", Writer::DownloadConvert, 5.0),
+            ];
+            let measured = class::measured(&[Class::HardDisk], &figures);
+            let measured = measured.into_iter().filter(|one| one.digest == Digest::Sha256).collect();
+            let classes = vec![Class::HardDisk];
+            let report =
+                Report { size_mib: 64, runs: 1, classes, measured, largest_rss_mib: memory_mib, figures };
+            assert_eq!(report.require_budget().is_ok(), is_met, "{dense} {memory_mib}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use serde::Serialize;
 
 use super::super::{HEARTBEAT, field};
@@ -14,6 +14,11 @@ const USERLAND: &str = "userland started";
 const FASTER: f64 = 10.0;
 /// What part of the Python agent's size and memory may be taken.
 const PART: f64 = 0.2;
+
+/// Seconds that user space may take to the first heartbeat, also in the emulated machine.
+const USERLAND_SECONDS: f64 = 1.0;
+/// Resident memory of the idle agent, in bytes.
+const IDLE_BYTES: u64 = 16 << 20;
 
 /// What was measured of a ramdisk.
 #[derive(Debug, Clone, Serialize)]
@@ -115,6 +120,26 @@ impl Comparison {
     }
 }
 
+impl OwnFigures {
+    /// Holds what Farrier tells of itself to its budget.
+    ///
+    /// # Errors
+    ///
+    /// It is exceeded.
+    pub fn check(self) -> Result<()> {
+        let Self { userland_to_heartbeat_s, agent_rss_bytes } = self;
+        ensure!(
+            userland_to_heartbeat_s <= USERLAND_SECONDS,
+            "user space takes {userland_to_heartbeat_s} s to the first heartbeat, the budget is {USERLAND_SECONDS} s"
+        );
+        ensure!(
+            agent_rss_bytes <= IDLE_BYTES,
+            "the idle agent takes {agent_rss_bytes} bytes of memory, the budget is {IDLE_BYTES}"
+        );
+        Ok(())
+    }
+}
+
 impl fmt::Display for Comparison {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:.1} times faster", self.times_faster)?;
@@ -124,6 +149,53 @@ impl fmt::Display for Comparison {
 }
 
 impl BootReport {
+    /// Holds everything that was measured to its budget.
+    ///
+    /// # Errors
+    ///
+    /// Some of it is exceeded.
+    pub fn check(&self) -> Result<()> {
+        self.own.check()?;
+        self.comparison.map_or(Ok(()), Comparison::check)
+    }
+
+    /// The rows of the page, each beside its budget; nothing without a rival.
+    pub fn comparison_table(&self) -> Option<String> {
+        let (own, rival, parts) = (&self.farrier, self.python_agent.as_ref()?, self.comparison?);
+        let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        let rows = [
+            format!(
+                "kernel + ramdisk | {:.1} MiB | {:.1} MiB | {:.3} | ≤ {PART}",
+                mebibytes(own.bytes()),
+                mebibytes(rival.bytes()),
+                parts.part_of_size
+            ),
+            format!(
+                "smallest machine | {} MiB | {} MiB | {:.3} | ≤ {PART}",
+                own.smallest_memory_mib, rival.smallest_memory_mib, parts.part_of_memory
+            ),
+            format!(
+                "kernel's start to first heartbeat | {:.2} s | {:.2} s | **{:.1} times faster** | ≥ {FASTER}",
+                own.kernel_to_heartbeat_s, rival.kernel_to_heartbeat_s, parts.times_faster
+            ),
+            format!(
+                "first process to first heartbeat | {:.2} s | {:.2} s | {:.1} times faster |",
+                own.init_to_heartbeat_s, rival.init_to_heartbeat_s, parts.times_faster_from_init
+            ),
+            format!(
+                "user space to first heartbeat | {:.2} s | | | ≤ {USERLAND_SECONDS} s",
+                self.own.userland_to_heartbeat_s
+            ),
+            format!(
+                "memory of the idle agent | {:.1} MiB | | | ≤ {} MiB",
+                mebibytes(self.own.agent_rss_bytes),
+                IDLE_BYTES >> 20
+            ),
+        ];
+        let rows = rows.map(|row| format!("| {row} |\n")).concat();
+        Some(format!("| | Farrier | Python agent | | budget |\n|---|---|---|---|---|\n{rows}"))
+    }
+
     /// All figures, for people.
     pub fn table(&self) -> String {
         let mut table = format!("{:<34} {:>10}", "", "Farrier");
@@ -175,6 +247,46 @@ mod tests {
         assert_eq!(own_figures(console).unwrap(), expected);
         let error = own_figures("farrier: userland started uptime=1\n").unwrap_err();
         assert_eq!(error.to_string(), "the console has no line \"first heartbeat accepted\" with uptime");
+    }
+
+    #[test]
+    fn x35_idle_memory_and_user_space_are_held_to_their_budgets() {
+        for (userland_to_heartbeat_s, agent_rss_bytes, is_met) in
+            [(1.0, 16 << 20, true), (1.01, 6 << 20, false), (0.7, (16 << 20) + 4096, false)]
+        {
+            let own = OwnFigures { userland_to_heartbeat_s, agent_rss_bytes };
+            assert_eq!(own.check().is_ok(), is_met, "{own:?}");
+        }
+    }
+
+    #[test]
+    fn x35_the_page_puts_every_figure_beside_its_budget() {
+        let figures = |seconds| Figures {
+            kernel_to_heartbeat_s: seconds,
+            init_to_heartbeat_s: seconds / 2.0,
+            vmlinuz_bytes: 8 << 20,
+            initramfs_bytes: 32 << 20,
+            smallest_memory_mib: 256,
+        };
+        let (farrier, rival) = (figures(4.0), figures(50.0));
+        let report = BootReport {
+            comparison: Some(farrier.beside(&rival)),
+            own: OwnFigures { userland_to_heartbeat_s: 0.7, agent_rss_bytes: 7 << 20 },
+            farrier,
+            python_agent: Some(rival),
+            accelerator: "tcg",
+            memory_mib: 3072,
+            runs: 3,
+        };
+        let table = report.comparison_table().expect("a rival");
+        for row in [
+            "| kernel's start to first heartbeat | 4.00 s | 50.00 s | **12.5 times faster** | ≥ 10 |",
+            "| user space to first heartbeat | 0.70 s | | | ≤ 1 s |",
+            "| memory of the idle agent | 7.0 MiB | | | ≤ 16 MiB |",
+        ] {
+            assert!(table.contains(row), "{row}: {table}");
+        }
+        assert_eq!(BootReport { python_agent: None, ..report }.comparison_table(), None);
     }
 
     #[test]

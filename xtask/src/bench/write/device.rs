@@ -113,10 +113,7 @@ fn disk_below(folder: &Path) -> Result<String> {
     let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xfff00));
     let device = Path::new("/sys/dev/block").join(format!("{major}:{minor}"));
     let Ok(device) = fs::canonicalize(&device) else {
-        bail!(
-            "{} is on no disk of its own, whose speed could be held: give --disk-speed 0",
-            folder.display()
-        );
+        bail!("{} is on no disk of its own, whose speed could be held: give --class fast", folder.display());
     };
     let disk = if device.join("partition").exists() { device.join("..") } else { device };
     Ok(fs::read_to_string(disk.join("dev"))?.trim().to_owned())

@@ -6,11 +6,11 @@ import urllib.request
 
 CHUNK_BYTES = 1 << 20
 
-url, path, expected = sys.argv[1:]
-digest = hashlib.sha256()
+url, path, algorithm, expected = sys.argv[1:]
+digest = hashlib.new(algorithm)
 with urllib.request.urlopen(url) as answer, open(path, "wb") as file:
     while chunk := answer.read(CHUNK_BYTES):
         digest.update(chunk)
         file.write(chunk)
 if digest.hexdigest() != expected:
-    sys.exit("%s has the SHA-256 %s, expected %s" % (url, digest.hexdigest(), expected))
+    sys.exit("%s has the %s %s, expected %s" % (url, algorithm, digest.hexdigest(), expected))

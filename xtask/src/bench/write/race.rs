@@ -8,10 +8,11 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use farrier_tests::image_server::{ImageServer, Reply};
 
+use super::class::{Class, Digest};
 use super::device::{LoopDevice, SpeedLimit};
 use super::images;
 use super::processes::{Timed, pipe};
-use super::{Disk, Figures, Writer};
+use super::{Figures, Writer};
 use crate::command::{command, run, run_quietly};
 use crate::workspace::Workspace;
 
@@ -25,8 +26,8 @@ pub struct Race {
     folder: Folder,
     driver: PathBuf,
     size_mib: u64,
-    /// Conductors have them from the image service.
-    digests: BTreeMap<String, String>,
+    /// By image and algorithm; conductors have them from the image service.
+    digests: BTreeMap<(String, &'static str), String>,
 }
 
 impl Race {
@@ -39,10 +40,12 @@ impl Race {
         let mut digests = BTreeMap::new();
         for entry in fs::read_dir(&folder.0)? {
             let path = entry?.path();
-            let text = run_quietly(command("sha256sum").arg(&path))?;
-            let digest = text.split_whitespace().next().context("sha256sum printed nothing")?;
-            let name = path.file_name().context("an image has no name")?;
-            digests.insert(name.to_string_lossy().into_owned(), digest.to_owned());
+            let name = path.file_name().context("an image has no name")?.to_string_lossy().into_owned();
+            for algorithm in Digest::ALL.map(Digest::algorithm) {
+                let text = run_quietly(command(format!("{algorithm}sum")).arg(&path))?;
+                let digest = text.split_whitespace().next().context("no digest was printed")?;
+                digests.insert((name.clone(), algorithm), digest.to_owned());
+            }
         }
         let device = LoopDevice::create(&folder.0, size_mib + 64)?;
         let limit = is_limited.then(|| SpeedLimit::prepare(&folder.0)).transpose()?;
@@ -52,18 +55,18 @@ impl Race {
     /// Measures a writer and a plain write beside it, in turns the one and the other first.
     pub fn measure(
         &self,
-        disk: Disk,
+        (class, digest): (Class, Digest),
         image: &'static str,
         writer: Writer,
         is_plain_first: bool,
     ) -> Result<Figures> {
         let plain = || -> Result<f64> {
             self.restore(image)?;
-            self.held(disk, || self.plain())
+            self.held(class, || self.plain())
         };
         let before = if is_plain_first { Some(plain()?) } else { None };
         self.restore(image)?;
-        let mut figures = self.held(disk, || self.written(disk, image, writer))?;
+        let mut figures = self.held(class, || self.written((class, digest), image, writer))?;
         figures.plain_seconds = before.map_or_else(plain, Ok)?;
         Ok(figures)
     }
@@ -76,23 +79,30 @@ impl Race {
         images::warm(&self.folder.0.join(image))
     }
 
-    fn held<T>(&self, disk: Disk, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        let Some((limit, speed)) = self.limit.as_ref().zip(disk.mib_per_second) else { return work() };
+    fn held<T>(&self, class: Class, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let Some((limit, speed)) = self.limit.as_ref().zip(class.mib_per_second()) else { return work() };
         limit.set(Some(speed))?;
         let outcome = work();
         limit.set(None)?;
         outcome
     }
 
-    fn written(&self, disk: Disk, image: &'static str, writer: Writer) -> Result<Figures> {
+    fn written(
+        &self,
+        (class, digest): (Class, Digest),
+        image: &'static str,
+        writer: Writer,
+    ) -> Result<Figures> {
         let server = ImageServer::start(vec![Reply::File(self.folder.0.join(image))])?;
         let mut timed = Timed { folder: &self.folder.0, files: Vec::new() };
         let before = self.device.bytes_written()?;
         let started = Instant::now();
         let reported = match writer {
-            Writer::Farrier => Some(self.farrier(&mut timed, image, &server)?),
+            Writer::Farrier => Some(self.farrier(&mut timed, (image, digest), &server)?),
             Writer::CurlDd => self.curl_dd(&mut timed, image, &server).map(|()| None)?,
-            Writer::DownloadConvert => self.download_convert(&mut timed, image, &server).map(|()| None)?,
+            Writer::DownloadConvert => {
+                self.download_convert(&mut timed, (image, digest), &server).map(|()| None)?
+            }
         };
         let seconds = started.elapsed().as_secs_f64();
         // The kernel counts zeros that are asked for as if they were transferred.
@@ -103,7 +113,8 @@ impl Race {
         let (cpu_seconds, peak_rss_bytes) = timed.read()?;
         let plain_seconds = f64::NAN;
         Ok(Figures {
-            disk,
+            class,
+            digest,
             image,
             writer,
             seconds,
@@ -125,15 +136,21 @@ impl Race {
     }
 
     /// Bytes written as data.
-    fn farrier(&self, timed: &mut Timed<'_>, image: &str, server: &ImageServer) -> Result<u64> {
+    fn farrier(
+        &self,
+        timed: &mut Timed<'_>,
+        (image, digest): (&str, Digest),
+        server: &ImageServer,
+    ) -> Result<u64> {
         let mut driver = timed.command(&self.driver);
-        driver.arg(self.device.path()).args([&server.url(), self.sha256(image)?]);
+        driver.arg(self.device.path()).args([&server.url(), digest.algorithm(), self.digest(image, digest)?]);
         let report: serde_json::Value = serde_json::from_str(&run_quietly(&mut driver)?)?;
         report["bytes_written"].as_u64().context("the driver's report has no bytes_written")
     }
 
-    fn sha256(&self, image: &str) -> Result<&String> {
-        self.digests.get(image).context("the image has no digest")
+    fn digest(&self, image: &str, digest: Digest) -> Result<&str> {
+        let found = self.digests.get(&(image.to_owned(), digest.algorithm()));
+        found.map(String::as_str).context("the image has no digest")
     }
 
     fn curl_dd(&self, timed: &mut Timed<'_>, image: &str, server: &ImageServer) -> Result<()> {
@@ -153,12 +170,18 @@ impl Race {
         pipe(stages)
     }
 
-    fn download_convert(&self, timed: &mut Timed<'_>, image: &str, server: &ImageServer) -> Result<()> {
+    fn download_convert(
+        &self,
+        timed: &mut Timed<'_>,
+        (image, digest): (&str, Digest),
+        server: &ImageServer,
+    ) -> Result<()> {
         // The Python agent's temporary folder is in memory too.
         let copy = Path::new("/dev/shm").join(format!("farrier-bench-{}", std::process::id()));
         let format = if image.ends_with("qcow2") { "qcow2" } else { "raw" };
         let mut download = timed.command(Path::new("python3"));
-        download.args(["-c", DOWNLOAD]).arg(server.url()).arg(&copy).arg(self.sha256(image)?);
+        download.args(["-c", DOWNLOAD]).arg(server.url()).arg(&copy);
+        download.args([digest.algorithm(), self.digest(image, digest)?]);
         let mut convert = timed.command(Path::new("qemu-img"));
         convert.args(["convert", "-O", "host_device", "-t", "directsync", "-S", "0", "-f", format, "-W"]);
         convert.arg(&copy).arg(self.device.path()).env("MALLOC_ARENA_MAX", "3");

@@ -1,0 +1,240 @@
+//! Classes of disks: how fast they take data, what limits a write to them, and what Farrier has to reach there.
+
+use std::fmt;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::{Figures, Writer};
+
+/// A class of disks, by the speed at which they take data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// Held at 200 MiB/s.
+    HardDisk,
+    /// Held at 500 MiB/s.
+    SataSsd,
+    /// As fast as this machine's.
+    Fast,
+}
+
+/// What proves an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Digest {
+    Sha256,
+    /// Glance's choice where nobody makes another.
+    Sha512,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    DenseToPlain,
+    QcowToPlain,
+    SparseToDense,
+    DenseToConvert,
+    SparseToConvert,
+    QcowToConvert,
+    SparseQcowToConvert,
+}
+
+/// How much is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// Something that is held to a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Measured {
+    pub class: Class,
+    pub digest: Digest,
+    pub measure: Measure,
+    pub wanted: Wanted,
+    pub value: f64,
+}
+
+impl Class {
+    pub const ALL: [Self; 3] = [Self::HardDisk, Self::SataSsd, Self::Fast];
+
+    /// In the words of the page.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HardDisk => "hard disk",
+            Self::SataSsd => "SATA SSD",
+            Self::Fast => "fast disk",
+        }
+    }
+
+    /// The speed at which it is held.
+    pub fn mib_per_second(self) -> Option<u64> {
+        match self {
+            Self::HardDisk => Some(200),
+            Self::SataSsd => Some(500),
+            Self::Fast => None,
+        }
+    }
+
+    /// What no writer can be faster than.
+    pub fn limit(self) -> &'static str {
+        match self {
+            Self::HardDisk => {
+                "Held at 200 MiB/s. The disk sets the pace of everything that is transferred, so that no \
+                 writer is faster than the plain write; what is not transferred costs no time."
+            }
+            Self::SataSsd => {
+                "Held at 500 MiB/s. The disk sets the pace of data. Of an image with holes all bytes are received \
+                 and hashed all the same, and there the digest sets it."
+            }
+            Self::Fast => {
+                "A file of this machine, as an NVMe disk of some GiB/s. It takes data faster than one processor \
+                 computes a digest of it, which cannot be divided: the digest sets the pace, and SHA-512, for \
+                 which most processors have no instructions, a slower one. The plain write computes none."
+            }
+        }
+    }
+
+    /// What Farrier has to reach.
+    fn budget(self, digest: Digest) -> Vec<(Measure, Wanted)> {
+        use Measure::{
+            DenseToConvert, DenseToPlain, QcowToConvert, QcowToPlain, SparseQcowToConvert, SparseToConvert,
+            SparseToDense,
+        };
+        use Wanted::{AtLeast, AtMost};
+        // Both sides spend the same time on the digest, which makes them more alike the slower it is.
+        let (holes, faster) = match digest {
+            Digest::Sha256 => (0.35, 2.0),
+            Digest::Sha512 => (0.45, 1.5),
+        };
+        let paced = [(DenseToPlain, AtLeast(0.9)), (QcowToPlain, AtLeast(0.9))];
+        let saved = match self {
+            Self::HardDisk => vec![(SparseToDense, AtMost(holes)), (SparseQcowToConvert, AtLeast(2.0))],
+            Self::SataSsd => vec![(SparseToConvert, AtLeast(faster)), (SparseQcowToConvert, AtLeast(2.0))],
+            Self::Fast => {
+                let all = [DenseToConvert, SparseToConvert, QcowToConvert, SparseQcowToConvert];
+                return all.into_iter().map(|measure| (measure, AtLeast(faster))).collect();
+            }
+        };
+        paced.into_iter().chain(saved).collect()
+    }
+}
+
+impl Digest {
+    pub const ALL: [Self; 2] = [Self::Sha256, Self::Sha512];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sha256 => "SHA-256",
+            Self::Sha512 => "SHA-512",
+        }
+    }
+
+    /// As conductors and Python spell it.
+    pub fn algorithm(self) -> &'static str {
+        match self {
+            Self::Sha256 => "sha256",
+            Self::Sha512 => "sha512",
+        }
+    }
+}
+
+impl Measure {
+    /// In the words of the page.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DenseToPlain => "dense raw, speed in units of a plain write's",
+            Self::QcowToPlain => "dense qcow2, speed in units of a plain write's",
+            Self::SparseToDense => "raw with 80 % zeros, time in units of the dense one's",
+            Self::DenseToConvert => "dense raw, speed in units of download and convert's",
+            Self::SparseToConvert => "raw with 80 % zeros, speed in units of download and convert's",
+            Self::QcowToConvert => "dense qcow2, speed in units of download and convert's",
+            Self::SparseQcowToConvert => "sparse qcow2, speed in units of download and convert's",
+        }
+    }
+
+    /// From how slow Farrier and download and convert are, in units of the plain writes beside them.
+    fn value(self, farrier: impl Fn(&str) -> f64, convert: impl Fn(&str) -> f64) -> f64 {
+        let to_convert = |image| convert(image) / farrier(image);
+        match self {
+            Self::DenseToPlain => 1.0 / farrier("dense.raw"),
+            Self::QcowToPlain => 1.0 / farrier("dense.qcow2"),
+            Self::SparseToDense => farrier("sparse.raw") / farrier("dense.raw"),
+            Self::DenseToConvert => to_convert("dense.raw"),
+            Self::SparseToConvert => to_convert("sparse.raw"),
+            Self::QcowToConvert => to_convert("dense.qcow2"),
+            Self::SparseQcowToConvert => to_convert("sparse.qcow2"),
+        }
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast(value) => write!(out, "≥ {value}"),
+            Self::AtMost(value) => write!(out, "≤ {value}"),
+        }
+    }
+}
+
+impl Measured {
+    /// A value that was not measured meets nothing.
+    pub fn is_met(&self) -> bool {
+        match self.wanted {
+            Wanted::AtLeast(least) => self.value >= least,
+            Wanted::AtMost(most) => self.value <= most,
+        }
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { class, digest, measure, wanted, value } = self;
+        let (class, digest, measure) = (class.name(), digest.name(), measure.name());
+        write!(out, "{class}, {digest}: {measure}: {value:.2}, wanted {wanted}")
+    }
+}
+
+/// Everything that has a budget, each run related to the plain write beside it.
+pub fn measured(classes: &[Class], figures: &[Figures]) -> Vec<Measured> {
+    let mut all = Vec::new();
+    for class in classes {
+        for digest in Digest::ALL {
+            let slowness = |image: &str, writer: Writer| {
+                let mut found = figures.iter().filter(|one| one.class == *class && one.digest == digest);
+                let found = found.find(|one| one.image == image && one.writer == writer);
+                found.map_or(f64::NAN, Figures::slowness)
+            };
+            let farrier = |image: &str| slowness(image, Writer::Farrier);
+            let convert = |image: &str| slowness(image, Writer::DownloadConvert);
+            all.extend(class.budget(digest).into_iter().map(|(measure, wanted)| Measured {
+                class: *class,
+                digest,
+                measure,
+                wanted,
+                value: measure.value(farrier, convert),
+            }));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x31_every_class_has_a_budget_for_both_digests_and_says_its_limit() {
+        for class in Class::ALL {
+            assert!(class.limit().contains("the pace"), "{}", class.name());
+            for digest in Digest::ALL {
+                assert_eq!(class.budget(digest).len(), 4, "{} {}", class.name(), digest.name());
+            }
+        }
+        assert!(measured(&Class::ALL, &[]).iter().all(|measured| !measured.is_met()), "nothing was measured");
+    }
+}
