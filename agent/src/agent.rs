@@ -184,7 +184,8 @@ impl Agent {
     pub fn refresh_node_without_hints(&self) {
         let has_hints = lock(&self.node).as_ref().is_some_and(|node| node.root_device().is_some());
         let (false, Some(client), Ok(node)) = (has_hints, &self.conductor, self.node()) else { return };
-        match self.runtime.block_on(client.lookup(&[], Some(node.uuid))) {
+        let Ok(uuid) = node.uuid.parse() else { return };
+        match self.runtime.block_on(client.lookup(&[], Some(uuid))) {
             Ok(reply) => self.cache_node(reply.node),
             Err(error) => tracing::warn!(%error, "going on with the node record known so far"),
         }

@@ -110,7 +110,7 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     let scheme = if tls.is_some() { Protocol::Https } else { agent.options.advertise_protocol };
     let url = format!("{}://{}:{}", scheme.scheme(), host.url_form(), agent.options.advertise_port);
     let timeout = Duration::from_secs(reply.config.heartbeat_timeout);
-    let callback = Callback { node: reply.node.uuid, url, certificate_pem, timeout };
+    let callback = Callback { node: reply.node.uuid.clone(), url, certificate_pem, timeout };
     agent.cache_node(reply.node);
     tracing::info!(callback_url = callback.url, "listening");
     agent.status.say(status::READY);

@@ -135,7 +135,7 @@ fn conclude(call: &StepCall<'_>, records: Vec<Record>, warnings: &[String]) -> R
         result.insert(WARNINGS.to_owned(), warnings.into());
     }
     for record in &records {
-        let statement = record.statement(call.node.uuid, call.step);
+        let statement = record.statement(&call.node.uuid, call.step);
         let mut entry = statement.as_object().cloned().unwrap_or_default();
         match call.host.certify(&statement) {
             Ok(certificate) => drop(entry.insert("certificate".to_owned(), certificate.into())),

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
-use uuid::Uuid;
 
 /// What a lookup answers instead of a token that was already handed out (section 2.5).
 pub const MASKED: &str = "******";
@@ -16,8 +15,9 @@ pub const MIN_TOKEN_LENGTH: usize = 32;
 /// The same object arrives with every step command, there with more keys.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Node {
-    /// Identity of the node.
-    pub uuid: Uuid,
+    /// Identity of the node, as its conductor writes it; only a lookup needs one.
+    #[serde(default)]
+    pub uuid: String,
     /// Hardware properties; root device hints live here.
     #[serde(default)]
     pub properties: Map<String, Value>,

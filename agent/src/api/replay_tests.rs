@@ -184,7 +184,7 @@ async fn a_reply_of_another_form_is_noticed() {
         json!({
             "direction": "conductor->agent", "method": "POST", "status": 200,
             "path": format!("/v1/commands/?wait=true&agent_token={TOKEN}"),
-            "request": {"name": "clean.get_clean_steps", "params": {"node": {}, "ports": []}},
+            "request": {"name": "clean.get_clean_steps", "params": {"node": {"uuid": 1}, "ports": []}},
             "reply": {"id": "x", "command_name": "x", "command_status": "FAILED", "command_result": null,
                 "command_error": result},
         })

@@ -53,6 +53,8 @@ pub struct Parameter {
     pub required: bool,
     /// What it is for.
     pub help: &'static str,
+    /// What JSON Schema says of it beyond that, as the command's validator judges it.
+    pub schema: Option<fn() -> Value>,
 }
 
 /// A type of JSON.
@@ -95,16 +97,21 @@ impl JsonType {
 
 impl Parameter {
     /// Stands for parameters of any other name and type.
-    pub const OTHERS: Self = Self { name: "*", types: &[], required: false, help: "Arguments of the step" };
+    pub const OTHERS: Self = Self { required: false, ..Self::required("*", &[], "Arguments of the step") };
 
     /// A parameter the command cannot do without.
     pub const fn required(name: &'static str, types: &'static [JsonType], help: &'static str) -> Self {
-        Self { name, types, required: true, help }
+        Self { name, types, required: true, help, schema: None }
     }
 
     /// A parameter that may be left out.
     pub const fn optional(name: &'static str, types: &'static [JsonType], help: &'static str) -> Self {
-        Self { name, types, required: false, help }
+        Self { required: false, ..Self::required(name, types, help) }
+    }
+
+    /// With what JSON Schema says of it.
+    pub const fn described_by(self, schema: fn() -> Value) -> Self {
+        Self { schema: Some(schema), ..self }
     }
 
     /// The names of its types, as in "string or null".

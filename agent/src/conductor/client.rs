@@ -95,11 +95,12 @@ impl ConductorClient {
         }
         let response = self.send(Method::GET, &path, Some(version), None).await?;
         let (url, body) = read(response, StatusCode::OK).await?;
-        serde_json::from_slice(&body).map_err(|error| ApiError::Invalid {
-            url,
-            expected: "lookup reply",
-            reason: error.to_string(),
-        })
+        let read = || {
+            let reply: LookupReply = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+            reply.node.uuid.parse::<Uuid>().map_err(|error| format!("node.uuid: {error}"))?;
+            Ok(reply)
+        };
+        read().map_err(|reason| ApiError::Invalid { url, expected: "lookup reply", reason })
     }
 
     /// Sends a heartbeat (section 2.4). Fields that the server does not know are left out.
@@ -107,7 +108,7 @@ impl ConductorClient {
     /// # Errors
     ///
     /// [`ApiError`]; every one is answered by trying again later.
-    pub async fn heartbeat(&self, node: Uuid, mut heartbeat: Heartbeat) -> Result<(), ApiError> {
+    pub async fn heartbeat(&self, node: &str, mut heartbeat: Heartbeat) -> Result<(), ApiError> {
         let server = self.server_version().await;
         if server < ApiVersion::AGENT_VERSION {
             heartbeat.agent_version = None;

@@ -8,7 +8,6 @@ use rand::Rng;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
-use uuid::Uuid;
 
 /// Seconds between a failed heartbeat and the next, before jitter.
 const ERROR_INTERVAL: f64 = 5.0;
@@ -19,7 +18,7 @@ const COALESCE: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Callback {
     /// Node the machine is.
-    pub node: Uuid,
+    pub node: String,
     /// Where the agent listens.
     pub url: String,
     /// Its certificate as PEM text, when the agent made it.
@@ -41,7 +40,7 @@ pub async fn run(agent: Arc<Agent>, callback: Callback) {
             agent_version: Some(crate::VERSION.to_owned()),
             agent_verify_ca: callback.certificate_pem.clone(),
         };
-        let pause = match client.heartbeat(callback.node, heartbeat).await {
+        let pause = match client.heartbeat(&callback.node, heartbeat).await {
             Ok(()) => {
                 watch.answered();
                 if std::mem::take(&mut is_first) {

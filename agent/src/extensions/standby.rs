@@ -17,7 +17,8 @@ pub const COMMANDS: &[Command] = &[
         help: "Writes an image and a config drive to the root disk",
         kind: Kind::Async,
         parameters: &[
-            Parameter::required("image_info", &[JsonType::Object], "What to write"),
+            Parameter::required("image_info", &[JsonType::Object], "What to write")
+                .described_by(image_info_schema),
             Parameter::optional(
                 "configdrive",
                 &[JsonType::String, JsonType::Null],
@@ -89,6 +90,22 @@ pub const COMMANDS: &[Command] = &[
         run: |agent, _| leave(agent, Stop::PowerOff),
     },
 ];
+
+/// What [`ImageInfo::from_params`] asks for of every image.
+fn image_info_schema() -> Value {
+    let digest = json!({"type": ["string", "null"], "minLength": 1});
+    let urls = json!({"type": "array", "minItems": 1, "items": {"type": "string"}});
+    json!({
+        "required": ["id", "urls"],
+        "properties": {
+            "id": {"type": "string", "minLength": 1},
+            "urls": urls,
+            "checksum": digest,
+            "os_hash_algo": digest,
+            "os_hash_value": digest,
+        },
+    })
+}
 
 fn prepare_image(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandError> {
     let config_drive = params.get("configdrive").and_then(Value::as_str);

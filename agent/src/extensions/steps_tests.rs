@@ -55,6 +55,18 @@ async fn lists_have_the_keys_of_their_phase() {
 }
 
 #[tokio::test]
+async fn x49_a_node_is_whatever_its_conductor_calls_it() {
+    let (agent, _root) = agent();
+    for (node, uuid) in [(json!({"uuid": "1"}), "1"), (json!({}), "")] {
+        for phase in PHASES {
+            let given = params(json!({"node": node, "ports": []}));
+            (command(phase, &format!("get_{phase}_steps")).run)(&agent, &given).unwrap();
+            assert_eq!(agent.node().unwrap().uuid, uuid);
+        }
+    }
+}
+
+#[tokio::test]
 async fn inject_files_priority_is_listed_while_deploying_and_in_service() {
     crate::http::install_tls_provider();
     let root = tempfile::tempdir().unwrap();

@@ -171,12 +171,16 @@ fn one_command(extension: &str, command: &Command) -> Value {
 
 fn parameter(parameter: &Parameter) -> Value {
     let types: Vec<_> = parameter.types.iter().copied().map(JsonType::name).collect();
-    json!({"type": types, "description": parameter.help})
+    let mut schema = parameter.schema.map_or_else(|| json!({}), |schema| schema());
+    schema["type"] = json!(types);
+    schema["description"] = json!(parameter.help);
+    schema
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farrier_protocol::image_info::ImageInfo;
 
     #[test]
     fn every_reference_leads_somewhere() {
@@ -185,6 +189,34 @@ mod tests {
         for part in text.split("#/components/schemas/").skip(1) {
             let name = part.split('"').next().unwrap();
             assert!(document["components"]["schemas"][name].is_object(), "{name}");
+        }
+    }
+
+    #[test]
+    fn x49_the_document_is_as_narrow_as_the_validator_of_images() {
+        let document = document();
+        let all = document["components"]["schemas"]["CommandRequest"]["anyOf"].as_array().unwrap();
+        let one = all.iter().find(|one| one["title"] == "standby.prepare_image").unwrap();
+        let described = &one["properties"]["params"]["properties"]["image_info"];
+        let accepted = json!({"id": "x", "urls": ["http://192.0.2.1/x"], "os_hash_algo": "sha256",
+            "os_hash_value": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"});
+        let takes = |info: &Value| ImageInfo::from_params(info).is_ok();
+        assert!(takes(&accepted) && !takes(&json!({})));
+        for (name, schema) in described["properties"].as_object().unwrap() {
+            let with = |value: Value| {
+                let mut info = accepted.clone();
+                info[name] = value;
+                info
+            };
+            assert!(
+                schema["minLength"] == 1 && !takes(&with(json!(""))) || schema["minItems"] == 1,
+                "{name}"
+            );
+            assert!(!takes(&with(json!([]))) && !takes(&with(json!(1))), "{name}");
+            let mut without = accepted.clone();
+            without.as_object_mut().unwrap().remove(name);
+            let is_required = described["required"].as_array().unwrap().contains(&json!(name));
+            assert!(!is_required || !takes(&without), "{name}");
         }
     }
 
