@@ -1,15 +1,16 @@
 //! Setting the clock before anything depends on it (section 3.6).
 //!
-//! One question over SNTP (RFC 4330), one answer; no daemon.
+//! One question over SNTP (RFC 4330) to each address of the server, the first answer counts; no daemon.
 
 use crate::options::Options;
 use farrier_linux::clock;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use rand::Rng;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::net::UdpSocket;
+use tokio::net::{ToSocketAddrs, UdpSocket, lookup_host};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 const PORT: u16 = 123;
@@ -83,7 +84,7 @@ async fn synchronize(server: &str) -> Result<(), ClockError> {
     if !is_valid(server) {
         return Err(ClockError::InvalidServer(server.to_owned()));
     }
-    let now = ask(server, PORT, ATTEMPTS)
+    let now = ask((server, PORT), ATTEMPTS)
         .await
         .map_err(|source| ClockError::NoAnswer { server: server.to_owned(), source })?;
     clock::set(now).map_err(ClockError::Kernel)?;
@@ -98,10 +99,10 @@ fn is_valid(server: &str) -> bool {
     server.parse::<IpAddr>().is_ok() || (is_name && server.chars().all(is_plain))
 }
 
-async fn ask(server: &str, port: u16, attempts: u32) -> io::Result<SystemTime> {
+async fn ask(server: impl ToSocketAddrs, attempts: u32) -> io::Result<SystemTime> {
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
     for _ in 0..attempts {
-        match timeout(PATIENCE, ask_once(server, port)).await {
+        match timeout(PATIENCE, ask_once(&server)).await {
             Ok(Ok(now)) => return Ok(now),
             Ok(Err(error)) => failure = error,
             Err(_) => failure = io::ErrorKind::TimedOut.into(),
@@ -110,30 +111,37 @@ async fn ask(server: &str, port: u16, attempts: u32) -> io::Result<SystemTime> {
     Err(failure)
 }
 
-async fn ask_once(server: &str, port: u16) -> io::Result<SystemTime> {
+/// The first usable answer of all addresses that the server has: one of them may be dead, or of a family that
+/// leads nowhere from here.
+async fn ask_once(server: &impl ToSocketAddrs) -> io::Result<SystemTime> {
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
-    for address in tokio::net::lookup_host((server, port)).await? {
-        let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-        let socket = UdpSocket::bind(any).await?;
-        // A connected socket takes answers from nobody else.
-        if let Err(error) = socket.connect(address).await {
-            failure = error;
-            continue;
+    let mut asked: JoinSet<_> = lookup_host(server).await?.map(ask_address).collect();
+    while let Some(outcome) = asked.join_next().await {
+        match outcome.map_err(io::Error::other).flatten() {
+            Ok(now) => return Ok(now),
+            Err(error) => failure = error,
         }
-        // The answer repeats this number, which whoever did not see the question cannot know.
-        let nonce: [u8; 8] = rand::rng().random();
-        let mut question = [0; PACKET];
-        question[0] = QUESTION;
-        question[40..].copy_from_slice(&nonce);
-        let asked = Instant::now();
-        socket.send(&question).await?;
-        let mut answer = [0; PACKET];
-        let length = socket.recv(&mut answer).await?;
-        return read(&answer[..length], nonce)
-            .map(|time| time + asked.elapsed() / 2)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a usable answer"));
     }
     Err(failure)
+}
+
+async fn ask_address(address: SocketAddr) -> io::Result<SystemTime> {
+    let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let socket = UdpSocket::bind(any).await?;
+    // A connected socket takes answers from nobody else.
+    socket.connect(address).await?;
+    // The answer repeats this number, which whoever did not see the question cannot know.
+    let nonce: [u8; 8] = rand::rng().random();
+    let mut question = [0; PACKET];
+    question[0] = QUESTION;
+    question[40..].copy_from_slice(&nonce);
+    let asked = Instant::now();
+    socket.send(&question).await?;
+    let mut answer = [0; PACKET];
+    let length = socket.recv(&mut answer).await?;
+    read(&answer[..length], nonce)
+        .map(|time| time + asked.elapsed() / 2)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a usable answer"))
 }
 
 /// The time in an answer to the question with this number.
@@ -203,23 +211,41 @@ mod tests {
         assert_eq!(read(&[0x24; 47], nonce), None);
     }
 
-    #[tokio::test]
-    async fn a_server_is_asked_and_believed() {
-        let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let port = server.local_addr().unwrap().port();
-        let serving = async {
+    /// A server that answers one question.
+    async fn server(bind: &str) -> SocketAddr {
+        let server = UdpSocket::bind(bind).await.unwrap();
+        let address = server.local_addr().unwrap();
+        tokio::spawn(async move {
             let mut question = [0; PACKET];
             let (_, client) = server.recv_from(&mut question).await.unwrap();
             let nonce = question[40..].try_into().unwrap();
             server.send_to(&answer(0x24, 2, nonce, 4_000_000_000), client).await.unwrap();
-        };
-        let (now, ()) = tokio::join!(ask("127.0.0.1", port, 1), serving);
-        assert!(now.unwrap() >= UNIX_EPOCH + Duration::from_secs(4_000_000_000 - EPOCH));
+        });
+        address
+    }
+
+    fn is_theirs(now: io::Result<SystemTime>) -> bool {
+        now.unwrap() >= UNIX_EPOCH + Duration::from_secs(4_000_000_000 - EPOCH)
+    }
+
+    #[tokio::test]
+    async fn a_server_is_asked_and_believed() {
+        assert!(is_theirs(ask(server("127.0.0.1:0").await, 1).await));
+    }
+
+    #[tokio::test]
+    async fn x26_every_address_of_a_server_is_asked() {
+        let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let closed = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        for good in ["127.0.0.1:0", "[::1]:0"] {
+            let addresses = [silent.local_addr().unwrap(), closed, server(good).await];
+            assert!(is_theirs(ask(&addresses[..], 1).await), "{good}");
+        }
     }
 
     #[tokio::test]
     async fn nobody_there_is_an_error_in_bounded_time() {
-        let port = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-        assert!(ask("127.0.0.1", port, 1).await.is_err());
+        let closed = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        assert!(ask(closed, 1).await.is_err());
     }
 }
