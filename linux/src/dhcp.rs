@@ -1,5 +1,8 @@
 //! Questions to DHCP servers (RFC 2131, RFC 4390), beside the client that configures Ethernet links.
 
+mod settings;
+
+use crate::netlink::Route;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, bind, setsockopt, socket,
     sockopt::{BindToDevice, Broadcast, ReuseAddr},
@@ -31,12 +34,18 @@ mod option {
     pub const ROUTERS: u8 = 3;
     pub const NAME_SERVERS: u8 = 6;
     pub const HOST_NAME: u8 = 12;
+    pub const DOMAIN: u8 = 15;
+    pub const MTU: u8 = 26;
     pub const WANTED_ADDRESS: u8 = 50;
     pub const SECONDS: u8 = 51;
     pub const MESSAGE: u8 = 53;
     pub const SERVER: u8 = 54;
     pub const WANTED_OPTIONS: u8 = 55;
     pub const CLIENT: u8 = 61;
+    pub const SEARCH: u8 = 119;
+    pub const CLASSLESS_ROUTES: u8 = 121;
+    /// The same, as older servers of Microsoft know it.
+    pub const MICROSOFT_ROUTES: u8 = 249;
     pub const PAD: u8 = 0;
     pub const END: u8 = 255;
 }
@@ -48,6 +57,19 @@ mod message {
     pub const ACKNOWLEDGE: u8 = 5;
     pub const REFUSE: u8 = 6;
 }
+
+/// What servers are asked to tell. RFC 3442 wants classless routes before routers.
+const WANTED: &[u8] = &[
+    option::MASK,
+    option::CLASSLESS_ROUTES,
+    option::MICROSOFT_ROUTES,
+    option::ROUTERS,
+    option::NAME_SERVERS,
+    option::HOST_NAME,
+    option::DOMAIN,
+    option::MTU,
+    option::SEARCH,
+];
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,8 +117,14 @@ pub struct Lease {
     pub mask: Option<Ipv4Addr>,
     /// Routers, the preferred one first.
     pub routers: Vec<Ipv4Addr>,
+    /// Ways to other networks; without classless ones (RFC 3442) that through the preferred router.
+    pub routes: Vec<Route>,
+    /// Size of packets in bytes.
+    pub mtu: Option<u32>,
     /// Who answers questions for names.
     pub name_servers: Vec<Ipv4Addr>,
+    /// Domains in which names are looked for.
+    pub domains: Vec<String>,
     /// Name for this machine.
     pub host_name: Option<String>,
     /// How long it may be held.
@@ -203,10 +231,7 @@ impl Question<'_> {
             add(option::WANTED_ADDRESS, &lease.address.octets());
             add(option::SERVER, &lease.server.octets());
         }
-        add(
-            option::WANTED_OPTIONS,
-            &[option::MASK, option::ROUTERS, option::NAME_SERVERS, option::HOST_NAME],
-        );
+        add(option::WANTED_OPTIONS, WANTED);
         if let Some(name) = self.host_name.filter(|name| !name.is_empty()) {
             add(option::HOST_NAME, &name.as_bytes()[..name.len().min(63)]);
         }
@@ -226,23 +251,45 @@ impl Question<'_> {
         if !is_ours {
             return None;
         }
-        let list = |code| addresses(value(options, code).unwrap_or_default());
-        let server = *list(option::SERVER).first()?;
+        let server = *addresses(value(options, option::SERVER)?).first()?;
         let is_discover = self.request == Request::Discover;
         match (value(options, option::MESSAGE)?, is_discover) {
-            ([message::OFFER], true) | ([message::ACKNOWLEDGE], false) => Some(Answer::Given(Lease {
-                server,
-                address: *addresses(&header[16..20]).first()?,
-                mask: list(option::MASK).first().copied(),
-                routers: list(option::ROUTERS),
-                name_servers: list(option::NAME_SERVERS),
-                host_name: value(options, option::HOST_NAME)
-                    .and_then(|name| String::from_utf8(name.to_vec()).ok()),
-                seconds: value(options, option::SECONDS)
-                    .and_then(|value| Some(u32::from_be_bytes(value.try_into().ok()?))),
-            })),
+            ([message::OFFER], true) | ([message::ACKNOWLEDGE], false) => {
+                Some(Answer::Given(Lease::read(server, *addresses(&header[16..20]).first()?, options)))
+            }
             ([message::REFUSE], false) => Some(Answer::Refused { server }),
             _ => None,
+        }
+    }
+}
+
+impl Lease {
+    /// A lease of an address, with what stands in the options.
+    fn read(server: Ipv4Addr, address: Ipv4Addr, options: &[u8]) -> Self {
+        let list = |code| addresses(value(options, code).unwrap_or_default());
+        let text = |code| value(options, code).and_then(|text| String::from_utf8(text.to_vec()).ok());
+        let classless = |code| settings::classless_routes(&joined(options, code));
+        let routers = list(option::ROUTERS);
+        let by_router = || routers.first().map(|router| Route::default_through((*router).into()));
+        let mut domains = settings::search_domains(&joined(options, option::SEARCH));
+        if domains.is_empty() {
+            domains.extend(text(option::DOMAIN));
+        }
+        Self {
+            server,
+            address,
+            mask: list(option::MASK).first().copied(),
+            routes: classless(option::CLASSLESS_ROUTES)
+                .or_else(|| classless(option::MICROSOFT_ROUTES))
+                .unwrap_or_else(|| by_router().into_iter().collect()),
+            mtu: value(options, option::MTU)
+                .and_then(|value| Some(u16::from_be_bytes(value.try_into().ok()?).into())),
+            name_servers: list(option::NAME_SERVERS),
+            domains,
+            host_name: text(option::HOST_NAME),
+            seconds: value(options, option::SECONDS)
+                .and_then(|value| Some(u32::from_be_bytes(value.try_into().ok()?))),
+            routers,
         }
     }
 }
@@ -253,20 +300,30 @@ fn addresses(bytes: &[u8]) -> Vec<Ipv4Addr> {
 }
 
 /// The value of an option.
-fn value(mut options: &[u8], wanted: u8) -> Option<&[u8]> {
-    loop {
+fn value(options: &[u8], wanted: u8) -> Option<&[u8]> {
+    values(options).find(|(code, _)| *code == wanted).map(|(_, value)| value)
+}
+
+/// The value of an option that may be too long for one (RFC 3396).
+fn joined(options: &[u8], wanted: u8) -> Vec<u8> {
+    values(options).filter(|(code, _)| *code == wanted).flat_map(|(_, value)| value).copied().collect()
+}
+
+/// Codes and values, up to the end or to an option that is cut short.
+fn values(mut options: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        while let [option::PAD, rest @ ..] = options {
+            options = rest;
+        }
         match options {
-            [option::PAD, rest @ ..] => options = rest,
-            [option::END, ..] | [] | [_] => return None,
+            [option::END, ..] | [] | [_] => None,
             [code, length, rest @ ..] => {
                 let (value, rest) = rest.split_at_checked(usize::from(*length))?;
-                if *code == wanted {
-                    return Some(value);
-                }
                 options = rest;
+                Some((*code, value))
             }
         }
-    }
+    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ mod address;
 mod link;
 mod route;
 
-pub use address::{InterfaceAddress, Lifetime, addresses, is_link_local};
+pub use address::{InterfaceAddress, Lifetime, addresses, all_addresses, is_link_local};
 pub use link::{Bond, Link};
 pub use netlink_packet_route::link::{BondLacpRate, BondMode, BondXmitHashPolicy};
 pub use route::Route;

@@ -151,7 +151,10 @@ mod tests {
             address: [192, 0, 2, 15].into(),
             mask: None,
             routers: Vec::new(),
+            routes: Vec::new(),
+            mtu: None,
             name_servers: Vec::new(),
+            domains: Vec::new(),
             host_name: None,
             seconds: None,
         };

@@ -6,8 +6,10 @@
 //! it.
 
 mod arp;
+pub mod dhcp_client;
 pub mod dhcp_event;
 mod dhcpv6;
+mod held;
 mod ibft;
 mod infiniband;
 mod interface;
@@ -16,6 +18,7 @@ mod kernel_parameters;
 mod links;
 mod name_servers;
 mod network_data;
+mod packet_size;
 mod plan;
 mod router;
 mod source;
@@ -63,7 +66,7 @@ fn turn(links: &mut Links, changes: &Receiver<Change>) -> ControlFlow<()> {
         Ok(Change::Appeared(name)) => links.appeared(name),
         Ok(Change::Rescued) => {
             if let Some(source) = source::of_user() {
-                links.start_over(Path::new("/"), source);
+                links.start_over(source);
             }
         }
         Err(RecvTimeoutError::Timeout) => {}

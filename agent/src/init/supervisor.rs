@@ -2,7 +2,7 @@
 //! prompt per console and an SSH server instead of the agent.
 
 use super::enduring;
-use super::network::{Change, dhcp_event};
+use super::network::{Change, dhcp_client, dhcp_event};
 use crate::agent_end;
 use crate::lockdown::Stopped;
 use crate::rescue::{login, ssh};
@@ -210,21 +210,7 @@ fn start(job: &Job) -> anyhow::Result<i32> {
 fn start_child(job: &Job) -> anyhow::Result<Child> {
     Ok(match job {
         Job::Agent => start_agent()?,
-        Job::Dhcp(interface) => BUSYBOX.spawn([
-            "udhcpc",
-            "-f",
-            "-i",
-            interface,
-            "-s",
-            dhcp_event::PROGRAM,
-            // A request a second for five seconds, then five seconds of rest, for ever.
-            "-t",
-            "5",
-            "-T",
-            "1",
-            "-A",
-            "5",
-        ])?,
+        Job::Dhcp(interface) => BUSYBOX.spawn(dhcp_client::arguments(interface, dhcp_event::PROGRAM))?,
         // A serial line keeps its speed and has no carrier to wait for.
         Job::Login(terminal) => BUSYBOX.spawn(["getty", "-L", "0", terminal, "vt100"])?,
         Job::Ssh => DROPBEAR.spawn(ssh::ARGUMENTS)?,

@@ -16,7 +16,10 @@ fn lease() -> Lease {
         address: ADDRESS,
         mask: Some([255, 255, 255, 0].into()),
         routers: vec![[192, 0, 2, 1].into()],
+        routes: vec![Route::default_through([192, 0, 2, 1].into())],
+        mtu: Some(1400),
         name_servers: vec![[192, 0, 2, 53].into(), [192, 0, 2, 54].into()],
+        domains: vec!["example.org".to_owned()],
         host_name: Some("horse".to_owned()),
         seconds: Some(3600),
     }
@@ -38,6 +41,8 @@ fn answer(message: u8) -> Vec<u8> {
         (option::ROUTERS, &[192, 0, 2, 1]),
         (option::NAME_SERVERS, &[192, 0, 2, 53, 192, 0, 2, 54]),
         (option::HOST_NAME, b"horse"),
+        (option::MTU, &[5, 120]),
+        (option::DOMAIN, b"example.org"),
         (option::SECONDS, &[0, 0, 14, 16]),
     ] {
         packet.extend([code, value.len() as u8]);

@@ -94,13 +94,22 @@ fn refused(message: &AddressMessage) -> Option<IpAddr> {
 ///
 /// The kernel's refusal.
 pub fn addresses() -> io::Result<Vec<InterfaceAddress>> {
+    Ok(all_addresses()?.into_iter().filter(|found| !is_link_local(found.address)).collect())
+}
+
+/// Addresses of every interface, loopback ones left out.
+///
+/// # Errors
+///
+/// The kernel's refusal.
+pub fn all_addresses() -> io::Result<Vec<InterfaceAddress>> {
     let found = nix::ifaddrs::getifaddrs()?
         .filter_map(|entry| {
             let storage = entry.address?;
             let prefix = entry.netmask.as_ref().and_then(ip).map_or(0, leading_ones);
             Some(InterfaceAddress { interface: entry.interface_name, address: ip(&storage)?, prefix })
         })
-        .filter(|found| !found.address.is_loopback() && !is_link_local(found.address))
+        .filter(|found| !found.address.is_loopback())
         .collect();
     Ok(found)
 }

@@ -38,26 +38,41 @@ impl Netlink {
     ///
     /// `ENETDOWN` when the link is down, `EINVAL` when gateway and network are of different families.
     pub fn add_route(&self, interface: &str, route: Route, metric: u32) -> io::Result<()> {
-        let mut message = RouteMessage::default();
-        message.header.address_family =
-            if route.destination.addr().is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-        message.header.destination_prefix_length = route.destination.prefix_len();
-        message.header.table = RouteHeader::RT_TABLE_MAIN;
-        message.header.protocol = RouteProtocol::Boot;
-        message.header.kind = RouteType::Unicast;
-        message.header.scope = RouteScope::Universe;
-        message.attributes = vec![
-            RouteAttribute::Destination(route.destination.network().into()),
-            RouteAttribute::Oif(index(interface)?),
-            RouteAttribute::Priority(metric),
-        ];
-        match route.gateway {
-            Some(gateway) => {
-                message.header.flags = RouteFlags::Onlink;
-                message.attributes.push(RouteAttribute::Gateway(RouteAddress::from(gateway)));
-            }
-            None => message.header.scope = RouteScope::Link,
-        }
+        let message = route_message(interface, route, metric)?;
         self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
     }
+
+    /// Takes a route away that was added with this metric.
+    ///
+    /// # Errors
+    ///
+    /// `ESRCH` when there is no such route.
+    pub fn remove_route(&self, interface: &str, route: Route, metric: u32) -> io::Result<()> {
+        let message = route_message(interface, route, metric)?;
+        self.request(RouteNetlinkMessage::DelRoute(message), 0)
+    }
+}
+
+fn route_message(interface: &str, route: Route, metric: u32) -> io::Result<RouteMessage> {
+    let mut message = RouteMessage::default();
+    message.header.address_family =
+        if route.destination.addr().is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    message.header.destination_prefix_length = route.destination.prefix_len();
+    message.header.table = RouteHeader::RT_TABLE_MAIN;
+    message.header.protocol = RouteProtocol::Boot;
+    message.header.kind = RouteType::Unicast;
+    message.header.scope = RouteScope::Universe;
+    message.attributes = vec![
+        RouteAttribute::Destination(route.destination.network().into()),
+        RouteAttribute::Oif(index(interface)?),
+        RouteAttribute::Priority(metric),
+    ];
+    match route.gateway {
+        Some(gateway) => {
+            message.header.flags = RouteFlags::Onlink;
+            message.attributes.push(RouteAttribute::Gateway(RouteAddress::from(gateway)));
+        }
+        None => message.header.scope = RouteScope::Link,
+    }
+    Ok(message)
 }

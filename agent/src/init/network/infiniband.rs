@@ -86,7 +86,7 @@ impl Link {
             }
             match renewed {
                 Some(renewed) => lease = renewed,
-                None => return Ok(dhcp_event::deconfigure(&self.interface)?),
+                None => return Ok(dhcp_event::deconfigure(root, &self.interface)?),
             }
         }
     }
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(own_addresses(), ["ib0 192.0.2.50/24"]);
         let renewed = link.ask(Request::Keep(lease.address), PATIENCE).unwrap();
         assert!(matches!(renewed, Some(Answer::Given(same)) if same.address == lease.address));
-        dhcp_event::deconfigure("ib0").unwrap();
+        dhcp_event::deconfigure(root.path(), "ib0").unwrap();
         assert_eq!(own_addresses(), Vec::<String>::new());
     }
 
@@ -268,7 +268,10 @@ mod tests {
                 address: Ipv4Addr::LOCALHOST,
                 mask: None,
                 routers: Vec::new(),
+                routes: Vec::new(),
+                mtu: None,
                 name_servers: Vec::new(),
+                domains: Vec::new(),
                 host_name: None,
                 seconds,
             };

@@ -249,7 +249,7 @@ fn remember(interface: &str, servers: &[Ipv6Addr]) {
     }
     let servers: Vec<IpAddr> = servers.iter().copied().map(IpAddr::from).collect();
     tracing::info!(interface, ?servers, "name servers over IPv6");
-    if let Err(error) = name_servers::remember(Path::new("/"), Source::Ipv6(interface), &servers) {
+    if let Err(error) = name_servers::remember(Path::new("/"), Source::Ipv6(interface), &servers, &[]) {
         tracing::error!(interface, %error, "the name servers cannot be kept");
     }
 }

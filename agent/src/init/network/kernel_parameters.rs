@@ -32,18 +32,22 @@ pub enum ParameterError {
 type Result<T> = std::result::Result<T, ParameterError>;
 
 const IP: &str = "ip";
+/// The value of `ip=` that leaves all to the table of firmware that booted from an iSCSI disk.
+const FIRMWARE: &str = "ibft";
 const BOND: &str = "farrier-net-bond";
 const VLANS: &str = "farrier-net-vlans";
 const DNS: &str = "farrier-net-dns";
 const ROUTES: &str = "farrier-net-routes";
 
-/// The plan of the values of `ip=` and of the options; nothing when there are none of either.
+/// The plan of the values of `ip=` and of the options; nothing when there are none of either. What `ip=ibft`
+/// stands for is asked for, and the rest is added to it.
 ///
 /// # Errors
 ///
 /// [`ParameterError`] naming the parameter and its part.
-pub fn plan(ip: &[String], options: &Options) -> Result<Option<Plan>> {
-    let mut plan = Plan::automatic();
+pub fn plan(ip: &[String], options: &Options, of_firmware: impl FnOnce() -> Plan) -> Result<Option<Plan>> {
+    let (firmware, ip): (Vec<_>, Vec<_>) = ip.iter().partition(|text| *text == FIRMWARE);
+    let mut plan = if firmware.is_empty() { Plan::automatic() } else { of_firmware() };
     if let Some(text) = &options.net_bond {
         add_bond(&mut plan, text)?;
     }
@@ -52,7 +56,7 @@ pub fn plan(ip: &[String], options: &Options) -> Result<Option<Plan>> {
         let number = number.parse().map_err(|_| part(VLANS, name, number, "the number of a VLAN"))?;
         add_vlan(&mut plan, name, parent, number);
     }
-    let mut is_silent = !plan.links.is_empty();
+    let mut is_silent = options.net_bond.is_some() || options.net_vlans.is_some();
     for text in ip {
         is_silent |= Ip { text, boot_interface: options.bootif.as_deref() }.add_to(&mut plan)?;
     }

@@ -6,10 +6,12 @@
 
 mod activation;
 
+use super::held::Held;
 use super::infiniband;
 use super::interface::{self, mac_of};
 use super::ipv6::Listener;
 use super::name_servers;
+use super::packet_size;
 use super::plan::{Automatic, Ipv6, Kind, Plan, PlannedLink, Which};
 use super::source::Source;
 use crate::init::supervisor::Event;
@@ -21,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -34,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub struct Links {
     plan: Plan,
     origin: &'static str,
+    /// Below which files are kept.
+    root: PathBuf,
     events: Sender<Event>,
     /// Wired links in the order of their appearance.
     present: Vec<String>,
@@ -73,12 +77,13 @@ impl Links {
             tracing::warn!(%error, "the host name cannot be {name}");
         }
         let servers = &source.plan.name_servers;
-        if let Err(error) = name_servers::remember(root, name_servers::Source::Plan, servers) {
+        if let Err(error) = name_servers::remember(root, name_servers::Source::Plan, servers, &[]) {
             tracing::error!(%error, "the name servers cannot be kept");
         }
         Self {
             plan: source.plan,
             origin: source.origin,
+            root: root.to_owned(),
             events,
             present: Vec::new(),
             macs: BTreeMap::new(),
@@ -180,7 +185,9 @@ impl Links {
             });
         }
         if let Some(mtu) = link.mtu {
-            tell(name, &format!("packets cannot have {mtu} bytes"), |netlink| netlink.set_mtu(name, mtu));
+            tell(name, &format!("packets cannot have {mtu} bytes"), |netlink| {
+                packet_size::by_plan(netlink, &self.root, name, mtu)
+            });
         }
         if self.plan.links.iter().any(|other| other.ports().contains(&link.name)) {
             // A port has no life of its own, and is set up when it is attached.
@@ -324,7 +331,7 @@ impl Links {
     }
 
     /// Takes every link from what it has, and follows another plan.
-    pub fn start_over(&mut self, root: &Path, source: Source) {
+    pub fn start_over(&mut self, source: Source) {
         tracing::info!("from now on the network is configured by {}", source.origin);
         self.over.store(true, Ordering::Relaxed);
         let names: Vec<String> = self.present.iter().chain(self.made.values()).cloned().collect();
@@ -332,12 +339,14 @@ impl Links {
         for name in names {
             // The receiver lives as long as PID 1.
             self.events.send(Event::NoDhcp(name.clone())).ok();
+            Held::forget(&self.root, &name);
+            packet_size::forget(&self.root, &name);
             if let Err(error) = interface::clear(&name) {
                 tracing::debug!(interface = name, %error, "the link cannot be cleared");
             }
         }
         let (present, macs) = (std::mem::take(&mut self.present), std::mem::take(&mut self.macs));
-        *self = Self { present, macs, ..Self::new(root, source, self.events.clone()) };
+        *self = Self { present, macs, ..Self::new(&self.root, source, self.events.clone()) };
     }
 
     /// Removes the links that were made here.

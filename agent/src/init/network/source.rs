@@ -76,7 +76,16 @@ fn of_medium(root: &Path) -> Option<Source> {
 
 /// What the kernel command line says, if it says something.
 fn of_parameters(ip: &[String], options: &Options) -> Option<Source> {
-    let read = kernel_parameters::plan(ip, options).transpose()?;
+    let of_firmware = || {
+        let found = of_firmware();
+        if found.is_none() {
+            tracing::warn!(
+                "ip=ibft: firmware left no network of an iSCSI disk; links find out by themselves"
+            );
+        }
+        found.unwrap_or_else(Source::automatic).plan
+    };
+    let read = kernel_parameters::plan(ip, options, of_firmware).transpose()?;
     Some(source("the kernel command line", read))
 }
 

@@ -6,9 +6,37 @@ use farrier_linux::netlink::BondMode;
 use proptest::prelude::*;
 
 fn read(line: &str) -> Result<Option<Plan>> {
+    read_with(line, || panic!("{line} does not ask for the firmware's network"))
+}
+
+fn read_with(line: &str, of_firmware: impl FnOnce() -> Plan) -> Result<Option<Plan>> {
     let (options, errors) = Options::load(&kernel_line::parse(line), &Default::default());
     assert_eq!(errors, [], "{line}");
-    plan(&kernel_line::values(line, "ip"), &options)
+    plan(&kernel_line::values(line, "ip"), &options, of_firmware)
+}
+
+#[test]
+fn x19_ibft_is_the_network_of_the_firmware() {
+    let mut card =
+        PlannedLink::new("ethernet0", Kind::Card(Which::Mac(MacAddress([0x52, 0x54, 0, 0, 0, 10]))));
+    card.addresses.push("192.0.2.15/24".parse().unwrap());
+    let firmware = || Plan { links: vec![card.clone()], ..Plan::automatic() };
+    let plan = read_with("ip=ibft", firmware).unwrap().unwrap();
+    assert_eq!(plan, firmware(), "others than its cards find out by themselves");
+    let plan = read_with("ip=ibft farrier-net-dns=192.0.2.53", firmware).unwrap().unwrap();
+    assert_eq!(
+        (plan.name_servers.len(), show(&plan, "ethernet0")),
+        (1, "192.0.2.15/24 via  fixed fixed".into())
+    );
+    assert_eq!(plan.others, Automatic::ALL);
+    let plan = read_with("ip=eth1:dhcp ip=ibft", firmware).unwrap().unwrap();
+    assert_eq!((plan.links.len(), plan.others), (2, Automatic::NOTHING));
+    let route = "ip=ibft farrier-net-routes=198.51.100.0/24@192.0.2.9";
+    assert_eq!(
+        show(&read_with(route, firmware).unwrap().unwrap(), "ethernet0"),
+        "192.0.2.15/24 via 192.0.2.9 fixed fixed"
+    );
+    assert_eq!(read_with("ip=ibft", Plan::automatic).unwrap(), None);
 }
 
 /// What a link gets, as one line.
@@ -161,13 +189,13 @@ proptest! {
             net_routes: Some(crate::options::NameList(vec![route])),
             ..Options::default()
         };
-        plan(&[ip], &options).ok();
+        plan(&[ip], &options, Plan::automatic).ok();
     }
 
     #[test]
     fn no_row_of_fields_is_too_odd(fields in prop::collection::vec(
         prop::sample::select(vec!["", "192.0.2.5", "[2001:db8::1]", "24", "eth0", "dhcp", "none", "9000", "52"]), 0..14,
     )) {
-        plan(&[fields.join(":")], &Options::default()).ok();
+        plan(&[fields.join(":")], &Options::default(), Plan::automatic).ok();
     }
 }

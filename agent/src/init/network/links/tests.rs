@@ -6,6 +6,7 @@ use farrier_linux::netlink::addresses;
 use nix::sched::{CloneFlags, unshare};
 use serde_json::json;
 use std::sync::mpsc::{Receiver, channel};
+use tempfile::TempDir;
 
 /// A network of its own for this thread, with two cards. Needs root.
 fn enter_network() {
@@ -18,7 +19,7 @@ fn enter_network() {
 }
 
 /// A fixed address on the card with this last byte of its hardware address, and a bridge on that.
-fn start(last: u8) -> (Links, Receiver<Event>) {
+fn start(last: u8) -> (Links, Receiver<Event>, TempDir) {
     let data = json!({
         "links": [{"id": "a", "type": "phy", "ethernet_mac_address": format!("52:54:00:00:00:{last:02x}"),
                    "mtu": 1400}],
@@ -28,7 +29,7 @@ fn start(last: u8) -> (Links, Receiver<Event>) {
     let plan = network_data::read(&data.to_string()).unwrap();
     let (sender, events) = channel();
     let root = tempfile::tempdir().unwrap();
-    (Links::new(root.path(), Source { plan, origin: "the test" }, sender), events)
+    (Links::new(root.path(), Source { plan, origin: "the test" }, sender), events, root)
 }
 
 /// Links that were given to a DHCP client.
@@ -48,7 +49,7 @@ fn own_addresses() -> Vec<(String, String)> {
 #[test]
 fn loop_a_fixed_address_comes_with_its_card_whatever_else_is_there() {
     enter_network();
-    let (mut links, events) = start(2);
+    let (mut links, events, _root) = start(2);
     links.appeared("eth0".into());
     links.settle();
     assert_eq!(own_addresses(), []);
@@ -65,7 +66,7 @@ fn loop_a_fixed_address_comes_with_its_card_whatever_else_is_there() {
 #[test]
 fn loop_without_the_only_card_of_the_plan_every_link_asks_dhcp() {
     enter_network();
-    let (mut links, events) = start(9);
+    let (mut links, events, _root) = start(9);
     for name in ["eth0", "eth1"] {
         links.appeared(name.into());
     }
@@ -82,7 +83,7 @@ fn loop_without_the_only_card_of_the_plan_every_link_asks_dhcp() {
 #[test]
 fn loop_without_one_card_of_several_the_plan_goes_on() {
     enter_network();
-    let (mut links, events) = start(1);
+    let (mut links, events, _root) = start(1);
     links.plan.links.push(PlannedLink::new("gone", Kind::Card(Which::Name("eth7".into()))));
     for name in ["eth0", "eth1"] {
         links.appeared(name.into());
@@ -98,7 +99,7 @@ fn loop_without_one_card_of_several_the_plan_goes_on() {
 #[test]
 fn loop_a_link_that_the_kernel_refuses_leaves_all_to_dhcp() {
     enter_network();
-    let (mut links, events) = start(1);
+    let (mut links, events, _root) = start(1);
     let Some(card) = links.plan.links.first_mut() else { panic!("no card") };
     card.name = "eth0".into();
     // A bridge cannot be a port of a bridge.
@@ -113,7 +114,7 @@ fn loop_a_link_that_the_kernel_refuses_leaves_all_to_dhcp() {
 #[test]
 fn loop_x18_a_card_whose_first_up_fails_is_tried_again() {
     enter_network();
-    let (mut links, events) = start(1);
+    let (mut links, events, _root) = start(1);
     let Some(card) = links.plan.links.first_mut() else { panic!("no card") };
     card.kind = Kind::Card(Which::Name("eth8".into()));
     // The kernel sets no link up that it does not have.
