@@ -55,7 +55,7 @@ pub struct Agent {
     stopped: watch::Sender<Option<Stopped>>,
     session: Mutex<Session>,
     node: Mutex<Option<Node>>,
-    managers: OnceLock<HardwareManagers>,
+    managers: Revisable<OnceLock<HardwareManagers>>,
     expected_hints: Mutex<Option<Value>>,
     partition_uuids: Mutex<Map<String, Value>>,
     skip_bmc: AtomicBool,
@@ -86,7 +86,7 @@ impl Agent {
             stopped: watch::Sender::default(),
             session: Mutex::new(session),
             node: Mutex::default(),
-            managers: OnceLock::new(),
+            managers: Revisable::new(OnceLock::new()),
             expected_hints: Mutex::default(),
             partition_uuids: Mutex::default(),
             skip_bmc: AtomicBool::default(),
@@ -224,7 +224,7 @@ impl Agent {
         true
     }
 
-    /// Every client follows the settings of the lookup from now on (S15).
+    /// Every client follows the settings of the lookup from now on (S15), and so do containers.
     fn revise(&self, options: Options) {
         match http::client(&options) {
             Ok(client) => {
@@ -234,6 +234,10 @@ impl Agent {
                 self.http.revise(client);
             }
             Err(error) => tracing::error!(%error, "clients keep the TLS settings from before the lookup"),
+        }
+        if managers::settings(&options) != managers::settings(&self.options) {
+            // They are judged anew when they are asked for.
+            self.managers.revise(OnceLock::new());
         }
         self.options.revise(options);
     }
@@ -271,7 +275,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use farrier_protocol::lookup::MASKED;
+    use farrier_protocol::step::Phase;
     use serde_json::json;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     const TOKEN: &str = "q3X7yVt0bUo4mQ8J2nS6eRk1wZ5cLdF9hGpTaNxYvBE";
 
@@ -292,6 +299,31 @@ mod tests {
         assert!(restarted.accept(&config(MASKED)));
         assert_eq!(restarted.token().as_deref(), Some(TOKEN));
         assert!(restarted.secrets().contains(&TOKEN.to_owned()));
+    }
+
+    #[tokio::test]
+    async fn x12_steps_are_those_of_the_file_that_the_lookup_names() {
+        http::install_tls_provider();
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, mode: u32, text: &str| {
+            let file = root.path().join(path);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        write("usr/bin/podman", 0o755, "#!/bin/sh\nexit 0\n");
+        let step = "{name: flash_nic, image: x, interface: deploy, priority: 1, reboot_requested: no, abortable: no}";
+        write("etc/steps.yaml", 0o644, &format!("steps:\n- {step}\n"));
+        let agent = Agent::new(Options::default(), root.path(), Handle::current()).unwrap();
+        let steps = || {
+            let steps = agent.managers().steps(Phase::Clean).unwrap();
+            steps["ContainerHardwareManager"].iter().map(|one| one.step.clone()).collect::<Vec<_>>()
+        };
+        assert!(!steps().contains(&"flash_nic".to_owned()), "{:?}", steps());
+        let containers = json!({"container_steps_file": "/etc/steps.yaml"});
+        let config = json!({"heartbeat_timeout": 300, "agent_containers": containers});
+        assert!(agent.accept(&serde_json::from_value(config).unwrap()));
+        assert!(steps().contains(&"flash_nic".to_owned()), "{:?}", steps());
     }
 
     #[tokio::test]

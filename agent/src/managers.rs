@@ -40,7 +40,8 @@ fn with_containers(options: &Options, root: &Path, mut managers: Managers) -> Ma
     managers
 }
 
-fn settings(options: &Options) -> Settings {
+/// What the operator allows containers, and prefers of them.
+pub fn settings(options: &Options) -> Settings {
     Settings {
         allow_arbitrary: options.allow_arbitrary_containers,
         allowed: options.allowed_containers.0.clone(),

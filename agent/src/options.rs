@@ -10,6 +10,7 @@ mod table;
 mod values;
 
 pub use table::{Options, specs};
+use values::OptionValue;
 pub use values::{Curve, Destination, NameList, Protocol, SuiteList, TlsVersion, UrlList};
 
 use farrier_linux::kernel_line::Parameters;

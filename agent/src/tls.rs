@@ -4,6 +4,7 @@
 //! The contract asks for an ECDSA signature with SHA-512; the signature here is made with the digest
 //! that belongs to the curve. Conductors verify either.
 
+pub mod cipher_list;
 pub mod client;
 pub mod listener;
 

@@ -192,7 +192,7 @@ options! {
     certfile: Option<String> = None;
     /// File with the key of that certificate.
     keyfile: Option<String> = None;
-    /// TLS 1.2 cipher suites of listener and client, separated by colons; all forward-secret ones when
+    /// TLS 1.2 cipher suites of listener and client, as a list of OpenSSL; all forward-secret ones when
     /// absent.
     tls_cipher_suites: Option<SuiteList> = None, "ipa-tls-cipher-suites";
     /// Curve of the own certificate.

@@ -1,6 +1,6 @@
 //! The types that options have, each read from one text.
 
-use crate::tls;
+use crate::tls::cipher_list;
 use farrier_hardware::container::{RunnerKind, Words};
 use farrier_imaging::readback::Verify;
 use std::time::Duration;
@@ -189,11 +189,18 @@ impl OptionValue for TlsVersion {
 }
 
 impl OptionValue for SuiteList {
-    const EXPECTED: &'static str = "names of ECDHE cipher suites with AES-GCM, separated by colons";
+    const EXPECTED: &'static str =
+        "a list of cipher suites as OpenSSL reads it, with one of ECDHE and AES-GCM at least";
 
     fn read(text: &str) -> Option<Self> {
-        let names: Vec<_> = text.split([':', ',']).map(|name| name.trim().to_owned()).collect();
-        names.iter().all(|name| tls::suite(name).is_some()).then_some(Self(names))
+        let cipher_list::Selection { names, unknown } = cipher_list::read(text);
+        if !names.is_empty() && !unknown.is_empty() {
+            let unknown = unknown.join(", ");
+            tracing::warn!(
+                "TLS 1.2 cipher suites that are not offered here are left out of a list: {unknown}"
+            );
+        }
+        (!names.is_empty()).then(|| Self(names.into_iter().map(str::to_owned).collect()))
     }
 
     fn show(&self) -> String {
@@ -367,7 +374,7 @@ impl NameList {
 }
 
 impl SuiteList {
-    /// Reads names separated by colons.
+    /// Reads a list of OpenSSL, as far as it names suites that are offered here.
     pub fn from_text(text: &str) -> Option<Self> {
         Self::read(text)
     }

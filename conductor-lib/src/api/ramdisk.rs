@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use farrier_protocol::heartbeat::{ApiVersion, Heartbeat};
 use farrier_protocol::lookup::LookupConfig;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
 /// Longest request body, in bytes.
@@ -84,6 +84,8 @@ fn lookup_reply(conductor: &Conductor, answer: LookupAnswer) -> Value {
         disable_deep_image_inspection: None,
         enable_bios_bootloader_install: None,
         agent_skip_bmc_detect: None,
+        agent_containers: Map::new(),
+        left_out: Vec::new(),
     };
     let mut config = json!(config);
     config["metrics"] = json!({

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// The options of the section `[container]` (section 3.3).
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Whether whoever orders a step may choose any image, and options with it.
     pub allow_arbitrary: bool,
