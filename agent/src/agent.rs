@@ -10,8 +10,9 @@ use crate::settle::facts::Awaited;
 use crate::settle::{self, DeviceWait};
 use crate::status::Status;
 use crate::tls::{Identity, TlsError};
-use crate::{http, managers, network};
+use crate::{http, managers};
 use farrier_hardware::dispatch::HardwareManagers;
+use farrier_hardware::inventory::system::host_name;
 use farrier_hardware::inventory::{self, Request};
 use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::progress::ProgressHandle;
@@ -258,7 +259,7 @@ impl Agent {
         if let Some(identity) = session.identity.clone().filter(|known| known.address == address) {
             return Ok(identity);
         }
-        let name = network::host_name();
+        let name = host_name(Path::new("/"));
         let skew = self.options.auto_tls_allowed_clock_skew.duration();
         let identity = Identity::generate(&name, address, skew, self.options.tls_certificate_curve)?;
         session.identity = Some(identity.clone());

@@ -12,18 +12,17 @@ use crate::tls::{self, listener::Source};
 use crate::{clock, discovery, doctor, extensions, http, inspection, logging, network, status, vlan};
 use rustls::ServerConfig;
 use std::future::pending;
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 /// Ends the life of an agent process; PID 1 starts another one.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// Nobody to talk to.
-    #[error("no conductor is configured: add ipa-api-url=http://… to the kernel command line")]
-    NoApiUrl,
     /// No network.
     #[error(transparent)]
     Network(#[from] network::NetworkError),
@@ -78,9 +77,6 @@ pub async fn begin(mut options: Options, root: &Path) -> Result<(), AgentError> 
 /// Inspects the machine if that is wanted, finds the node, then serves commands and sends
 /// heartbeats until it is told to stop or something breaks.
 async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
-    if agent.conductor.is_none() && !inspection::is_wanted(&agent.options) {
-        return Err(AgentError::NoApiUrl);
-    }
     if logging::owns_consoles() {
         tokio::spawn(status::show(Arc::clone(&agent)));
     }
@@ -91,13 +87,13 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     clock::set(&agent.options).await?;
     agent.status.say("looking at the machine");
     let inspected = inspection::run(&agent).await;
-    let Some(client) = &agent.conductor else { return rest().await };
+    let Some(client) = &agent.conductor else { return serve_alone(&agent, inspected.is_ok()).await };
     tracing::info!(
         mac_addresses = network::hardware_addresses().join(","),
         "asking the conductor which node this is"
     );
     agent.status.say("asking the conductor which node this is");
-    let asked = lookup::lookup(client, &agent.options, inspected);
+    let asked = lookup::lookup(client, &agent.options, inspected.ok().flatten());
     let reply = doctor::beside(&agent.options, asked).await?;
     tracing::info!(node = %reply.node.uuid, "this machine is known to the conductor");
     if !agent.accept(&reply.config) {
@@ -115,13 +111,24 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     tracing::info!(callback_url = callback.url, "listening");
     agent.status.say(status::READY);
     let heartbeats = tokio::spawn(heartbeat::run(Arc::clone(&agent), callback));
-    let router = routes::router(Arc::clone(&agent), extensions::find);
+    serve(&agent, listener, tls, Some(heartbeats.abort_handle())).await
+}
+
+/// Serves commands until the agent is stopped, and its heartbeats with it.
+async fn serve(
+    agent: &Arc<Agent>,
+    listener: TcpListener,
+    tls: Option<ServerConfig>,
+    heartbeats: Option<AbortHandle>,
+) -> Result<(), AgentError> {
+    let router = routes::router(Arc::clone(agent), extensions::find);
+    let end_heartbeats = || heartbeats.as_ref().map(AbortHandle::abort);
     let until_stopped = async {
         agent.until_stopped().await;
-        heartbeats.abort();
+        end_heartbeats();
     };
     let served = server::serve(listener, tls, router, until_stopped).await;
-    heartbeats.abort();
+    end_heartbeats();
     agent.ending.cancel();
     served.map_err(AgentError::Serve)?;
     let stopped = agent.until_stopped().await;
@@ -159,8 +166,61 @@ async fn secure(
     }
 }
 
-/// There is nobody to be commanded by: the conductor powers the machine off when it has the data.
-async fn rest<T>() -> T {
-    tracing::info!("the inspection is over and ipa-api-url is not set: waiting to be powered off");
-    std::future::pending().await
+/// Serves without a conductor, where there is neither lookup nor heartbeat (section 2.1): commands need a token,
+/// which nobody but ipa-agent-token can give then.
+async fn serve_alone(agent: &Arc<Agent>, is_inspected: bool) -> Result<(), AgentError> {
+    let options = &agent.options;
+    match (inspection::is_wanted(options), is_inspected) {
+        (true, true) => {
+            tracing::info!("the inspection is over and ipa-api-url is not set: waiting to be powered off");
+        }
+        (true, false) => {
+            tracing::error!(
+                "the inspection failed, and without ipa-api-url there is no lookup to go on with"
+            );
+        }
+        (false, _) => {
+            tracing::error!(
+                "no conductor is configured: add ipa-api-url=http://… to the kernel command line"
+            );
+        }
+    }
+    let tls = match Source::choose(options, false)? {
+        Source::Files(certificate, key) => Some(tls::listener::from_files(certificate, key, options)?),
+        Source::Made | Source::Absent => None,
+    };
+    serve(agent, server::listen(options)?, tls, None).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn x37_without_an_api_url_the_api_is_served_all_the_same() {
+        http::install_tls_provider();
+        let root = tempfile::tempdir().unwrap();
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let options = Options {
+            listen_host: Some("127.0.0.1".to_owned()),
+            listen_port: free.port(),
+            agent_token: Some("t".repeat(32)),
+            ..Options::default()
+        };
+        let agent = Agent::new(options, root.path(), Handle::current()).unwrap();
+        let (serving, client) = (Arc::clone(&agent), agent.http.clone());
+        let served = tokio::spawn(async move { serve_alone(&serving, true).await });
+        let status = async |path: &str| loop {
+            assert!(!served.is_finished(), "it serves nothing");
+            if let Ok(reply) = client.get(format!("http://{free}{path}")).send().await {
+                return reply.status().as_u16();
+            }
+            sleep(Duration::from_millis(10)).await;
+        };
+        assert_eq!(status("/v1/status").await, 200);
+        assert_eq!(status("/v1/commands/").await, 401);
+        assert_eq!(status(&format!("/v1/commands/?agent_token={}", "t".repeat(32))).await, 200);
+        agent.stop_serving(Stopped::Rescued);
+        served.await.unwrap().unwrap();
+    }
 }

@@ -285,7 +285,7 @@ impl Error {
             Self::InvalidPattern { .. } => ErrorKind::InvalidCommandParamsError,
             Self::Device { .. } | Self::Multipath { .. } => ErrorKind::BlockDeviceError,
             Self::InvalidRaidConfig { .. } | Self::Raid { .. } => ErrorKind::SoftwareRAIDError,
-            Self::Protected { .. } => ErrorKind::BlockDeviceEraseError,
+            Self::Protected { .. } => ErrorKind::ProtectedDeviceError,
             Self::ChangedSinceChosen { .. }
             | Self::InUse { .. }
             | Self::ReadOnly { .. }

@@ -96,7 +96,7 @@ fn loop_d03_a_shared_file_system_is_opened_with_consent_only() {
     for refused in [choose_root_disk(&node, &devices).unwrap().open(), plan.targets[0].open(true)] {
         let error = refused.unwrap_err();
         assert!(matches!(&error, Error::Protected { content, .. } if content == "GFS2"), "{error}");
-        assert_eq!(error.kind().name(), "BlockDeviceEraseError");
+        assert_eq!(error.kind().name(), "ProtectedDeviceError");
     }
     let found = survey(&node, &devices).unwrap();
     assert_eq!(found.disks[0].obstacles, [Obstacle::Shared("GFS2".to_owned())]);

@@ -38,12 +38,10 @@ impl CommandError {
     /// An error of a known class. Details that go on for too long, because of a name that was given or
     /// the output of a program, lose their middle.
     pub fn new(kind: ErrorKind, details: impl Into<String>) -> Self {
-        Self {
-            kind: kind.name().to_owned(),
-            code: kind.code(),
-            message: kind.message().to_owned(),
-            details: shortened(details.into()),
-        }
+        let details = shortened(details.into());
+        // This class has no text of its own (section 1.9).
+        let message = if kind == ErrorKind::ProtectedDeviceError { &details } else { kind.message() };
+        Self { kind: kind.name().to_owned(), code: kind.code(), message: message.to_owned(), details }
     }
 
     /// The text an operator reads: the details, or the class text where there are none.
@@ -113,6 +111,8 @@ error_kinds! {
     ClockSyncError, 500, "Error syncing system clock";
     BlockDeviceEraseError, 500, "Error erasing block device";
     BlockDeviceError, 500, "Block device caused unknown error";
+    ProtectedDeviceError, 500, "Device is protected";
+    FileSystemNotSupported, 500, "Failed to create a file system";
     HardwareManagerMethodNotFound, 500, "No HardwareManager found to handle method";
     HardwareManagerConfigurationError, 500, "Hardware manager configuration error";
     VersionMismatch, 409, "Hardware managers version mismatch, reload agent with correct version";
@@ -167,6 +167,13 @@ mod tests {
         {
             assert_eq!(Fault::new(status, "x").faultcode, code, "{status}");
         }
+    }
+
+    #[test]
+    fn x37_a_protected_device_is_named_in_message_and_details() {
+        let error = CommandError::new(ErrorKind::ProtectedDeviceError, "/dev/sda carries VMFS");
+        assert_eq!((error.kind.as_str(), error.code), ("ProtectedDeviceError", 500));
+        assert_eq!(error.message, error.details);
     }
 
     #[test]

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_flows_and_unknown_commands_are_refused() {
+    fn x37_malformed_flows_several_commands_in_an_object_and_unknown_ones_are_refused() {
         for (flow, kind) in [
             (json!("standby.sync"), "InvalidCommandParamsError"),
             (json!(["standby.sync"]), "InvalidCommandParamsError"),

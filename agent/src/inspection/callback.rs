@@ -11,9 +11,9 @@ use uuid::Uuid;
 
 /// Time for one request; collected logs make it a large one.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Pauses between attempts (F36).
-const PAUSES: [Duration; 4] =
-    [Duration::from_secs(5), Duration::from_secs(5), Duration::from_secs(6), Duration::from_secs(12)];
+/// Pauses after the first attempts in seconds (F36); the last one doubles from then on, up to the longest.
+const PAUSES: [u64; 4] = [5, 5, 6, 12];
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How much longer a pause may be, so that a rack of machines does not answer as one.
 const JITTER: f64 = 0.25;
 
@@ -57,31 +57,44 @@ pub struct Callback {
     http: Client,
     headers: HeaderMap,
     urls: Vec<String>,
-    pauses: [Duration; 4],
+    patience: Duration,
 }
 
 impl Callback {
-    /// A callback to the first of these URLs that can be reached.
-    pub fn new(http: Client, headers: HeaderMap, urls: Vec<String>) -> Self {
-        Self { http, headers, urls, pauses: PAUSES }
+    /// A callback to the first of these URLs that can be reached, for which `patience` is the sum of pauses
+    /// after which no further attempt is made.
+    pub fn new(http: Client, headers: HeaderMap, urls: Vec<String>, patience: Duration) -> Self {
+        Self { http, headers, urls, patience }
     }
 
     /// Posts the data and returns the node the conductor made of it.
     ///
     /// # Errors
     ///
-    /// [`CallbackError`] after five attempts, or at once when another would be refused too.
+    /// [`CallbackError`] when patience is at an end, or at once when another attempt would be refused too.
     pub async fn post(&self, data: &Value) -> Result<Option<Uuid>, CallbackError> {
-        for (attempt, pause) in (1..).zip(self.pauses) {
+        self.post_with(data, sleep).await
+    }
+
+    /// [`Callback::post`] that rests in another way between two attempts.
+    async fn post_with<R: Future<Output = ()>>(
+        &self,
+        data: &Value,
+        rest: impl Fn(Duration) -> R,
+    ) -> Result<Option<Uuid>, CallbackError> {
+        let (mut attempt, mut rested) = (1, Duration::ZERO);
+        loop {
             match self.post_once(data).await {
-                Err(error) if error.is_passing() => {
-                    tracing::warn!(attempt, %error, "trying again");
-                    sleep(pause.mul_f64(1.0 + rand::rng().random_range(0.0..JITTER))).await;
+                Err(error) if error.is_passing() && rested < self.patience => {
+                    let pause = pause_after(attempt);
+                    tracing::warn!(attempt, %error, "trying again in {} s", pause.as_secs());
+                    rest(pause).await;
+                    rested = rested.saturating_add(pause);
+                    attempt = attempt.saturating_add(1);
                 }
                 outcome => return outcome,
             }
         }
-        self.post_once(data).await
     }
 
     /// A URL that cannot be reached passes the request on, an HTTP status does not.
@@ -106,6 +119,15 @@ impl Callback {
         }
         Err(failure)
     }
+}
+
+/// Pause after the given attempt, counted from 1.
+fn pause_after(attempt: usize) -> Duration {
+    let last = PAUSES[PAUSES.len() - 1];
+    let doublings = attempt.saturating_sub(PAUSES.len()).min(8) as u32;
+    let pause = PAUSES.get(attempt - 1).copied().unwrap_or(last << doublings);
+    let jitter = 1.0 + rand::rng().random_range(0.0..JITTER);
+    Duration::from_secs(pause).min(LONGEST_PAUSE).mul_f64(jitter)
 }
 
 async fn read(url: &str, response: reqwest::Response) -> Result<Option<Uuid>, CallbackError> {
@@ -157,44 +179,64 @@ pub(super) mod tests {
         (url, script)
     }
 
-    fn callback(urls: &[&str]) -> Callback {
+    /// The outcome, and the pauses in seconds, which nobody waited for.
+    async fn offer(urls: &[&str], patience: Duration) -> (Result<Option<Uuid>, CallbackError>, Vec<f64>) {
         http::install_tls_provider();
         let options = Options::default();
-        Callback {
-            http: http::client(&options).unwrap(),
-            headers: http::api_headers(&options),
-            urls: urls.iter().map(|url| (*url).to_owned()).collect(),
-            pauses: [Duration::from_millis(1); 4],
-        }
+        let urls = urls.iter().map(|url| (*url).to_owned()).collect();
+        let http = http::client(&options).unwrap();
+        let callback = Callback::new(http, http::api_headers(&options), urls, patience);
+        let pauses = Mutex::new(Vec::new());
+        let rest = |pause: Duration| {
+            pauses.lock().unwrap().push(pause.as_secs_f64());
+            std::future::ready(())
+        };
+        let outcome = callback.post_with(&json!({"error": null}), rest).await;
+        (outcome, pauses.into_inner().unwrap())
     }
 
     #[tokio::test]
     async fn f36_a_locked_node_and_a_sick_server_are_asked_again() {
         let (url, script) = conductor(&[409, 500, 202]).await;
-        let node = callback(&[&url]).post(&json!({"error": null})).await.unwrap();
-        assert_eq!(node, Some(NODE.parse().unwrap()));
+        let (node, pauses) = offer(&[&url], Duration::MAX).await;
+        assert_eq!((node.unwrap(), pauses.len()), (Some(NODE.parse().unwrap()), 2));
         assert_eq!(script.lock().unwrap().1, vec![json!({"error": null}); 3]);
     }
 
     #[tokio::test]
     async fn f36_a_refusal_is_final() {
         let (url, script) = conductor(&[400]).await;
-        let error = callback(&[&url]).post(&json!({})).await.unwrap_err();
+        let error = offer(&[&url], Duration::MAX).await.0.unwrap_err();
         assert!(error.to_string().contains("400"), "{error}");
         assert_eq!(script.lock().unwrap().1.len(), 1);
     }
 
     #[tokio::test]
-    async fn f36_after_five_attempts_it_is_over() {
-        let (url, script) = conductor(&[503; 5]).await;
-        assert!(callback(&[&url]).post(&json!({})).await.is_err());
-        assert_eq!(script.lock().unwrap().1.len(), 5);
+    async fn x13_a_conductor_that_is_away_is_asked_again_with_growing_pauses() {
+        let away = [503; 11];
+        let (url, _) = conductor(&[&away[..], &[202]].concat()).await;
+        let (node, pauses) = offer(&[&url], Duration::MAX).await;
+        assert!(node.unwrap().is_some());
+        assert_eq!(pauses.len(), away.len());
+        for (pause, least) in pauses.iter().zip([5.0, 5.0, 6.0, 12.0, 24.0, 48.0, 60.0, 60.0, 60.0, 60.0]) {
+            assert!((least..least * (1.0 + JITTER)).contains(pause), "{pauses:?}");
+        }
+        assert_eq!(pause_after(usize::MAX).as_secs() / 60, 1);
+    }
+
+    #[tokio::test]
+    async fn x13_patience_ends_where_something_else_can_be_done() {
+        let patience = Duration::from_secs(100);
+        let (error, pauses) = offer(&["http://127.0.0.1:1/x"], patience).await;
+        assert!(error.is_err());
+        let all: f64 = pauses.iter().sum();
+        assert!((100.0..175.0).contains(&all), "{pauses:?}");
     }
 
     #[tokio::test]
     async fn f36_a_server_that_is_gone_passes_the_data_on() {
         let (url, script) = conductor(&[202]).await;
-        callback(&["http://127.0.0.1:1/x", &url]).post(&json!({})).await.unwrap();
+        offer(&["http://127.0.0.1:1/x", &url], Duration::ZERO).await.0.unwrap();
         assert_eq!(script.lock().unwrap().1.len(), 1);
     }
 }

@@ -12,8 +12,12 @@ pub use collectors::COLLECTORS;
 use collectors::Collector;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
+/// How long the data is offered to a conductor that is away before the lookup goes on without: as long as a
+/// lookup takes by default.
+const PATIENCE: Duration = Duration::from_secs(600);
 /// Collectors that run when none are named.
 const DEFAULT_COLLECTORS: &[&str] = &["default", "logs"];
 
@@ -33,23 +37,21 @@ pub fn is_wanted(options: &Options) -> bool {
     !callback_urls(options).is_empty()
 }
 
-/// Inspects the machine if that is wanted, and returns the node it belongs to. A failure is logged
-/// and leaves the node to be found by its addresses.
-pub async fn run(agent: &Arc<Agent>) -> Option<Uuid> {
+/// Inspects the machine if that is wanted, and returns the node it belongs to, as far as the conductor
+/// tells.
+///
+/// # Errors
+///
+/// [`InspectionError`], which is logged already. The node can still be found by its addresses.
+pub async fn run(agent: &Arc<Agent>) -> Result<Option<Uuid>, InspectionError> {
     let urls = callback_urls(&agent.options);
     if urls.is_empty() {
-        return None;
+        return Ok(None);
     }
     let waiting = Arc::clone(agent);
     let waited = tokio::task::spawn_blocking(move || drop(waiting.wait_for_devices()));
     waited.await.inspect_err(|error| tracing::error!("devices are not waited for: {error}")).ok();
-    match inspect(agent, urls).await {
-        Ok(node) => node,
-        Err(error) => {
-            tracing::error!("the inspection failed: {error}");
-            None
-        }
-    }
+    inspect(agent, urls).await.inspect_err(|error| tracing::error!("the inspection failed: {error}"))
 }
 
 async fn inspect(agent: &Arc<Agent>, urls: Vec<String>) -> Result<Option<Uuid>, InspectionError> {
@@ -61,7 +63,10 @@ async fn inspect(agent: &Arc<Agent>, urls: Vec<String>) -> Result<Option<Uuid>, 
     };
     data.insert("error".to_owned(), json!(error));
     let headers = http::api_headers(&agent.options);
-    let node = Callback::new(agent.http.clone(), headers, urls).post(&Value::Object(data)).await?;
+    // Without a conductor there is nothing else to be done.
+    let patience = if agent.conductor.is_some() { PATIENCE } else { Duration::MAX };
+    let callback = Callback::new(agent.http.clone(), headers, urls, patience);
+    let node = callback.post(&Value::Object(data)).await?;
     match error {
         Some(error) => Err(InspectionError::Collection(error)),
         None => Ok(node),

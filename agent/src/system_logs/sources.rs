@@ -136,6 +136,35 @@ mod tests {
     }
 
     #[test]
+    fn x37_entries_of_the_contract_are_there_or_the_book_says_why_not() {
+        let book = include_str!("../../../docs/src/ironic.md");
+        let rows: Vec<_> = book.lines().filter(|line| line.starts_with("| logs: ")).collect();
+        for name in [
+            "journal",
+            "df",
+            "dmesg",
+            "efibootmgr",
+            "iptables",
+            "ip_addr",
+            "lsblk",
+            "lsblk-full",
+            "lshw",
+            "mdstat",
+            "mount",
+            "multipath",
+            "parted",
+            "ps",
+            "udev/…",
+        ] {
+            let is_there = SOURCES.iter().any(|source| source.name == name);
+            let quoted = format!("`{name}`");
+            let is_explained =
+                rows.iter().any(|row| row.split('|').nth(1).is_some_and(|what| what.contains(&quoted)));
+            assert!(is_there != is_explained, "{name}");
+        }
+    }
+
+    #[test]
     fn entries_have_different_names() {
         for (i, source) in SOURCES.iter().enumerate() {
             assert!(SOURCES[..i].iter().all(|other| other.name != source.name), "{}", source.name);

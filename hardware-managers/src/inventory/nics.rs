@@ -18,7 +18,7 @@ const INFINIBAND_CLIENT_ID: [u8; 12] = [0xff, 0, 0, 0, 0, 0, 2, 0, 0, 2, 0xc9, 0
 /// listed (F42).
 pub fn network_interfaces() -> io::Result<Vec<NetworkInterface>> {
     let links = Netlink::open()?.links()?;
-    let addresses = netlink::addresses().unwrap_or_default();
+    let addresses = netlink::all_addresses().unwrap_or_default();
     Ok(describe_all(Path::new("/sys"), &links, &addresses))
 }
 
@@ -72,17 +72,19 @@ fn is_internal(interface: &NetworkInterface) -> bool {
 fn describe(class: &Path, link: &Link, addresses: &[InterfaceAddress]) -> NetworkInterface {
     let directory = class.join(&link.name);
     let device = directory.join("device");
+    let own = || addresses.iter().filter(|found| found.interface == link.name).map(|found| found.address);
     let address = |wanted: fn(&IpAddr) -> bool| {
-        let mut own = addresses.iter().filter(|found| found.interface == link.name);
-        own.find(|found| wanted(&found.address)).map(|found| found.address.to_string())
+        own().find(|found| wanted(found) && !netlink::is_link_local(*found)).map(|found| found.to_string())
     };
+    // One that is good on this link only names it (section 9.3).
+    let on_link = || Some(format!("{}%{}", own().find(IpAddr::is_ipv6)?, link.name));
     let (mac_address, client_id) = identity(&link.hardware_address);
     NetworkInterface {
         name: link.name.clone(),
         mac_address,
         client_id,
         ipv4_address: address(IpAddr::is_ipv4),
-        ipv6_address: address(IpAddr::is_ipv6),
+        ipv6_address: address(IpAddr::is_ipv6).or_else(on_link),
         has_carrier: sysfs::attribute(&directory, "carrier").as_deref() == Some("1"),
         vendor: sysfs::attribute(&device, "vendor"),
         product: sysfs::attribute(&device, "device"),
@@ -161,6 +163,26 @@ mod tests {
         assert_eq!(found[1].vendor.as_deref(), Some("0x1af4"));
         assert_eq!((found[0].speed_mbps, found[1].speed_mbps), (None, Some(10000)));
         assert_eq!(mac_addresses(&found), ["52:54:00:00:00:01"]);
+    }
+
+    #[test]
+    fn x37_an_ipv6_address_of_the_link_alone_is_told_where_there_is_no_other() {
+        let has = |text: &str| InterfaceAddress {
+            interface: "eth0".into(),
+            address: text.parse().unwrap(),
+            prefix: 64,
+        };
+        let elsewhere = InterfaceAddress { interface: "eth1".into(), ..has("2001:db8::9") };
+        for (own, ipv4, ipv6) in [
+            (vec![], None, None),
+            (vec![has("fe80::1")], None, Some("fe80::1%eth0")),
+            (vec![has("fe80::1"), has("2001:db8::1")], None, Some("2001:db8::1")),
+            (vec![has("169.254.0.1"), has("192.0.2.1")], Some("192.0.2.1"), None),
+        ] {
+            let addresses = [own, vec![elsewhere.clone()]].concat();
+            let found = describe(Path::new("/nonexistent"), &link("eth0", 1), &addresses);
+            assert_eq!((found.ipv4_address.as_deref(), found.ipv6_address.as_deref()), (ipv4, ipv6));
+        }
     }
 
     #[test]

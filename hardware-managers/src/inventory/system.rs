@@ -25,9 +25,14 @@ pub fn boot_mode(root: &Path) -> &'static str {
     if root.join("sys/firmware/efi").exists() { "uefi" } else { "bios" }
 }
 
+/// What the kernel is called before somebody names it, and what programs call such a machine.
+const UNNAMED: &str = "(none)";
+const LOCAL: &str = "localhost.localdomain";
+
 /// The kernel's host name.
 pub fn host_name(root: &Path) -> String {
-    sysfs::attribute(&root.join("proc/sys/kernel"), "hostname").unwrap_or_default()
+    let name = sysfs::attribute(&root.join("proc/sys/kernel"), "hostname").unwrap_or_default();
+    if name == UNNAMED { LOCAL.to_owned() } else { name }
 }
 
 #[cfg(test)]
@@ -48,5 +53,11 @@ mod tests {
         assert_eq!((found.firmware.version.as_str(), found.firmware.vendor.as_str()), ("2.4.7", ""));
         assert_eq!((boot_mode(root.path()), host_name(root.path())), ("uefi", "node7".to_owned()));
         assert_eq!(boot_mode(FakeRoot::new(&[]).path()), "bios");
+    }
+
+    #[test]
+    fn x37_a_machine_that_nobody_named_is_the_local_host() {
+        let root = FakeRoot::new(&[("proc/sys/kernel/hostname", "(none)\n")]);
+        assert_eq!(host_name(root.path()), "localhost.localdomain");
     }
 }
