@@ -9,7 +9,7 @@ mod declaration;
 mod history;
 mod record;
 
-pub use declaration::{Command, Find, JsonType, Kind, Parameter, Params, Run};
+pub use declaration::{Command, Find, JsonType, Kind, Parameter, Params, Run, Validate};
 
 use crate::agent::Agent;
 use crate::status;

@@ -80,7 +80,7 @@ const WRITE_IMAGE: StepDeclaration = StepDeclaration {
     interface: "deploy",
     priorities: &[(Phase::Deploy, 0), (Phase::Service, 0)],
     reboot_requested: false,
-    is_abortable: false,
+    abortable: &[],
     arguments: &[
         Argument {
             name: "image_info",
@@ -100,4 +100,36 @@ fn write_image(call: &StepCall<'_>) -> Result<Value, StepError> {
     let config_drive = call.arguments.get("configdrive").and_then(Value::as_str);
     let image_info = &call.arguments["image_info"];
     call.host.prepare_image(image_info, config_drive).map_err(StepError::Failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Section 9.13: the phases in which each step says so. Where it does not, nothing is said.
+    #[test]
+    fn x14_a_step_is_abortable_in_the_phases_of_the_contract() {
+        for (step, expected) in [
+            ("erase_devices", vec![Phase::Clean]),
+            ("erase_devices_metadata", vec![Phase::Clean]),
+            ("clean_uefi_nvram", vec![Phase::Clean]),
+            ("erase_pstore", vec![Phase::Clean]),
+            ("delete_configuration", vec![Phase::Clean, Phase::Service]),
+            ("create_configuration", vec![Phase::Clean, Phase::Service]),
+            ("apply_configuration", vec![]),
+            ("burnin_cpu", vec![Phase::Clean, Phase::Service]),
+            ("burnin_gpu", vec![Phase::Clean, Phase::Service]),
+            ("burnin_memory", vec![Phase::Clean, Phase::Service]),
+            ("burnin_network", vec![Phase::Clean, Phase::Service]),
+            ("burnin_disk", vec![Phase::Clean]),
+            ("write_image", vec![]),
+            ("execute_bootc_install", vec![]),
+        ] {
+            let declared = STEPS.iter().find(|one| one.step == step).unwrap();
+            let described =
+                |phase: &Phase| declared.describe(*phase).is_some_and(|one| one.abortable == Some(true));
+            let abortable: Vec<_> = Phase::ALL.iter().copied().filter(described).collect();
+            assert_eq!(abortable, expected, "{step}");
+        }
+    }
 }

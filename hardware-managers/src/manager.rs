@@ -84,8 +84,8 @@ pub struct StepDeclaration {
     pub priorities: &'static [(Phase, i64)],
     /// Whether the machine must be rebooted afterwards.
     pub reboot_requested: bool,
-    /// Whether an operator may abort it while cleaning.
-    pub is_abortable: bool,
+    /// The phases in which an operator may abort it.
+    pub abortable: &'static [Phase],
     /// Arguments.
     pub arguments: &'static [Argument],
     /// What it does.
@@ -191,7 +191,7 @@ impl StepDeclaration {
             interface: self.interface.to_owned(),
             priority: self.priority(phase)?,
             reboot_requested: self.reboot_requested,
-            abortable: (self.is_abortable && phase == Phase::Clean).then_some(true),
+            abortable: self.abortable.contains(&phase).then_some(true),
             argsinfo: Some(argsinfo.collect()),
         })
     }

@@ -61,7 +61,7 @@ const IMAGE: StepDeclaration = StepDeclaration {
     interface: "deploy",
     priorities: &[(Phase::Clean, 0), (Phase::Deploy, 0), (Phase::Service, 0)],
     reboot_requested: true,
-    is_abortable: false,
+    abortable: &[],
     arguments: &[Argument {
         name: image::ARGUMENT,
         description: "List of firmware images, each with url (file, http or https), checksum, checksumType (md5, \

@@ -1,7 +1,7 @@
 //! Telling the conductor, again and again, that the agent is there (section 2.4).
 
 use crate::agent::Agent;
-use crate::doctor::Watch;
+use crate::doctor::{self, Watch};
 use farrier_linux::sysfs;
 use farrier_protocol::heartbeat::Heartbeat;
 use rand::Rng;
@@ -45,6 +45,7 @@ pub async fn run(agent: Arc<Agent>, callback: Callback) {
                 watch.answered();
                 if std::mem::take(&mut is_first) {
                     log_first();
+                    tokio::task::spawn_blocking(doctor::forget);
                 }
                 jitter(callback.timeout.as_secs_f64(), 0.3..0.6)
             }

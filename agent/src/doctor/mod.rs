@@ -19,6 +19,7 @@ mod verdict;
 use crate::options::Options;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use examination::Patient;
+use farrier_linux::efivars::EfiVariables;
 use std::io::{self, Write};
 use std::path::Path;
 use tokio::task::JoinHandle;
@@ -57,6 +58,12 @@ pub async fn beside<T>(options: &Options, wait: impl Future<Output = T>) -> T {
     let mut watch = Watch::default();
     watch.missed(options);
     wait.await
+}
+
+/// Removes what an earlier examination left in the firmware. A conductor is there now, and the next user of the
+/// machine need not know where.
+pub fn forget() {
+    report::forget(EfiVariables::system().as_ref(), Path::new(report::REPORTED));
 }
 
 /// Looks for the reason when nobody answered for so long as the options say, once until somebody does.

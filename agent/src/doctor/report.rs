@@ -66,6 +66,23 @@ pub fn is_new(reported: &Path, cause: &Verdict) -> bool {
     true
 }
 
+/// Removes what was left in the firmware: it names servers and addresses, and the machine may get another user. A
+/// failure after this one is reported again.
+pub fn forget(variables: Option<&EfiVariables>, reported: &Path) {
+    let Some(variables) = variables else { return };
+    // One that cannot be read can still be removed.
+    if matches!(variables.read(VARIABLE), Ok(None)) {
+        return;
+    }
+    match variables.delete(VARIABLE) {
+        Ok(()) => {
+            tracing::info!("the doctor's report was removed from the firmware");
+            fs::remove_file(reported).ok();
+        }
+        Err(error) => tracing::warn!(%error, "the UEFI variable {VARIABLE} cannot be removed"),
+    }
+}
+
 /// Leaves the cause in every place that the options name, all at once. Each place fails alone.
 pub async fn deliver(patient: &Patient, cause: &Verdict) {
     let begun = patient.options.doctor_report.0.iter().map(|place| {
@@ -142,6 +159,31 @@ mod tests {
         for (text, expected) in [("refused", true), ("refused", false), ("silent", true), ("refused", true)] {
             assert_eq!(is_new(&reported, &cause(text)), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn x29_what_was_left_in_the_firmware_is_removed_and_may_come_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (variables, reported) = (folder.path().join("efivars"), folder.path().join("reported"));
+        fs::create_dir(&variables).unwrap();
+        let variables = EfiVariables::at(variables);
+        let other = Variable { attributes: PERSISTENT, data: vec![1] };
+        variables.write("BootOrder-8be4df61-93ca-11d2-aa0d-00e098032b8c", &other).unwrap();
+        for _ in 0..2 {
+            assert!(is_new(&reported, &cause("refused")));
+            let line = "no answer from http://192.0.2.1".to_owned();
+            Note { check: "tcp", line, nics: Vec::new(), addresses: Vec::new() }
+                .leave_in(&variables)
+                .unwrap();
+            forget(None, &reported);
+            assert_eq!(variables.names().unwrap().len(), 2);
+            forget(Some(&variables), &reported);
+            assert_eq!(variables.names().unwrap(), ["BootOrder-8be4df61-93ca-11d2-aa0d-00e098032b8c"]);
+        }
+        // Where nothing was left, what was reported elsewhere is not reported again.
+        assert!(is_new(&reported, &cause("refused")));
+        forget(Some(&variables), &reported);
+        assert!(!is_new(&reported, &cause("refused")));
     }
 
     #[test]

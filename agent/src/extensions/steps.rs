@@ -1,13 +1,12 @@
 //! Listing and running the steps of cleaning, deploying and servicing (sections 4.1 and 4.2).
 
 use crate::agent::Agent;
-use crate::commands::{Command, JsonType, Kind, Parameter, Params, Run};
+use crate::commands::{Command, JsonType, Kind, Parameter, Params, Run, Validate};
 use crate::errors::from_disk;
-use crate::root_disk;
+use crate::{doctor, root_disk};
 use farrier_disk::list;
 use farrier_hardware::manager::StepCall;
 use farrier_protocol::error::{CommandError, ErrorKind};
-use farrier_protocol::lookup::Node;
 use farrier_protocol::step::{HardwareManagerVersions, Phase, Step};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -47,10 +46,17 @@ pub const SERVICE_COMMANDS: &[Command] = &[
 ];
 
 const NODE: Parameter = Parameter::required("node", &[JsonType::Object], "Record of the node");
-const PORTS: Parameter = Parameter::required("ports", &[JsonType::Array], "Records of its ports");
+/// The Python agent takes what it never looks at: an empty object and nothing are no ports either.
+const PORTS: Parameter = Parameter::required(
+    "ports",
+    &[JsonType::Array, JsonType::Object, JsonType::Null],
+    "Records of its ports, as a list; an empty object and null stand for none",
+);
 const CLEAN_PARAMETERS: &[Parameter] = &execution_parameters("clean_version");
 const DEPLOY_PARAMETERS: &[Parameter] = &execution_parameters("deploy_version");
 const SERVICE_PARAMETERS: &[Parameter] = &execution_parameters("service_version");
+
+const VALIDATE: Option<Validate> = Some(|params| ports(params).map(drop));
 
 const fn execution_parameters(version: &'static str) -> [Parameter; 5] {
     let step = Parameter::required("step", &[JsonType::Object], "The step as it was listed, with its args");
@@ -60,7 +66,7 @@ const fn execution_parameters(version: &'static str) -> [Parameter; 5] {
 }
 
 const fn listing(name: &'static str, help: &'static str, run: Run) -> Command {
-    Command { name, help, kind: Kind::Sync, parameters: &[NODE, PORTS], validate: None, run }
+    Command { name, help, kind: Kind::Sync, parameters: &[NODE, PORTS], validate: VALIDATE, run }
 }
 
 const fn execution(
@@ -69,11 +75,11 @@ const fn execution(
     parameters: &'static [Parameter],
     run: Run,
 ) -> Command {
-    Command { name, help, kind: Kind::Async, parameters, validate: None, run }
+    Command { name, help, kind: Kind::Async, parameters, validate: VALIDATE, run }
 }
 
 fn list(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, CommandError> {
-    agent.cache_node(read::<Node>(params, "node")?);
+    agent.cache_node(parse("node", &params["node"])?);
     let managers = agent.managers();
     let steps = (format!("{}_steps", phase.name()), json!(managers.steps(phase)?));
     let versions = ("hardware_manager_version".to_owned(), json!(managers.versions()));
@@ -81,20 +87,23 @@ fn list(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, Comm
 }
 
 fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, CommandError> {
-    agent.cache_node(read::<Node>(params, "node")?);
-    let step: Step = read(params, "step")?;
+    agent.cache_node(parse("node", &params["node"])?);
+    let step = step(&params["step"])?;
     let arguments = arguments(params, &step, phase);
     agent.status.say(format!("{} step {}", phase.name(), step.step));
     agent.wait_for_devices();
     check_version(agent, params, phase)?;
     root_disk::expect_hinted(agent);
     let record = shielded(agent, &params["node"])?;
+    if phase == Phase::Clean {
+        doctor::forget();
+    }
     let call = StepCall {
         phase,
         step: &step.step,
         node: &parse("node", &record)?,
         record: &record,
-        ports: params.get(PORTS.name).unwrap_or(&Value::Null),
+        ports: &ports(params)?,
         arguments: &arguments,
         host: agent.as_ref(),
     };
@@ -160,8 +169,30 @@ fn check_version(agent: &Agent, params: &Params, phase: Phase) -> Result<(), Com
     Err(CommandError::new(ErrorKind::VersionMismatch, details))
 }
 
-fn read<T: DeserializeOwned>(params: &Params, name: &str) -> Result<T, CommandError> {
-    parse(name, &params[name])
+/// The step to run. Arguments that are empty in whatever way are none (section 4.1).
+fn step(given: &Value) -> Result<Step, CommandError> {
+    let is_empty = match &given["args"] {
+        Value::Array(list) => list.is_empty(),
+        Value::String(text) => text.is_empty(),
+        other => *other == json!(false) || *other == json!(0),
+    };
+    if !is_empty {
+        return parse("step", given);
+    }
+    let mut given = given.clone();
+    given["args"] = Value::Null;
+    parse("step", &given)
+}
+
+fn ports(params: &Params) -> Result<Value, CommandError> {
+    match params.get(PORTS.name) {
+        Some(list @ Value::Array(_)) => Ok(list.clone()),
+        Some(Value::Object(fields)) if !fields.is_empty() => {
+            let details = "ports must be a list of records, not one object";
+            Err(CommandError::new(ErrorKind::InvalidCommandParamsError, details))
+        }
+        _ => Ok(json!([])),
+    }
 }
 
 fn parse<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, CommandError> {

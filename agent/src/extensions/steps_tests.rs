@@ -8,6 +8,7 @@ use crate::root_disk;
 use farrier_hardware::dispatch::HardwareManagers;
 use farrier_hardware::filter::Device;
 use farrier_hardware::manager::{DeviceFilter, HardwareManager, StepDeclaration, Support};
+use farrier_protocol::lookup::Node;
 
 /// What an extension, its phase and its keys are called.
 const PHASES: [&str; 3] = ["clean", "deploy", "service"];
@@ -178,7 +179,7 @@ impl HardwareManager for Hiding {
             interface: "deploy",
             priorities: &[(Phase::Clean, 0)],
             reboot_requested: false,
-            is_abortable: false,
+            abortable: &[],
             arguments: &[],
             run: &|call| {
                 Ok(json!([call.node.skip_block_devices(), call.record["properties"]["skip_block_devices"]]))
@@ -231,4 +232,41 @@ async fn x11_managers_judge_the_machine_when_its_drivers_are_loaded() {
     let versions = &listing.await.unwrap()["hardware_manager_version"];
     let expected = json!({"generic_hardware_manager": "1.2", "MellanoxDeviceHardwareManager": "1"});
     assert_eq!(*versions, expected);
+}
+
+/// What the Python agent's own functional test sends, and the like.
+#[tokio::test]
+async fn x39_what_the_python_agent_takes_is_taken() {
+    let (agent, _root) = agent();
+    let short = json!({"uuid": "1", "properties": {}, "instance_info": {}});
+    for phase in PHASES {
+        for (record, ports) in [(&short, json!({})), (&short, json!([])), (&node(), json!(null))] {
+            let listing = command(phase, &format!("get_{phase}_steps"));
+            let given = params(json!({"node": record, "ports": ports}));
+            let asked = Arc::clone(&agent);
+            // Commands run on threads of their own.
+            let listed =
+                tokio::task::spawn_blocking(move || listing.run_checked(&asked, &given)).await.unwrap();
+            let listed = listed.unwrap_or_else(|error| panic!("{ports}: {error:?}"));
+            assert!(listed[format!("{phase}_steps")].is_object(), "{listed}");
+            for args in [json!(null), json!({}), json!([]), json!(""), json!(false)] {
+                let step = json!({"step": "no_such_step", "interface": "deploy", "args": args});
+                let given = params(json!({"node": record, "ports": ports, "step": step}));
+                let (agent, run) = (Arc::clone(&agent), command(phase, &format!("execute_{phase}_step")));
+                let outcome =
+                    tokio::task::spawn_blocking(move || run.run_checked(&agent, &given)).await.unwrap();
+                // Everything was understood.
+                assert_eq!(outcome.unwrap_err().kind, "HardwareManagerMethodNotFound", "{args}");
+            }
+        }
+        for (name, value) in [("ports", json!({"a": 1})), ("ports", json!("x")), ("node", json!([]))] {
+            let mut given = params(json!({"node": node(), "ports": []}));
+            given.insert(name.to_owned(), value);
+            let (agent, listing) = (Arc::clone(&agent), command(phase, &format!("get_{phase}_steps")));
+            let outcome = tokio::task::spawn_blocking(move || listing.run_checked(&agent, &given)).await;
+            let error = outcome.unwrap().unwrap_err();
+            assert_eq!(error.kind, "InvalidCommandParamsError", "{}", error.details);
+        }
+    }
+    assert_eq!(agent.node().unwrap().uuid.to_string(), "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11");
 }

@@ -107,7 +107,7 @@ fn steps_of(class_name: &str, steps: &[StepDeclaration]) -> String {
             place(step, Phase::Clean),
             place(step, Phase::Deploy),
             place(step, Phase::Service),
-            yes(step.is_abortable),
+            abortable(step),
             yes(step.reboot_requested),
         ]
     });
@@ -120,6 +120,17 @@ fn steps_of(class_name: &str, steps: &[StepDeclaration]) -> String {
         text += &table(["argument", "required", "what it is for"], rows);
     }
     text
+}
+
+/// Whether, or else in which of its phases.
+fn abortable(step: &StepDeclaration) -> String {
+    let phases = step.priorities.iter().map(|(phase, _)| phase);
+    let abortable: Vec<_> = phases.filter(|phase| step.abortable.contains(phase)).collect();
+    match abortable.len() {
+        0 => yes(false),
+        all if all == step.priorities.len() => yes(true),
+        _ => abortable.iter().map(|phase| phase.name()).collect::<Vec<_>>().join(", "),
+    }
 }
 
 pub fn collectors() -> String {

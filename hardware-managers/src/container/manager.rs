@@ -97,7 +97,7 @@ fn declare_built_in(
         interface: "deploy",
         priorities: &[(Phase::Clean, 0), (Phase::Deploy, 0), (Phase::Service, 0)],
         reboot_requested: false,
-        is_abortable: true,
+        abortable: Phase::ALL,
         arguments: ARGUMENTS,
         run: Box::leak(Box::new(move |call: &StepCall<'_>| {
             run_chosen(call, runner, settings).map_err(|error| error.of_step(call.phase))
@@ -114,7 +114,7 @@ fn declare(listed: FileStep, runner: &'static Runner, settings: &'static Setting
         interface: listed.interface.clone().leak(),
         priorities: priorities.leak(),
         reboot_requested: listed.reboot_requested,
-        is_abortable: listed.abortable,
+        abortable: if listed.abortable { Phase::ALL } else { &[] },
         arguments: &[],
         run: Box::leak(Box::new(move |call: &StepCall<'_>| {
             let request = Request {

@@ -131,7 +131,7 @@ fn declare(program: &'static Path, listed: ListedStep) -> StepDeclaration {
         interface: listed.interface.leak(),
         priorities: priorities.leak(),
         reboot_requested: listed.reboot_requested,
-        is_abortable: listed.abortable,
+        abortable: if listed.abortable { Phase::ALL } else { &[] },
         arguments: arguments.leak(),
         run: Box::leak(Box::new(move |call: &StepCall<'_>| run(program, silence, call))),
     }

@@ -12,7 +12,7 @@ pub const INSTALL: StepDeclaration = StepDeclaration {
     interface: "deploy",
     priorities: &[(Phase::Deploy, 0), (Phase::Service, 0)],
     reboot_requested: false,
-    is_abortable: false,
+    abortable: &[],
     arguments: &[
         Argument {
             name: "image_source",

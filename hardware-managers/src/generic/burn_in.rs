@@ -10,7 +10,7 @@ pub const CPU: StepDeclaration = StepDeclaration {
     interface: "deploy",
     priorities: &[(Phase::Clean, 0), (Phase::Service, 0)],
     reboot_requested: false,
-    is_abortable: true,
+    abortable: Phase::ALL,
     arguments: &[],
     run: &|call| burn_in::processor(call, &burn_in::CPU),
 };

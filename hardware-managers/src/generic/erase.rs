@@ -11,7 +11,7 @@ pub const DEVICES: StepDeclaration = StepDeclaration {
     interface: "deploy",
     priorities: &[(Phase::Clean, 10)],
     reboot_requested: false,
-    is_abortable: true,
+    abortable: Phase::ALL,
     arguments: &[],
     run: &|call| erase::erase_devices(call, Depth::Data),
 };
@@ -28,6 +28,7 @@ pub const EXPRESS: StepDeclaration = StepDeclaration {
 pub const METADATA: StepDeclaration = StepDeclaration {
     step: "erase_devices_metadata",
     priorities: &[(Phase::Clean, 99), (Phase::Deploy, 0)],
+    abortable: &[Phase::Clean],
     run: &|call| erase::erase_devices(call, Depth::Metadata).map(|_| Value::Null),
     ..DEVICES
 };

@@ -12,7 +12,7 @@ pub fn declare(priority: i64) -> StepDeclaration {
         interface: "deploy",
         priorities: vec![(Phase::Deploy, priority), (Phase::Service, priority)].leak(),
         reboot_requested: false,
-        is_abortable: false,
+        abortable: &[],
         arguments: ARGUMENTS,
         run: &inject_files::inject_files,
     }

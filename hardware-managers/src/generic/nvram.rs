@@ -16,7 +16,7 @@ pub const CLEAN: StepDeclaration = StepDeclaration {
     interface: "deploy",
     priorities: &[(Phase::Clean, 0), (Phase::Deploy, 0)],
     reboot_requested: false,
-    is_abortable: true,
+    abortable: &[Phase::Clean],
     arguments: &[Argument {
         name: ARGUMENT,
         description: "Regular expressions for the device paths of the entries to remove; those of installed systems when they are not given",

@@ -24,7 +24,7 @@ pub const ERASE: StepDeclaration = StepDeclaration {
     interface: "deploy",
     priorities: &[(Phase::Clean, 0)],
     reboot_requested: false,
-    is_abortable: true,
+    abortable: Phase::ALL,
     arguments: &[],
     run: &erase,
 };

@@ -17,7 +17,7 @@ pub const DELETE: StepDeclaration = StepDeclaration {
     interface: "raid",
     priorities: &[(Phase::Clean, 0), (Phase::Service, 0)],
     reboot_requested: false,
-    is_abortable: true,
+    abortable: Phase::ALL,
     arguments: &[],
     run: &|call| delete_all(call).map(|()| Value::Null),
 };
@@ -34,7 +34,7 @@ pub const CREATE: StepDeclaration = StepDeclaration {
 pub const APPLY: StepDeclaration = StepDeclaration {
     step: "apply_configuration",
     priorities: &[(Phase::Deploy, 0), (Phase::Service, 0)],
-    is_abortable: false,
+    abortable: &[],
     arguments: &[
         Argument {
             name: "raid_config",
