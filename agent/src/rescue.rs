@@ -7,6 +7,7 @@ pub mod config_drive;
 pub mod login;
 pub mod sha256_crypt;
 pub mod ssh;
+pub mod traces;
 
 use farrier_protocol::error::{CommandError, ErrorKind};
 use rand::Rng;
@@ -24,15 +25,34 @@ const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijkl
 /// Longest salt; longer ones are cut by some implementations and not by others.
 const MAX_SALT: usize = 16;
 
+/// Longest password or hash in bytes, as that of crypt(3): the time to hash one grows with its length.
+const MAX_PASSWORD: usize = 511;
+
+/// Refuses what is no password, before anything is done with it.
+///
+/// # Errors
+///
+/// It is empty, or longer than [`MAX_PASSWORD`].
+pub fn validate_password(password: &str) -> Result<(), CommandError> {
+    let invalid = |details: String| Err(CommandError::new(ErrorKind::InvalidCommandParamsError, details));
+    match password.len() {
+        0 => invalid("rescue_password is empty: a rescued machine needs a password".to_owned()),
+        1..=MAX_PASSWORD => Ok(()),
+        length => {
+            invalid(format!("rescue_password has {length} bytes: choose one of at most {MAX_PASSWORD}"))
+        }
+    }
+}
+
 /// The hash to store: the given one if it is one that logs in, else one made of the given text (S19).
 ///
 /// # Errors
 ///
-/// The text is empty, or not a crypt hash of SHA-256 or SHA-512.
+/// As [`validate_password`], or the text is not a crypt hash of SHA-256 or SHA-512.
 pub fn password_hash(password: &str, is_hashed: bool) -> Result<String, CommandError> {
+    validate_password(password)?;
     let invalid = |details: &str| Err(CommandError::new(ErrorKind::InvalidCommandParamsError, details));
     match (is_hashed, password) {
-        (_, "") => invalid("rescue_password is empty: a rescued machine needs a password"),
         (true, hash) if is_crypt_hash(hash) => Ok(hash.to_owned()),
         (true, _) => invalid(
             "rescue_password is not a crypt hash of SHA-256 ($5$) or SHA-512 ($6$): \
@@ -122,6 +142,20 @@ mod tests {
         assert!(is_crypt_hash(&one) && one.starts_with("$5$"), "{one}");
         assert_ne!(one, other);
         assert!(password_hash("", false).is_err());
+    }
+
+    #[test]
+    fn x46_a_password_that_takes_long_to_hash_is_refused() {
+        for (length, is_accepted) in
+            [(1, true), (MAX_PASSWORD, true), (MAX_PASSWORD + 1, false), (100 << 10, false)]
+        {
+            for is_hashed in [false, true] {
+                let outcome = password_hash(&"x".repeat(length), is_hashed);
+                assert_eq!(outcome.is_ok(), is_accepted && !is_hashed, "{length} {is_hashed}");
+                let is_of_length = outcome.is_err_and(|error| error.details.contains("at most 511"));
+                assert_eq!(is_of_length, !is_accepted, "{length} {is_hashed}");
+            }
+        }
     }
 
     #[test]

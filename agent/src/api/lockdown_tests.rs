@@ -1,6 +1,6 @@
 //! Section 1.7 of the contract: how the interface ends.
 
-use super::test_server::{DEADLINE, Server};
+use super::test_server::{DEADLINE, Server, TOKEN};
 use crate::lockdown::Stopped;
 use serde_json::{Value, json};
 use std::fs;
@@ -43,6 +43,20 @@ async fn s20_a_rescue_ends_the_interface_after_its_reply() {
     }
     assert_eq!(fs::read_to_string(directory.join("ipa-rescue-password")).unwrap(), hash);
     assert_ends(server, Stopped::Rescued).await;
+}
+
+#[tokio::test]
+async fn x46_a_password_that_takes_long_to_hash_is_refused_at_once() {
+    let server = Server::start();
+    for hashed in [true, false] {
+        let params = json!({"rescue_password": "x".repeat(100 << 10), "hashed": hashed});
+        let reply = server.command("rescue.finalize_rescue", params, "false").await;
+        assert_eq!(reply.status, 400);
+        let text = reply.body["faultstring"].as_str().unwrap();
+        assert!(text.starts_with("Invalid command parameters: ") && text.contains("at most 511"), "{text}");
+    }
+    let list = server.get(&format!("/v1/commands/?agent_token={TOKEN}")).await.body;
+    assert_eq!(list, json!({"commands": []}), "nothing was begun");
 }
 
 #[tokio::test]

@@ -15,16 +15,19 @@ pub const COMMANDS: &[Command] = &[Command {
     kind: Kind::Sync,
     parameters: &[
         Parameter::optional("rescue_password", &[JsonType::String], "Password, or its hash"),
-        Parameter::optional("hashed", &[JsonType::Boolean], "Whether it is a hash"),
+        Parameter::optional("hashed", &[JsonType::Boolean, JsonType::Null], "Whether it is a hash"),
     ],
-    validate: None,
+    validate: Some(|params| rescue::validate_password(password(params))),
     run: finalize_rescue,
 }];
 
+fn password(params: &Params) -> &str {
+    params.get("rescue_password").and_then(Value::as_str).unwrap_or_default()
+}
+
 fn finalize_rescue(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandError> {
-    let password = params.get("rescue_password").and_then(Value::as_str).unwrap_or_default();
     let is_hashed = params.get("hashed").and_then(Value::as_bool).unwrap_or(false);
-    let hash = rescue::password_hash(password, is_hashed)?;
+    let hash = rescue::password_hash(password(params), is_hashed)?;
     rescue::store(&agent.root, &hash)?;
     agent.stop_serving(Stopped::Rescued);
     Ok(Value::Null)

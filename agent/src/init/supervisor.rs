@@ -5,7 +5,7 @@ use super::enduring;
 use super::network::{Change, dhcp_client, dhcp_event};
 use crate::agent_end;
 use crate::lockdown::Stopped;
-use crate::rescue::{login, ssh};
+use crate::rescue::{login, ssh, traces};
 use farrier_linux::process::{self, BUSYBOX, DROPBEAR};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -168,6 +168,7 @@ impl Supervisor {
     /// The machine is its user's until the next boot.
     fn hand_over(&mut self) {
         self.jobs.remove(&Job::Agent);
+        traces::remove(Path::new("/"));
         if let Err(error) = login::open(Path::new("/")) {
             tracing::error!("nobody can log in: the account rescue cannot be made: {error}");
         }
