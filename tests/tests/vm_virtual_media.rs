@@ -63,7 +63,7 @@ fn vm_s13_s14_only_the_media_of_this_boot_are_believed() {
 #[test]
 fn vm_s13_without_boot_method_no_medium_is_read() {
     let console = boot("", "add ipa-api-url");
-    for other in ["10.0.2.2", "configuration copied", "virtual floppy"] {
+    for other in ["http://10.0.2.2", "configuration copied", "virtual floppy"] {
         assert!(!console.contains(other), "{console}");
     }
 }
