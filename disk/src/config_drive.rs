@@ -71,7 +71,8 @@ impl ConfigDrive {
         if bytes.starts_with(GZIP) {
             return Self::from_content(unpack(&bytes)?);
         }
-        if ContentKind::of(&bytes).is_some() {
+        // Text has no zeros: what has some is not searched for letters of base64.
+        if ContentKind::of(&bytes).is_some() || bytes.contains(&0) {
             return Self::from_content(bytes);
         }
         Self::from_content(unpack(&decode_base64(&bytes)?)?)
@@ -260,11 +261,16 @@ fn decode_base64(text: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 fn unpack(packed: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut content = Vec::new();
-    MultiGzDecoder::new(packed)
-        .take(MAX_SIZE + 1)
-        .read_to_end(&mut content)
-        .map_err(|error| invalid(format!("it cannot be unpacked ({error}); send base64 of gzip")))?;
+    let (mut content, mut decoder) = (Vec::new(), MultiGzDecoder::new(packed));
+    let mut read = |limit| {
+        let read = decoder.by_ref().take(limit).read_to_end(&mut content);
+        read.map_err(|error| invalid(format!("it cannot be unpacked ({error}); send base64 of gzip")))?;
+        Ok(ContentKind::of(&content).is_some())
+    };
+    // What is no drive by its beginning is not unpacked to its end.
+    if read(content::BEGINNING as u64)? {
+        read(MAX_SIZE + 1)?;
+    }
     Ok(content)
 }
 

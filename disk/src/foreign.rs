@@ -9,6 +9,10 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 /// Bytes of folders and tables that are read of a volume; 20 000 files with the longest names have fewer.
 const STRUCTURE: u64 = 16 << 20;
 
+/// How often FAT has a byte of them read: the root folder for the label and for what it holds, a byte of a table
+/// for both of its entries.
+const READ_BY_FAT: u64 = 2;
+
 /// Bytes of contents for which one byte of tables is read, with the smallest clusters.
 const CONTENTS_PER_TABLE: u64 = 64;
 
@@ -24,6 +28,14 @@ impl Budget {
     /// For a volume whose files are `contents` bytes together at most.
     pub fn of(contents: u64) -> Self {
         Self { left: Cell::new(STRUCTURE), contents: Cell::new(contents) }
+    }
+
+    /// The same for a FAT volume of `size` bytes, which has no more folders and tables than bytes.
+    ///
+    /// In ISO 9660 many names may go on in the same place, which is read for each.
+    pub fn of_fat(size: u64, contents: u64) -> Self {
+        let left = size.saturating_mul(READ_BY_FAT).min(STRUCTURE);
+        Self { left: Cell::new(left), ..Self::of(contents) }
     }
 
     /// Lets a file of this many bytes be read.
@@ -102,7 +114,8 @@ pub(crate) mod volumes {
 
     type Volume = Cursor<Vec<u8>>;
 
-    fn formatted(bytes: usize, kind: FatType) -> Volume {
+    /// A new volume with the smallest clusters.
+    pub fn formatted(bytes: usize, kind: FatType) -> Volume {
         let mut volume = Cursor::new(vec![0; bytes]);
         let options = FormatVolumeOptions::new().fat_type(kind).bytes_per_cluster(SECTOR as u32);
         fatfs::format_volume(&mut volume, options).unwrap();

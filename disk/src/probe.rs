@@ -2,7 +2,7 @@
 //!
 //! Everything here reads whatever somebody else left, so nothing of it is believed before it is checked.
 
-mod lvm;
+pub mod lvm;
 
 use crate::device::BlockDevice;
 use crate::error::Error;

@@ -48,7 +48,8 @@ pub fn visit_iso(content: &[u8], limit: u64, visit: &mut Visitor<'_>) -> io::Res
 ///
 /// As [`visit_iso`]; the files together are no larger than the volume.
 pub fn visit_fat(volume: &mut (impl Read + Seek), visit: &mut Visitor<'_>) -> io::Result<()> {
-    let budget = Budget::of(volume.seek(SeekFrom::End(0))?);
+    let size = volume.seek(SeekFrom::End(0))?;
+    let budget = Budget::of_fat(size, size);
     let volume = FileSystem::new(Foreign::new(volume, &budget)?, FsOptions::new())?;
     FatWalk { entries: MAX_ENTRIES, budget: &budget }.folder(&volume.root_dir(), "", 0, visit)
 }
@@ -225,6 +226,60 @@ mod tests {
         for mut volume in [foreign::endless_root(), foreign::endless_folder()] {
             let error = visit_fat(&mut volume, &mut |_, _| Ok(())).unwrap_err();
             assert!(error.to_string().contains("has no end"), "{error}");
+        }
+    }
+
+    /// A volume that counts what is read of it.
+    struct Counted<T> {
+        volume: T,
+        bytes: u64,
+    }
+
+    impl<T: Read> Read for Counted<T> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let count = self.volume.read(buffer)?;
+            self.bytes += count as u64;
+            Ok(count)
+        }
+    }
+
+    impl<T: Seek> Seek for Counted<T> {
+        fn seek(&mut self, target: SeekFrom) -> io::Result<u64> {
+            self.volume.seek(target)
+        }
+    }
+
+    #[test]
+    fn x32_of_a_small_volume_without_an_end_no_more_is_read_than_a_small_volume_can_hold() {
+        let volume = foreign::endless_folder();
+        let size = volume.get_ref().len() as u64;
+        let mut counted = Counted { volume, bytes: 0 };
+        let error = visit_fat(&mut counted, &mut |_, _| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("has no end"), "{error}");
+        assert!(counted.bytes < 2 * size + 512, "{} bytes of {size} were read", counted.bytes);
+    }
+
+    #[test]
+    fn x32_a_volume_full_of_folders_is_read_to_its_end() {
+        for bytes in [32 << 10, 64 << 10] {
+            let mut volume = foreign::formatted(bytes, fatfs::FatType::Fat12);
+            let mut made = 0;
+            {
+                let fat = FileSystem::new(&mut volume, FsOptions::new()).unwrap();
+                let folder = fat.root_dir().create_dir("in").unwrap();
+                // Files without content take entries only, so that all the rest is one folder.
+                let long = "a name of which every letter takes room, as in a hostile volume ".repeat(3);
+                while folder.create_file(&format!("{long}{made}")).is_ok() {
+                    made += 1;
+                }
+            }
+            let mut seen = 0;
+            visit_fat(&mut volume, &mut |_, _| {
+                seen += 1;
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(seen, made + 1, "{bytes} bytes");
         }
     }
 

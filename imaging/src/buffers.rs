@@ -2,13 +2,15 @@
 
 use crate::CHUNK;
 use farrier_linux::aligned::AlignedBuffer;
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// A set of buffers; more than these are never in use.
+/// A set of buffers; more than these are never in use. Each is made when all others are.
 pub(crate) struct Pool {
     free: Receiver<AlignedBuffer>,
     home: Sender<AlignedBuffer>,
+    unmade: Cell<usize>,
 }
 
 /// A part of an image on its way. Dropping it gives its buffer back to the pool.
@@ -25,15 +27,19 @@ impl Pool {
     /// A pool of so many buffers of one chunk each.
     pub(crate) fn new(count: usize) -> Self {
         let (home, free) = channel();
-        for _ in 0..count {
-            home.send(AlignedBuffer::zeroed(CHUNK)).expect("the receiver is still here");
-        }
-        Self { free, home }
+        Self { free, home, unmade: Cell::new(count) }
     }
 
     /// Waits for a free buffer.
     pub(crate) fn take(&self) -> Chunk {
-        let buffer = self.free.recv().expect("the pool keeps a sender of its own");
+        let buffer = match (self.free.try_recv(), self.unmade.get()) {
+            (Ok(buffer), _) => buffer,
+            (Err(_), 0) => self.free.recv().expect("the pool keeps a sender of its own"),
+            (Err(_), unmade) => {
+                self.unmade.set(unmade - 1);
+                AlignedBuffer::zeroed(CHUNK)
+            }
+        };
         Chunk { buffer: Some(buffer), home: self.home.clone(), length: 0, received: 0 }
     }
 }

@@ -12,6 +12,8 @@ pub mod cancel;
 pub mod checksum;
 pub mod error;
 pub mod format;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod in_memory;
 pub mod pipeline;
 pub mod progress;
 pub mod qcow2;

@@ -106,6 +106,8 @@ pub fn zero_out(file: &File, offset: u64, length: u64) -> io::Result<()> {
             return Ok(());
         }
         // Kernels since 6.10 give a command that failed up, and do not write in its stead.
+    } else if zero_by_command(file, offset, length)? {
+        return Ok(());
     }
     write_zeros(file, offset, length)
 }

@@ -238,7 +238,7 @@ impl Question<'_> {
     }
 
     /// The answer in a packet; nothing when it answers another question, or none.
-    fn read(&self, packet: &[u8]) -> Option<Answer> {
+    pub fn read(&self, packet: &[u8]) -> Option<Answer> {
         let (header, options) = packet.split_at_checked(HEADER)?;
         let is_for_client = match &self.client {
             Client::Ethernet(address) => header[28..34] == *address,

@@ -19,10 +19,10 @@ use crate::workspace::{Workspace, cargo};
 pub struct FuzzArguments {
     /// One target instead of all of them.
     target: Option<String>,
-    /// How long each target runs, in minutes.
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..))]
-    minutes: u64,
-    /// Writes the page of the book with the runs of all targets.
+    /// How long each target runs, in seconds.
+    #[arg(long, value_name = "N", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: u64,
+    /// Writes the page of the book with the runs of all targets, if all are fast enough.
     #[arg(long, conflicts_with = "target")]
     page: bool,
     /// Only says that cargo-fuzz is missing.
@@ -40,15 +40,18 @@ pub fn fuzz(arguments: &FuzzArguments) -> Result<()> {
         targets.retain(|target| target == wanted);
         ensure!(!targets.is_empty(), "there is no target {wanted} in {}", folder.display());
     }
-    let mut report = Report::new(arguments.minutes);
+    let mut report = Report::new(arguments.seconds);
     for target in &targets {
-        println!("\n== {target}, {} min", arguments.minutes);
-        report.runs.push(run_target(&workspace, &folder, target, arguments.minutes)?);
-    }
-    if arguments.page {
-        report.write_page(&workspace)?;
+        println!("\n== {target}, {} s", arguments.seconds);
+        let run = run_target(&workspace, &folder, target, arguments.seconds)?;
+        println!("{run}");
+        report.runs.push(run);
     }
     println!("{} targets, no finding", targets.len());
+    if arguments.page {
+        report.require_speed()?;
+        report.write_page(&workspace)?;
+    }
     Ok(())
 }
 
@@ -71,18 +74,38 @@ fn targets(folder: &Path) -> Result<Vec<String>> {
 }
 
 /// What a run finds out about the program is kept for the next one; the seeds stay as they are.
-fn run_target(workspace: &Workspace, folder: &Path, target: &str, minutes: u64) -> Result<Run> {
+fn run_target(workspace: &Workspace, folder: &Path, target: &str, seconds: u64) -> Result<Run> {
     let corpus = workspace.cache().join("fuzz").join(target);
     fs::create_dir_all(&corpus)?;
-    let mut fuzz = cargo();
-    fuzz.args(["fuzz", "run", "--target-dir"]).arg(workspace.target.join("fuzz")).arg(target);
+    let cargo_fuzz = |action: &str| {
+        let mut command = cargo();
+        command.args(["fuzz", action, "--target-dir"]).arg(workspace.target.join("fuzz")).arg(target);
+        // Instrumenting needs a feature of nightly compilers; the stable one has it under this name.
+        command.env("RUSTC_BOOTSTRAP", "1").current_dir(folder);
+        command
+    };
+    run(&mut cargo_fuzz("build"))?;
+    let mut fuzz = cargo_fuzz("run");
     fuzz.arg(&corpus).arg(folder.join("seeds").join(target));
-    fuzz.args(["--", &format!("-max_total_time={}", minutes * 60), "-rss_limit_mb=1024", "-timeout=20"]);
+    fuzz.args(["--", &format!("-max_total_time={seconds}"), "-rss_limit_mb=1024", "-timeout=20"]);
     fuzz.args(["-print_final_stats=1", "-verbosity=0"]);
-    // Instrumenting needs a feature of nightly compilers; the stable one has it under this name.
-    let words = run_heard(fuzz.env("RUSTC_BOOTSTRAP", "1").current_dir(folder))?;
+    let before = processor_seconds()?;
+    let words = run_heard(&mut fuzz)?;
+    let used = processor_seconds()? - before;
     let subject = subject(&folder.join("fuzz_targets").join(target).with_extension("rs"))?;
-    Run::read(target, subject, &words).with_context(|| format!("{target} did not tell what it ran"))
+    Run::read(target, subject, &words, used).with_context(|| format!("{target} did not tell what it ran"))
+}
+
+/// What programs that were started and have ended took of the processors, in seconds (proc_pid_stat(5)): a
+/// machine that does something else beside does not change it, threads count as what they are.
+fn processor_seconds() -> Result<f64> {
+    const TICKS_A_SECOND: f64 = 100.0;
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    // The name before the bracket may hold blanks.
+    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat has no name")?;
+    let ticks: f64 =
+        fields.split_whitespace().skip(13).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
+    Ok(ticks / TICKS_A_SECOND)
 }
 
 /// What a program is about, in the words it begins with.
@@ -109,4 +132,32 @@ fn run_heard(command: &mut Command) -> Result<String> {
     let status = child.wait()?;
     ensure!(status.success(), "{} ended with {status}", shown(command));
     Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x32_every_target_is_declared_and_starts_from_something() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
+        let declared = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let targets = targets(&folder).unwrap();
+        assert!(targets.len() >= 10, "{targets:?}");
+        for target in targets {
+            assert!(
+                declared.contains(&format!("path = \"fuzz_targets/{target}.rs\"")),
+                "{target} is not declared"
+            );
+            let seeds = fs::read_dir(folder.join("seeds").join(&target));
+            assert!(seeds.is_ok_and(|mut seeds| seeds.next().is_some()), "{target} starts from nothing");
+        }
+    }
+
+    #[test]
+    fn x32_the_processor_is_what_programs_used_of_it() {
+        let before = processor_seconds().unwrap();
+        run_heard(Command::new("dd").args(["if=/dev/zero", "of=/dev/null", "bs=1M", "count=8000"])).unwrap();
+        assert!(processor_seconds().unwrap() > before);
+    }
 }

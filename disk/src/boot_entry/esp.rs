@@ -6,7 +6,7 @@ use crate::guard::WritableDisk;
 use crate::table::Partition;
 use crate::view::DiskView;
 use fatfs::{Dir, FileSystem, FsOptions, ReadWriteSeek};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
 
 /// Files that name the loader of the system beside them (F15).
 const CSV_NAMES: &[&str] = &["bootx64.csv", "bootaa64.csv", "boot.csv"];
@@ -58,7 +58,7 @@ pub fn find_loaders(disk: &WritableDisk, esp: &Partition) -> Result<Vec<Loader>,
 
 /// Finds the loaders in a FAT volume.
 fn search(volume: &mut (impl Read + Seek)) -> io::Result<Vec<Loader>> {
-    let budget = Budget::of(0);
+    let budget = Budget::of_fat(volume.seek(SeekFrom::End(0))?, 0);
     let volume = FileSystem::new(Foreign::new(volume, &budget)?, FsOptions::new())?;
     let mut found = Found { csv: None, loaders: Vec::new(), budget: MAX_ENTRIES };
     found.walk(&volume.root_dir(), "", 0)?;

@@ -4,6 +4,9 @@
 const DESCRIPTOR: usize = 32768;
 const ISO_MAGIC: &[u8] = b"CD001";
 
+/// Bytes of a drive that tell which of the two it is, if any.
+pub const BEGINNING: usize = DESCRIPTOR + 1 + ISO_MAGIC.len();
+
 /// Bytes of a boot sector that tell about FAT.
 const BOOT_SECTOR: usize = 512;
 

@@ -52,12 +52,20 @@ fn d10_what_is_no_config_drive_is_refused() {
         ("aGVsbG8gd29ybGQ=".to_owned(), "cannot be unpacked"),
         (packed(b"<html>404 Not Found</html>"), "neither ISO 9660 nor FAT"),
         (packed(&[0; 100_000]), "neither ISO 9660 nor FAT"),
-        (packed(&vec![0; (MAX_SIZE + 1) as usize]), "larger than 64 MiB"),
+        (packed(&[iso("config-2"), vec![0; MAX_SIZE as usize]].concat()), "larger than 64 MiB"),
     ] {
         let error = ConfigDrive::decode(&text).unwrap_err();
         assert_eq!(error.kind().name(), "DeploymentError");
         assert!(error.to_string().contains(named), "{error}");
     }
+}
+
+#[test]
+fn x32_what_is_no_drive_by_its_beginning_is_not_unpacked_to_its_end() {
+    let mut gzip = STANDARD.decode(packed(&[7; 1 << 20])).unwrap();
+    gzip.truncate(gzip.len() - 20);
+    let error = ConfigDrive::from_download(gzip).unwrap_err().to_string();
+    assert!(error.contains("neither ISO 9660 nor FAT"), "{error}");
 }
 
 #[test]
@@ -78,6 +86,14 @@ fn d10_a_downloaded_drive_is_told_by_its_content() {
     for bytes in [b"<html>404 Not Found</html>".to_vec(), Vec::new(), vec![0; 5000], GZIP.to_vec()] {
         assert!(matches!(ConfigDrive::from_download(bytes), Err(Error::InvalidConfigDrive { .. })));
     }
+}
+
+#[test]
+fn x32_a_download_with_zeros_is_not_taken_for_base64() {
+    let mut text = packed(&iso("config-2")).into_bytes();
+    text.push(0);
+    let error = ConfigDrive::from_download(text).unwrap_err().to_string();
+    assert!(error.contains("neither ISO 9660 nor FAT"), "{error}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ const OPEN_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A disk that may be overwritten, held exclusively and accessed past the page cache.
 ///
-/// There is no way to make one but [`RootDisk::open`](super::RootDisk::open) and
+/// In the agent there is no way to make one but [`RootDisk::open`](super::RootDisk::open) and
 /// [`EraseTarget::open`](super::EraseTarget::open).
 #[derive(Debug)]
 pub struct WritableDisk {
@@ -52,6 +52,21 @@ impl WritableDisk {
         let most = sysfs::number::<u64>(&device.directory().join("queue"), "discard_max_bytes");
         let discards = most.is_some_and(|bytes| bytes > 0);
         Ok(Self { file, path, size, sector_size, discards, commands: CommandSet::of(device) })
+    }
+
+    /// A regular file in the place of a disk, for fuzz targets. No device can be reached by it.
+    ///
+    /// # Errors
+    ///
+    /// The file is not a regular one.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub fn over_file(file: File, sector_size: u32) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        let (path, size) = (PathBuf::from("/dev/memory"), metadata.len());
+        Ok(Self { file, path, size, sector_size, discards: false, commands: None })
     }
 
     /// Path of the device node.

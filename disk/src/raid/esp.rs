@@ -15,7 +15,7 @@ use crate::tree::{self, Visitor};
 use crate::view::DiskView;
 use crate::{filesystem, wipe};
 use fatfs::{FileSystem, FsOptions};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// The mirror.
@@ -106,7 +106,7 @@ struct Identity {
 
 impl Identity {
     fn read(volume: &mut (impl Read + Seek)) -> io::Result<Self> {
-        let budget = Budget::of(0);
+        let budget = Budget::of_fat(volume.seek(SeekFrom::End(0))?, 0);
         let volume = FileSystem::new(Foreign::new(volume, &budget)?, FsOptions::new())?;
         let mut label = [b' '; 11];
         match volume.read_volume_label_from_root_dir_as_bytes()? {

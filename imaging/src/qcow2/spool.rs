@@ -13,7 +13,8 @@ pub(super) struct Spool<'a> {
     space: &'a dyn Space,
     free: Range<u64>,
     runs: Vec<Run>,
-    buffer: AlignedBuffer,
+    /// Made when it is needed: most images are in order.
+    buffer: Option<AlignedBuffer>,
     /// What of the last sector is used; it is on the target too.
     last: Vec<u8>,
     start: u64,
@@ -32,8 +33,7 @@ impl<'a> Spool<'a> {
     pub(super) fn new(space: &'a dyn Space, used: u64) -> Self {
         let start = used.next_multiple_of(CHUNK as u64).max(CHUNK as u64);
         let end = space.size().saturating_sub(CHUNK as u64) / CHUNK as u64 * CHUNK as u64;
-        let buffer = AlignedBuffer::zeroed(CHUNK);
-        Self { space, free: start..end.max(start), runs: Vec::new(), buffer, last: Vec::new(), start }
+        Self { space, free: start..end.max(start), runs: Vec::new(), buffer: None, last: Vec::new(), start }
     }
 
     /// Keeps bytes that lie at `host` in the file.
@@ -63,13 +63,14 @@ impl<'a> Spool<'a> {
         if self.free.end.saturating_sub(self.free.start) < padded as u64 {
             return Err(Fault::NoRoom { bytes: self.free.end - self.start });
         }
-        self.buffer[..self.last.len()].copy_from_slice(&self.last);
-        self.buffer[self.last.len()..filled].copy_from_slice(bytes);
-        self.buffer[filled..padded].fill(0);
-        self.space.write_all_at(&self.buffer[..padded], self.free.start)?;
+        let buffer = self.buffer.get_or_insert_with(|| AlignedBuffer::zeroed(CHUNK));
+        buffer[..self.last.len()].copy_from_slice(&self.last);
+        buffer[self.last.len()..filled].copy_from_slice(bytes);
+        buffer[filled..padded].fill(0);
+        self.space.write_all_at(&buffer[..padded], self.free.start)?;
         self.free.start += whole as u64;
         self.last.clear();
-        self.last.extend_from_slice(&self.buffer[whole..filled]);
+        self.last.extend_from_slice(&buffer[whole..filled]);
         Ok(())
     }
 
@@ -80,6 +81,7 @@ impl<'a> Spool<'a> {
         end: u64,
         mut take: impl FnMut(&[u8]) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
+        let buffer = self.buffer.get_or_insert_with(|| AlignedBuffer::zeroed(CHUNK));
         while host < end {
             let after = self.runs.partition_point(|run| run.host <= host);
             let run = after.checked_sub(1).map(|index| &self.runs[index]);
@@ -91,8 +93,8 @@ impl<'a> Spool<'a> {
             let skipped = (run.at + within - start) as usize;
             let count = (end - host).min(run.length - within).min((CHUNK - skipped) as u64) as usize;
             let length = (skipped + count).next_multiple_of(ALIGNMENT);
-            self.space.read_exact_at(&mut self.buffer[..length], start)?;
-            take(&self.buffer[skipped..skipped + count])?;
+            self.space.read_exact_at(&mut buffer[..length], start)?;
+            take(&buffer[skipped..skipped + count])?;
             host += count as u64;
         }
         Ok(())
