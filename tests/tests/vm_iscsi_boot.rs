@@ -114,7 +114,9 @@ fn vm_without_the_program_one_line_tells_and_the_agent_goes_on() {
     // The first command that is about disks waits for them.
     let step = json!({"step": "erase_devices_metadata", "interface": "deploy"});
     let params = json!({"step": step, "node": {"uuid": NODE}, "ports": []});
-    agent.succeed("clean.execute_clean_step", &params, PATIENCE).unwrap();
+    agent.order("clean.execute_clean_step", &params).unwrap();
+    let error = agent.wait_for_failure(PATIENCE).unwrap();
+    assert!(error["details"].as_str().unwrap().contains("no disk is seen"), "{error}");
     let console = hardware.console().text();
     let line = format!("the iSCSI disk {NAME} at 10.0.2.2:");
     assert_eq!(console.matches(&line).count(), 1, "{console}");
