@@ -55,7 +55,7 @@ pub enum Depth {
 }
 
 /// Where a result tells what the operator should know.
-const WARNINGS: &str = "warnings";
+pub const WARNINGS: &str = "warnings";
 
 /// Erases every disk of the node that is not to be kept, and returns what became of each, by name, and under
 /// `warnings` which entries of the skip list name no disk.

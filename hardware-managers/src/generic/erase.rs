@@ -3,7 +3,7 @@
 use crate::erase::{self, Depth};
 use crate::manager::StepDeclaration;
 use farrier_protocol::step::Phase;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Erases every disk by the strongest means it has.
 pub const DEVICES: StepDeclaration = StepDeclaration {
@@ -29,6 +29,14 @@ pub const METADATA: StepDeclaration = StepDeclaration {
     step: "erase_devices_metadata",
     priorities: &[(Phase::Clean, 99), (Phase::Deploy, 0)],
     abortable: &[Phase::Clean],
-    run: &|call| erase::erase_devices(call, Depth::Metadata).map(|_| Value::Null),
+    run: &|call| erase::erase_devices(call, Depth::Metadata).map(only_warnings),
     ..DEVICES
 };
+
+/// Conductors expect no result of this step; what the operator should know is told all the same.
+fn only_warnings(mut result: Value) -> Value {
+    match result[erase::WARNINGS].take() {
+        Value::Null => Value::Null,
+        warnings => json!({erase::WARNINGS: warnings}),
+    }
+}
