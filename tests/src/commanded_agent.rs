@@ -104,16 +104,44 @@ impl CommandedAgent {
         serde_json::from_str(&answer).with_context(|| format!("no result: {answer}"))
     }
 
+    /// All commands that the agent knows, in order.
+    ///
+    /// # Errors
+    ///
+    /// The agent does not answer.
+    pub fn commands(&self) -> Result<Vec<Value>> {
+        let url = format!("{}/v1/commands/?agent_token={TOKEN}", self.url);
+        let answer = curl(&["--fail-with-body", &url], "")?;
+        let list: Value = serde_json::from_str(&answer).with_context(|| format!("no list: {answer}"))?;
+        list["commands"].as_array().cloned().with_context(|| format!("no list: {answer}"))
+    }
+
     /// The command that was ordered last.
     ///
     /// # Errors
     ///
     /// The agent does not answer, or has no command.
     pub fn last_command(&self) -> Result<Value> {
-        let url = format!("{}/v1/commands/?agent_token={TOKEN}", self.url);
-        let answer = curl(&["--fail-with-body", &url], "")?;
-        let list: Value = serde_json::from_str(&answer).with_context(|| format!("no list: {answer}"))?;
-        list["commands"].as_array().and_then(|commands| commands.last()).cloned().context("no command")
+        self.commands()?.pop().context("no command")
+    }
+
+    /// Waits until the command with this identity has ended in whatever way, even if the agent ends and comes back
+    /// meanwhile, and returns all commands that the agent knows then.
+    ///
+    /// # Errors
+    ///
+    /// There is no such agent after `limit`; the text holds the end of the console.
+    pub fn outlive(&self, id: &Value, limit: Duration) -> Result<Vec<Value>> {
+        let started = Instant::now();
+        while started.elapsed() < limit {
+            // Nobody listens for a while.
+            let commands = self.commands().unwrap_or_default();
+            if commands.iter().any(|one| one["id"] == *id && one["command_status"] != "RUNNING") {
+                return Ok(commands);
+            }
+            std::thread::sleep(POLL);
+        }
+        bail!("no agent that has ended {id} after {limit:?}; the console:\n{}", self.machine.console().tail())
     }
 
     /// Waits until the last command has ended, and returns it.

@@ -13,6 +13,7 @@ pub mod image_server;
 pub mod instance;
 pub mod ironic;
 pub mod iscsi_target;
+pub mod killer;
 pub mod lab;
 pub mod lacp;
 pub mod libvirt;

@@ -59,6 +59,17 @@ impl Monitor {
         }
     }
 
+    /// Lets a disk do at most so many writes a second from now on; 0 is as many as it can.
+    ///
+    /// # Errors
+    ///
+    /// QEMU refuses: there is no such drive.
+    pub fn throttle_writes(&mut self, drive: &str, per_second: u32) -> Result<()> {
+        let limits = json!({"device": drive, "bps": 0, "bps_rd": 0, "bps_wr": 0, "iops": 0, "iops_rd": 0,
+            "iops_wr": per_second});
+        self.execute("block_set_io_throttle", &limits).map(drop)
+    }
+
     /// Waits until something has happened, if it has not since it was waited for last.
     ///
     /// # Errors

@@ -117,7 +117,8 @@ fn environments(tier: Tier, workspace: &Workspace) -> Result<Vec<Environment>> {
 /// Where tests find the ramdisk, a BMC and Ironic, for each version of Ironic.
 fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
     let built = dist::build(workspace, "x86_64", Firmware::None)?;
-    let dist = built.folder.display().to_string();
+    let (dist, modules) = (built.folder.display().to_string(), built.modules.display().to_string());
+    let builder = built.builder.display().to_string();
     let with_python = python_manager::ramdisk(workspace, &built)?.display().to_string();
     let image =
         instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES, Kernel::Cloud, Content::USUAL)?;
@@ -127,6 +128,10 @@ fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
         vec![
             ("FARRIER_DIST", dist.clone()),
             ("FARRIER_DIST_PYTHON", with_python.clone()),
+            ("FARRIER_MODULES", modules.clone()),
+            ("FARRIER_IMAGE_BUILDER", builder.clone()),
+            ("FARRIER_PROGRAMS", built.programs.display().to_string()),
+            ("FARRIER_MODULE_CACHE", dist::module_cache(workspace).display().to_string()),
             ("FARRIER_IMAGE", image.path.display().to_string()),
             ("FARRIER_IMAGE_SHA256", image.sha256.clone()),
             ("FARRIER_REDFISH", bmc.clone()),

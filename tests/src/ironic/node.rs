@@ -71,6 +71,12 @@ impl Order {
         Self(json!({"target": "active", "configdrive": {"meta_data": instance.meta_data}}))
     }
 
+    /// Deploys the image with further steps.
+    pub fn deploy_with(instance: &Instance<'_>, steps: &Value) -> Self {
+        let drive = json!({"meta_data": instance.meta_data});
+        Self(json!({"target": "active", "configdrive": drive, "deploy_steps": steps}))
+    }
+
     /// Deploys again.
     pub fn rebuild(instance: &Instance<'_>) -> Self {
         Self(json!({"target": "rebuild", "configdrive": {"meta_data": instance.meta_data}}))

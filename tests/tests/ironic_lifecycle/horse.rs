@@ -4,7 +4,9 @@ use crate::disks;
 use crate::stable::Stable;
 use farrier_tests::console::Console;
 use farrier_tests::ironic::{FAST_TRACK_TIMEOUT, Instance, Node, Order};
+use farrier_tests::killer;
 use farrier_tests::machine::{Boot, Firmware, Machine};
+use farrier_tests::monitor::Monitor;
 use serde_json::{Value, json};
 use std::fs;
 use std::thread;
@@ -84,11 +86,66 @@ impl<'a> Horse<'a> {
     /// Cleans with one step, which fails; gives Ironic's account of it.
     pub fn fail_to_clean(&mut self, step: &str) -> String {
         let node = self.carry_out(&Order::clean(&[step]), "clean wait", "clean failed");
-        let error = node["last_error"].as_str().unwrap_or_default().to_owned();
+        self.manage_again();
+        node["last_error"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Cleans with a step in whose middle the agent is killed.
+    pub fn be_cut_off_cleaning(&mut self, step: &str) {
+        self.be_cut_off(
+            &Order::clean(&[killer::KILL_AT_NEXT_WRITE, step]),
+            "clean wait",
+            "clean failed",
+            step,
+        );
+        self.manage_again();
+    }
+
+    /// Cleans with a step of an external manager that kills the agent itself.
+    pub fn be_cut_off_by_a_step(&mut self) {
+        let step = killer::KILL_NOW;
+        self.be_cut_off(&Order::clean(&[step]), "clean wait", "clean failed", step);
+        self.manage_again();
+    }
+
+    /// Deploys, and the agent is killed while it writes the image.
+    pub fn be_cut_off_deploying(&mut self, name: &str) {
+        let sum = self.stable.system.sha256.clone();
+        let instance = self.instance(name, &sum);
+        self.node.set_instance(&instance).unwrap();
+        let kill =
+            json!({"interface": "deploy", "step": killer::KILL_AT_NEXT_WRITE, "priority": 85, "args": {}});
+        let order = Order::deploy_with(&instance, &json!([kill]));
+        self.be_cut_off(&order, "wait call-back", "deploy failed", "write_image");
+    }
+
+    /// Writes the image as a service step, and the agent is killed meanwhile.
+    pub fn be_cut_off_in_service(&mut self) {
+        let kill = json!({"interface": "deploy", "step": killer::KILL_AT_NEXT_WRITE});
+        let order = Order::service(&json!([kill, self.write_image_again()]));
+        self.be_cut_off(&order, "service wait", "service failed", "write_image");
+    }
+
+    /// Carries out what fails because the agent is killed in the middle of a step: writes to disks take their time.
+    fn be_cut_off(&mut self, order: &Order, wait: &str, end: &str, step: &str) {
+        let begin = Instant::now();
+        self.node.order(order).unwrap();
+        self.boot_ramdisk_by_hand(wait);
+        let mut monitor = Monitor::connect(&self.stable.monitor_socket()).unwrap();
+        for (_, serial) in &self.stable.hardware.disks {
+            monitor.throttle_writes(serial, 1).unwrap();
+        }
+        let node = self.end(order, begin, end);
+        let error = node["last_error"].as_str().unwrap_or_default();
+        for part in [step, killer::REASON, "start the operation again"] {
+            assert!(error.contains(part), "{part} is not in {error:?}");
+        }
+    }
+
+    fn manage_again(&self) {
         self.node.leave_maintenance().unwrap();
         self.node.order(&Order::manage()).unwrap();
         self.seen(self.node.reach("manageable", PATIENCE));
-        error
     }
 
     /// Makes the node available: automated cleaning.
@@ -168,21 +225,24 @@ impl<'a> Horse<'a> {
     pub fn service(&mut self) {
         const DAMAGE: u64 = 5 << 20;
         disks::write(self.stable.root(), DAMAGE, b"damage");
-        let sum = self.stable.system.sha256.clone();
+        let start = self.console.length();
+        let steps = json!([self.write_image_again()]);
+        self.carry_out(&Order::service(&steps), "service wait", "active");
+        let offset = usize::try_from(DAMAGE).unwrap();
+        assert_eq!(disks::read(self.stable.root(), DAMAGE, 6), self.stable.system.image[offset..offset + 6]);
+        self.boot_disks_by_hand();
+        self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
+    }
+
+    fn write_image_again(&self) -> Value {
         let image_info = json!({
             "id": "image.raw",
             "urls": [self.stable.system.server.guest_url()],
             "disk_format": "raw",
             "os_hash_algo": "sha256",
-            "os_hash_value": sum,
+            "os_hash_value": self.stable.system.sha256,
         });
-        let step = json!({"interface": "deploy", "step": "write_image", "args": {"image_info": image_info}});
-        let start = self.console.length();
-        self.carry_out(&Order::service(&json!([step])), "service wait", "active");
-        let offset = usize::try_from(DAMAGE).unwrap();
-        assert_eq!(disks::read(self.stable.root(), DAMAGE, 6), self.stable.system.image[offset..offset + 6]);
-        self.boot_disks_by_hand();
-        self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
+        json!({"interface": "deploy", "step": "write_image", "args": {"image_info": image_info}})
     }
 
     /// Removes the instance: automated cleaning.

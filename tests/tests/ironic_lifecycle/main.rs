@@ -92,6 +92,26 @@ fn ironic_d22_with_automated_cleaning_that_erases_disks() {
     horse.assert_disks_erased();
 }
 
+/// An agent that is killed in the middle of a step of any kind has not done it: Ironic says why the operation
+/// failed, and the next attempt succeeds.
+#[test]
+fn ironic_x01_with_an_agent_that_is_killed_in_the_middle_of_steps() {
+    let stable = Stable::with_killer();
+    let mut horse = stable.enrol(Control::Hand, false);
+    horse.be_cut_off_cleaning("erase_devices");
+    horse.be_cut_off_cleaning("erase_devices_metadata");
+    horse.be_cut_off_by_a_step();
+    horse.clean(&["erase_devices_metadata", "erase_devices"]);
+    horse.assert_disks_erased();
+    horse.provide();
+    horse.be_cut_off_deploying("mule");
+    horse.deploy("horse");
+    horse.start_fast_track();
+    horse.be_cut_off_in_service();
+    horse.start_fast_track();
+    horse.service();
+}
+
 /// A Debian system on a mirror boots without either disk.
 #[test]
 fn ironic_d19_with_debian_on_a_mirror() {

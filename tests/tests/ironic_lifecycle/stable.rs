@@ -3,10 +3,11 @@
 use crate::disks;
 use crate::horse::{Hand, Horse};
 use crate::system::System;
-use farrier_tests::environment;
 use farrier_tests::ironic::{Cleaning, Control, Enrolment, Ironic};
 use farrier_tests::machine::{Hardware, free_port};
+use farrier_tests::monitor::Monitor;
 use farrier_tests::redfish::Bmc;
+use farrier_tests::{environment, killer};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -36,10 +37,14 @@ impl Stable {
     }
 
     fn with_ramdisk(dist: &str) -> Self {
-        Self::with_disks(Cleaning::Metadata, dist, |root, other| {
-            File::create(root).unwrap().set_len(ROOT_BYTES).unwrap();
-            fs::write(other, vec![0xaa; OTHER_BYTES]).unwrap();
-        })
+        Self::with_disks(
+            Cleaning::Metadata,
+            |_| environment::path(dist),
+            |root, other| {
+                File::create(root).unwrap().set_len(ROOT_BYTES).unwrap();
+                fs::write(other, vec![0xaa; OTHER_BYTES]).unwrap();
+            },
+        )
     }
 
     /// One with empty disks of equal size, for a system that boots from any of them.
@@ -69,10 +74,14 @@ impl Stable {
     /// One with four full disks of three kinds, under an Ironic that erases all of a disk.
     pub fn with_full_disks() -> Self {
         let fill = |disk: &Path| disks::fill(disk, OTHER_BYTES);
-        let mut stable = Self::with_disks(Cleaning::Devices, "FARRIER_DIST", |root, other| {
-            fill(root);
-            fill(other);
-        });
+        let mut stable = Self::with_disks(
+            Cleaning::Devices,
+            |_| environment::path("FARRIER_DIST"),
+            |root, other| {
+                fill(root);
+                fill(other);
+            },
+        );
         for (serial, device) in [("NVME", "nvme"), ("SATA", "ide-hd")] {
             let file = stable.hardware.folder.join(format!("{serial}.img"));
             fill(&file);
@@ -84,9 +93,30 @@ impl Stable {
         stable
     }
 
-    fn with_disks(cleaning: Cleaning, dist: &str, make: impl FnOnce(&Path, &Path)) -> Self {
+    /// One with two full disks whose writes can be held up, and with a manager in its ramdisk that kills the agent.
+    pub fn with_killer() -> Self {
+        let ramdisk = |folder: &Path| killer::ramdisk(folder).unwrap();
+        let mut stable = Self::with_disks(Cleaning::Metadata, ramdisk, |root, other| {
+            disks::fill(root, OTHER_BYTES);
+            disks::fill(other, OTHER_BYTES);
+        });
+        stable.arguments.extend(["-m".into(), "512".into()]);
+        stable.arguments.extend(Monitor::arguments(&stable.monitor_socket()));
+        stable
+    }
+
+    /// Where QEMU listens, if it does.
+    pub fn monitor_socket(&self) -> PathBuf {
+        self.hardware.folder.join("monitor")
+    }
+
+    fn with_disks(
+        cleaning: Cleaning,
+        dist: impl FnOnce(&Path) -> PathBuf,
+        make: impl FnOnce(&Path, &Path),
+    ) -> Self {
         let folder = TempDir::new().unwrap();
-        let dist = environment::path(dist);
+        let dist = dist(folder.path());
         let (root, other) = (folder.path().join("root.img"), folder.path().join("other.img"));
         make(&root, &other);
         let agent_port = free_port().unwrap();
