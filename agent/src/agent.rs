@@ -2,7 +2,6 @@
 
 use crate::conductor::client::ConductorClient;
 use crate::conductor::token::{self, Verdict};
-use crate::lockdown::Stopped;
 use crate::options::Options;
 use crate::revisable::Revisable;
 use crate::session::{self, Session};
@@ -16,6 +15,7 @@ use farrier_hardware::inventory::system::host_name;
 use farrier_hardware::inventory::{self, Request};
 use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::progress::ProgressHandle;
+use farrier_init::lockdown::Stopped;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::inventory::Inventory;
 use farrier_protocol::lookup::{LookupConfig, Node};

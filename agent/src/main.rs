@@ -1,12 +1,11 @@
 //! `farrier-agent`: the bare-metal provisioning agent.
 //!
-//! One binary in several roles. As PID 1 of a ramdisk it is the init system ([`init`]); started by
+//! One binary in several roles. As PID 1 of a ramdisk it is the init system ([`farrier_init`]); started by
 //! that, or by hand, it is the agent itself ([`life`]). The kernel calls it as `modprobe`, the
 //! DHCP client as `dhcp-event`.
 
 mod advertise;
 mod agent;
-mod agent_end;
 mod api;
 mod bootc;
 mod clock;
@@ -23,14 +22,9 @@ mod erase_certificates;
 mod errors;
 mod extensions;
 mod http;
-mod init;
 mod inspection;
 mod inventory_report;
 mod life;
-mod lockdown;
-mod log_file;
-mod logging;
-mod mac_address;
 mod manager_report;
 mod managers;
 mod memory;
@@ -38,7 +32,6 @@ mod network;
 mod options;
 mod partitioning;
 mod plan_report;
-mod private_file;
 mod reference;
 mod rescue;
 mod revisable;
@@ -49,12 +42,12 @@ mod status;
 mod step_host;
 mod system_logs;
 mod tls;
-mod virtual_media;
 mod vlan;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use farrier_hardware::inventory::Request;
+use farrier_init::{logging, virtual_media};
 use farrier_linux::kernel_line::{self, Parameters};
 use options::Options;
 use std::path::{Path, PathBuf};
@@ -72,11 +65,11 @@ fn main() -> ExitCode {
     let program = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&program).file_name().unwrap_or_default();
     let outcome = if name == "modprobe" {
-        init::modprobe(std::env::args().skip(1))
+        farrier_init::modprobe(std::env::args().skip(1))
     } else if name == "dhcp-event" {
-        init::network::dhcp_event::apply(std::env::args().nth(1).as_deref())
+        farrier_init::network::dhcp_event::apply(std::env::args().nth(1).as_deref())
     } else if std::process::id() == 1 {
-        init::run();
+        farrier_init::run(options::of_init);
     } else {
         dispatch(&command_line().get_matches())
     };

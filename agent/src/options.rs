@@ -6,9 +6,11 @@
 //! in place and a warning behind, because a typing error must not keep a machine from answering.
 
 mod lookup;
+mod of_init;
 mod table;
 mod values;
 
+pub use of_init::of_init;
 pub use table::{Options, specs};
 use values::OptionValue;
 pub use values::{Curve, Destination, NameList, Protocol, SuiteList, TlsVersion, UrlList};

@@ -1,14 +1,12 @@
 //! The password of a rescued machine (section 11.2).
 //!
-//! The agent's part is to leave a hash behind; the ramdisk's [`login`] service makes a user with it, who
-//! also comes by [`ssh`].
+//! The agent's part is to leave a hash behind; PID 1 makes a user with it ([`farrier_init::hand_over`]).
 
-pub mod config_drive;
-pub mod login;
 pub mod sha256_crypt;
-pub mod ssh;
-pub mod traces;
+#[cfg(test)]
+mod traces_tests;
 
+use farrier_init::hand_over::{PASSWORD_FILE, PASSWORD_FOLDER};
 use farrier_protocol::error::{CommandError, ErrorKind};
 use rand::Rng;
 use std::fs::OpenOptions;
@@ -16,10 +14,6 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Folder that the login service of the ramdisk watches, below the root directory.
-const DIRECTORY: &str = "etc/ipa-rescue-config";
-/// The file in it.
-const FILE: &str = "ipa-rescue-password";
 /// Characters of salts and hashes.
 const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Longest salt; longer ones are cut by some implementations and not by others.
@@ -96,14 +90,14 @@ fn salt() -> String {
 pub fn store(root: &Path, hash: &str) -> Result<(), CommandError> {
     try_store(root, hash).map_err(|error| {
         let details = format!(
-            "/{DIRECTORY}/{FILE} cannot be written ({error}): boot a ramdisk with a login service for rescue"
+            "/{PASSWORD_FOLDER}/{PASSWORD_FILE} cannot be written ({error}): boot a ramdisk with a login service for rescue"
         );
         CommandError::new(ErrorKind::CommandExecutionError, details)
     })
 }
 
 fn try_store(root: &Path, hash: &str) -> io::Result<()> {
-    let path = root.join(DIRECTORY).join(FILE);
+    let path = root.join(PASSWORD_FOLDER).join(PASSWORD_FILE);
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(hash.as_bytes())
@@ -163,11 +157,11 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let error = store(root.path(), "$5$").unwrap_err();
         assert!(error.details.contains("/etc/ipa-rescue-config/ipa-rescue-password"), "{}", error.details);
-        let directory = root.path().join(DIRECTORY);
+        let directory = root.path().join(PASSWORD_FOLDER);
         fs::create_dir_all(&directory).unwrap();
         store(root.path(), "$5$").unwrap();
-        assert_eq!(fs::read_to_string(directory.join(FILE)).unwrap(), "$5$");
-        let mode = fs::metadata(directory.join(FILE)).unwrap().permissions().mode();
+        assert_eq!(fs::read_to_string(directory.join(PASSWORD_FILE)).unwrap(), "$5$");
+        let mode = fs::metadata(directory.join(PASSWORD_FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 }

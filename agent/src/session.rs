@@ -4,8 +4,8 @@
 //! (sections 2.4 and 2.5), so a restarted agent takes up both again. The file lies on a memory
 //! file system and goes with the boot.
 
-use crate::private_file;
 use crate::tls::Identity;
+use farrier_init::private_file;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,8 +5,8 @@ mod milestones;
 mod screen;
 
 use crate::agent::Agent;
-use crate::logging;
 use farrier_hardware::inventory::nics;
+use farrier_init::logging;
 use farrier_linux::console::Screens;
 use farrier_linux::netlink;
 use farrier_protocol::progress::Progress;

@@ -1,9 +1,9 @@
 //! VLAN interfaces that the operator asks for (section 3.7).
 
-use crate::init::network::is_vlan;
 use crate::options::Options;
 use farrier_hardware::inventory::lldp::{self, Tlv};
 use farrier_hardware::inventory::nics;
+use farrier_init::network::is_vlan;
 use farrier_linux::netlink::Netlink;
 use farrier_linux::uevent::{Uevent, UeventSocket};
 use std::collections::BTreeMap;

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../src/init/network/dhcp_client.rs"]
-mod dhcp_client;
-
+use farrier_init::network::dhcp_client;
 use farrier_linux::private_mounts::with_private_mounts;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};

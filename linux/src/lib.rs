@@ -14,6 +14,7 @@ pub mod device_mapper;
 pub mod dhcp;
 pub mod efivars;
 pub mod icmpv6;
+pub mod infiniband;
 pub mod ipmi;
 pub mod kernel_line;
 pub mod kernel_log;

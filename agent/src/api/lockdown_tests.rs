@@ -1,7 +1,7 @@
 //! Section 1.7 of the contract: how the interface ends.
 
 use super::test_server::{DEADLINE, Server, TOKEN};
-use crate::lockdown::Stopped;
+use farrier_init::lockdown::Stopped;
 use serde_json::{Value, json};
 use std::fs;
 use tokio::net::TcpStream;

@@ -10,7 +10,7 @@
 //! as does what its steps did to the machine.
 
 use super::Params;
-use crate::{agent_end, private_file};
+use farrier_init::{agent_end, private_file};
 use farrier_protocol::command::{CommandResult, CommandStatus};
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! The failed check as the host name that DHCP servers hear, log and keep with the lease.
 
-use crate::mac_address::MacAddress;
+use farrier_init::mac_address::MacAddress;
 use farrier_linux::dhcp::{self, Answer, Client, Question, Request};
 use farrier_linux::netlink::InterfaceAddress;
 use farrier_protocol::inventory::NetworkInterface;

@@ -3,8 +3,8 @@
 use super::examination::Patient;
 use super::switch;
 use super::verdict::Finding;
-use crate::mac_address::MacAddress;
 use farrier_hardware::inventory::lldp;
+use farrier_init::mac_address::MacAddress;
 use farrier_linux::dhcp::{self, Answer, Client, Question, Request};
 use farrier_linux::netlink::InterfaceAddress;
 use farrier_protocol::inventory::NetworkInterface;

@@ -2,8 +2,8 @@
 
 use crate::agent::Agent;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
-use crate::lockdown::Stopped;
 use crate::rescue;
+use farrier_init::lockdown::Stopped;
 use farrier_protocol::error::CommandError;
 use serde_json::Value;
 use std::sync::Arc;

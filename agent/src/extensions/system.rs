@@ -1,7 +1,7 @@
 //! Closing the machine (section 1.7).
 
 use crate::commands::{Command, Kind};
-use crate::lockdown::Stopped;
+use farrier_init::lockdown::Stopped;
 use serde_json::Value;
 
 /// Commands of the `system` extension.

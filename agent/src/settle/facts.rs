@@ -5,7 +5,7 @@
 //! for all asynchronous calls). So the loaders of PID 1 are idle when the first scans are over, and what they load
 //! names the controllers that are being scanned. Beside that the kernel shows states of hosts, disks and ports.
 
-use crate::init::loading::Loading;
+use farrier_init::loading::Loading;
 use farrier_linux::sysfs;
 use std::fmt;
 use std::path::{Path, PathBuf};

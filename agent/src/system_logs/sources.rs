@@ -1,8 +1,8 @@
 //! The entries of the archive and where each comes from.
 
 use crate::erase_certificates;
-use crate::log_file::{self, LogFile};
 use farrier_disk::list;
+use farrier_init::log_file::{self, LogFile};
 use farrier_linux::efivars::EfiVariables;
 use farrier_linux::netlink::{self, Netlink};
 use farrier_linux::{kernel_log, sysfs};

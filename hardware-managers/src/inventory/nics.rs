@@ -1,14 +1,11 @@
 //! Network interfaces (section 9.3).
 
 use farrier_linux::netlink::{self, InterfaceAddress, Link, Netlink};
-use farrier_linux::sysfs;
+use farrier_linux::{infiniband, sysfs};
 use farrier_protocol::inventory::NetworkInterface;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-
-/// What an InfiniBand client identifier begins with; the GUID of the interface follows.
-const INFINIBAND_CLIENT_ID: [u8; 12] = [0xff, 0, 0, 0, 0, 0, 2, 0, 0, 2, 0xc9, 0];
 
 /// The physical interfaces, bonds and VLANs of this machine that have a hardware address.
 ///
@@ -97,27 +94,17 @@ fn describe(class: &Path, link: &Link, addresses: &[InterfaceAddress]) -> Networ
     }
 }
 
-/// By what DHCP knows an InfiniBand interface with this hardware address (section 9.3); nothing for others.
-pub fn client_identifier(hardware_address: &[u8]) -> Option<Vec<u8>> {
-    infiniband_guid(hardware_address).map(|guid| [&INFINIBAND_CLIENT_ID[..], guid].concat())
-}
-
-/// The last eight of the twenty bytes that an InfiniBand interface has for an address.
-fn infiniband_guid(hardware_address: &[u8]) -> Option<&[u8]> {
-    hardware_address.get(12..20).filter(|_| hardware_address.len() == 20)
-}
-
 /// Hardware address and, for InfiniBand, client identifier; an empty address for anything else.
 ///
 /// The address of an InfiniBand interface is made of both ends of its GUID.
 fn identity(bytes: &[u8]) -> (String, Option<String>) {
-    let mac = match (bytes, infiniband_guid(bytes)) {
+    let mac = match (bytes, infiniband::guid(bytes)) {
         (bytes, _) if bytes.iter().all(|byte| *byte == 0) => return (String::new(), None),
         (bytes, None) if bytes.len() == 6 => colons(bytes),
         (_, Some(guid)) => colons(&[&guid[..3], &guid[5..]].concat()),
         _ => String::new(),
     };
-    (mac, client_identifier(bytes).as_deref().map(colons))
+    (mac, infiniband::client_identifier(bytes).as_deref().map(colons))
 }
 
 fn colons(bytes: &[u8]) -> String {

@@ -1,11 +1,10 @@
 //! The children of PID 1: the agent and one DHCP client per link; once the machine is rescued, a login
 //! prompt per console and an SSH server instead of the agent.
 
-use super::enduring;
-use super::network::{Change, dhcp_client, dhcp_event};
-use crate::agent_end;
+use crate::hand_over::{login, ssh, traces};
 use crate::lockdown::Stopped;
-use crate::rescue::{login, ssh, traces};
+use crate::network::{Change, dhcp_client, dhcp_event};
+use crate::{agent_end, enduring};
 use farrier_linux::process::{self, BUSYBOX, DROPBEAR};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -271,8 +270,7 @@ mod tests {
     #[test]
     fn a_program_that_cannot_be_executed_is_an_error_and_no_panic() {
         const ALONE: &str = "FARRIER_TEST_REAPER";
-        const NAME: &str =
-            "init::supervisor::tests::a_program_that_cannot_be_executed_is_an_error_and_no_panic";
+        const NAME: &str = "supervisor::tests::a_program_that_cannot_be_executed_is_an_error_and_no_panic";
         if std::env::var_os(ALONE).is_none() {
             let mut own = std::process::Command::new(std::env::current_exe().unwrap());
             let ended = own.args(["--exact", NAME]).env(ALONE, "1").output().unwrap();

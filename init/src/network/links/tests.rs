@@ -1,7 +1,7 @@
 //! Links in a network of their own. Bridges stand in for network cards: every kernel can make them.
 
 use super::*;
-use crate::init::network::network_data;
+use crate::network::network_data;
 use farrier_linux::netlink::addresses;
 use nix::sched::{CloneFlags, unshare};
 use serde_json::json;

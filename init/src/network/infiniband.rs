@@ -2,8 +2,8 @@
 //! here a thread for each link asks, and keeps what it got.
 
 use super::dhcp_event::{self, Lease};
-use farrier_hardware::inventory::nics::client_identifier;
 use farrier_linux::dhcp::{self, Answer, Client, Question, Request};
+use farrier_linux::infiniband::client_identifier;
 use farrier_linux::netlink::Netlink;
 use std::io;
 use std::net::Ipv4Addr;

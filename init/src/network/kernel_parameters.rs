@@ -4,7 +4,7 @@
 
 use super::plan::{self, Automatic, Ipv6, Kind, Plan, PlanError, PlannedLink, Which};
 use crate::mac_address::MacAddress;
-use crate::options::Options;
+use crate::settings::Settings;
 use farrier_linux::netlink::{Bond, Route};
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -39,31 +39,31 @@ const VLANS: &str = "farrier-net-vlans";
 const DNS: &str = "farrier-net-dns";
 const ROUTES: &str = "farrier-net-routes";
 
-/// The plan of the values of `ip=` and of the options; nothing when there are none of either. What `ip=ibft`
+/// The plan of the values of `ip=` and of the settings; nothing when there are none of either. What `ip=ibft`
 /// stands for is asked for, and the rest is added to it.
 ///
 /// # Errors
 ///
 /// [`ParameterError`] naming the parameter and its part.
-pub fn plan(ip: &[String], options: &Options, of_firmware: impl FnOnce() -> Plan) -> Result<Option<Plan>> {
+pub fn plan(ip: &[String], settings: &Settings, of_firmware: impl FnOnce() -> Plan) -> Result<Option<Plan>> {
     let (firmware, ip): (Vec<_>, Vec<_>) = ip.iter().partition(|text| *text == FIRMWARE);
     let mut plan = if firmware.is_empty() { Plan::automatic() } else { of_firmware() };
-    if let Some(text) = &options.net_bond {
+    if let Some(text) = &settings.bond {
         add_bond(&mut plan, text)?;
     }
-    for name in options.net_vlans.iter().flat_map(|list| &list.0) {
+    for name in &settings.vlans {
         let (parent, number) = name.rsplit_once('.').unwrap_or((name, ""));
         let number = number.parse().map_err(|_| part(VLANS, name, number, "the number of a VLAN"))?;
         add_vlan(&mut plan, name, parent, number);
     }
-    let mut is_silent = options.net_bond.is_some() || options.net_vlans.is_some();
+    let mut is_silent = settings.bond.is_some() || !settings.vlans.is_empty();
     for text in ip {
-        is_silent |= Ip { text, boot_interface: options.bootif.as_deref() }.add_to(&mut plan)?;
+        is_silent |= Ip { text, boot_interface: settings.boot_interface.as_deref() }.add_to(&mut plan)?;
     }
-    for text in options.net_dns.iter().flat_map(|list| &list.0) {
+    for text in &settings.name_servers {
         plan.name_servers.push(address(DNS, text, text)?);
     }
-    for text in options.net_routes.iter().flat_map(|list| &list.0) {
+    for text in &settings.routes {
         add_route(&mut plan, text)?;
     }
     if is_silent {

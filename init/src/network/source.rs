@@ -7,8 +7,9 @@
 
 use super::plan::Plan;
 use super::{ibft, kernel_parameters, network_data};
-use crate::options::Options;
-use crate::{rescue, virtual_media};
+use crate::hand_over::config_drive;
+use crate::settings::{self, Settings};
+use crate::virtual_media;
 use farrier_linux::kernel_line;
 use farrier_linux::modules::ModuleIndex;
 use std::fmt::Display;
@@ -27,16 +28,14 @@ pub struct Source {
 const AUTOMATIC: &str = "DHCP and routers";
 
 /// The plan of this boot, if somebody made one. Waits for virtual media when the machine was booted from them.
-pub fn find() -> Option<Source> {
+pub fn find(read: settings::Read) -> Option<Source> {
     let kernel = kernel_line::of_running_kernel();
     let parameters = virtual_media::merge(kernel.clone()).unwrap_or_else(|error| {
         tracing::error!("{error}");
         kernel
     });
-    // The agent tells what cannot be used of the options.
-    let (options, _) = Options::load(&parameters, &Default::default());
     let ip = kernel_line::values_of_running_kernel("ip");
-    of_medium(Path::new("/")).or_else(|| of_parameters(&ip, &options))
+    of_medium(Path::new("/")).or_else(|| of_parameters(&ip, &read(&parameters)))
 }
 
 /// What firmware left that booted from an iSCSI disk, if it did.
@@ -49,7 +48,7 @@ pub fn of_firmware() -> Option<Source> {
 /// The plan of the machine's user, on the config drive that was deployed with the machine. Without one
 /// that can be used, the network stays as it is.
 pub fn of_user() -> Option<Source> {
-    let text = rescue::config_drive::network_data()?;
+    let text = config_drive::network_data()?;
     let origin = "network_data.json on the config drive";
     match network_data::read(&text) {
         Ok(plan) if plan.links.is_empty() => None,
@@ -75,7 +74,7 @@ fn of_medium(root: &Path) -> Option<Source> {
 }
 
 /// What the kernel command line says, if it says something.
-fn of_parameters(ip: &[String], options: &Options) -> Option<Source> {
+fn of_parameters(ip: &[String], settings: &Settings) -> Option<Source> {
     let of_firmware = || {
         let found = of_firmware();
         if found.is_none() {
@@ -85,7 +84,7 @@ fn of_parameters(ip: &[String], options: &Options) -> Option<Source> {
         }
         found.unwrap_or_else(Source::automatic).plan
     };
-    let read = kernel_parameters::plan(ip, options, of_firmware).transpose()?;
+    let read = kernel_parameters::plan(ip, settings, of_firmware).transpose()?;
     Some(source("the kernel command line", read))
 }
 

@@ -7,14 +7,24 @@
 //! Threads report to the main one through a channel: one reaps children, one brings links up. That one
 //! hears of links from the one that hears of devices. The main thread alone starts children.
 
+pub mod agent_end;
 mod devices;
 mod enduring;
+pub mod hand_over;
 pub mod loading;
+pub mod lockdown;
+pub mod log_file;
+pub mod logging;
+pub mod mac_address;
 pub mod network;
+pub mod private_file;
+mod settings;
 mod shortcomings;
 mod supervisor;
+pub mod virtual_media;
 
-use crate::{logging, options};
+pub use settings::Settings;
+
 use farrier_linux::modules::{self, ModuleIndex};
 use farrier_linux::{console, kernel_line, mount, sysfs};
 use std::io;
@@ -26,16 +36,16 @@ const AGENT: &str = "/init";
 /// Where kernels and programs look for `modprobe`, which is a role of the agent.
 const MODPROBE: &str = "/sbin/modprobe";
 
-/// Runs the ramdisk. Never returns.
-pub fn run() -> ! {
+/// Runs the ramdisk, as the settings say that `read` finds. Never returns.
+pub fn run(read: settings::Read) -> ! {
     let failures: Vec<_> = mount::EARLY.iter().filter_map(|one| one.mount().err()).collect();
     let offered = offer_modprobe();
     let kernel = kernel_line::of_running_kernel();
-    let (options, _) = options::Options::load(&kernel, &Default::default());
+    let debug = read(&kernel).debug;
     logging::start(logging::Target::Consoles);
-    logging::set_debug(options.debug);
+    logging::set_debug(debug);
     // Who asks for the kernel's messages gets them.
-    if !options.debug
+    if !debug
         && !kernel.contains_key("loglevel")
         && let Err(error) = console::quiet_kernel()
     {
@@ -48,14 +58,14 @@ pub fn run() -> ! {
     if let Err(error) = offered {
         tracing::error!(%error, "modules that the kernel or programs ask for are not loaded: build the ramdisk again");
     }
-    supervise()
+    supervise(read)
 }
 
-fn supervise() -> ! {
+fn supervise(read: settings::Read) -> ! {
     let (sender, events) = std::sync::mpsc::channel();
     let (changes, of_network) = std::sync::mpsc::channel();
     supervisor::start_reaper(sender.clone());
-    network::start(of_network, sender.clone());
+    network::start(read, of_network, sender.clone());
     devices::start(changes.clone());
     let mut supervisor = Supervisor::new(events, changes);
     // It ends when nobody can send it anything, and `sender` lives.

@@ -25,8 +25,8 @@ mod source;
 
 pub use interface::is_vlan;
 
-use super::enduring;
-use super::supervisor::Event;
+use crate::supervisor::Event;
+use crate::{enduring, settings};
 use links::Links;
 use source::Source;
 use std::ops::ControlFlow;
@@ -47,9 +47,9 @@ pub enum Change {
 }
 
 /// Starts the thread. It says when the agent may start and which links want a DHCP client.
-pub fn start(changes: Receiver<Change>, events: Sender<Event>) {
+pub fn start(read: settings::Read, changes: Receiver<Change>, events: Sender<Event>) {
     thread::spawn(move || {
-        let told = enduring::once("virtual media", source::find).flatten();
+        let told = enduring::once("virtual media", || source::find(read)).flatten();
         // The agent reads what virtual media said; the receiver lives as long as PID 1.
         events.send(Event::MediaRead).ok();
         let of_firmware = || enduring::once("the firmware's network", source::of_firmware).flatten();

@@ -4,7 +4,7 @@
 //! on every console. The ramdisk has nothing to guard against its user, so that the account is the
 //! superuser's instead of one that may become it.
 
-use super::{DIRECTORY, FILE};
+use super::{PASSWORD_FILE, PASSWORD_FOLDER};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,7 +16,7 @@ use std::path::Path;
 ///
 /// There is no hash, or a file cannot be written.
 pub fn open(root: &Path) -> io::Result<()> {
-    let hash = fs::read_to_string(root.join(DIRECTORY).join(FILE))?;
+    let hash = fs::read_to_string(root.join(PASSWORD_FOLDER).join(PASSWORD_FILE))?;
     for (name, mode, line) in [
         ("passwd", 0o644, "rescue:x:0:0:rescue:/root:/bin/sh".to_owned()),
         ("group", 0o644, "rescue:x:0:".to_owned()),
@@ -44,9 +44,10 @@ mod tests {
     #[test]
     fn the_account_has_the_stored_hash_and_nobody_else_reads_it() {
         let root = tempfile::tempdir().unwrap();
-        fs::create_dir_all(root.path().join(DIRECTORY)).unwrap();
+        let folder = root.path().join(PASSWORD_FOLDER);
+        fs::create_dir_all(&folder).unwrap();
         assert!(open(root.path()).is_err());
-        crate::rescue::store(root.path(), "$5$salt$hash").unwrap();
+        fs::write(folder.join(PASSWORD_FILE), "$5$salt$hash").unwrap();
         open(root.path()).unwrap();
         let read = |name: &str| fs::read_to_string(root.path().join("etc").join(name)).unwrap();
         assert_eq!(read("shadow"), "rescue:$5$salt$hash:1:0:99999:7:::\n");
