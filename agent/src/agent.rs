@@ -2,14 +2,15 @@
 
 use crate::conductor::client::ConductorClient;
 use crate::conductor::token::{self, Verdict};
-use crate::options::Options;
-use crate::revisable::Revisable;
-use crate::session::{self, Session};
+use crate::identity::session::{self, Session};
+use crate::identity::tls::{Identity, TlsError};
+use crate::network::http;
+use crate::settings::options::Options;
+use crate::settings::revisable::Revisable;
 use crate::settle::facts::Awaited;
 use crate::settle::{self, DeviceWait};
 use crate::status::Status;
-use crate::tls::{Identity, TlsError};
-use crate::{http, managers};
+use crate::steps::managers;
 use farrier_hardware::dispatch::HardwareManagers;
 use farrier_hardware::inventory::system::host_name;
 use farrier_hardware::inventory::{self, Request};

@@ -1,55 +1,49 @@
 //! `farrier-agent`: the bare-metal provisioning agent.
 //!
 //! One binary in several roles. As PID 1 of a ramdisk it is the init system ([`farrier_init`]); started by
-//! that, or by hand, it is the agent itself ([`life`]). The kernel calls it as `modprobe`, the
-//! DHCP client as `dhcp-event`.
+//! that, or by hand, it is the agent itself. The kernel calls it as `modprobe`, the DHCP client as `dhcp-event`.
+//!
+//! Its rooms, in the order of a boot:
+//!
+//! 1. [`settings`]: what an operator has set, on the kernel command line, in files and by flags.
+//! 2. [`life`]: the course of everything below, for the one [`agent`] that all share.
+//! 3. [`network`]: waiting for a card and an address; [`settle`]: waiting for devices.
+//! 4. [`conductor`]: finding it, asking who this machine is, heartbeats; [`inspection`] before it is known.
+//! 5. [`identity`]: token, certificate and address, by which both know each other.
+//! 6. [`api`]: the REST interface, whose [`commands`] are run one at a time.
+//! 7. [`extensions`]: what can be commanded; [`steps`] of cleaning, deploying and servicing among it.
+//! 8. [`deployment`]: what an image on a disk needs.
+//!
+//! [`status`] shows all that on the consoles, [`logs`] collects what is to be read afterwards, [`doctor`] says why a
+//! conductor is not reached, and [`reports`] are printed by hand.
 
-mod advertise;
 mod agent;
 mod api;
-mod bootc;
-mod clock;
-mod command_line;
 mod commands;
 mod conductor;
-mod config_drive_source;
-mod config_files;
 mod deployment;
-mod discovery;
 mod doctor;
-mod download;
-mod erase_certificates;
-mod errors;
 mod extensions;
-mod http;
+mod identity;
 mod inspection;
-mod inventory_report;
 mod life;
-mod manager_report;
-mod managers;
-mod memory;
+mod logs;
 mod network;
-mod options;
-mod partitioning;
-mod plan_report;
-mod reference;
-mod rescue;
-mod revisable;
-mod root_disk;
-mod session;
+mod reports;
+mod settings;
 mod settle;
 mod status;
-mod step_host;
-mod system_logs;
-mod tls;
-mod vlan;
+mod steps;
 
 use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use farrier_hardware::inventory::Request;
 use farrier_init::{logging, virtual_media};
 use farrier_linux::kernel_line::{self, Parameters};
-use options::Options;
+use network::http;
+use reports::reference;
+use settings::command_line as flags;
+use settings::options::{self, Options};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -94,12 +88,12 @@ fn command_line() -> Command {
         .version(VERSION)
         .about("Bare-metal provisioning agent; speaks the Ironic Python Agent contract")
         .arg(log)
-        .args(command_line::arguments())
+        .args(flags::arguments())
         .subcommand(Command::new("run").about("Run the agent (the default)"))
         .subcommand(inventory_command())
-        .subcommand(manager_report::command())
+        .subcommand(reports::manager::command())
         .subcommand(reference_command())
-        .subcommand(plan_report::command())
+        .subcommand(reports::plan::command())
         .subcommand(doctor::command())
         .subcommand(Command::new("init").about("Be PID 1 of a ramdisk; done by itself when it is PID 1"))
 }
@@ -125,7 +119,7 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
         return reference::write(docs).with_context(|| format!("cannot write below {}", docs.display()));
     }
     if let Some(("check-manager", matches)) = matches.subcommand() {
-        return manager_report::print(matches);
+        return reports::manager::print(matches);
     }
     let target = matches.get_one::<logging::Target>("log").copied().unwrap_or(logging::Target::Stderr);
     logging::start(target);
@@ -133,10 +127,10 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<()> {
         let options = load(&kernel_line::of_running_kernel(), matches);
         let request =
             Request { boot_interface: options.bootif.as_deref(), skip_bmc: false, lldp_patience: None };
-        return Ok(inventory_report::print(matches.get_flag("json"), request)?);
+        return Ok(reports::inventory::print(matches.get_flag("json"), request)?);
     }
     if let Some(("plan", matches)) = matches.subcommand() {
-        return plan_report::print(matches);
+        return reports::plan::print(matches);
     }
     if let Some(("doctor", matches)) = matches.subcommand() {
         let options = load(&virtual_media::merge(kernel_line::of_running_kernel())?, matches);
@@ -171,7 +165,7 @@ fn runtime() -> anyhow::Result<Runtime> {
 
 /// The settings. What cannot be used of them is logged.
 fn load(parameters: &Parameters, matches: &ArgMatches) -> Options {
-    let settings = command_line::settings(matches);
+    let settings = flags::settings(matches);
     let (options, errors) = Options::load(parameters, &settings.values);
     logging::set_debug(options.debug);
     tracing::debug!("options: {}", options.describe());

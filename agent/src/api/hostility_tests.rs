@@ -38,7 +38,7 @@ struct Neighbour {
 
 impl Neighbour {
     fn start(test: &str) -> Self {
-        crate::http::install_tls_provider();
+        crate::network::http::install_tls_provider();
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args([&format!("api::hostility_tests::{test}"), "--exact", "--nocapture"])
             // Large blocks go back to the kernel when they are freed, as with the agent's allocator.

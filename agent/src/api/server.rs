@@ -3,7 +3,7 @@
 use super::connections::{Connections, Place, Seat};
 use super::limits::Limits;
 use super::patient::Patient;
-use crate::options::Options;
+use crate::settings::options::Options;
 use axum::Router;
 use axum::body::Body;
 use hyper::Request;
@@ -212,7 +212,7 @@ mod tests {
 
     #[tokio::test]
     async fn f49_the_listener_is_where_it_was_asked_to_be_and_may_be_plain() {
-        crate::http::install_tls_provider();
+        crate::network::http::install_tls_provider();
         let options =
             Options { listen_host: Some("127.0.0.2".to_owned()), listen_port: 0, ..Options::default() };
         let listener = listen(&options).unwrap();
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(address.ip(), IpAddr::from([127, 0, 0, 2]));
         let router = Router::new().route("/", get(async || "here"));
         tokio::spawn(serve(listener, None, router, pending()));
-        let client = crate::http::client(&options).unwrap();
+        let client = crate::network::http::client(&options).unwrap();
         let reply = client.get(format!("http://{address}/")).send().await.unwrap();
         assert_eq!(reply.text().await.unwrap(), "here");
         let elsewhere = format!("http://127.0.0.1:{}/", address.port());

@@ -7,7 +7,7 @@
 use crate::agent::Agent;
 use crate::commands::{Command, Params};
 use crate::extensions::{self, EXTENSIONS};
-use crate::options::Options;
+use crate::settings::options::Options;
 use farrier_hardware::dispatch::HardwareManagers;
 use farrier_hardware::error::StepError;
 use farrier_hardware::generic::GenericHardwareManager;
@@ -101,7 +101,7 @@ impl HardwareManager for StandIn {
 
 /// An agent whose only manager runs no step.
 pub fn agent(token: &str, root: &Path) -> Arc<Agent> {
-    crate::http::install_tls_provider();
+    crate::network::http::install_tls_provider();
     let real = GenericHardwareManager::default();
     let replace = |step: &StepDeclaration| StepDeclaration { run: &replaced_step, ..*step };
     let steps = real.steps().iter().map(replace).collect::<Vec<_>>().leak();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::agent::Agent;
 use crate::commands::{Command, CommandEngine, Kind, Parameter};
-use crate::options::Options;
+use crate::settings::options::Options;
 use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
 use nix::unistd::Pid;
@@ -50,7 +50,7 @@ struct Process {
 
 impl Process {
     fn start(root: &Path) -> Self {
-        crate::http::install_tls_provider();
+        crate::network::http::install_tls_provider();
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let agent = Agent::new(Options::default(), root, Handle::clone(runtime.handle())).unwrap();
         Self { runtime, engine: CommandEngine::new(agent, find) }

@@ -1,9 +1,9 @@
 //! Requests to the conductor's API (sections 2.1 and 2.2).
 
 use super::error::ApiError;
-use crate::http;
-use crate::options::Options;
-use crate::revisable::Revisable;
+use crate::network::http;
+use crate::settings::options::Options;
+use crate::settings::revisable::Revisable;
 use farrier_protocol::heartbeat::{ApiVersion, Heartbeat, VERSION_HEADER};
 use farrier_protocol::lookup::LookupReply;
 use reqwest::header::HeaderMap;

@@ -1,6 +1,6 @@
 //! Why a request to the conductor's API did not succeed.
 
-use crate::http::{self, AnswerError, reason};
+use crate::network::http::{self, AnswerError, reason};
 use reqwest::StatusCode;
 use serde_json::Value;
 

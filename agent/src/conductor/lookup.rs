@@ -2,8 +2,8 @@
 
 use super::client::ConductorClient;
 use super::error::ApiError;
-use crate::network;
-use crate::options::Options;
+use crate::network::wait;
+use crate::settings::options::Options;
 use farrier_protocol::lookup::LookupReply;
 use rand::Rng;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub async fn lookup(
     options: &Options,
     node: Option<Uuid>,
 ) -> Result<LookupReply, LookupError> {
-    lookup_with(client, options, node, network::hardware_addresses, network::rest).await
+    lookup_with(client, options, node, wait::hardware_addresses, wait::rest).await
 }
 
 /// [`lookup`] that finds cards, and rests between two attempts, in another way.

@@ -5,7 +5,7 @@
 
 use super::verdict::{Finding, Report, State, Verdict};
 use super::{devices, links, servers, tls};
-use crate::options::Options;
+use crate::settings::options::Options;
 use farrier_hardware::inventory::nics;
 use farrier_linux::netlink::{self, InterfaceAddress};
 use farrier_protocol::inventory::NetworkInterface;

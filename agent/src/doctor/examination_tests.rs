@@ -1,7 +1,7 @@
 //! Machines with one thing wrong, and servers that are wrong in one way each.
 
 use super::*;
-use crate::http::install_tls_provider;
+use crate::network::http::install_tls_provider;
 use farrier_linux::kernel_line;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::ServerConfig;

@@ -16,7 +16,7 @@ mod target;
 mod tls;
 mod verdict;
 
-use crate::options::Options;
+use crate::settings::options::Options;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use examination::Patient;
 use farrier_linux::efivars::EfiVariables;

@@ -4,7 +4,7 @@ use super::examination::Patient;
 use super::verdict::Verdict;
 use super::{dhcp_name, sel};
 use crate::VERSION;
-use crate::options::Destination;
+use crate::settings::options::Destination;
 use farrier_linux::efivars::{EfiVariables, PERSISTENT, Variable};
 use farrier_linux::netlink::InterfaceAddress;
 use farrier_protocol::inventory::NetworkInterface;

@@ -3,11 +3,12 @@
 use super::examination::Patient;
 use super::target::Target;
 use super::verdict::Finding;
-use crate::advertise::source_towards;
 use crate::conductor::client::ConductorClient;
+use crate::conductor::discovery;
 use crate::conductor::error::ApiError;
-use crate::options::{Options, UrlList};
-use crate::{discovery, http};
+use crate::identity::advertise::source_towards;
+use crate::network::http;
+use crate::settings::options::{Options, UrlList};
 use farrier_hardware::inventory::nics;
 use farrier_protocol::heartbeat::ApiVersion;
 use futures_util::future::join_all;

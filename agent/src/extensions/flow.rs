@@ -75,7 +75,7 @@ fn find(part: &Part<'_>) -> Result<&'static Command, CommandError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
+    use crate::settings::options::Options;
     use serde_json::json;
 
     fn params(flow: Value) -> Params {
@@ -101,7 +101,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_flow_runs_in_order_and_stops_at_the_first_failure() {
-        crate::http::install_tls_provider();
+        crate::network::http::install_tls_provider();
         let root = tempfile::tempdir().unwrap();
         let agent = Agent::new(Options::default(), root.path(), tokio::runtime::Handle::current()).unwrap();
         let uuids = json!({"standby.get_partition_uuids": {}});

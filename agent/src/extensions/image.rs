@@ -1,9 +1,9 @@
 //! Making the deployed system bootable (section 7).
 
 use crate::agent::Agent;
+use crate::commands::errors::from_disk;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
-use crate::errors::from_disk;
-use crate::root_disk;
+use crate::deployment::root_disk;
 use farrier_disk::boot_entry::{self, BootEntry};
 use farrier_disk::bootloader::{self, Installed, Request};
 use farrier_linux::efivars::EfiVariables;
@@ -83,13 +83,13 @@ fn report(entries: &[BootEntry]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Options;
+    use crate::settings::options::Options;
     use serde_json::json;
 
     /// The failure is that of an agent that knows no node: no disk is ever looked at.
     #[tokio::test]
     async fn f14_a_failure_is_ignored_only_where_the_command_or_else_the_options_say_so() {
-        crate::http::install_tls_provider();
+        crate::network::http::install_tls_provider();
         for (asked, option, is_ignored) in [
             (Value::Null, false, false),
             (Value::Null, true, true),

@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::commands::{Command, Kind, Params};
-use crate::system_logs;
+use crate::logs;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub const COMMANDS: &[Command] = &[Command {
 }];
 
 fn collect_system_logs(agent: &Arc<Agent>, _params: &Params) -> Result<Value, CommandError> {
-    let archive = system_logs::collect(&agent.secrets())
+    let archive = logs::collect(&agent.secrets())
         .map_err(|error| CommandError::new(ErrorKind::CommandExecutionError, error.to_string()))?;
     Ok(json!({"system_logs": archive}))
 }

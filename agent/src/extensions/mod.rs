@@ -5,6 +5,7 @@ pub mod image;
 pub mod log;
 pub mod poll;
 pub mod rescue;
+pub mod rescue_password;
 pub mod standby;
 pub mod steps;
 pub mod system;

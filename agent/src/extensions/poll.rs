@@ -33,7 +33,7 @@ fn no_standalone_mode() -> CommandError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options;
+    use crate::settings::options;
 
     #[test]
     fn s25_no_agent_works_without_a_conductor() {

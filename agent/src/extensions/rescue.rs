@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
-use crate::rescue;
+use crate::extensions::rescue_password;
 use farrier_init::lockdown::Stopped;
 use farrier_protocol::error::CommandError;
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub const COMMANDS: &[Command] = &[Command {
         Parameter::optional("rescue_password", &[JsonType::String], "Password, or its hash"),
         Parameter::optional("hashed", &[JsonType::Boolean, JsonType::Null], "Whether it is a hash"),
     ],
-    validate: Some(|params| rescue::validate_password(password(params))),
+    validate: Some(|params| rescue_password::validate_password(password(params))),
     run: finalize_rescue,
 }];
 
@@ -27,8 +27,8 @@ fn password(params: &Params) -> &str {
 
 fn finalize_rescue(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandError> {
     let is_hashed = params.get("hashed").and_then(Value::as_bool).unwrap_or(false);
-    let hash = rescue::password_hash(password(params), is_hashed)?;
-    rescue::store(&agent.root, &hash)?;
+    let hash = rescue_password::password_hash(password(params), is_hashed)?;
+    rescue_password::store(&agent.root, &hash)?;
     agent.stop_serving(Stopped::Rescued);
     Ok(Value::Null)
 }
@@ -36,8 +36,8 @@ fn finalize_rescue(agent: &Arc<Agent>, params: &Params) -> Result<Value, Command
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http;
-    use crate::options::Options;
+    use crate::network::http;
+    use crate::settings::options::Options;
     use serde_json::json;
     use std::fs;
     use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Writing an image and leaving the ramdisk (section 5).
 
 use crate::agent::Agent;
-use crate::clock;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
+use crate::life::clock;
 use farrier_hardware::container::bootc::Order;
 use farrier_linux::power::{self, Stop};
 use farrier_protocol::error::{CommandError, ErrorKind};
@@ -111,7 +111,7 @@ fn prepare_image(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandEr
     let config_drive = params.get("configdrive").and_then(Value::as_str);
     // A deploy step brings the newest record of the node along; this command does not.
     agent.refresh_node_without_hints();
-    let deployed = crate::deployment::deploy(agent, &params["image_info"], config_drive)?;
+    let deployed = crate::deployment::image::deploy(agent, &params["image_info"], config_drive)?;
     Ok(json!(deployed.text))
 }
 
@@ -125,7 +125,7 @@ fn execute_bootc_install(agent: &Arc<Agent>, params: &Params) -> Result<Value, C
         pull_secret: text("pull_secret").filter(|secret| !secret.is_empty()),
         config_drive: text("configdrive"),
     };
-    crate::bootc::install(agent, &order).map(Value::from)
+    crate::deployment::bootc::install(agent, &order).map(Value::from)
 }
 
 fn sync() -> Result<(), CommandError> {

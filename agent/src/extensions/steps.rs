@@ -1,9 +1,10 @@
 //! Listing and running the steps of cleaning, deploying and servicing (sections 4.1 and 4.2).
 
 use crate::agent::Agent;
+use crate::commands::errors::from_disk;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params, Run, Validate};
-use crate::errors::from_disk;
-use crate::{doctor, root_disk};
+use crate::deployment::root_disk;
+use crate::doctor;
 use farrier_disk::list;
 use farrier_hardware::manager::StepCall;
 use farrier_protocol::error::{CommandError, ErrorKind};

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::commands::Command;
+use crate::deployment::root_disk;
 use crate::extensions;
-use crate::options::Options;
-use crate::root_disk;
+use crate::settings::options::Options;
 use farrier_hardware::dispatch::HardwareManagers;
 use farrier_hardware::filter::Device;
 use farrier_hardware::manager::{DeviceFilter, HardwareManager, StepDeclaration, Support};
@@ -14,7 +14,7 @@ use farrier_protocol::lookup::Node;
 const PHASES: [&str; 3] = ["clean", "deploy", "service"];
 
 fn agent() -> (Arc<Agent>, tempfile::TempDir) {
-    crate::http::install_tls_provider();
+    crate::network::http::install_tls_provider();
     let root = tempfile::tempdir().unwrap();
     let agent = Agent::new(Options::default(), root.path(), tokio::runtime::Handle::current()).unwrap();
     (agent, root)
@@ -69,7 +69,7 @@ async fn x49_a_node_is_whatever_its_conductor_calls_it() {
 
 #[tokio::test]
 async fn inject_files_priority_is_listed_while_deploying_and_in_service() {
-    crate::http::install_tls_provider();
+    crate::network::http::install_tls_provider();
     let root = tempfile::tempdir().unwrap();
     let options = Options { inject_files_priority: 70, ..Options::default() };
     let agent = Agent::new(options, root.path(), tokio::runtime::Handle::current()).unwrap();

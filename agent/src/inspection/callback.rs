@@ -1,6 +1,6 @@
 //! Posting the collected data (section 10.2).
 
-use crate::http;
+use crate::network::http;
 use rand::Rng;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, StatusCode};
@@ -148,7 +148,7 @@ async fn read(url: &str, response: reqwest::Response) -> Result<Option<Uuid>, Ca
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::options::Options;
+    use crate::settings::options::Options;
     use axum::Router;
     use axum::http::HeaderMap as RequestHeaders;
     use axum::routing::post;

@@ -2,7 +2,8 @@
 
 use super::{collector_names, dhcp_wait};
 use crate::agent::Agent;
-use crate::{root_disk, system_logs};
+use crate::deployment::root_disk;
+use crate::logs;
 use farrier_hardware::filter::Device;
 use farrier_hardware::inventory::extra::{self, Benchmark};
 use farrier_hardware::inventory::{dmi, lldp, nics, numa, pci, usb};
@@ -129,7 +130,7 @@ fn usb_devices(agent: &Agent) -> Keys {
 }
 
 fn logs(agent: &Agent) -> Result<Keys, String> {
-    let archive = system_logs::collect(&agent.secrets()).map_err(|error| error.to_string())?;
+    let archive = logs::collect(&agent.secrets()).map_err(|error| error.to_string())?;
     Ok(key("logs", json!(archive)))
 }
 

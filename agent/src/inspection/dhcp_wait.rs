@@ -1,6 +1,6 @@
 //! Waiting for IPv4 addresses that an inventory should have (section 10.3).
 
-use crate::options::Options;
+use crate::settings::options::Options;
 use farrier_hardware::inventory::nics;
 use farrier_protocol::inventory::NetworkInterface;
 use std::thread::sleep;

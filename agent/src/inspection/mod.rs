@@ -5,8 +5,8 @@ mod collectors;
 mod dhcp_wait;
 
 use crate::agent::Agent;
-use crate::http;
-use crate::options::Options;
+use crate::network::http;
+use crate::settings::options::Options;
 use callback::{Callback, CallbackError};
 pub use collectors::COLLECTORS;
 use collectors::Collector;

@@ -1,6 +1,6 @@
 //! The picture at the top of a VGA screen. The log goes on below it.
 
-use super::View;
+use super::view::View;
 use crate::VERSION;
 use farrier_protocol::progress::{Phase, Progress};
 

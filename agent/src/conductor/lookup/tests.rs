@@ -1,7 +1,7 @@
 //! Conductors that answer anything but a node.
 
 use super::*;
-use crate::http;
+use crate::network::http;
 use axum::Router;
 use axum::extract::Query;
 use axum::http::{HeaderMap, StatusCode};

@@ -1,0 +1,55 @@
+//! Having a container image install itself on the root disk (section 12.1).
+
+use crate::agent::Agent;
+use crate::commands::errors::from_disk;
+use crate::deployment::{config_drive, image, root_disk};
+use farrier_disk::RootDisk;
+use farrier_hardware::container::bootc::{self, Order};
+use farrier_hardware::container::{ContainerError, Runner, RunnerKind};
+use farrier_hardware::manager::StepHost;
+use farrier_protocol::error::{CommandError, ErrorKind};
+use farrier_protocol::progress::Phase;
+
+/// Fetches the image, has it install itself, and writes the config drive. The text is for the conductor, in
+/// the contract's words.
+///
+/// Everything that can be judged without the disk is judged first, so that bad input never costs data.
+///
+/// # Errors
+///
+/// The contract's error object. The disk then carries no valid partition table, unless the error came
+/// before the image was run.
+pub fn install(agent: &Agent, order: &Order<'_>) -> Result<String, CommandError> {
+    if agent.options.disable_bootc_deploy {
+        let details = "disable_bootc_deploy is set in the agent's configuration: deploy a disk image instead";
+        return Err(CommandError::new(ErrorKind::CommandExecutionError, details));
+    }
+    let config_drive = order.config_drive.map(|text| config_drive::load(agent, text)).transpose()?;
+    let disk = root_disk::wait(agent)?;
+    let runner = Runner::new(RunnerKind::Podman, &agent.root);
+    agent.status.say(format!("fetching {}", order.image_source));
+    let image = bootc::fetch(&runner, order, &|| agent.is_ending()).map_err(ContainerError::of_install)?;
+    agent.status.say(format!("installing {}", order.image_source));
+    let held = disk.open().map_err(from_disk)?;
+    if let Some(drive) = &config_drive {
+        drive.require_fits(&held).map_err(from_disk)?;
+    }
+    let target = held.hand_over();
+    agent.progress.enter(Phase::Writing, None);
+    bootc::install(&runner, &image, &target, &agent.root, &|| agent.is_ending())
+        .map_err(ContainerError::of_install)
+        .inspect_err(|error| spoil(agent, &disk, error))?;
+    let held = disk.open().map_err(from_disk)?;
+    let identifiers = image::finish(agent, &held, None, config_drive.as_ref())?;
+    agent.set_partition_uuids(identifiers);
+    let (source, device) = (order.image_source, held.path().display());
+    Ok(format!("Container image ({source}) written to device {device}"))
+}
+
+/// What an image that failed leaves behind must not boot.
+fn spoil(agent: &Agent, disk: &RootDisk, error: &CommandError) {
+    match disk.open() {
+        Ok(held) => image::abandon(agent, &held, false, error),
+        Err(cause) => tracing::error!("the disk keeps what the image has written: {cause}"),
+    }
+}

@@ -1,0 +1,6 @@
+//! By what conductor and agent know each other: token and certificate of this boot ([`session`]), [`tls`], and the
+//! address that the conductor is told ([`advertise`]).
+
+pub mod advertise;
+pub mod session;
+pub mod tls;

@@ -1,0 +1,158 @@
+//! The one HTTP client of the agent (S17): API, images and callbacks.
+
+use crate::identity::tls;
+use crate::settings::options::Options;
+use reqwest::Response;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use rustls::CertificateError;
+use std::error::Error;
+use std::io;
+
+/// Most bytes of an answer to what the agent asks: the record of a node with hundreds of ports is far smaller.
+pub const MOST_ANSWER: usize = 4 << 20;
+
+/// The client cannot be built.
+#[derive(Debug, thiserror::Error)]
+#[error("the HTTP client cannot be set up: {source}")]
+pub struct HttpError {
+    #[from]
+    source: reqwest::Error,
+}
+
+/// There is no answer, or none that can be read.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// Nobody answers, the connection broke, or the status says no.
+    #[error("{}: {}", reason(.0), advice(.0))]
+    Broken(#[source] reqwest::Error),
+    /// Nobody who is asked says so much.
+    #[error("the answer has more than {} MiB", MOST_ANSWER >> 20)]
+    TooLong,
+}
+
+impl From<reqwest::Error> for AnswerError {
+    /// Without the URL, which may hold a password; whoever asked names it.
+    fn from(error: reqwest::Error) -> Self {
+        Self::Broken(error.without_url())
+    }
+}
+
+/// Makes TLS usable in this process; call it once, before anything else uses TLS.
+pub fn install_tls_provider() {
+    rustls::crypto::ring::default_provider().install_default().ok();
+}
+
+/// Builds the client.
+///
+/// # Errors
+///
+/// [`HttpError`] when the settings contradict each other.
+pub fn client(options: &Options) -> Result<reqwest::Client, HttpError> {
+    Ok(builder(options).build()?)
+}
+
+/// A client with these settings, to which the proxies of one image may be added.
+pub fn builder(options: &Options) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls::client::config(options))
+        .user_agent(concat!("farrier-agent/", env!("CARGO_PKG_VERSION")))
+        .pool_max_idle_per_host(2)
+        .connect_timeout(options.image_download_connection_timeout.duration())
+}
+
+/// The body of an answer, which has at most [`MOST_ANSWER`] bytes.
+///
+/// # Errors
+///
+/// [`AnswerError`].
+pub async fn body(mut response: Response) -> Result<Vec<u8>, AnswerError> {
+    let mut body = Vec::new();
+    while let Some(part) = response.chunk().await? {
+        body.extend_from_slice(&part);
+        if body.len() > MOST_ANSWER {
+            return Err(AnswerError::TooLong);
+        }
+    }
+    Ok(body)
+}
+
+/// Headers of every request to the conductor's API (section 2.1).
+pub fn api_headers(options: &Options) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let json = HeaderValue::from_static("application/json");
+    headers.insert(CONTENT_TYPE, json.clone());
+    headers.insert(ACCEPT, json);
+    let request_id = options.global_request_id.as_deref();
+    if let Some(id) = request_id.and_then(|id| HeaderValue::from_str(id).ok()) {
+        headers.insert("X-OpenStack-Request-ID", id);
+    }
+    headers
+}
+
+/// The innermost cause, which names what really happened.
+pub fn reason(error: &reqwest::Error) -> String {
+    causes(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// What to do about a request without an answer.
+pub fn advice(error: &reqwest::Error) -> &'static str {
+    match causes(error).find_map(|cause| cause.downcast_ref()) {
+        Some(fault) => tls_advice(fault),
+        None => "check network, DNS and that the server runs",
+    }
+}
+
+/// What to do about a handshake that failed.
+pub fn tls_advice(fault: &rustls::Error) -> &'static str {
+    match fault {
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. }
+            | CertificateError::Expired
+            | CertificateError::ExpiredContext { .. },
+        ) => "the certificate ran out, or a clock is wrong: renew it, or set ipa-ntp-server",
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "its certificate is for another name: use a URL with that name, or change the certificate",
+        rustls::Error::InvalidCertificate(_) => {
+            "its certificate is of no known authority: give cafile, or ipa-insecure=1 without protection"
+        }
+        rustls::Error::InvalidMessage(_) => {
+            "what answers there speaks no TLS: use http://, or correct the port"
+        }
+        _ => "compare TLS versions, cipher suites and client certificates of both sides",
+    }
+}
+
+/// An error and what caused it, the innermost one last.
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(Some(error as &(dyn Error + 'static)), |cause| {
+        // An I/O error does not name what it wraps as its source.
+        match (*cause).downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => (*cause).source(),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::routing::get;
+
+    #[tokio::test]
+    async fn an_answer_without_end_is_not_waited_for() {
+        install_tls_provider();
+        let routes = Router::new()
+            .route("/fits", get(|| async { vec![b' '; MOST_ANSWER] }))
+            .route("/long", get(|| async { vec![b' '; MOST_ANSWER + 1] }));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let host = listener.local_addr().unwrap();
+        tokio::spawn(axum::serve(listener, routes).into_future());
+        let client = client(&Options::default()).unwrap();
+        let ask = async |path| body(client.get(format!("http://{host}/{path}")).send().await?).await;
+        assert_eq!(ask("fits").await.unwrap().len(), MOST_ANSWER);
+        assert!(matches!(ask("long").await, Err(AnswerError::TooLong)));
+    }
+}
