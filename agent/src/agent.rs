@@ -1,5 +1,6 @@
 //! What an agent process knows: settings, session, node, and what it has done.
 
+use crate::commands::allowance::Allowance;
 use crate::conductor::client::ConductorClient;
 use crate::conductor::token::{self, Verdict};
 use crate::identity::session::{self, Session};
@@ -39,6 +40,8 @@ pub struct Agent {
     pub runtime: Handle,
     /// The conductor, when one is configured.
     pub conductor: Option<ConductorClient>,
+    /// Memory for what conductors send.
+    pub allowance: Arc<Allowance>,
     /// Its devices, as far as they were waited for.
     pub devices: DeviceWait,
     /// What a deployment is doing.
@@ -78,6 +81,7 @@ impl Agent {
             options: Revisable::new(options),
             http: Revisable::new(http),
             runtime,
+            allowance: Allowance::of_machine(),
             devices: DeviceWait::new(root),
             progress: ProgressHandle::default(),
             status: Status::default(),
@@ -172,8 +176,10 @@ impl Agent {
         lock(&self.node).clone().ok_or_else(unknown)
     }
 
-    /// Remembers the newest record of the node.
-    pub fn cache_node(&self, node: Node) {
+    /// Remembers the newest record of the node, without the config drive that a deployment's has: that can be large,
+    /// and comes along wherever it is needed.
+    pub fn cache_node(&self, mut node: Node) {
+        node.instance_info.remove("configdrive");
         *lock(&self.node) = Some(node);
     }
 

@@ -1,6 +1,7 @@
 //! Config drives: a small file system with the instance's first settings (section 6.5).
 
 mod content;
+mod text;
 
 use crate::error::Error;
 use crate::filesystem;
@@ -9,8 +10,6 @@ use crate::probe;
 use crate::table::{self, Partition, PartitionTable};
 use crate::tree;
 use crate::view::DiskView;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
 use farrier_linux::aligned::AlignedBuffer;
 use flate2::read::MultiGzDecoder;
 use std::io::{self, Cursor, Read};
@@ -51,14 +50,15 @@ enum ContentKind {
 }
 
 impl ConfigDrive {
-    /// Decodes base64 of gzip, as conductors send it. Foreign characters such as line ends are dropped.
+    /// Decodes base64 of gzip, as conductors send it. Foreign characters such as line ends are dropped. Only what
+    /// it unpacks to takes memory, and that is `limit` bytes at most, and never more than [`MAX_SIZE`].
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidConfigDrive`]: not base64, not gzip, larger than 64 MiB (looked at while
-    /// decoding), or neither ISO 9660 nor FAT (D10).
-    pub fn decode(text: &str) -> Result<Self, Error> {
-        Self::from_content(unpack(&decode_base64(text.as_bytes())?)?)
+    /// [`Error::InvalidConfigDrive`]: not base64, not gzip, larger than that (looked at while decoding), or neither
+    /// ISO 9660 nor FAT (D10).
+    pub fn decode(text: &str, limit: u64) -> Result<Self, Error> {
+        Self::unpack(text::decoded(text.as_bytes()), limit)
     }
 
     /// Takes a drive as a server sends it: that same text, or gzip, ISO 9660 or FAT as it is. The
@@ -67,20 +67,39 @@ impl ConfigDrive {
     /// # Errors
     ///
     /// As [`ConfigDrive::decode`].
-    pub fn from_download(bytes: Vec<u8>) -> Result<Self, Error> {
+    pub fn from_download(bytes: Vec<u8>, limit: u64) -> Result<Self, Error> {
         if bytes.starts_with(GZIP) {
-            return Self::from_content(unpack(&bytes)?);
+            return Self::unpack(&bytes[..], limit);
         }
         // Text has no zeros: what has some is not searched for letters of base64.
         if ContentKind::of(&bytes).is_some() || bytes.contains(&0) {
-            return Self::from_content(bytes);
+            return Self::from_content(bytes, limit);
         }
-        Self::from_content(unpack(&decode_base64(&bytes)?)?)
+        Self::unpack(text::decoded(&bytes), limit)
     }
 
-    fn from_content(content: Vec<u8>) -> Result<Self, Error> {
-        if content.len() as u64 > MAX_SIZE {
-            return Err(invalid("it is larger than 64 MiB when unpacked; make it smaller"));
+    fn unpack(packed: impl Read, limit: u64) -> Result<Self, Error> {
+        let (mut content, mut decoder) = (Vec::new(), MultiGzDecoder::new(packed));
+        let mut read = |bytes| {
+            let read = decoder.by_ref().take(bytes).read_to_end(&mut content);
+            read.map_err(|error| not_unpacked(&error))?;
+            Ok(ContentKind::of(&content).is_some())
+        };
+        // What is no drive by its beginning is not unpacked to its end.
+        if read(content::BEGINNING as u64)? {
+            read(limit.min(MAX_SIZE) + 1)?;
+        }
+        Self::from_content(content, limit)
+    }
+
+    fn from_content(content: Vec<u8>, limit: u64) -> Result<Self, Error> {
+        let limit = limit.min(MAX_SIZE);
+        if content.len() as u64 > limit {
+            let otherwise = if limit < MAX_SIZE { ", or give the machine more memory" } else { "" };
+            let size = limit >> 20;
+            return Err(invalid(format!(
+                "it is larger than {size} MiB when unpacked; make it smaller{otherwise}"
+            )));
         }
         let kind = ContentKind::of(&content).ok_or_else(|| {
             invalid(
@@ -88,6 +107,11 @@ impl ConfigDrive {
             )
         })?;
         Ok(Self { content, kind, is_always_rebuilt: false })
+    }
+
+    /// Its bytes.
+    pub fn size(&self) -> u64 {
+        self.content.len() as u64
     }
 
     /// Has the drive made anew as FAT whatever the disk is (option `config_drive_rebuild`).
@@ -252,26 +276,9 @@ pub fn url(text: &str) -> Option<&str> {
     (is_url("http://") || is_url("https://")).then_some(text)
 }
 
-fn decode_base64(text: &[u8]) -> Result<Vec<u8>, Error> {
-    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    let letters: Vec<u8> = text.iter().copied().filter(is_letter).collect();
-    STANDARD_NO_PAD
-        .decode(letters)
-        .map_err(|error| invalid(format!("it is not base64 ({error}); send base64 of gzip")))
-}
-
-fn unpack(packed: &[u8]) -> Result<Vec<u8>, Error> {
-    let (mut content, mut decoder) = (Vec::new(), MultiGzDecoder::new(packed));
-    let mut read = |limit| {
-        let read = decoder.by_ref().take(limit).read_to_end(&mut content);
-        read.map_err(|error| invalid(format!("it cannot be unpacked ({error}); send base64 of gzip")))?;
-        Ok(ContentKind::of(&content).is_some())
-    };
-    // What is no drive by its beginning is not unpacked to its end.
-    if read(content::BEGINNING as u64)? {
-        read(MAX_SIZE + 1)?;
-    }
-    Ok(content)
+fn not_unpacked(error: &io::Error) -> Error {
+    let reason = if text::is_at_fault(error) { "is not base64" } else { "cannot be unpacked" };
+    invalid(format!("it {reason} ({error}); send base64 of gzip"))
 }
 
 /// The partition the image itself provides for a config drive.

@@ -13,6 +13,9 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 const MAX_DEPTH: usize = 16;
 const MAX_ENTRIES: usize = 20_000;
 
+/// Bytes of a file that are compared at once.
+const PART: u64 = 64 << 10;
+
 /// Something in the tree. Folders come before what they hold.
 pub enum Node<'a> {
     Folder,
@@ -88,14 +91,25 @@ pub fn is_in_fat(volume: &mut DiskView<'_>, source: &mut Source<'_>) -> io::Resu
     let mut is_equal = true;
     source(&mut |path, node| {
         if let Node::File(content) = node {
-            let (mut wanted, mut found) = (Vec::new(), Vec::new());
-            content.read_to_end(&mut wanted)?;
-            target.root_dir().open_file(path)?.read_to_end(&mut found)?;
-            is_equal &= wanted == found;
+            is_equal &= is_same(content, &mut target.root_dir().open_file(path)?)?;
         }
         Ok(())
     })?;
     Ok(is_equal)
+}
+
+/// Whether two files have the same content. Neither is kept in memory.
+fn is_same(one: &mut dyn Read, other: &mut impl Read) -> io::Result<bool> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    loop {
+        ours.clear();
+        theirs.clear();
+        one.take(PART).read_to_end(&mut ours)?;
+        other.take(PART).read_to_end(&mut theirs)?;
+        if ours != theirs || ours.is_empty() {
+            return Ok(ours == theirs);
+        }
+    }
 }
 
 struct IsoWalk<'a, 'b> {

@@ -29,7 +29,7 @@ fn drive_content() -> Vec<u8> {
 }
 
 fn drive() -> ConfigDrive {
-    ConfigDrive::decode(&packed(&drive_content())).unwrap()
+    ConfigDrive::decode(&packed(&drive_content()), MAX_SIZE).unwrap()
 }
 
 fn packed(content: &[u8]) -> String {
@@ -198,7 +198,7 @@ fn loop_d11_a_drive_that_could_not_be_mounted_is_made_anew_as_fat() {
     ] {
         let disk = TestDisk::new(200 * MIB, sector_size);
         write_gpt(&disk, &[8 * MIB]);
-        let drive = ConfigDrive::decode(&packed_iso(dialect)).unwrap().always_rebuilt(rebuild);
+        let drive = ConfigDrive::decode(&packed_iso(dialect), MAX_SIZE).unwrap().always_rebuilt(rebuild);
         drive.require_fits(disk.disk()).unwrap();
         let partition = drive.write_to(disk.disk()).unwrap();
         let content = read_at(&disk, partition.start, partition.size as usize);

@@ -23,6 +23,9 @@ const VOLUME: usize = 2_252_800;
 /// The bit of the first byte that has the input come as conductors send it, and not as servers do.
 const TEXT: u8 = 0b10_0000;
 
+/// Bytes of a drive at most: inputs of some KiB could unpack to thousands of times as much.
+const LIMIT: u64 = 4 << 20;
+
 /// The first sector of a disk with an MBR of one partition, which the image brought.
 const IMAGE: &[u8; 512] = include_bytes!("../seeds/mbr.sector");
 
@@ -46,12 +49,12 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn read(bytes: &[u8], choice: u8) -> Option<ConfigDrive> {
     if choice & TEXT != 0 {
-        return ConfigDrive::decode(std::str::from_utf8(bytes).ok()?).ok();
+        return ConfigDrive::decode(std::str::from_utf8(bytes).ok()?, LIMIT).ok();
     }
     if choice & LARGER != 0 {
         let mut volume = vec![0; VOLUME.max(bytes.len())];
         volume[..bytes.len()].copy_from_slice(bytes);
-        return ConfigDrive::from_download(volume).ok();
+        return ConfigDrive::from_download(volume, LIMIT).ok();
     }
-    ConfigDrive::from_download(bytes.to_vec()).ok()
+    ConfigDrive::from_download(bytes.to_vec(), LIMIT).ok()
 }

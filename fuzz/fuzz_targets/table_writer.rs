@@ -13,7 +13,7 @@ const DISK: u64 = MAX_SIZE + (16 << 20);
 
 static DRIVE: LazyLock<ConfigDrive> = LazyLock::new(|| {
     let packed = include_bytes!("../seeds/config_drive/iso.gz");
-    ConfigDrive::from_download(packed[1..].to_vec()).expect("a seed that is a config drive")
+    ConfigDrive::from_download(packed[1..].to_vec(), MAX_SIZE).expect("a seed that is a config drive")
 });
 
 fuzz_target!(|bytes: &[u8]| {

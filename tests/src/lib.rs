@@ -9,6 +9,7 @@ pub mod boot_machine;
 pub mod commanded_agent;
 pub mod console;
 pub mod environment;
+pub mod hostility;
 pub mod image_server;
 pub mod instance;
 pub mod ironic;

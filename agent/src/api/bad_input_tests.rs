@@ -4,6 +4,7 @@ use super::contract_tests::assert_fault;
 use super::limits::Limits;
 use super::test_server::{DEADLINE, Server, TOKEN};
 use super::{routes, server};
+use crate::commands::allowance::Allowance;
 use futures_util::stream;
 use reqwest::Body;
 use serde_json::json;
@@ -18,14 +19,8 @@ use tokio::net::{TcpSocket, TcpStream};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn strict() -> Server {
-    let limits = Limits {
-        patience: PATIENCE,
-        connections: 8,
-        body_bytes: 64 << 10,
-        memory: 1 << 20,
-        ..Limits::default()
-    };
-    Server::start_with(limits, Some(TOKEN))
+    let limits = Limits { patience: PATIENCE, connections: 8, body_bytes: 64 << 10, ..Limits::default() };
+    Server::start_within(limits, Allowance::of(1 << 20), Some(TOKEN))
 }
 
 fn command_path() -> String {
@@ -207,7 +202,7 @@ async fn x49_a_request_names_one_host_and_links_have_the_scheme_of_the_connectio
     listener.set_nonblocking(true).unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let router = routes::router(Arc::clone(&server.agent), crate::extensions::find);
-    tokio::spawn(server::serve(listener, None, router, pending()));
+    tokio::spawn(server::serve(listener, None, router, Allowance::of_machine(), pending()));
     for path in ["/", "/v1/"] {
         let text = server.client.get(format!("{base}{path}")).send().await.unwrap().text().await.unwrap();
         assert!(text.contains(&format!("\"{base}/v1")) && !text.contains("https://127"), "{text}");

@@ -19,7 +19,7 @@ const VALUE: usize = 160;
 /// Bytes that an object takes whatever is in it.
 const OBJECT: usize = 640;
 
-/// Receives and parses a body; the memory is taken until `reception` is over.
+/// Receives and parses a body; the memory is taken until `reception` is over, or who takes it over lets it go.
 ///
 /// # Errors
 ///
@@ -32,7 +32,7 @@ pub async fn receive(body: Body, reception: &Reception, limits: &Limits) -> Resu
         return Err(too_large(&format!("a body may have {MOST_VALUES} values")));
     }
     if !reception.take(COPIES * text.len() + values.memory()) {
-        return Err(out_of_memory(limits));
+        return Err(out_of_memory(reception));
     }
     serde_json::from_slice(&text)
         .map_err(|error| Refusal::bad_request(&format!("the body is not JSON: {error}")))
@@ -40,7 +40,7 @@ pub async fn receive(body: Body, reception: &Reception, limits: &Limits) -> Resu
 
 async fn read(body: Body, reception: &Reception, limits: &Limits) -> Result<Vec<u8>, Refusal> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    let most = limits.body_bytes.min(limits.memory / COPIES);
+    let most = limits.body_bytes.min(reception.capacity() / COPIES);
     let (mut text, mut chunks) = (Vec::new(), body.into_data_stream());
     let started = Instant::now();
     loop {
@@ -61,7 +61,7 @@ async fn read(body: Body, reception: &Reception, limits: &Limits) -> Result<Vec<
         // What was announced and did not come takes nothing.
         if !reception.take(COPIES * text.len()) {
             pass_over(chunks, limits.patience);
-            return Err(out_of_memory(limits));
+            return Err(out_of_memory(reception));
         }
     }
 }
@@ -80,11 +80,11 @@ fn too_slow(limits: &Limits) -> Refusal {
     Refusal { status: 408, text }
 }
 
-fn out_of_memory(limits: &Limits) -> Refusal {
+fn out_of_memory(reception: &Reception) -> Refusal {
     too_large(&format!(
         "requests have {} MiB of this machine's memory, and take {COPIES} times their size; \
          send less, or wait for what is under way",
-        limits.memory >> 20
+        reception.capacity() >> 20
     ))
 }
 

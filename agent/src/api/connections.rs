@@ -7,6 +7,7 @@
 //! When the memory does not suffice, the largest unfinished body gives way. Whoever begins many requests and
 //! ends none keeps out nobody who sends whole ones.
 
+use crate::commands::allowance::{Allowance, Claim};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,7 +22,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 pub struct Connections {
     table: Arc<Mutex<Table>>,
     capacity: usize,
-    memory: usize,
+    allowance: Arc<Allowance>,
 }
 
 #[derive(Debug, Default)]
@@ -43,12 +44,12 @@ struct Entry {
 }
 
 /// What a connection is at.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 struct Request {
     /// It was received to its end, and is being answered.
     is_whole: bool,
-    /// Bytes it takes.
-    memory: usize,
+    /// The memory it takes.
+    claim: Option<Claim>,
 }
 
 /// The place of one connection; free again when dropped.
@@ -73,8 +74,8 @@ pub struct Reception(Seat);
 
 impl Connections {
     /// Places for so many connections, and memory for their requests.
-    pub fn new(capacity: usize, memory: usize) -> Self {
-        Self { table: Arc::default(), capacity, memory }
+    pub fn new(capacity: usize, allowance: Arc<Allowance>) -> Self {
+        Self { table: Arc::default(), capacity, allowance }
     }
 
     /// A place for a new connection; nothing when every other one has a whole request under way.
@@ -108,16 +109,14 @@ impl Table {
         self.unfinished().max_by_key(|(peer, entry)| rank(peer, entry)).map(|(peer, _)| *peer)
     }
 
-    fn largest_unfinished(&self) -> Option<SocketAddr> {
-        self.unfinished().max_by_key(|(_, entry)| entry.request.memory).map(|(peer, _)| *peer)
+    /// The largest one, where it has more than so many bytes.
+    fn unfinished_above(&self, bytes: usize) -> Option<SocketAddr> {
+        let (peer, entry) = self.unfinished().max_by_key(|(_, entry)| entry.request.bytes())?;
+        (entry.request.bytes() > bytes).then_some(*peer)
     }
 
     fn unfinished(&self) -> impl Iterator<Item = (&SocketAddr, &Entry)> {
         self.open.iter().filter(|(_, entry)| !entry.request.is_whole)
-    }
-
-    fn memory(&self) -> usize {
-        self.open.values().map(|entry| entry.request.memory).sum()
     }
 
     /// Closes a connection. A crowd does not fill the log.
@@ -128,6 +127,12 @@ impl Table {
             tracing::warn!(%peer, closed = self.closed, "connections are closed to make room for others");
             (self.told, self.closed) = (Some(Instant::now()), 0);
         }
+    }
+}
+
+impl Request {
+    fn bytes(&self) -> usize {
+        self.claim.as_ref().map_or(0, Claim::bytes)
     }
 }
 
@@ -161,42 +166,59 @@ impl Seat {
         Reception(self.clone())
     }
 
-    fn note(&self, table: &mut Table, note: impl FnOnce(&mut Request)) {
+    /// The request on its connection; nothing when that is gone.
+    fn request<'a>(&self, table: &'a mut Table) -> Option<&'a mut Request> {
         let own = table.open.get_mut(&self.peer).filter(|entry| entry.number == self.number);
-        if let Some(entry) = own {
-            note(&mut entry.request);
-        }
+        own.map(|entry| &mut entry.request)
     }
 }
 
 impl Reception {
+    /// Bytes of all requests together at most.
+    pub fn capacity(&self) -> usize {
+        self.0.connections.allowance.capacity()
+    }
+
     /// The request was received to its end: its connection keeps its place and its memory.
     pub fn complete(&self) {
-        self.0.note(&mut self.0.connections.table(), |request| request.is_whole = true);
+        if let Some(request) = self.0.request(&mut self.0.connections.table()) {
+            request.is_whole = true;
+        }
     }
 
     /// Takes so many bytes of memory, in place of what was taken before; false when the machine has not so much
-    /// for it.
+    /// for it, or the connection is gone.
     #[must_use]
     pub fn take(&self, memory: usize) -> bool {
         let mut table = self.0.connections.table();
-        self.0.note(&mut table, |request| request.memory = memory);
-        while table.memory() > self.0.connections.memory {
-            match table.largest_unfinished().filter(|peer| *peer != self.0.peer) {
-                Some(other) if table.open[&other].request.memory > 0 => table.close(other),
-                _ => {
-                    self.0.note(&mut table, |request| request.memory = 0);
-                    return false;
-                }
+        loop {
+            let Some(request) = self.0.request(&mut table) else { return false };
+            let claim = request.claim.get_or_insert_with(|| self.0.connections.allowance.claim());
+            if claim.resize(memory) {
+                return true;
+            }
+            match table.unfinished_above(memory) {
+                Some(other) => table.close(other),
+                None => break,
             }
         }
-        true
+        if let Some(request) = self.0.request(&mut table) {
+            request.claim = None;
+        }
+        false
+    }
+
+    /// Hands over the memory to the command that has been received, which may outlive the request.
+    pub fn hand_over(&self) -> Option<Claim> {
+        self.0.request(&mut self.0.connections.table())?.claim.take()
     }
 }
 
 impl Drop for Reception {
     fn drop(&mut self) {
-        self.0.note(&mut self.0.connections.table(), |request| *request = Request::default());
+        if let Some(request) = self.0.request(&mut self.0.connections.table()) {
+            *request = Request::default();
+        }
     }
 }
 
@@ -214,7 +236,7 @@ mod tests {
 
     #[test]
     fn who_holds_the_most_places_gives_one_up() {
-        let connections = Connections::new(3, 0);
+        let connections = Connections::new(3, Allowance::of(0));
         let mut conductor = admit(&connections, "192.0.2.1:1").unwrap();
         let mut first = admit(&connections, "[2001:db8::1]:1").unwrap();
         let mut second = admit(&connections, "[2001:db8::2]:1").unwrap();
@@ -225,7 +247,7 @@ mod tests {
 
     #[test]
     fn x44_a_whole_request_keeps_its_place_and_an_unfinished_one_does_not() {
-        let connections = Connections::new(2, 0);
+        let connections = Connections::new(2, Allowance::of(0));
         let mut busy = admit(&connections, "192.0.2.1:1").unwrap();
         let mut reading = admit(&connections, "192.0.2.1:2").unwrap();
         let (whole, unfinished) = (busy.seat().receive(), reading.seat().receive());
@@ -245,7 +267,7 @@ mod tests {
 
     #[test]
     fn x44_the_largest_unfinished_body_gives_way_to_what_is_smaller() {
-        let connections = Connections::new(4, 100);
+        let connections = Connections::new(4, Allowance::of(100));
         let mut places: Vec<_> =
             (1..=4).map(|port| admit(&connections, &format!("192.0.2.1:{port}")).unwrap()).collect();
         let requests: Vec<_> = places.iter().map(|place| place.seat().receive()).collect();

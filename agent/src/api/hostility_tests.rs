@@ -1,15 +1,21 @@
 //! Crowds of hostile clients against the real listener in a process of its own, whose memory is looked at.
 
 use super::limits::Limits;
-use super::test_server::{DEADLINE, Server, TOKEN, tls_connector, trusting};
+use super::test_server::{DEADLINE, Server, TOKEN, trusting};
+use crate::commands::allowance::Allowance;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use farrier_tests::hostility::{self, Crowd, Hostility, Victim};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
@@ -24,8 +30,6 @@ const CROWD: usize = 200;
 const SIEGE: Duration = Duration::from_secs(3);
 /// How long an honest request may take: a sixth of what Ironic waits for, however busy this machine is.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long who was closed out stays away.
-const AWAY: Duration = Duration::from_secs(2);
 /// The quarter of the memory of the smallest machine.
 const QUARTER: usize = 64 << 20;
 
@@ -57,8 +61,7 @@ impl Neighbour {
 
     /// What the other process does, until nobody needs it any more.
     async fn serve() {
-        let limits = Limits { memory: QUARTER, ..Limits::default() };
-        let server = Server::start_with(limits, Some(TOKEN));
+        let server = Server::start_within(Limits::default(), Allowance::of(QUARTER), Some(TOKEN));
         let told = json!({"address": server.address, "certificate": server.certificate});
         println!("{HERE}{told}");
         std::io::stdout().flush().unwrap();
@@ -82,9 +85,14 @@ impl Neighbour {
     }
 
     async fn command(&self, body: Vec<u8>) -> u16 {
-        let url = format!("https://{}/v1/commands/?wait=true&agent_token={TOKEN}", self.address);
+        self.answer(body, true).await.0
+    }
+
+    /// Status and body of what is answered to a command.
+    async fn answer(&self, body: Vec<u8>, wait: bool) -> (u16, Value) {
+        let url = format!("https://{}/v1/commands/?wait={wait}&agent_token={TOKEN}", self.address);
         let reply = self.client().post(url).body(body).timeout(DEADLINE).send().await.unwrap();
-        reply.status().as_u16()
+        (reply.status().as_u16(), reply.json().await.unwrap())
     }
 
     /// A field of its memory in `/proc`, in bytes.
@@ -102,107 +110,6 @@ impl Drop for Neighbour {
     }
 }
 
-/// What a hostile client does on a connection.
-#[derive(Debug, Clone, Copy)]
-enum Hostility {
-    /// Nothing, not even TLS.
-    Silence,
-    /// Bytes that look like the beginning of TLS.
-    Garbage,
-    /// Nothing after the handshake.
-    SilenceInTls,
-    /// A head, byte by byte.
-    SlowHead,
-    /// A head of headers only.
-    Headers,
-    /// A path without an end.
-    Path,
-    /// HTTP/2 by prior knowledge, with a window of 0 and long paths.
-    Http2,
-    /// Requests, whose answers it does not read.
-    Pipelining,
-    /// A body, without the token.
-    Body,
-}
-
-impl Hostility {
-    const ALL: [Self; 9] = [
-        Self::Silence,
-        Self::Garbage,
-        Self::SilenceInTls,
-        Self::SlowHead,
-        Self::Headers,
-        Self::Path,
-        Self::Http2,
-        Self::Pipelining,
-        Self::Body,
-    ];
-
-    fn is_below_tls(self) -> bool {
-        matches!(self, Self::Silence | Self::Garbage)
-    }
-
-    /// The first bytes, and those that follow again and again.
-    fn words(self) -> (Vec<u8>, Vec<u8>) {
-        let long = "y".repeat(7000);
-        match self {
-            Self::Silence | Self::SilenceInTls => (vec![], vec![]),
-            // A record of the greatest length with the beginning of a message that is larger still.
-            Self::Garbage => (vec![0x16, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff, 3, 3], vec![0x5a; 1000]),
-            Self::SlowHead => (b"GET /v1/status HTTP/1.1\r\nHost: x\r\nx: ".to_vec(), b"y".to_vec()),
-            Self::Headers => (b"GET / HTTP/1.1\r\nHost: x\r\n".to_vec(), b"x: y\r\n".repeat(1000)),
-            Self::Path => (b"GET /".to_vec(), long.into_bytes()),
-            Self::Http2 => {
-                let mut words = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-                // SETTINGS with INITIAL_WINDOW_SIZE 0 (RFC 9113, 6.5.2).
-                words.extend([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]);
-                (words, long.into_bytes())
-            }
-            Self::Pipelining => {
-                let one = format!("GET /{long} HTTP/1.1\r\nHost: x\r\n\r\n").into_bytes();
-                (vec![], [one, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(500)].concat())
-            }
-            Self::Body => {
-                let head = "POST /v1/commands/?agent_token=wrong HTTP/1.1\r\nHost: x\r\nContent-Length: 90000000\r\n\r\n";
-                (head.as_bytes().to_vec(), vec![b' '; 16 << 10])
-            }
-        }
-    }
-
-    /// Goes on until the other side has had enough.
-    async fn speak(self, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
-        let (first, rest) = self.words();
-        stream.write_all(&first).await?;
-        stream.flush().await?;
-        if rest.is_empty() {
-            stream.read_u8().await?;
-        }
-        loop {
-            stream.write_all(&rest).await?;
-            stream.flush().await?;
-            // One byte at a time is slow only if there is time between them.
-            let pause = if rest.len() == 1 { Duration::from_millis(50) } else { Duration::from_millis(1) };
-            tokio::time::sleep(pause).await;
-        }
-    }
-
-    /// Comes again as often as it is closed out.
-    async fn harass(self, address: SocketAddr, tls: TlsConnector) {
-        loop {
-            let socket = TcpSocket::new_v4().unwrap();
-            socket.set_recv_buffer_size(2048).unwrap();
-            socket.bind((Ipv4Addr::new(127, 0, 0, 3), 0).into()).unwrap();
-            let Ok(stream) = socket.connect(address).await else { continue };
-            if self.is_below_tls() {
-                self.speak(stream).await.ok();
-            } else if let Ok(stream) = tls.connect(ServerName::from(address.ip()), stream).await {
-                self.speak(stream).await.ok();
-            }
-            tokio::time::sleep(AWAY).await;
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x41_x42_strangers_take_at_most_16_mib_and_keep_nobody_out() {
     if std::env::var_os(SERVES).is_some() {
@@ -212,11 +119,8 @@ async fn x41_x42_strangers_take_at_most_16_mib_and_keep_nobody_out() {
     neighbour.honest_request().await;
     let before = neighbour.memory("VmRSS");
     for hostility in Hostility::ALL {
-        let mut crowd = JoinSet::new();
-        let tls = tls_connector(&neighbour.certificate);
-        for _ in 0..CROWD {
-            crowd.spawn(hostility.harass(neighbour.address, tls.clone()));
-        }
+        let victim = Victim::new(neighbour.address, neighbour.address.ip(), &neighbour.certificate);
+        let crowd = Crowd::gather(hostility, CROWD, &victim);
         let (started, mut honest) = (Instant::now(), Vec::new());
         while started.elapsed() < SIEGE {
             honest.push(neighbour.honest_request().await);
@@ -227,6 +131,7 @@ async fn x41_x42_strangers_take_at_most_16_mib_and_keep_nobody_out() {
         let median = honest[honest.len() / 2];
         let more = neighbour.memory("VmHWM").saturating_sub(before);
         println!("{hostility:?}: {} KiB more, {} requests in {median:?}", more >> 10, honest.len());
+        assert!(crowd.meetings() >= CROWD / 4, "{hostility:?}: {} meetings", crowd.meetings());
         assert!(median < PATIENCE, "{hostility:?}: {honest:?}");
     }
     let more = neighbour.memory("VmHWM").saturating_sub(before);
@@ -267,6 +172,63 @@ async fn x43_who_has_the_token_takes_a_quarter_of_the_memory_at_most() {
     }
 }
 
+/// A command with a text.
+fn with_text(name: &str, text: &str) -> Vec<u8> {
+    json!({"name": format!("test.{name}"), "params": {"text": text}}).to_string().into_bytes()
+}
+
+/// A config drive as conductors send it: so many MiB that cannot be packed, and so many of zeros behind them.
+fn config_drive(dense: usize, zeros: usize) -> String {
+    let mut content = vec![0; (dense + zeros) << 20];
+    rand::fill(&mut content[..dense << 20]);
+    content[32769..32774].copy_from_slice(b"CD001");
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(&content).unwrap();
+    STANDARD.encode(encoder.finish().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x43_a_config_drive_takes_its_part_of_the_quarter_or_is_refused() {
+    if std::env::var_os(SERVES).is_some() {
+        return Neighbour::serve().await;
+    }
+    let neighbour = Neighbour::start("x43_a_config_drive_takes_its_part_of_the_quarter_or_is_refused");
+    neighbour.honest_request().await;
+    let before = neighbour.memory("VmRSS");
+    for (dense, zeros, is_taken) in [(6, 1, true), (1, 24, true), (1, 62, false), (9, 54, false)] {
+        let (status, reply) =
+            neighbour.answer(with_text("config_drive", &config_drive(dense, zeros)), true).await;
+        let name = format!("{dense} and {zeros} MiB");
+        let more = neighbour.memory("VmHWM").saturating_sub(before);
+        println!("{name}: {} KiB more", more >> 10);
+        assert_eq!(status, 200, "{name}: {reply}");
+        if is_taken {
+            let size = (dense + zeros) << 20;
+            assert_eq!(reply["command_result"]["result"], format!("config_drive: {size}"), "{name}");
+        } else {
+            let details = reply["command_error"]["details"].as_str().unwrap();
+            assert!(details.contains("make it smaller, or give the machine more memory"), "{name}: {reply}");
+        }
+        assert!(more <= QUARTER as u64, "{name}: {} KiB more", more >> 10);
+    }
+}
+
+#[tokio::test]
+async fn x43_what_a_running_command_holds_is_counted() {
+    let server = Server::start_within(Limits::default(), Allowance::of(1 << 20), Some(TOKEN));
+    let path = format!("/v1/commands/?agent_token={TOKEN}");
+    let text = "x".repeat(200 << 10);
+    let released = server.hold();
+    assert_eq!(server.ask("POST", &path, with_text("hold_text", &text)).await.status, 200);
+    let refused = server.ask("POST", &path, with_text("echo", &text)).await;
+    assert_eq!(refused.status, 413, "the first one still has its memory: {}", refused.body);
+    released.send(()).unwrap();
+    let deadline = Instant::now() + DEADLINE;
+    while server.ask("POST", &path, with_text("echo", &text)).await.status != 200 {
+        assert!(Instant::now() < deadline, "the memory does not come back");
+    }
+}
+
 /// Begins a command with a body of so many bytes, and sends of it what the agent takes but for the last byte.
 async fn begin(address: SocketAddr, tls: TlsConnector, bytes: usize) -> impl Sized {
     let stream = TcpStream::connect(address).await.unwrap();
@@ -290,7 +252,7 @@ async fn x44_unfinished_bodies_keep_out_nobody_who_sends_whole_requests() {
     let count = br#"{"name": "test.count", "params": {}}"#;
     for bytes in [0, 1 << 20, 14 << 20] {
         let mut crowd = JoinSet::new();
-        let tls = tls_connector(&neighbour.certificate);
+        let tls = hostility::trusting(&neighbour.certificate);
         for _ in 0..64 {
             crowd.spawn(begin(neighbour.address, tls.clone(), bytes));
         }

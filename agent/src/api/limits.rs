@@ -3,9 +3,8 @@
 //! Whoever can reach the port must not be able to keep the conductor out, or to fill the memory of
 //! a machine that may have no more than 256 MiB. Without the token that is a share of each connection:
 //! its buffers in the kernel, a TLS session, and the head of a request, some 200 KiB together at worst, so
-//! less than 16 MiB for all of them. With the token it is a quarter of the machine's memory.
+//! less than 16 MiB for all of them. With the token it is the [allowance](crate::commands::allowance).
 
-use farrier_linux::sysfs;
 use std::time::Duration;
 
 /// Bounds for clients.
@@ -26,8 +25,6 @@ pub struct Limits {
     pub body_rate: u32,
     /// Bytes of a body, whatever the memory.
     pub body_bytes: usize,
-    /// Bytes of memory that the bodies of all requests and what is made of them take.
-    pub memory: usize,
 }
 
 impl Default for Limits {
@@ -41,12 +38,6 @@ impl Default for Limits {
             body_rate: 256 << 10,
             // A config drive of 64 MiB, packed, as base64 text.
             body_bytes: 88 << 20,
-            memory: quarter(sysfs::total_bytes()),
         }
     }
-}
-
-/// A quarter of the machine's memory; of the smallest machine's where it is not known.
-fn quarter(total: Option<u64>) -> usize {
-    (total.unwrap_or(256 << 20) / 4).try_into().unwrap_or(usize::MAX)
 }

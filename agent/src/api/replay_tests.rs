@@ -7,6 +7,7 @@
 use super::form::differences;
 use super::stand_in::{self, NEXT, Outcome};
 use super::{routes, server};
+use crate::commands::allowance::Allowance;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,7 +41,7 @@ impl Replay {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(server::serve(listener, None, router, pending()));
+        tokio::spawn(server::serve(listener, None, router, Allowance::of_machine(), pending()));
         let client = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
         let (ids, versions) = (BTreeMap::new(), Value::Null);
         Self { exchanges, base, client, ids, versions, release: None, _root: root }

@@ -133,7 +133,7 @@ async fn submit(
     api.authorize(&query)?;
     let reception = visit.seat.receive();
     let command = body::receive(request.into_body(), &reception, &api.limits).await?;
-    Ok(Texts::from(api.engine.submit(command, wait(&query)).await?))
+    Ok(Texts::from(api.engine.submit(command, reception.hand_over(), wait(&query)).await?))
 }
 
 impl Api {

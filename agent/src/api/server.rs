@@ -3,6 +3,7 @@
 use super::connections::{Connections, Place, Seat};
 use super::limits::Limits;
 use super::patient::Patient;
+use crate::commands::allowance::Allowance;
 use crate::settings::options::Options;
 use axum::Router;
 use axum::body::Body;
@@ -71,8 +72,8 @@ pub fn listen(options: &Options) -> Result<TcpListener, ListenError> {
     open().map_err(|source| ListenError { address, source })
 }
 
-/// Serves the router, over TLS if there are settings for it, until `stop` is done; then the listener closes at once, and replies
-/// that are under way are finished.
+/// Serves the router, over TLS if there are settings for it, until `stop` is done; then the listener closes at
+/// once, and replies that are under way are finished. Requests take of `allowance`.
 ///
 /// A client that says nothing, or says it too slowly, or does not take its answer, is dropped, and so is one too
 /// many ([`Connections`]).
@@ -84,9 +85,10 @@ pub async fn serve(
     listener: TcpListener,
     tls: Option<ServerConfig>,
     router: Router,
+    allowance: Arc<Allowance>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    serve_within(Limits::default(), listener, tls, router, stop).await
+    serve_within(Limits::default(), listener, tls, router, allowance, stop).await
 }
 
 /// [`serve`] with other bounds for clients.
@@ -95,11 +97,12 @@ pub(super) async fn serve_within(
     listener: TcpListener,
     tls: Option<ServerConfig>,
     router: Router,
+    allowance: Arc<Allowance>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let host = Host { limits, tls: tls.map(|tls| TlsAcceptor::from(Arc::new(tls))), router };
-    let connections = Connections::new(limits.connections, limits.memory);
+    let connections = Connections::new(limits.connections, allowance);
     let graceful = GracefulShutdown::new();
     let mut stop = pin!(stop);
     // What is still connected at the end is cut off with this.
@@ -219,7 +222,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         assert_eq!(address.ip(), IpAddr::from([127, 0, 0, 2]));
         let router = Router::new().route("/", get(async || "here"));
-        tokio::spawn(serve(listener, None, router, pending()));
+        tokio::spawn(serve(listener, None, router, Allowance::of_machine(), pending()));
         let client = crate::network::http::client(&options).unwrap();
         let reply = client.get(format!("http://{address}/")).send().await.unwrap();
         assert_eq!(reply.text().await.unwrap(), "here");

@@ -3,16 +3,17 @@
 use super::limits::Limits;
 use super::{routes, server};
 use crate::agent::Agent;
+use crate::commands::allowance::Allowance;
 use crate::commands::{Command, JsonType, Kind, Parameter};
+use crate::deployment::config_drive::load;
 use crate::identity::tls::{self, Identity};
 use crate::network::http;
 use crate::settings::options::{Curve, Options, TlsVersion};
 use farrier_protocol::error::{CommandError, ErrorKind};
+use farrier_tests::hostility;
 use reqwest::header::HeaderMap;
 use reqwest::{Certificate, ClientBuilder, Method};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -21,7 +22,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// The agent's token.
@@ -58,6 +58,8 @@ const COMMANDS: &[Command] = &[
         ..command("broken", Kind::Sync, |_, _| Ok(Value::Null))
     },
     command("hold", Kind::Async, hold),
+    Command { parameters: &[TEXT], ..command("hold_text", Kind::Async, hold) },
+    Command { parameters: &[TEXT], ..command("config_drive", Kind::Async, config_drive) },
     command("hold_sync", Kind::Sync, hold),
 ];
 
@@ -69,6 +71,12 @@ fn hold(agent: &Arc<Agent>, _: &crate::commands::Params) -> Result<Value, Comman
     let held = HELD.lock().unwrap().remove(&agent.root).unwrap();
     held.recv_timeout(DEADLINE).unwrap();
     Ok(json!("released"))
+}
+
+/// Takes a config drive, and tells how large it is.
+fn config_drive(agent: &Arc<Agent>, params: &crate::commands::Params) -> Result<Value, CommandError> {
+    let drive = load(agent, params["text"].as_str().unwrap())?;
+    Ok(json!(drive.size().to_string()))
 }
 
 fn find(extension: &str, command: &str) -> Result<&'static Command, CommandError> {
@@ -102,6 +110,10 @@ impl Server {
     }
 
     pub fn start_with(limits: Limits, token: Option<&str>) -> Self {
+        Self::start_within(limits, Allowance::of_machine(), token)
+    }
+
+    pub fn start_within(limits: Limits, allowance: Arc<Allowance>, token: Option<&str>) -> Self {
         http::install_tls_provider();
         let root = tempfile::tempdir().unwrap();
         let options = Options {
@@ -112,6 +124,9 @@ impl Server {
             ..Options::default()
         };
         let agent = Agent::new(options, root.path(), tokio::runtime::Handle::current()).unwrap();
+        let mut agent = Arc::into_inner(agent).unwrap();
+        agent.allowance = allowance;
+        let agent = Arc::new(agent);
         let listener = server::listen(&agent.options).unwrap();
         let address = listener.local_addr().unwrap();
         let identity = Identity::generate("agent", address.ip(), Duration::ZERO, Curve::P256).unwrap();
@@ -122,7 +137,8 @@ impl Server {
         let until_stopped = async move {
             stopped.until_stopped().await;
         };
-        let served = server::serve_within(limits, listener, tls, router, until_stopped);
+        let served =
+            server::serve_within(limits, listener, tls, router, Arc::clone(&agent.allowance), until_stopped);
         let ended = tokio::spawn(served);
         let client = trusting(&certificate).build().unwrap();
         Self { agent, address, client, root, ended, certificate }
@@ -168,7 +184,7 @@ impl Server {
     pub async fn connect(&self) -> TlsStream<TcpStream> {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let name = ServerName::from(self.address.ip());
-        tls_connector(&self.certificate).connect(name, stream).await.unwrap()
+        hostility::trusting(&self.certificate).connect(name, stream).await.unwrap()
     }
 
     /// What the next `test.hold` waits for.
@@ -177,14 +193,6 @@ impl Server {
         HELD.lock().unwrap().insert(self.agent.root.clone(), receiver);
         sender
     }
-}
-
-/// Connects to whoever has this certificate.
-pub fn tls_connector(certificate: &str) -> TlsConnector {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()).unwrap();
-    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    TlsConnector::from(Arc::new(config))
 }
 
 /// A client of whoever has this certificate.

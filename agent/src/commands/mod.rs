@@ -5,6 +5,7 @@
 //! refused as busy. Reading results never takes the lock. What a crash must not hide from a conductor is in the
 //! [`record`].
 
+pub mod allowance;
 mod declaration;
 pub mod errors;
 mod history;
@@ -14,6 +15,7 @@ pub use declaration::{Command, Find, JsonType, Kind, Parameter, Params, Run, Val
 
 use crate::agent::Agent;
 use crate::status;
+use allowance::Claim;
 use axum::body::Bytes;
 use farrier_protocol::command::{CommandResult, CommandStatus};
 use farrier_protocol::error::{CommandError, ErrorKind, Fault};
@@ -104,13 +106,19 @@ impl CommandEngine {
         })
     }
 
-    /// Accepts a command of the form `{"name": "<extension>.<command>", "params": {…}}`.
+    /// Accepts a command of the form `{"name": "<extension>.<command>", "params": {…}}`, for which memory was
+    /// claimed until it has ended.
     ///
     /// # Errors
     ///
     /// A [`Refusal`] when it is malformed, unknown, or another command is running. A command that
     /// ran and failed is a result, not a refusal.
-    pub async fn submit(self: &Arc<Self>, request: Value, wait: bool) -> Result<Bytes, Refusal> {
+    pub async fn submit(
+        self: &Arc<Self>,
+        request: Value,
+        memory: Option<Claim>,
+        wait: bool,
+    ) -> Result<Bytes, Refusal> {
         let (name, params) = shape(request)?;
         let lock = Arc::clone(&self.submission).lock_owned().await;
         let (extension, command) = split(&name)?;
@@ -128,6 +136,10 @@ impl CommandEngine {
             names.and_then(|()| if is_recorded { self.record.begin(&accepted, &params) } else { Ok(()) });
         let accepted = self.results().put(&accepted);
         let run = Arc::clone(self).run(id, command, ready.map(|()| params));
+        let run = async move {
+            run.await;
+            drop(memory);
+        };
         match command.kind {
             Kind::Sync => {
                 // A task of its own: a client that goes away does not cut the command short.

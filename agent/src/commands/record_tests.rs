@@ -59,7 +59,7 @@ impl Process {
     fn submit(&self, name: &str, wait: bool) -> CommandResult {
         let step = json!({"step": STEP, "interface": "deploy", "args": {"configdrive": "secret"}});
         let request = json!({"name": format!("test.{name}"), "params": {"step": step}});
-        let answer = self.runtime.block_on(self.engine.submit(request, wait)).unwrap();
+        let answer = self.runtime.block_on(self.engine.submit(request, None, wait)).unwrap();
         serde_json::from_slice(&answer).unwrap()
     }
 
@@ -136,7 +136,7 @@ fn x01_a_synchronous_command_hides_no_outcome_and_leaves_none() {
     let ended = first.submit("fail", true);
     let engine = Arc::clone(&first.engine);
     first.runtime.spawn(async move {
-        engine.submit(json!({"name": "test.inquire", "params": {}}), true).await.ok();
+        engine.submit(json!({"name": "test.inquire", "params": {}}), None, true).await.ok();
     });
     first.runtime.block_on(async {
         while first.engine.list().len() < 2 {

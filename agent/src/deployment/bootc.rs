@@ -40,7 +40,7 @@ pub fn install(agent: &Agent, order: &Order<'_>) -> Result<String, CommandError>
         .map_err(ContainerError::of_install)
         .inspect_err(|error| spoil(agent, &disk, error))?;
     let held = disk.open().map_err(from_disk)?;
-    let identifiers = image::finish(agent, &held, None, config_drive.as_ref())?;
+    let identifiers = image::finish(agent, &held, None, config_drive.as_deref())?;
     agent.set_partition_uuids(identifiers);
     let (source, device) = (order.image_source, held.path().display());
     Ok(format!("Container image ({source}) written to device {device}"))

@@ -63,10 +63,11 @@ pub fn deploy(
     let config_drive = config_drive.or(info.configdrive.as_deref());
     let config_drive = config_drive.map(|text| config_drive::load(agent, text)).transpose()?;
     let disk = root_disk::open(agent)?;
-    if let Some(drive) = &config_drive {
+    let config_drive = config_drive.as_deref();
+    if let Some(drive) = config_drive {
         drive.require_fits(&disk).map_err(from_disk)?;
     }
-    let partitioning = Partitioning::plan(agent, &info, &disk, config_drive.as_ref())?;
+    let partitioning = Partitioning::plan(agent, &info, &disk, config_drive)?;
     tracing::info!(disk = %disk.path().display(), image = info.id, "writing the image");
     let target = match &partitioning {
         Some(partitioning) => {
@@ -79,7 +80,7 @@ pub fn deploy(
     let image = pipeline::write_image(&request, &source, target, &agent.progress, &CancelHandle::default())
         .map_err(from_imaging)?;
     let started = Instant::now();
-    let identifiers = finish(agent, &disk, partitioning.as_ref(), config_drive.as_ref())?;
+    let identifiers = finish(agent, &disk, partitioning.as_ref(), config_drive)?;
     let text = result_text(&info, &disk, &identifiers);
     agent.set_partition_uuids(identifiers);
     let report = DeployReport { image, seconds_finish: started.elapsed().as_secs_f64() };

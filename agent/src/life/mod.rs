@@ -131,7 +131,7 @@ async fn serve(
         agent.until_stopped().await;
         end_heartbeats();
     };
-    let served = server::serve(listener, tls, router, until_stopped).await;
+    let served = server::serve(listener, tls, router, Arc::clone(&agent.allowance), until_stopped).await;
     end_heartbeats();
     agent.ending.cancel();
     served.map_err(AgentError::Serve)?;

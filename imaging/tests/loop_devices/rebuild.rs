@@ -4,7 +4,7 @@ use crate::deployment::{Deployment, MIB, image, request, serve};
 use crate::disk_support::TestDisk;
 use crate::tables::with_gpt;
 use base64::prelude::{BASE64_STANDARD, Engine};
-use farrier_disk::config_drive::ConfigDrive;
+use farrier_disk::config_drive::{ConfigDrive, MAX_SIZE};
 use farrier_disk::table::{Partition, finish_image};
 use farrier_linux::aligned::AlignedBuffer;
 use farrier_tests::image_server::Reply;
@@ -20,7 +20,7 @@ fn config_drive(mark: u8) -> ConfigDrive {
     content[34816..34823].copy_from_slice(b"\xffCD001\x01");
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(&content).unwrap();
-    ConfigDrive::decode(&BASE64_STANDARD.encode(encoder.finish().unwrap())).unwrap()
+    ConfigDrive::decode(&BASE64_STANDARD.encode(encoder.finish().unwrap()), MAX_SIZE).unwrap()
 }
 
 #[test]

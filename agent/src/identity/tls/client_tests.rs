@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::api::server;
+use crate::commands::allowance::Allowance;
 use crate::conductor::client::ConductorClient;
 use crate::network::http;
 use crate::settings::options::{Options, TlsVersion};
@@ -61,7 +62,7 @@ fn serve_certificate(
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
     let router = Router::new().route("/", get(async || "here"));
-    tokio::spawn(server::serve(listener, Some(config), router, pending()));
+    tokio::spawn(server::serve(listener, Some(config), router, Allowance::of_machine(), pending()));
     address
 }
 
