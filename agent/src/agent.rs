@@ -30,6 +30,9 @@ use std::time::SystemTime;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
+/// Version of the agent, also in every heartbeat.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// What every part of an agent process shares.
 pub struct Agent {
     /// Settings.

@@ -52,9 +52,6 @@ use tokio::runtime::{Builder, Runtime};
 /// Time for what runs to give up when the agent ends.
 const PARTING: Duration = Duration::from_secs(10);
 
-/// Version of the agent, also in every heartbeat.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 fn main() -> ExitCode {
     let program = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&program).file_name().unwrap_or_default();
@@ -85,7 +82,7 @@ fn command_line() -> Command {
         .default_value("stderr")
         .global(true);
     Command::new("farrier-agent")
-        .version(VERSION)
+        .version(agent::VERSION)
         .about("Bare-metal provisioning agent; speaks the Ironic Python Agent contract")
         .arg(log)
         .args(flags::arguments())

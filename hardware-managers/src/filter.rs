@@ -1,21 +1,10 @@
 //! What managers show of the machine's devices, and how those they hide are left alone (section 9.2).
 
 use crate::dispatch::HardwareManagers;
-use crate::inventory::usb::UsbDevice;
+use crate::manager::Device;
 use farrier_disk::BlockDevice;
-use farrier_protocol::inventory::{Disk, Inventory, NetworkInterface};
+use farrier_protocol::inventory::Inventory;
 use serde_json::{Map, Value, json};
-
-/// A device as conductors see it.
-#[derive(Debug)]
-pub enum Device<'a> {
-    /// A network interface.
-    Interface(&'a mut NetworkInterface),
-    /// A disk.
-    Disk(&'a mut Disk),
-    /// A USB device.
-    Usb(&'a mut UsbDevice),
-}
 
 impl HardwareManagers {
     /// Leaves in an inventory what the managers show.
@@ -55,8 +44,10 @@ mod tests {
     use super::*;
     use crate::generic::GenericHardwareManager;
     use crate::inventory::fake_root::FakeRoot;
+    use crate::inventory::usb::UsbDevice;
     use crate::manager::{DeviceFilter, HardwareManager, StepDeclaration, Support};
     use farrier_disk::{Error, choose_root_disk, guard, list};
+    use farrier_protocol::inventory::{Disk, NetworkInterface};
     use farrier_protocol::lookup::Node;
 
     /// Hides what belongs to the management of a blade, and names a vendor.

@@ -2,8 +2,9 @@
 
 use crate::container::bootc;
 use crate::error::StepError;
-use crate::filter::Device;
+use crate::inventory::usb::UsbDevice;
 use farrier_protocol::error::CommandError;
+use farrier_protocol::inventory::{Disk, NetworkInterface};
 use farrier_protocol::lookup::Node;
 use farrier_protocol::step::{ArgumentInfo, Phase, StepDescription};
 use serde_json::{Map, Value};
@@ -62,6 +63,17 @@ pub trait HardwareManager: Send + Sync {
     fn fault(&self) -> Option<&CommandError> {
         None
     }
+}
+
+/// A device as conductors see it.
+#[derive(Debug)]
+pub enum Device<'a> {
+    /// A network interface.
+    Interface(&'a mut NetworkInterface),
+    /// A disk.
+    Disk(&'a mut Disk),
+    /// A USB device.
+    Usb(&'a mut UsbDevice),
 }
 
 /// What a manager thinks of the machine's devices.

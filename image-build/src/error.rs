@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::boot_loader::Role;
+use crate::role::Role;
 
 /// A ramdisk could not be built.
 #[derive(Debug, thiserror::Error)]

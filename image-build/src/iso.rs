@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::boot_loader::{BootLoaders, Role};
+use crate::boot_loader::BootLoaders;
 use crate::error::BuildError;
 use crate::esp;
 use crate::iso9660::{BootEntry, Platform, SECTOR, Volume};
 use crate::netboot;
+use crate::role::Role;
 
 const ESP: &str = "efi.img";
 const ISOLINUX: &str = "isolinux/isolinux.bin";

@@ -3,12 +3,15 @@
 //! Times are zero and the order is that of the names, so that the same files give the same bytes. Every
 //! file is one extent. Names are kept in upper case; Linux and boot loaders show them in lower case.
 
+mod directory;
+mod format;
+
 use std::collections::BTreeMap;
 
-use crate::iso9660_directory::{FileExtent, Layout};
+use directory::{FileExtent, Layout};
+pub use format::SECTOR;
+use format::{both_u16, both_u32};
 
-/// Bytes in a sector.
-pub const SECTOR: usize = 2048;
 /// Where volume descriptors begin.
 const DESCRIPTORS: u32 = 16;
 const LITTLE_PATH_TABLE: u32 = DESCRIPTORS + 3;
@@ -182,20 +185,5 @@ fn padded(text: &str, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// A number in both byte orders, as the standard repeats it.
-pub fn both_u32(number: u32) -> [u8; 8] {
-    let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&number.to_le_bytes());
-    bytes[4..].copy_from_slice(&number.to_be_bytes());
-    bytes
-}
-
-/// A number in both byte orders, as the standard repeats it.
-pub fn both_u16(number: u16) -> [u8; 4] {
-    let ([a, b], [c, d]) = (number.to_le_bytes(), number.to_be_bytes());
-    [a, b, c, d]
-}
-
 #[cfg(test)]
-#[path = "iso9660_tests.rs"]
 pub(crate) mod tests;

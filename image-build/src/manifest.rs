@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::BuildError;
-use crate::media::write_file;
+use crate::output::write_file;
 
 /// Content of `manifest.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

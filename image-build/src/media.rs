@@ -1,16 +1,17 @@
 //! From kernel and initial ramdisk to what firmware and boot loaders start.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use clap::ValueEnum;
 use farrier_media::KernelParameters;
 
-use crate::boot_loader::{BootLoaders, Role};
+use crate::boot_loader::BootLoaders;
 use crate::error::BuildError;
 use crate::kernel_image::KernelImage;
 use crate::manifest::FileRecord;
+use crate::output::write_file;
+use crate::role::Role;
 use crate::signing::SigningKey;
 use crate::{iso, netboot, uki};
 
@@ -117,22 +118,6 @@ fn contents(
             named("ironic-python-agent.initramfs", parts.initramfs.clone()),
         ],
     })
-}
-
-/// Writes under another name first, so that a machine that is booting meanwhile never reads half a file.
-///
-/// # Errors
-///
-/// [`BuildError::Write`] naming the file.
-pub fn write_file(path: &Path, content: &[u8]) -> Result<(), BuildError> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(BuildError::writing(folder))?;
-    }
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".unfinished");
-    let unfinished = Path::new(&unfinished);
-    fs::write(unfinished, content).map_err(BuildError::writing(unfinished))?;
-    fs::rename(unfinished, path).map_err(BuildError::writing(path))
 }
 
 #[cfg(test)]

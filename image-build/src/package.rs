@@ -139,7 +139,7 @@ pub(crate) mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::media::write_file;
+    use crate::output::write_file;
 
     /// dpkg's database below `root` with packages of one version and one file each.
     pub(crate) fn write_database(root: &Path, packages: &[(&str, &str, &str)]) {

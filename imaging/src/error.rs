@@ -1,7 +1,6 @@
 //! What can go wrong while an image is written.
 
-use crate::source::without_secrets;
-use crate::target::Target;
+use crate::shown_url::without_secrets;
 use farrier_protocol::error::ErrorKind;
 use reqwest::StatusCode;
 use std::path::PathBuf;
@@ -285,11 +284,6 @@ pub struct Failed {
 }
 
 impl Error {
-    pub(crate) fn too_large(url: &str, image_bytes: u64, target: &Target<'_>) -> Self {
-        let disk = target.path().to_owned();
-        Self::TooLarge { url: url.to_owned(), image_bytes, disk, disk_bytes: target.size() }
-    }
-
     pub(crate) fn checksum_file(url: &str, reason: String) -> Self {
         Self::ChecksumFile { url: without_secrets(url), reason }
     }

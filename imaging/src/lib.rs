@@ -18,6 +18,7 @@ pub mod pipeline;
 pub mod progress;
 pub mod qcow2;
 pub mod readback;
+pub mod shown_url;
 pub mod source;
 pub mod target;
 
@@ -28,6 +29,7 @@ mod lanes;
 mod mirrors;
 mod order;
 mod place;
+mod terms;
 mod unpack;
 mod writer;
 

@@ -5,29 +5,18 @@
 use crate::access;
 use crate::attempt::Attempt;
 use crate::cancel::CancelHandle;
-use crate::checksum::{DigestSource, Trust};
+use crate::checksum::DigestSource;
 use crate::error::Error;
-use crate::format::{self, Declared, Policy};
+use crate::format::{self, Declared};
 use crate::mirrors::Mirrors;
 use crate::progress::ProgressHandle;
-use crate::readback::Verify;
-use crate::source::{Download, HttpSource, without_secrets};
+use crate::shown_url::without_secrets;
+use crate::source::{Download, HttpSource};
 use crate::target::{Target, Touched};
+pub use crate::terms::{Report, Settings};
 use farrier_protocol::image_info::ImageInfo;
 use farrier_protocol::progress::Phase;
 use reqwest::header::HeaderValue;
-use serde::Serialize;
-
-/// What the operator decides about images (section 3.3).
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// Which formats may be written.
-    pub policy: Policy,
-    /// How much is read back (`farrier-verify`).
-    pub verify: Verify,
-    /// Which digests are believed.
-    pub trust: Trust,
-}
 
 /// An image to write, judged as far as that needs no server.
 #[derive(Debug, Clone)]
@@ -41,25 +30,6 @@ pub struct ImageRequest {
     authorization: Option<HeaderValue>,
     declared: Declared,
     settings: Settings,
-}
-
-/// What a write achieved.
-#[derive(Debug, Clone, Serialize)]
-pub struct Report {
-    /// Bytes received.
-    pub bytes_read: u64,
-    /// Bytes transferred to the disk.
-    pub bytes_written: u64,
-    /// Bytes the disk was told to make zero.
-    pub bytes_zeroed: u64,
-    /// Bytes read back and compared.
-    pub bytes_verified: u64,
-    /// Seconds from the request to the proven digest, the last attempt only.
-    pub seconds_write: f64,
-    /// Seconds of flushing, and of writing the ends of the disk.
-    pub seconds_commit: f64,
-    /// Seconds of reading back.
-    pub seconds_verify: f64,
 }
 
 impl ImageRequest {

@@ -51,7 +51,7 @@ impl Placing<'_> {
             .map_err(Failure::Refused)?;
         let is_packed = self.is_packed.load(Ordering::Acquire);
         if let Some(bytes) = self.total.filter(|bytes| !is_packed && *bytes > self.target.size()) {
-            return Err(Failure::Refused(Error::too_large(self.url, bytes, &self.target)));
+            return Err(Failure::Refused(self.target.too_small(self.url, bytes)));
         }
         self.touched.begin(&self.target).map_err(Failure::Refused)?;
         let mut offset = 0;
@@ -110,7 +110,7 @@ impl Placing<'_> {
     ) -> Result<Writing<'_>, Fault> {
         let image = Image::open(start.filled(), qcow2::MEMORY)?;
         if image.virtual_size() > self.target.size() {
-            return Err(Error::too_large(self.url, image.virtual_size(), &self.target).into());
+            return Err(self.target.too_small(self.url, image.virtual_size()).into());
         }
         let has_tables = file.is_some();
         tracing::info!(url = self.url, bytes = image.virtual_size(), has_tables, "a qcow2 image");

@@ -41,6 +41,12 @@ impl<'a> Target<'a> {
         self.size
     }
 
+    /// Why an image of so many bytes is refused, which is larger.
+    pub(crate) fn too_small(&self, url: &str, image_bytes: u64) -> Error {
+        let disk = self.path().to_owned();
+        Error::TooLarge { url: url.to_owned(), image_bytes, disk, disk_bytes: self.size }
+    }
+
     /// Whether it is a whole disk, and not a partition.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole

@@ -292,7 +292,7 @@ impl<'a> Writer<'a> {
         if end <= self.target.size() {
             return Ok(());
         }
-        Err(Error::too_large(self.url, end, &self.target))
+        Err(self.target.too_small(self.url, end))
     }
 }
 

@@ -5,8 +5,9 @@
 //! listens for devices and never waits for either.
 
 use super::enduring;
+use super::events::Change;
 use super::loading::Ledger;
-use super::network::{self, Change};
+use super::network;
 use super::shortcomings;
 use farrier_linux::modules::{self, ModuleIndex};
 use farrier_linux::uevent::{Uevent, UeventSocket};

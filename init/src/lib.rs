@@ -10,6 +10,7 @@
 pub mod agent_end;
 mod devices;
 mod enduring;
+mod events;
 pub mod hand_over;
 pub mod loading;
 pub mod lockdown;

@@ -25,7 +25,7 @@ mod source;
 
 pub use interface::is_vlan;
 
-use crate::supervisor::Event;
+use crate::events::{Change, Event};
 use crate::{enduring, settings};
 use links::Links;
 use source::Source;
@@ -37,14 +37,6 @@ use std::time::Duration;
 
 /// How often links are looked at that something is expected of, such as a carrier.
 const LOOK: Duration = Duration::from_millis(500);
-
-/// What happens to the network.
-pub enum Change {
-    /// A wired link of this name is there.
-    Appeared(String),
-    /// The machine is its user's.
-    Rescued,
-}
 
 /// Starts the thread. It says when the agent may start and which links want a DHCP client.
 pub fn start(read: settings::Read, changes: Receiver<Change>, events: Sender<Event>) {

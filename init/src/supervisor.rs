@@ -1,9 +1,10 @@
 //! The children of PID 1: the agent and one DHCP client per link; once the machine is rescued, a login
 //! prompt per console and an SSH server instead of the agent.
 
+use crate::events::{Change, Event};
 use crate::hand_over::{login, ssh, traces};
 use crate::lockdown::Stopped;
-use crate::network::{Change, dhcp_client, dhcp_event};
+use crate::network::{dhcp_client, dhcp_event};
 use crate::{agent_end, enduring};
 use farrier_linux::process::{self, BUSYBOX, DROPBEAR};
 use nix::errno::Errno;
@@ -36,18 +37,6 @@ const OOM_SCORE: &str = "-999";
 /// Held while a child is started or children are reaped. The standard library waits by itself for a child that
 /// could not execute its program, and panics when somebody else has reaped it.
 static CHILDREN: Mutex<()> = Mutex::new(());
-
-/// What happens to PID 1.
-pub enum Event {
-    /// A child ended.
-    Exited(i32, WaitStatus),
-    /// Virtual media were read, or there are none: the agent may start.
-    MediaRead,
-    /// A link wants a DHCP client.
-    Dhcp(String),
-    /// A link wants none any more.
-    NoDhcp(String),
-}
 
 /// A job that must always run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

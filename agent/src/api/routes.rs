@@ -90,7 +90,7 @@ async fn version(Extension(visit): Extension<Visit>, headers: HeaderMap) -> Json
 
 async fn status(State(api): State<Api>) -> Json<Value> {
     let started_at = api.agent.started_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    Json(json!({"started_at": started_at, "version": crate::VERSION}))
+    Json(json!({"started_at": started_at, "version": crate::agent::VERSION}))
 }
 
 async fn progress(State(api): State<Api>) -> Json<Progress> {

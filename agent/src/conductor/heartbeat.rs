@@ -37,7 +37,7 @@ pub async fn run(agent: Arc<Agent>, callback: Callback) {
         let heartbeat = Heartbeat {
             callback_url: callback.url.clone(),
             agent_token: agent.token(),
-            agent_version: Some(crate::VERSION.to_owned()),
+            agent_version: Some(crate::agent::VERSION.to_owned()),
             agent_verify_ca: callback.certificate_pem.clone(),
         };
         let pause = match client.heartbeat(&callback.node, heartbeat).await {

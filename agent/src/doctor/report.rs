@@ -3,7 +3,7 @@
 use super::examination::Patient;
 use super::verdict::Verdict;
 use super::{dhcp_name, sel};
-use crate::VERSION;
+use crate::agent::VERSION;
 use crate::settings::options::Destination;
 use farrier_linux::efivars::{EfiVariables, PERSISTENT, Variable};
 use farrier_linux::netlink::InterfaceAddress;

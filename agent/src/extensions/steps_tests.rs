@@ -6,7 +6,7 @@ use crate::deployment::root_disk;
 use crate::extensions;
 use crate::settings::options::Options;
 use farrier_hardware::dispatch::HardwareManagers;
-use farrier_hardware::filter::Device;
+use farrier_hardware::manager::Device;
 use farrier_hardware::manager::{DeviceFilter, HardwareManager, StepDeclaration, Support};
 use farrier_protocol::lookup::Node;
 

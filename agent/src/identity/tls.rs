@@ -4,10 +4,10 @@
 //! The contract asks for an ECDSA signature with SHA-512; the signature here is made with the digest
 //! that belongs to the curve. Conductors verify either.
 
-pub mod cipher_list;
 pub mod client;
 pub mod listener;
 
+use crate::settings::cipher_suites::{SUITES, suite};
 use crate::settings::options::{Curve, Options, SuiteList, TlsVersion};
 use rcgen::{
     CertificateParams, CustomExtension, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
@@ -17,7 +17,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::{self, cipher_suite};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
-use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion, version};
+use rustls::{ServerConfig, SupportedProtocolVersion, version};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -157,20 +157,6 @@ fn subject_alternative_name(address: IpAddr) -> CustomExtension {
     let mut extension = CustomExtension::from_oid_content(&[2, 5, 29, 17], content);
     extension.set_criticality(true);
     extension
-}
-
-/// The cipher suites of TLS 1.2 by their names in OpenSSL; all keep old traffic secret when a key
-/// becomes known.
-const SUITES: &[(&str, SupportedCipherSuite)] = &[
-    ("ECDHE-ECDSA-AES256-GCM-SHA384", cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
-    ("ECDHE-ECDSA-AES128-GCM-SHA256", cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
-    ("ECDHE-RSA-AES256-GCM-SHA384", cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384),
-    ("ECDHE-RSA-AES128-GCM-SHA256", cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256),
-];
-
-/// A cipher suite of TLS 1.2 by its name in OpenSSL.
-pub fn suite(name: &str) -> Option<SupportedCipherSuite> {
-    SUITES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|(_, suite)| *suite)
 }
 
 fn provider(suites: Option<&SuiteList>) -> CryptoProvider {

@@ -1,7 +1,7 @@
 //! The picture at the top of a VGA screen. The log goes on below it.
 
 use super::view::View;
-use crate::VERSION;
+use crate::agent::VERSION;
 use farrier_protocol::progress::{Phase, Progress};
 
 /// Rows of the picture, the line below it included.

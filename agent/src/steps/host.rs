@@ -7,7 +7,7 @@ use crate::settings::options::Options;
 use crate::steps::erase_certificates;
 use farrier_hardware::container::bootc::Order;
 use farrier_hardware::manager::StepHost;
-use farrier_imaging::source::without_secrets;
+use farrier_imaging::shown_url::without_secrets;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde_json::{Value, json};
 

@@ -2,9 +2,10 @@
 
 use super::encoding::Encoding;
 use super::ranges::Ranges;
-use super::{Download, innermost, without_secrets};
+use super::{Download, innermost};
 use crate::cancel::CancelHandle;
 use crate::error::{Error, Retry};
+use crate::shown_url::without_secrets;
 use bytes::Bytes;
 use reqwest::header::{
     ACCEPT_RANGES, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE,

@@ -1,11 +1,12 @@
 //! Parts of a file on a server, out of order.
 
+use super::Download;
 use super::body::{HttpBody, start_and_total};
 use super::encoding::Encoding;
-use super::{Download, without_secrets};
 use crate::cancel::CancelHandle;
 use crate::error::{Error, Retry};
 use crate::qcow2::ReadAt;
+use crate::shown_url::without_secrets;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderValue, IF_RANGE, RANGE};
 

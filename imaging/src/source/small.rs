@@ -1,10 +1,11 @@
 //! Files that are small enough to lie in memory: checksum files, config drives, keys, firmware.
 
 use super::deadline::Deadline;
-use super::{Download, HttpSource, without_secrets};
+use super::{Download, HttpSource};
 use crate::CHUNK;
 use crate::cancel::CancelHandle;
 use crate::error::{Error, Retry};
+use crate::shown_url::without_secrets;
 use std::time::Duration;
 
 /// How long a small file may take where images may take as long as they like.

@@ -20,7 +20,7 @@ fn document() -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "Farrier agent",
-            "version": crate::VERSION,
+            "version": crate::agent::VERSION,
             "description": DESCRIPTION,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

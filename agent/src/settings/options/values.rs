@@ -1,6 +1,6 @@
 //! The types that options have, each read from one text.
 
-use crate::identity::tls::cipher_list;
+use crate::settings::cipher_suites;
 use farrier_hardware::container::{RunnerKind, Words};
 use farrier_imaging::readback::Verify;
 use std::time::Duration;
@@ -193,7 +193,7 @@ impl OptionValue for SuiteList {
         "a list of cipher suites as OpenSSL reads it, with one of ECDHE and AES-GCM at least";
 
     fn read(text: &str) -> Option<Self> {
-        let cipher_list::Selection { names, unknown } = cipher_list::read(text);
+        let cipher_suites::Selection { names, unknown } = cipher_suites::read(text);
         if !names.is_empty() && !unknown.is_empty() {
             let unknown = unknown.join(", ");
             tracing::warn!(

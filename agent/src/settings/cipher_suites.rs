@@ -1,8 +1,22 @@
-//! Lists of TLS 1.2 cipher suites as OpenSSL writes and reads them (its manual page `openssl-ciphers`), over
-//! the suites that are offered here.
+//! The cipher suites of TLS 1.2 that are offered, and lists of them as OpenSSL writes and reads them (its manual page
+//! `openssl-ciphers`).
 
-use super::SUITES;
-use rustls::crypto::ring;
+use rustls::SupportedCipherSuite;
+use rustls::crypto::ring::{self, cipher_suite};
+
+/// The cipher suites of TLS 1.2 by their names in OpenSSL; all keep old traffic secret when a key
+/// becomes known.
+pub const SUITES: &[(&str, SupportedCipherSuite)] = &[
+    ("ECDHE-ECDSA-AES256-GCM-SHA384", cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
+    ("ECDHE-ECDSA-AES128-GCM-SHA256", cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
+    ("ECDHE-RSA-AES256-GCM-SHA384", cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384),
+    ("ECDHE-RSA-AES128-GCM-SHA256", cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256),
+];
+
+/// A cipher suite of TLS 1.2 by its name in OpenSSL.
+pub fn suite(name: &str) -> Option<SupportedCipherSuite> {
+    SUITES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|(_, suite)| *suite)
+}
 
 /// Words for what all of these suites have in common.
 const COMMON: &[&str] =
@@ -50,7 +64,7 @@ pub fn read(list: &str) -> Selection<'_> {
 
 /// Whether a suite has all of the properties that are joined by plus signs.
 fn has(suite: &str, words: &str) -> bool {
-    let standard_name = super::suite(suite).and_then(|suite| suite.suite().as_str());
+    let standard_name = self::suite(suite).and_then(|suite| suite.suite().as_str());
     words.split('+').all(|word| {
         word.eq_ignore_ascii_case(suite)
             || standard_name == Some(word)

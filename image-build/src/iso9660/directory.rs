@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::iso9660::{SECTOR, both_u16, both_u32};
+use super::format::{SECTOR, both_u16, both_u32};
 
 /// Where a file's content is.
 #[derive(Debug, Clone, Copy)]
