@@ -6,10 +6,13 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Time for QEMU to say something.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How often it is looked for: who boots a machine may want to change it before its firmware has seen it.
+const POLL: Duration = Duration::from_millis(20);
 
 /// A connection to the monitor of a machine. There can be one at a time.
 #[derive(Debug)]
@@ -25,14 +28,21 @@ impl Monitor {
         ["-qmp".to_owned(), format!("unix:{},server=on,wait=off", socket.display())]
     }
 
-    /// Connects to a machine that is on.
+    /// Connects to a machine that is on, or about to be.
     ///
     /// # Errors
     ///
     /// Nobody listens, or it is no QEMU.
     pub fn connect(socket: &Path) -> Result<Self> {
-        let stream =
-            UnixStream::connect(socket).with_context(|| format!("cannot connect to {}", socket.display()))?;
+        let start = Instant::now();
+        let stream = loop {
+            match UnixStream::connect(socket) {
+                Err(_) if start.elapsed() < PATIENCE => thread::sleep(POLL),
+                outcome => {
+                    break outcome.with_context(|| format!("cannot connect to {}", socket.display()))?;
+                }
+            }
+        };
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut monitor = Self { lines: BufReader::new(stream), events: VecDeque::new() };
         monitor.execute("qmp_capabilities", &json!({}))?;
