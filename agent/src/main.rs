@@ -29,6 +29,8 @@ mod inspection;
 mod life;
 mod logs;
 mod network;
+#[cfg(test)]
+mod recording;
 mod reports;
 mod settings;
 mod settle;

@@ -17,6 +17,7 @@ mod power_cut;
 mod python_environment;
 mod python_manager;
 mod python_ramdisk;
+mod record;
 mod reference;
 mod requirements;
 mod setup;
@@ -54,6 +55,7 @@ enum Command {
     PowerCut(power_cut::PowerCutArguments),
     #[command(hide = true)]
     PythonRamdiskAsRoot(python_ramdisk::RootArguments),
+    Record(record::RecordArguments),
     Reference(reference::ReferenceArguments),
     Setup(setup::SetupArguments),
     Test(test::TestArguments),
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Command::Matrix(arguments) => matrix::matrix(&arguments),
         Command::PowerCut(arguments) => power_cut::power_cut(&arguments),
         Command::PythonRamdiskAsRoot(arguments) => python_ramdisk::build_as_root(&arguments),
+        Command::Record(arguments) => record::record(&arguments),
         Command::Reference(arguments) => reference::reference(&arguments),
         Command::Setup(arguments) => setup::setup(&arguments),
         Command::Test(arguments) => test::test(&arguments),

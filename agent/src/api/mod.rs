@@ -16,7 +16,7 @@ mod concurrency_tests;
 #[cfg(test)]
 mod contract_tests;
 #[cfg(test)]
-mod form;
+pub mod form;
 #[cfg(test)]
 mod hostility_tests;
 #[cfg(test)]

@@ -1,21 +1,24 @@
 //! What real conductors asked and real agents answered (`tests/golden/`), asked again of this agent.
 //!
-//! Commands and steps that would change the machine give what is recorded; dispatch, validation,
-//! listing, echoing, wrapping and states are the agent's own. Replies must have the recorded status,
-//! keys and types.
+//! Commands and steps that would change the machine give what is recorded; those that only read it really run.
+//! Dispatch, validation, listing, echoing, wrapping and states are the agent's own. Replies must have the
+//! recorded status, keys and types, and list the recorded steps.
 
 use super::form::differences;
-use super::stand_in::{self, NEXT, Outcome};
+use super::stand_in::{self, NEXT, Outcome, READING};
 use super::{routes, server};
+use crate::agent::Agent;
 use crate::commands::allowance::Allowance;
+use crate::recording::{Recording, TO_AGENT, TO_CONDUCTOR};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::fs;
 use std::future::pending;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 const TOKEN: &str = "AGENT-TOKEN";
+/// Under these names listings give steps by manager.
+const LISTINGS: [&str; 3] = ["clean_steps", "deploy_steps", "service_steps"];
 
 /// There is one [`NEXT`].
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -23,6 +26,7 @@ static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 /// A recording and where its replay stands.
 struct Replay {
     exchanges: Vec<Value>,
+    agent: Arc<Agent>,
     base: String,
     client: reqwest::Client,
     /// Own ids of commands by the recorded ones.
@@ -37,14 +41,15 @@ struct Replay {
 impl Replay {
     async fn new(exchanges: Vec<Value>) -> Self {
         let root = tempfile::tempdir().unwrap();
-        let router = routes::router(stand_in::agent(TOKEN, root.path()), stand_in::find);
+        let agent = stand_in::agent(TOKEN, root.path());
+        let router = routes::router(Arc::clone(&agent), stand_in::find);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(server::serve(listener, None, router, Allowance::of_machine(), pending()));
         let client = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
         let (ids, versions) = (BTreeMap::new(), Value::Null);
-        Self { exchanges, base, client, ids, versions, release: None, _root: root }
+        Self { exchanges, agent, base, client, ids, versions, release: None, _root: root }
     }
 
     async fn run(mut self) {
@@ -63,6 +68,11 @@ impl Replay {
         self.send_versions_back(&mut request);
         let (release, released) = channel();
         let result = self.recorded_outcome(&exchange["reply"]["id"]);
+        let is_about_partitions = request["name"] == "standby.get_partition_uuids";
+        if is_about_partitions && let Ok(Value::Object(identifiers)) = &result {
+            // No image was written that the agent would know them from.
+            self.agent.set_partition_uuids(identifiers.clone());
+        }
         *NEXT.lock().unwrap() = Some(Outcome { result, released });
         // A command that is recorded as running runs until a later exchange shows its end.
         self.release = Some(release).filter(|_| exchange["reply"]["command_status"] == "RUNNING");
@@ -73,6 +83,15 @@ impl Replay {
         if let Some(versions) = reply["command_result"].get("hardware_manager_version") {
             self.versions = versions.clone();
         }
+        if READING.iter().any(|name| reply["command_name"] == *name) {
+            assert!(NEXT.lock().unwrap().is_some(), "a stand-in has answered {request}");
+        }
+        if is_about_partitions {
+            assert_eq!(reply["command_result"], exchange["reply"]["command_result"]);
+        }
+        let (own, recorded) = (listed_steps(&reply), listed_steps(&exchange["reply"]));
+        let missing: Vec<_> = recorded.iter().filter(|step| !own.contains(step)).collect();
+        assert!(missing.is_empty(), "{missing:#?} of {own:#?}");
         let echo = echoed_step(&reply["command_result"]);
         assert!(echo.is_none_or(|step| *step == request["params"]["step"]), "{reply:#}");
     }
@@ -97,11 +116,8 @@ impl Replay {
         for (recorded, own) in &self.ids {
             path = path.replace(recorded, own);
         }
-        let body = if request.is_null() { String::new() } else { request.to_string() };
-        let request = self.client.request(method.parse().unwrap(), format!("{}{path}", self.base)).body(body);
-        let response = request.send().await.unwrap();
-        let (status, body) = (response.status().as_u16(), response.bytes().await.unwrap());
-        let reply = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        let (status, mut reply) = self.send(method, &path, request).await;
+        forget_other_managers(&mut reply, &exchange["reply"]);
         assert_eq!(json!(status), exchange["status"], "{method} {path}: {reply}");
         assert_eq!(
             differences(&reply, &exchange["reply"]),
@@ -109,6 +125,14 @@ impl Replay {
             "{method} {path}: {reply:#}"
         );
         reply
+    }
+
+    async fn send(&self, method: &str, path: &str, request: &Value) -> (u16, Value) {
+        let body = if request.is_null() { String::new() } else { request.to_string() };
+        let request = self.client.request(method.parse().unwrap(), format!("{}{path}", self.base)).body(body);
+        let response = request.send().await.unwrap();
+        let (status, body) = (response.status().as_u16(), response.bytes().await.unwrap());
+        (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
     }
 
     /// Lets the running command end and waits until it has.
@@ -155,27 +179,66 @@ fn echoed_step(result: &Value) -> Option<&Value> {
     ["clean_step", "deploy_step", "service_step"].iter().find_map(|name| result.get(name))
 }
 
-fn recordings() -> Vec<(PathBuf, Vec<Value>)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden");
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let recordings = files.filter(|file| file.extension().is_some_and(|extension| extension == "json"));
-    let read = |file: PathBuf| {
-        let all: Vec<Value> = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-        let is_asked = |exchange: &Value| exchange["direction"] == "conductor->agent";
-        (file, all.into_iter().filter(is_asked).collect())
-    };
-    recordings.map(read).collect()
+/// This machine may have managers of its own, whose steps look otherwise.
+fn forget_other_managers(reply: &mut Value, recorded: &Value) {
+    for listing in LISTINGS {
+        let recorded = &recorded["command_result"][listing];
+        if let Some(managers) = reply.pointer_mut(&format!("/command_result/{listing}")) {
+            managers.as_object_mut().unwrap().retain(|manager, _| recorded.get(manager).is_some());
+        }
+    }
+    let commands = reply.get_mut("commands").and_then(Value::as_array_mut).into_iter().flatten();
+    commands
+        .zip(recorded["commands"].as_array().into_iter().flatten())
+        .for_each(|(command, recorded)| forget_other_managers(command, recorded));
 }
 
-#[tokio::test]
-async fn recorded_conductors_get_answers_of_the_recorded_form() {
+/// Steps in the reply to a listing: whose they are, their name, interface, priority, and whether they can be
+/// aborted.
+fn listed_steps(reply: &Value) -> Vec<Value> {
+    let result = &reply["command_result"];
+    let listed = LISTINGS.iter().find_map(|name| result.get(name));
+    let managers = listed.and_then(Value::as_object).into_iter().flatten();
+    let steps = managers.flat_map(|(manager, steps)| {
+        let steps = steps.as_array().into_iter().flatten();
+        steps.map(move |step| {
+            let fields = ["step", "interface", "priority", "reboot_requested", "abortable"];
+            json!([manager, fields.map(|field| &step[field])])
+        })
+    });
+    steps.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn x34_recorded_conductors_get_answers_of_the_recorded_form() {
     let _alone = ALONE.lock().await;
-    let recordings = recordings();
-    assert!(recordings.iter().any(|(_, exchanges)| !exchanges.is_empty()));
-    for (file, exchanges) in recordings {
-        println!("{}: {} exchanges", file.display(), exchanges.len());
-        Replay::new(exchanges).await.run().await;
+    for recording in Recording::all() {
+        for boot in recording.boots(TO_AGENT) {
+            println!("{}: {} exchanges", recording.name, boot.len());
+            Replay::new(boot).await.run().await;
+        }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn x34_the_inventory_has_the_form_of_every_recorded_one() {
+    let _alone = ALONE.lock().await;
+    let mut count = 0;
+    for recording in Recording::all() {
+        let posted = recording.boots(TO_CONDUCTOR).concat().into_iter();
+        for posted in posted.filter(|exchange| exchange["path"] == "/v1/continue_inspection") {
+            let asked = Replay::new(vec![]).await;
+            let request = json!({"name": "poll.get_hardware_info", "params": {}});
+            let path = format!("/v1/commands/?wait=true&agent_token={TOKEN}");
+            let result = asked.send("POST", &path, &request).await.1["command_result"].take();
+            // What this machine, or that one, has not is null.
+            let mut found = differences(&result, &posted["request"]["inventory"]);
+            found.retain(|difference| !difference.contains("null"));
+            assert_eq!(found, Vec::<String>::new(), "{}: {result:#}", recording.name);
+            count += 1;
+        }
+    }
+    assert!(count >= 3, "{count} inspections are recorded");
 }
 
 #[tokio::test]

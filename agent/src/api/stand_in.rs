@@ -1,5 +1,5 @@
-//! The real declarations of commands and steps over an agent that can do nothing to the machine on which a
-//! test runs.
+//! The real declarations of commands and steps, and the real managers, over an agent that can do nothing to the
+//! machine on which a test runs.
 //!
 //! Whatever is not known to read only is replaced by something with the same declaration that gives what
 //! a test wants it to give. New commands and steps are replaced without being asked.
@@ -8,10 +8,10 @@ use crate::agent::Agent;
 use crate::commands::{Command, Params};
 use crate::extensions::{self, EXTENSIONS};
 use crate::settings::options::Options;
+use crate::steps::managers;
 use farrier_hardware::dispatch::HardwareManagers;
 use farrier_hardware::error::StepError;
-use farrier_hardware::generic::GenericHardwareManager;
-use farrier_hardware::manager::{HardwareManager, StepCall, StepDeclaration, Support};
+use farrier_hardware::manager::{DeviceFilter, HardwareManager, StepCall, StepDeclaration, Support};
 use farrier_protocol::error::CommandError;
 use serde_json::Value;
 use std::path::Path;
@@ -19,15 +19,18 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-/// Commands that run as they are: they parse, list, and hand steps to the stand-in manager.
-const REAL: &[&str] = &[
+/// Commands that only read. They run as they are.
+pub const READING: &[&str] = &[
+    "collect_system_logs",
     "get_clean_steps",
-    "execute_clean_step",
     "get_deploy_steps",
-    "execute_deploy_step",
+    "get_hardware_info",
+    "get_partition_uuids",
     "get_service_steps",
-    "execute_service_step",
 ];
+
+/// Commands that run as they are, and hand steps to the stand-in managers.
+const HANDING_ON: &[&str] = &["execute_clean_step", "execute_deploy_step", "execute_service_step"];
 
 /// What the next replaced command or step gives.
 pub struct Outcome {
@@ -62,7 +65,7 @@ fn replaced_step(_: &StepCall<'_>) -> Result<Value, StepError> {
 /// Finds a command as [`extensions::find`] does.
 pub fn find(extension: &str, command: &str) -> Result<&'static Command, CommandError> {
     let real = extensions::find(extension, command)?;
-    if REAL.contains(&real.name) {
+    if READING.contains(&real.name) || HANDING_ON.contains(&real.name) {
         return Ok(real);
     }
     let replaced = COMMANDS.iter().filter(|(name, _)| *name == extension).flat_map(|(_, commands)| commands);
@@ -72,11 +75,21 @@ pub fn find(extension: &str, command: &str) -> Result<&'static Command, CommandE
         .unwrap_or_else(|| panic!("{command} has no stand-in")))
 }
 
+/// A real manager whose steps do nothing: it judges, names and lists as it does in a machine.
 struct StandIn {
-    real: GenericHardwareManager,
+    real: Box<dyn HardwareManager>,
     steps: &'static [StepDeclaration],
 }
 
+impl StandIn {
+    fn of(real: Box<dyn HardwareManager>) -> Box<dyn HardwareManager> {
+        let replace = |step: &StepDeclaration| StepDeclaration { run: &replaced_step, ..*step };
+        let steps = real.steps().iter().map(replace).collect::<Vec<_>>().leak();
+        Box::new(Self { real, steps })
+    }
+}
+
+/// What readies the machine is left out.
 impl HardwareManager for StandIn {
     fn class_name(&self) -> &'static str {
         self.real.class_name()
@@ -91,28 +104,37 @@ impl HardwareManager for StandIn {
     }
 
     fn evaluate(&self) -> Support {
-        Support::Generic
+        self.real.evaluate()
+    }
+
+    fn device_filter(&self) -> Option<&dyn DeviceFilter> {
+        self.real.device_filter()
     }
 
     fn steps(&self) -> &'static [StepDeclaration] {
         self.steps
     }
+
+    fn origin(&self) -> Option<&Path> {
+        self.real.origin()
+    }
+
+    fn fault(&self) -> Option<&CommandError> {
+        self.real.fault()
+    }
 }
 
-/// An agent whose only manager runs no step.
+/// An agent whose managers, those of this very machine, run no step. Its own files lie below `root`.
 pub fn agent(token: &str, root: &Path) -> Arc<Agent> {
     crate::network::http::install_tls_provider();
-    let real = GenericHardwareManager::default();
-    let replace = |step: &StepDeclaration| StepDeclaration { run: &replaced_step, ..*step };
-    let steps = real.steps().iter().map(replace).collect::<Vec<_>>().leak();
     let options = Options {
         agent_token: Some(token.to_owned()),
         // The disks of recorded nodes are nowhere.
         disk_wait_attempts: 1,
         ..Options::default()
     };
+    let real = managers::all(&options, Path::new("/"));
     let agent = Agent::new(options, root, tokio::runtime::Handle::current()).unwrap();
-    let managers = HardwareManagers::load(vec![Box::new(StandIn { real, steps })]);
-    agent.use_managers(managers);
+    agent.use_managers(HardwareManagers::load(real.into_iter().map(StandIn::of).collect()));
     agent
 }

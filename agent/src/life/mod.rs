@@ -78,8 +78,7 @@ pub async fn begin(mut options: Options, root: &Path) -> Result<(), AgentError> 
     run(Agent::new(options, root, Handle::current())?).await
 }
 
-/// Inspects the machine if that is wanted, finds the node, then serves commands and sends
-/// heartbeats until it is told to stop or something breaks.
+/// Waits for what it takes to speak to anybody, and then does.
 async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     if logging::owns_consoles() {
         tokio::spawn(status::show::forever(Arc::clone(&agent)));
@@ -89,6 +88,12 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
     doctor::beside(&agent.options, wait::wait_for_card()).await?;
     doctor::beside(&agent.options, wait::wait_for_address()).await?;
     clock::set(&agent.options).await?;
+    meet_conductor(agent).await
+}
+
+/// Inspects the machine if that is wanted, finds the node, then serves commands and sends
+/// heartbeats until it is told to stop or something breaks.
+async fn meet_conductor(agent: Arc<Agent>) -> Result<(), AgentError> {
     agent.status.say("looking at the machine");
     let inspected = inspection::run(&agent).await;
     let Some(client) = &agent.conductor else { return serve_alone(&agent, inspected.is_ok()).await };
@@ -196,6 +201,8 @@ async fn serve_alone(agent: &Arc<Agent>, is_inspected: bool) -> Result<(), Agent
     serve(agent, server::listen(options)?, tls, None).await
 }
 
+#[cfg(test)]
+mod replay_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
