@@ -5,7 +5,7 @@
 
 use crate::commanded_agent::CommandedAgent;
 use crate::image_server::{ImageServer, Reply};
-use crate::machine::{Boot, Firmware, Hardware, free_port};
+use crate::machine::{self, Boot, Firmware, Hardware, free_port};
 use crate::media;
 use crate::stub_conductor::{NODE, StubConductor};
 use anyhow::{Context, Result};
@@ -235,7 +235,7 @@ impl Cell {
 impl Bus {
     /// Arguments of QEMU for the disk.
     fn arguments(self, file: &Path) -> Vec<String> {
-        let drive = format!("if=none,format=raw,id=root,discard=unmap,file={}", file.display());
+        let drive = format!("{},discard=unmap", machine::drive("root", file));
         let devices: &[&str] = match self {
             Self::Virtio => &["virtio-blk-pci,drive=root,serial=ROOT"],
             Self::Sata => &["ide-hd,bus=ide.0,drive=root,serial=ROOT"],

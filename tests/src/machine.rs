@@ -154,7 +154,7 @@ impl Hardware {
         qemu.args(["-chardev", &format!("{terminal},logfile={},logappend=on", console.file().display())]);
         qemu.args(["-serial", "chardev:console", "-device", "virtio-rng-pci"]);
         for (file, serial) in &self.disks {
-            qemu.args(["-drive", &format!("if=none,format=raw,id={serial},file={}", file.display())]);
+            qemu.args(["-drive", &drive(serial, file)]);
             qemu.args(["-device", &format!("virtio-blk-pci,drive={serial},serial={serial}")]);
         }
         if !self.media.is_empty() {
@@ -186,6 +186,11 @@ impl Hardware {
         }
         Ok(variables)
     }
+}
+
+/// QEMU's drive of a disk in a file. This host need not keep what it flushes: the file is gone with the test.
+pub fn drive(id: &str, file: &Path) -> String {
+    format!("if=none,format=raw,cache=unsafe,id={id},file={}", file.display())
 }
 
 /// QEMU's network `net`, in which this machine is 10.0.2.2, with a way in to the agent.

@@ -6,7 +6,7 @@
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;
-use farrier_tests::machine::{Hardware, free_port};
+use farrier_tests::machine::{self, Hardware, free_port};
 use farrier_tests::monitor::Monitor;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -81,7 +81,7 @@ impl Stable {
             media: Vec::new(),
             folder: folder.path().to_owned(),
         };
-        let sata = format!("if=none,format=raw,id=SATA,file={}", file("SATA").display());
+        let sata = machine::drive("SATA", &file("SATA"));
         // Writes to the sector in its middle fail.
         let fault = [
             "event=none".to_owned(),

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;
-use farrier_tests::machine::{Hardware, free_port};
+use farrier_tests::machine::{self, Hardware, free_port};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -56,11 +56,11 @@ impl Stable {
         for ((file, serial), device) in
             disks[1..].iter().zip(["ide-hd,bus=ide.0", "nvme", "scsi-hd,bus=scsi.0"])
         {
-            let drive = format!("if=none,format=raw,id={serial},file={}", file.display());
+            let drive = machine::drive(serial, file);
             devices.extend(["-drive".to_owned(), drive]);
             devices.extend(["-device".to_owned(), format!("{device},drive={serial},serial={serial}")]);
         }
-        devices.extend(["-drive".to_owned(), format!("if=none,format=raw,id=kept,file={}", kept.display())]);
+        devices.extend(["-drive".to_owned(), machine::drive("kept", &kept)]);
         let device = format!("ide-hd,bus=ide.1,drive=kept,serial=KEEPME,model={MODEL}");
         devices.extend(["-device".to_owned(), device]);
         let parameters = "ipa-disk-wait-attempts=1";

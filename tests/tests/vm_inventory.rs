@@ -4,7 +4,7 @@
 
 use farrier_tests::bmc::Bmc;
 use farrier_tests::environment;
-use farrier_tests::machine::{Boot, Hardware, free_port};
+use farrier_tests::machine::{self, Boot, Hardware, free_port};
 use farrier_tests::stub_conductor::StubConductor;
 use serde_json::{Value, json};
 use std::fs;
@@ -29,7 +29,7 @@ fn hardware(folder: &Path) -> Vec<String> {
     let disk = |name: &str, gib: u64| {
         let file = folder.join(name);
         fs::File::create(&file).unwrap().set_len(gib * GIB).unwrap();
-        format!("if=none,format=raw,id={name},file={}", file.display())
+        machine::drive(name, &file)
     };
     let bmc = folder.join("bmc");
     BMC.start(&bmc).unwrap();

@@ -121,7 +121,7 @@ fn ironic_environments(workspace: &Workspace) -> Result<Vec<Environment>> {
     let builder = built.builder.display().to_string();
     let with_python = python_manager::ramdisk(workspace, &built)?.display().to_string();
     let image =
-        instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES, Kernel::Cloud, Content::USUAL)?;
+        instance_image::cached(workspace, instance_image::TESTED_MEBIBYTES, Kernel::Cloud, Content::USUAL)?;
     let bmc = ironic_environment::cached_bmc(workspace)?.display().to_string();
     let ironics = ironic_environment::cached(workspace)?;
     let environment = |ironic: &IronicEnvironment| {
@@ -178,9 +178,8 @@ fn dists(workspace: &Workspace) -> Result<(Dist, Dist)> {
 
 /// The images to deploy, and schemathesis.
 fn fetched(workspace: &Workspace) -> Result<([InstanceImage; 2], PathBuf)> {
-    let image = |content| {
-        instance_image::cached(workspace, instance_image::DEFAULT_MEBIBYTES, Kernel::Cloud, content)
-    };
+    let image =
+        |content| instance_image::cached(workspace, instance_image::TESTED_MEBIBYTES, Kernel::Cloud, content);
     let images = [image(Content::USUAL)?, image(Content::Partition)?];
     Ok((images, python_environment::schemathesis(workspace)?))
 }

@@ -4,7 +4,7 @@ use crate::disks;
 use crate::horse::{Hand, Horse};
 use crate::system::System;
 use farrier_tests::ironic::{Cleaning, Control, Enrolment, Ironic};
-use farrier_tests::machine::{Hardware, free_port};
+use farrier_tests::machine::{self, Hardware, free_port};
 use farrier_tests::monitor::Monitor;
 use farrier_tests::redfish::Bmc;
 use farrier_tests::{environment, killer};
@@ -85,7 +85,7 @@ impl Stable {
         for (serial, device) in [("NVME", "nvme"), ("SATA", "ide-hd")] {
             let file = stable.hardware.folder.join(format!("{serial}.img"));
             fill(&file);
-            let drive = format!("if=none,format=raw,id={serial},file={}", file.display());
+            let drive = machine::drive(serial, &file);
             let device = format!("{device},drive={serial},serial={serial}");
             stable.arguments.extend(["-drive".into(), drive, "-device".into(), device]);
             stable.further.push(file);

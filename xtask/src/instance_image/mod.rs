@@ -24,11 +24,15 @@ use crate::workspace::Workspace;
 /// Smallest image that is built: what a node with little memory must be able to deploy.
 pub const DEFAULT_MEBIBYTES: u64 = 2048;
 
+/// Size of the image that tests deploy: three times the memory of their machines. An emulated processor takes a
+/// minute for each GiB, and has seven to deploy.
+pub const TESTED_MEBIBYTES: u64 = 768;
+
 /// Builds the Debian image that demo and tests deploy, and prints its path.
 #[derive(Debug, Args)]
 pub struct ImageArguments {
     /// Size of the image in MiB.
-    #[arg(long, value_name = "MIB", default_value_t = DEFAULT_MEBIBYTES, value_parser = clap::value_parser!(u64).range(1024..))]
+    #[arg(long, value_name = "MIB", default_value_t = DEFAULT_MEBIBYTES, value_parser = clap::value_parser!(u64).range(TESTED_MEBIBYTES..))]
     pub image_size: u64,
     /// Only names packages that are missing.
     #[arg(long)]
