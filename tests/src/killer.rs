@@ -1,12 +1,9 @@
 //! A ramdisk whose agent is killed when a test wants it: by a program of its own in the machine, so that nothing
 //! is left to luck.
 
-use crate::environment;
-use anyhow::{Context, Result, bail};
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use crate::ramdisk::{self, Addition};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A step of all phases that kills the agent at once, and leaves a process behind that no signal to its group
 /// reaches.
@@ -24,21 +21,7 @@ const MANAGER: &str = include_str!("killer.sh");
 ///
 /// # Errors
 ///
-/// What the builder says.
+/// As [`ramdisk::build`].
 pub fn ramdisk(folder: &Path) -> Result<PathBuf> {
-    let (manager, output) = (folder.join("killer"), folder.join("dist"));
-    fs::write(&manager, MANAGER)?;
-    fs::set_permissions(&manager, Permissions::from_mode(0o755))?;
-    let dist = environment::path("FARRIER_DIST");
-    let mut build = Command::new(environment::path("FARRIER_IMAGE_BUILDER"));
-    build.arg("build").arg("--kernel").arg(dist.join("vmlinuz"));
-    build.arg("--modules").arg(environment::path("FARRIER_MODULES"));
-    build.arg("--programs-root").arg(environment::path("FARRIER_PROGRAMS"));
-    build.arg("--cache").arg(environment::path("FARRIER_MODULE_CACHE"));
-    build.arg("--agent").arg(dist.join("farrier-agent")).arg("--output").arg(&output);
-    let built = build.arg("--hardware-manager").arg(&manager).output().context("cannot start the builder")?;
-    if !built.status.success() {
-        bail!("{}", String::from_utf8_lossy(&built.stderr));
-    }
-    Ok(output)
+    ramdisk::build(folder, &[Addition::HardwareManager("killer", MANAGER)])
 }

@@ -23,6 +23,7 @@ pub mod media;
 pub mod monitor;
 pub mod power_replay;
 pub mod raid_member;
+pub mod ramdisk;
 pub mod redfish;
 pub mod registry;
 pub mod router;

@@ -5,14 +5,14 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
-use farrier_tests::environment;
 use farrier_tests::machine::{self, Hardware, free_port};
 use farrier_tests::monitor::Monitor;
+use farrier_tests::ramdisk::{self, Addition};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,21 +34,6 @@ const PROGRAMS: [&str; 3] = ["/usr/bin/fio", "/usr/bin/stress-ng", "/usr/sbin/sm
 const PORTS: std::ops::Range<u16> = 9000..9016;
 /// Address of the computer on which the machine is emulated.
 const NEIGHBOUR: &str = "10.0.2.2";
-
-/// Builds a ramdisk with the programs, as an operator would.
-fn ramdisk(folder: &Path) -> PathBuf {
-    let (dist, output) = (environment::path("FARRIER_DIST"), folder.join("dist"));
-    let mut build = Command::new(environment::path("FARRIER_IMAGE_BUILDER"));
-    build.arg("build").arg("--kernel").arg(dist.join("vmlinuz"));
-    build.arg("--modules").arg(environment::path("FARRIER_MODULES"));
-    build.arg("--programs-root").arg(environment::path("FARRIER_PROGRAMS"));
-    build.arg("--cache").arg(environment::path("FARRIER_MODULE_CACHE"));
-    build.arg("--agent").arg(dist.join("farrier-agent")).arg("--output").arg(&output);
-    build.args(PROGRAMS.iter().flat_map(|program| ["--program", program]));
-    let built = build.output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    output
-}
 
 /// A disk with a marker in every block.
 fn marked(file: &Path) {
@@ -160,7 +145,8 @@ fn end_in_time(mut reader: Child) {
 #[test]
 fn vm_p09_a_machine_is_burnt_in_and_its_bad_disk_is_named() {
     let folder = TempDir::new().unwrap();
-    let mut stable = Stable::new(&ramdisk(folder.path()), folder);
+    let dist = ramdisk::build(folder.path(), &PROGRAMS.map(Addition::Program)).unwrap();
+    let mut stable = Stable::new(&dist, folder);
 
     for (step, settings) in [
         ("burnin_cpu", json!({"agent_burnin_cpu_timeout": 3, "agent_burnin_cpu_outputfile": "/tmp/cpu"})),

@@ -5,10 +5,10 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
-use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance;
 use farrier_tests::machine::{Hardware, free_port};
+use farrier_tests::ramdisk::{self, Addition};
 use farrier_tests::registry::{Image, Registry, Shelf};
 use farrier_tests::stub_conductor::NODE;
 use serde_json::{Value, json};
@@ -16,7 +16,6 @@ use std::fs::{self, File};
 use std::io::Cursor;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -68,8 +67,7 @@ fn registry() -> Registry {
 }
 
 /// Builds a ramdisk with podman and the operator's files, as the book says.
-fn ramdisk(registry: &Registry, folder: &Path) -> PathBuf {
-    let (dist, output) = (environment::path("FARRIER_DIST"), folder.join("dist"));
+fn build_ramdisk(registry: &Registry, folder: &Path) -> PathBuf {
     let insecure = format!("[[registry]]\nlocation = \"{}\"\ninsecure = true\n", registry.guest_host());
     let agent = format!("[container]\nallowed_containers = docker://{}\n", registry.guest_name("allowed"));
     let steps = format!(
@@ -77,27 +75,15 @@ fn ramdisk(registry: &Registry, folder: &Path) -> PathBuf {
          reboot_requested: false\n  abortable: true\n",
         registry.guest_name("other")
     );
-    let mut build = Command::new(environment::path("FARRIER_IMAGE_BUILDER"));
-    build.arg("build").arg("--kernel").arg(dist.join("vmlinuz"));
-    build.arg("--modules").arg(environment::path("FARRIER_MODULES"));
-    build.arg("--programs-root").arg(environment::path("FARRIER_PROGRAMS"));
-    build.arg("--cache").arg(environment::path("FARRIER_MODULE_CACHE"));
-    build.arg("--agent").arg(dist.join("farrier-agent")).arg("--output").arg(&output);
-    build.args(PROGRAMS.iter().flat_map(|program| ["--program", program]));
-    build.args(["--file", &format!("{POLICY}:{POLICY}")]);
-    for (name, path, content) in [
-        ("registries.conf", "/etc/containers/registries.conf", insecure.as_str()),
-        ("storage.conf", "/etc/containers/storage.conf", STORAGE),
-        ("agent.conf", "/etc/ironic-python-agent.d/agent.conf", &agent),
-        ("steps.yaml", "/etc/ironic-python-agent.d/mysteps.yaml", &steps),
-    ] {
-        let file = folder.join(name);
-        fs::write(&file, content).unwrap();
-        build.arg("--file").arg(format!("{}:{path}", file.display()));
-    }
-    let built = build.output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    output
+    let mut additions = PROGRAMS.map(Addition::Program).to_vec();
+    additions.extend([
+        Addition::File(POLICY),
+        Addition::Text("/etc/containers/registries.conf", &insecure),
+        Addition::Text("/etc/containers/storage.conf", STORAGE),
+        Addition::Text("/etc/ironic-python-agent.d/agent.conf", &agent),
+        Addition::Text("/etc/ironic-python-agent.d/mysteps.yaml", &steps),
+    ]);
+    ramdisk::build(folder, &additions).unwrap()
 }
 
 /// A machine with podman and one empty disk.
@@ -109,7 +95,7 @@ struct Stable {
 impl Stable {
     fn new(registry: &Registry) -> Self {
         let folder = TempDir::new().unwrap();
-        let dist = ramdisk(registry, folder.path());
+        let dist = build_ramdisk(registry, folder.path());
         let disk = folder.path().join("disk.raw");
         File::create(&disk).unwrap().set_len(DISK_BYTES).unwrap();
         let hardware = Hardware {

@@ -10,12 +10,12 @@ use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance;
 use farrier_tests::iscsi_target::{IscsiTarget, NAME};
 use farrier_tests::machine::{Boot, Hardware, free_port, user_network};
+use farrier_tests::ramdisk::{self, Addition};
 use farrier_tests::stub_conductor::{NODE, StubConductor};
 use serde_json::json;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -24,27 +24,6 @@ const DISK: u64 = 5 << 30;
 const PATIENCE: Duration = Duration::from_secs(420);
 /// Memory in MiB, with what iPXE holds while it boots.
 const MEMORY: &str = "512";
-
-/// A ramdisk that can log in to iSCSI disks.
-fn build_ramdisk(output: &Path) {
-    let dist = environment::path("FARRIER_DIST");
-    let built = Command::new(environment::path("FARRIER_IMAGE_BUILDER"))
-        .args(["build", "--program", "/usr/sbin/iscsistart", "--kernel"])
-        .arg(dist.join("vmlinuz"))
-        .arg("--modules")
-        .arg(environment::path("FARRIER_MODULES"))
-        .arg("--programs-root")
-        .arg(environment::path("FARRIER_PROGRAMS"))
-        .arg("--cache")
-        .arg(environment::path("FARRIER_MODULE_CACHE"))
-        .arg("--agent")
-        .arg(dist.join("farrier-agent"))
-        .arg("--output")
-        .arg(output)
-        .output()
-        .unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-}
 
 /// Boots the ramdisk in `folder` by iPXE, which has hooked the iSCSI disk of that URI before.
 fn boot(folder: &Path, uri: &str) -> (Hardware, CommandedAgent) {
@@ -78,10 +57,11 @@ fn boot(folder: &Path, uri: &str) -> (Hardware, CommandedAgent) {
 fn vm_the_disk_that_the_firmware_booted_from_is_deployed_to() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
-    build_ramdisk(folder.path());
+    // What logs in to iSCSI disks.
+    let dist = ramdisk::build(folder.path(), &[Addition::Program("/usr/sbin/iscsistart")]).unwrap();
     File::create(path("disk")).unwrap().set_len(DISK).unwrap();
     let target = IscsiTarget::start(&path("disk"), folder.path()).unwrap();
-    let (_hardware, agent) = boot(folder.path(), &target.guest_uri());
+    let (_hardware, agent) = boot(&dist, &target.guest_uri());
 
     let image = instance::image().unwrap();
     let server = ImageServer::start(vec![Reply::Body(image.clone().into())]).unwrap();
