@@ -26,25 +26,28 @@ pub struct LookupError {
 
 /// Asks for the owner of the network cards that are there, or for a node that is known already. Repeats the
 /// lookup until it succeeds; every failure is logged and tried again (F35), at once when another card has
-/// appeared: that one may be the one that is enrolled.
+/// appeared: that one may be the one that is enrolled. `meet` hears of the cards before each attempt, and may know
+/// the node by then.
 ///
 /// # Errors
 ///
 /// [`LookupError`] after `lookup_timeout`.
-pub async fn lookup(
+pub async fn lookup<M: Future<Output = Option<Uuid>>>(
     client: &ConductorClient,
     options: &Options,
     node: Option<Uuid>,
+    meet: impl Fn(Vec<String>) -> M,
 ) -> Result<LookupReply, LookupError> {
-    lookup_with(client, options, node, wait::hardware_addresses, wait::rest).await
+    lookup_with(client, options, node, wait::hardware_addresses, meet, wait::rest).await
 }
 
 /// [`lookup`] that finds cards, and rests between two attempts, in another way.
-async fn lookup_with(
+async fn lookup_with<M: Future<Output = Option<Uuid>>>(
     client: &ConductorClient,
     options: &Options,
-    node: Option<Uuid>,
+    mut node: Option<Uuid>,
     cards: impl Fn() -> Vec<String>,
+    meet: impl Fn(Vec<String>) -> M,
     rest: impl AsyncFn(Duration, &[String]),
 ) -> Result<LookupReply, LookupError> {
     let started = Instant::now();
@@ -54,6 +57,7 @@ async fn lookup_with(
     let mut attempt = 1;
     loop {
         let addresses = cards();
+        node = meet(addresses.clone()).await.or(node);
         let error = match client.lookup(&addresses, node).await {
             Ok(reply) => return Ok(reply),
             Err(error) => error,

@@ -2,75 +2,34 @@
 
 pub mod callback;
 mod collectors;
+mod course;
 mod dhcp_wait;
 
 use crate::agent::Agent;
-use crate::network::http;
 use crate::settings::options::Options;
-use callback::{Callback, CallbackError};
 pub use collectors::COLLECTORS;
 use collectors::Collector;
+pub use course::Inspection;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use std::time::Duration;
-use uuid::Uuid;
 
-/// How long the data is offered to a conductor that is away before the lookup goes on without: as long as a
-/// lookup takes by default.
-const PATIENCE: Duration = Duration::from_secs(600);
 /// Collectors that run when none are named.
 const DEFAULT_COLLECTORS: &[&str] = &["default", "logs"];
-
-/// The inspection did not do all it should.
-#[derive(Debug, thiserror::Error)]
-pub enum InspectionError {
-    /// Something could not be collected; the conductor was told.
-    #[error("{0}")]
-    Collection(String),
-    /// The conductor was not told.
-    #[error(transparent)]
-    Callback(#[from] CallbackError),
-}
 
 /// Whether this boot has an inspection (section 10.1).
 pub fn is_wanted(options: &Options) -> bool {
     !callback_urls(options).is_empty()
 }
 
-/// Inspects the machine if that is wanted, and returns the node it belongs to, as far as the conductor
-/// tells.
-///
-/// # Errors
-///
-/// [`InspectionError`], which is logged already. The node can still be found by its addresses.
-pub async fn run(agent: &Arc<Agent>) -> Result<Option<Uuid>, InspectionError> {
-    let urls = callback_urls(&agent.options);
-    if urls.is_empty() {
-        return Ok(None);
-    }
-    let waiting = Arc::clone(agent);
-    let waited = tokio::task::spawn_blocking(move || drop(waiting.wait_for_devices()));
-    waited.await.inspect_err(|error| tracing::error!("devices are not waited for: {error}")).ok();
-    inspect(agent, urls).await.inspect_err(|error| tracing::error!("the inspection failed: {error}"))
-}
-
-async fn inspect(agent: &Arc<Agent>, urls: Vec<String>) -> Result<Option<Uuid>, InspectionError> {
-    let names = collector_names(&agent.options);
+/// What these collectors say of the machine, as the conductor is told it, and what failed.
+async fn data_of(agent: &Arc<Agent>, names: &[String]) -> (Map<String, Value>, Option<String>) {
     tracing::info!(collectors = names.join(","), "inspecting the machine");
-    let (mut data, error) = match select(&names) {
+    let (mut data, error) = match select(names) {
         Ok(selected) => collect(agent, selected).await,
         Err(error) => (Map::new(), Some(error)),
     };
     data.insert("error".to_owned(), json!(error));
-    let headers = http::api_headers(&agent.options);
-    // Without a conductor there is nothing else to be done.
-    let patience = if agent.conductor.is_some() { PATIENCE } else { Duration::MAX };
-    let callback = Callback::new(agent.http.clone(), headers, urls, patience);
-    let node = callback.post(&Value::Object(data)).await?;
-    match error {
-        Some(error) => Err(InspectionError::Collection(error)),
-        None => Ok(node),
-    }
+    (data, error)
 }
 
 /// Runs collectors one after the other; a failing one adds its error and stops nobody (F42).
@@ -128,10 +87,13 @@ fn callback_urls(options: &Options) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::course::{InspectionError, inspect};
     use super::*;
+    use crate::network::http;
     use farrier_linux::kernel_line;
+    use uuid::Uuid;
 
-    fn options(line: &str) -> Options {
+    pub fn options(line: &str) -> Options {
         Options::load(&kernel_line::parse(line), &Default::default()).0
     }
 
@@ -173,7 +135,7 @@ mod tests {
         (node, data)
     }
 
-    fn agent(options: Options) -> Arc<Agent> {
+    pub fn agent(options: Options) -> Arc<Agent> {
         http::install_tls_provider();
         let session = tempfile::tempdir().unwrap().path().join("session");
         Agent::new(options, &session, tokio::runtime::Handle::current()).unwrap()

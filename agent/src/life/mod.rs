@@ -9,9 +9,10 @@ use crate::conductor::heartbeat::{self, Callback};
 use crate::conductor::{discovery, lookup};
 use crate::identity::advertise::{self, Host};
 use crate::identity::tls::{self, listener::Source};
+use crate::inspection::{self, Inspection};
 use crate::network::{http, vlan, wait};
 use crate::settings::options::{Options, Protocol};
-use crate::{doctor, extensions, inspection, status};
+use crate::{doctor, extensions, status};
 use farrier_init::lockdown::Stopped;
 use farrier_init::logging;
 use rustls::ServerConfig;
@@ -95,14 +96,19 @@ async fn run(agent: Arc<Agent>) -> Result<(), AgentError> {
 /// heartbeats until it is told to stop or something breaks.
 async fn meet_conductor(agent: Arc<Agent>) -> Result<(), AgentError> {
     agent.status.say("looking at the machine");
-    let inspected = inspection::run(&agent).await;
-    let Some(client) = &agent.conductor else { return serve_alone(&agent, inspected.is_ok()).await };
+    let inspection = Inspection::of(&agent);
+    let inspected = inspection.run().await;
+    let Some(client) = &agent.conductor else {
+        tokio::spawn(inspection.follow_cards());
+        return serve_alone(&agent, inspected.is_ok()).await;
+    };
     tracing::info!(
         mac_addresses = wait::hardware_addresses().join(","),
         "asking the conductor which node this is"
     );
     agent.status.say("asking the conductor which node this is");
-    let asked = lookup::lookup(client, &agent.options, inspected.ok().flatten());
+    let meet = |cards| inspection.meet(cards);
+    let asked = lookup::lookup(client, &agent.options, inspected.ok().flatten(), meet);
     let reply = doctor::beside(&agent.options, asked).await?;
     tracing::info!(node = %reply.node.uuid, "this machine is known to the conductor");
     if !agent.accept(&reply.config) {

@@ -34,6 +34,17 @@ fn f25_a_late_disk_is_waited_for() {
 }
 
 #[test]
+fn x02_disks_on_usb_are_waited_for_as_long_as_their_driver_leaves_them_alone() {
+    for (delay, seconds) in [("0", 3), ("1", 3), ("5", 7)] {
+        let root = machine(&[("module/usb_storage/parameters/delay_use", delay)]);
+        let start = Instant::now();
+        let mut watch = Watch::begin(root.path(), start);
+        assert_eq!(watch.look(start + (seconds - 1) * SECOND), Look::Restless, "{delay}");
+        assert_eq!(watch.look(start + seconds * SECOND), Look::Over, "{delay}");
+    }
+}
+
+#[test]
 fn x02_a_driver_that_loads_is_waited_for_however_quiet_it_is() {
     let root = machine(&[("module/mpt3sas/initstate", "coming")]);
     let start = Instant::now();

@@ -6,9 +6,14 @@ use farrier_linux::sysfs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Time without a change after which nothing more is expected once all facts hold: disks on USB are looked at a
-/// second after they were plugged in (`usb_storage.delay_use`), and nothing shows that one is still to come.
+/// Time without a change after which nothing more is expected once all facts hold.
 pub const QUIET: Duration = Duration::from_secs(3);
+
+/// Disks on USB are left alone for so many seconds after they were plugged in, and nothing shows that one is still
+/// to come.
+const USB_DELAY: (&str, &str) = ("sys/module/usb_storage/parameters", "delay_use");
+/// How long looking at one takes then.
+const USB_LOOK: Duration = Duration::from_secs(2);
 
 /// Folders in which each device has an entry, and each module.
 const FOLDERS: [&str; 4] = ["sys/block", "sys/class/net", "sys/bus/usb/devices", "sys/module"];
@@ -55,10 +60,16 @@ impl Watch {
         }
         match awaited.is_empty() {
             false => Look::Awaiting(awaited),
-            true if now.duration_since(self.quiet_since) < QUIET => Look::Restless,
+            true if now.duration_since(self.quiet_since) < quiet(&self.root) => Look::Restless,
             true => Look::Over,
         }
     }
+}
+
+fn quiet(root: &Path) -> Duration {
+    let (folder, name) = USB_DELAY;
+    let delay = sysfs::number::<u32>(&root.join(folder), name).unwrap_or_default();
+    QUIET.max(Duration::from_secs(delay.into()) + USB_LOOK)
 }
 
 fn devices(root: &Path) -> Vec<String> {

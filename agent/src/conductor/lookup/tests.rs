@@ -47,7 +47,9 @@ async fn ask(options: &Options) -> (Result<LookupReply, LookupError>, Vec<f64>) 
     let client = ConductorClient::new(options, http::client(options).unwrap()).unwrap();
     let pauses = Mutex::new(Vec::new());
     let rest = async |pause: Duration, _: &[String]| pauses.lock().unwrap().push(pause.as_secs_f64());
-    let outcome = lookup_with(&client, options, None, || vec![CARD.to_owned()], rest).await;
+    let outcome =
+        lookup_with(&client, options, None, || vec![CARD.to_owned()], |_| std::future::ready(None), rest)
+            .await;
     (outcome, pauses.into_inner().unwrap())
 }
 
@@ -114,7 +116,8 @@ async fn x10_cards_that_appear_after_the_first_are_asked_for_too() {
         present.lock().unwrap().extend(later.lock().unwrap().pop().map(str::to_owned));
     };
     let cards = || present.lock().unwrap().clone();
-    let reply = lookup_with(&client, &options, None, cards, rest).await.unwrap();
+    let reply =
+        lookup_with(&client, &options, None, cards, |_| std::future::ready(None), rest).await.unwrap();
     assert_eq!(reply.node.uuid.to_string(), NODE);
     assert_eq!(present.lock().unwrap().len(), 3);
 }
