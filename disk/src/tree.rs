@@ -298,6 +298,26 @@ mod tests {
     }
 
     #[test]
+    fn x32_a_folder_that_begins_before_the_first_cluster_is_no_defect() {
+        let mut volume = foreign::formatted(1 << 20, fatfs::FatType::Fat12);
+        {
+            let fat = FileSystem::new(&mut volume, FsOptions::new()).unwrap();
+            fat.root_dir().create_dir("in").unwrap();
+        }
+        let bytes = volume.get_mut();
+        let entry = bytes.windows(11).position(|name| name == b"IN         ").unwrap();
+        // Clusters are counted from two.
+        bytes[entry + 26..][..2].copy_from_slice(&1_u16.to_le_bytes());
+        let mut seen = Vec::new();
+        visit_fat(&mut volume, &mut |path, _| {
+            seen.push(path.to_owned());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(seen, ["in"]);
+    }
+
+    #[test]
     fn x08_files_in_the_same_place_are_copied_no_further_than_the_volume_is_large() {
         let mut volume = foreign::same_place(40);
         let mut copied = 0;

@@ -23,8 +23,8 @@ const VOLUME: usize = 2_252_800;
 /// The bit of the first byte that has the input come as conductors send it, and not as servers do.
 const TEXT: u8 = 0b10_0000;
 
-/// Bytes of a drive at most: inputs of some KiB could unpack to thousands of times as much.
-const LIMIT: u64 = 4 << 20;
+/// Bytes of a drive at most: inputs of some KiB could unpack to a thousand times as much.
+const LIMIT: u64 = VOLUME as u64;
 
 /// The first sector of a disk with an MBR of one partition, which the image brought.
 const IMAGE: &[u8; 512] = include_bytes!("../seeds/mbr.sector");

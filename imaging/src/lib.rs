@@ -39,5 +39,5 @@ mod disk_support;
 
 pub use error::Error;
 
-/// Bytes that travel through the pipeline in one piece.
-pub(crate) const CHUNK: usize = 1 << 20;
+/// Bytes that travel through the pipeline in one piece; for fuzzing fewer, so that small inputs have several.
+pub(crate) const CHUNK: usize = if cfg!(feature = "fuzzing") { 64 << 10 } else { 1 << 20 };

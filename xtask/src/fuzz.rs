@@ -79,7 +79,9 @@ fn run_target(workspace: &Workspace, folder: &Path, target: &str, seconds: u64) 
     fs::create_dir_all(&corpus)?;
     let cargo_fuzz = |action: &str| {
         let mut command = cargo();
-        command.args(["fuzz", action, "--target-dir"]).arg(workspace.target.join("fuzz")).arg(target);
+        // The manifest says where comparisons are traced.
+        command.args(["fuzz", action, "--no-trace-compares", "--target-dir"]);
+        command.arg(workspace.target.join("fuzz")).arg(target);
         // Instrumenting needs a feature of nightly compilers; the stable one has it under this name.
         command.env("RUSTC_BOOTSTRAP", "1").current_dir(folder);
         command
