@@ -13,9 +13,9 @@ use farrier_protocol::error::CommandError;
 use farrier_protocol::lookup::Node;
 use farrier_protocol::step::Phase;
 use serde_json::{Map, Value, json};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -139,6 +139,22 @@ fn loop_p09_no_sector_keeps_its_marker() {
         }
         assert_eq!(host.0.lock().unwrap().len(), 2);
     }
+}
+
+#[test]
+fn loop_p16_discarding_is_never_counted_as_erasing() {
+    let disk = Disk::new(512);
+    let sysfs = Path::new("/sys/block").join(disk.device.kernel_name());
+    for limit in ["queue/discard_max_bytes", "queue/write_zeroes_max_bytes"] {
+        let bytes = fs::read_to_string(sysfs.join(limit)).unwrap();
+        assert_ne!(bytes.trim(), "0", "a disk that cannot give up blocks proves nothing");
+    }
+    let result =
+        erase(&Host::default(), &Node::default(), &plan(&[&disk], &Node::default()), Depth::Data).unwrap();
+    assert_eq!(result[&disk.name()]["method"], "overwrite");
+    assert!(disk.content().iter().all(|byte| *byte == 0));
+    let kept = disk.file.metadata().unwrap().blocks() * 512;
+    assert!(kept >= DISK as u64, "{kept} bytes were written, and the other blocks only given up");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Sections 1.2 to 1.5 of the contract, row by row, through the real listener.
 
 use super::test_server::{Reply, Server, TOKEN, shape};
+use crate::settings::options;
 use serde_json::{Value, json};
 
 /// One row: what is asked, and what the contract says comes back.
@@ -284,6 +285,29 @@ async fn s01_the_token_of_the_lookup_counts_from_then_on() {
     let replayed = server.get("/v1/commands/?agent_token=a-token-from-the-kernel-line-of-this-boot").await;
     assert_fault(&replayed, 401, "401 Unauthorized: Token invalid.");
     assert_eq!(server.get(&format!("/v1/commands/?agent_token={TOKEN}")).await.status, 200);
+}
+
+#[tokio::test]
+async fn s02_no_switch_makes_the_token_optional() {
+    for token in [None, Some(TOKEN)] {
+        let server = Server::start_with(Default::default(), token);
+        // As a conductor says that takes agents without a token.
+        for config in [
+            json!({"agent_token_required": false}),
+            json!({"agent_token_required": false, "agent_token": null}),
+            json!({"agent_token_required": "false", "agent_token": ""}),
+        ] {
+            server.agent.accept(&serde_json::from_value(config.clone()).unwrap());
+            assert_eq!(server.agent.token().as_deref(), token, "{config}");
+            for query in ["", "?agent_token="] {
+                let reply = server.get(&format!("/v1/commands/{query}")).await;
+                assert_fault(&reply, 401, "401 Unauthorized: Token invalid.");
+            }
+        }
+    }
+    let about_tokens: Vec<_> =
+        options::specs().map(|spec| spec.name).filter(|name| name.contains("token")).collect();
+    assert_eq!(about_tokens, ["agent_token"], "there is nothing to set but the token itself");
 }
 
 #[tokio::test]
