@@ -6,7 +6,8 @@ mod esp;
 mod load_option;
 
 use crate::error::Error;
-use crate::guard::{BootPartition, RootDisk, WritableDisk};
+use crate::guard::{BootPartition, RootDisk};
+use crate::io::WritableDisk;
 use crate::table::{Partition, PartitionTable};
 use crate::{raid, table, wipe};
 use esp::Loader;

@@ -5,11 +5,11 @@ mod text;
 
 use crate::error::Error;
 use crate::filesystem;
-use crate::guard::WritableDisk;
+use crate::io::WritableDisk;
+use crate::io::view::DiskView;
 use crate::probe;
 use crate::table::{self, Partition, PartitionTable};
 use crate::tree;
-use crate::view::DiskView;
 use farrier_linux::aligned::AlignedBuffer;
 use flate2::read::MultiGzDecoder;
 use std::io::{self, Cursor, Read};

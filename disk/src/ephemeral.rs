@@ -4,9 +4,9 @@
 //! the disk: the disk stays held, it has no table yet, and no program can write beyond that place.
 
 use crate::filesystem;
-use crate::guard::WritableDisk;
+use crate::io::WritableDisk;
+use crate::io::view::DiskView;
 use crate::probe;
-use crate::view::DiskView;
 use farrier_linux::process::{MKE2FS, Program, StartError};
 use std::io;
 use std::time::Duration;

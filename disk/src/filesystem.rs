@@ -1,7 +1,7 @@
 //! File systems that are made without external programs.
 
+use crate::io::view::DiskView;
 use crate::table::read_exact_at;
-use crate::view::DiskView;
 use fatfs::{FileSystem, FormatVolumeOptions, FsOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use uuid::Uuid;

@@ -10,23 +10,18 @@ mod reservation;
 mod shared;
 mod skip_list;
 mod survey;
-mod usage;
 mod volumes;
-mod writable;
 
 pub use erase::{ErasePlan, EraseTarget, KeepReason, KeptDisk, plan_erase};
 pub use installed::RootPartition;
-pub use raid::{
-    BootPartition, MemberDevice, RaidArray, RaidDisk, RaidPlan, RaidTarget, kept_volumes, plan_raid,
-};
+pub use raid::{BootPartition, RaidArray, RaidDisk, RaidPlan, RaidTarget, kept_volumes, plan_raid};
 pub use survey::{Obstacle, Survey, SurveyedDisk, survey};
-pub use writable::{HandedOverDisk, WritableDisk};
 
-use crate::device::BlockDevice;
+use crate::device::{BlockDevice, stack};
 use crate::error::Error;
 use crate::hints::{Hints, Verdict, gib_text};
-use crate::raid::array;
-use crate::stack;
+use crate::io::WritableDisk;
+use crate::md::array;
 use farrier_linux::sysfs;
 use farrier_protocol::lookup::Node;
 use serde_json::Value;

@@ -13,24 +13,18 @@ pub mod error;
 pub mod filesystem;
 pub mod guard;
 pub mod hints;
+pub mod io;
 pub mod iscsi_boot;
 pub mod layout;
 pub mod list;
-pub mod multipath;
+pub mod md;
 pub mod partition_image;
 pub mod probe;
 pub mod raid;
 pub mod table;
-pub mod view;
 pub mod wipe;
-pub mod zero;
 
-mod by_path;
-mod command_set;
 mod foreign;
-mod identity;
-mod stack;
-mod transport;
 mod tree;
 
 #[cfg(test)]
@@ -38,4 +32,5 @@ mod fake_sysfs;
 
 pub use device::BlockDevice;
 pub use error::Error;
-pub use guard::{HandedOverDisk, RootDisk, WritableDisk, choose_root_disk};
+pub use guard::{RootDisk, choose_root_disk};
+pub use io::{HandedOverDisk, WritableDisk};

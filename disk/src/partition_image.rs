@@ -6,11 +6,11 @@
 use crate::config_drive::ConfigDrive;
 use crate::error::Error;
 use crate::filesystem;
-use crate::guard::WritableDisk;
+use crate::io::WritableDisk;
+use crate::io::view::DiskView;
 use crate::layout::{Layout, Place, Role};
 use crate::probe;
 use crate::table::{self, Partition, PartitionTable};
-use crate::view::DiskView;
 use crate::wipe::{self, Erased};
 use std::io;
 use std::path::PathBuf;

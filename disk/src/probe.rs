@@ -6,8 +6,8 @@ pub mod lvm;
 
 use crate::device::BlockDevice;
 use crate::error::Error;
-use crate::guard::WritableDisk;
-use crate::raid::superblock::{self, Superblock};
+use crate::io::WritableDisk;
+use crate::md::superblock::{self, Superblock};
 use crate::table::{Geometry, ParseError, Partition, PartitionKind, PartitionTable, read_exact_at};
 use farrier_linux::blkid::{self, Signature};
 use lvm::PhysicalVolume;

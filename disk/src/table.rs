@@ -7,8 +7,8 @@ mod mbr;
 pub use create::{NewPartition, TableKind};
 
 use crate::error::Error;
-use crate::guard::WritableDisk;
-use crate::view::DiskView;
+use crate::io::WritableDisk;
+use crate::io::view::DiskView;
 use gpt::Gpt;
 use mbr::Mbr;
 use std::io::{self, Read, Seek, SeekFrom};

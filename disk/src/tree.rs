@@ -2,7 +2,7 @@
 
 use crate::filesystem;
 use crate::foreign::{Budget, Foreign};
-use crate::view::DiskView;
+use crate::io::view::DiskView;
 use fatfs::{FileSystem, FsOptions};
 use hadris_iso::directory::DirectoryRef;
 use hadris_iso::file::EntryType;

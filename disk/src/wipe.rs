@@ -1,7 +1,7 @@
 //! Removing what would let old content be taken for a valid disk.
 
 use crate::error::Error;
-use crate::guard::WritableDisk;
+use crate::io::WritableDisk;
 use crate::probe;
 use crate::table::{self, Partition, PartitionTable};
 use farrier_linux::aligned::AlignedBuffer;

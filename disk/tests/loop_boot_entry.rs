@@ -5,7 +5,7 @@
 mod support;
 
 use farrier_disk::boot_entry::install_on;
-use farrier_disk::view::DiskView;
+use farrier_disk::io::view::DiskView;
 use farrier_linux::efivars::EfiVariables;
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, Write};

@@ -7,8 +7,8 @@ mod content;
 mod support;
 
 use content::{read_at, write_at};
+use farrier_disk::io::view::DiskView;
 use farrier_disk::table::PartitionTable;
-use farrier_disk::view::DiskView;
 use farrier_disk::wipe::{self, Erased};
 use farrier_disk::{BlockDevice, Error, guard};
 use farrier_linux::loop_device::LoopDevice;

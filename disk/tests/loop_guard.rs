@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_disk::guard::{Obstacle, RaidDisk, plan_erase, plan_raid, survey};
+use farrier_disk::io::view::DiskView;
 use farrier_disk::table::TableKind;
-use farrier_disk::view::DiskView;
 use farrier_disk::{BlockDevice, Error, RootDisk, choose_root_disk, wipe};
 use farrier_linux::aligned::AlignedBuffer;
 use farrier_linux::loop_device::LoopDevice;

@@ -4,8 +4,8 @@
 
 mod support;
 
+use farrier_disk::io::view::DiskView;
 use farrier_disk::table::{PartitionKind, PartitionTable, disk_identifier, finish_image};
-use farrier_disk::view::DiskView;
 use gpt::disk::LogicalBlockSize;
 use gpt::partition_types;
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@
 
 mod support;
 
-use farrier_disk::view::DiskView;
-use farrier_disk::zero::Zeroing;
+use farrier_disk::io::view::DiskView;
+use farrier_disk::io::zero::Zeroing;
 use farrier_linux::aligned::AlignedBuffer;
 use std::io::Read;
 use std::process::Command;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use farrier_disk::raid::config::RaidConfig;
+use farrier_disk::md::config::RaidConfig;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use farrier_disk::raid::superblock::{Superblock, is_named};
+use farrier_disk::md::superblock::{Superblock, is_named};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 

@@ -4,7 +4,7 @@
 use crate::buffers::Chunk;
 use crate::error::Error;
 use crate::target::Target;
-use farrier_disk::zero::Zeroing;
+use farrier_disk::io::zero::Zeroing;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};

@@ -9,7 +9,7 @@ use crate::cancel::CancelHandle;
 use crate::error::Error;
 use crate::progress::ProgressHandle;
 use crate::target::Target;
-use farrier_disk::zero::is_zero;
+use farrier_disk::io::zero::is_zero;
 use farrier_linux::aligned::AlignedBuffer;
 use farrier_protocol::progress::Phase;
 use sha2::{Digest, Sha256};

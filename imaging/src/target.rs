@@ -1,7 +1,7 @@
 //! The part of a disk that an image fills.
 
 use crate::error::Error;
-use farrier_disk::zero::Zeroing;
+use farrier_disk::io::zero::Zeroing;
 use farrier_disk::{WritableDisk, wipe};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

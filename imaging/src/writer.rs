@@ -11,7 +11,7 @@ use crate::lanes::Requests;
 use crate::order::{Order, Part};
 use crate::readback::Readback;
 use crate::target::{END, Target};
-use farrier_disk::zero::is_zero;
+use farrier_disk::io::zero::is_zero;
 use farrier_linux::aligned::AlignedBuffer;
 use std::ops::Range;
 use std::sync::Arc;

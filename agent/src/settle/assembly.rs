@@ -1,6 +1,7 @@
 //! Disks that are put together of others, or logged in to, once these are there.
 
-use farrier_disk::{iscsi_boot, multipath, raid};
+use farrier_disk::list::multipath;
+use farrier_disk::{iscsi_boot, raid};
 use std::path::Path;
 use std::sync::Once;
 use std::thread;

@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::foreign::{Budget, Foreign};
-use crate::guard::WritableDisk;
+use crate::io::WritableDisk;
+use crate::io::view::DiskView;
 use crate::table::Partition;
-use crate::view::DiskView;
 use fatfs::{Dir, FileSystem, FsOptions, ReadWriteSeek};
 use std::io::{self, Read, Seek, SeekFrom};
 

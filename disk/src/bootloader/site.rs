@@ -3,7 +3,8 @@
 
 use super::Request;
 use crate::error::Error;
-use crate::guard::{RootDisk, WritableDisk};
+use crate::guard::RootDisk;
+use crate::io::WritableDisk;
 use crate::probe;
 use crate::table::{self, Partition, PartitionTable};
 use std::path::PathBuf;

@@ -2,11 +2,11 @@
 
 use super::skip_list::SkipList;
 use super::volumes::Volumes;
-use super::{Choice, WritableDisk, shared};
-use crate::device::BlockDevice;
+use super::{Choice, shared};
+use crate::device::{BlockDevice, stack};
 use crate::error::Error;
-use crate::raid::array;
-use crate::stack;
+use crate::io::WritableDisk;
+use crate::md::array;
 use farrier_linux::sysfs;
 use farrier_protocol::lookup::Node;
 use std::fmt;

@@ -1,8 +1,9 @@
 //! The file systems on the root disk, opened to change files in them.
 
-use super::{RootDisk, usage};
+use super::RootDisk;
+use crate::device::stack;
+use crate::device::usage;
 use crate::error::Error;
-use crate::stack;
 use farrier_linux::mount::WritableMount;
 use farrier_linux::{blkid, sysfs};
 use std::fs::File;

@@ -4,16 +4,19 @@
 //! [`RaidDisk`] has such a disk open as a whole and changes nothing of what is kept.
 
 use super::skip_list::SkipList;
-use super::{Choice, RootDisk, Scope, WritableDisk, shared, usage};
-use crate::device::BlockDevice;
+use super::{Choice, RootDisk, Scope, shared};
+use crate::device::usage;
+use crate::device::{BlockDevice, stack};
 use crate::error::Error;
+use crate::io::WritableDisk;
+use crate::io::view::DiskView;
+use crate::md::MemberDevice;
+use crate::md::array::{self, Array};
+use crate::md::config::ESP_NAME;
+use crate::md::superblock::{self, Superblock};
 use crate::probe::{self, ReadableDisk};
-use crate::raid::array::{self, Array};
-use crate::raid::config::ESP_NAME;
-use crate::raid::superblock::{self, Superblock};
 use crate::table::{self, NewPartition, Partition, PartitionTable, TableKind};
-use crate::view::DiskView;
-use crate::{stack, wipe};
+use crate::wipe;
 use farrier_linux::sysfs;
 use farrier_protocol::lookup::Node;
 use std::path::{Path, PathBuf};
@@ -49,10 +52,6 @@ pub struct RaidDisk {
     device: BlockDevice,
     shared: Option<String>,
 }
-
-/// A partition that was made for a member of an array. Its content is nobody's.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemberDevice(PathBuf);
 
 /// Names of the volumes of software RAID that must stay on a node.
 ///
@@ -245,7 +244,7 @@ impl RaidDisk {
         } else {
             self.table.rearrange(&self.disk, &self.kept, partitions)?;
         }
-        let path = |one: &NewPartition| MemberDevice(table::partition_path(self.disk.path(), one.number));
+        let path = |one: &NewPartition| MemberDevice::at(table::partition_path(self.disk.path(), one.number));
         Ok(partitions.iter().map(path).collect())
     }
 }
@@ -309,15 +308,8 @@ fn boot_partition(disk: &BlockDevice) -> Result<BootPartition, Error> {
     let holders = sysfs::entries(&disk.directory().join(name).join("holders"));
     Ok(BootPartition {
         array: holders.into_iter().next(),
-        device: MemberDevice(device),
+        device: MemberDevice::at(device),
         partition,
         sector_size: disk.disk.logical_sectors,
     })
-}
-
-impl MemberDevice {
-    /// Path of the device node.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
 }

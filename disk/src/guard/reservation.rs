@@ -1,11 +1,11 @@
 //! Reservations by which another machine keeps a disk for itself (D03; SPC-5, section 5.14; NVM Express Base
 //! Specification 2.0, section 8.19).
 
-use crate::command_set::CommandSet;
 use crate::device::BlockDevice;
+use crate::device::command_set::CommandSet;
+use crate::device::stack;
 use crate::error::Error;
 use crate::probe::ReadableDisk;
-use crate::stack;
 use farrier_linux::nvme::{self, NvmeDevice};
 use farrier_linux::scsi::{self, ScsiDevice};
 use std::fmt::Display;

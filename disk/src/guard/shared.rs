@@ -2,12 +2,12 @@
 //! and what they have reserved.
 
 use super::reservation;
-use crate::device::BlockDevice;
+use crate::device::{BlockDevice, stack};
 use crate::error::Error;
+use crate::list;
+use crate::md::array;
 use crate::probe::{Member, ReadableDisk};
-use crate::raid::array;
 use crate::table::Partition;
-use crate::{list, stack};
 
 /// Refuses a device with which such a thing would be lost. This comes before anything on it is stopped.
 ///

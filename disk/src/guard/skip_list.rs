@@ -3,11 +3,10 @@
 //! What an entry names is kept together with everything that would be lost with it: the arrays and
 //! maps on a disk, and the disks under an array, whether it is assembled or not (D02).
 
-use crate::device::BlockDevice;
+use crate::device::{BlockDevice, stack};
 use crate::error::Error;
 use crate::hints::Hints;
-use crate::raid::{array, superblock};
-use crate::stack;
+use crate::md::{array, superblock};
 use farrier_protocol::lookup::Node;
 use serde_json::Value;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! What speaks for and against each disk as the root disk, for people to read before anything happens.
 
-use super::usage::{self, Usage};
 use super::{Criteria, KeepReason, consents, shared};
 use crate::device::BlockDevice;
+use crate::device::usage::{self, Usage};
 use crate::error::Error;
 use crate::hints::Verdict;
 use crate::probe::ReadableDisk;

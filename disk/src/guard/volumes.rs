@@ -1,10 +1,9 @@
 //! What the volumes of a node's software RAID are for (section 8.1).
 
-use crate::device::BlockDevice;
+use crate::device::{BlockDevice, stack};
 use crate::error::Error;
-use crate::raid::config::{ESP_NAME, RaidConfig};
-use crate::raid::{array, mdadm, superblock};
-use crate::stack;
+use crate::md::config::{ESP_NAME, RaidConfig};
+use crate::md::{array, mdadm, superblock};
 use farrier_protocol::lookup::Node;
 use std::path::{Path, PathBuf};
 

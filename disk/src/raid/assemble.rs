@@ -1,9 +1,9 @@
 //! Starting the arrays that are on the disks already.
 
-use super::array::Array;
-use super::{mdadm, superblock};
 use crate::error::Error;
 use crate::list;
+use crate::md::array::Array;
+use crate::md::{mdadm, superblock};
 use farrier_linux::blkid;
 use farrier_linux::modules::ModuleIndex;
 use farrier_linux::sysfs;

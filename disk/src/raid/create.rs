@@ -1,13 +1,14 @@
 //! Making the volumes that a node wants (section 9.9).
 
-use super::array::{Array, arrays_on, sort_for_removal};
 use super::assemble::assemble;
-use super::config::RaidConfig;
-use super::mdadm::{self, Format};
 use super::plan::{self, Boot, Disk, Plan, PlannedArray};
 use crate::error::Error;
-use crate::guard::{self, MemberDevice, RaidDisk, RaidPlan};
+use crate::guard::{self, RaidDisk, RaidPlan};
 use crate::list;
+use crate::md::MemberDevice;
+use crate::md::array::{Array, arrays_on, sort_for_removal};
+use crate::md::config::RaidConfig;
+use crate::md::mdadm::{self, Format};
 use farrier_linux::sysfs;
 use farrier_protocol::lookup::Node;
 use serde_json::Value;
@@ -134,7 +135,7 @@ fn require_free(disk: &RaidDisk) -> Result<(), Error> {
 /// The kept volumes that are there; one that is not is made.
 fn present_volumes(open: &[Option<RaidDisk>], kept: &[String]) -> Vec<String> {
     let names: Vec<_> = open.iter().flatten().flat_map(RaidDisk::members_of).collect();
-    let is_present = |kept: &&String| names.iter().any(|name| super::superblock::is_named(name, kept));
+    let is_present = |kept: &&String| names.iter().any(|name| crate::md::superblock::is_named(name, kept));
     kept.iter().filter(is_present).cloned().collect()
 }
 

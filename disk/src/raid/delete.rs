@@ -1,12 +1,13 @@
 //! Taking the volumes of a node apart (section 9.9).
 
-use super::array::Array;
 use super::assemble::assemble;
 use super::create::stop_kept;
-use super::mdadm;
+use crate::device::stack;
 use crate::error::Error;
 use crate::guard::{self, RaidArray, RaidPlan, RaidTarget};
-use crate::{list, stack, wipe};
+use crate::md::array::Array;
+use crate::md::mdadm;
+use crate::{list, wipe};
 use farrier_protocol::lookup::Node;
 use std::path::{Path, PathBuf};
 

@@ -3,16 +3,18 @@
 //! Firmware knows no arrays. The copies are members of a mirror whose superblocks lie at their ends, so
 //! that each looks like a plain FAT volume, and the deployed system keeps all in step (D19).
 
-use super::array::Array;
-use super::config::{ESP_NAME, Level};
 use super::create::{free_numbers, require_complete};
-use super::mdadm::{self, Format};
 use crate::error::Error;
 use crate::foreign::{Budget, Foreign};
-use crate::guard::{BootPartition, MemberDevice, RootDisk, WritableDisk};
+use crate::guard::{BootPartition, RootDisk};
+use crate::io::WritableDisk;
+use crate::io::view::DiskView;
+use crate::md::MemberDevice;
+use crate::md::array::Array;
+use crate::md::config::{ESP_NAME, Level};
+use crate::md::mdadm::{self, Format};
 use crate::table::Partition;
 use crate::tree::{self, Visitor};
-use crate::view::DiskView;
 use crate::{filesystem, wipe};
 use fatfs::{FileSystem, FsOptions};
 use std::io::{self, Read, Seek, SeekFrom};

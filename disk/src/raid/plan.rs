@@ -3,10 +3,10 @@
 //! Every disk of a volume gives it a partition of the same place in the order; numbers and places are
 //! counted for each disk by itself (D24). Before the first one there is room for what the firmware boots.
 
-use super::config::{Level, RaidConfig, Size, Volume};
 use crate::boot_mode;
 use crate::device::BlockDevice;
 use crate::error::Error;
+use crate::md::config::{Level, RaidConfig, Size, Volume};
 use crate::table::{BIOS_BOOT_TYPE, ESP_TYPE, NewPartition, Partition, PartitionKind, TableKind};
 use farrier_protocol::lookup::Node;
 use uuid::Uuid;

@@ -3,7 +3,7 @@
 use super::gpt::Gpt;
 use super::{Geometry, Kind, Partition, PartitionKind, PartitionTable, mbr};
 use crate::error::Error;
-use crate::guard::WritableDisk;
+use crate::io::WritableDisk;
 
 /// Kind of a partition table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

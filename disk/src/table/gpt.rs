@@ -10,8 +10,8 @@ use super::{
     ALIGNMENT, Geometry, NewPartition, ParseError, Partition, PartitionKind, read_at, read_exact_at,
 };
 use crate::error::Error;
-use crate::guard::WritableDisk;
-use crate::view::DiskView;
+use crate::io::WritableDisk;
+use crate::io::view::DiskView;
 use header::{ENTRY_SIZE, Header};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use uuid::Uuid;

@@ -7,8 +7,8 @@
 use super::gpt::place_at_end;
 use super::{Geometry, NewPartition, ParseError, Partition, PartitionKind, read_at, read_exact_at};
 use crate::error::Error;
-use crate::guard::WritableDisk;
-use crate::view::DiskView;
+use crate::io::WritableDisk;
+use crate::io::view::DiskView;
 use std::io::{Read, Seek, SeekFrom, Write};
 use uuid::Uuid;
 

@@ -1,7 +1,7 @@
 //! Reading and writing what a test disk holds, at any byte.
 
 use crate::support::TestDisk;
-use farrier_disk::view::DiskView;
+use farrier_disk::io::view::DiskView;
 use std::io::{Read, Seek, SeekFrom, Write};
 
 pub fn write_at(disk: &TestDisk, offset: u64, bytes: &[u8]) {

@@ -1,7 +1,13 @@
 //! A block device as sysfs describes it.
 
+mod by_path;
+pub(crate) mod command_set;
+mod identity;
+pub(crate) mod stack;
+mod transport;
+pub(crate) mod usage;
+
 use crate::error::Error;
-use crate::{by_path, identity, stack, transport};
 use farrier_linux::sysfs;
 use farrier_protocol::inventory::Disk;
 use std::path::{Path, PathBuf};

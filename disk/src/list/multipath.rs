@@ -6,9 +6,9 @@
 
 mod path;
 
-use crate::device::BlockDevice;
+use crate::device::{BlockDevice, stack};
 use crate::error::Error;
-use crate::{list, stack};
+use crate::list;
 use farrier_linux::device_mapper::{DeviceMapper, Map};
 use farrier_linux::sysfs;
 use path::DiskPath;

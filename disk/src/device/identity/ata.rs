@@ -1,6 +1,6 @@
 //! What ATA disks say of themselves, which inquiry data have no room for.
 
-use crate::command_set::ATA_VENDOR;
+use crate::device::command_set::ATA_VENDOR;
 use farrier_linux::ata::IdentifyData;
 use farrier_linux::scsi::ScsiDevice;
 use farrier_linux::sysfs;

@@ -1,8 +1,9 @@
 //! The disks of this machine (section 8.3).
 
-use crate::device::BlockDevice;
+pub mod multipath;
+
+use crate::device::{BlockDevice, stack};
 use crate::error::Error;
-use crate::{multipath, stack};
 use farrier_linux::sysfs;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The arrays that run now, as sysfs shows them.
 
 use super::superblock::{self, Superblock};
-use crate::stack;
+use crate::device::stack;
 use farrier_linux::sysfs;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};

@@ -4,7 +4,7 @@
 
 mod ata;
 
-use crate::command_set::ATA_VENDOR;
+use crate::device::command_set::ATA_VENDOR;
 use farrier_linux::ata::IdentifyData;
 use farrier_linux::sysfs;
 use std::fs;

@@ -1,8 +1,8 @@
 //! What `mdadm` is asked to do. Whether it was done is looked up in sysfs.
 
+use super::MemberDevice;
 use super::config::Level;
 use crate::error::Error;
-use crate::guard::MemberDevice;
 use farrier_linux::process::{MDADM, RunError};
 use std::ffi::OsStr;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! A range of a disk as a stream of bytes, for code that knows nothing of sectors.
 
 use crate::error::Error;
-use crate::guard::WritableDisk;
+use crate::io::WritableDisk;
 use farrier_linux::aligned::AlignedBuffer;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 

@@ -1,8 +1,8 @@
 //! An exclusively opened disk whose content may be destroyed.
 
-use super::usage::require_unused;
-use crate::command_set::CommandSet;
 use crate::device::BlockDevice;
+use crate::device::command_set::CommandSet;
+use crate::device::usage::require_unused;
 use crate::error::Error;
 use farrier_linux::loop_device::LoopDevice;
 use farrier_linux::{block, sysfs};
@@ -20,8 +20,8 @@ const OPEN_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A disk that may be overwritten, held exclusively and accessed past the page cache.
 ///
-/// In the agent there is no way to make one but [`RootDisk::open`](super::RootDisk::open) and
-/// [`EraseTarget::open`](super::EraseTarget::open).
+/// In the agent there is no way to make one but [`RootDisk::open`](crate::RootDisk::open) and
+/// [`EraseTarget::open`](crate::guard::EraseTarget::open).
 #[derive(Debug)]
 pub struct WritableDisk {
     file: File,
@@ -33,7 +33,7 @@ pub struct WritableDisk {
 }
 
 impl WritableDisk {
-    pub(super) fn open(device: &BlockDevice) -> Result<Self, Error> {
+    pub(crate) fn open(device: &BlockDevice) -> Result<Self, Error> {
         require_unused(device)?;
         let path = PathBuf::from(&device.disk.name);
         let failed =
@@ -146,7 +146,7 @@ impl WritableDisk {
 
     /// Whether the disk says of itself that what was discarded reads as zeros, each time (F08).
     pub fn keeps_discarded_zero(&self) -> bool {
-        self.commands.is_some_and(|commands| commands.keeps_discarded_zero(self))
+        self.commands.is_some_and(|commands| commands.keeps_discarded_zero(&self.path, self))
     }
 
     /// Tells the disk that nobody needs `length` bytes from `offset`, whatever they read as afterwards;

@@ -4,7 +4,7 @@
 //! read as zeros now and as old data later.
 
 use crate::error::Error;
-use crate::guard::WritableDisk;
+use crate::io::WritableDisk;
 use farrier_linux::aligned::AlignedBuffer;
 
 /// Bytes that are looked at in one piece.

@@ -11,7 +11,7 @@ const SWAPS: &str = "/proc/swaps";
 
 /// What the kernel says about mounts and swap areas, read once.
 #[derive(Debug, Default)]
-pub(super) struct Usage {
+pub struct Usage {
     mounts: String,
     swaps: String,
 }
@@ -64,7 +64,7 @@ impl Usage {
 }
 
 /// Whether the kernel refuses writes to the disk or to one of its partitions.
-pub(super) fn is_read_only(device: &BlockDevice) -> bool {
+pub fn is_read_only(device: &BlockDevice) -> bool {
     device.directories().iter().any(|directory| sysfs::number::<u8>(directory, "ro") == Some(1))
 }
 

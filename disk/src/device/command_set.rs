@@ -1,10 +1,11 @@
 //! The commands by which a disk answers what the block layer of the kernel does not ask.
 
 use crate::device::BlockDevice;
-use crate::guard::WritableDisk;
 use farrier_linux::ata::IdentifyData;
 use farrier_linux::nvme::{self, NvmeDevice};
 use farrier_linux::scsi::{self, ScsiDevice};
+use std::os::fd::AsFd;
+use std::path::Path;
 
 /// Vendor of disks behind the kernel's or a controller's translation of SCSI to ATA.
 pub(crate) const ATA_VENDOR: &str = "ATA";
@@ -29,7 +30,7 @@ impl CommandSet {
     }
 
     /// Whether the disk says that what was discarded reads as zeros, each time; one that does not answer says no.
-    pub fn keeps_discarded_zero(self, disk: &WritableDisk) -> bool {
+    pub fn keeps_discarded_zero(self, path: &Path, disk: &impl AsFd) -> bool {
         let answer = match self {
             Self::Ata => IdentifyData::read(&ScsiDevice::new(disk))
                 .map(|data| data.reads_zero_after_trim())
@@ -46,7 +47,7 @@ impl CommandSet {
             }
         };
         answer.unwrap_or_else(|error| {
-            tracing::info!(disk = %disk.path().display(), "it does not tell what discarded blocks read as: {error}");
+            tracing::info!(disk = %path.display(), "it does not tell what discarded blocks read as: {error}");
             false
         })
     }

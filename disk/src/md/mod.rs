@@ -1,0 +1,10 @@
+//! Arrays of Linux' software RAID: what is wanted ([`config`]), what is on disks ([`superblock`]), what the kernel
+//! runs ([`array`]), and the program that makes them.
+
+pub mod array;
+pub mod config;
+pub(crate) mod mdadm;
+mod member;
+pub mod superblock;
+
+pub use member::MemberDevice;
