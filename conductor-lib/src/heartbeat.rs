@@ -1,10 +1,10 @@
 //! Heartbeats: which are accepted, and what each sets off (conductor contract 2.2, 2.4 and 8.3).
 
 use crate::conductor::Conductor;
+use crate::conductor::steps;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::model::{AgentSession, ProvisionState};
-use crate::steps;
 use farrier_protocol::heartbeat::Heartbeat;
 use reqwest::Url;
 use time::OffsetDateTime;

@@ -21,10 +21,7 @@ mod locks;
 mod lookup;
 pub mod model;
 pub mod settings;
-mod steps;
 pub mod store;
-mod task;
-mod watch;
 
 pub use conductor::{Conductor, Drivers, PowerAction};
 pub use error::Error;

@@ -1,4 +1,7 @@
-//! `cargo xtask lint`: formatting, lints, licences and sources.
+//! `cargo xtask lint`: formatting, lints, circles of imports, licences and sources.
+
+mod circles;
+mod imports;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -7,7 +10,7 @@ use crate::command::{find, run, run_quietly};
 use crate::requirements;
 use crate::workspace::{Workspace, cargo};
 
-/// Checks formatting (rustfmt), code (clippy) and dependencies (cargo-deny).
+/// Checks formatting (rustfmt), code (clippy), circles of imports and dependencies (cargo-deny).
 #[derive(Debug, Args)]
 pub struct LintArguments {
     /// Installs cargo-deny when it is missing.
@@ -18,19 +21,21 @@ pub struct LintArguments {
 /// Runs the command.
 pub fn lint(arguments: &LintArguments) -> Result<()> {
     requirements::ensure(&[], true)?;
-    let root = Workspace::find()?.root;
-    run(cargo().args(["fmt", "--all", "--check"]).current_dir(&root))?;
-    run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).current_dir(&root))?;
+    let workspace = Workspace::find()?;
+    let root = &workspace.root;
+    run(cargo().args(["fmt", "--all", "--check"]).current_dir(root))?;
+    circles::refuse(workspace.sources.iter().map(|(name, folder)| (name.as_str(), folder.as_path())))?;
+    run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).current_dir(root))?;
     if find("cargo-deny").is_none() {
         if !arguments.install {
             bail!("cargo-deny is missing; install it, or run cargo xtask lint --install");
         }
         run(cargo().args(["install", "--locked", "cargo-deny"]))?;
     }
-    run(cargo().args(["deny", "check", "licenses", "bans", "sources"]).current_dir(&root))?;
-    if run_quietly(cargo().args(["deny", "fetch", "db"]).current_dir(&root)).is_err() {
+    run(cargo().args(["deny", "check", "licenses", "bans", "sources"]).current_dir(root))?;
+    if run_quietly(cargo().args(["deny", "fetch", "db"]).current_dir(root)).is_err() {
         println!("advisories not checked: their database cannot be reached");
         return Ok(());
     }
-    run(cargo().args(["deny", "--offline", "check", "advisories"]).current_dir(&root))
+    run(cargo().args(["deny", "--offline", "check", "advisories"]).current_dir(root))
 }

@@ -16,12 +16,21 @@ pub struct Workspace {
     pub root: PathBuf,
     /// Cargo's folder for what it builds.
     pub target: PathBuf,
+    /// Each package and the folder with its source.
+    pub sources: Vec<(String, PathBuf)>,
 }
 
 #[derive(serde::Deserialize)]
 struct Metadata {
     workspace_root: PathBuf,
     target_directory: PathBuf,
+    packages: Vec<Package>,
+}
+
+#[derive(serde::Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: PathBuf,
 }
 
 impl Workspace {
@@ -30,7 +39,15 @@ impl Workspace {
         let text = run_quietly(cargo().args(["metadata", "--no-deps", "--format-version", "1"]))?;
         let metadata: Metadata =
             serde_json::from_str(&text).context("cannot read the answer of cargo metadata")?;
-        Ok(Self { root: metadata.workspace_root, target: metadata.target_directory })
+        let sources = metadata
+            .packages
+            .into_iter()
+            .map(|package| (package.name, package.manifest_path.with_file_name("src")));
+        Ok(Self {
+            root: metadata.workspace_root,
+            target: metadata.target_directory,
+            sources: sources.collect(),
+        })
     }
 
     /// What takes long to make and is kept between runs.

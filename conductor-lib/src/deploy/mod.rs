@@ -1,4 +1,3 @@
 //! Deploy interfaces: what puts an image onto a machine.
 
-pub(crate) mod direct;
 pub mod image;

@@ -1,7 +1,12 @@
 //! The conductor: nodes, and the operations on them.
 
+pub(crate) mod direct;
+pub(crate) mod steps;
+pub(crate) mod task;
+pub(crate) mod watch;
+
+use crate::conductor::task::Task;
 use crate::console;
-use crate::deploy::direct;
 use crate::deploy::image::Image;
 use crate::error::Error;
 use crate::events::EventLog;
@@ -10,7 +15,6 @@ use crate::locks::NodeLocks;
 use crate::model::{DriverInternalInfo, Event, NewNode, Node, PowerState, ProvisionState};
 use crate::settings::Settings;
 use crate::store::Store;
-use crate::task::Task;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::future::Future;

@@ -1,12 +1,12 @@
 //! Runs the steps of an operation, across heartbeats (conductor contract 3.5, 3.6 and 3.8).
 
 use crate::agent_client::{AgentError, failure_text};
-use crate::deploy::direct;
+use crate::conductor::direct;
+use crate::conductor::task::Task;
+use crate::conductor::watch;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::model::{Event, PlannedStep, ProvisionState};
-use crate::task::Task;
-use crate::watch;
 use farrier_protocol::command::{CommandResult, CommandStatus};
 use farrier_protocol::step::DeploySteps;
 use serde_json::json;

@@ -1,13 +1,13 @@
 //! The direct deploy: the agent fetches the image itself and writes it (contract 5.3).
 
 use crate::agent_client::{AgentClient, AgentError, Wait};
+use crate::conductor::steps::{self, Outcome};
+use crate::conductor::task::Task;
 use crate::deploy::image::Image;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::interfaces::Boot;
 use crate::model::{Node, PlannedStep, PowerState};
-use crate::steps::{self, Outcome};
-use crate::task::Task;
 use farrier_media::KernelParameters;
 use farrier_protocol::command::CommandResult;
 use serde_json::{Value, json};

@@ -5,11 +5,11 @@
 
 use crate::agent_client::AgentClient;
 use crate::conductor::Conductor;
-use crate::deploy::direct;
+use crate::conductor::direct;
+use crate::conductor::steps::{self, Verdict};
+use crate::conductor::task::Task;
 use crate::events::EventKind;
 use crate::model::{Node, ProvisionState};
-use crate::steps::{self, Verdict};
-use crate::task::Task;
 use farrier_protocol::progress::{Phase, Progress};
 use std::sync::PoisonError;
 use uuid::Uuid;
