@@ -1,6 +1,8 @@
 //! Developer commands: `cargo xtask COMMAND`.
 
 mod bench;
+#[cfg(test)]
+mod book_tests;
 mod command;
 mod debian_packages;
 mod debian_tree;
