@@ -24,10 +24,13 @@ const DISK: u64 = 5 << 30;
 /// Longest time of a deployment on a busy machine.
 const LIMIT: Duration = Duration::from_secs(900);
 const POLL: Duration = Duration::from_millis(100);
-/// Where a disk that fails does so.
+/// Where a disk that fails does so: in data of the image, and in a hole of it.
 const BAD: u64 = 40 * MIB;
+const BAD_HOLE: u64 = BAD + MIB / 2;
+/// A disk that has no command for zeros, drops no blocks, and is read instead.
+const ATA: &str = "ATA";
 
-/// A machine with disks on a SCSI bus, all with old content.
+/// A machine with disks on a SCSI bus, and perhaps one on another, all with old content.
 struct Stable {
     agent: CommandedAgent,
     hardware: Hardware,
@@ -46,7 +49,9 @@ impl Stable {
             let mut failing = json!({"driver": "blkdebug", "image": image});
             failing.as_object_mut().unwrap().extend(rules.as_object().unwrap().clone());
             let drive = json!({"driver": "raw", "node-name": serial, "file": failing});
-            let device = format!("scsi-hd,bus=scsi.0,drive={serial},serial={serial},id=device-{serial}");
+            let model =
+                if *serial == ATA { "ide-hd,discard_granularity=0,bus=ide.0" } else { "scsi-hd,bus=scsi.0" };
+            let device = format!("{model},drive={serial},serial={serial},id=device-{serial}");
             arguments.extend(["-blockdev".to_owned(), drive.to_string(), "-device".to_owned(), device]);
         }
         arguments.extend(Monitor::arguments(&folder.path().join("qmp")));
@@ -172,31 +177,52 @@ fn vm_s12_a_qcow2_of_four_gib_fits_through_256_mib_of_memory() {
 }
 
 #[test]
-fn vm_d06_d09_a_disk_that_fails_in_the_middle_fails_the_step_and_has_no_table() {
+fn vm_d06_d09_x09_a_disk_that_fails_fails_the_step_unless_zeros_can_be_written_instead() {
     let inject = |event: &str, kind: &str| json!({"event": event, "iotype": kind, "errno": 5});
-    let at_bad = |mut rule: Value| {
-        rule["sector"] = json!(BAD / 512);
+    let at = |place: u64, mut rule: Value| {
+        rule["sector"] = json!(place / 512);
         json!({"inject-error": [rule]})
     };
     let mut second_flush = inject("flush_to_disk", "flush");
     second_flush["state"] = json!(2);
     let after_begin = json!({"event": "flush_to_disk", "state": 1, "new_state": 2});
-    let disks = [
-        ("WRITE", at_bad(inject("none", "write")), "writing"),
+    let failing = [
+        ("WRITE", at(BAD, inject("none", "write")), "writing"),
         ("FLUSH", json!({"inject-error": [second_flush], "set-state": [after_begin]}), "flushing"),
-        ("READ", at_bad(inject("none", "read")), "reading"),
+        ("READ", at(BAD, inject("none", "read")), "reading"),
     ];
-    let stable = Stable::new(&disks.clone().map(|(serial, rules, _)| (serial, rules)));
+    let refusals = ["discard", "write-zeroes"].map(|kind| inject("none", kind));
+    let saving = [
+        ("REFUSES", json!({"inject-error": refusals}), "unmapping"),
+        (ATA, at(BAD_HOLE, inject("none", "read")), "reading"),
+    ];
+    let disks: Vec<_> =
+        failing.iter().chain(&saving).map(|(serial, rules, _)| (*serial, rules.clone())).collect();
+    let stable = Stable::new(&disks);
+    let begin = |serial: &str, raw: &Path| {
+        let server = ImageServer::start(vec![Reply::File(raw.to_owned())]).unwrap();
+        stable.begin(serial, &image_info(&server, raw, "raw"));
+        server
+    };
     let raw = stable.folder.path().join("raw");
     make_raw(&raw, 64 * MIB, 64 * MIB);
-    for (serial, _, action) in disks {
-        let server = ImageServer::start(vec![Reply::File(raw.clone())]).unwrap();
-        stable.begin(serial, &image_info(&server, &raw, "raw"));
+    for (serial, _, action) in failing {
+        let server = begin(serial, &raw);
         let error = stable.failure();
         let console = stable.hardware.console().tail();
         assert!(error.contains("/dev/sd") && error.contains(action), "{serial}: {error}\n{console}");
         assert_eq!(server.requests(), 1, "another request does not make a disk better");
         stable.assert_no_table(serial);
+    }
+    make_raw(&raw, 256 * MIB, 64 * MIB);
+    for (serial, _, action) in saving {
+        let _server = begin(serial, &raw);
+        stable.agent.wait_for_success(LIMIT).unwrap();
+        let console = stable.hardware.console().text();
+        assert!(console.contains("writing zeros instead") && console.contains(action), "{serial}: {console}");
+        let mut written = vec![0; 256 * MIB as usize];
+        File::open(stable.file(serial)).unwrap().read_exact_at(&mut written, 0).unwrap();
+        assert!(written == fs::read(&raw).unwrap(), "{serial}: the disk differs from the image");
     }
 }
 
