@@ -1,0 +1,170 @@
+//! Machines whose devices come up late, or not at all, and what their agents do meanwhile. Their conductor knows
+//! them by the last of several cards.
+//!
+//! `cargo xtask test vm` builds what is booted and says where it is.
+
+#![allow(clippy::unwrap_used)]
+
+use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::machine::{self, Firmware, Hardware, free_port};
+use farrier_tests::monitor::Monitor;
+use farrier_tests::ramdisk::{self, Addition};
+use farrier_tests::stub_conductor::{NODE, StubConductor};
+use farrier_tests::{environment, instance};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(240);
+const DISK_BYTES: usize = 16 << 20;
+const FIRST: &str = "52:54:00:fa:00:71";
+const SECOND: &str = "52:54:00:fa:00:72";
+const ENROLLED: &str = "52:54:00:fa:00:73";
+/// Where something is plugged in while the machine runs.
+const BAY: &str = "pcie-root-port,id=bay,chassis=1";
+/// A machine with cards of three kinds.
+struct Stable {
+    hardware: Hardware,
+    arguments: Vec<String>,
+    folder: TempDir,
+}
+
+impl Stable {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let hardware = Hardware {
+            mac: FIRST.into(),
+            agent_port: free_port().unwrap(),
+            keyboard_port: free_port().unwrap(),
+            disks: vec![],
+            media: vec![],
+            folder: folder.path().into(),
+        };
+        let arguments = Monitor::arguments(&folder.path().join("monitor")).to_vec();
+        let mut stable = Self { hardware, arguments, folder };
+        stable.add("-netdev", "user,id=second,net=10.0.3.0/24");
+        stable.add("-device", &format!("e1000e,netdev=second,romfile=,mac={SECOND}"));
+        stable.add("-netdev", "user,id=enrolled,net=10.0.4.0/24");
+        stable.add("-device", BAY);
+        stable
+    }
+
+    /// One whose enrolled card is there at once, though it comes last.
+    fn with_all_cards() -> Self {
+        let mut stable = Self::new();
+        stable.add("-device", &format!("vmxnet3,netdev=enrolled,romfile=,mac={ENROLLED}"));
+        stable
+    }
+
+    fn add(&mut self, kind: &str, what: &str) {
+        self.arguments.extend([kind.to_owned(), what.to_owned()]);
+    }
+
+    /// Makes a disk in use, for a device to be added.
+    fn make_disk(&mut self, serial: &str) {
+        fs::write(self.disk(serial), vec![0x5a; DISK_BYTES]).unwrap();
+        self.add("-drive", &machine::drive(serial, &self.disk(serial)));
+    }
+
+    fn disk(&self, serial: &str) -> PathBuf {
+        self.folder.path().join(serial)
+    }
+
+    fn boot(&self, dist: &Path, parameters: &str) -> CommandedAgent {
+        let conductor = StubConductor::start_enrolled(ENROLLED).unwrap();
+        let firmware = Firmware::Uefi;
+        CommandedAgent::boot_under(firmware, conductor, &self.hardware, &self.arguments, dist, parameters)
+            .unwrap()
+    }
+
+    fn plug_in(&self, device: &Value) {
+        let mut monitor = Monitor::connect(&self.folder.path().join("monitor")).unwrap();
+        monitor.execute("device_add", device).unwrap();
+    }
+}
+
+fn erase_metadata(agent: &CommandedAgent, properties: Value) -> Value {
+    let step = json!({"step": "erase_devices_metadata", "interface": "deploy"});
+    let params = json!({"step": step, "node": {"uuid": NODE, "properties": properties}, "ports": []});
+    agent.order("clean.execute_clean_step", &params).unwrap();
+    agent.wait_for_end(PATIENCE).unwrap()
+}
+
+/// Why the last command failed.
+fn reason(ended: &Value) -> String {
+    assert_eq!(ended["command_status"], "FAILED", "{ended}");
+    ended["command_error"].to_string()
+}
+
+/// Deploys an image to the disk with this serial number, which `meanwhile` may bring.
+fn assert_deployed(stable: &Stable, agent: &CommandedAgent, serial: &str, meanwhile: impl FnOnce()) {
+    let image = instance::image().unwrap();
+    let server = ImageServer::start(vec![Reply::Body(Arc::new(image.clone()))]).unwrap();
+    let info = json!({
+        "id": "image", "urls": [server.guest_url()], "os_hash_algo": "sha256", "disk_format": "raw",
+        "os_hash_value": instance::sha256(&image),
+    });
+    let params = json!({
+        "step": {"step": "write_image", "interface": "deploy", "args": {"image_info": info}},
+        "node": {"uuid": NODE, "properties": {"root_device": {"serial": serial}}},
+        "ports": [],
+    });
+    agent.order("deploy.execute_deploy_step", &params).unwrap();
+    meanwhile();
+    agent.wait_for_success(PATIENCE).unwrap();
+    assert!(fs::read(stable.disk(serial)).unwrap()[..image.len()] == image, "{serial} is not the image");
+}
+
+#[test]
+fn vm_x03_x10_x30_a_controller_without_a_driver_keeps_a_machine_from_being_called_clean() {
+    let mut stable = Stable::with_all_cards();
+    stable.add("-device", "am53c974");
+    let agent = stable.boot(&environment::path("FARRIER_DIST"), "module_blacklist=am53c974");
+    let told = reason(&erase_metadata(&agent, json!({})));
+    assert!(
+        told.contains("storage controller 0000:00:") && told.contains("(1022:2020) has no driver"),
+        "{told}"
+    );
+    let skipped = json!({"farrier_skip_controllers": ["1022:2020"]});
+    let told = reason(&erase_metadata(&agent, skipped.clone()));
+    assert!(told.contains("no disk is seen"), "{told}");
+    let diskless = json!({"farrier_skip_controllers": ["1022:2020"], "farrier_diskless": true});
+    let ended = erase_metadata(&agent, diskless);
+    assert_eq!(ended["command_status"], "SUCCEEDED", "{ended}");
+}
+
+#[test]
+fn vm_x02_a_disk_that_takes_long_is_named_until_it_is_there() {
+    let mut stable = Stable::with_all_cards();
+    stable.make_disk("HOT");
+    // A SCSI host of the kernel itself, each of whose commands takes its time.
+    let additions = [
+        Addition::Module("scsi_debug"),
+        Addition::Text("/etc/modules-load.d/scsi_debug.conf", "scsi_debug\n"),
+    ];
+    let dist = ramdisk::build(stable.folder.path(), &additions).unwrap();
+    // A command takes a fifth of a second (HZ is 250), and there are many.
+    let agent = stable.boot(&dist, "scsi_debug.delay=50 farrier-device-wait-timeout=1");
+    let told = reason(&erase_metadata(&agent, json!({})));
+    assert!(told.contains("nothing is erased: still waited for") && told.contains("scsi_debug"), "{told}");
+    let started = Instant::now();
+    loop {
+        let ended = erase_metadata(&agent, json!({}));
+        if ended["command_status"] == "SUCCEEDED" {
+            break;
+        }
+        assert!(reason(&ended).contains("still waited for"), "{ended}");
+        assert!(started.elapsed() < PATIENCE, "{ended}");
+    }
+
+    // No fact tells of a disk that is not plugged in yet: its hint does.
+    let start = stable.hardware.console().length();
+    assert_deployed(&stable, &agent, "HOT", || {
+        stable.hardware.console().wait_for("waiting for the root disk", start, PATIENCE).unwrap();
+        stable.plug_in(&json!({"driver": "virtio-blk-pci", "bus": "bay", "drive": "HOT", "serial": "HOT"}));
+    });
+}
