@@ -129,7 +129,7 @@ impl Loaders {
             give_way();
             load_listed(index, &told);
             told.met();
-            shortcomings::log_later();
+            shortcomings::log_later(Arc::clone(&told));
             load_each(index, &of_others, &told);
         });
         Self { network, others, ledger }

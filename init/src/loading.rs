@@ -51,6 +51,11 @@ impl Ledger {
         self.change(|loading| loading.waiting = loading.waiting.saturating_sub(1));
     }
 
+    /// Whether nothing is being loaded, nor waits for that.
+    pub fn is_idle(&self) -> bool {
+        *self.loading.lock().unwrap_or_else(PoisonError::into_inner) == Loading::default()
+    }
+
     /// Loads a module, which is on the ledger meanwhile.
     pub fn during<T>(&self, module: &str, load: impl FnOnce() -> T) -> T {
         let _entry = Entry::begin(self, module);

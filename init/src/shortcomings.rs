@@ -1,20 +1,24 @@
 //! What the ramdisk lacks for this machine: drivers and firmware, one line each.
 
+use super::loading::Ledger;
 use farrier_linux::{kernel_log, pci};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long drivers may take to see to their devices, once they are loaded.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long loading them may take: a controller that hangs keeps nobody from hearing of the others.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// What stands before the name of a file in the kernel's words, and in Debian's.
 const NOT_LOADED: [&str; 2] = ["Direct firmware load for ", "firmware: failed to load "];
 
-/// Logs it, after drivers had their time.
-pub fn log_later() {
-    thread::spawn(|| {
-        thread::sleep(GRACE);
+/// Logs it, after drivers had their time: those on the ledger wait for each other.
+pub fn log_later(ledger: Arc<Ledger>) {
+    thread::spawn(move || {
+        wait_for_drivers(&ledger, GRACE, PATIENCE);
         for device in pci::without_driver(Path::new("/sys")) {
             tracing::warn!(
                 "{device} has no driver in this ramdisk: \
@@ -28,6 +32,17 @@ pub fn log_later() {
     });
 }
 
+fn wait_for_drivers(ledger: &Ledger, grace: Duration, patience: Duration) {
+    let deadline = Instant::now() + patience;
+    loop {
+        let was_idle = ledger.is_idle();
+        thread::sleep(grace);
+        if was_idle && ledger.is_idle() || Instant::now() >= deadline {
+            break;
+        }
+    }
+}
+
 fn missing_firmware(log: &str) -> BTreeSet<&str> {
     let files = log.lines().filter_map(|line| {
         let (_, rest) = NOT_LOADED.iter().find_map(|words| line.split_once(words))?;
@@ -39,6 +54,23 @@ fn missing_firmware(log: &str) -> BTreeSet<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn x02_a_driver_that_waits_for_another_one_to_load_is_not_called_missing() {
+        let root = tempfile::tempdir().unwrap();
+        let ledger = Arc::new(Ledger::open(root.path()));
+        ledger.expect();
+        let grace = Duration::from_millis(10);
+        let start = |patience| {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || wait_for_drivers(&ledger, grace, patience))
+        };
+        let waiting = start(Duration::from_secs(600));
+        start(grace * 3).join().unwrap();
+        assert!(!waiting.is_finished(), "a driver is still waited for");
+        ledger.met();
+        waiting.join().unwrap();
+    }
 
     #[test]
     fn a_missing_firmware_is_one_line_naming_its_file() {
