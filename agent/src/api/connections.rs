@@ -4,6 +4,9 @@
 //! request under way, of the network that holds the most places. Who opens many connections drives out nobody
 //! but himself.
 //!
+//! The handshakes of a network take turns, because each takes the processor's time: those of a crowd do not make
+//! everybody else wait.
+//!
 //! When the memory does not suffice, the largest unfinished body gives way. Whoever begins many requests and
 //! ends none keeps out nobody who sends whole ones.
 
@@ -12,10 +15,13 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 /// Least time between two lines about closed connections.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// Handshakes of a network at a time.
+const HANDSHAKES: usize = 2;
 
 /// The open connections by their peers.
 #[derive(Debug, Clone)]
@@ -39,6 +45,7 @@ struct Table {
 struct Entry {
     number: u64,
     request: Request,
+    handshakes: Arc<Semaphore>,
     /// Dropped to close the connection.
     _close: oneshot::Sender<()>,
 }
@@ -56,6 +63,8 @@ struct Request {
 #[derive(Debug)]
 pub struct Place {
     seat: Seat,
+    /// For handshakes of the same network.
+    pub handshakes: Arc<Semaphore>,
     /// Ends when the place is given to somebody else.
     pub taken: oneshot::Receiver<()>,
 }
@@ -88,8 +97,11 @@ impl Connections {
         let (close, taken) = oneshot::channel();
         table.count += 1;
         let number = table.count;
-        table.open.insert(peer, Entry { number, request: Request::default(), _close: close });
-        Some(Place { seat: Seat { connections: self.clone(), peer, number }, taken })
+        let handshakes = table.handshakes_of(network(peer.ip()));
+        let entry =
+            Entry { number, request: Request::default(), handshakes: Arc::clone(&handshakes), _close: close };
+        table.open.insert(peer, entry);
+        Some(Place { seat: Seat { connections: self.clone(), peer, number }, handshakes, taken })
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -117,6 +129,13 @@ impl Table {
 
     fn unfinished(&self) -> impl Iterator<Item = (&SocketAddr, &Entry)> {
         self.open.iter().filter(|(_, entry)| !entry.request.is_whole)
+    }
+
+    /// The turns of a network, which are known as long as it has a connection.
+    fn handshakes_of(&self, own: IpAddr) -> Arc<Semaphore> {
+        let neighbour = self.open.iter().find(|(peer, _)| network(peer.ip()) == own);
+        let known = neighbour.map(|(_, entry)| Arc::clone(&entry.handshakes));
+        known.unwrap_or_else(|| Arc::new(Semaphore::new(HANDSHAKES)))
     }
 
     /// Closes a connection. A crowd does not fill the log.
@@ -243,6 +262,19 @@ mod tests {
         let _newcomer = admit(&connections, "192.0.2.3:1").unwrap();
         assert!(is_taken(&mut first), "the oldest of the largest network");
         assert!(!is_taken(&mut second) && !is_taken(&mut conductor));
+    }
+
+    #[test]
+    fn x41_handshakes_of_a_network_take_turns_and_no_other_waits() {
+        let connections = Connections::new(9, Allowance::of(0));
+        let crowd: Vec<_> =
+            (1..=3).map(|port| admit(&connections, &format!("192.0.2.3:{port}")).unwrap()).collect();
+        let turns: Vec<_> = crowd[..2].iter().map(|place| place.handshakes.try_acquire().unwrap()).collect();
+        assert!(crowd[2].handshakes.try_acquire().is_err());
+        let conductor = admit(&connections, "192.0.2.1:1").unwrap();
+        assert!(conductor.handshakes.try_acquire().is_ok());
+        drop(turns);
+        assert!(crowd[2].handshakes.try_acquire().is_ok());
     }
 
     #[test]

@@ -16,6 +16,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use nix::sys::socket::{setsockopt, sockopt};
 use rustls::ServerConfig;
+use rustls::server::Acceptor;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::pin::pin;
@@ -23,9 +24,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
 
 /// How long replies may take once the agent stops serving.
 const GRACE: Duration = Duration::from_secs(5);
@@ -101,7 +104,7 @@ pub(super) async fn serve_within(
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let host = Host { limits, tls: tls.map(|tls| TlsAcceptor::from(Arc::new(tls))), router };
+    let host = Host { limits, tls: tls.map(Arc::new), router };
     let connections = Connections::new(limits.connections, allowance);
     let graceful = GracefulShutdown::new();
     let mut stop = pin!(stop);
@@ -145,7 +148,7 @@ pub struct Visit {
 #[derive(Clone)]
 struct Host {
     limits: Limits,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<ServerConfig>>,
     router: Router,
 }
 
@@ -159,8 +162,7 @@ impl Host {
             match self.tls.clone() {
                 None => self.converse(stream, visit, watcher).await,
                 Some(tls) => {
-                    let buffer = Some(self.limits.buffer_bytes);
-                    let greeting = tls.accept_with(stream, |session| session.set_buffer_limit(buffer));
+                    let greeting = self.greet(stream, tls, &place.handshakes);
                     if let Ok(Ok(stream)) = timeout(self.limits.patience, greeting).await {
                         self.converse(stream, visit, watcher).await;
                     }
@@ -171,6 +173,19 @@ impl Host {
             _ = &mut place.taken => {}
             () = served => {}
         }
+    }
+
+    /// Reads what a client begins with, and shows it the certificate when it is its turn.
+    async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+        tls: Arc<ServerConfig>,
+        turns: &Semaphore,
+    ) -> io::Result<TlsStream<S>> {
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        let _turn = turns.acquire().await;
+        let buffer = Some(self.limits.buffer_bytes);
+        hello.into_stream_with(tls, |session| session.set_buffer_limit(buffer)).await
     }
 
     /// Answers the requests that come over `stream`.
