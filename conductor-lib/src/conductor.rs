@@ -1,29 +1,25 @@
 //! The conductor: nodes, and the operations on them.
 
-pub(crate) mod direct;
-pub(crate) mod steps;
-pub(crate) mod task;
-pub(crate) mod watch;
-
-use crate::conductor::task::Task;
 use crate::console;
+use crate::deploy::DeployInterface;
+use crate::deploy::direct::Direct;
 use crate::deploy::image::Image;
 use crate::error::Error;
 use crate::events::EventLog;
 use crate::interfaces::PowerInterface;
 use crate::locks::NodeLocks;
 use crate::model::{DriverInternalInfo, Event, NewNode, Node, PowerState, ProvisionState};
+use crate::services::{Drivers, Services};
 use crate::settings::Settings;
+use crate::steps;
 use crate::store::Store;
+use crate::task::Task;
+use crate::watch::Watches;
 use serde_json::{Map, Value};
-use std::collections::{HashMap, HashSet};
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use time::OffsetDateTime;
 use uuid::Uuid;
-
-/// Power and boot control by driver name.
-pub type Drivers = HashMap<String, Arc<dyn PowerInterface>>;
 
 /// What an operator wants from the power of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +37,9 @@ pub enum PowerAction {
 pub struct Conductor(Arc<Inner>);
 
 struct Inner {
-    settings: Settings,
-    store: Arc<dyn Store>,
-    drivers: Drivers,
-    locks: NodeLocks,
-    events: EventLog,
-    watched: Mutex<HashSet<Uuid>>,
+    services: Arc<Services>,
+    deploy: Arc<dyn DeployInterface>,
+    watches: Arc<Watches>,
 }
 
 impl Conductor {
@@ -56,14 +49,11 @@ impl Conductor {
     ///
     /// [`Error::Store`].
     pub async fn start(settings: Settings, store: Arc<dyn Store>, drivers: Drivers) -> Result<Self, Error> {
-        let conductor = Self(Arc::new(Inner {
-            settings,
-            store,
-            drivers,
-            locks: NodeLocks::default(),
-            events: EventLog::default(),
-            watched: Mutex::default(),
-        }));
+        let (locks, events) = (NodeLocks::default(), EventLog::default());
+        let services = Arc::new(Services { settings, store, drivers, locks, events });
+        let deploy: Arc<dyn DeployInterface> = Arc::new(Direct);
+        let watches = Watches::new(Arc::clone(&services), Arc::clone(&deploy));
+        let conductor = Self(Arc::new(Inner { services, deploy, watches }));
         for node in conductor.nodes().await? {
             if node.provision_state.is_worked_on() {
                 let mut task = conductor.try_acquire(node.uuid).await?;
@@ -87,19 +77,19 @@ impl Conductor {
 
     /// Ends what must not outlive the conductor.
     pub async fn shut_down(&self) {
-        for driver in self.0.drivers.values() {
+        for driver in self.0.services.drivers.values() {
             driver.shut_down().await;
         }
     }
 
     /// What happened to the nodes.
     pub fn events(&self) -> &EventLog {
-        &self.0.events
+        &self.0.services.events
     }
 
     /// Times and addresses in use.
     pub fn settings(&self) -> &Settings {
-        &self.0.settings
+        &self.0.services.settings
     }
 
     /// Enrols a node.
@@ -117,7 +107,7 @@ impl Conductor {
             ));
         }
         let node = Node::enrol(new);
-        self.driver(&node)?.validate(&node).await?;
+        self.0.services.power(&node)?.validate(&node).await?;
         self.store().create(&node).await?;
         Ok(node)
     }
@@ -147,7 +137,7 @@ impl Conductor {
     /// [`Error::InvalidState`] while it has an instance or is worked on.
     pub async fn delete_node(&self, id: &str) -> Result<(), Error> {
         use ProvisionState::{Available, DeployFailed, Error as Failed};
-        let mut task = self.acquire(id).await?;
+        let mut task = Task::acquire(&self.0.services, id).await?;
         if ![Available, DeployFailed, Failed].contains(&task.node.provision_state) {
             return Err(Error::wrong_state(&task.node, [Available, DeployFailed, Failed]));
         }
@@ -155,7 +145,7 @@ impl Conductor {
         task.power.forget(&task.node).await?;
         self.store().delete(task.node.uuid).await?;
         self.events().forget(task.node.uuid);
-        self.0.locks.forget(task.node.uuid);
+        self.0.services.locks.forget(task.node.uuid);
         Ok(())
     }
 
@@ -165,7 +155,7 @@ impl Conductor {
     ///
     /// [`Error::Power`], [`Error::NodeLocked`].
     pub async fn set_power(&self, id: &str, action: PowerAction) -> Result<(), Error> {
-        let mut task = self.acquire(id).await?;
+        let mut task = Task::acquire(&self.0.services, id).await?;
         if action != PowerAction::On {
             task.power_off().await?;
         }
@@ -183,7 +173,7 @@ impl Conductor {
     /// [`Error::InvalidState`], [`Error::Invalid`] for an unusable image, [`Error::Power`] when the
     /// driver cannot boot the ramdisk.
     pub async fn deploy(&self, id: &str, instance_info: Map<String, Value>) -> Result<u64, Error> {
-        let mut task = self.acquire(id).await?;
+        let mut task = Task::acquire(&self.0.services, id).await?;
         let events = [Event::Deploy, Event::Rebuild];
         let allowed = events.into_iter().find(|event| task.node.provision_state.after(*event).is_some());
         let event = allowed.ok_or_else(|| Error::not_allowed(&task.node, Event::Deploy))?;
@@ -194,7 +184,11 @@ impl Conductor {
         task.node.driver_internal_info = DriverInternalInfo::default();
         task.apply(event).await?;
         let first = self.events().begin(task.node.uuid);
-        self.supervise(task.node.uuid, direct::start(task));
+        let conductor = self.clone();
+        self.supervise(task.node.uuid, async move {
+            steps::start(&mut task, &*conductor.0.deploy).await;
+            conductor.0.watches.start(&task.node);
+        });
         Ok(first)
     }
 
@@ -204,7 +198,7 @@ impl Conductor {
     ///
     /// [`Error::InvalidState`], [`Error::Power`] when the machine stays on.
     pub async fn undeploy(&self, id: &str) -> Result<(), Error> {
-        let mut task = self.acquire(id).await?;
+        let mut task = Task::acquire(&self.0.services, id).await?;
         task.apply(Event::Delete).await?;
         if let Err(error) = task.power_off().await {
             task.fail(&error.to_string()).await;
@@ -219,28 +213,27 @@ impl Conductor {
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
-        self.0.store.as_ref()
+        self.0.services.store.as_ref()
     }
 
     /// The record with this name or identity, secrets included.
     pub(crate) async fn find(&self, id: &str) -> Result<Node, Error> {
-        let found = match id.parse::<Uuid>() {
-            Ok(uuid) => self.store().get(uuid).await?,
-            Err(_) => self.store().by_name(id).await?,
-        };
-        found.ok_or_else(|| Error::NodeNotFound(id.to_owned()))
+        self.0.services.find(id).await
     }
 
     pub(crate) fn is_locked(&self, node: Uuid) -> bool {
-        self.0.locks.is_locked(node)
+        self.0.services.locks.is_locked(node)
     }
 
     /// Locks a node at once or not at all.
     pub(crate) async fn try_acquire(&self, uuid: Uuid) -> Result<Task, Error> {
-        let lock = self.0.locks.try_lock(uuid).ok_or_else(|| Error::NodeLocked(uuid.to_string()))?;
-        let node = self.find(&uuid.to_string()).await?;
-        let power = self.driver(&node)?;
-        Ok(Task::new(node, self.clone(), power, lock))
+        Task::try_acquire(&self.0.services, uuid).await
+    }
+
+    /// Goes on with a node that waits for its agent, which was heard of.
+    pub(crate) async fn advance(&self, task: &mut Task) {
+        steps::advance(task, &*self.0.deploy).await;
+        self.0.watches.start(&task.node);
     }
 
     /// Runs work on a node in the background. Work that panics fails the node's operation.
@@ -256,37 +249,6 @@ impl Conductor {
         });
     }
 
-    /// The nodes whose running step is being watched.
-    pub(crate) fn watched(&self) -> &Mutex<HashSet<Uuid>> {
-        &self.0.watched
-    }
-
-    /// Locks a node for an operator, with some patience.
-    async fn acquire(&self, id: &str) -> Result<Task, Error> {
-        let node = self.find(id).await?;
-        for _ in 1..self.settings().node_locked_attempts {
-            match self.try_acquire(node.uuid).await {
-                Err(Error::NodeLocked(_)) => tokio::time::sleep(self.settings().node_locked_pause).await,
-                other => return other,
-            }
-        }
-        self.try_acquire(node.uuid).await.map_err(|error| match error {
-            Error::NodeLocked(_) => Error::NodeLocked(node.name),
-            other => other,
-        })
-    }
-
-    fn driver(&self, node: &Node) -> Result<Arc<dyn PowerInterface>, Error> {
-        self.0.drivers.get(&node.driver).cloned().ok_or_else(|| {
-            let mut known: Vec<_> = self.0.drivers.keys().map(String::as_str).collect();
-            known.sort_unstable();
-            Error::invalid(
-                "driver",
-                format!("{:?} is not known; use one of: {}", node.driver, known.join(", ")),
-            )
-        })
-    }
-
     fn shown(&self, node: &Node) -> Node {
         let mut shown = node.masked();
         shown.reservation = self.is_locked(node.uuid).then(|| "farrier".to_owned());
@@ -296,7 +258,7 @@ impl Conductor {
     /// Nodes are looked at without their lock, so that no lookup or heartbeat is turned away for it.
     async fn check_waiting_nodes(&self) -> Result<(), Error> {
         for node in self.store().list().await? {
-            if self.stuck(&node, &*self.driver(&node)?).await.is_none() {
+            if self.stuck(&node, &*self.0.services.power(&node)?).await.is_none() {
                 continue;
             }
             // A node that is locked is being worked on, so it is not stuck.

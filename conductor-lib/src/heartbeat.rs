@@ -1,7 +1,6 @@
 //! Heartbeats: which are accepted, and what each sets off (conductor contract 2.2, 2.4 and 8.3).
 
 use crate::conductor::Conductor;
-use crate::conductor::steps;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::model::{AgentSession, ProvisionState};
@@ -55,7 +54,7 @@ impl Conductor {
         }
         // In other states it is recorded only.
         if task.node.provision_state == ProvisionState::DeployWait {
-            steps::advance(&mut task).await;
+            self.advance(&mut task).await;
         }
         Ok(())
     }

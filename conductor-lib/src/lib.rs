@@ -20,10 +20,15 @@ pub mod interfaces;
 mod locks;
 mod lookup;
 pub mod model;
+mod services;
 pub mod settings;
+mod steps;
 pub mod store;
+mod task;
+mod watch;
 
-pub use conductor::{Conductor, Drivers, PowerAction};
+pub use conductor::{Conductor, PowerAction};
 pub use error::Error;
 pub use lookup::{LookupAnswer, LookupQuery};
+pub use services::Drivers;
 pub use settings::Settings;

@@ -1,24 +1,14 @@
 //! Runs the steps of an operation, across heartbeats (conductor contract 3.5, 3.6 and 3.8).
 
 use crate::agent_client::{AgentError, failure_text};
-use crate::conductor::direct;
-use crate::conductor::task::Task;
-use crate::conductor::watch;
+use crate::deploy::{DeployInterface, Outcome};
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::model::{Event, PlannedStep, ProvisionState};
+use crate::task::Task;
 use farrier_protocol::command::{CommandResult, CommandStatus};
 use farrier_protocol::step::DeploySteps;
 use serde_json::json;
-
-/// How a step left off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// The next step may run.
-    Done,
-    /// The agent calls when it can go on.
-    Wait,
-}
 
 /// What the agent's command list says about the current step.
 #[derive(Debug)]
@@ -36,16 +26,17 @@ pub(crate) enum Verdict<'a> {
 }
 
 /// Goes on with a node in DEPLOYWAIT whose agent was heard of. A failure ends the deployment.
-pub(crate) async fn advance(task: &mut Task) {
-    match advance_or_error(task).await {
+pub(crate) async fn advance(task: &mut Task, deploy: &dyn DeployInterface) {
+    match advance_or_error(task, deploy).await {
         Ok(()) | Err(Error::Agent(AgentError::Busy { .. })) => {}
         Err(error) => fail(task, &error).await,
     }
 }
 
-/// Runs the plan from step `index` on. A failure ends the deployment.
-pub(crate) async fn run_or_fail(task: &mut Task, index: usize) {
-    if let Err(error) = run(task, index).await {
+/// Starts a deployment. A failure ends it.
+pub(crate) async fn start(task: &mut Task, deploy: &dyn DeployInterface) {
+    task.node.driver_internal_info.deploy_steps = deploy.plan(&task.node);
+    if let Err(error) = run(task, deploy, 0).await {
         fail(task, &error).await;
     }
 }
@@ -57,49 +48,47 @@ async fn fail(task: &mut Task, error: &Error) {
     }
 }
 
-async fn advance_or_error(task: &mut Task) -> Result<(), Error> {
+async fn advance_or_error(task: &mut Task, deploy: &dyn DeployInterface) -> Result<(), Error> {
     if task.node.driver_internal_info.agent.agent_cached_deploy_steps.is_none() {
-        refresh_steps(task).await?;
+        refresh_steps(task, deploy).await?;
     }
-    let commands = direct::client(task)?.commands().await?;
+    let commands = task.agent()?.commands().await?;
     let current = task.node.deploy_step.clone();
     let again = task.node.driver_internal_info.skip_current_deploy_step == Some(false);
     let index = task.node.driver_internal_info.deploy_step_index;
     let same = index.unwrap_or(0);
-    match judge(&commands, current.as_ref(), again) {
-        Verdict::Wait => {
-            watch::start(task);
-            Ok(())
-        }
+    let in_agent = current.as_ref().is_some_and(|step| deploy.runs_in_agent(step));
+    match judge(&commands, current.as_ref(), in_agent, again) {
+        Verdict::Wait => Ok(()),
         Verdict::Continue(result) => {
             if let (Some(step), Some(result)) = (&current, result) {
-                direct::note_result(task, step, result);
+                deploy.note_result(task, step, result);
             }
             task.apply(Event::Resume).await?;
-            run(task, index.map_or(0, |index| index + 1)).await
+            run(task, deploy, index.map_or(0, |index| index + 1)).await
         }
         Verdict::Repeat => {
             task.apply(Event::Resume).await?;
-            run(task, same).await
+            run(task, deploy, same).await
         }
         Verdict::Refresh => {
-            refresh_steps(task).await?;
+            refresh_steps(task, deploy).await?;
             task.apply(Event::Resume).await?;
-            run(task, same).await
+            run(task, deploy, same).await
         }
         Verdict::Fail(reason) => Err(step_failed(current.as_ref(), reason)),
     }
 }
 
-/// Reads the command list. An agent that knows nothing of a step it was running has restarted:
+/// Reads the command list; `in_agent` tells where the current step runs. An agent that knows nothing of a step it was running has restarted:
 /// that step failed, it is not taken for done.
 pub(crate) fn judge<'a>(
     commands: &'a [CommandResult],
     current: Option<&PlannedStep>,
+    in_agent: bool,
     again: bool,
 ) -> Verdict<'a> {
     let is_fresh = commands.iter().all(|command| is_listing(&command.command_name));
-    let in_agent = current.is_some_and(direct::runs_in_agent);
     let last = commands.last();
     let is_running = last.is_some_and(|last| last.command_status == CommandStatus::Running);
     match last {
@@ -143,16 +132,16 @@ fn echoes(result: &CommandResult, current: Option<&PlannedStep>) -> bool {
 }
 
 /// Asks the agent for its steps and makes the plan anew, the current step staying current.
-async fn refresh_steps(task: &mut Task) -> Result<(), Error> {
-    let params = json!({"node": task.node.masked(), "ports": direct::ports(&task.node)});
-    let listed = direct::client(task)?.run("deploy.get_deploy_steps", params).await?;
+async fn refresh_steps(task: &mut Task, deploy: &dyn DeployInterface) -> Result<(), Error> {
+    let params = json!({"node": task.node.masked(), "ports": task.node.ports_shown()});
+    let listed = task.agent()?.run("deploy.get_deploy_steps", params).await?;
     let listed: DeploySteps = serde_json::from_value(listed).map_err(|error| {
         Error::invalid("the agent's answer to deploy.get_deploy_steps", format!("cannot be read: {error}"))
     })?;
     let notes = &mut task.node.driver_internal_info;
     notes.agent.agent_cached_deploy_steps = Some(listed.deploy_steps.into_values().flatten().collect());
     notes.agent.hardware_manager_version = Some(listed.hardware_manager_version);
-    let plan = direct::plan(&task.node);
+    let plan = deploy.plan(&task.node);
     let current = task.node.deploy_step.as_ref();
     let place = plan.iter().position(|step| current.is_some_and(|current| same_step(step, current)));
     let notes = &mut task.node.driver_internal_info;
@@ -168,19 +157,19 @@ fn same_step(one: &PlannedStep, other: &PlannedStep) -> bool {
 }
 
 /// Runs the plan from step `index` until a step waits or the plan ends.
-async fn run(task: &mut Task, mut index: usize) -> Result<(), Error> {
+async fn run(task: &mut Task, deploy: &dyn DeployInterface, mut index: usize) -> Result<(), Error> {
     while let Some(step) = task.node.driver_internal_info.deploy_steps.get(index).cloned() {
         tracing::info!(node = %task.node.name, step = %step.step, "deploy step");
         task.node.deploy_step = Some(step.clone());
         task.node.driver_internal_info.deploy_step_index = Some(index);
         task.node.driver_internal_info.skip_current_deploy_step = None;
         task.save().await?;
-        match direct::execute(task, &step).await {
+        match deploy.execute(task, &step).await {
             Ok(Outcome::Done) => index += 1,
-            Ok(Outcome::Wait) => return wait(task).await,
+            Ok(Outcome::Wait) => return task.apply(Event::Wait).await,
             Err(Error::Agent(AgentError::Busy { .. })) => {
                 task.node.driver_internal_info.skip_current_deploy_step = Some(false);
-                return wait(task).await;
+                return task.apply(Event::Wait).await;
             }
             Err(error) => return Err(step_failed(Some(&step), error.to_string())),
         }
@@ -189,12 +178,6 @@ async fn run(task: &mut Task, mut index: usize) -> Result<(), Error> {
     task.drop_agent();
     task.apply(Event::Done).await?;
     task.emit(EventKind::Active);
-    Ok(())
-}
-
-async fn wait(task: &mut Task) -> Result<(), Error> {
-    task.apply(Event::Wait).await?;
-    watch::start(task);
     Ok(())
 }
 
@@ -256,7 +239,7 @@ mod tests {
             (vec![executed("write_image", Failed), command("sync", Succeeded)], "write_image", false, "wait"),
         ] {
             let step = step(current);
-            let verdict = judge(&commands, Some(&step), again);
+            let verdict = judge(&commands, Some(&step), current != "deploy", again);
             assert_eq!(text(&verdict), expected, "{current} {again} {commands:?}");
         }
     }
@@ -270,7 +253,7 @@ mod tests {
         };
         let current = step("write_image");
         let failed = [failed];
-        let Verdict::Fail(reason) = judge(&failed, Some(&current), false) else { panic!("not failed") };
+        let Verdict::Fail(reason) = judge(&failed, Some(&current), true, false) else { panic!("not failed") };
         assert_eq!(
             step_failed(Some(&current), reason).to_string(),
             "deploy step write_image failed: http://h/i: digest differs"

@@ -1,39 +1,60 @@
 //! A task: a node under its lock, with the means to change it.
 
-use crate::conductor::Conductor;
+use crate::agent_client::{AgentClient, AgentError};
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::interfaces::{Boot, PowerInterface};
 use crate::model::{AgentSession, Event, Node, PowerState};
+use crate::services::Services;
 use std::sync::Arc;
 use time::OffsetDateTime;
 use tokio::sync::OwnedMutexGuard;
+use uuid::Uuid;
 
 /// A node that nobody else can change until this is dropped.
 pub(crate) struct Task {
     /// The record; changes count once saved.
     pub(crate) node: Node,
-    /// Who works on it.
-    pub(crate) conductor: Conductor,
+    /// What all tasks share.
+    pub(crate) services: Arc<Services>,
     /// Control of the machine.
     pub(crate) power: Arc<dyn PowerInterface>,
     _lock: OwnedMutexGuard<()>,
 }
 
 impl Task {
-    pub(crate) fn new(
-        node: Node,
-        conductor: Conductor,
-        power: Arc<dyn PowerInterface>,
-        lock: OwnedMutexGuard<()>,
-    ) -> Self {
-        Self { node, conductor, power, _lock: lock }
+    /// Locks a node at once or not at all.
+    pub(crate) async fn try_acquire(services: &Arc<Services>, uuid: Uuid) -> Result<Self, Error> {
+        let lock = services.locks.try_lock(uuid).ok_or_else(|| Error::NodeLocked(uuid.to_string()))?;
+        let node = services.find(&uuid.to_string()).await?;
+        let power = services.power(&node)?;
+        Ok(Self { node, services: Arc::clone(services), power, _lock: lock })
+    }
+
+    /// Locks a node for an operator, with some patience.
+    pub(crate) async fn acquire(services: &Arc<Services>, id: &str) -> Result<Self, Error> {
+        let node = services.find(id).await?;
+        for _ in 1..services.settings.node_locked_attempts {
+            match Self::try_acquire(services, node.uuid).await {
+                Err(Error::NodeLocked(_)) => tokio::time::sleep(services.settings.node_locked_pause).await,
+                other => return other,
+            }
+        }
+        Self::try_acquire(services, node.uuid).await.map_err(|error| match error {
+            Error::NodeLocked(_) => Error::NodeLocked(node.name),
+            other => other,
+        })
+    }
+
+    /// A client for the agent that runs now.
+    pub(crate) fn agent(&self) -> Result<AgentClient, AgentError> {
+        AgentClient::new(&self.node.driver_internal_info.agent, &self.services.settings.agent)
     }
 
     /// Stores the record.
     pub(crate) async fn save(&mut self) -> Result<(), Error> {
         self.node.updated_at = OffsetDateTime::now_utc();
-        Ok(self.conductor.store().save(&self.node).await?)
+        Ok(self.services.store.save(&self.node).await?)
     }
 
     /// Moves the node to the state that `event` leads to, and stores it.
@@ -47,12 +68,12 @@ impl Task {
 
     /// Records what happened.
     pub(crate) fn emit(&self, kind: EventKind) {
-        self.conductor.events().push(self.node.uuid, kind);
+        self.services.events.push(self.node.uuid, kind);
     }
 
     /// Records what happened unless the operation has such an event already.
     pub(crate) fn emit_once(&self, kind: EventKind) {
-        self.conductor.events().push_once(self.node.uuid, kind);
+        self.services.events.push_once(self.node.uuid, kind);
     }
 
     /// Forgets the agent: its memory is gone or about to go (contract 2.10).

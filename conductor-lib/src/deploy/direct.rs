@@ -1,13 +1,14 @@
 //! The direct deploy: the agent fetches the image itself and writes it (contract 5.3).
 
-use crate::agent_client::{AgentClient, AgentError, Wait};
-use crate::conductor::steps::{self, Outcome};
-use crate::conductor::task::Task;
-use crate::deploy::image::Image;
+use super::image::Image;
+use super::{DeployInterface, Outcome};
+use crate::agent_client::Wait;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::interfaces::Boot;
 use crate::model::{Node, PlannedStep, PowerState};
+use crate::task::Task;
+use async_trait::async_trait;
 use farrier_media::KernelParameters;
 use farrier_protocol::command::CommandResult;
 use serde_json::{Value, json};
@@ -40,64 +41,59 @@ fn core_step(step: &PlannedStep) -> Option<CoreStep> {
     CORE_STEPS.iter().find(|(_, name, _)| same(name)).map(|(core, _, _)| *core)
 }
 
-/// Whether the agent executes this step, so that a fresh agent means that the step was cut off.
-pub(crate) fn runs_in_agent(step: &PlannedStep) -> bool {
-    core_step(step).is_none_or(|core| core == CoreStep::WriteImage)
-}
+/// The agent streams the image to the root disk.
+#[derive(Debug, Default)]
+pub(crate) struct Direct;
 
-/// Starts a deployment.
-pub(crate) async fn start(mut task: Task) {
-    task.node.driver_internal_info.deploy_steps = plan(&task.node);
-    steps::run_or_fail(&mut task, 0).await;
-}
-
-/// The core steps, and those steps of the agent that run by themselves. A core step wins over an
-/// agent's step of the same name.
-pub(crate) fn plan(node: &Node) -> Vec<PlannedStep> {
-    let core = CORE_STEPS.iter().map(|(_, name, priority)| PlannedStep {
-        interface: "deploy".to_owned(),
-        step: (*name).to_owned(),
-        priority: *priority,
-    });
-    let offered = node.driver_internal_info.agent.agent_cached_deploy_steps.iter().flatten();
-    let in_band = offered.filter(|step| IN_BAND.contains(&step.priority)).map(|step| PlannedStep {
-        interface: step.interface.clone(),
-        step: step.step.clone(),
-        priority: step.priority,
-    });
-    let mut plan: Vec<_> = core.chain(in_band.filter(|step| core_step(step).is_none())).collect();
-    plan.sort_by_key(|step| std::cmp::Reverse(step.priority));
-    plan
-}
-
-/// Runs one step.
-///
-/// # Errors
-///
-/// [`AgentError::Busy`] when it is to run again later; anything else fails the deployment.
-pub(crate) async fn execute(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
-    match core_step(step) {
-        Some(CoreStep::Deploy) => boot_ramdisk(task).await,
-        Some(CoreStep::WriteImage) => write_image(task, step).await,
-        Some(CoreStep::PrepareInstanceBoot) => prepare_instance_boot(task).await,
-        Some(CoreStep::TearDownAgent) => tear_down_agent(task).await,
-        Some(CoreStep::BootInstance) => boot_instance(task).await,
-        None => send_step(task, step, json!({})).await,
+#[async_trait]
+impl DeployInterface for Direct {
+    /// The core steps, and those steps of the agent that run by themselves. A core step wins over an
+    /// agent's step of the same name.
+    fn plan(&self, node: &Node) -> Vec<PlannedStep> {
+        let core = CORE_STEPS.iter().map(|(_, name, priority)| PlannedStep {
+            interface: "deploy".to_owned(),
+            step: (*name).to_owned(),
+            priority: *priority,
+        });
+        let offered = node.driver_internal_info.agent.agent_cached_deploy_steps.iter().flatten();
+        let in_band = offered.filter(|step| IN_BAND.contains(&step.priority)).map(|step| PlannedStep {
+            interface: step.interface.clone(),
+            step: step.step.clone(),
+            priority: step.priority,
+        });
+        let mut plan: Vec<_> = core.chain(in_band.filter(|step| core_step(step).is_none())).collect();
+        plan.sort_by_key(|step| std::cmp::Reverse(step.priority));
+        plan
     }
-}
 
-/// Takes note of what a step that ran in the agent produced.
-pub(crate) fn note_result(task: &Task, step: &PlannedStep, result: &CommandResult) {
-    if core_step(step) == Some(CoreStep::WriteImage) {
-        let report = result.command_result.as_ref().and_then(|value| value.pointer("/deploy_result/report"));
-        task.emit_once(EventKind::ImageWritten);
-        task.emit_once(EventKind::ImageVerified { report: report.cloned() });
+    fn runs_in_agent(&self, step: &PlannedStep) -> bool {
+        core_step(step).is_none_or(|core| core == CoreStep::WriteImage)
+    }
+
+    async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
+        match core_step(step) {
+            Some(CoreStep::Deploy) => boot_ramdisk(task).await,
+            Some(CoreStep::WriteImage) => write_image(task, step).await,
+            Some(CoreStep::PrepareInstanceBoot) => prepare_instance_boot(task).await,
+            Some(CoreStep::TearDownAgent) => tear_down_agent(task).await,
+            Some(CoreStep::BootInstance) => boot_instance(task).await,
+            None => send_step(task, step, json!({})).await,
+        }
+    }
+
+    fn note_result(&self, task: &Task, step: &PlannedStep, result: &CommandResult) {
+        if core_step(step) == Some(CoreStep::WriteImage) {
+            let report =
+                result.command_result.as_ref().and_then(|value| value.pointer("/deploy_result/report"));
+            task.emit_once(EventKind::ImageWritten);
+            task.emit_once(EventKind::ImageVerified { report: report.cloned() });
+        }
     }
 }
 
 async fn boot_ramdisk(task: &mut Task) -> Result<Outcome, Error> {
     task.power_off().await?;
-    let url = task.power.conductor_url(&task.conductor.settings().api_url);
+    let url = task.power.conductor_url(&task.services.settings.api_url);
     let parameters = KernelParameters::default()
         .with("ipa-api-url", &url)
         .map_err(|error| Error::invalid("the conductor's API URL", error.to_string()))?;
@@ -120,15 +116,15 @@ async fn send_step(task: &mut Task, step: &PlannedStep, args: Value) -> Result<O
     let params = json!({
         "step": {"interface": step.interface, "step": step.step, "priority": step.priority, "args": args},
         "node": task.node.masked(),
-        "ports": ports(&task.node),
+        "ports": task.node.ports_shown(),
         "deploy_version": task.node.driver_internal_info.agent.hardware_manager_version,
     });
-    client(task)?.execute("deploy.execute_deploy_step", params, Wait::UntilAccepted).await?;
+    task.agent()?.execute("deploy.execute_deploy_step", params, Wait::UntilAccepted).await?;
     Ok(Outcome::Wait)
 }
 
 async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
-    let client = client(task)?;
+    let client = task.agent()?;
     let uuids = client.run("standby.get_partition_uuids", json!({})).await?;
     let root = uuids.get("root uuid").and_then(Value::as_str).map(str::to_owned);
     task.node.driver_internal_info.root_uuid_or_disk_id.clone_from(&root);
@@ -150,9 +146,9 @@ async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
 /// The agent powers its machine off itself, after it flushed what it wrote; only a machine that
 /// stays on is forced.
 async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
-    client(task)?.execute("standby.power_off", json!({}), Wait::UntilAccepted).await?;
+    task.agent()?.execute("standby.power_off", json!({}), Wait::UntilAccepted).await?;
     let (limit, pause) = {
-        let settings = task.conductor.settings();
+        let settings = &task.services.settings;
         (settings.power_off_timeout, settings.power_poll_interval)
     };
     let deadline = Instant::now() + limit;
@@ -178,15 +174,6 @@ async fn boot_instance(task: &mut Task) -> Result<Outcome, Error> {
 fn boots_by_uefi(node: &Node) -> bool {
     let capabilities = node.properties.get("capabilities").and_then(Value::as_str).unwrap_or_default();
     !capabilities.split(',').any(|capability| capability.trim() == "boot_mode:bios")
-}
-
-pub(crate) fn client(task: &Task) -> Result<AgentClient, AgentError> {
-    AgentClient::new(&task.node.driver_internal_info.agent, &task.conductor.settings().agent)
-}
-
-/// The ports of a node, as commands carry them.
-pub(crate) fn ports(node: &Node) -> Value {
-    node.ports.iter().map(|address| json!({"address": address, "pxe_enabled": true})).collect()
 }
 
 #[cfg(test)]
@@ -227,7 +214,7 @@ mod tests {
             ("deploy", "too_late", 40),
             ("deploy", "on_request", 0),
         ]);
-        let names: Vec<_> = plan(&node).into_iter().map(|step| step.step).collect();
+        let names: Vec<_> = Direct.plan(&node).into_iter().map(|step| step.step).collect();
         let expected = [
             "deploy",
             "apply_configuration",
@@ -243,7 +230,12 @@ mod tests {
     #[test]
     fn only_agent_steps_and_write_image_run_in_the_agent() {
         let node = node(&[("raid", "apply_configuration", 90)]);
-        let in_agent: Vec<_> = plan(&node).into_iter().filter(runs_in_agent).map(|step| step.step).collect();
+        let in_agent: Vec<_> = Direct
+            .plan(&node)
+            .into_iter()
+            .filter(|step| Direct.runs_in_agent(step))
+            .map(|step| step.step)
+            .collect();
         assert_eq!(in_agent, ["apply_configuration", "write_image"]);
     }
 

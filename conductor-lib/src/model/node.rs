@@ -4,7 +4,7 @@ use super::states::{PowerState, ProvisionState};
 use super::transitions::Event;
 use farrier_protocol::step::{HardwareManagerVersions, StepDescription};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::fmt;
 use std::str::FromStr;
 use time::OffsetDateTime;
@@ -232,6 +232,11 @@ impl Node {
         self.last_error = Some(line.chars().take(LAST_ERROR_LIMIT).collect());
     }
 
+    /// Its ports, as commands of agents carry them.
+    pub fn ports_shown(&self) -> Value {
+        self.ports.iter().map(|address| json!({"address": address, "pxe_enabled": true})).collect()
+    }
+
     /// A text value of `driver_info`, when it is set and not empty.
     pub fn driver_text(&self, key: &str) -> Option<&str> {
         self.driver_info.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
@@ -266,7 +271,6 @@ fn mask(map: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     pub(super) fn node() -> Node {
         Node::enrol(NewNode {
