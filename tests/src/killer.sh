@@ -43,16 +43,17 @@ case $request in
 END
     echo
     ;;
-*'"step":"kill_agent_at_next_write"'*)
+# The step to run is named last; the node's record tells of others.
+*'"step":"kill_agent_at_next_write"}')
     leave_behind watch "$PPID" "$(written)"
     echo '{"result": "armed"}'
     ;;
-*'"step":"kill_agent"'*)
+*'"step":"kill_agent"}')
     leave_behind linger
     kill -9 "$PPID"
     sleep 600
     ;;
-*'"step":"count_lingering"'*)
+*'"step":"count_lingering"}')
     # This pattern is not in its own command line.
     count=$(grep -al '[l]inger' /proc/[0-9]*/cmdline | wc -l)
     echo "{\"result\": $count}"

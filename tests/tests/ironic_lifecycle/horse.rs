@@ -124,6 +124,7 @@ impl<'a> Horse<'a> {
         let kill = json!({"interface": "deploy", "step": killer::KILL_AT_NEXT_WRITE});
         let order = Order::service(&json!([kill, self.write_image_again()]));
         self.be_cut_off(&order, "service wait", "service failed", "write_image");
+        self.node.leave_maintenance().unwrap();
     }
 
     /// Carries out what fails because the agent is killed in the middle of a step: writes to disks take their time.
@@ -140,6 +141,7 @@ impl<'a> Horse<'a> {
         for part in [step, killer::REASON, "start the operation again"] {
             assert!(error.contains(part), "{part} is not in {error:?}");
         }
+        println!("{end}: {error}");
     }
 
     fn manage_again(&self) {
@@ -232,6 +234,13 @@ impl<'a> Horse<'a> {
         assert_eq!(disks::read(self.stable.root(), DAMAGE, 6), self.stable.system.image[offset..offset + 6]);
         self.boot_disks_by_hand();
         self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
+    }
+
+    /// Services a node whose last service has failed: Ironic handles that failure as one of a deployment, believes
+    /// that the node is still at its last step, and is done.
+    pub fn service_in_vain(&mut self) {
+        let steps = json!([self.write_image_again()]);
+        self.carry_out(&Order::service(&steps), "service wait", "active");
     }
 
     fn write_image_again(&self) -> Value {

@@ -10,6 +10,7 @@ mod stable;
 mod system;
 
 use farrier_tests::ironic::Control;
+use farrier_tests::killer;
 use horse::Horse;
 use serde_json::{Value, json};
 use stable::Stable;
@@ -101,14 +102,14 @@ fn ironic_x01_with_an_agent_that_is_killed_in_the_middle_of_steps() {
     horse.be_cut_off_cleaning("erase_devices");
     horse.be_cut_off_cleaning("erase_devices_metadata");
     horse.be_cut_off_by_a_step();
-    horse.clean(&["erase_devices_metadata", "erase_devices"]);
+    horse.clean(&[killer::COUNT_LINGERING, "erase_devices_metadata", "erase_devices"]);
     horse.assert_disks_erased();
     horse.provide();
     horse.be_cut_off_deploying("mule");
     horse.deploy("horse");
     horse.start_fast_track();
     horse.be_cut_off_in_service();
-    horse.start_fast_track();
+    horse.service_in_vain();
     horse.service();
 }
 

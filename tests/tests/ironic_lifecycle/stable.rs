@@ -97,7 +97,8 @@ impl Stable {
     pub fn with_killer() -> Self {
         let ramdisk = |folder: &Path| killer::ramdisk(folder).unwrap();
         let mut stable = Self::with_disks(Cleaning::Metadata, ramdisk, |root, other| {
-            disks::fill(root, OTHER_BYTES);
+            // Room for the image, and for the partition of the config drive behind it.
+            disks::fill(root, 2 * OTHER_BYTES);
             disks::fill(other, OTHER_BYTES);
         });
         stable.arguments.extend(["-m".into(), "512".into()]);
