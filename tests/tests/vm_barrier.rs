@@ -7,12 +7,13 @@
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::image_server::{ImageServer, Reply};
-use farrier_tests::machine::{self, Firmware, Hardware, free_port};
+use farrier_tests::machine::{self, Boot, Firmware, Hardware, free_port};
 use farrier_tests::monitor::Monitor;
 use farrier_tests::ramdisk::{self, Addition};
 use farrier_tests::stub_conductor::{NODE, StubConductor};
 use farrier_tests::{environment, instance};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,12 +21,16 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(240);
+const POLL: Duration = Duration::from_millis(500);
 const DISK_BYTES: usize = 16 << 20;
 const FIRST: &str = "52:54:00:fa:00:71";
 const SECOND: &str = "52:54:00:fa:00:72";
 const ENROLLED: &str = "52:54:00:fa:00:73";
 /// Where something is plugged in while the machine runs.
 const BAY: &str = "pcie-root-port,id=bay,chassis=1";
+/// The longest model that a SATA disk can have, of which the kernel shows a part.
+const MODEL: &str = "FARRIER 7LH960HAJR-00005 ENTERPRISE 960G";
+
 /// A machine with cards of three kinds.
 struct Stable {
     hardware: Hardware,
@@ -119,6 +124,12 @@ fn assert_deployed(stable: &Stable, agent: &CommandedAgent, serial: &str, meanwh
     assert!(fs::read(stable.disk(serial)).unwrap()[..image.len()] == image, "{serial} is not the image");
 }
 
+/// Serial numbers of the disks in an inspection's data.
+fn serials(data: &Value) -> BTreeSet<&str> {
+    let disks = data["inventory"]["disks"].as_array().unwrap();
+    disks.iter().filter_map(|disk| disk["serial"].as_str()).collect()
+}
+
 #[test]
 fn vm_x03_x10_x30_a_controller_without_a_driver_keeps_a_machine_from_being_called_clean() {
     let mut stable = Stable::with_all_cards();
@@ -167,4 +178,67 @@ fn vm_x02_a_disk_that_takes_long_is_named_until_it_is_there() {
         stable.hardware.console().wait_for("waiting for the root disk", start, PATIENCE).unwrap();
         stable.plug_in(&json!({"driver": "virtio-blk-pci", "bus": "bay", "drive": "HOT", "serial": "HOT"}));
     });
+}
+
+/// The disks appear at once, and 5, 15 and 40 s after their drivers were loaded; the card appears after them.
+#[test]
+fn vm_x02_x10_x30_what_comes_40_s_late_is_inspected_cleaned_and_deployed_on_the_first_try() {
+    let mut stable = Stable::new();
+    let disks = ["ATA", "USB5", "SCSI15", "SCSI40"];
+    disks.iter().for_each(|serial| stable.make_disk(serial));
+    for device in [
+        &format!("ide-hd,bus=ide.0,drive=ATA,serial=ATA,model={MODEL}"),
+        "qemu-xhci,id=usb",
+        "usb-storage,bus=usb.0,drive=USB5,serial=USB5",
+        "lsi53c895a,id=slow",
+        "scsi-hd,bus=slow.0,drive=SCSI15,serial=SCSI15",
+        "am53c974,id=slower",
+        "scsi-hd,bus=slower.0,drive=SCSI40,serial=SCSI40",
+    ] {
+        stable.add("-device", device);
+    }
+    let conductor = StubConductor::start_enrolled(ENROLLED).unwrap();
+    let url = conductor.guest_url();
+    // Drivers of SCSI buses wait for these after a reset, one after the other.
+    let parameters = format!(
+        "console=ttyS0 no_timer_check ipa-api-url={url} ipa-inspection-collectors=default \
+         usb-storage.delay_use=5 sym53c8xx.settle=15 esp_scsi.esp_bus_reset_settle=25"
+    );
+    let dist = environment::path("FARRIER_DIST");
+    let boot = Boot::Ramdisk(&dist, &parameters);
+    let mut machine = stable.hardware.boot_with(boot, &stable.arguments).unwrap();
+
+    let mut inspected = || {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE && machine.is_on().unwrap() {
+            if let Some(data) = conductor.wait_for("/v1/continue_inspection", POLL) {
+                return data;
+            }
+        }
+        panic!("no data; the console:\n{}", stable.hardware.console().tail())
+    };
+    let data = inspected();
+    assert_eq!(serials(&data), BTreeSet::from(disks), "{data}");
+    assert!(data.to_string().contains(MODEL), "{data}");
+    let console = stable.hardware.console().text();
+    assert!(console.contains("the driver am53c974 is being loaded"), "nothing was late: {console}");
+    assert!(
+        !console.contains("has no driver"),
+        "a driver that waits for another one is called missing: {console}"
+    );
+    // Such a machine is not known; the data is taken once its card is there.
+    let card =
+        json!({"driver": "vmxnet3", "bus": "bay", "netdev": "enrolled", "mac": ENROLLED, "romfile": ""});
+    stable.plug_in(&card);
+    let data = inspected();
+    assert!(data["inventory"]["interfaces"].to_string().contains(ENROLLED), "{data}");
+    assert_eq!(serials(&data), BTreeSet::from(disks), "{data}");
+
+    let agent = CommandedAgent::meet(machine, &stable.hardware, conductor).unwrap();
+    let ended = erase_metadata(&agent, json!({}));
+    assert_eq!(ended["command_status"], "SUCCEEDED", "{ended}");
+    for serial in disks {
+        assert!(fs::read(stable.disk(serial)).unwrap()[..4096] == [0; 4096], "{serial} is not clean");
+    }
+    assert_deployed(&stable, &agent, "SCSI40", || ());
 }
