@@ -18,7 +18,7 @@ static TABLE: LazyLock<[u8; 512]> = LazyLock::new(|| {
 const SECTORS_AT: usize = 446 + 12;
 /// Where the partition begins, and its bytes.
 const ESP: u64 = 1 << 20;
-const ESP_SIZE: u32 = 16 << 10;
+const ESP_SIZE: u32 = 8 << 10;
 const DISK: u64 = 2 << 20;
 
 fuzz_target!(|volume: &[u8]| {
