@@ -94,7 +94,7 @@ fn ironic_d22_with_automated_cleaning_that_erases_disks() {
 }
 
 /// An agent that is killed in the middle of a step of any kind has not done it: Ironic says why the operation
-/// failed, and the next attempt succeeds.
+/// failed, and the next attempt succeeds; of services, the one after that.
 #[test]
 fn ironic_x01_with_an_agent_that_is_killed_in_the_middle_of_steps() {
     let stable = Stable::with_killer();
