@@ -20,7 +20,8 @@ const POLL: Duration = Duration::from_millis(500);
 pub struct CommandedAgent {
     machine: Machine,
     url: String,
-    _conductor: StubConductor,
+    conductor: StubConductor,
+    certificate: String,
 }
 
 impl CommandedAgent {
@@ -60,18 +61,33 @@ impl CommandedAgent {
     /// As [`CommandedAgent::boot`].
     pub fn meet(mut machine: Machine, hardware: &Hardware, conductor: StubConductor) -> Result<Self> {
         let started = Instant::now();
-        while conductor.wait_for("/v1/heartbeat/", POLL).is_none() {
-            if started.elapsed() > BOOT_LIMIT || !machine.is_on()? {
-                bail!("no heartbeat; the console:\n{}", hardware.console().tail());
+        let heartbeat = loop {
+            match conductor.wait_for("/v1/heartbeat/", POLL) {
+                Some(heartbeat) => break heartbeat,
+                None if started.elapsed() > BOOT_LIMIT || !machine.is_on()? => {
+                    bail!("no heartbeat; the console:\n{}", hardware.console().tail());
+                }
+                None => {}
             }
-        }
+        };
+        let certificate = heartbeat["agent_verify_ca"].as_str().unwrap_or_default().to_owned();
         let url = format!("https://127.0.0.1:{}", hardware.agent_port);
-        Ok(Self { machine, url, _conductor: conductor })
+        Ok(Self { machine, url, conductor, certificate })
     }
 
     /// Where the agent answers.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The conductor that it reports to.
+    pub fn conductor(&self) -> &StubConductor {
+        &self.conductor
+    }
+
+    /// The certificate of its first heartbeat, in PEM.
+    pub fn certificate(&self) -> &str {
+        &self.certificate
     }
 
     /// Whether the machine is still on.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
@@ -34,9 +35,34 @@ pub enum Reply {
     Status(u16),
     /// All of it, with this `Content-Encoding`.
     Encoded(Arc<Vec<u8>>, &'static str),
+    /// All of it, slowly.
+    Paced(Arc<Vec<u8>>, Arc<Pace>),
     /// Another address.
     Redirect(String),
 }
+
+/// How slowly something is sent.
+#[derive(Debug)]
+pub struct Pace {
+    first: usize,
+    rate: usize,
+    is_over: AtomicBool,
+}
+
+impl Pace {
+    /// So many bytes at once, and after them so many a second.
+    pub fn new(first: usize, rate: usize) -> Arc<Self> {
+        Arc::new(Self { first, rate, is_over: AtomicBool::new(false) })
+    }
+
+    /// What is left comes at once too.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// How often something comes of what is sent slowly.
+const BEAT: Duration = Duration::from_millis(100);
 
 /// Answers each request with the next reply, and the last one for ever.
 #[derive(Debug)]
@@ -157,6 +183,7 @@ fn answer(mut connection: TcpStream, reply: &Reply, head: &str, number: usize) -
         Reply::Changing(body, limit) => {
             send_part(&mut connection, body, *limit, head, &format!("\"{number}\""))
         }
+        Reply::Paced(body, pace) => send_paced(&mut connection, body, pace),
         Reply::Redirect(url) => {
             write!(connection, "HTTP/1.1 302 Answer\r\nLocation: {url}\r\nConnection: close\r\n\r\n")
         }
@@ -184,6 +211,20 @@ fn send(
         return Ok(());
     }
     io::copy(body, connection).map(drop)
+}
+
+fn send_paced(connection: &mut TcpStream, body: &[u8], pace: &Pace) -> io::Result<()> {
+    let length = body.len();
+    write!(connection, "HTTP/1.1 200 Answer\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n")?;
+    let (first, rest) = body.split_at(pace.first.min(length));
+    connection.write_all(first)?;
+    for part in rest.chunks((pace.rate / 10).max(1)) {
+        if !pace.is_over.load(Ordering::Relaxed) {
+            thread::sleep(BEAT);
+        }
+        connection.write_all(part)?;
+    }
+    Ok(())
 }
 
 /// Sends a file or, for a client that knows which version it holds, a range of it.
@@ -233,6 +274,7 @@ fn send_part(connection: &mut TcpStream, body: &[u8], limit: usize, head: &str, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     fn fetch(server: &ImageServer, method: &str) -> String {
         fetch_path(server, method, "/image.raw")
@@ -269,6 +311,18 @@ mod tests {
             assert!(answer.starts_with(start) && answer.ends_with(end), "{answer}");
         }
         assert_eq!(server.requests(), 5);
+    }
+
+    #[test]
+    fn what_is_paced_comes_slowly_until_the_pace_is_over() {
+        let pace = Pace::new(4, 20);
+        let reply = Reply::Paced(Arc::new(b"0123456789".to_vec()), Arc::clone(&pace));
+        let server = ImageServer::start(vec![reply]).unwrap();
+        let started = Instant::now();
+        assert!(fetch(&server, "GET").ends_with("\r\n\r\n0123456789"));
+        assert!(started.elapsed() >= 3 * BEAT);
+        pace.end();
+        assert!(fetch(&server, "GET").ends_with("\r\n\r\n0123456789"));
     }
 
     #[test]

@@ -30,3 +30,4 @@ pub mod router;
 pub mod stub_conductor;
 pub mod switch;
 pub mod volatile_disk;
+pub mod witness;

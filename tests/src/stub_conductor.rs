@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The node that every machine is.
 pub const NODE: &str = "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11";
@@ -22,6 +22,8 @@ pub struct Sent {
     pub path: String,
     /// What was sent.
     pub body: Value,
+    /// When it came.
+    pub at: Instant,
 }
 
 /// By what a conductor answers.
@@ -111,6 +113,11 @@ impl StubConductor {
         let is_wanted = |sent: &Sent| sent.path.starts_with(path);
         std::iter::from_fn(|| self.sent.recv_timeout(limit).ok()).find(is_wanted).map(|sent| sent.body)
     }
+
+    /// What has come since anything was asked for last.
+    pub fn news(&self) -> Vec<Sent> {
+        self.sent.try_iter().collect()
+    }
 }
 
 fn serve(connection: TcpStream, knowledge: &Knowledge, sender: &Sender<Sent>) -> io::Result<()> {
@@ -132,7 +139,7 @@ fn serve(connection: TcpStream, knowledge: &Knowledge, sender: &Sender<Sent>) ->
     )?;
     if method == "POST" {
         // The test may have seen enough.
-        sender.send(Sent { path, body }).ok();
+        sender.send(Sent { path, body, at: Instant::now() }).ok();
     }
     Ok(())
 }
