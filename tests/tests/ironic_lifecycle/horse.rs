@@ -239,8 +239,12 @@ impl<'a> Horse<'a> {
     /// Services a node whose last service has failed: Ironic handles that failure as one of a deployment, believes
     /// that the node is still at its last step, and is done.
     pub fn service_in_vain(&mut self) {
-        let steps = json!([self.write_image_again()]);
-        self.carry_out(&Order::service(&steps), "service wait", "active");
+        let order = Order::service(&json!([self.write_image_again()]));
+        let begin = Instant::now();
+        self.node.order(&order).unwrap();
+        // It is over, and the agent forgotten, before anybody can see whether that one is trusted.
+        self.boot_ramdisk_by_hand("service wait");
+        self.end(&order, begin, "active");
     }
 
     fn write_image_again(&self) -> Value {
