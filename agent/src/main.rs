@@ -29,8 +29,6 @@ mod inspection;
 mod life;
 mod logs;
 mod network;
-#[cfg(test)]
-mod recording;
 mod reports;
 mod settings;
 mod settle;

@@ -26,7 +26,7 @@ const MAC: &str = "52:54:00:fa:00:41";
 const HOST_NAME: &str = "mustang-1967";
 const NO_HOST_NAME: &str = "localhost";
 /// What takes longer hangs, also on a busy machine with emulated processors.
-const STEP: Duration = Duration::from_secs(10 * 60);
+const STEP: Duration = Duration::from_secs(15 * 60);
 const BOOT: Duration = Duration::from_secs(15 * 60);
 
 /// How the disk is attached.

@@ -24,7 +24,7 @@ pub fn lint(arguments: &LintArguments) -> Result<()> {
     let workspace = Workspace::find()?;
     let root = &workspace.root;
     run(cargo().args(["fmt", "--all", "--check"]).current_dir(root))?;
-    circles::refuse(workspace.sources.iter().map(|(name, folder)| (name.as_str(), folder.as_path())))?;
+    circles::refuse(&workspace.sources)?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).current_dir(root))?;
     if find("cargo-deny").is_none() {
         if !arguments.install {

@@ -22,6 +22,8 @@ mod hostility_tests;
 #[cfg(test)]
 mod lockdown_tests;
 #[cfg(test)]
+pub mod recording;
+#[cfg(test)]
 mod replay_tests;
 #[cfg(test)]
 mod stand_in;

@@ -5,11 +5,11 @@
 //! recorded status, keys and types, and list the recorded steps.
 
 use super::form::differences;
+use super::recording::{Recording, TO_AGENT, TO_CONDUCTOR};
 use super::stand_in::{self, NEXT, Outcome, READING};
 use super::{routes, server};
 use crate::agent::Agent;
 use crate::commands::allowance::Allowance;
-use crate::recording::{Recording, TO_AGENT, TO_CONDUCTOR};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::future::pending;

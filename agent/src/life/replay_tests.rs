@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::api::form::differences;
-use crate::recording::{self, Recording, TO_CONDUCTOR};
+use crate::api::recording::{self, Recording, TO_CONDUCTOR};
 use axum::body::to_bytes;
 use axum::extract::Request;
 use axum::http::StatusCode;

@@ -21,7 +21,7 @@ use crate::debian_tree::DebianTree;
 use crate::requirements::{self, Purpose};
 use crate::workspace::Workspace;
 
-/// Smallest image that is built: what a node with little memory must be able to deploy.
+/// Size of the image unless another is asked for: many times the memory of a node that must be able to deploy it.
 pub const DEFAULT_MEBIBYTES: u64 = 2048;
 
 /// Size of the image that tests deploy: three times the memory of their machines. An emulated processor takes a

@@ -2,14 +2,14 @@
 //! stand on each other in one order.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
 use super::imports::{self, Imports, Module};
 
 /// Refuses circles of more than one room in the crates with these names, whose sources are in these folders.
-pub fn refuse<'a>(crates: impl Iterator<Item = (&'a str, &'a Path)>) -> Result<()> {
+pub fn refuse(crates: &[(String, PathBuf)]) -> Result<()> {
     let mut found = Vec::new();
     for (name, folder) in crates {
         let imports = imports::read(folder)?;
@@ -88,6 +88,11 @@ mod tests {
     fn imports(edges: &[(&str, &[&str])]) -> Imports {
         let modules = |names: &[&str]| names.iter().map(|name| module(name)).collect();
         edges.iter().map(|(name, imported)| (module(name), modules(imported))).collect()
+    }
+
+    #[test]
+    fn no_rooms_of_this_repository_import_each_other_in_a_circle() {
+        refuse(&crate::workspace::Workspace::find().unwrap().sources).unwrap();
     }
 
     #[test]
