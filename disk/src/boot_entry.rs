@@ -7,7 +7,7 @@ mod load_option;
 
 use crate::error::Error;
 use crate::guard::{BootPartition, RootDisk};
-use crate::io::WritableDisk;
+use crate::io::Sectors;
 use crate::table::{Partition, PartitionTable};
 use crate::{raid, table, wipe};
 use esp::Loader;
@@ -51,7 +51,7 @@ pub fn install(root: &RootDisk, variables: &EfiVariables) -> Result<Vec<BootEntr
 /// # Errors
 ///
 /// As there.
-pub fn install_on(disk: &WritableDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, Error> {
+pub fn install_on(disk: &dyn Sectors, variables: &EfiVariables) -> Result<Vec<BootEntry>, Error> {
     let table = PartitionTable::read(disk)?;
     let esp = esp(disk, &table)?;
     let loaders = esp::find_loaders(disk, esp)?;
@@ -84,7 +84,7 @@ fn install_mirrored(root: &RootDisk, variables: &EfiVariables) -> Result<Vec<Boo
 }
 
 /// The EFI system partition. A system that has none may still boot by BIOS (F21).
-fn esp<'a>(disk: &WritableDisk, table: &'a PartitionTable) -> Result<&'a Partition, Error> {
+fn esp<'a>(disk: &dyn Sectors, table: &'a PartitionTable) -> Result<&'a Partition, Error> {
     let device = disk.path().to_owned();
     match table.esp() {
         Some(esp) => Ok(esp),

@@ -5,9 +5,8 @@ mod text;
 
 use crate::error::Error;
 use crate::filesystem;
-use crate::io::WritableDisk;
+use crate::io::Sectors;
 use crate::io::view::DiskView;
-use crate::probe;
 use crate::table::{self, Partition, PartitionTable};
 use crate::tree;
 use farrier_linux::aligned::AlignedBuffer;
@@ -131,7 +130,7 @@ impl ConfigDrive {
     /// # Errors
     ///
     /// [`Error::InvalidConfigDrive`]: the drive has to be made anew and its files cannot be read.
-    pub fn require_fits(&self, disk: &WritableDisk) -> Result<(), Error> {
+    pub fn require_fits(&self, disk: &dyn Sectors) -> Result<(), Error> {
         if !self.is_rebuilt_for(disk.sector_size()) {
             return Ok(());
         }
@@ -176,7 +175,7 @@ impl ConfigDrive {
     ///
     /// [`Error::NoPlaceForConfigDrive`], [`Error::InvalidConfigDrive`], [`Error::Corrupted`],
     /// [`Error::InvalidTable`] or [`Error::Device`].
-    pub fn write_to(&self, disk: &WritableDisk) -> Result<Partition, Error> {
+    pub fn write_to(&self, disk: &dyn Sectors) -> Result<Partition, Error> {
         self.require_fits(disk)?;
         let table = PartitionTable::read(disk)?;
         let partition = match labelled_partition(disk, &table)? {
@@ -193,7 +192,7 @@ impl ConfigDrive {
     /// # Errors
     ///
     /// As [`ConfigDrive::write_to`].
-    pub(crate) fn write_into(&self, disk: &WritableDisk, partition: &Partition) -> Result<(), Error> {
+    pub(crate) fn write_into(&self, disk: &dyn Sectors, partition: &Partition) -> Result<(), Error> {
         if self.is_rebuilt_for(disk.sector_size()) {
             return self.rebuild(disk, partition);
         }
@@ -213,7 +212,7 @@ impl ConfigDrive {
     }
 
     /// Makes a FAT file system with the drive's files (D11), and reads each file back.
-    fn rebuild(&self, disk: &WritableDisk, partition: &Partition) -> Result<(), Error> {
+    fn rebuild(&self, disk: &dyn Sectors, partition: &Partition) -> Result<(), Error> {
         disk.zero_out(partition.start, partition.size)?;
         let mut volume = DiskView::range(disk, partition.start, partition.size);
         filesystem::make_vfat(&mut volume, REBUILT_LABEL, disk.sector_size())
@@ -233,7 +232,7 @@ impl ConfigDrive {
             .ok_or_else(|| Error::Corrupted { device: disk.path().to_owned(), what: "the config drive" })
     }
 
-    fn write_content(&self, disk: &WritableDisk, partition: &Partition) -> Result<(), Error> {
+    fn write_content(&self, disk: &dyn Sectors, partition: &Partition) -> Result<(), Error> {
         // What lies behind the content must not be taken for a file system either.
         disk.zero_out(partition.start, partition.size)?;
         let mut buffer = AlignedBuffer::zeroed(CHUNK);
@@ -246,7 +245,7 @@ impl ConfigDrive {
         disk.flush()
     }
 
-    fn verify(&self, disk: &WritableDisk, partition: &Partition) -> Result<(), Error> {
+    fn verify(&self, disk: &dyn Sectors, partition: &Partition) -> Result<(), Error> {
         let mut buffer = AlignedBuffer::zeroed(CHUNK);
         for (index, chunk) in self.content.chunks(CHUNK).enumerate() {
             let padded = chunk.len().next_multiple_of(disk.sector_size() as usize);
@@ -282,10 +281,10 @@ fn not_unpacked(error: &io::Error) -> Error {
 }
 
 /// The partition the image itself provides for a config drive.
-fn labelled_partition(disk: &WritableDisk, table: &PartitionTable) -> Result<Option<Partition>, Error> {
+fn labelled_partition(disk: &dyn Sectors, table: &PartitionTable) -> Result<Option<Partition>, Error> {
     let mut found = Vec::new();
     for partition in table.partitions() {
-        let signatures = probe::signatures(disk, partition.start, partition.size)?;
+        let signatures = disk.signatures(partition.start, partition.size)?;
         let labels = signatures.iter().filter_map(|signature| signature.label.as_ref());
         if labels.into_iter().any(|label| label.eq_ignore_ascii_case(LABEL)) {
             found.push(partition);

@@ -4,9 +4,8 @@
 //! the disk: the disk stays held, it has no table yet, and no program can write beyond that place.
 
 use crate::filesystem;
-use crate::io::WritableDisk;
+use crate::io::Sectors;
 use crate::io::view::DiskView;
-use crate::probe;
 use farrier_linux::process::{MKE2FS, Program, StartError};
 use std::io;
 use std::time::Duration;
@@ -61,7 +60,7 @@ impl Format {
     }
 
     /// Makes the file system on `size` bytes from `start`, and looks for it on the disk.
-    pub(crate) fn make(&self, disk: &WritableDisk, start: u64, size: u64) -> io::Result<()> {
+    pub(crate) fn make(&self, disk: &dyn Sectors, start: u64, size: u64) -> io::Result<()> {
         match self.0.program {
             Some((program, arguments)) => {
                 let device = disk.loop_over(start, size).map_err(io::Error::other)?;
@@ -74,7 +73,7 @@ impl Format {
                 filesystem::make_vfat(&mut volume, LABEL, disk.sector_size())?;
             }
         }
-        let found = probe::signatures(disk, start, size).map_err(io::Error::other)?;
+        let found = disk.signatures(start, size).map_err(io::Error::other)?;
         if found.iter().any(|signature| signature.kind == self.0.format) {
             return Ok(());
         }

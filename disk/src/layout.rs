@@ -6,7 +6,8 @@
 use crate::config_drive::ConfigDrive;
 use crate::ephemeral;
 use crate::error::Error;
-use crate::table::{BIOS_BOOT_TYPE, ESP_TYPE, Geometry, NewPartition, PartitionKind, TableKind};
+use crate::table::types::{gpt, mbr};
+use crate::table::{Geometry, NewPartition, PartitionKind, TableKind};
 use std::path::Path;
 use uuid::Uuid;
 
@@ -59,13 +60,12 @@ impl Role {
 
     /// Type in a GPT and in an MBR.
     fn types(self) -> (Uuid, u8) {
-        const LINUX: Uuid = Uuid::from_u128(0x0fc63daf_8483_4772_8e79_3d69d8477de4);
         match self {
-            Self::Esp => (ESP_TYPE, 0xef),
-            Self::BiosBoot => (BIOS_BOOT_TYPE, 0x83),
-            Self::PrepBoot => (Uuid::from_u128(0x9e1a2d38_c612_4316_aa26_8b49521e5a8b), 0x41),
-            Self::Swap => (Uuid::from_u128(0x0657fd6d_a4ab_43c4_84e5_0933c84b4f4f), 0x82),
-            Self::Ephemeral | Self::ConfigDrive | Self::Root => (LINUX, 0x83),
+            Self::Esp => (gpt::ESP, mbr::ESP),
+            Self::BiosBoot => (gpt::BIOS_BOOT, mbr::LINUX),
+            Self::PrepBoot => (gpt::PREP, mbr::PREP),
+            Self::Swap => (gpt::SWAP, mbr::SWAP),
+            Self::Ephemeral | Self::ConfigDrive | Self::Root => (gpt::LINUX, mbr::LINUX),
         }
     }
 }

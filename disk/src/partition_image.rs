@@ -6,10 +6,9 @@
 use crate::config_drive::ConfigDrive;
 use crate::error::Error;
 use crate::filesystem;
-use crate::io::WritableDisk;
+use crate::io::Sectors;
 use crate::io::view::DiskView;
 use crate::layout::{Layout, Place, Role};
-use crate::probe;
 use crate::table::{self, Partition, PartitionTable};
 use crate::wipe::{self, Erased};
 use std::io;
@@ -42,7 +41,7 @@ pub struct Identifiers {
 ///
 /// [`Error::NoRoom`] before anything is written: the partitions to keep are other ones.
 /// [`Error::Protected`], [`Error::Corrupted`] or [`Error::Device`].
-pub fn prepare(disk: &WritableDisk, layout: &Layout, keeps_table: bool) -> Result<(), Error> {
+pub fn prepare(disk: &dyn Sectors, layout: &Layout, keeps_table: bool) -> Result<(), Error> {
     if keeps_table {
         let found = PartitionTable::read(disk)?;
         let place = |partition: &Partition| (partition.number, partition.start, partition.size);
@@ -74,7 +73,7 @@ pub fn prepare(disk: &WritableDisk, layout: &Layout, keeps_table: bool) -> Resul
 /// [`Error::NoPlaceForConfigDrive`], [`Error::InvalidConfigDrive`], [`Error::Corrupted`] or
 /// [`Error::Device`].
 pub fn finish(
-    disk: &WritableDisk,
+    disk: &dyn Sectors,
     layout: &Layout,
     keeps_table: bool,
     config_drive: Option<&ConfigDrive>,
@@ -100,7 +99,7 @@ pub fn finish(
     identify(disk, layout, &table)
 }
 
-fn fill(disk: &WritableDisk, layout: &Layout, place: &Place) -> io::Result<()> {
+fn fill(disk: &dyn Sectors, layout: &Layout, place: &Place) -> io::Result<()> {
     disk.zero_out(place.start, place.size.min(SIGNATURES)).map_err(io::Error::other)?;
     let mut volume = DiskView::range(disk, place.start, place.size);
     match place.role {
@@ -117,10 +116,10 @@ fn as_partition(place: &Place) -> Partition {
 }
 
 /// Reads the identities back from the disk, where they are what a boot loader will find (D17).
-fn identify(disk: &WritableDisk, layout: &Layout, table: &PartitionTable) -> Result<Identifiers, Error> {
+fn identify(disk: &dyn Sectors, layout: &Layout, table: &PartitionTable) -> Result<Identifiers, Error> {
     let identity = |role: Role| -> Result<Option<String>, Error> {
         let Some(place) = layout.places.iter().find(|place| place.role == role) else { return Ok(None) };
-        let signatures = probe::signatures(disk, place.start, place.size)?;
+        let signatures = disk.signatures(place.start, place.size)?;
         let uuid = signatures.into_iter().find_map(|signature| signature.uuid);
         Ok(uuid.or_else(|| {
             table.partitions().iter().find(|one| one.number == place.number).map(Partition::partuuid)
@@ -134,3 +133,6 @@ fn identify(disk: &WritableDisk, layout: &Layout, table: &PartitionTable) -> Res
         prep: identity(Role::PrepBoot)?,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! What a disk holds, told without writing to it.
+//! Probing a disk: what it holds, its partition table, file system, LVM or RAID member, told without writing to it.
 //!
 //! Everything here reads whatever somebody else left, so nothing of it is believed before it is checked.
 
@@ -6,20 +6,14 @@ pub mod lvm;
 
 use crate::device::BlockDevice;
 use crate::error::Error;
-use crate::io::WritableDisk;
 use crate::md::superblock::{self, Superblock};
-use crate::table::{Geometry, ParseError, Partition, PartitionKind, PartitionTable, read_exact_at};
-use farrier_linux::blkid::{self, Signature};
+use crate::table::{Geometry, ParseError, Partition, PartitionKind, PartitionTable, read_exact_at, types};
+use farrier_linux::blkid;
 use lvm::PhysicalVolume;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
-use uuid::Uuid;
-
-const GPFS: Uuid = Uuid::from_u128(0x37affc90_ef7d_4e96_91c3_2d7ae055b174);
-const VMFS: Uuid = Uuid::from_u128(0xaa31e02a_400f_11db_9590_000c2911d1b8);
-const VMFS_MBR: u8 = 0xfb;
 
 /// A file system that several machines use at the same time.
 ///
@@ -145,23 +139,6 @@ impl ReadableDisk {
     }
 }
 
-/// The signatures of file systems, arrays and volumes in `size` bytes from `start` of a disk, in their
-/// present state (D17).
-///
-/// # Errors
-///
-/// [`Error::Device`].
-pub fn signatures(disk: &WritableDisk, start: u64, size: u64) -> Result<Vec<Signature>, Error> {
-    // Not through the disk's own descriptor: libblkid reads what direct access would refuse.
-    File::open(disk.path()).and_then(|file| blkid::signatures(&file, start, size)).map_err(|source| {
-        Error::Device {
-            device: disk.path().to_owned(),
-            action: format!("looking for signatures in {size} bytes at {start}"),
-            source,
-        }
-    })
-}
-
 /// The file system in a disk or in one of its partitions that several machines use, but for those in `kept`.
 ///
 /// Of an array, whether it runs or not, its first member shows what it carries.
@@ -265,10 +242,9 @@ fn marked(source: &mut (impl Read + Seek), start: u64, size: u64) -> io::Result<
 /// The shared file system that a partition's type tells of.
 fn announced(partition: &Partition) -> Option<&'static str> {
     match partition.kind {
-        PartitionKind::Gpt { type_guid: GPFS, .. } => Some("GPFS"),
-        PartitionKind::Gpt { type_guid: VMFS, .. } | PartitionKind::Mbr { type_id: VMFS_MBR, .. } => {
-            Some("VMFS")
-        }
+        PartitionKind::Gpt { type_guid: types::gpt::GPFS, .. } => Some("GPFS"),
+        PartitionKind::Gpt { type_guid: types::gpt::VMFS, .. }
+        | PartitionKind::Mbr { type_id: types::mbr::VMFS, .. } => Some("VMFS"),
         _ => None,
     }
 }
@@ -306,7 +282,7 @@ mod tests {
                 assert_eq!(found(content), Some(system.name));
             }
         }
-        assert_eq!(found(partitioned(VMFS_MBR)), Some("VMFS"));
+        assert_eq!(found(partitioned(types::mbr::VMFS)), Some("VMFS"));
     }
 
     /// Writes the superblock of a member of the array 7, whose data begin at this sector of the member.

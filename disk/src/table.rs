@@ -1,31 +1,21 @@
 //! Partition tables: what an image brought, and the small changes a deployment makes to them.
 
 mod create;
+pub mod first_sector;
 mod gpt;
 mod mbr;
+pub mod types;
 
 pub use create::{NewPartition, TableKind};
 
 use crate::error::Error;
-use crate::io::WritableDisk;
+use crate::io::Sectors;
 use crate::io::view::DiskView;
 use gpt::Gpt;
 use mbr::Mbr;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
-
-/// Partition type of an EFI system partition in a GPT.
-pub(crate) const ESP_TYPE: Uuid = Uuid::from_u128(0xc12a7328_f81f_11d2_ba4b_00a0c93ec93b);
-
-/// Partition type of the place for GRUB's core in a GPT without UEFI.
-pub(crate) const BIOS_BOOT_TYPE: Uuid = Uuid::from_u128(0x21686148_6449_6e6f_744e_656564454649);
-
-/// Partition type of an EFI system partition in an MBR.
-const ESP_MBR_TYPE: u8 = 0xef;
-
-/// Where the disk identifier lies in the first sector.
-const IDENTIFIER_OFFSET: u64 = 440;
 
 /// Length of the boot code that no table and no disk identifier reaches into, in its oldest form.
 const BOOT_CODE: usize = 218;
@@ -65,8 +55,10 @@ impl Partition {
     /// Whether firmware or a boot loader owns it: an EFI system partition, or one for GRUB's core.
     pub(crate) fn is_for_firmware(&self) -> bool {
         match self.kind {
-            PartitionKind::Gpt { type_guid, .. } => [ESP_TYPE, BIOS_BOOT_TYPE].contains(&type_guid),
-            PartitionKind::Mbr { type_id, .. } => type_id == ESP_MBR_TYPE,
+            PartitionKind::Gpt { type_guid, .. } => {
+                [types::gpt::ESP, types::gpt::BIOS_BOOT].contains(&type_guid)
+            }
+            PartitionKind::Mbr { type_id, .. } => type_id == types::mbr::ESP,
         }
     }
 }
@@ -140,7 +132,7 @@ impl PartitionTable {
     /// # Errors
     ///
     /// [`Error::InvalidTable`] when there is one that is damaged, or made for another sector size (F11).
-    pub fn read(disk: &WritableDisk) -> Result<Self, Error> {
+    pub fn read(disk: &dyn Sectors) -> Result<Self, Error> {
         let geometry = Geometry { size: disk.size(), sector_size: disk.sector_size() };
         Self::parse(&mut DiskView::whole(disk), geometry).map_err(|error| error.of(disk.path()))
     }
@@ -184,8 +176,8 @@ impl PartitionTable {
     /// to be booted from: older tools know no other flag (F20).
     pub fn esp(&self) -> Option<&Partition> {
         let typed = self.partitions().iter().find(|partition| match partition.kind {
-            PartitionKind::Gpt { type_guid, .. } => type_guid == ESP_TYPE,
-            PartitionKind::Mbr { type_id, .. } => type_id == ESP_MBR_TYPE,
+            PartitionKind::Gpt { type_guid, .. } => type_guid == types::gpt::ESP,
+            PartitionKind::Mbr { type_id, .. } => type_id == types::mbr::ESP,
         });
         match &self.0 {
             Kind::Mbr(mbr) => typed.or_else(|| mbr.booted_fat()),
@@ -201,7 +193,7 @@ impl PartitionTable {
     /// # Errors
     ///
     /// [`Error::NoPlaceForConfigDrive`] when it does not fit, or [`Error::Device`].
-    pub(crate) fn add_at_end(self, disk: &WritableDisk, size: u64) -> Result<Partition, Error> {
+    pub(crate) fn add_at_end(self, disk: &dyn Sectors, size: u64) -> Result<Partition, Error> {
         let no_place = |reason: &str| Error::NoPlaceForConfigDrive {
             device: disk.path().to_owned(),
             reason: reason.to_owned(),
@@ -227,7 +219,7 @@ impl PartitionTable {
 /// # Errors
 ///
 /// [`Error::InvalidTable`], [`Error::NoPartitions`] or [`Error::Device`].
-pub fn finish_image(disk: &WritableDisk) -> Result<PartitionTable, Error> {
+pub fn finish_image(disk: &dyn Sectors) -> Result<PartitionTable, Error> {
     let mut table = PartitionTable::read(disk)?;
     if table.partitions().is_empty() {
         return Err(Error::NoPartitions { device: disk.path().to_owned() });
@@ -245,9 +237,9 @@ pub fn finish_image(disk: &WritableDisk) -> Result<PartitionTable, Error> {
 /// # Errors
 ///
 /// [`Error::Device`].
-pub fn disk_identifier(disk: &WritableDisk) -> Result<String, Error> {
+pub fn disk_identifier(disk: &dyn Sectors) -> Result<String, Error> {
     let mut bytes = [0; 4];
-    read_at(disk, IDENTIFIER_OFFSET, &mut bytes)?;
+    read_at(disk, first_sector::IDENTIFIER as u64, &mut bytes)?;
     Ok(format!("0x{:08x}", u32::from_le_bytes(bytes)))
 }
 
@@ -256,7 +248,7 @@ pub fn disk_identifier(disk: &WritableDisk) -> Result<String, Error> {
 /// # Errors
 ///
 /// [`Error::Device`].
-pub(crate) fn has_boot_code(disk: &WritableDisk) -> Result<bool, Error> {
+pub(crate) fn has_boot_code(disk: &dyn Sectors) -> Result<bool, Error> {
     let mut code = [0; BOOT_CODE];
     read_at(disk, 0, &mut code)?;
     Ok(code.iter().any(|byte| *byte != 0))
@@ -270,14 +262,14 @@ pub fn partition_path(disk: &Path, number: u32) -> PathBuf {
 }
 
 /// Shows the kernel the new partitions; Farrier itself works on the disk, so a refusal is only logged.
-pub(crate) fn rescan(disk: &WritableDisk) {
+pub(crate) fn rescan(disk: &dyn Sectors) {
     if let Err(error) = disk.reread_partitions() {
         tracing::warn!("{error}");
     }
 }
 
 /// Fills `buffer` from any offset.
-pub(crate) fn read_at(disk: &WritableDisk, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
+pub(crate) fn read_at(disk: &dyn Sectors, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
     read_exact_at(&mut DiskView::whole(disk), offset, buffer).map_err(|source| Error::Device {
         device: disk.path().to_owned(),
         action: format!("reading {} bytes at {offset}", buffer.len()),
@@ -296,18 +288,4 @@ pub(crate) fn read_exact_at(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn f18_partitions_are_named_after_their_disk() {
-        for (disk, expected) in [
-            ("/dev/sda", "/dev/sda3"),
-            ("/dev/nvme0n1", "/dev/nvme0n1p3"),
-            ("/dev/md127", "/dev/md127p3"),
-            ("/dev/vdb", "/dev/vdb3"),
-        ] {
-            assert_eq!(partition_path(Path::new(disk), 3), Path::new(expected));
-        }
-    }
-}
+pub(crate) mod tests;

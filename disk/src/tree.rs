@@ -222,6 +222,7 @@ fn without_version(name: &str) -> &str {
 mod tests {
     use super::*;
     use crate::foreign::volumes as foreign;
+    use crate::io::MemoryDisk;
     use std::io::Write;
 
     #[test]
@@ -233,6 +234,56 @@ mod tests {
         assert_eq!(child("", "openstack", 0, &mut 1).unwrap(), "openstack");
         assert!(child("", "openstack", 0, &mut 0).is_err());
         assert!(child("a", "b", MAX_DEPTH, &mut 10).is_err());
+    }
+
+    #[test]
+    fn a_tree_is_copied_into_a_part_of_a_disk_on_sectors_of_any_size() {
+        const START: u64 = 1 << 20;
+        const SIZE: u64 = 8 << 20;
+        let tree = |visit: &mut Visitor<'_>| {
+            visit("EFI", Node::Folder)?;
+            visit("EFI/a long name.efi", Node::File(&mut &vec![7; 200_000][..]))?;
+            visit("empty", Node::File(&mut &b""[..]))
+        };
+        for sector_size in [512, 4096] {
+            let disk = MemoryDisk::ones(16 << 20, sector_size);
+            let mut volume = DiskView::range(&disk, START, SIZE);
+            filesystem::make_vfat(&mut volume, "TREE", sector_size).unwrap();
+            copy_to_fat(&mut volume, &mut { tree }).unwrap();
+            assert!(is_in_fat(&mut DiskView::range(&disk, START, SIZE), &mut { tree }).unwrap());
+            let around = [disk.content(0, START as usize), disk.content(START + SIZE, 7 << 20)].concat();
+            assert!(around.iter().all(|byte| *byte == 0xff), "something beside the volume was written");
+            let spoiled = disk.content(START, SIZE as usize).iter().position(|byte| *byte == 7).unwrap();
+            disk.put(START + spoiled as u64 + 70_000, &[8]);
+            assert!(!is_in_fat(&mut DiskView::range(&disk, START, SIZE), &mut { tree }).unwrap());
+            let disk = disk.broken_at(START);
+            let mut volume = DiskView::range(&disk, START, SIZE);
+            assert!(filesystem::make_vfat(&mut volume, "TREE", sector_size).is_err());
+        }
+    }
+
+    #[test]
+    fn a_volume_that_is_filled_in_memory_is_the_same_and_takes_a_tenth_of_the_requests() {
+        const SIZE: u64 = 64 << 20;
+        let content: Vec<_> = (0..4 << 20).map(|number: u32| (number % 249) as u8).collect();
+        let tree = |visit: &mut Visitor<'_>| {
+            visit("EFI", Node::Folder)?;
+            visit("EFI/grubx64.efi", Node::File(&mut &content[..]))?;
+            visit("EFI/shimx64.efi", Node::File(&mut &content[9..1 << 20]))
+        };
+        for sector_size in [512, 4096] {
+            let disks = [MemoryDisk::ones(SIZE, sector_size), MemoryDisk::ones(SIZE, sector_size)];
+            let volumes = [DiskView::whole(&disks[0]), DiskView::whole(&disks[1]).with_memory()];
+            for mut volume in volumes {
+                filesystem::make_vfat_as(&mut volume, *b"ESP        ", 7, sector_size).unwrap();
+                copy_to_fat(&mut volume, &mut { tree }).unwrap();
+            }
+            let [plain, remembered] = disks;
+            assert!(is_in_fat(&mut DiskView::whole(&remembered).with_memory(), &mut { tree }).unwrap());
+            let requests = [&plain, &remembered].map(MemoryDisk::requests);
+            assert!(requests[1] * 10 < requests[0], "{requests:?} on sectors of {sector_size}");
+            assert!(plain.begins_like(&remembered, SIZE), "the volumes differ on sectors of {sector_size}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Removing what would let old content be taken for a valid disk.
+//! Wiping metadata, as `wipefs` and `sgdisk --zap-all` do: removing the tables, superblocks and signatures that would
+//! let old content be taken for a valid disk.
 
 use crate::error::Error;
-use crate::io::WritableDisk;
-use crate::probe;
+use crate::io::Sectors;
+use crate::io::zero::is_zero;
 use crate::table::{self, Partition, PartitionTable};
 use farrier_linux::aligned::AlignedBuffer;
 
@@ -30,7 +31,7 @@ pub enum Erased {
 /// # Errors
 ///
 /// [`Error::Device`].
-pub fn wipe_ends(disk: &WritableDisk) -> Result<(), Error> {
+pub fn wipe_ends(disk: &dyn Sectors) -> Result<(), Error> {
     disk.zero_out(0, disk.sector_size().into())?;
     disk.flush()?;
     zero_ends(disk, 0, disk.size(), TABLES)?;
@@ -43,7 +44,7 @@ pub fn wipe_ends(disk: &WritableDisk) -> Result<(), Error> {
 /// # Errors
 ///
 /// [`Error::Device`]; [`Error::Corrupted`] when the disk still shows old content.
-pub fn erase_metadata(disk: &WritableDisk) -> Result<Erased, Error> {
+pub fn erase_metadata(disk: &dyn Sectors) -> Result<Erased, Error> {
     if is_virtual_media(disk)? {
         return Ok(Erased::VirtualMedia);
     }
@@ -63,14 +64,14 @@ pub fn erase_metadata(disk: &WritableDisk) -> Result<Erased, Error> {
 /// # Errors
 ///
 /// [`Error::Device`].
-pub fn is_virtual_media(disk: &WritableDisk) -> Result<bool, Error> {
-    let found = probe::signatures(disk, 0, disk.size())?;
+pub fn is_virtual_media(disk: &dyn Sectors) -> Result<bool, Error> {
+    let found = disk.signatures(0, disk.size())?;
     let is_parameters = |label: &String| label.eq_ignore_ascii_case(PARAMETERS_LABEL);
     Ok(found.iter().any(|signature| signature.label.as_ref().is_some_and(is_parameters)))
 }
 
 /// A table that cannot be read names no partitions, and must not make its disk impossible to erase.
-fn partitions(disk: &WritableDisk) -> Result<Vec<Partition>, Error> {
+fn partitions(disk: &dyn Sectors) -> Result<Vec<Partition>, Error> {
     match PartitionTable::read(disk) {
         Ok(table) => Ok(table.partitions().to_vec()),
         Err(error @ Error::InvalidTable { .. }) => {
@@ -82,11 +83,11 @@ fn partitions(disk: &WritableDisk) -> Result<Vec<Partition>, Error> {
 }
 
 /// Zeros both ends of a partition, where its signatures are.
-pub(crate) fn zero_signatures(disk: &WritableDisk, partition: &Partition) -> Result<(), Error> {
+pub(crate) fn zero_signatures(disk: &dyn Sectors, partition: &Partition) -> Result<(), Error> {
     zero_ends(disk, partition.start, partition.size, SIGNATURES)
 }
 
-fn zero_ends(disk: &WritableDisk, start: u64, size: u64, length: u64) -> Result<(), Error> {
+fn zero_ends(disk: &dyn Sectors, start: u64, size: u64, length: u64) -> Result<(), Error> {
     let start = start.min(disk.size());
     let size = size.min(disk.size() - start);
     let length = length.min(size);
@@ -94,14 +95,17 @@ fn zero_ends(disk: &WritableDisk, start: u64, size: u64, length: u64) -> Result<
     disk.zero_out(start + size - length, length)
 }
 
-fn require_blank(disk: &WritableDisk) -> Result<(), Error> {
+fn require_blank(disk: &dyn Sectors) -> Result<(), Error> {
     let length = TABLES.min(disk.size());
     let mut content = AlignedBuffer::zeroed(length as usize);
     for offset in [0, disk.size() - length] {
         disk.read_exact_at(&mut content, offset)?;
-        if content.iter().any(|byte| *byte != 0) {
+        if !is_zero(&content) {
             return Err(Error::Corrupted { device: disk.path().to_owned(), what: "the erased end" });
         }
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 
 mod support;
 
+use farrier_disk::Sectors;
 use farrier_disk::boot_entry::install_on;
 use farrier_disk::io::view::DiskView;
 use farrier_linux::efivars::EfiVariables;

@@ -8,6 +8,7 @@ mod support;
 
 use base64::Engine;
 use content::{read_at, write_at};
+use farrier_disk::Sectors;
 use farrier_disk::config_drive::{ConfigDrive, MAX_SIZE};
 use farrier_disk::io::view::DiskView;
 use farrier_disk::table::{PartitionKind, PartitionTable};

@@ -7,6 +7,7 @@ mod content;
 mod support;
 
 use content::{read_at, write_at};
+use farrier_disk::Sectors;
 use farrier_disk::io::view::DiskView;
 use farrier_disk::table::PartitionTable;
 use farrier_disk::wipe::{self, Erased};

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use farrier_disk::Sectors;
 use farrier_disk::guard::{Obstacle, RaidDisk, plan_erase, plan_raid, survey};
 use farrier_disk::io::view::DiskView;
 use farrier_disk::table::TableKind;

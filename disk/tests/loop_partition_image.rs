@@ -8,6 +8,7 @@ mod support;
 
 use content::{read_at, write_at};
 use farrier_disk::Error;
+use farrier_disk::Sectors;
 use farrier_disk::ephemeral;
 use farrier_disk::layout::{Layout, Request, Role};
 use farrier_disk::partition_image::{self, Identifiers};

@@ -4,6 +4,7 @@
 
 mod support;
 
+use farrier_disk::Sectors;
 use farrier_disk::io::view::DiskView;
 use farrier_disk::io::zero::Zeroing;
 use farrier_linux::aligned::AlignedBuffer;

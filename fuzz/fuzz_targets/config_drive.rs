@@ -6,7 +6,7 @@
 #![no_main]
 
 use farrier_disk::config_drive::{ConfigDrive, MAX_SIZE};
-use farrier_disk::wipe;
+use farrier_disk::{Sectors, wipe};
 use farrier_fuzz::{SECTOR_SIZES, memory_disk};
 use libfuzzer_sys::fuzz_target;
 
@@ -14,7 +14,7 @@ use libfuzzer_sys::fuzz_target;
 const DISK: u64 = MAX_SIZE + (16 << 20);
 
 /// Bits of the first byte that have a drive written.
-const WRITTEN: u8 = 0b1100;
+const WRITTEN: u8 = 0b1100_1100;
 
 /// The bit of the first byte that has zeros follow the input, and to how many bytes: a FAT16 volume's.
 const LARGER: u8 = 0b1_0000;

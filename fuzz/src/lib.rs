@@ -1,10 +1,8 @@
 //! Disks and firmware in memory, for targets that write.
 
-use farrier_disk::WritableDisk;
+use farrier_disk::io::MemoryDisk;
 use farrier_linux::efivars::{EfiVariables, PERSISTENT};
-use nix::sys::memfd::{MFdFlags, memfd_create};
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -14,20 +12,11 @@ pub const SECTOR_SIZES: [u32; 2] = [512, 4096];
 /// Vendor of the variables that UEFI itself defines.
 const GLOBAL: &str = "8be4df61-93ca-11d2-aa0d-00e098032b8c";
 
-/// A disk of so many bytes with content in some places, cut at its end. It is the same memory each time.
-pub fn memory_disk(content: &[(u64, &[u8])], size: u64, sector_size: u32) -> WritableDisk {
-    static MEMORY: LazyLock<File> = LazyLock::new(|| {
-        memfd_create(c"disk", MFdFlags::MFD_CLOEXEC).map(File::from).expect("memory as a file")
-    });
-    // Cutting it to nothing gives the memory back, and what it held.
-    MEMORY.set_len(0).expect("memory is cut");
-    MEMORY.set_len(size).expect("memory grows");
-    for (offset, bytes) in content {
-        let length = bytes.len().min(size.saturating_sub(*offset) as usize);
-        MEMORY.write_all_at(&bytes[..length], *offset).expect("memory is written");
-    }
-    let file = MEMORY.try_clone().expect("a descriptor more");
-    WritableDisk::over_file(file, sector_size).expect("memory is a regular file")
+/// A disk of so many bytes with content in some places, cut at its end.
+pub fn memory_disk(content: &[(u64, &[u8])], size: u64, sector_size: u32) -> MemoryDisk {
+    let disk = MemoryDisk::zeros(size, sector_size);
+    content.iter().for_each(|(offset, bytes)| disk.put(*offset, bytes));
+    disk
 }
 
 /// The variables of a firmware, in a folder of memory.

@@ -1,4 +1,5 @@
-//! Erasing the disks of a machine, each by the strongest means it has, and proving it (section 9.8).
+//! Erasing the disks of a machine, each by the strongest means it has (secure erase, sanitize, overwriting), and
+//! proving it (section 9.8).
 //!
 //! ```text
 //! node ─ settings ─┐
@@ -13,6 +14,7 @@
 
 mod ata;
 mod certificate;
+mod command_set;
 mod complete;
 mod course;
 mod error;

@@ -1,4 +1,5 @@
-//! One attempt with one URL: receive, digest, unpack, place and write, each on threads of its own.
+//! One attempt with one URL, of which a retry is the next: receive, digest, unpack, place and write, each on threads of
+//! its own.
 //!
 //! Fixed sets of buffers go round between the stages, so that memory is bounded whatever the
 //! image's size.
@@ -171,7 +172,7 @@ impl Attempt<'_> {
             }
             if writer.readback.is_full() {
                 lanes.finish()?;
-                self.target.flush()?;
+                self.target.sectors().flush()?;
                 self.verify(&mut writer.readback)?;
                 self.progress.enter(Phase::Writing, None);
             }

@@ -137,7 +137,8 @@ impl Drop for Running<'_> {
 fn carry_out(request: &Request, target: &Target<'_>, zeroing: &mut Zeroing) -> Result<u64, Error> {
     match request {
         Request::Data { chunk, range, offset } => {
-            target.write_all_at(&chunk[range.clone()], *offset).map(|()| 0)
+            target.sectors().write_all_at(&chunk[range.clone()], *offset)?;
+            Ok(0)
         }
         Request::Zeros { offset, length } => target.make_zero(zeroing, *offset, *length),
     }

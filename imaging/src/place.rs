@@ -114,7 +114,7 @@ impl Placing<'_> {
         }
         let has_tables = file.is_some();
         tracing::info!(url = self.url, bytes = image.virtual_size(), has_tables, "a qcow2 image");
-        image.prepare(start.filled(), file, &self.target, orders)
+        image.prepare(start.filled(), file, self.target.sectors(), orders)
     }
 
     fn error(&self, fault: Fault) -> Error {

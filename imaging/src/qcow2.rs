@@ -36,7 +36,7 @@ mod tests;
 use crate::Error;
 use crate::buffers::Chunk;
 use crate::order::Order;
-use crate::target::Space;
+use farrier_disk::Sectors;
 use header::Header;
 pub(crate) use header::MAGIC;
 use map::{Budget, Map};
@@ -123,7 +123,7 @@ impl Image {
         mut self,
         start: &[u8],
         file: Option<&dyn ReadAt>,
-        space: &'a dyn Space,
+        space: &'a dyn Sectors,
         orders: SyncSender<Order>,
     ) -> Result<Writing<'a>, Fault> {
         let sector_size = space.sector_size();

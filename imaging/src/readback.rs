@@ -1,4 +1,4 @@
-//! Reading back what was written.
+//! Verifying the image on the disk: reading back what was written.
 //!
 //! Digests of what is written are remembered, and of what was made zero the place. A sample is evenly
 //! spaced and small however long the image is; the ends, which are written last, are always in it as a
@@ -157,7 +157,7 @@ fn compare(piece: &Piece, target: &Target<'_>, buffer: &mut AlignedBuffer) -> Re
     let end = piece.offset + piece.length;
     for offset in (piece.offset..end).step_by(CHUNK) {
         let data = &mut buffer[..CHUNK.min((end - offset) as usize)];
-        target.read_exact_at(data, offset)?;
+        target.sectors().read_exact_at(data, offset)?;
         let is_same = match piece.digest {
             Some(digest) => <[u8; 32]>::from(Sha256::digest(&*data)) == digest,
             None => is_zero(data),
@@ -173,6 +173,7 @@ fn compare(piece: &Piece, target: &Target<'_>, buffer: &mut AlignedBuffer) -> Re
 mod tests {
     use super::*;
     use crate::disk_support::TestDisk;
+    use farrier_disk::Sectors;
 
     #[test]
     fn samples_are_evenly_spaced_and_bounded() {

@@ -195,12 +195,12 @@ impl<'a> Writer<'a> {
         for end in [&self.head, &self.tail] {
             for part in end.parts(step) {
                 let (data, offset) = (&end.content[part.clone()], end.start + part.start as u64);
-                self.target.write_all_at(data, offset)?;
+                self.target.sectors().write_all_at(data, offset)?;
                 self.readback.add_data(offset, data);
                 self.bytes_written += data.len() as u64;
             }
         }
-        self.target.flush()
+        Ok(self.target.sectors().flush()?)
     }
 
     /// An image whose table was made for other sectors cannot boot from this disk (F11); where it ends tells more
@@ -336,6 +336,7 @@ mod tests {
     use crate::disk_support::TestDisk;
     use crate::lanes::Lanes;
     use crate::readback::Verify;
+    use farrier_disk::io::MemoryDisk;
     use proptest::prelude::*;
 
     #[test]
@@ -353,7 +354,7 @@ mod tests {
             }
             let mut found = AlignedBuffer::zeroed(sector);
             let mut is_there = |offset: u64| {
-                target.read_exact_at(&mut found, offset).unwrap();
+                target.sectors().read_exact_at(&mut found, offset).unwrap();
                 found[0] == 7
             };
             let (mbr, primary, backup) = (0, sector as u64, 4 * END - sector as u64);
@@ -364,6 +365,25 @@ mod tests {
             assert!(!is_there(mbr) && is_there(primary) && is_there(backup), "{sector}");
             writer.put_down(Step::Last).unwrap();
             assert!(is_there(mbr), "{sector}");
+        }
+    }
+
+    #[test]
+    fn x36_an_end_that_cannot_be_written_leaves_no_sector_that_announces_a_table() {
+        for (sector, broken) in [(512, 4 * END - 512), (4096, 4 * END - 4096), (512, 512), (4096, 4096)] {
+            let disk = MemoryDisk::zeros(4 * END, sector).broken_at(broken);
+            let mut writer = Writer::new((&disk).into(), "http://x", Readback::new(Verify::Off, None));
+            let lanes = Lanes::default();
+            let outcome: Result<(), Error> = [0, 3 * END].into_iter().try_for_each(|offset| {
+                let mut chunk = Pool::new(1).take();
+                chunk.fill(7);
+                let parts = vec![Part { start: 0, length: END as usize, offset }];
+                writer.obey(Order::Data { chunk, parts }, &lanes.open())
+            });
+            outcome.unwrap();
+            let outcome = writer.settle().and_then(|()| writer.put_down(Step::Outer));
+            assert!(outcome.is_err(), "{sector} {broken}");
+            assert_eq!(disk.content(0, sector as usize), vec![0; sector as usize], "{sector} {broken}");
         }
     }
 

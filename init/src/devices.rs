@@ -1,4 +1,5 @@
-//! Devices that are there at the start, and those that appear later.
+//! Coldplug and hotplug: devices that are there at the start, and those that appear later (uevents), get their drivers,
+//! whose modules are loaded as modprobe does it.
 //!
 //! Two threads load modules: one what the network needs, since the first heartbeat waits for it, and one all
 //! others. That one, and who looks for devices far from the network, give way to everybody else. A third one

@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub const VERSION_HEADER: &str = "X-OpenStack-Ironic-API-Version";
 
 /// Body of `POST /v1/heartbeat/<node uuid>`.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
     /// Where the agent listens: `<protocol>://<host>:<port>`, IPv6 hosts in brackets, no path.
     pub callback_url: String,
@@ -21,6 +21,24 @@ pub struct Heartbeat {
     /// The agent's self-signed certificate as PEM text, from API 1.68 on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent_verify_ca: Option<String>,
+    /// How an installer that is no agent gets on, from API 1.72 on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agent_status: Option<AgentStatus>,
+    /// The words that go with it, from API 1.72 on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agent_status_message: Option<String>,
+}
+
+/// How an installer that is no agent gets on. An agent does not send it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentStatus {
+    /// It has begun.
+    Start,
+    /// It is done.
+    End,
+    /// It failed.
+    Error,
 }
 
 impl fmt::Debug for Heartbeat {
@@ -100,9 +118,8 @@ mod tests {
     fn absent_fields_are_left_out() {
         let heartbeat = Heartbeat {
             callback_url: "https://192.0.2.20:9999".into(),
-            agent_token: None,
             agent_version: Some("0.1.0".into()),
-            agent_verify_ca: None,
+            ..Heartbeat::default()
         };
         assert_eq!(
             serde_json::to_value(&heartbeat).unwrap(),
@@ -112,12 +129,7 @@ mod tests {
 
     #[test]
     fn debug_output_shows_no_token() {
-        let heartbeat = Heartbeat {
-            callback_url: String::new(),
-            agent_token: Some("secret".into()),
-            agent_version: None,
-            agent_verify_ca: None,
-        };
+        let heartbeat = Heartbeat { agent_token: Some("secret".into()), ..Heartbeat::default() };
         assert!(!format!("{heartbeat:?}").contains("secret"));
     }
 }

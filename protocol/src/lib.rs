@@ -7,6 +7,7 @@
 pub mod command;
 pub mod error;
 pub mod heartbeat;
+pub mod hints;
 pub mod image_info;
 pub mod inventory;
 pub mod lookup;

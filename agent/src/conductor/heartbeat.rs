@@ -1,4 +1,5 @@
-//! Telling the conductor, again and again, that the agent is there (section 2.4).
+//! Heartbeats: telling the conductor, again and again, that the agent is there, with a retry when one fails (section
+//! 2.4).
 
 use crate::agent::Agent;
 use crate::doctor::{self, Watch};
@@ -39,6 +40,7 @@ pub async fn run(agent: Arc<Agent>, callback: Callback) {
             agent_token: agent.token(),
             agent_version: Some(crate::agent::VERSION.to_owned()),
             agent_verify_ca: callback.certificate_pem.clone(),
+            ..Heartbeat::default()
         };
         let pause = match client.heartbeat(&callback.node, heartbeat).await {
             Ok(()) => {

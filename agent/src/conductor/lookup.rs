@@ -1,4 +1,4 @@
-//! Finding out which node this machine is (section 2.3).
+//! Lookup: finding out which node this machine is, with a retry after every failure, backoff and jitter (section 2.3).
 
 use super::client::ConductorClient;
 use super::error::ApiError;

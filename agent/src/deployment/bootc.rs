@@ -4,6 +4,7 @@ use crate::agent::Agent;
 use crate::commands::errors::from_disk;
 use crate::deployment::{config_drive, image, root_disk};
 use farrier_disk::RootDisk;
+use farrier_disk::Sectors;
 use farrier_hardware::container::bootc::{self, Order};
 use farrier_hardware::container::{ContainerError, Runner, RunnerKind};
 use farrier_hardware::manager::StepHost;

@@ -6,6 +6,7 @@ use crate::deployment::partitioning::Partitioning;
 use crate::deployment::{config_drive, memory, root_disk};
 use crate::network::{download, http};
 use crate::settings::options::Options;
+use farrier_disk::Sectors;
 use farrier_disk::WritableDisk;
 use farrier_disk::config_drive::ConfigDrive;
 use farrier_disk::table;

@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::commands::errors::from_disk;
+use farrier_disk::Sectors;
 use farrier_disk::WritableDisk;
 use farrier_disk::boot_mode;
 use farrier_disk::config_drive::ConfigDrive;

@@ -1,4 +1,5 @@
-//! Disks that are put together of others, or logged in to, once these are there.
+//! Assembling arrays, multipath and iSCSI: disks that are put together of others, or logged in to, once these are
+//! there.
 
 use farrier_disk::list::multipath;
 use farrier_disk::{iscsi_boot, raid};

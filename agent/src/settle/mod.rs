@@ -1,4 +1,5 @@
-//! Waiting for devices: the one barrier before whatever lists disks, cards or hardware managers (F25).
+//! Waiting for devices to settle, as `udevadm settle` does elsewhere: the one barrier before whatever lists disks,
+//! cards or hardware managers (F25).
 //!
 //! The agent is ready long before its machine is. A disk that shows up after the disks were listed would be
 //! missing in an inventory, would not be erased, and could not be chosen; a card that does would make a manager

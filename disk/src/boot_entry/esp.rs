@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::foreign::{Budget, Foreign};
-use crate::io::WritableDisk;
+use crate::io::Sectors;
 use crate::io::view::DiskView;
 use crate::table::Partition;
 use fatfs::{Dir, FileSystem, FsOptions, ReadWriteSeek};
@@ -47,7 +47,7 @@ pub struct Loader {
 /// # Errors
 ///
 /// [`Error::UnreadableEsp`].
-pub fn find_loaders(disk: &WritableDisk, esp: &Partition) -> Result<Vec<Loader>, Error> {
+pub fn find_loaders(disk: &dyn Sectors, esp: &Partition) -> Result<Vec<Loader>, Error> {
     let mut view = DiskView::range(disk, esp.start, esp.size);
     search(&mut view).map_err(|source| Error::UnreadableEsp {
         device: disk.path().to_owned(),

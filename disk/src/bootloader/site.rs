@@ -4,8 +4,7 @@
 use super::Request;
 use crate::error::Error;
 use crate::guard::RootDisk;
-use crate::io::WritableDisk;
-use crate::probe;
+use crate::io::Sectors;
 use crate::table::{self, Partition, PartitionTable};
 use std::path::PathBuf;
 
@@ -108,8 +107,8 @@ impl Volume {
     }
 }
 
-fn volume(disk: &WritableDisk, partition: &Partition) -> Result<Volume, Error> {
-    let found = probe::signatures(disk, partition.start, partition.size)?.into_iter().next();
+fn volume(disk: &dyn Sectors, partition: &Partition) -> Result<Volume, Error> {
+    let found = disk.signatures(partition.start, partition.size)?.into_iter().next();
     let (kind, uuid) = found.map_or_else(Default::default, |found| (found.kind, found.uuid));
     let device = table::partition_path(disk.path(), partition.number);
     Ok(Volume { device, kind, uuid, partuuid: partition.partuuid() })

@@ -1,4 +1,7 @@
 use super::*;
+use crate::io::MemoryDisk;
+use crate::table::TableKind;
+use crate::table::tests::{new_gpt, new_mbr};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -129,5 +132,102 @@ proptest! {
         let _ = ConfigDrive::decode(&text, MAX_SIZE);
         let _ = ConfigDrive::decode(&packed(&bytes), MAX_SIZE);
         let _ = ConfigDrive::from_download(bytes, MAX_SIZE);
+    }
+}
+
+const MIB: u64 = 1 << 20;
+const DISK: u64 = 96 * MIB;
+
+/// A disk with sectors of this size and a table of this kind with these partitions.
+fn disk_with(sector_size: u32, kind: TableKind, places: &[(u32, u64, u64)]) -> MemoryDisk {
+    let disk = MemoryDisk::ones(DISK, sector_size);
+    crate::wipe::wipe_ends(&disk).unwrap();
+    let new = if kind == TableKind::Gpt { new_gpt(places) } else { new_mbr(places) };
+    PartitionTable::create(&disk, kind, &new).unwrap();
+    disk
+}
+
+/// A FAT drive with a file in a folder, made for sectors of this size.
+fn fat_with_files(sector_size: u32) -> Vec<u8> {
+    let volume = MemoryDisk::zeros(4 << 20, sector_size);
+    let mut view = DiskView::whole(&volume);
+    filesystem::make_vfat(&mut view, "CONFIG-2", sector_size).unwrap();
+    filesystem::fill_vfat(&mut view, |target| {
+        target.root_dir().create_dir("openstack")?;
+        target.root_dir().create_file("openstack/meta_data.json")?.write_all(b"{}")
+    })
+    .unwrap();
+    volume.content(0, 4 << 20)
+}
+
+#[test]
+fn d11_d12_a_drive_gets_a_partition_at_the_end_and_finds_it_again_on_sectors_of_any_size() {
+    for (sector_size, kind, own) in [512, 4096].into_iter().flat_map(|sector_size| {
+        [TableKind::Gpt, TableKind::Mbr]
+            .into_iter()
+            .flat_map(move |kind| [512, 4096].map(|own| (sector_size, kind, own)))
+    }) {
+        let disk = disk_with(sector_size, kind, &[(1, MIB, 8 * MIB)]);
+        let content = fat_with_files(own);
+        let drive = ConfigDrive::decode(&packed(&content), MAX_SIZE).unwrap();
+        let partition = drive.write_to(&disk).unwrap();
+        assert_eq!((partition.number, partition.size), (2, MAX_SIZE));
+        let found = disk.content(partition.start, content.len());
+        if sector_size <= own {
+            assert_eq!(found, content, "as it came");
+            let behind = disk.content(partition.start + content.len() as u64, 64 << 10);
+            assert!(behind.iter().all(|byte| *byte == 0), "old content is left behind the drive");
+        } else {
+            assert_eq!(u32::from(u16::from_le_bytes([found[11], found[12]])), sector_size, "made anew");
+        }
+        let before = disk.content(MIB, 8 << 20);
+        assert!(before.iter().all(|byte| *byte == 0xff), "the partition of the image was written");
+        assert_eq!(drive.write_to(&disk).unwrap(), partition, "a second deployment finds it");
+    }
+}
+
+#[test]
+fn a_labelled_partition_of_the_image_is_used_and_two_are_an_error() {
+    let places = [(1, MIB, 8 * MIB), (2, 10 * MIB, 8 * MIB)];
+    let disk = disk_with(512, TableKind::Gpt, &places);
+    let content = fat_with_files(512);
+    let drive = ConfigDrive::decode(&packed(&content), MAX_SIZE).unwrap();
+    disk.put(10 * MIB, &content);
+    assert_eq!(drive.write_to(&disk).unwrap().number, 2);
+    disk.put(MIB, &content);
+    let error = drive.write_to(&disk).unwrap_err().to_string();
+    assert!(error.contains("partitions 1 and 2 are both labelled config-2"), "{error}");
+}
+
+#[test]
+fn a_disk_without_place_is_refused_and_not_touched() {
+    let four = [1, 2, 3, 4].map(|number| (number, u64::from(number) * MIB, MIB));
+    for (kind, places, named) in [
+        (TableKind::Gpt, &[(1, MIB, 80 * MIB)][..], "64 MiB are needed"),
+        (TableKind::Mbr, &[(1, MIB, 80 * MIB)], "64 MiB are needed"),
+        (TableKind::Mbr, &four, "four primary partitions"),
+        (TableKind::Gpt, &[], "no partition table"),
+    ] {
+        let disk = disk_with(512, kind, places);
+        if places.is_empty() {
+            crate::wipe::wipe_ends(&disk).unwrap();
+        }
+        let ends = || [0, 16 * MIB, DISK - MIB].map(|offset| disk.content(offset, 1 << 20));
+        let before = ends();
+        let drive = ConfigDrive::decode(&packed(&fat_with_files(512)), MAX_SIZE).unwrap();
+        let error = drive.write_to(&disk).unwrap_err();
+        assert_eq!(error.kind().name(), "DeploymentError");
+        assert!(error.to_string().contains(named), "{error}");
+        assert!(ends() == before, "{named}: something was written");
+    }
+}
+
+#[test]
+fn a_sector_that_cannot_be_written_fails_the_drive() {
+    let drive = ConfigDrive::decode(&packed(&fat_with_files(512)), MAX_SIZE).unwrap();
+    let place = drive.write_to(&disk_with(512, TableKind::Gpt, &[(1, MIB, 8 * MIB)])).unwrap().start;
+    for broken in [0, place, place + 2 * MIB, DISK - 512] {
+        let disk = disk_with(512, TableKind::Gpt, &[(1, MIB, 8 * MIB)]).broken_at(broken);
+        assert!(matches!(drive.write_to(&disk), Err(Error::Device { .. })), "{broken}");
     }
 }

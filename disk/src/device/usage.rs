@@ -65,7 +65,16 @@ impl Usage {
 
 /// Whether the kernel refuses writes to the disk or to one of its partitions.
 pub fn is_read_only(device: &BlockDevice) -> bool {
-    device.directories().iter().any(|directory| sysfs::number::<u8>(directory, "ro") == Some(1))
+    device.directories().iter().any(|directory| refuses_writes(directory))
+}
+
+/// Whether the kernel refuses writes to the disk as a whole.
+pub fn is_read_only_as_a_whole(device: &BlockDevice) -> bool {
+    device.directories().first().is_some_and(|directory| refuses_writes(directory))
+}
+
+fn refuses_writes(directory: &Path) -> bool {
+    sysfs::number::<u8>(directory, "ro") == Some(1)
 }
 
 /// Makes sure that neither the disk nor one of its partitions is mounted or held by another device.

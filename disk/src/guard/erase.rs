@@ -3,11 +3,10 @@
 use super::skip_list::SkipList;
 use super::volumes::Volumes;
 use super::{Choice, shared};
-use crate::device::{BlockDevice, stack};
+use crate::device::{BlockDevice, stack, usage};
 use crate::error::Error;
 use crate::io::WritableDisk;
 use crate::md::array;
-use farrier_linux::sysfs;
 use farrier_protocol::lookup::Node;
 use std::fmt;
 
@@ -77,7 +76,7 @@ pub fn plan_erase(node: &Node, devices: &[BlockDevice]) -> Result<ErasePlan, Err
         } else if !volumes.own(device.directory()) && goes_with_its_disks(device, &skip_list) {
             Some(KeepReason::ForeignArray)
         } else {
-            is_read_only(device).then_some(KeepReason::ReadOnly)
+            usage::is_read_only_as_a_whole(device).then_some(KeepReason::ReadOnly)
         };
         match reason {
             Some(reason) => plan.kept.push(KeptDisk { device: device.clone(), reason }),
@@ -121,13 +120,9 @@ impl EraseTarget {
 
 /// Whether it is an array all of whose disks may be erased.
 fn goes_with_its_disks(device: &BlockDevice, skip_list: &SkipList) -> bool {
-    let may_be_erased = |disk: &BlockDevice| !skip_list.excludes(disk) && !is_read_only(disk);
+    let may_be_erased =
+        |disk: &BlockDevice| !skip_list.excludes(disk) && !usage::is_read_only_as_a_whole(disk);
     let below = stack::below(device.directory());
     array::is_array(device.directory())
         && below.iter().all(|disk| device.relative(disk).is_some_and(|disk| may_be_erased(&disk)))
-}
-
-fn is_read_only(device: &BlockDevice) -> bool {
-    let directories = device.directories();
-    directories.first().is_some_and(|directory| sysfs::number::<u8>(directory, "ro") == Some(1))
 }

@@ -8,13 +8,13 @@ use super::{Choice, RootDisk, Scope, shared};
 use crate::device::usage;
 use crate::device::{BlockDevice, stack};
 use crate::error::Error;
-use crate::io::WritableDisk;
 use crate::io::view::DiskView;
+use crate::io::{Sectors, WritableDisk};
 use crate::md::MemberDevice;
 use crate::md::array::{self, Array};
 use crate::md::config::ESP_NAME;
 use crate::md::superblock::{self, Superblock};
-use crate::probe::{self, ReadableDisk};
+use crate::probe::ReadableDisk;
 use crate::table::{self, NewPartition, Partition, PartitionTable, TableKind};
 use crate::wipe;
 use farrier_linux::sysfs;
@@ -163,7 +163,7 @@ impl RaidTarget {
 }
 
 /// The array that a volume on the disk has a superblock of; an empty name where the format has none.
-fn array_of(disk: &WritableDisk, partition: &Partition) -> Result<Option<String>, Error> {
+fn array_of(disk: &dyn Sectors, partition: &Partition) -> Result<Option<String>, Error> {
     let found = Superblock::find(&mut DiskView::whole(disk), partition.start, partition.size);
     let found = found.map_err(|source| Error::Device {
         device: disk.path().to_owned(),
@@ -173,7 +173,7 @@ fn array_of(disk: &WritableDisk, partition: &Partition) -> Result<Option<String>
     if let Some(superblock) = found {
         return Ok(Some(superblock.name));
     }
-    let signatures = probe::signatures(disk, partition.start, partition.size)?;
+    let signatures = disk.signatures(partition.start, partition.size)?;
     Ok(signatures.iter().any(|signature| signature.kind == superblock::SIGNATURE).then(String::new))
 }
 

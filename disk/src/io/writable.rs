@@ -1,9 +1,11 @@
 //! An exclusively opened disk whose content may be destroyed.
 
+use super::sectors::{Sectors, sealed};
 use crate::device::BlockDevice;
 use crate::device::command_set::CommandSet;
 use crate::device::usage::require_unused;
 use crate::error::Error;
+use farrier_linux::blkid::{self, Signature};
 use farrier_linux::loop_device::LoopDevice;
 use farrier_linux::{block, sysfs};
 use std::fs::{File, OpenOptions};
@@ -54,131 +56,6 @@ impl WritableDisk {
         Ok(Self { file, path, size, sector_size, discards, commands: CommandSet::of(device) })
     }
 
-    /// A regular file in the place of a disk, for fuzz targets. No device can be reached by it.
-    ///
-    /// # Errors
-    ///
-    /// The file is not a regular one.
-    #[cfg(any(test, feature = "fuzzing"))]
-    pub fn over_file(file: File, sector_size: u32) -> io::Result<Self> {
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::other("it is no regular file"));
-        }
-        let (path, size) = (PathBuf::from("/dev/memory"), metadata.len());
-        Ok(Self { file, path, size, sector_size, discards: false, commands: None })
-    }
-
-    /// Path of the device node.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Bytes.
-    pub fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// Bytes of a logical sector, the unit of every offset and length below.
-    pub fn sector_size(&self) -> u32 {
-        self.sector_size
-    }
-
-    /// Fills `buffer`, the content of an [`AlignedBuffer`](farrier_linux::aligned::AlignedBuffer) or a
-    /// sector-aligned part of one, from `offset`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`].
-    pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
-        self.file
-            .read_exact_at(buffer, offset)
-            .map_err(|source| self.failed(format!("reading {} bytes at {offset}", buffer.len()), source))
-    }
-
-    /// Writes all of `data`, aligned as in [`WritableDisk::read_exact_at`], at `offset`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`].
-    pub fn write_all_at(&self, data: &[u8], offset: u64) -> Result<(), Error> {
-        self.file
-            .write_all_at(data, offset)
-            .map_err(|source| self.failed(format!("writing {} bytes at {offset}", data.len()), source))
-    }
-
-    /// A block device over `length` bytes from `offset`, for a program that knows nothing of ranges. Nothing of
-    /// the rest of the disk can be reached by it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`].
-    pub fn loop_over(&self, offset: u64, length: u64) -> Result<LoopDevice, Error> {
-        LoopDevice::over(&self.file, offset, length, self.sector_size)
-            .map_err(|source| self.failed(format!("making a device of {length} bytes at {offset}"), source))
-    }
-
-    /// Makes `length` bytes from `offset` read as zeros without sending zeros where the disk can do so.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`].
-    pub fn zero_out(&self, offset: u64, length: u64) -> Result<(), Error> {
-        block::zero_out(&self.file, offset, length)
-            .map_err(|source| self.failed(format!("zeroing {length} bytes at {offset}"), source))
-    }
-
-    /// Makes `length` bytes from `offset` read as zeros without sending any; false when the disk has no
-    /// command for that.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`].
-    pub fn zero_by_command(&self, offset: u64, length: u64) -> Result<bool, Error> {
-        block::zero_by_command(&self.file, offset, length)
-            .map_err(|source| self.failed(format!("unmapping {length} bytes at {offset}"), source))
-    }
-
-    /// Whether the disk wants to know what nobody needs.
-    pub fn discards(&self) -> bool {
-        self.discards
-    }
-
-    /// Whether the disk says of itself that what was discarded reads as zeros, each time (F08).
-    pub fn keeps_discarded_zero(&self) -> bool {
-        self.commands.is_some_and(|commands| commands.keeps_discarded_zero(&self.path, self))
-    }
-
-    /// Tells the disk that nobody needs `length` bytes from `offset`, whatever they read as afterwards;
-    /// false when it does not want to know.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`].
-    pub fn discard(&self, offset: u64, length: u64) -> Result<bool, Error> {
-        block::discard(&self.file, offset, length)
-            .map_err(|source| self.failed(format!("discarding {length} bytes at {offset}"), source))
-    }
-
-    /// Returns when everything written is on stable storage.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`].
-    pub fn flush(&self) -> Result<(), Error> {
-        block::flush_buffers(&self.file).map_err(|source| self.failed("flushing".to_owned(), source))
-    }
-
-    /// Has the kernel forget the old partitions and find the new ones.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`].
-    pub fn reread_partitions(&self) -> Result<(), Error> {
-        block::reread_partitions(&self.file)
-            .map_err(|source| self.failed("re-reading its partition table".to_owned(), source))
-    }
-
     /// Lets go of the disk for a program that claims it itself. Open it anew for what comes after that.
     pub fn hand_over(self) -> HandedOverDisk {
         HandedOverDisk { path: self.path, size: self.size }
@@ -186,6 +63,79 @@ impl WritableDisk {
 
     fn failed(&self, action: String, source: io::Error) -> Error {
         Error::Device { device: self.path.clone(), action, source }
+    }
+}
+
+impl sealed::Sealed for WritableDisk {}
+
+impl Sectors for WritableDisk {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn sector_size(&self) -> u32 {
+        self.sector_size
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        self.file
+            .read_exact_at(buffer, offset)
+            .map_err(|source| self.failed(format!("reading {} bytes at {offset}", buffer.len()), source))
+    }
+
+    fn write_all_at(&self, data: &[u8], offset: u64) -> Result<(), Error> {
+        self.file
+            .write_all_at(data, offset)
+            .map_err(|source| self.failed(format!("writing {} bytes at {offset}", data.len()), source))
+    }
+
+    fn zero_out(&self, offset: u64, length: u64) -> Result<(), Error> {
+        block::zero_out(&self.file, offset, length)
+            .map_err(|source| self.failed(format!("zeroing {length} bytes at {offset}"), source))
+    }
+
+    fn zero_by_command(&self, offset: u64, length: u64) -> Result<bool, Error> {
+        block::zero_by_command(&self.file, offset, length)
+            .map_err(|source| self.failed(format!("unmapping {length} bytes at {offset}"), source))
+    }
+
+    fn discards(&self) -> bool {
+        self.discards
+    }
+
+    fn keeps_discarded_zero(&self) -> bool {
+        self.commands.is_some_and(|commands| commands.keeps_discarded_zero(&self.path, self))
+    }
+
+    fn discard(&self, offset: u64, length: u64) -> Result<bool, Error> {
+        block::discard(&self.file, offset, length)
+            .map_err(|source| self.failed(format!("discarding {length} bytes at {offset}"), source))
+    }
+
+    fn flush(&self) -> Result<(), Error> {
+        block::flush_buffers(&self.file).map_err(|source| self.failed("flushing".to_owned(), source))
+    }
+
+    fn reread_partitions(&self) -> Result<(), Error> {
+        block::reread_partitions(&self.file)
+            .map_err(|source| self.failed("re-reading its partition table".to_owned(), source))
+    }
+
+    /// Not through the disk's own descriptor: libblkid reads what direct access would refuse.
+    fn signatures(&self, start: u64, size: u64) -> Result<Vec<Signature>, Error> {
+        let found = File::open(&self.path).and_then(|file| blkid::signatures(&file, start, size));
+        found.map_err(|source| {
+            self.failed(format!("looking for signatures in {size} bytes at {start}"), source)
+        })
+    }
+
+    fn loop_over(&self, offset: u64, length: u64) -> Result<LoopDevice, Error> {
+        LoopDevice::over(&self.file, offset, length, self.sector_size)
+            .map_err(|source| self.failed(format!("making a device of {length} bytes at {offset}"), source))
     }
 }
 

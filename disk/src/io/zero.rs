@@ -1,10 +1,10 @@
-//! Making ranges of a disk zero with as little transferred as the disk allows.
+//! Zeroing ranges of a disk (write zeroes, discard, TRIM) with as little transferred as the disk allows.
 //!
 //! Success is what the disk promises or keeps, not what it shows at the moment: a block that was discarded may
 //! read as zeros now and as old data later.
 
 use crate::error::Error;
-use crate::io::WritableDisk;
+use crate::io::Sectors;
 use farrier_linux::aligned::AlignedBuffer;
 
 /// Bytes that are looked at in one piece.
@@ -41,7 +41,7 @@ impl Zeroing {
     /// # Errors
     ///
     /// [`Error::Device`].
-    pub fn make(&mut self, disk: &WritableDisk, offset: u64, length: u64) -> Result<u64, Error> {
+    pub fn make(&mut self, disk: &dyn Sectors, offset: u64, length: u64) -> Result<u64, Error> {
         let mut transferred = 0;
         for (offset, length) in pieces(offset, length, COMMAND) {
             if !disk.zero_by_command(offset, length)? {
@@ -58,7 +58,7 @@ impl Zeroing {
     /// As there.
     pub fn make_without_command(
         &mut self,
-        disk: &WritableDisk,
+        disk: &dyn Sectors,
         offset: u64,
         length: u64,
     ) -> Result<u64, Error> {
@@ -78,7 +78,7 @@ impl Zeroing {
     /// otherwise old content goes on for long, and reading on would only take time.
     fn fill_up(
         &mut self,
-        disk: &WritableDisk,
+        disk: &dyn Sectors,
         offset: u64,
         length: u64,
         is_discarded: bool,

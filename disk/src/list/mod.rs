@@ -1,4 +1,4 @@
-//! The disks of this machine (section 8.3).
+//! The block devices of this machine, as `lsblk` lists them (section 8.3).
 
 pub mod multipath;
 

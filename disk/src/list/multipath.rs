@@ -1,4 +1,4 @@
-//! One disk of several paths to it (section 9.5): device mapper's `multipath` target, without a daemon.
+//! Multipath: one disk of several paths to it (section 9.5): device mapper's `multipath` target, without a daemon.
 //!
 //! SCSI disks are taken for paths to one when they say the same of themselves. A single path is a disk like
 //! others, and NVMe namespaces are joined by the kernel itself. A path that fails is left by the kernel at

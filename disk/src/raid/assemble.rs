@@ -1,4 +1,4 @@
-//! Starting the arrays that are on the disks already.
+//! Assembling software RAID: starting the arrays that a scan of the disks finds (`mdadm --assemble --scan`).
 
 use crate::error::Error;
 use crate::list;

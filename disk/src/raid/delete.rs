@@ -5,6 +5,7 @@ use super::create::stop_kept;
 use crate::device::stack;
 use crate::error::Error;
 use crate::guard::{self, RaidArray, RaidPlan, RaidTarget};
+use crate::io::Sectors;
 use crate::md::array::Array;
 use crate::md::mdadm;
 use crate::{list, wipe};

@@ -7,8 +7,8 @@ use super::create::{free_numbers, require_complete};
 use crate::error::Error;
 use crate::foreign::{Budget, Foreign};
 use crate::guard::{BootPartition, RootDisk};
-use crate::io::WritableDisk;
 use crate::io::view::DiskView;
+use crate::io::{Sectors, WritableDisk};
 use crate::md::MemberDevice;
 use crate::md::array::Array;
 use crate::md::config::{ESP_NAME, Level};
@@ -56,9 +56,9 @@ impl Mirror {
     ///
     /// [`Error::UnreadableEsp`] when there are files in neither, [`Error::Corrupted`] when the copy differs,
     /// [`Error::Device`].
-    pub fn take_over(&self, disk: &WritableDisk, original: &Partition) -> Result<(), Error> {
-        let mut source = DiskView::range(disk, original.start, original.size);
-        let mut target = DiskView::whole(&self.disk);
+    pub fn take_over(&self, disk: &dyn Sectors, original: &Partition) -> Result<(), Error> {
+        let mut source = DiskView::range(disk, original.start, original.size).with_memory();
+        let mut target = DiskView::whole(&self.disk).with_memory();
         let unreadable = |error| Error::UnreadableEsp {
             device: disk.path().to_owned(),
             number: original.number,
@@ -74,7 +74,7 @@ impl Mirror {
             .make(&mut target, self.disk.sector_size())
             .and_then(|()| tree::copy_to_fat(&mut target, &mut show))
             .and_then(|()| self.disk.flush().map_err(io::Error::other))
-            .and_then(|()| tree::is_in_fat(&mut DiskView::whole(&self.disk), &mut show));
+            .and_then(|()| tree::is_in_fat(&mut DiskView::whole(&self.disk).with_memory(), &mut show));
         match is_equal {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::Corrupted { device: self.path(), what: "the EFI system partition" }),

@@ -7,7 +7,7 @@ use crate::boot_mode;
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::md::config::{Level, RaidConfig, Size, Volume};
-use crate::table::{BIOS_BOOT_TYPE, ESP_TYPE, NewPartition, Partition, PartitionKind, TableKind};
+use crate::table::{NewPartition, Partition, PartitionKind, TableKind, types};
 use farrier_protocol::lookup::Node;
 use uuid::Uuid;
 
@@ -24,10 +24,6 @@ const START_MBR: u64 = MIB;
 /// Partitions for the firmware, from the first MiB on (section 7.5).
 const ESP_SIZE: u64 = 550 * MIB;
 const BIOS_BOOT_SIZE: u64 = 2 * MIB;
-
-/// Type of a partition with a member of an array.
-const RAID_TYPE: Uuid = Uuid::from_u128(0xa19d880f_05fc_4d3b_a006_743f0f84911e);
-const RAID_MBR_TYPE: u8 = 0xfd;
 
 /// Most partitions of an MBR without an extended one, and the end of what it reaches, in sectors.
 const MBR_PARTITIONS: u32 = 4;
@@ -186,7 +182,7 @@ impl<'a> DiskLayout<'a> {
                 "its volumes need {wanted} MiB and {limit} MiB of it can be used; ask for less, or name larger disks"
             ))
         })?;
-        let kind = self.kind(RAID_TYPE, RAID_MBR_TYPE);
+        let kind = self.kind(types::gpt::RAID, types::mbr::RAID);
         self.add(start, end - start, kind, "raid".to_owned())
     }
 
@@ -212,15 +208,17 @@ impl<'a> DiskLayout<'a> {
     /// Adds what the firmware boots from, where there is none yet.
     fn add_boot_partition(&mut self, boot: Boot, index: usize) -> Result<(), Error> {
         let (type_guid, size, name) = match (boot.is_uefi, self.table) {
-            (true, _) => (ESP_TYPE, ESP_SIZE, format!("uefi-holder-{index}")),
-            (false, TableKind::Gpt) => (BIOS_BOOT_TYPE, BIOS_BOOT_SIZE, format!("bios-boot-part-{index}")),
+            (true, _) => (types::gpt::ESP, ESP_SIZE, format!("uefi-holder-{index}")),
+            (false, TableKind::Gpt) => {
+                (types::gpt::BIOS_BOOT, BIOS_BOOT_SIZE, format!("bios-boot-part-{index}"))
+            }
             (false, TableKind::Mbr) => return Ok(()),
         };
         let starts_early = |partition: &Partition| partition.start < MIB + size;
         if self.added.is_empty() || self.disk.kept.iter().any(starts_early) {
             return Ok(());
         }
-        let kind = self.kind(type_guid, 0xef);
+        let kind = self.kind(type_guid, types::mbr::ESP);
         self.add(MIB, size, kind, name).map(drop)
     }
 

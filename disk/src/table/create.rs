@@ -1,9 +1,8 @@
 //! Writing a partition table anew, or again with some of its partitions.
 
-use super::gpt::Gpt;
-use super::{Geometry, Kind, Partition, PartitionKind, PartitionTable, mbr};
+use super::{Kind, Partition, PartitionKind, PartitionTable, gpt, mbr};
 use crate::error::Error;
-use crate::io::WritableDisk;
+use crate::io::Sectors;
 
 /// Kind of a partition table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,15 +37,12 @@ impl PartitionTable {
     ///
     /// [`Error::Corrupted`] or [`Error::Device`].
     pub(crate) fn create(
-        disk: &WritableDisk,
+        disk: &dyn Sectors,
         kind: TableKind,
         partitions: &[NewPartition],
     ) -> Result<Self, Error> {
         match kind {
-            TableKind::Gpt => {
-                let geometry = Geometry { size: disk.size(), sector_size: disk.sector_size() };
-                Gpt::new(geometry, partitions).write_new(disk)?;
-            }
+            TableKind::Gpt => gpt::write_new(disk, partitions)?,
             TableKind::Mbr => mbr::write_new(disk, partitions)?,
         }
         Self::read_back(disk, &[], partitions)
@@ -60,7 +56,7 @@ impl PartitionTable {
     /// As [`PartitionTable::create`].
     pub(crate) fn rearrange(
         self,
-        disk: &WritableDisk,
+        disk: &dyn Sectors,
         kept: &[Partition],
         added: &[NewPartition],
     ) -> Result<Self, Error> {
@@ -72,7 +68,7 @@ impl PartitionTable {
         Self::read_back(disk, kept, added)
     }
 
-    fn read_back(disk: &WritableDisk, kept: &[Partition], added: &[NewPartition]) -> Result<Self, Error> {
+    fn read_back(disk: &dyn Sectors, kept: &[Partition], added: &[NewPartition]) -> Result<Self, Error> {
         disk.flush()?;
         let written = Self::read(disk)?;
         let mut wanted: Vec<_> = added.iter().map(|one| (one.number, one.start, one.size)).collect();

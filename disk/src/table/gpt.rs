@@ -1,31 +1,32 @@
 //! GUID partition tables.
 //!
-//! Read and written here, byte for byte, and not by the `gpt` crate: its writer renumbers partitions
-//! whose numbers have gaps (as those of cloud images have: 1, 14, 15) and its reader panics on entries
-//! of unusual size. The crate serves the tests as a second opinion.
+//! The `gpt` crate makes new tables, and decodes and encodes the entries of those that are there. The header of a
+//! table that is there is read and written here, byte for byte, because the crate panics on entries of another size
+//! than 128, allocates as much as a header claims, refuses headers of more than 92 bytes, and writes partitions
+//! one after the other, whatever their numbers were (those of cloud images are 1, 14, 15). A test shows each of
+//! these.
 
 mod header;
 
 use super::{
-    ALIGNMENT, Geometry, NewPartition, ParseError, Partition, PartitionKind, read_at, read_exact_at,
+    ALIGNMENT, Geometry, NewPartition, ParseError, Partition, PartitionKind, first_sector, read_at,
+    read_exact_at, types,
 };
 use crate::error::Error;
-use crate::io::WritableDisk;
+use crate::io::Sectors;
 use crate::io::view::DiskView;
+use ::gpt::disk::LogicalBlockSize;
+use ::gpt::mbr::ProtectiveMBR;
+use ::gpt::partition::{Partition as Entry, file_read_partitions};
+use ::gpt::partition_types::{OperatingSystem, Type};
+use ::gpt::{GptConfig, GptError};
 use header::{ENTRY_SIZE, Header};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use uuid::Uuid;
 
-/// Type of a partition with a Linux file system, the one a config drive gets.
-const LINUX_DATA: Uuid = Uuid::from_u128(0x0fc63daf_8483_4772_8e79_3d69d8477de4);
-
-/// Where the protective MBR keeps the number of sectors it covers, and its type.
-const PROTECTIVE_TYPE_OFFSET: u64 = 450;
-const PROTECTIVE_SIZE_OFFSET: u64 = 458;
-const PROTECTIVE_TYPE: u8 = 0xee;
-
-/// Where an entry has its name, in UTF-16.
-const NAME_OFFSET: usize = 56;
+/// Where the protective MBR keeps its type, and the number of sectors it covers.
+const PROTECTIVE_TYPE: u64 = (first_sector::ENTRIES + first_sector::TYPE) as u64;
+const PROTECTIVE_SIZE: u64 = (first_sector::ENTRIES + first_sector::SECTORS) as u64;
 
 /// A valid GPT.
 #[derive(Debug)]
@@ -67,15 +68,6 @@ impl Gpt {
         Ok(Some(Self { header, entries, partitions }))
     }
 
-    /// A table that is not on a disk yet.
-    pub fn new(geometry: Geometry, partitions: &[NewPartition]) -> Self {
-        let sector_size = u64::from(geometry.sector_size);
-        let header = Header::new(geometry.sector_size, geometry.size / sector_size, Uuid::new_v4());
-        let mut entries = vec![0; header.entries_length()];
-        fill_entries(&mut entries, partitions, sector_size);
-        Self { header, entries, partitions: Vec::new() }
-    }
-
     /// Writes the table with nothing but the partitions `kept`, as they are, and those `added`.
     ///
     /// # Errors
@@ -83,7 +75,7 @@ impl Gpt {
     /// [`Error::InvalidTable`] or [`Error::Device`].
     pub fn rearrange(
         &mut self,
-        disk: &WritableDisk,
+        disk: &dyn Sectors,
         kept: &[Partition],
         added: &[NewPartition],
     ) -> Result<(), Error> {
@@ -93,22 +85,8 @@ impl Gpt {
                 entry.fill(0);
             }
         }
-        fill_entries(&mut self.entries, added, u64::from(disk.sector_size()));
+        self.fill(added, disk.sector_size()).map_err(|source| not_written(disk, source))?;
         self.write(disk)
-    }
-
-    /// Writes the table to a disk that has none, with the protective MBR before it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`].
-    pub fn write_new(&mut self, disk: &WritableDisk) -> Result<(), Error> {
-        self.write(disk)?;
-        write_protective_mbr(disk).map_err(|source| Error::Device {
-            device: disk.path().to_owned(),
-            action: "writing its protective MBR".to_owned(),
-            source,
-        })
     }
 
     /// The partitions, by number.
@@ -121,7 +99,7 @@ impl Gpt {
     /// # Errors
     ///
     /// [`Error::Device`].
-    pub fn move_backup_to_end(&mut self, disk: &WritableDisk) -> Result<(), Error> {
+    pub fn move_backup_to_end(&mut self, disk: &dyn Sectors) -> Result<(), Error> {
         self.fit_to(disk)?;
         self.write(disk)
     }
@@ -131,7 +109,7 @@ impl Gpt {
     /// # Errors
     ///
     /// [`Error::NoPlaceForConfigDrive`] or [`Error::Device`].
-    pub fn add_at_end(&mut self, disk: &WritableDisk, size: u64) -> Result<Partition, Error> {
+    pub fn add_at_end(&mut self, disk: &dyn Sectors, size: u64) -> Result<Partition, Error> {
         let no_place =
             |reason: String| Error::NoPlaceForConfigDrive { device: disk.path().to_owned(), reason };
         self.fit_to(disk)?;
@@ -141,20 +119,16 @@ impl Gpt {
         let slot = self.entries.chunks_exact(ENTRY_SIZE).position(is_unused).ok_or_else(|| {
             no_place("every entry of the GPT is used; remove a partition from the image".to_owned())
         })?;
-        let guid = Uuid::new_v4();
-        let entry = &mut self.entries[slot * ENTRY_SIZE..(slot + 1) * ENTRY_SIZE];
-        entry.fill(0);
-        fill_entry(entry, LINUX_DATA, guid, Range { start, size }, sector_size);
+        let (number, guid) = (slot as u32 + 1, Uuid::new_v4());
+        let kind = PartitionKind::Gpt { type_guid: types::gpt::LINUX, guid };
+        let new = NewPartition { number, start, size, kind, is_booted: false, name: String::new() };
+        self.fill(std::slice::from_ref(&new), disk.sector_size())
+            .map_err(|source| not_written(disk, source))?;
         self.write(disk)?;
-        Ok(Partition {
-            number: slot as u32 + 1,
-            start,
-            size,
-            kind: PartitionKind::Gpt { type_guid: LINUX_DATA, guid },
-        })
+        Ok(Partition { number, start, size, kind: new.kind })
     }
 
-    fn fit_to(&mut self, disk: &WritableDisk) -> Result<(), Error> {
+    fn fit_to(&mut self, disk: &dyn Sectors) -> Result<(), Error> {
         let sector_size = u64::from(disk.sector_size());
         self.header.fit_to(disk.size() / sector_size);
         let end = (self.header.last_usable() + 1) * sector_size;
@@ -170,8 +144,18 @@ impl Gpt {
         }
     }
 
+    /// Puts each partition into the entry of its number.
+    fn fill(&mut self, partitions: &[NewPartition], sector_size: u32) -> io::Result<()> {
+        let mut entries = Cursor::new(&mut self.entries[..]);
+        for (number, entry) in new_entries(partitions, sector_size) {
+            let index = u64::from(number) - 1;
+            entry.write_to_device(&mut entries, index, 0, LogicalBlockSize::Lb512, ENTRY_SIZE as u32)?;
+        }
+        Ok(())
+    }
+
     /// Writes backup, then primary: whatever interrupts it, one of them is valid.
-    fn write(&mut self, disk: &WritableDisk) -> Result<(), Error> {
+    fn write(&mut self, disk: &dyn Sectors) -> Result<(), Error> {
         self.header.set_entries_crc(crc32(&self.entries));
         let sector_size = u64::from(disk.sector_size());
         let (primary, backup) = (self.header.clone(), self.header.backup());
@@ -187,40 +171,57 @@ impl Gpt {
             .and_then(|()| disk.flush().map_err(io::Error::other))
             .and_then(|()| write_copy(&primary))
             .and_then(|()| update_protective_mbr(disk))
-            .map_err(|source| Error::Device {
-                device: disk.path().to_owned(),
-                action: "writing its GPT".to_owned(),
-                source,
-            })
+            .map_err(|source| not_written(disk, source))
     }
 }
 
-/// A range of the disk, in bytes.
-struct Range {
-    start: u64,
-    size: u64,
+/// Writes a new table to a disk that has none, with partitions whose numbers have no gaps. The protective MBR comes
+/// last: without it neither firmware nor kernel believes a GPT, and both copies are on stable storage before.
+///
+/// # Errors
+///
+/// [`Error::Device`]; also for sectors of other sizes than 512 and 4096 bytes.
+pub fn write_new(disk: &dyn Sectors, partitions: &[NewPartition]) -> Result<(), Error> {
+    let write = || -> io::Result<()> {
+        let sector_size = LogicalBlockSize::try_from(u64::from(disk.sector_size()))?;
+        let config = GptConfig::new().writable(true).logical_block_size(sector_size);
+        let mut table = config.create_from_device(DiskView::whole(disk), None).map_err(into_io)?;
+        table.update_partitions(new_entries(partitions, disk.sector_size()).collect()).map_err(into_io)?;
+        let mut view = table.write().map_err(into_io)?;
+        disk.flush().map_err(io::Error::other)?;
+        let sectors = disk.size() / sector_size.as_u64() - 1;
+        let protective = ProtectiveMBR::with_lb_size(u32::try_from(sectors).unwrap_or(u32::MAX));
+        protective.overwrite_lba0(&mut view).map_err(io::Error::other).map(drop)
+    };
+    write().map_err(|source| not_written(disk, source))
 }
 
-/// Puts each partition into the entry of its number.
-fn fill_entries(entries: &mut [u8], partitions: &[NewPartition], sector_size: u64) {
-    for partition in partitions {
-        let PartitionKind::Gpt { type_guid, guid } = partition.kind else { continue };
-        let slot = entries.chunks_exact_mut(ENTRY_SIZE).nth(partition.number as usize - 1);
-        let Some(slot) = slot else { continue };
-        slot.fill(0);
-        let range = Range { start: partition.start, size: partition.size };
-        fill_entry(slot, type_guid, guid, range, sector_size);
-        for (place, letter) in slot[NAME_OFFSET..].chunks_exact_mut(2).zip(partition.name.bytes()) {
-            place[0] = letter;
-        }
+/// The entries of new partitions, by number.
+fn new_entries(partitions: &[NewPartition], sector_size: u32) -> impl Iterator<Item = (u32, Entry)> {
+    let sector_size = u64::from(sector_size);
+    partitions.iter().filter_map(move |partition| {
+        let PartitionKind::Gpt { type_guid, guid } = partition.kind else { return None };
+        let entry = Entry {
+            part_type_guid: Type { guid: type_guid, os: OperatingSystem::None },
+            part_guid: guid,
+            first_lba: partition.start / sector_size,
+            last_lba: (partition.start + partition.size) / sector_size - 1,
+            flags: 0,
+            name: partition.name.clone(),
+        };
+        Some((partition.number, entry))
+    })
+}
+
+fn not_written(disk: &dyn Sectors, source: io::Error) -> Error {
+    Error::Device { device: disk.path().to_owned(), action: "writing its GPT".to_owned(), source }
+}
+
+fn into_io(error: GptError) -> io::Error {
+    match error {
+        GptError::Io(error) => error,
+        other => io::Error::other(other),
     }
-}
-
-fn fill_entry(entry: &mut [u8], type_guid: Uuid, guid: Uuid, range: Range, sector_size: u64) {
-    entry[..16].copy_from_slice(&type_guid.to_bytes_le());
-    entry[16..32].copy_from_slice(&guid.to_bytes_le());
-    entry[32..40].copy_from_slice(&(range.start / sector_size).to_le_bytes());
-    entry[40..48].copy_from_slice(&((range.start + range.size) / sector_size - 1).to_le_bytes());
 }
 
 /// Start in bytes of a partition of `size` bytes as far back in `usable` as alignment allows.
@@ -260,50 +261,35 @@ fn is_unused(entry: &[u8]) -> bool {
     entry[..16].iter().all(|byte| *byte == 0)
 }
 
+/// The partitions in an entry array that has the header's checksum.
 fn parse_entries(entries: &[u8], header: &Header, sector_size: u64) -> Result<Vec<Partition>, String> {
-    let guid = |bytes: &[u8]| Uuid::from_slice_le(bytes).expect("an entry's GUID fields are 16 bytes");
-    let number =
-        |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("an entry's LBA fields are 8 bytes"));
-    let mut partitions = Vec::new();
-    for (index, entry) in entries.chunks_exact(ENTRY_SIZE).enumerate().filter(|(_, entry)| !is_unused(entry))
-    {
-        let (first, last) = (number(&entry[32..40]), number(&entry[40..48]));
+    // What is decoded is these bytes, wherever they lie on the disk; their number was checked.
+    let found =
+        file_read_partitions(&mut Cursor::new(entries), &header.of_entries(), LogicalBlockSize::Lb512);
+    let found = found.map_err(|error| error.to_string())?;
+    let used = found.into_iter().filter(|(_, entry)| entry.is_used());
+    used.map(|(number, entry)| {
+        let (first, last) = (entry.first_lba, entry.last_lba);
         if first < header.first_usable() || last < first || last > header.last_usable() {
-            return Err(format!("partition {} lies outside the usable range", index + 1));
+            return Err(format!("partition {number} lies outside the usable range"));
         }
-        partitions.push(Partition {
-            number: index as u32 + 1,
-            start: first * sector_size,
-            size: (last - first + 1) * sector_size,
-            kind: PartitionKind::Gpt { type_guid: guid(&entry[..16]), guid: guid(&entry[16..32]) },
-        });
-    }
-    Ok(partitions)
-}
-
-/// Writes an MBR that shows one partition over the whole disk to whoever knows no GPT.
-fn write_protective_mbr(disk: &WritableDisk) -> io::Result<()> {
-    let mut sector = [0; 512];
-    // From the second sector, in the old addressing, to its end.
-    sector[446..454].copy_from_slice(&[0, 0, 2, 0, PROTECTIVE_TYPE, 0xff, 0xff, 0xff]);
-    sector[454] = 1;
-    sector[510..].copy_from_slice(&[0x55, 0xaa]);
-    let mut view = DiskView::whole(disk);
-    view.write_all(&sector)?;
-    view.flush()?;
-    update_protective_mbr(disk)
+        let kind = PartitionKind::Gpt { type_guid: entry.part_type_guid.guid, guid: entry.part_guid };
+        let (start, size) = (first * sector_size, (last - first + 1) * sector_size);
+        Ok(Partition { number, start, size, kind })
+    })
+    .collect()
 }
 
 /// Has the protective MBR cover the whole disk, where there is one that stands alone.
-fn update_protective_mbr(disk: &WritableDisk) -> io::Result<()> {
+fn update_protective_mbr(disk: &dyn Sectors) -> io::Result<()> {
     let mut kind = [0];
-    read_at(disk, PROTECTIVE_TYPE_OFFSET, &mut kind).map_err(io::Error::other)?;
-    if kind[0] != PROTECTIVE_TYPE {
+    read_at(disk, PROTECTIVE_TYPE, &mut kind).map_err(io::Error::other)?;
+    if kind[0] != types::mbr::PROTECTIVE {
         return Ok(());
     }
     let sectors = disk.size() / u64::from(disk.sector_size()) - 1;
     let mut view = DiskView::whole(disk);
-    view.seek(SeekFrom::Start(PROTECTIVE_SIZE_OFFSET))?;
+    view.seek(SeekFrom::Start(PROTECTIVE_SIZE))?;
     view.write_all(&u32::try_from(sectors).unwrap_or(u32::MAX).to_le_bytes())?;
     view.flush()
 }

@@ -1,46 +1,28 @@
 //! MBR partition tables.
 //!
-//! Whatever an image brought may be in them: numbers are added without overflow, and chains end. An
-//! added partition is written as its 16 bytes and nothing else, so that boot code and disk identifier
-//! stay as they are (D15).
+//! The `mbrman` crate decodes and encodes sectors of a table, whose other bytes stay as they are: boot code and
+//! disk identifier (D15). The chain of logical partitions is followed here, with an end and without overflow: the
+//! crate's reader of whole tables follows it for as long as it goes on, adds numbers that do not fit, and panics on
+//! a table whose partitions begin at zero. A test shows these.
 
+use super::first_sector::{ENTRIES, ENTRY_COUNT, ENTRY_SIZE, TYPE, entries, is_signed};
 use super::gpt::place_at_end;
-use super::{Geometry, NewPartition, ParseError, Partition, PartitionKind, read_at, read_exact_at};
+use super::{Geometry, NewPartition, ParseError, Partition, PartitionKind, read_exact_at, types};
 use crate::error::Error;
-use crate::io::WritableDisk;
+use crate::io::Sectors;
 use crate::io::view::DiskView;
-use std::io::{Read, Seek, SeekFrom, Write};
+use mbrman::{BOOT_ACTIVE, BOOT_INACTIVE, CHS, MBRHeader, MBRPartitionEntry};
+use std::io::{self, Cursor, Read, Seek, Write};
 use uuid::Uuid;
-
-const BOOT_SIGNATURE: [u8; 2] = [0x55, 0xaa];
-const IDENTIFIER_OFFSET: usize = 440;
-const ENTRIES_OFFSET: usize = 446;
-const ENTRY_SIZE: usize = 16;
-const PRIMARIES: usize = 4;
-
-/// Flag of the partition to boot from.
-const BOOTED: u8 = 0x80;
-
-/// Type that announces a GPT.
-const PROTECTIVE_TYPE: u8 = 0xee;
-
-/// Types of a partition that holds logical ones.
-const EXTENDED_TYPES: [u8; 3] = [0x05, 0x0f, 0x85];
 
 /// So many logical partitions are looked for; the kernel finds fewer.
 const MAX_LOGICAL: usize = 256;
-
-/// Type of a FAT32 partition with LBA addresses, as parted gives to `fat32`.
-const FAT32_LBA_TYPE: u8 = 0x0c;
-
-/// Types of FAT partitions.
-const FAT_TYPES: [u8; 6] = [0x01, 0x04, 0x06, 0x0b, 0x0c, 0x0e];
 
 /// End of what 32-bit sector numbers of 512 bytes reach, and so of every MBR partition (section 6.5).
 const ADDRESSABLE: u64 = 2 << 40;
 
 /// Cylinder, head and sector of a place that only LBA reaches.
-const CHS_BEYOND: [u8; 3] = [0xfe, 0xff, 0xff];
+const CHS_BEYOND: CHS = CHS { cylinder: 1023, head: 254, sector: 63 };
 
 /// A valid MBR with at least one partition.
 #[derive(Debug)]
@@ -66,12 +48,12 @@ impl Mbr {
         if !holds_partitions(&sector) {
             return Ok(None);
         }
-        let [.., a, b, c, d] = sector[..IDENTIFIER_OFFSET + 4] else { return Ok(None) };
-        let disk_identifier = u32::from_le_bytes([a, b, c, d]);
-        let mut entries: Vec<_> = (1..).zip(Entry::of_sector(&sector)).collect();
+        let header = decode(&sector)?;
+        let disk_identifier = u32::from_le_bytes(header.disk_signature);
+        let mut entries: Vec<_> = (1..).zip(header.iter().map(|(_, entry)| Entry::of(entry))).collect();
         if let Some((_, extended)) = entries.iter().find(|(_, entry)| entry.is_extended()) {
             let logical = logical_entries(source, geometry, extended.start)?;
-            entries.extend((PRIMARIES as u32 + 1..).zip(logical));
+            entries.extend((ENTRY_COUNT as u32 + 1..).zip(logical));
         }
         let booted = entries.iter().find(|(_, entry)| entry.is_booted).map(|(number, _)| *number);
         let used = entries.into_iter().filter(|(_, entry)| entry.type_id != 0);
@@ -81,7 +63,7 @@ impl Mbr {
 
     /// The partition to boot from, if it is one for FAT.
     pub fn booted_fat(&self) -> Option<&Partition> {
-        let is_fat = |kind: &PartitionKind| matches!(kind, PartitionKind::Mbr { type_id, .. } if FAT_TYPES.contains(type_id));
+        let is_fat = |kind: &PartitionKind| matches!(kind, PartitionKind::Mbr { type_id, .. } if types::mbr::FAT.contains(type_id));
         self.partitions.iter().find(|one| Some(one.number) == self.booted && is_fat(&one.kind))
     }
 
@@ -95,28 +77,21 @@ impl Mbr {
     /// # Errors
     ///
     /// [`Error::NoPlaceForConfigDrive`] or [`Error::Device`].
-    pub fn add_at_end(&mut self, disk: &WritableDisk, size: u64) -> Result<Partition, Error> {
+    pub fn add_at_end(&mut self, disk: &dyn Sectors, size: u64) -> Result<Partition, Error> {
         let no_place =
             |reason: String| Error::NoPlaceForConfigDrive { device: disk.path().to_owned(), reason };
         let is_free = |number: &u32| self.partitions.iter().all(|partition| partition.number != *number);
-        let number = (1..=PRIMARIES as u32).find(is_free).ok_or_else(|| {
+        let number = (1..=ENTRY_COUNT as u32).find(is_free).ok_or_else(|| {
             no_place("the MBR has four primary partitions; use an image with at most three".to_owned())
         })?;
         let sector_size = u64::from(disk.sector_size());
         let usable = sector_size..disk.size().min(ADDRESSABLE);
         let start = place_at_end(usable, size, &self.partitions).map_err(no_place)?;
-        let entry = entry_bytes(FAT32_LBA_TYPE, start / sector_size, size / sector_size);
-        let offset = ENTRIES_OFFSET + (number as usize - 1) * ENTRY_SIZE;
-        let mut view = DiskView::whole(disk);
-        view.seek(SeekFrom::Start(offset as u64))
-            .and_then(|_| view.write_all(&entry))
-            .and_then(|()| view.flush())
-            .map_err(|source| Error::Device {
-                device: disk.path().to_owned(),
-                action: "writing its MBR".to_owned(),
-                source,
-            })?;
-        let kind = PartitionKind::Mbr { type_id: FAT32_LBA_TYPE, disk_identifier: self.disk_identifier };
+        let kind =
+            PartitionKind::Mbr { type_id: types::mbr::FAT32_LBA, disk_identifier: self.disk_identifier };
+        let (name, is_booted) = (String::new(), false);
+        let new = NewPartition { number, start, size, kind: kind.clone(), is_booted, name };
+        change(disk, |header| fill(header, &[new], disk.sector_size()))?;
         Ok(Partition { number, start, size, kind })
     }
 }
@@ -130,21 +105,17 @@ struct Entry {
 }
 
 impl Entry {
-    fn of_sector(sector: &[u8; 512]) -> impl Iterator<Item = Self> {
-        sector[ENTRIES_OFFSET..].chunks_exact(ENTRY_SIZE).take(PRIMARIES).map(|entry| {
-            let number = |bytes: &[u8]| bytes.iter().rfold(0, |sum, byte| sum << 8 | u64::from(*byte));
-            let is_booted = entry[0] == BOOTED;
-            Self {
-                is_booted,
-                type_id: entry[4],
-                start: number(&entry[8..12]),
-                sectors: number(&entry[12..16]),
-            }
-        })
+    fn of(entry: &MBRPartitionEntry) -> Self {
+        Self {
+            is_booted: entry.is_active(),
+            type_id: entry.sys,
+            start: entry.starting_lba.into(),
+            sectors: entry.sectors.into(),
+        }
     }
 
     fn is_extended(&self) -> bool {
-        EXTENDED_TYPES.contains(&self.type_id)
+        types::mbr::EXTENDED.contains(&self.type_id)
     }
 
     fn partition(
@@ -153,7 +124,7 @@ impl Entry {
         geometry: Geometry,
         disk_identifier: u32,
     ) -> Result<Partition, ParseError> {
-        if self.type_id == PROTECTIVE_TYPE {
+        if self.type_id == types::mbr::PROTECTIVE {
             let reason = "a protective MBR announces a GPT that is not there";
             return Err(ParseError::Invalid(reason.to_owned()));
         }
@@ -184,14 +155,21 @@ fn logical_entries(
             return invalid("the chain of logical partitions leaves the disk");
         }
         read_exact_at(source, offset, &mut sector)?;
-        let mut entries = Entry::of_sector(&sector);
-        let (Some(logical), Some(next)) = (entries.next(), entries.next()) else { break };
-        match sector.ends_with(&BOOT_SIGNATURE) {
-            true => found.push(Entry { start: place + logical.start, ..logical }),
+        if !is_signed(&sector) {
             // An extended partition without logical ones may hold anything.
-            false if found.is_empty() => break,
-            false => return invalid("the chain of logical partitions is broken"),
+            return if found.is_empty() {
+                Ok(found)
+            } else {
+                invalid("the chain of logical partitions is broken")
+            };
         }
+        // Nobody looks at other flags here, and the crate wants none.
+        for flag in sector[ENTRIES..].iter_mut().step_by(ENTRY_SIZE).take(ENTRY_COUNT) {
+            *flag = if *flag == BOOT_ACTIVE { BOOT_ACTIVE } else { BOOT_INACTIVE };
+        }
+        let header = decode(&sector)?;
+        let (logical, next) = (Entry::of(&header.partition_1), Entry::of(&header.partition_2));
+        found.push(Entry { start: place + logical.start, ..logical });
         if next.start == 0 {
             break;
         }
@@ -205,10 +183,14 @@ fn logical_entries(
 
 /// A boot sector of a file system has the same signature, but code where the boot flags would be.
 fn holds_partitions(sector: &[u8; 512]) -> bool {
-    let entries = || sector[ENTRIES_OFFSET..].chunks_exact(ENTRY_SIZE).take(PRIMARIES);
-    sector.ends_with(&BOOT_SIGNATURE)
-        && entries().all(|entry| matches!(entry[0], 0x00 | 0x80))
-        && entries().any(|entry| entry[4] != 0)
+    is_signed(sector)
+        && entries(sector).all(|entry| matches!(entry[0], BOOT_INACTIVE | BOOT_ACTIVE))
+        && entries(sector).any(|entry| entry[TYPE] != 0)
+}
+
+/// A sector of a table.
+fn decode(sector: &[u8; 512]) -> Result<MBRHeader, ParseError> {
+    MBRHeader::read_from(&mut Cursor::new(sector)).map_err(|error| ParseError::Invalid(error.to_string()))
 }
 
 /// Writes a table to a disk that has none, with an identifier of its own.
@@ -216,12 +198,11 @@ fn holds_partitions(sector: &[u8; 512]) -> bool {
 /// # Errors
 ///
 /// [`Error::Device`].
-pub fn write_new(disk: &WritableDisk, partitions: &[NewPartition]) -> Result<(), Error> {
-    let mut sector = [0; 512];
-    sector[IDENTIFIER_OFFSET..IDENTIFIER_OFFSET + 4].copy_from_slice(&Uuid::new_v4().as_bytes()[..4]);
-    sector[510..].copy_from_slice(&BOOT_SIGNATURE);
-    fill_entries(&mut sector, partitions, disk.sector_size());
-    write_sector(disk, &sector)
+pub fn write_new(disk: &dyn Sectors, partitions: &[NewPartition]) -> Result<(), Error> {
+    let [a, b, c, d, ..] = *Uuid::new_v4().as_bytes();
+    let mut header = MBRHeader::new([a, b, c, d]);
+    fill(&mut header, partitions, disk.sector_size());
+    write(disk, &mut DiskView::whole(disk), &header)
 }
 
 /// Writes the table with nothing but the primary partitions `kept`, as they are, and those `added`.
@@ -229,57 +210,61 @@ pub fn write_new(disk: &WritableDisk, partitions: &[NewPartition]) -> Result<(),
 /// # Errors
 ///
 /// [`Error::Device`].
-pub fn rearrange(disk: &WritableDisk, kept: &[Partition], added: &[NewPartition]) -> Result<(), Error> {
-    let mut sector = [0; 512];
-    read_at(disk, 0, &mut sector)?;
-    let entries = sector[ENTRIES_OFFSET..].chunks_exact_mut(ENTRY_SIZE).take(PRIMARIES);
-    for (number, entry) in (1..).zip(entries) {
-        if kept.iter().all(|partition| partition.number != number) {
-            entry.fill(0);
+pub fn rearrange(disk: &dyn Sectors, kept: &[Partition], added: &[NewPartition]) -> Result<(), Error> {
+    change(disk, |header| {
+        for (number, entry) in header.iter_mut() {
+            if kept.iter().all(|partition| partition.number as usize != number) {
+                *entry = MBRPartitionEntry::empty();
+            }
         }
-    }
-    fill_entries(&mut sector, added, disk.sector_size());
-    write_sector(disk, &sector)
-}
-
-/// Puts each partition into the entry of its number.
-fn fill_entries(sector: &mut [u8; 512], partitions: &[NewPartition], sector_size: u32) {
-    let sector_size = u64::from(sector_size);
-    for partition in partitions {
-        let PartitionKind::Mbr { type_id, .. } = partition.kind else { continue };
-        let mut slots = sector[ENTRIES_OFFSET..].chunks_exact_mut(ENTRY_SIZE).take(PRIMARIES);
-        let Some(slot) = slots.nth(partition.number as usize - 1) else { continue };
-        slot.copy_from_slice(&entry_bytes(
-            type_id,
-            partition.start / sector_size,
-            partition.size / sector_size,
-        ));
-        slot[0] = if partition.is_booted { BOOTED } else { 0 };
-    }
-}
-
-fn write_sector(disk: &WritableDisk, sector: &[u8]) -> Result<(), Error> {
-    let mut view = DiskView::whole(disk);
-    view.write_all(sector).and_then(|()| view.flush()).map_err(|source| Error::Device {
-        device: disk.path().to_owned(),
-        action: "writing its MBR".to_owned(),
-        source,
+        fill(header, added, disk.sector_size());
     })
 }
 
-fn entry_bytes(type_id: u8, first_sector: u64, sectors: u64) -> [u8; ENTRY_SIZE] {
-    let number = |value: u64| u32::try_from(value).expect("the place was chosen below 2 TiB").to_le_bytes();
-    let mut entry = [0; ENTRY_SIZE];
-    entry[1..4].copy_from_slice(&CHS_BEYOND);
-    entry[4] = type_id;
-    entry[5..8].copy_from_slice(&CHS_BEYOND);
-    entry[8..12].copy_from_slice(&number(first_sector));
-    entry[12..16].copy_from_slice(&number(sectors));
-    entry
+/// Puts each partition into the entry of its number.
+fn fill(header: &mut MBRHeader, partitions: &[NewPartition], sector_size: u32) {
+    let sectors = |bytes: u64| {
+        u32::try_from(bytes / u64::from(sector_size)).expect("the place was chosen where an MBR reaches")
+    };
+    for partition in partitions {
+        let PartitionKind::Mbr { type_id, .. } = partition.kind else { continue };
+        let Some(entry) = header.get_mut(partition.number as usize) else { continue };
+        *entry = MBRPartitionEntry {
+            boot: if partition.is_booted { BOOT_ACTIVE } else { BOOT_INACTIVE },
+            first_chs: CHS_BEYOND,
+            sys: type_id,
+            last_chs: CHS_BEYOND,
+            starting_lba: sectors(partition.start),
+            sectors: sectors(partition.size),
+        };
+    }
+}
+
+/// Changes entries of the table on a disk, and no other byte.
+fn change(disk: &dyn Sectors, change: impl FnOnce(&mut MBRHeader)) -> Result<(), Error> {
+    let mut view = DiskView::whole(disk);
+    let mut header = MBRHeader::read_from(&mut view).map_err(|error| not_done(disk, "reading", error))?;
+    change(&mut header);
+    write(disk, &mut view, &header)
+}
+
+fn write(disk: &dyn Sectors, view: &mut DiskView<'_>, header: &MBRHeader) -> Result<(), Error> {
+    let failed = |error| not_done(disk, "writing", error);
+    header.write_into(view).map_err(failed)?;
+    view.flush().map_err(|error| failed(error.into()))
+}
+
+fn not_done(disk: &dyn Sectors, verb: &str, error: mbrman::Error) -> Error {
+    let source = match error {
+        mbrman::Error::Io(source) => source,
+        other => io::Error::other(other),
+    };
+    Error::Device { device: disk.path().to_owned(), action: format!("{verb} its MBR"), source }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::first_sector::SIGNATURE;
     use super::*;
     use std::io::Cursor;
 
@@ -288,11 +273,11 @@ mod tests {
     fn read(entries: &[(usize, usize, u8, u32, u32)]) -> Result<Vec<(u32, u64, u64)>, String> {
         let mut disk = vec![0; 64 * 512];
         for (sector, slot, type_id, start, length) in entries {
-            let entry = &mut disk[sector * 512 + ENTRIES_OFFSET + slot * ENTRY_SIZE..][..ENTRY_SIZE];
+            let entry = &mut disk[sector * 512 + ENTRIES + slot * ENTRY_SIZE..][..ENTRY_SIZE];
             entry[4] = *type_id;
             entry[8..12].copy_from_slice(&start.to_le_bytes());
             entry[12..].copy_from_slice(&length.to_le_bytes());
-            disk[sector * 512 + 510..][..2].copy_from_slice(&BOOT_SIGNATURE);
+            disk[sector * 512 + 510..][..2].copy_from_slice(&SIGNATURE);
         }
         let geometry = Geometry { size: disk.len() as u64, sector_size: 512 };
         let table = Mbr::parse(&mut Cursor::new(disk), geometry).map_err(|error| error.to_string())?;
@@ -315,7 +300,7 @@ mod tests {
         {
             let mut disk = vec![0; 64 * 512];
             disk[446..462].copy_from_slice(&[flag, 0, 0, 0, kind, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0]);
-            disk[510..512].copy_from_slice(&BOOT_SIGNATURE);
+            disk[510..512].copy_from_slice(&SIGNATURE);
             let geometry = Geometry { size: disk.len() as u64, sector_size: 512 };
             let table = Mbr::parse(&mut Cursor::new(disk), geometry).unwrap().unwrap();
             assert_eq!(table.booted_fat().is_some(), expected, "{flag:#x} {kind:#x}");

@@ -2,6 +2,7 @@
 
 use super::{BurnInError, wait};
 use crate::manager::StepCall;
+use farrier_disk::Sectors;
 use farrier_disk::WritableDisk;
 use farrier_linux::process::{Conditions, SMARTCTL};
 use serde::Deserialize;

@@ -7,6 +7,7 @@ use crate::erase::{self, Claim};
 use crate::error::StepError;
 use crate::manager::StepCall;
 use crate::setting::Section;
+use farrier_disk::Sectors;
 use farrier_disk::guard::{self, ErasePlan};
 use farrier_disk::{WritableDisk, list};
 use farrier_linux::process::{FIO, RunError, SMARTCTL};

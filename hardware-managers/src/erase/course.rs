@@ -2,16 +2,17 @@
 
 use super::Depth;
 use super::certificate::{Record, Verdict};
+use super::command_set;
 use super::error::EraseError;
 use super::medium::Medium;
 use super::method::Method;
 use super::overwrite::overwrite;
 use super::proof::{Expectation, Proof};
-use super::secure::{self, Patience, SecureErase};
+use super::secure::{Patience, SecureErase};
 use super::settings::{Passes, Settings};
-use farrier_disk::WritableDisk;
 use farrier_disk::guard::EraseTarget;
 use farrier_disk::wipe::{self, Erased};
+use farrier_disk::{Sectors, WritableDisk};
 
 const VIRTUAL_MEDIA: &str = "the medium with the agent's parameters";
 const NO_METHOD: &str = "neither Sanitize nor Format reaches this namespace alone";
@@ -34,7 +35,7 @@ fn erase_target(
         Claim::Taken(disk) => disk,
         Claim::Kept(reason) => return Ok(Verdict::Kept(reason)),
     };
-    let secure = secure::of(&disk, device, settings);
+    let secure = command_set::of(&disk, device, settings);
     let patience = Patience::default();
     let method = match depth {
         Depth::Data => erase_data(&disk, secure.as_deref(), settings, &patience, record)?,

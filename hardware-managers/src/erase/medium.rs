@@ -1,6 +1,6 @@
 //! What overwriting and proving need of a disk.
 
-use farrier_disk::{Error, WritableDisk};
+use farrier_disk::{Error, Sectors, WritableDisk};
 
 /// The sectors of a disk whose content may be destroyed.
 pub trait Medium {
@@ -30,11 +30,11 @@ pub trait Medium {
 
 impl Medium for WritableDisk {
     fn size(&self) -> u64 {
-        self.size()
+        Sectors::size(self)
     }
 
     fn sector_size(&self) -> u32 {
-        self.sector_size()
+        Sectors::sector_size(self)
     }
 
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
@@ -46,6 +46,6 @@ impl Medium for WritableDisk {
     }
 
     fn flush(&self) -> Result<(), Error> {
-        self.flush()
+        Sectors::flush(self)
     }
 }

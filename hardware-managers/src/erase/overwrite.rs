@@ -1,4 +1,4 @@
-//! Writing every sector of a disk.
+//! Overwriting (shredding) a disk: writing its every sector.
 //!
 //! Zeros are written as data: a request to make zeros may only unmap blocks, and that erases nothing
 //! (P16).

@@ -1,12 +1,7 @@
-//! Disks that can erase themselves.
+//! Secure erase: disks that can erase themselves (ATA security erase, SCSI and NVMe sanitize and format).
 
-use super::ata::AtaDrive;
 use super::error::EraseError;
 use super::method::Method;
-use super::nvme::NvmeNamespace;
-use super::scsi::ScsiDisk;
-use super::settings::Settings;
-use farrier_disk::{BlockDevice, WritableDisk};
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,8 +10,6 @@ use std::time::{Duration, Instant};
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// How often it is asked whether it is done.
 const POLL: Duration = Duration::from_secs(1);
-/// SCSI vendor of disks behind an ATA translation.
-const ATA_VENDOR: &str = "ATA";
 
 /// A disk that may be able to erase itself.
 pub trait SecureErase {
@@ -109,26 +102,4 @@ impl Patience {
             thread::sleep(self.poll);
         }
     }
-}
-
-/// How a disk erases itself; nothing for one whose kind cannot, or which the operator keeps from it.
-///
-/// A disk behind a USB bridge is overwritten: bridges drop or mangle such commands (D22).
-pub fn of<'a>(
-    disk: &'a WritableDisk,
-    device: &BlockDevice,
-    settings: &Settings,
-) -> Option<Box<dyn SecureErase + 'a>> {
-    let name = device.kernel_name();
-    if name.starts_with("nvme") {
-        return settings.nvme_secure_erase.then(|| Box::new(NvmeNamespace::of(disk)) as _);
-    }
-    let is_usable = settings.ata_secure_erase && device.disk.tran.as_deref() != Some("usb");
-    if !is_usable || !name.starts_with("sd") {
-        return None;
-    }
-    if device.disk.vendor.as_deref() == Some(ATA_VENDOR) {
-        return Some(Box::new(AtaDrive::of(disk)));
-    }
-    Some(Box::new(ScsiDisk::of(disk)))
 }

@@ -1,15 +1,8 @@
 //! The first sector of a disk with a partition table, and when it is safe (section 5.6).
 
-/// Where the four entries of the table begin, and the bytes of each.
-const ENTRIES: usize = 446;
-const ENTRY: usize = 16;
-/// Type of the entry that stands for a GPT.
-const PROTECTIVE: u8 = 0xee;
-
-/// Whether the sector ends like one that firmware starts.
-pub(super) fn is_signed(start: &[u8]) -> bool {
-    start.get(510..512) == Some(&[0x55, 0xaa])
-}
+pub(super) use farrier_disk::table::first_sector::is_signed;
+use farrier_disk::table::first_sector::{FIRST_SECTOR, SECTORS, TYPE, entries};
+use farrier_disk::table::types::mbr::PROTECTIVE;
 
 /// Whether this is a disk with a table, and not a volume with a FAT file system.
 pub(super) fn is_table(start: &[u8]) -> bool {
@@ -18,20 +11,20 @@ pub(super) fn is_table(start: &[u8]) -> bool {
 
 /// Refuses tables that could mean different things to different readers; the error is the reason.
 pub(super) fn require_safe(start: &[u8]) -> Result<(), String> {
-    let entries: Vec<_> = start[ENTRIES..ENTRIES + 4 * ENTRY].chunks_exact(ENTRY).collect();
+    let entries: Vec<_> = entries(start).collect();
     if let Some(flag) = entries.iter().map(|entry| entry[0]).find(|flag| ![0, 0x80].contains(flag)) {
         return Err(format!("its partition table has the boot flag {flag:#04x}"));
     }
-    let used: Vec<_> = (0..4).filter(|number| entries[*number][4] != 0).collect();
+    let used: Vec<_> = (0..4).filter(|number| entries[*number][TYPE] != 0).collect();
     if used.is_empty() {
         return Err("its partition table is empty".to_owned());
     }
-    let Some(protective) = used.iter().find(|number| entries[**number][4] == PROTECTIVE) else {
+    let Some(protective) = used.iter().find(|number| entries[**number][TYPE] == PROTECTIVE) else {
         return Ok(());
     };
     let entry = entries[*protective];
     let is_alone = used == [0];
-    let is_at_its_place = entry[1..4] == [0, 2, 0] && entry[8..12] == [1, 0, 0, 0];
+    let is_at_its_place = entry[1..4] == [0, 2, 0] && entry[FIRST_SECTOR..SECTORS] == [1, 0, 0, 0];
     match is_alone && is_at_its_place {
         true => Ok(()),
         false => Err("its GPT has no proper protective table: a hybrid table is refused".to_owned()),
@@ -46,8 +39,10 @@ pub(super) fn partitions_end(start: &[u8]) -> Option<u64> {
     if !is_table(start) {
         return None;
     }
-    let entries = start[ENTRIES..ENTRIES + 4 * ENTRY].chunks_exact(ENTRY).filter(|entry| entry[4] != 0);
-    let ends = entries.map(|entry| (entry[4] != PROTECTIVE).then(|| number(entry, 8) + number(entry, 12)));
+    let entries = entries(start).filter(|entry| entry[TYPE] != 0);
+    let ends = entries.map(|entry| {
+        (entry[TYPE] != PROTECTIVE).then(|| number(entry, FIRST_SECTOR) + number(entry, SECTORS))
+    });
     ends.collect::<Option<Vec<_>>>()?.into_iter().max()
 }
 

@@ -4,13 +4,13 @@
 use super::Fault;
 use super::map::Budget;
 use crate::CHUNK;
-use crate::target::Space;
+use farrier_disk::Sectors;
 use farrier_linux::aligned::{ALIGNMENT, AlignedBuffer};
 use std::ops::Range;
 
 /// The bytes in waiting.
 pub(super) struct Spool<'a> {
-    space: &'a dyn Space,
+    space: &'a dyn Sectors,
     free: Range<u64>,
     runs: Vec<Run>,
     /// Made when it is needed: most images are in order.
@@ -30,7 +30,7 @@ struct Run {
 
 impl<'a> Spool<'a> {
     /// A spool behind the first `used` bytes of the target.
-    pub(super) fn new(space: &'a dyn Space, used: u64) -> Self {
+    pub(super) fn new(space: &'a dyn Sectors, used: u64) -> Self {
         let start = used.next_multiple_of(CHUNK as u64).max(CHUNK as u64);
         let end = space.size().saturating_sub(CHUNK as u64) / CHUNK as u64 * CHUNK as u64;
         Self { space, free: start..end.max(start), runs: Vec::new(), buffer: None, last: Vec::new(), start }

@@ -58,7 +58,7 @@ fn expected(folder: &Path) -> Vec<u8> {
 /// The disk of that size that an image was written to.
 #[track_caller]
 fn written(image: &[u8], mode: Mode, size: usize, sector: u32) -> Vec<u8> {
-    run(image, image, mode, size as u64, MEMORY, sector).unwrap().disk.bytes(size)
+    run(image, image, mode, size as u64, MEMORY, sector).unwrap().disk.content(0, size)
 }
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! The body of a reply, read to its proven end across broken connections.
+//! The body of a reply, read to its proven end across broken connections: each retry resumes where the last one broke.
 
 use super::encoding::Encoding;
 use super::ranges::Ranges;

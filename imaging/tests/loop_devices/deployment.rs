@@ -1,6 +1,7 @@
 //! A disk to write to, and what a write needs beside it.
 
 use crate::disk_support::TestDisk;
+use farrier_disk::Sectors;
 use farrier_disk::io::view::DiskView;
 use farrier_imaging::Error;
 use farrier_imaging::cancel::CancelHandle;

@@ -1,6 +1,7 @@
 //! Raw images, from servers that behave.
 
 use crate::deployment::{DISK, Deployment, MIB, image, request, serve};
+use farrier_disk::Sectors;
 use farrier_protocol::progress::Phase;
 use farrier_tests::image_server::Reply;
 use std::fs::File;

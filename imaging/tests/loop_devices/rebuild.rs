@@ -4,6 +4,7 @@ use crate::deployment::{Deployment, MIB, image, request, serve};
 use crate::disk_support::TestDisk;
 use crate::tables::with_gpt;
 use base64::prelude::{BASE64_STANDARD, Engine};
+use farrier_disk::Sectors;
 use farrier_disk::config_drive::{ConfigDrive, MAX_SIZE};
 use farrier_disk::table::{Partition, finish_image};
 use farrier_linux::aligned::AlignedBuffer;

@@ -2,6 +2,7 @@
 //! the field see it.
 
 use crate::deployment::{DISK, Deployment, MIB, image, request, serve};
+use farrier_disk::Sectors;
 use farrier_tests::image_server::Reply;
 use std::fs;
 use std::path::Path;

@@ -138,7 +138,7 @@ fn plan_beside_kept(size: &Value) -> Plan {
         number,
         start: start * MIB,
         size: size * MIB,
-        kind: PartitionKind::Gpt { type_guid: RAID_TYPE, guid: Uuid::nil() },
+        kind: PartitionKind::Gpt { type_guid: types::gpt::RAID, guid: Uuid::nil() },
     };
     let disks: Vec<_> = devices
         .iter()

@@ -2,7 +2,6 @@
 
 use super::crc32;
 use std::ops::Range;
-use uuid::Uuid;
 
 /// Bytes of an entry. Other sizes are legal and never used.
 pub const ENTRY_SIZE: usize = 128;
@@ -13,18 +12,12 @@ const MAX_ENTRIES: u32 = 1024;
 const SIGNATURE: &[u8] = b"EFI PART";
 const MIN_HEADER_SIZE: u32 = 92;
 
-/// Entries of a new table.
-const NEW_ENTRIES: u32 = 128;
-
-const REVISION: Range<usize> = 8..12;
-const REVISION_1_0: [u8; 4] = [0, 0, 1, 0];
 const HEADER_SIZE: Range<usize> = 12..16;
 const HEADER_CRC: Range<usize> = 16..20;
 const OWN_LBA: Range<usize> = 24..32;
 const OTHER_LBA: Range<usize> = 32..40;
 const FIRST_USABLE: Range<usize> = 40..48;
 const LAST_USABLE: Range<usize> = 48..56;
-const DISK_GUID: Range<usize> = 56..72;
 const ENTRIES_LBA: Range<usize> = 72..80;
 const ENTRY_COUNT: Range<usize> = 80..84;
 const ENTRY_BYTES: Range<usize> = 84..88;
@@ -75,22 +68,6 @@ impl Header {
         Ok(header)
     }
 
-    /// The header of a new table of 128 entries for a disk of `disk_sectors` sectors.
-    pub fn new(sector_size: u32, disk_sectors: u64, disk_guid: Uuid) -> Self {
-        let mut header = Self { sector: vec![0; sector_size as usize] };
-        header.sector[..SIGNATURE.len()].copy_from_slice(SIGNATURE);
-        header.sector[REVISION].copy_from_slice(&REVISION_1_0);
-        header.sector[HEADER_SIZE].copy_from_slice(&MIN_HEADER_SIZE.to_le_bytes());
-        header.sector[DISK_GUID].copy_from_slice(&disk_guid.to_bytes_le());
-        header.sector[ENTRY_COUNT].copy_from_slice(&NEW_ENTRIES.to_le_bytes());
-        header.sector[ENTRY_BYTES].copy_from_slice(&(ENTRY_SIZE as u32).to_le_bytes());
-        header.set_u64(OWN_LBA, 1);
-        header.set_u64(ENTRIES_LBA, 2);
-        header.set_u64(FIRST_USABLE, 2 + header.entries_sectors());
-        header.fit_to(disk_sectors);
-        header
-    }
-
     /// Makes the table cover a disk of `disk_sectors` sectors, its backup at the end.
     pub fn fit_to(&mut self, disk_sectors: u64) {
         let last = disk_sectors - 1;
@@ -107,6 +84,26 @@ impl Header {
         backup.set_u64(ENTRIES_LBA, self.last_usable() + 1);
         backup.seal();
         backup
+    }
+
+    /// What the `gpt` crate has to know of entries that are all it gets.
+    pub fn of_entries(&self) -> ::gpt::header::Header {
+        ::gpt::header::Header {
+            signature: String::new(),
+            revision: (1, 0),
+            header_size_le: MIN_HEADER_SIZE,
+            crc32: 0,
+            reserved: 0,
+            current_lba: self.own_lba(),
+            backup_lba: self.u64(OTHER_LBA),
+            first_usable: self.first_usable(),
+            last_usable: self.last_usable(),
+            disk_guid: uuid::Uuid::nil(),
+            part_start: 0,
+            num_parts: self.u32(ENTRY_COUNT),
+            part_size: ENTRY_SIZE as u32,
+            crc32_parts: self.entries_crc(),
+        }
     }
 
     /// Sector of this header.

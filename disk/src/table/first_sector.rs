@@ -1,0 +1,34 @@
+//! Where things lie in the first sector of a disk with an MBR, or with the one that protects a GPT.
+
+/// Where the disk identifier is, four bytes.
+pub const IDENTIFIER: usize = 440;
+
+/// Where the entries begin.
+pub const ENTRIES: usize = 446;
+/// How many there are.
+pub const ENTRY_COUNT: usize = 4;
+/// Bytes of one.
+pub const ENTRY_SIZE: usize = 16;
+
+/// Where an entry has the type of its partition.
+pub const TYPE: usize = 4;
+/// Where it has the partition's first sector, four bytes.
+pub const FIRST_SECTOR: usize = 8;
+/// Where it has how many sectors there are, four bytes.
+pub const SECTORS: usize = 12;
+
+/// What the sector ends with when firmware is to start it.
+pub const SIGNATURE: [u8; 2] = [0x55, 0xaa];
+/// Where it ends so, whatever the bytes of a sector.
+pub const SIGNATURE_OFFSET: usize = 510;
+
+/// Whether the sector ends like one that firmware starts.
+pub fn is_signed(sector: &[u8]) -> bool {
+    sector.get(SIGNATURE_OFFSET..SIGNATURE_OFFSET + SIGNATURE.len()) == Some(&SIGNATURE)
+}
+
+/// The entries of a sector; none of one that is too short.
+pub fn entries(sector: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let entries = sector.get(ENTRIES..ENTRIES + ENTRY_COUNT * ENTRY_SIZE).unwrap_or_default();
+    entries.chunks_exact(ENTRY_SIZE)
+}
