@@ -1,8 +1,9 @@
 //! What can go wrong with a request to the conductor.
 
 use crate::agent_client::AgentError;
+use crate::heartbeat::Refusal;
 use crate::interfaces::PowerError;
-use crate::model::{Event, ProvisionState};
+use crate::model::{BadValue, Event, Forbidden, ProvisionState};
 use crate::store::StoreError;
 
 /// A request was refused or an operation failed.
@@ -15,9 +16,9 @@ pub enum Error {
     /// which addresses exist (contract 13.19).
     #[error("no node that waits for its agent matches; enrol the machine and start an operation first")]
     LookupFailed,
-    /// Somebody else works on the node.
-    #[error("node {0} is locked by another operation; try again when that has ended")]
-    NodeLocked(String),
+    /// A flag of the node forbids it.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
     /// The node is in a state that does not allow what was asked.
     #[error("node {node} is in state {state:?}, but this needs one of: {allowed}")]
     InvalidState {
@@ -36,6 +37,9 @@ pub enum Error {
         /// What is wrong, and what would be right.
         reason: String,
     },
+    /// A heartbeat is not that of the agent this conductor talks to.
+    #[error(transparent)]
+    Heartbeat(#[from] Refusal),
     /// A step of an operation failed.
     #[error("deploy step {step} failed: {reason}")]
     StepFailed {
@@ -77,5 +81,11 @@ impl Error {
             state: node.provision_state.to_string(),
             allowed: allowed.join(", "),
         }
+    }
+}
+
+impl From<BadValue> for Error {
+    fn from(error: BadValue) -> Self {
+        Self::Invalid { field: error.key, reason: error.reason }
     }
 }

@@ -44,7 +44,8 @@ impl PowerError {
 
 /// Power and boot control of one kind of machine (conductor contract 9.1 and 9.2).
 ///
-/// Calls for one node never overlap: the conductor holds the node's lock around each.
+/// Calls that change a machine never overlap: the conductor holds the node's lease around each. Its power state is
+/// read at any time.
 #[async_trait]
 pub trait PowerInterface: Send + Sync {
     /// Checks `driver_info` without touching the machine.

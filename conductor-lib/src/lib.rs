@@ -1,31 +1,38 @@
 //! A thin conductor: what drives agents that speak the Ironic Python Agent contract.
 //!
 //! [`Conductor`] keeps node records in a [`store::Store`], answers lookups and heartbeats, and
-//! takes nodes through the direct deploy. Machines are controlled through
-//! [`interfaces::PowerInterface`]; drivers implement it outside of this library.
+//! takes nodes through the direct deploy. Nothing runs within a request: an order is written down, a heartbeat too, and
+//! a worker for each node that is not at rest does what follows from both, and goes on where an earlier conductor
+//! stopped. Machines are controlled through [`interfaces::PowerInterface`]; drivers implement it outside of this
+//! library.
 //! [`api::ramdisk::ramdisk_router`] serves what agents call and can be mounted in any axum
 //! application, [`api::nodes::nodes_router`] serves operators.
+//!
+//! Three examples show how much or how little of it can be taken: `agent_alone`, `own_store` and `power_strip`.
 //!
 //! Section numbers in the documentation refer to the conductor contract.
 
 pub mod agent_client;
 pub mod api;
+pub mod attention;
+pub mod clock;
 mod conductor;
 pub mod console;
 pub mod deploy;
 mod error;
 pub mod events;
-mod heartbeat;
+pub mod heartbeat;
 pub mod interfaces;
-mod locks;
 mod lookup;
+mod mailbox;
 pub mod model;
+mod operations;
+pub mod plan;
 mod services;
 pub mod settings;
 mod steps;
 pub mod store;
 mod task;
-mod watch;
 
 pub use conductor::{Conductor, PowerAction};
 pub use error::Error;

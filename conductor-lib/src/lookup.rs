@@ -3,6 +3,7 @@
 use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::model::{MacAddress, Node};
+use crate::store::{Record, StoreError};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use farrier_protocol::lookup::MASKED;
@@ -37,7 +38,7 @@ impl Conductor {
     /// # Errors
     ///
     /// [`Error::LookupFailed`] for unknown machines, ambiguous addresses and nodes that expect no
-    /// agent alike; [`Error::NodeLocked`] when the token cannot be stored now.
+    /// agent alike; [`StoreError::Held`] when the node is worked on, so that no token can be issued now.
     pub async fn lookup(&self, query: &LookupQuery, with_token: bool) -> Result<LookupAnswer, Error> {
         let uuid = match query.node_uuid {
             Some(uuid) => uuid,
@@ -46,32 +47,28 @@ impl Conductor {
                 _ => return Err(Error::LookupFailed),
             },
         };
-        let node = self.store().get(uuid).await?.ok_or(Error::LookupFailed)?;
-        if !node.provision_state.allows_lookup(false) {
+        let record = self.store().get(uuid).await?.ok_or(Error::LookupFailed)?;
+        if !record.node.provision_state.allows_lookup(false) {
             return Err(Error::LookupFailed);
         }
-        let token = match &node.driver_internal_info.agent.agent_secret_token {
+        let token = match &record.session.agent_secret_token {
             _ if !with_token => None,
-            // A token that was handed out is never told again: nothing is stored, nothing is locked.
+            // A token that was handed out is never told again: nothing is stored.
             Some(_) => Some(MASKED.to_owned()),
-            None => Some(self.issue_token(uuid).await?),
+            None => Some(self.issue_token(&record).await?),
         };
-        Ok(LookupAnswer { node: node.masked(), token })
+        Ok(LookupAnswer { node: record.node.shown(&record.session), token })
     }
 
-    async fn issue_token(&self, uuid: Uuid) -> Result<String, Error> {
-        let mut task = self.try_acquire(uuid).await?;
-        if !task.node.provision_state.allows_lookup(false) {
-            return Err(Error::LookupFailed);
-        }
-        let session = &mut task.node.driver_internal_info.agent;
-        if session.agent_secret_token.is_some() {
-            return Ok(MASKED.to_owned());
-        }
+    /// A node that is worked on may be about to be powered off, or on: whoever asks then is told to ask again.
+    async fn issue_token(&self, seen: &Record) -> Result<String, Error> {
         let token = new_token();
-        session.agent_secret_token = Some(token.clone());
-        task.save().await?;
-        tracing::info!(node = %task.node.name, "agent token issued");
+        let node = &seen.node;
+        if !self.store().issue_token(seen, &token, self.now()).await? {
+            let holder = node.reservation.clone().unwrap_or_else(|| "another request".to_owned());
+            return Err(StoreError::Held { node: node.uuid, holder }.into());
+        }
+        tracing::info!(node = %node.name, "agent token issued");
         Ok(token)
     }
 }

@@ -1,14 +1,15 @@
 //! What a task may reach beside its node.
 
+use crate::clock::Clock;
 use crate::error::Error;
 use crate::events::EventLog;
 use crate::interfaces::PowerInterface;
-use crate::locks::NodeLocks;
 use crate::model::Node;
 use crate::settings::Settings;
-use crate::store::Store;
+use crate::store::{Lease, Record, Store, Terms};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 /// Power and boot control by driver name.
@@ -22,15 +23,17 @@ pub(crate) struct Services {
     pub(crate) store: Arc<dyn Store>,
     /// Control of machines.
     pub(crate) drivers: Drivers,
-    /// Who works on which node.
-    pub(crate) locks: NodeLocks,
     /// What happened to the nodes.
     pub(crate) events: EventLog,
+    /// Leases that were left.
+    pub(crate) left_leases: Mutex<HashMap<Uuid, Lease>>,
+    /// The time of day.
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Services {
     /// The record with this name or identity, secrets included.
-    pub(crate) async fn find(&self, id: &str) -> Result<Node, Error> {
+    pub(crate) async fn find(&self, id: &str) -> Result<Record, Error> {
         let found = match id.parse::<Uuid>() {
             Ok(uuid) => self.store.get(uuid).await?,
             Err(_) => self.store.by_name(id).await?,
@@ -48,5 +51,27 @@ impl Services {
                 format!("{:?} is not known; use one of: {}", node.driver, known.join(", ")),
             )
         })
+    }
+
+    /// Nodes whose lease a task of this process left.
+    pub(crate) fn left(&self) -> Vec<Uuid> {
+        self.left_leases().keys().copied().collect()
+    }
+
+    /// Leases of nodes that are worked on, or may be, whose task ended without a word: its client went away, it
+    /// panicked, or the store failed. Whoever takes up the node in this process has them.
+    pub(crate) fn left_leases(&self) -> MutexGuard<'_, HashMap<Uuid, Lease>> {
+        self.left_leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time now.
+    pub(crate) fn now(&self) -> OffsetDateTime {
+        self.clock.now()
+    }
+
+    /// A lease for this conductor, from now on.
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        let now = self.now();
+        Terms { holder: &self.settings.conductor_name, now, expires_at: now + self.settings.lease }
     }
 }

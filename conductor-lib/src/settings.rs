@@ -39,8 +39,17 @@ pub struct Settings {
     pub api_url: String,
     /// Base of the heartbeat interval that agents are told, whole seconds.
     pub heartbeat_timeout: Duration,
+    /// Formats that agents may write, as they name them.
+    pub permitted_image_formats: Vec<String>,
+    /// Lets agents run programs of the deployed image, as root, where it needs a boot loader that only they can
+    /// install.
+    pub enable_bios_bootloader_install: bool,
     /// Longest silence of an agent before its deployment fails.
     pub deploy_callback_timeout: Duration,
+    /// Name by which other conductors know this one; two that run at the same time need two.
+    pub conductor_name: String,
+    /// How long the lease of a node lasts whose conductor is heard of no more.
+    pub lease: Duration,
     /// How often waiting nodes are checked for silence and lost power.
     pub check_interval: Duration,
     /// How often a running step is asked for its progress.
@@ -63,7 +72,11 @@ impl Settings {
         Self {
             api_url: api_url.into().trim_end_matches('/').to_owned(),
             heartbeat_timeout: Duration::from_secs(300),
+            permitted_image_formats: ["raw", "gpt", "qcow2"].map(str::to_owned).to_vec(),
+            enable_bios_bootloader_install: false,
             deploy_callback_timeout: Duration::from_secs(1800),
+            conductor_name: "farrier".to_owned(),
+            lease: Duration::from_secs(60),
             check_interval: Duration::from_secs(5),
             progress_interval: Duration::from_secs(1),
             power_off_timeout: Duration::from_secs(35),

@@ -3,8 +3,9 @@
 use crate::agent_client::{AgentError, failure_text};
 use crate::deploy::{DeployInterface, Outcome};
 use crate::error::Error;
-use crate::events::EventKind;
-use crate::model::{Event, PlannedStep, ProvisionState};
+use crate::heartbeat::SessionEnd;
+use crate::model::{Event, PlannedStep};
+use crate::plan::place_of;
 use crate::task::Task;
 use farrier_protocol::command::{CommandResult, CommandStatus};
 use farrier_protocol::step::DeploySteps;
@@ -25,63 +26,91 @@ pub(crate) enum Verdict<'a> {
     Fail(String),
 }
 
-/// Goes on with a node in DEPLOYWAIT whose agent was heard of. A failure ends the deployment.
-pub(crate) async fn advance(task: &mut Task, deploy: &dyn DeployInterface) {
-    match advance_or_error(task, deploy).await {
-        Ok(()) | Err(Error::Agent(AgentError::Busy { .. })) => {}
-        Err(error) => fail(task, &error).await,
+/// How an operation left off. What it changed counts once the task is saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// It waits for the agent.
+    Waits,
+    /// It is done.
+    Done,
+}
+
+/// Starts a deployment.
+///
+/// # Errors
+///
+/// What fails the deployment; [`Error::Store`], when nothing is known to have failed but the store.
+pub(crate) async fn start(task: &mut Task, deploy: &dyn DeployInterface) -> Result<Progress, Error> {
+    task.node.driver_internal_info.deploy_steps = deploy.plan(&task.session);
+    run(task, deploy, 0).await
+}
+
+/// Goes on with a deployment on which a conductor worked that stopped. What the agent runs is left to it: it may have
+/// the step, or not. A step of the conductor runs again, from its beginning.
+///
+/// # Errors
+///
+/// As [`start`].
+pub(crate) async fn resume(task: &mut Task, deploy: &dyn DeployInterface) -> Result<Progress, Error> {
+    let notes = &mut task.node.driver_internal_info;
+    let (Some(index), Some(step)) = (notes.deploy_step_index, &task.node.deploy_step) else {
+        return start(task, deploy).await;
+    };
+    if !deploy.runs_in_agent(step) {
+        return run(task, deploy, index).await;
+    }
+    notes.skip_current_deploy_step = Some(false);
+    task.enter(Event::Wait)?;
+    Ok(Progress::Waits)
+}
+
+/// Goes on with a node in DEPLOYWAIT whose agent was heard of.
+///
+/// # Errors
+///
+/// As [`start`].
+pub(crate) async fn advance(task: &mut Task, deploy: &dyn DeployInterface) -> Result<Progress, Error> {
+    match advance_or_busy(task, deploy).await {
+        Err(Error::Agent(AgentError::Busy { .. })) => Ok(Progress::Waits),
+        other => other,
     }
 }
 
-/// Starts a deployment. A failure ends it.
-pub(crate) async fn start(task: &mut Task, deploy: &dyn DeployInterface) {
-    task.node.driver_internal_info.deploy_steps = deploy.plan(&task.node);
-    if let Err(error) = run(task, deploy, 0).await {
-        fail(task, &error).await;
-    }
-}
-
-async fn fail(task: &mut Task, error: &Error) {
-    // Whoever failed the node before has told why.
-    if matches!(task.node.provision_state, ProvisionState::Deploying | ProvisionState::DeployWait) {
-        task.fail(&error.to_string()).await;
-    }
-}
-
-async fn advance_or_error(task: &mut Task, deploy: &dyn DeployInterface) -> Result<(), Error> {
-    if task.node.driver_internal_info.agent.agent_cached_deploy_steps.is_none() {
+async fn advance_or_busy(task: &mut Task, deploy: &dyn DeployInterface) -> Result<Progress, Error> {
+    if task.session.agent_cached_deploy_steps.is_none() {
         refresh_steps(task, deploy).await?;
     }
-    let commands = task.agent()?.commands().await?;
+    let commands = task.agent().await?.commands().await?;
     let current = task.node.deploy_step.clone();
     let again = task.node.driver_internal_info.skip_current_deploy_step == Some(false);
     let index = task.node.driver_internal_info.deploy_step_index;
     let same = index.unwrap_or(0);
     let in_agent = current.as_ref().is_some_and(|step| deploy.runs_in_agent(step));
     match judge(&commands, current.as_ref(), in_agent, again) {
-        Verdict::Wait => Ok(()),
+        Verdict::Wait => Ok(Progress::Waits),
         Verdict::Continue(result) => {
             if let (Some(step), Some(result)) = (&current, result) {
                 deploy.note_result(task, step, result);
             }
-            task.apply(Event::Resume).await?;
+            task.enter(Event::Resume)?;
             run(task, deploy, index.map_or(0, |index| index + 1)).await
         }
         Verdict::Repeat => {
-            task.apply(Event::Resume).await?;
+            task.enter(Event::Resume)?;
             run(task, deploy, same).await
         }
         Verdict::Refresh => {
             refresh_steps(task, deploy).await?;
-            task.apply(Event::Resume).await?;
+            task.enter(Event::Resume)?;
             run(task, deploy, same).await
         }
         Verdict::Fail(reason) => Err(step_failed(current.as_ref(), reason)),
     }
 }
 
-/// Reads the command list; `in_agent` tells where the current step runs. An agent that knows nothing of a step it was running has restarted:
-/// that step failed, it is not taken for done.
+/// Reads the command list; `in_agent` tells where the current step runs. An agent that knows nothing of a step it was
+/// running has restarted: that step failed, it is not taken for done. A step that is to run `again` does so unless the
+/// agent has run it after all.
 pub(crate) fn judge<'a>(
     commands: &'a [CommandResult],
     current: Option<&PlannedStep>,
@@ -92,13 +121,9 @@ pub(crate) fn judge<'a>(
     let last = commands.last();
     let is_running = last.is_some_and(|last| last.command_status == CommandStatus::Running);
     match last {
-        _ if again => {
-            if is_running {
-                Verdict::Wait
-            } else {
-                Verdict::Repeat
-            }
-        }
+        _ if again && is_running => Verdict::Wait,
+        Some(last) if again && echoes(last, current) => judge_step(last, current),
+        _ if again => Verdict::Repeat,
         _ if is_fresh && in_agent => Verdict::Fail(
             "the ramdisk restarted while the step was running; look at the machine's console".to_owned(),
         ),
@@ -133,17 +158,17 @@ fn echoes(result: &CommandResult, current: Option<&PlannedStep>) -> bool {
 
 /// Asks the agent for its steps and makes the plan anew, the current step staying current.
 async fn refresh_steps(task: &mut Task, deploy: &dyn DeployInterface) -> Result<(), Error> {
-    let params = json!({"node": task.node.masked(), "ports": task.node.ports_shown()});
-    let listed = task.agent()?.run("deploy.get_deploy_steps", params).await?;
+    let params = json!({"node": task.shown(), "ports": task.node.ports});
+    let listed = task.agent().await?.run("deploy.get_deploy_steps", params).await?;
     let listed: DeploySteps = serde_json::from_value(listed).map_err(|error| {
         Error::invalid("the agent's answer to deploy.get_deploy_steps", format!("cannot be read: {error}"))
     })?;
-    let notes = &mut task.node.driver_internal_info;
-    notes.agent.agent_cached_deploy_steps = Some(listed.deploy_steps.into_values().flatten().collect());
-    notes.agent.hardware_manager_version = Some(listed.hardware_manager_version);
-    let plan = deploy.plan(&task.node);
-    let current = task.node.deploy_step.as_ref();
-    let place = plan.iter().position(|step| current.is_some_and(|current| same_step(step, current)));
+    task.learn(|session| {
+        session.agent_cached_deploy_steps = Some(listed.deploy_steps.into_values().flatten().collect());
+        session.hardware_manager_version = Some(listed.hardware_manager_version);
+    });
+    let plan = deploy.plan(&task.session);
+    let place = task.node.deploy_step.as_ref().and_then(|current| place_of(current, &plan));
     let notes = &mut task.node.driver_internal_info;
     notes.deploy_steps = plan;
     if place.is_some() {
@@ -152,12 +177,8 @@ async fn refresh_steps(task: &mut Task, deploy: &dyn DeployInterface) -> Result<
     task.save().await
 }
 
-fn same_step(one: &PlannedStep, other: &PlannedStep) -> bool {
-    one.interface == other.interface && one.step == other.step
-}
-
 /// Runs the plan from step `index` until a step waits or the plan ends.
-async fn run(task: &mut Task, deploy: &dyn DeployInterface, mut index: usize) -> Result<(), Error> {
+async fn run(task: &mut Task, deploy: &dyn DeployInterface, mut index: usize) -> Result<Progress, Error> {
     while let Some(step) = task.node.driver_internal_info.deploy_steps.get(index).cloned() {
         tracing::info!(node = %task.node.name, step = %step.step, "deploy step");
         task.node.deploy_step = Some(step.clone());
@@ -166,19 +187,20 @@ async fn run(task: &mut Task, deploy: &dyn DeployInterface, mut index: usize) ->
         task.save().await?;
         match deploy.execute(task, &step).await {
             Ok(Outcome::Done) => index += 1,
-            Ok(Outcome::Wait) => return task.apply(Event::Wait).await,
+            Ok(Outcome::Wait) => return task.enter(Event::Wait).map(|()| Progress::Waits),
             Err(Error::Agent(AgentError::Busy { .. })) => {
                 task.node.driver_internal_info.skip_current_deploy_step = Some(false);
-                return task.apply(Event::Wait).await;
+                return task.enter(Event::Wait).map(|()| Progress::Waits);
             }
+            Err(error @ Error::Store(_)) => return Err(error),
             Err(error) => return Err(step_failed(Some(&step), error.to_string())),
         }
     }
-    task.end_plan();
-    task.drop_agent();
-    task.apply(Event::Done).await?;
-    task.emit(EventKind::Active);
-    Ok(())
+    task.node.end_plan();
+    task.end_session(SessionEnd::Operation { keeps_agent: false });
+    task.order = None;
+    task.enter(Event::Done)?;
+    Ok(Progress::Done)
 }
 
 fn step_failed(step: Option<&PlannedStep>, reason: String) -> Error {
@@ -191,7 +213,7 @@ mod tests {
     use farrier_protocol::error::{CommandError, ErrorKind};
 
     fn step(name: &str) -> PlannedStep {
-        PlannedStep { interface: "deploy".into(), step: name.into(), priority: 80 }
+        PlannedStep::new("deploy", name, 80)
     }
 
     fn command(name: &str, status: CommandStatus) -> CommandResult {
@@ -227,6 +249,15 @@ mod tests {
             (vec![listing()], "write_image", false, "fail"),
             (vec![listing()], "write_image", true, "repeat"),
             (vec![listing(), command("sync", Running)], "write_image", true, "wait"),
+            (vec![listing(), executed("write_image", Running)], "write_image", true, "wait"),
+            (
+                vec![listing(), executed("write_image", Succeeded)],
+                "write_image",
+                true,
+                "continue with result",
+            ),
+            (vec![listing(), executed("other", Succeeded)], "write_image", true, "repeat"),
+            (vec![listing(), command("execute_deploy_step", Failed)], "write_image", true, "repeat"),
             (vec![listing(), command("sync", Succeeded)], "write_image", false, "wait"),
             (vec![executed("write_image", Running)], "write_image", false, "wait"),
             (vec![executed("write_image", Succeeded)], "write_image", false, "continue with result"),

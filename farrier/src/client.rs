@@ -3,15 +3,18 @@
 use anyhow::{Context, anyhow};
 use farrier_conductor::api::nodes::{PowerRequest, ProvisionReply, ProvisionRequest};
 use farrier_conductor::events::Event;
-use farrier_conductor::model::{NewNode, Node};
-use reqwest::{Client, Method, Url};
+use farrier_conductor::model::{InstanceInfo, NewNode, Node};
+use reqwest::{Client, Method, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::time::Duration;
 
-/// Longest time for one request; a power-on of a machine may wait for an accelerator to be tried.
+/// Longest time for one request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(120);
+
+/// How often a node is looked at until an order is carried out.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The node API of one conductor.
 #[derive(Debug)]
@@ -49,6 +52,20 @@ impl NodeApi {
         self.read(Method::GET, &["nodes", node], None::<&()>).await
     }
 
+    /// The node once nobody works on it any more; nothing when it is gone.
+    pub(crate) async fn settled(&self, node: &str) -> anyhow::Result<Option<Node>> {
+        loop {
+            let request = self.http.get(self.path(&["nodes", node])?);
+            let Some(body) = self.find(request).await? else { return Ok(None) };
+            let found: Node = serde_json::from_slice(&body)
+                .context("the conductor's answer cannot be read; is it the same version?")?;
+            if found.reservation.is_none() {
+                return Ok(Some(found));
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+    }
+
     pub(crate) async fn delete(&self, node: &str) -> anyhow::Result<()> {
         self.send(Method::DELETE, &["nodes", node], None::<&()>).await.map(drop)
     }
@@ -62,7 +79,7 @@ impl NodeApi {
         &self,
         node: &str,
         target: &str,
-        instance_info: Map<String, Value>,
+        instance_info: InstanceInfo,
     ) -> anyhow::Result<ProvisionReply> {
         let request = ProvisionRequest { target: target.to_owned(), instance_info };
         self.read(Method::PUT, &["nodes", node, "states", "provision"], Some(&request)).await
@@ -101,6 +118,19 @@ impl NodeApi {
     }
 
     async fn request(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Vec<u8>> {
+        let (status, body) = self.answer(request).await?;
+        refuse(status, body)
+    }
+
+    /// As [`Self::request`]; nothing when there is no such node.
+    async fn find(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Option<Vec<u8>>> {
+        match self.answer(request).await? {
+            (StatusCode::NOT_FOUND, _) => Ok(None),
+            (status, body) => refuse(status, body).map(Some),
+        }
+    }
+
+    async fn answer(&self, request: reqwest::RequestBuilder) -> anyhow::Result<(StatusCode, Vec<u8>)> {
         let response = request.send().await.with_context(|| {
             format!(
                 "the conductor at {} cannot be reached; start it with `farrier serve` or set --url",
@@ -109,12 +139,7 @@ impl NodeApi {
         })?;
         let status = response.status();
         let body = response.bytes().await.context("the conductor's answer was cut off")?.to_vec();
-        if status.is_client_error() || status.is_server_error() {
-            return Err(anyhow!(
-                fault_text(&body).unwrap_or_else(|| format!("the conductor answered {status}"))
-            ));
-        }
-        Ok(body)
+        Ok((status, body))
     }
 
     /// Names go into the path escaped, whatever they hold.
@@ -125,6 +150,13 @@ impl NodeApi {
         segments.pop_if_empty().push("v1").extend(parts);
         drop(segments);
         Ok(url)
+    }
+}
+
+fn refuse(status: StatusCode, body: Vec<u8>) -> anyhow::Result<Vec<u8>> {
+    match status.is_client_error() || status.is_server_error() {
+        true => Err(anyhow!(fault_text(&body).unwrap_or_else(|| format!("the conductor answered {status}")))),
+        false => Ok(body),
     }
 }
 

@@ -5,9 +5,8 @@ use crate::report::Report;
 use anyhow::{anyhow, bail};
 use clap::Args;
 use farrier_conductor::events::EventKind;
-use farrier_conductor::model::ProvisionState;
+use farrier_conductor::model::{InstanceInfo, ProvisionState};
 use farrier_media::config_drive;
-use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -25,20 +24,32 @@ const QUIET_ROUNDS: u32 = 40;
 pub(crate) struct DeployOptions {
     /// Name or UUID of the node.
     node: String,
-    /// URL of a whole-disk image, as the machine reaches it.
+    /// URL of the image, as the machine reaches it: of a whole disk, or with --root-gb of a partition.
     #[arg(long, value_name = "URL")]
     image: String,
     /// Digest of the image: sha256:HEX, sha512:HEX, or plain hex of 64 or 128 digits.
     #[arg(long, value_name = "ALGO:HEX")]
     checksum: String,
-    /// Format of the image: raw for exact bytes, unknown to let the agent unpack gzip, zstd, xz and
-    /// bzip2.
+    /// Format of the image: raw for exact bytes, qcow2, or unknown to let the agent unpack gzip, zstd, xz
+    /// and bzip2.
     #[arg(long, default_value = "raw")]
     format: String,
     /// Config drive: the folder that holds openstack/latest/, an ISO 9660 or FAT image, or a file
     /// with base64 of a gzip of one.
     #[arg(long, value_name = "DIR|FILE")]
     config_drive: Option<PathBuf>,
+    /// Size of the root partition that is made for a partition image.
+    #[arg(long, value_name = "GIB")]
+    root_gb: Option<u64>,
+    /// Size of the swap space beside a partition image.
+    #[arg(long, value_name = "MIB", requires = "root_gb")]
+    swap_mb: Option<u64>,
+    /// Size of the ephemeral partition beside a partition image.
+    #[arg(long, value_name = "GIB", requires = "root_gb")]
+    ephemeral_gb: Option<u64>,
+    /// Keep what is on the ephemeral partition; all sizes must be those of the last deployment.
+    #[arg(long, requires = "ephemeral_gb")]
+    preserve_ephemeral: bool,
     /// Print one JSON object per event instead of a progress bar or log.
     #[arg(long)]
     json: bool,
@@ -82,12 +93,21 @@ impl DeployOptions {
         }
     }
 
-    fn instance_info(&self) -> anyhow::Result<Map<String, Value>> {
-        let mut info = Map::new();
+    fn instance_info(&self) -> anyhow::Result<InstanceInfo> {
+        let mut info = InstanceInfo::default();
         info.insert("image_source".into(), self.image.as_str().into());
         info.insert("image_checksum".into(), self.checksum.as_str().into());
         info.insert("image_disk_format".into(), self.format.as_str().into());
-        info.insert("image_type".into(), "whole-disk".into());
+        let kind = if self.root_gb.is_some() { "partition" } else { "whole-disk" };
+        info.insert("image_type".into(), kind.into());
+        for (key, size) in
+            [("root_gb", self.root_gb), ("swap_mb", self.swap_mb), ("ephemeral_gb", self.ephemeral_gb)]
+        {
+            info.extend(size.map(|size| (key.to_owned(), size.into())));
+        }
+        if self.preserve_ephemeral {
+            info.insert("preserve_ephemeral".into(), true.into());
+        }
         if let Some(path) = &self.config_drive {
             info.insert("configdrive".into(), config_drive::pack(path)?.into());
         }

@@ -1,9 +1,10 @@
 //! `farrier node …`.
 
 use crate::client::NodeApi;
+use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
-use farrier_conductor::model::{MacAddress, NewNode, Node};
-use serde_json::{Map, Value};
+use farrier_conductor::model::{DriverInfo, InstanceInfo, MacAddress, NewNode, Node, Properties};
+use serde_json::Value;
 
 /// What can be done with nodes.
 #[derive(Debug, Subcommand)]
@@ -96,8 +97,14 @@ impl NodeCommand {
                 println!("{}", serde_json::to_string_pretty(&api.show(&node).await?)?);
             }
             Self::Show { node, json: false } => print_node(&api.show(&node).await?),
-            Self::Delete { node } => api.delete(&node).await?,
-            Self::Undeploy { node } => api.provision(&node, "deleted", Map::new()).await.map(drop)?,
+            Self::Delete { node } => {
+                api.delete(&node).await?;
+                carried_out(api, &node).await?;
+            }
+            Self::Undeploy { node } => {
+                api.provision(&node, "deleted", InstanceInfo::default()).await?;
+                carried_out(api, &node).await?;
+            }
             Self::Power { node, action } => {
                 let target = match action {
                     Power::On => "power on",
@@ -105,9 +112,18 @@ impl NodeCommand {
                     Power::Reboot => "rebooting",
                 };
                 api.power(&node, target).await?;
+                carried_out(api, &node).await?;
             }
         }
         Ok(())
+    }
+}
+
+/// Waits until an order is carried out. Ending this early changes nothing of it.
+async fn carried_out(api: &NodeApi, node: &str) -> anyhow::Result<()> {
+    match api.settled(node).await?.and_then(|node| node.last_error) {
+        Some(error) => bail!("{error}"),
+        None => Ok(()),
     }
 }
 
@@ -116,8 +132,8 @@ impl Create {
         NewNode {
             name: self.name,
             driver: self.driver,
-            driver_info: self.driver_info.into_iter().collect(),
-            properties: self.property.into_iter().collect(),
+            driver_info: DriverInfo(self.driver_info.into_iter().collect()),
+            properties: Properties(self.property.into_iter().collect()),
             ports: self.mac,
         }
     }
@@ -144,13 +160,13 @@ fn print_node(node: &Node) {
     line("power_state", power_text(node));
     line("deploy_step", node.deploy_step.as_ref().map_or("-", |step| &step.step));
     line("last_error", node.last_error.as_deref().unwrap_or("-"));
-    for address in &node.ports {
-        line("port", address.as_str());
+    for port in &node.ports {
+        line("port", port.address.as_str());
     }
     for (name, map) in [
-        ("driver_info", &node.driver_info),
-        ("properties", &node.properties),
-        ("instance_info", &node.instance_info),
+        ("driver_info", &*node.driver_info),
+        ("properties", &*node.properties),
+        ("instance_info", &*node.instance_info),
     ] {
         for (key, value) in map {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

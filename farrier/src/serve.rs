@@ -4,6 +4,7 @@ use anyhow::Context;
 use clap::Args;
 use farrier_conductor::api::nodes::nodes_router;
 use farrier_conductor::api::ramdisk::ramdisk_router;
+use farrier_conductor::clock::SystemClock;
 use farrier_conductor::interfaces::PowerInterface;
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::{Conductor, Drivers, Settings};
@@ -33,6 +34,10 @@ pub(crate) struct Serve {
     /// Base of the heartbeat interval that agents are told, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     heartbeat_timeout: u64,
+    /// Let agents run programs of the deployed image, as root, where it needs a boot loader that only they can
+    /// install: GRUB for BIOS, or an image without a signed loader.
+    #[arg(long)]
+    enable_bios_bootloader_install: bool,
     /// Longest silence of an agent before its deployment fails, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800, value_parser = clap::value_parser!(u64).range(1..))]
     deploy_callback_timeout: u64,
@@ -50,11 +55,13 @@ impl Serve {
         let settings = Settings {
             heartbeat_timeout: Duration::from_secs(self.heartbeat_timeout),
             deploy_callback_timeout: Duration::from_secs(self.deploy_callback_timeout),
+            enable_bios_bootloader_install: self.enable_bios_bootloader_install,
             ..Settings::new(format!("http://{}", reachable(ramdisk.local_addr()?)))
         };
         let store = Arc::new(SqliteStore::open(&database).await?);
         let qemu: Arc<dyn PowerInterface> = Arc::new(QemuPower::new(state_dir));
-        let conductor = Conductor::start(settings, store, Drivers::from([("qemu".to_owned(), qemu)])).await?;
+        let drivers = Drivers::from([("qemu".to_owned(), qemu)]);
+        let conductor = Conductor::start(settings, store, drivers, Arc::new(SystemClock)).await?;
 
         println!("ramdisk API listening on http://{}", ramdisk.local_addr()?);
         println!("node API listening on http://{}", admin.local_addr()?);
@@ -63,7 +70,7 @@ impl Serve {
         let ended = tokio::select! {
             ended = axum::serve(ramdisk, ramdisk_router(conductor.clone())) => ended,
             ended = axum::serve(admin, nodes_router(conductor.clone())) => ended,
-            () = conductor.watch_waiting_nodes() => Ok(()),
+            () = conductor.run() => Ok(()),
             _ = interrupt.recv() => Ok(()),
             _ = terminate.recv() => Ok(()),
         };

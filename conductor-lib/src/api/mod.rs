@@ -4,3 +4,5 @@ pub mod nodes;
 pub mod ramdisk;
 mod reply;
 mod version;
+
+pub use version::description;

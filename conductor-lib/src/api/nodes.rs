@@ -2,14 +2,14 @@
 
 use super::reply::{Refusal, fallback, read_json, wrong_method};
 use crate::conductor::{Conductor, PowerAction};
-use crate::model::{NewNode, Node};
+use crate::model::{InstanceInfo, NewNode, Node};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, put};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Longest request body, in bytes: a config drive of 64 MiB as base64, and some more.
 const BODY_LIMIT: usize = 96 << 20;
@@ -23,7 +23,7 @@ pub struct ProvisionRequest {
     /// What to deploy: `image_source`, `image_checksum`, `image_disk_format`, `configdrive`,
     /// `root_device`.
     #[serde(default)]
-    pub instance_info: Map<String, Value>,
+    pub instance_info: InstanceInfo,
 }
 
 /// Reply to an accepted [`ProvisionRequest`].
@@ -70,7 +70,7 @@ async fn create(
     body: Bytes,
 ) -> Result<(StatusCode, Json<Node>), Refusal> {
     let node = conductor.create_node(read_json::<NewNode>(&body)?).await?;
-    Ok((StatusCode::CREATED, Json(node.masked())))
+    Ok((StatusCode::CREATED, Json(node)))
 }
 
 async fn show(State(conductor): State<Conductor>, Path(id): Path<String>) -> Result<Json<Node>, Refusal> {
@@ -79,7 +79,7 @@ async fn show(State(conductor): State<Conductor>, Path(id): Path<String>) -> Res
 
 async fn delete(State(conductor): State<Conductor>, Path(id): Path<String>) -> Result<StatusCode, Refusal> {
     conductor.delete_node(&id).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(StatusCode::ACCEPTED)
 }
 
 async fn provision(
@@ -125,6 +125,6 @@ async fn events(
     Path(id): Path<String>,
     Query(query): Query<EventQuery>,
 ) -> Result<Json<Value>, Refusal> {
-    let node = conductor.find(&id).await?;
+    let node = conductor.find(&id).await?.node;
     Ok(Json(json!({"events": conductor.events().since(node.uuid, query.since)})))
 }

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::interfaces::PowerError;
+use crate::model::Forbidden;
 use crate::store::StoreError;
 use axum::Json;
 use axum::http::StatusCode;
@@ -43,11 +44,17 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let status = match &error {
             Error::NodeNotFound(_) | Error::LookupFailed => StatusCode::NOT_FOUND,
-            Error::NodeLocked(_) | Error::InvalidState { .. } | Error::Store(StoreError::Taken { .. }) => {
+            Error::InvalidState { .. }
+            | Error::Store(StoreError::Held { .. } | StoreError::Overtaken(_) | StoreError::Taken { .. }) => {
                 StatusCode::CONFLICT
             }
-            Error::Invalid { .. } | Error::Power(PowerError::DriverInfo { .. }) => StatusCode::BAD_REQUEST,
+            Error::Forbidden(Forbidden::Protected { .. }) => StatusCode::FORBIDDEN,
+            Error::Forbidden(_)
+            | Error::Heartbeat(_)
+            | Error::Invalid { .. }
+            | Error::Power(PowerError::DriverInfo { .. }) => StatusCode::BAD_REQUEST,
             Error::Store(StoreError::Gone(_)) => StatusCode::NOT_FOUND,
+            Error::Store(StoreError::Full { .. }) => StatusCode::INSUFFICIENT_STORAGE,
             Error::StepFailed { .. }
             | Error::Power(PowerError::Driver(_))
             | Error::Agent(_)

@@ -47,8 +47,9 @@ fn asked(headers: &HeaderMap) -> Result<ApiVersion, Refusal> {
     }
 }
 
-/// The description of the interface; agents read `default_version.version`.
-pub(crate) fn description(url: &str) -> Value {
+/// What is answered at the root of an interface at this URL: agents read `default_version.version`, and without it send
+/// neither token nor certificate.
+pub fn description(url: &str) -> Value {
     let version = json!({
         "id": "v1",
         "links": [{"href": format!("{url}/v1/"), "rel": "self"}],

@@ -6,12 +6,14 @@ use crate::agent_client::Wait;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::interfaces::Boot;
-use crate::model::{Node, PlannedStep, PowerState};
+use crate::model::{AgentSession, BootMode, Node, PlannedStep, PowerState, StepKind};
+use crate::plan::{self, KnownStep, Offer, StepPolicy};
 use crate::task::Task;
 use async_trait::async_trait;
 use farrier_media::KernelParameters;
 use farrier_protocol::command::CommandResult;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use tokio::time::Instant;
 
 /// Priorities between which the agent runs, so that its own steps have a place.
@@ -49,21 +51,14 @@ pub(crate) struct Direct;
 impl DeployInterface for Direct {
     /// The core steps, and those steps of the agent that run by themselves. A core step wins over an
     /// agent's step of the same name.
-    fn plan(&self, node: &Node) -> Vec<PlannedStep> {
-        let core = CORE_STEPS.iter().map(|(_, name, priority)| PlannedStep {
-            interface: "deploy".to_owned(),
-            step: (*name).to_owned(),
-            priority: *priority,
-        });
-        let offered = node.driver_internal_info.agent.agent_cached_deploy_steps.iter().flatten();
-        let in_band = offered.filter(|step| IN_BAND.contains(&step.priority)).map(|step| PlannedStep {
-            interface: step.interface.clone(),
-            step: step.step.clone(),
-            priority: step.priority,
-        });
-        let mut plan: Vec<_> = core.chain(in_band.filter(|step| core_step(step).is_none())).collect();
-        plan.sort_by_key(|step| std::cmp::Reverse(step.priority));
-        plan
+    fn plan(&self, session: &AgentSession) -> Vec<PlannedStep> {
+        let kind = StepKind::Deploy;
+        let core =
+            CORE_STEPS.iter().map(|(_, name, priority)| KnownStep::new(kind, "deploy", name, *priority));
+        let offered = session.cached_steps(kind).unwrap_or_default();
+        let in_band = offered.iter().filter(|step| IN_BAND.contains(&step.priority));
+        let known = plan::known(kind, core.collect(), in_band, &StepPolicy::default());
+        Offer { kind, known: &known, disallowed: &BTreeSet::new(), has_ramdisk: true }.automatic()
     }
 
     fn runs_in_agent(&self, step: &PlannedStep) -> bool {
@@ -77,23 +72,29 @@ impl DeployInterface for Direct {
             Some(CoreStep::PrepareInstanceBoot) => prepare_instance_boot(task).await,
             Some(CoreStep::TearDownAgent) => tear_down_agent(task).await,
             Some(CoreStep::BootInstance) => boot_instance(task).await,
-            None => send_step(task, step, json!({})).await,
+            None => send_step(task, step, json!(step.args)).await,
         }
     }
 
-    fn note_result(&self, task: &Task, step: &PlannedStep, result: &CommandResult) {
+    fn note_result(&self, task: &mut Task, step: &PlannedStep, result: &CommandResult) {
         if core_step(step) == Some(CoreStep::WriteImage) {
             let report =
                 result.command_result.as_ref().and_then(|value| value.pointer("/deploy_result/report"));
             task.emit_once(EventKind::ImageWritten);
             task.emit_once(EventKind::ImageVerified { report: report.cloned() });
+            // It was read when the deployment was ordered, and again when it was written.
+            if let Ok(image) = Image::from_instance_info(&task.node.instance_info)
+                && let Some(layout) = image.layout()
+            {
+                layout.note(&mut task.node.driver_internal_info);
+            }
         }
     }
 }
 
 async fn boot_ramdisk(task: &mut Task) -> Result<Outcome, Error> {
     task.power_off().await?;
-    let url = task.power.conductor_url(&task.services.settings.api_url);
+    let url = task.machine().await?.conductor_url(&task.services.settings.api_url);
     let parameters = KernelParameters::default()
         .with("ipa-api-url", &url)
         .map_err(|error| Error::invalid("the conductor's API URL", error.to_string()))?;
@@ -106,7 +107,8 @@ async fn boot_ramdisk(task: &mut Task) -> Result<Outcome, Error> {
 
 async fn write_image(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
     let image = Image::from_instance_info(&task.node.instance_info)?;
-    let args = json!({"image_info": image.info(task.node.uuid), "configdrive": image.config_drive()});
+    let config_drive = task.services.store.config_drive(task.node.uuid).await?;
+    let args = json!({"image_info": image.info(task.node.uuid, boot_mode(&task.node)?, config_drive.as_deref()), "configdrive": config_drive});
     let outcome = send_step(task, step, args).await?;
     task.emit_once(EventKind::WriteStarted);
     Ok(outcome)
@@ -115,53 +117,63 @@ async fn write_image(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Err
 async fn send_step(task: &mut Task, step: &PlannedStep, args: Value) -> Result<Outcome, Error> {
     let params = json!({
         "step": {"interface": step.interface, "step": step.step, "priority": step.priority, "args": args},
-        "node": task.node.masked(),
-        "ports": task.node.ports_shown(),
-        "deploy_version": task.node.driver_internal_info.agent.hardware_manager_version,
+        "node": task.shown(),
+        "ports": task.node.ports,
+        "deploy_version": task.session.hardware_manager_version,
     });
-    task.agent()?.execute("deploy.execute_deploy_step", params, Wait::UntilAccepted).await?;
+    task.agent().await?.execute("deploy.execute_deploy_step", params, Wait::UntilAccepted).await?;
     Ok(Outcome::Wait)
 }
 
 async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
-    let client = task.agent()?;
+    let client = task.agent().await?;
     let uuids = client.run("standby.get_partition_uuids", json!({})).await?;
     let root = uuids.get("root uuid").and_then(Value::as_str).map(str::to_owned);
     task.node.driver_internal_info.root_uuid_or_disk_id.clone_from(&root);
-    task.save().await?;
-    if boots_by_uefi(&task.node) {
+    let is_partition = Image::from_instance_info(&task.node.instance_info)?.layout().is_some();
+    let boot_mode = boot_mode(&task.node)?;
+    if is_partition || boot_mode == BootMode::Uefi {
+        // An image of a whole disk has its own partitions, which the agent finds.
+        let of_partition = |name: &str| uuids.get(name).filter(|_| is_partition).cloned();
         let params = json!({
             "root_uuid": root,
-            "efi_system_part_uuid": null,
-            "prep_boot_part_uuid": null,
-            "target_boot_mode": "uefi",
+            "efi_system_part_uuid": of_partition("efi system partition uuid"),
+            "prep_boot_part_uuid": of_partition("PReP Boot partition uuid"),
+            "target_boot_mode": boot_mode.as_str(),
         });
         client.run_polled("image.install_bootloader", params).await?;
         task.emit(EventKind::BootEntry);
     }
-    task.power.set_boot(&task.node, &Boot::Disk).await?;
+    task.machine().await?.set_boot(&task.node, &Boot::Disk).await?;
     Ok(Outcome::Done)
 }
 
 /// The agent powers its machine off itself, after it flushed what it wrote; only a machine that
-/// stays on is forced.
+/// stays on is forced. A machine that is off already was asked before a conductor stopped.
 async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
-    task.agent()?.execute("standby.power_off", json!({}), Wait::UntilAccepted).await?;
-    let (limit, pause) = {
-        let settings = &task.services.settings;
-        (settings.power_off_timeout, settings.power_poll_interval)
-    };
-    let deadline = Instant::now() + limit;
-    while task.power.power_state(&task.node).await? != PowerState::Off {
-        if Instant::now() >= deadline {
+    let machine = task.machine().await?;
+    if machine.power_state(&task.node).await? != PowerState::Off {
+        task.agent().await?.execute("standby.power_off", json!({}), Wait::UntilAccepted).await?;
+        if !goes_off(task).await? {
             tracing::warn!(node = %task.node.name, "the agent did not power the machine off; forcing it");
-            break;
         }
-        tokio::time::sleep(pause).await;
     }
     task.power_off().await?;
     task.emit(EventKind::PoweredOff);
     Ok(Outcome::Done)
+}
+
+/// Whether a machine that was asked to goes off in time.
+async fn goes_off(task: &Task) -> Result<bool, Error> {
+    let settings = &task.services.settings;
+    let deadline = Instant::now() + settings.power_off_timeout;
+    while task.machine().await?.power_state(&task.node).await? != PowerState::Off {
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        tokio::time::sleep(settings.power_poll_interval).await;
+    }
+    Ok(true)
 }
 
 async fn boot_instance(task: &mut Task) -> Result<Outcome, Error> {
@@ -171,9 +183,8 @@ async fn boot_instance(task: &mut Task) -> Result<Outcome, Error> {
 }
 
 /// The boot mode of the node's capabilities; UEFI unless they say otherwise.
-fn boots_by_uefi(node: &Node) -> bool {
-    let capabilities = node.properties.get("capabilities").and_then(Value::as_str).unwrap_or_default();
-    !capabilities.split(',').any(|capability| capability.trim() == "boot_mode:bios")
+fn boot_mode(node: &Node) -> Result<BootMode, Error> {
+    Ok(node.properties.capabilities()?.boot_mode()?.unwrap_or(BootMode::Uefi))
 }
 
 #[cfg(test)]
@@ -181,16 +192,9 @@ mod tests {
     use super::*;
     use crate::model::NewNode;
     use farrier_protocol::step::StepDescription;
-    use serde_json::Map;
+    use time::OffsetDateTime;
 
-    fn node(offered: &[(&str, &str, i64)]) -> Node {
-        let mut node = Node::enrol(NewNode {
-            name: "n1".into(),
-            driver: "fake".into(),
-            driver_info: Map::new(),
-            properties: Map::new(),
-            ports: vec!["52:54:00:00:00:01".parse().unwrap()],
-        });
+    fn session(offered: &[(&str, &str, i64)]) -> AgentSession {
         let steps = offered.iter().map(|(interface, step, priority)| StepDescription {
             interface: (*interface).into(),
             step: (*step).into(),
@@ -199,13 +203,12 @@ mod tests {
             abortable: None,
             argsinfo: None,
         });
-        node.driver_internal_info.agent.agent_cached_deploy_steps = Some(steps.collect());
-        node
+        AgentSession { agent_cached_deploy_steps: Some(steps.collect()), ..AgentSession::default() }
     }
 
     #[test]
     fn agent_steps_find_their_place_between_the_core_steps() {
-        let node = node(&[
+        let session = session(&[
             ("deploy", "write_image", 0),
             ("deploy", "write_image", 50),
             ("raid", "apply_configuration", 90),
@@ -214,7 +217,7 @@ mod tests {
             ("deploy", "too_late", 40),
             ("deploy", "on_request", 0),
         ]);
-        let names: Vec<_> = Direct.plan(&node).into_iter().map(|step| step.step).collect();
+        let names: Vec<_> = Direct.plan(&session).into_iter().map(|step| step.step).collect();
         let expected = [
             "deploy",
             "apply_configuration",
@@ -229,9 +232,9 @@ mod tests {
 
     #[test]
     fn only_agent_steps_and_write_image_run_in_the_agent() {
-        let node = node(&[("raid", "apply_configuration", 90)]);
+        let session = session(&[("raid", "apply_configuration", 90)]);
         let in_agent: Vec<_> = Direct
-            .plan(&node)
+            .plan(&session)
             .into_iter()
             .filter(|step| Direct.runs_in_agent(step))
             .map(|step| step.step)
@@ -241,7 +244,7 @@ mod tests {
 
     #[test]
     fn boot_mode_comes_from_the_capabilities() {
-        let mut node = node(&[]);
+        let mut node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
         for (capabilities, uefi) in [
             (json!("boot_mode:bios"), false),
             (json!("cpu_vt:true, boot_mode:bios"), false),
@@ -249,7 +252,7 @@ mod tests {
             (json!(null), true),
         ] {
             node.properties.insert("capabilities".into(), capabilities.clone());
-            assert_eq!(boots_by_uefi(&node), uefi, "{capabilities}");
+            assert_eq!(boot_mode(&node).unwrap() == BootMode::Uefi, uefi, "{capabilities}");
         }
     }
 }

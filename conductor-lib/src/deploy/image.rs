@@ -1,11 +1,13 @@
 //! The image of a deployment, from `instance_info` to `image_info` (contract 1.9, 5.4 and 5.5).
 
+use super::layout::Layout;
 use crate::error::Error;
+use crate::model::{BootMode, DriverInternalInfo, InstanceInfo};
 use farrier_protocol::image_info::ImageInfo;
 use reqwest::Url;
-use serde_json::{Map, Value};
+use uuid::Uuid;
 
-/// A whole-disk image that a node is to get.
+/// An image that a node is to get: of a whole disk, or of one partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     url: String,
@@ -13,20 +15,20 @@ pub struct Image {
     algorithm: &'static str,
     digest: String,
     disk_format: String,
-    config_drive: Option<String>,
+    layout: Option<Layout>,
 }
 
 impl Image {
     /// Reads `image_source`, `image_checksum` (or `image_os_hash_algo` with `image_os_hash_value`),
-    /// `image_disk_format` and `configdrive`.
+    /// `image_disk_format`, and the [`Layout`] around a partition image.
     ///
     /// # Errors
     ///
     /// [`Error::Invalid`], naming the field.
-    pub fn from_instance_info(info: &Map<String, Value>) -> Result<Self, Error> {
-        let source = text(info, "image_source")?.ok_or_else(|| {
-            Error::invalid("image_source", "is missing; give the URL of a whole-disk image")
-        })?;
+    pub fn from_instance_info(info: &InstanceInfo) -> Result<Self, Error> {
+        let source = info
+            .text("image_source")?
+            .ok_or_else(|| Error::invalid("image_source", "is missing; give the URL of an image"))?;
         let id = image_id(source)?;
         let (algorithm, digest) = digest_of(info)?;
         Ok(Self {
@@ -34,37 +36,43 @@ impl Image {
             id,
             algorithm,
             digest,
-            disk_format: text(info, "image_disk_format")?.unwrap_or("raw").to_owned(),
-            config_drive: text(info, "configdrive")?.map(str::to_owned),
+            disk_format: info.text("image_disk_format")?.unwrap_or("raw").to_owned(),
+            layout: Layout::read(info)?,
         })
     }
 
-    /// The config drive, base64 of gzip.
-    pub fn config_drive(&self) -> Option<&str> {
-        self.config_drive.as_deref()
+    /// The partitions around it; nothing for an image of a whole disk.
+    pub fn layout(&self) -> Option<&Layout> {
+        self.layout.as_ref()
     }
 
-    /// What the agent is told to write.
-    pub fn info(&self, node_uuid: uuid::Uuid) -> ImageInfo {
-        ImageInfo {
+    /// Refuses to keep what the layout would take the place of.
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::check_preserved`].
+    pub fn check_preserved(&self, notes: &DriverInternalInfo) -> Result<(), Error> {
+        self.layout.as_ref().map_or(Ok(()), |layout| layout.check_preserved(notes))
+    }
+
+    /// What the agent is told to write, with the config drive as base64 of gzip.
+    pub fn info(&self, node_uuid: Uuid, boot_mode: BootMode, config_drive: Option<&str>) -> ImageInfo {
+        let mut info = ImageInfo {
             id: self.id.clone(),
             urls: vec![self.url.clone()],
             os_hash_algo: Some(self.algorithm.to_owned()),
             os_hash_value: Some(self.digest.clone()),
             disk_format: Some(self.disk_format.clone()),
             stream_raw_images: true,
-            configdrive: self.config_drive.clone(),
+            configdrive: config_drive.map(str::to_owned),
             node_uuid: Some(node_uuid.to_string()),
             ..ImageInfo::default()
+        };
+        if let Some(layout) = &self.layout {
+            layout.tell(&mut info);
+            info.deploy_boot_mode = Some(boot_mode.as_str().to_owned());
         }
-    }
-}
-
-fn text<'a>(info: &'a Map<String, Value>, field: &str) -> Result<Option<&'a str>, Error> {
-    match info.get(field) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if !text.is_empty() => Ok(Some(text)),
-        Some(_) => Err(Error::invalid(field, "must be a non-empty text")),
+        info
     }
 }
 
@@ -81,9 +89,9 @@ fn image_id(source: &str) -> Result<String, Error> {
     Ok(if id.trim_matches('.').is_empty() { "image".to_owned() } else { id })
 }
 
-fn digest_of(info: &Map<String, Value>) -> Result<(&'static str, String), Error> {
-    let pair = (text(info, "image_os_hash_algo")?, text(info, "image_os_hash_value")?);
-    let (field, algorithm, digest) = match (pair, text(info, "image_checksum")?) {
+fn digest_of(info: &InstanceInfo) -> Result<(&'static str, String), Error> {
+    let pair = (info.text("image_os_hash_algo")?, info.text("image_os_hash_value")?);
+    let (field, algorithm, digest) = match (pair, info.text("image_checksum")?) {
         ((Some(algorithm), Some(digest)), _) => ("image_os_hash_value", Some(algorithm), digest),
         ((None, None), Some(checksum)) => match checksum.split_once(':') {
             Some((algorithm, digest)) => ("image_checksum", Some(algorithm), digest),
@@ -110,19 +118,19 @@ fn digest_of(info: &Map<String, Value>) -> Result<(&'static str, String), Error>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn read(mut change: Value) -> Result<Image, Error> {
         let mut info =
             json!({"image_source": "http://192.0.2.5/debian.raw", "image_checksum": "a".repeat(64)});
         info.as_object_mut().unwrap().append(change.as_object_mut().unwrap());
-        Image::from_instance_info(info.as_object().unwrap())
+        Image::from_instance_info(&serde_json::from_value(info).unwrap())
     }
 
     #[test]
     fn the_agent_gets_what_its_own_validation_accepts() {
-        let image = read(json!({"configdrive": "H4sI"})).unwrap();
-        let value = serde_json::to_value(image.info(uuid::Uuid::nil())).unwrap();
+        let image = read(json!({})).unwrap();
+        let value = serde_json::to_value(image.info(Uuid::nil(), BootMode::Uefi, Some("H4sI"))).unwrap();
         assert!(ImageInfo::from_params(&value).is_ok());
         assert_eq!(value["id"], "debian.raw");
         assert_eq!(value["urls"], json!(["http://192.0.2.5/debian.raw"]));
@@ -130,7 +138,17 @@ mod tests {
         assert_eq!(value["disk_format"], "raw");
         assert_eq!(value["stream_raw_images"], true);
         assert_eq!(value["configdrive"], "H4sI");
-        assert_eq!(image.config_drive(), Some("H4sI"));
+        assert_eq!(value["image_type"], Value::Null);
+    }
+
+    #[test]
+    fn a_partition_image_goes_with_its_layout_and_the_boot_mode() {
+        let image =
+            read(json!({"image_type": "partition", "root_gb": 2, "image_disk_format": "qcow2"})).unwrap();
+        let info = image.info(Uuid::nil(), BootMode::Bios, None);
+        assert!(ImageInfo::from_params(&serde_json::to_value(&info).unwrap()).unwrap().is_partition());
+        assert_eq!((info.root_mb, info.disk_format.as_deref()), (Some(2048), Some("qcow2")));
+        assert_eq!(info.deploy_boot_mode.as_deref(), Some("bios"));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 pub(crate) mod direct;
 pub mod image;
+pub mod layout;
 
 use crate::error::Error;
-use crate::model::{Node, PlannedStep};
+use crate::model::{AgentSession, PlannedStep};
 use crate::task::Task;
 use async_trait::async_trait;
 use farrier_protocol::command::CommandResult;
@@ -21,8 +22,8 @@ pub(crate) enum Outcome {
 /// One way to deploy (contract 5).
 #[async_trait]
 pub(crate) trait DeployInterface: Send + Sync {
-    /// The steps of a deployment, the first one first.
-    fn plan(&self, node: &Node) -> Vec<PlannedStep>;
+    /// The steps of a deployment, the first one first, with those that the agent offers.
+    fn plan(&self, session: &AgentSession) -> Vec<PlannedStep>;
 
     /// Whether the agent executes this step, so that a fresh agent means that the step was cut off.
     fn runs_in_agent(&self, step: &PlannedStep) -> bool;
@@ -36,5 +37,5 @@ pub(crate) trait DeployInterface: Send + Sync {
     async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error>;
 
     /// Takes note of what a step that ran in the agent produced.
-    fn note_result(&self, task: &Task, step: &PlannedStep, result: &CommandResult);
+    fn note_result(&self, task: &mut Task, step: &PlannedStep, result: &CommandResult);
 }

@@ -1,9 +1,42 @@
-//! The node record and the states it moves through.
+//! The records of a node, its ports, its agent and its order, and the states a node moves through.
+//!
+//! Maps that operators fill are maps with typed readers ([`DriverInfo`], [`InstanceInfo`], [`Properties`]); the
+//! conductor's own notes are fields, with a place for everything else ([`DriverInternalInfo`]). Either way a key that
+//! this conductor does not know stays.
 
-pub mod node;
+mod agent_session;
+mod capabilities;
+mod driver_info;
+mod driver_internal_info;
+mod faults;
+mod instance_info;
+mod instance_uuid;
+mod mac_address;
+mod mask;
+mod node;
+mod order;
+mod permission;
+mod port;
+mod properties;
 pub mod states;
+mod step;
 pub mod transitions;
+mod typed_map;
 
-pub use node::{AgentSession, DriverInternalInfo, MacAddress, NewNode, Node, PlannedStep};
+pub use agent_session::AgentSession;
+pub use capabilities::{BootMode, Capabilities};
+pub use driver_info::DriverInfo;
+pub use driver_internal_info::DriverInternalInfo;
+pub use faults::Fault;
+pub use instance_info::InstanceInfo;
+pub use instance_uuid::{InstanceUuid, OtherInstance};
+pub use mac_address::{MacAddress, ParseMacAddressError};
+pub use node::{NewNode, Node};
+pub use order::{Order, Verb};
+pub use permission::Forbidden;
+pub use port::Port;
+pub use properties::Properties;
 pub use states::{Activity, Family, PowerState, ProvisionState};
+pub use step::{PlannedStep, StepKind};
 pub use transitions::Event;
+pub use typed_map::BadValue;

@@ -1,133 +1,28 @@
-//! The node record (conductor contract 1.7 and 1.8).
+//! The node record (section 1.7).
 
+use super::agent_session::AgentSession;
+use super::driver_info::DriverInfo;
+use super::driver_internal_info::DriverInternalInfo;
+use super::faults::Fault;
+use super::instance_info::InstanceInfo;
+use super::instance_uuid::InstanceUuid;
+use super::mac_address::MacAddress;
+use super::mask::mask;
+use super::port::{self, Port};
+use super::properties::Properties;
 use super::states::{PowerState, ProvisionState};
+use super::step::PlannedStep;
 use super::transitions::Event;
-use farrier_protocol::step::{HardwareManagerVersions, StepDescription};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use std::fmt;
-use std::str::FromStr;
+use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 /// Longest `last_error`, in characters.
 const LAST_ERROR_LIMIT: usize = 4096;
 
-/// What stands in the place of a secret wherever a record leaves the conductor.
-const MASK: &str = "******";
-
-/// A hardware address, lower case with colons (contract 13.20).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct MacAddress(String);
-
-impl MacAddress {
-    /// The address as `aa:bb:cc:dd:ee:ff`.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for MacAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl From<MacAddress> for String {
-    fn from(address: MacAddress) -> Self {
-        address.0
-    }
-}
-
-/// The text is not six hexadecimal octets.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a MAC address of the form aa:bb:cc:dd:ee:ff")]
-pub struct ParseMacAddressError(String);
-
-impl FromStr for MacAddress {
-    type Err = ParseMacAddressError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let lower = text.trim().to_ascii_lowercase().replace('-', ":");
-        let is_octet = |part: &str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match lower.split(':').count() == 6 && lower.split(':').all(is_octet) {
-            true => Ok(Self(lower)),
-            false => Err(ParseMacAddressError(text.to_owned())),
-        }
-    }
-}
-
-impl TryFrom<String> for MacAddress {
-    type Error = ParseMacAddressError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-/// What is known of the agent that runs now. It ends with the agent's memory: every power action
-/// and the end of an operation drop it whole (contract 2.10, lessons F39 and F41).
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AgentSession {
-    /// Where the agent listens.
-    pub agent_url: Option<String>,
-    /// The agent's version, as of the last heartbeat.
-    pub agent_version: Option<String>,
-    /// When the last heartbeat came.
-    #[serde(with = "time::serde::rfc3339::option")]
-    pub agent_last_heartbeat: Option<OffsetDateTime>,
-    /// The agent's certificate as PEM text, the only one trusted for it.
-    pub agent_verify_ca: Option<String>,
-    /// The token both sides share.
-    pub agent_secret_token: Option<String>,
-    /// Deploy steps the agent offers; nothing until it was asked.
-    pub agent_cached_deploy_steps: Option<Vec<StepDescription>>,
-    /// Versions of the agent's hardware managers, sent back with each step.
-    pub hardware_manager_version: Option<HardwareManagerVersions>,
-}
-
-impl fmt::Debug for AgentSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentSession")
-            .field("agent_url", &self.agent_url)
-            .field("agent_version", &self.agent_version)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A step of the plan of an operation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlannedStep {
-    /// Interface the step belongs to; with the name it is the identity.
-    pub interface: String,
-    /// Name of the step.
-    pub step: String,
-    /// Place in the plan, highest first.
-    pub priority: i64,
-}
-
-/// The conductor's own notes about a node.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DriverInternalInfo {
-    /// The running agent.
-    #[serde(flatten)]
-    pub agent: AgentSession,
-    /// The plan of the running operation.
-    pub deploy_steps: Vec<PlannedStep>,
-    /// Place of the current step in the plan; nothing before the first.
-    pub deploy_step_index: Option<usize>,
-    /// False when the current step is to run again, because the agent was busy.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub skip_current_deploy_step: Option<bool>,
-    /// Root file system UUID, or disk identifier of a whole-disk image, of the written instance.
-    pub root_uuid_or_disk_id: Option<String>,
-}
-
 /// What an operator gives to enrol a node.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct NewNode {
     /// Unique name.
     pub name: String,
@@ -135,47 +30,106 @@ pub struct NewNode {
     pub driver: String,
     /// How the driver reaches the machine, and what it boots.
     #[serde(default)]
-    pub driver_info: Map<String, Value>,
+    pub driver_info: DriverInfo,
     /// Hardware properties; root device hints live here.
     #[serde(default)]
-    pub properties: Map<String, Value>,
+    pub properties: Properties,
     /// Hardware addresses, at least one; the first is the one the machine boots from.
     pub ports: Vec<MacAddress>,
 }
 
-/// A machine and everything the conductor knows about it.
+/// A machine and everything the conductor knows about it, but for its agent and its config drive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// Identity.
     pub uuid: Uuid,
     /// Unique name.
     pub name: String,
+    /// What operators wrote about it.
+    #[serde(default)]
+    pub description: Option<String>,
     /// Name of the driver that controls the machine.
     pub driver: String,
+    /// The conductors that may lead it; an empty text where any may.
+    #[serde(default)]
+    pub conductor_group: String,
+    /// What kind of machine schedulers take it for.
+    #[serde(default)]
+    pub resource_class: Option<String>,
+    /// What else schedulers may ask for.
+    #[serde(default)]
+    pub traits: Vec<String>,
+    /// The project that owns it.
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// The project that has it on loan.
+    #[serde(default)]
+    pub lessee: Option<String>,
+
     /// How the driver reaches the machine, and what it boots.
-    pub driver_info: Map<String, Value>,
+    pub driver_info: DriverInfo,
     /// The conductor's own notes.
     pub driver_internal_info: DriverInternalInfo,
     /// What is or is to be deployed.
-    pub instance_info: Map<String, Value>,
+    pub instance_info: InstanceInfo,
+    /// Identity of the instance, where its user gave one.
+    #[serde(default)]
+    pub instance_uuid: InstanceUuid,
     /// Hardware properties; root device hints live here.
-    pub properties: Map<String, Value>,
-    /// Hardware addresses.
-    pub ports: Vec<MacAddress>,
+    pub properties: Properties,
+    /// What operators keep.
+    #[serde(default)]
+    pub extra: Map<String, Value>,
+    /// The RAID volumes that there are, and those that the operator wants.
+    #[serde(default)]
+    pub raid_config: Map<String, Value>,
+    /// The RAID volumes that the operator wants.
+    #[serde(default)]
+    pub target_raid_config: Map<String, Value>,
+    /// Network cards; the first is the one the machine boots from.
+    #[serde(with = "port::addresses")]
+    pub ports: Vec<Port>,
+
     /// Where the node is in its life.
     pub provision_state: ProvisionState,
     /// Where the operation under way is to end.
     pub target_provision_state: Option<ProvisionState>,
-    /// Clock of the wait states; every heartbeat refreshes it.
+    /// When the state began.
     #[serde(with = "time::serde::rfc3339")]
     pub provision_updated_at: OffsetDateTime,
     /// Last known power state.
     pub power_state: Option<PowerState>,
+    /// The power state that an operator ordered and that is not reached yet.
+    #[serde(default)]
+    pub target_power_state: Option<PowerState>,
     /// Why the last operation failed; at most 4096 characters.
     pub last_error: Option<String>,
     /// The step that is running.
     pub deploy_step: Option<PlannedStep>,
-    /// Who works on the node; filled in where a record is shown, never stored.
+
+    /// Whether the conductor leaves the machine alone.
+    #[serde(default)]
+    pub maintenance: bool,
+    /// Why it does.
+    #[serde(default)]
+    pub maintenance_reason: Option<String>,
+    /// What made the conductor do so by itself.
+    #[serde(default)]
+    pub fault: Option<Fault>,
+    /// Whether the instance is not to be lost.
+    #[serde(default)]
+    pub protected: bool,
+    /// Why.
+    #[serde(default)]
+    pub protected_reason: Option<String>,
+    /// Whether the machine is to get no other instance.
+    #[serde(default)]
+    pub retired: bool,
+    /// Why.
+    #[serde(default)]
+    pub retired_reason: Option<String>,
+
+    /// The conductor that works on the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<String>,
     /// When the node was enrolled.
@@ -188,42 +142,62 @@ pub struct Node {
 
 impl Node {
     /// A freshly enrolled node, ready to be deployed.
-    pub fn enrol(new: NewNode) -> Self {
-        let now = OffsetDateTime::now_utc();
+    pub fn enrol(new: NewNode, now: OffsetDateTime) -> Self {
         Self {
             uuid: Uuid::new_v4(),
             name: new.name,
+            description: None,
             driver: new.driver,
+            conductor_group: String::new(),
+            resource_class: None,
+            traits: Vec::new(),
+            owner: None,
+            lessee: None,
             driver_info: new.driver_info,
             driver_internal_info: DriverInternalInfo::default(),
-            instance_info: Map::new(),
+            instance_info: InstanceInfo::default(),
+            instance_uuid: InstanceUuid::default(),
             properties: new.properties,
-            ports: new.ports,
+            extra: Map::new(),
+            raid_config: Map::new(),
+            target_raid_config: Map::new(),
+            ports: new.ports.into_iter().map(Port::new).collect(),
             provision_state: ProvisionState::Available,
             target_provision_state: None,
             provision_updated_at: now,
             power_state: None,
+            target_power_state: None,
             last_error: None,
             deploy_step: None,
+            maintenance: false,
+            maintenance_reason: None,
+            fault: None,
+            protected: false,
+            protected_reason: None,
+            retired: false,
+            retired_reason: None,
             reservation: None,
             created_at: now,
             updated_at: now,
         }
     }
 
-    /// Moves to the state that `event` leads to and reports whether it was allowed (contract 1.4).
+    /// Moves to the state that `event` leads to and reports whether it was allowed (section 1.4).
+    ///
+    /// Cleaning by hand is cleaning whose target is `manageable`: it passes its target on with every event of the
+    /// family (pitfall 13.9).
     #[must_use]
-    pub fn apply(&mut self, event: Event) -> bool {
+    pub fn apply(&mut self, event: Event, now: OffsetDateTime) -> bool {
         let Some(state) = self.provision_state.after(event) else { return false };
+        let by_hand = self.target_provision_state == Some(ProvisionState::Manageable);
+        let stays = state.family().is_some() && state.family() == self.provision_state.family();
+        self.target_provision_state = match state.target() {
+            Some(_) if by_hand && stays => self.target_provision_state,
+            target => target,
+        };
         self.provision_state = state;
-        self.target_provision_state = state.target();
-        self.touch();
+        self.provision_updated_at = now;
         true
-    }
-
-    /// Restarts the clock of the wait states.
-    pub fn touch(&mut self) {
-        self.provision_updated_at = OffsetDateTime::now_utc();
     }
 
     /// Records why an operation failed, on one line and cut to its limit.
@@ -232,85 +206,99 @@ impl Node {
         self.last_error = Some(line.chars().take(LAST_ERROR_LIMIT).collect());
     }
 
-    /// Its ports, as commands of agents carry them.
-    pub fn ports_shown(&self) -> Value {
-        self.ports.iter().map(|address| json!({"address": address, "pxe_enabled": true})).collect()
-    }
-
     /// A text value of `driver_info`, when it is set and not empty.
     pub fn driver_text(&self, key: &str) -> Option<&str> {
-        self.driver_info.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
+        self.driver_info.text(key).ok().flatten()
     }
 
-    /// The record with every secret masked, fit to leave the conductor (lessons S40 and S48).
-    pub fn masked(&self) -> Self {
+    /// Forgets the plan of the operation.
+    pub fn end_plan(&mut self) {
+        self.deploy_step = None;
+        self.driver_internal_info.end_plan();
+    }
+
+    /// Forgets the instance (section 1.13).
+    pub fn end_instance(&mut self) {
+        self.end_plan();
+        self.instance_info.clear();
+        self.instance_uuid.remove();
+        self.driver_internal_info.end_instance();
+    }
+
+    /// The record as it leaves the conductor: with what is known of its agent, and every secret masked
+    /// (lessons S40 and S48).
+    pub fn shown(&self, session: &AgentSession) -> Self {
         let mut node = self.clone();
-        for map in [&mut node.driver_info, &mut node.instance_info, &mut node.properties] {
-            mask(map);
+        if let Ok(Value::Object(session)) = serde_json::to_value(session) {
+            let known = session.into_iter().filter(|(_, value)| !value.is_null());
+            node.driver_internal_info.others.extend(known);
         }
-        if let Some(token) = &mut node.driver_internal_info.agent.agent_secret_token {
-            *token = MASK.to_owned();
-        }
+        let maps = [
+            &mut *node.driver_info,
+            &mut *node.instance_info,
+            &mut *node.properties,
+            &mut node.extra,
+            &mut node.driver_internal_info.others,
+        ];
+        maps.into_iter().for_each(mask);
         node
     }
 }
 
-fn mask(map: &mut Map<String, Value>) {
-    for (key, value) in map {
-        let key = key.to_ascii_lowercase();
-        let secret = ["password", "token", "secret", "configdrive", "image_url"];
-        match value {
-            Value::Null => {}
-            _ if secret.iter().any(|word| key.contains(word)) => *value = MASK.into(),
-            Value::Object(inner) => mask(inner),
-            _ => {}
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use serde_json::json;
 
-    pub(super) fn node() -> Node {
-        Node::enrol(NewNode {
+    pub(in super::super) fn node() -> Node {
+        let new = NewNode {
             name: "n1".into(),
             driver: "fake".into(),
-            driver_info: Map::new(),
-            properties: Map::new(),
             ports: vec!["52:54:00:00:00:01".parse().unwrap()],
-        })
+            ..NewNode::default()
+        };
+        Node::enrol(new, OffsetDateTime::UNIX_EPOCH)
     }
 
     #[test]
-    fn mac_addresses_are_normalised() {
-        for (text, expected) in [
-            ("52:54:00:AB:cd:01", Some("52:54:00:ab:cd:01")),
-            ("52-54-00-AB-CD-01", Some("52:54:00:ab:cd:01")),
-            (" 52:54:00:ab:cd:01 ", Some("52:54:00:ab:cd:01")),
-            ("525400abcd01", None),
-            ("52:54:00:ab:cd", None),
-            ("52:54:00:ab:cd:01:02", None),
-            ("52:54:00:ab:cd:0g", None),
-            ("", None),
-        ] {
-            assert_eq!(
-                text.parse::<MacAddress>().ok().as_ref().map(MacAddress::as_str),
-                expected,
-                "{text:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_transition_sets_the_target_and_a_refused_one_changes_nothing() {
+    fn a_transition_sets_target_and_clock_and_a_refused_one_changes_nothing() {
         let mut node = node();
-        assert!(!node.apply(Event::Done));
-        assert_eq!(node.provision_state, ProvisionState::Available);
-        assert!(node.apply(Event::Deploy));
+        let later = OffsetDateTime::UNIX_EPOCH + time::Duration::HOUR;
+        assert!(!node.apply(Event::Done, later));
+        assert_eq!(node, Node { uuid: node.uuid, ..self::node() });
+        assert!(node.apply(Event::Deploy, later));
         assert_eq!(node.target_provision_state, Some(ProvisionState::Active));
-        assert!(node.apply(Event::Done));
+        assert_eq!(node.provision_updated_at, later);
+        assert!(node.apply(Event::Done, later));
         assert_eq!(node.target_provision_state, None);
+    }
+
+    /// Pitfall 13.9: otherwise cleaning by hand turns into automated cleaning, whose node becomes available.
+    #[test]
+    fn cleaning_by_hand_keeps_its_target_through_every_event() {
+        use Event::{Clean, Delete, Fail, Hold, Manage, Resume, Unhold, Wait};
+        let now = OffsetDateTime::UNIX_EPOCH;
+        let mut by_hand = node();
+        by_hand.provision_state = ProvisionState::Manageable;
+        assert!(by_hand.apply(Clean, now));
+        by_hand.target_provision_state = Some(ProvisionState::Manageable);
+        for event in [Wait, Resume, Hold, Unhold, Resume, Fail] {
+            assert!(by_hand.apply(event, now), "{event}");
+            assert_eq!(by_hand.target_provision_state, Some(ProvisionState::Manageable), "{event}");
+        }
+        assert!(by_hand.apply(Manage, now));
+        assert_eq!(by_hand.target_provision_state, None);
+
+        let mut automated = node();
+        automated.provision_state = ProvisionState::Active;
+        assert!(automated.apply(Delete, now) && automated.apply(Clean, now));
+        assert_eq!(automated.target_provision_state, Some(ProvisionState::Available));
+        // An inspection that began from `manageable` targets it too, and ends with its family.
+        let mut inspected = node();
+        inspected.provision_state = ProvisionState::Manageable;
+        assert!(inspected.apply(Event::Inspect, now) && inspected.apply(Event::Done, now));
+        assert!(inspected.apply(Event::Provide, now));
+        assert_eq!(inspected.target_provision_state, Some(ProvisionState::Available));
     }
 
     #[test]
@@ -331,20 +319,28 @@ mod tests {
             json!({"configdrive": "x2", "image_source": "http://a/b", "deep": {"token": "x3"}}),
         )
         .unwrap();
-        node.driver_internal_info.agent.agent_secret_token = Some("x4".into());
-        let text = serde_json::to_string(&node.masked()).unwrap();
-        for secret in ["x1", "x2", "x3", "x4"] {
+        node.driver_internal_info.others.insert("bmc_password".into(), "x5".into());
+        let session = AgentSession {
+            agent_secret_token: Some("x4".into()),
+            agent_url: Some("https://192.0.2.1:9999".into()),
+            ..AgentSession::default()
+        };
+        let shown = node.shown(&session);
+        let text = serde_json::to_string(&shown).unwrap();
+        for secret in ["x1", "x2", "x3", "x4", "x5"] {
             assert!(!text.contains(secret), "{text}");
         }
         assert!(text.contains("http://a/b") && text.contains(r#""qemu_cpus":"2""#), "{text}");
-        assert!(!format!("{:?}", node.driver_internal_info).contains("x4"));
+        assert_eq!(shown.driver_internal_info.others["agent_secret_token"], "******");
+        assert_eq!(shown.driver_internal_info.others["agent_url"], "https://192.0.2.1:9999");
     }
 
     #[test]
     fn the_record_survives_its_own_json() {
         let mut node = node();
-        node.driver_internal_info.agent.agent_last_heartbeat = Some(OffsetDateTime::now_utc());
-        node.driver_internal_info.agent.agent_url = Some("https://192.0.2.1:9999".into());
+        node.instance_uuid.set(Uuid::new_v4()).unwrap();
+        node.fault = Some(Fault::Clean);
+        node.driver_internal_info.others.insert("vendor_note".into(), json!([1]));
         let text = serde_json::to_string(&node).unwrap();
         assert_eq!(serde_json::from_str::<Node>(&text).unwrap(), node);
     }

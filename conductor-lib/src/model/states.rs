@@ -19,6 +19,11 @@ macro_rules! named_states {
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
             }
+
+            /// The one with this text.
+            pub fn named(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.as_str() == text)
+            }
         }
 
         impl fmt::Display for $name {

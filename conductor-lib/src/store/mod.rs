@@ -1,25 +1,64 @@
-//! Where node records are kept.
+//! Where records are kept.
+//!
+//! What a heartbeat, a lease or a listing needs are columns of small rows; everything else of a node is one JSON
+//! document in a row of its own, and so is its config drive. Thus a heartbeat writes one short row, and a document is
+//! written when it has changed.
+//!
+//! Reading takes no lock. Who changes a node holds its [`Lease`], and each write says its epoch: whoever was
+//! overtaken is refused ([`StoreError::Overtaken`]). Only the agent's own words need no lease ([`Store::hear`]),
+//! because they are written to its session and nowhere else, and count for the boot they came from alone.
+//!
+//! All statements are in one file and are SQL that SQLite and PostgreSQL read alike: `$1` for parameters, TEXT,
+//! BIGINT and BOOLEAN for types, microseconds since 1970 for times, JSON as TEXT that no statement looks into,
+//! `RETURNING`, no functions of one of the two. What a store does beside them (the pragmas of a connection, how a
+//! full disk is told) stands with the store.
 
+#[cfg(feature = "sqlite")]
+mod columns;
+mod record;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "sqlite")]
+mod statements;
 
-use crate::model::{MacAddress, Node};
+pub use record::{Change, ConfigDrive, Lease, OrderChange, Record, SessionChange, Terms};
+
+use crate::model::{AgentSession, MacAddress, Node};
 use async_trait::async_trait;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 /// A record could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A name or hardware address is taken.
+    /// A name, hardware address or instance is taken.
     #[error("{what} already belongs to another node; choose another or delete that node first")]
     Taken {
-        /// The name or address.
+        /// The name, address or instance.
         what: String,
     },
     /// The record is gone.
     #[error("node {0} is no longer in the store; it was deleted meanwhile")]
     Gone(Uuid),
+    /// Somebody else holds the lease of the node.
+    #[error("node {node} is locked by {holder}; try again when that has ended")]
+    Held {
+        /// The node.
+        node: Uuid,
+        /// The conductor that works on it.
+        holder: String,
+    },
+    /// The lease of the node ended, and another one began: what was to be written is out of date.
+    #[error("node {0} was taken over by another conductor; nothing was written")]
+    Overtaken(Uuid),
+    /// There is no room. Nothing was written, nothing is lost.
+    #[error("node store {location} has no room left on its disk; make some, the conductor goes on by itself")]
+    Full {
+        /// The file.
+        location: String,
+    },
     /// The store itself failed.
-    #[error("node store {location}: {reason}; check that the file is readable, writable and not full")]
+    #[error("node store {location}: {reason}; check that the file is readable and writable")]
     Failed {
         /// The file.
         location: String,
@@ -28,7 +67,10 @@ pub enum StoreError {
     },
 }
 
-/// Node records by identity, name and hardware address.
+/// Records of nodes, their agents and their config drives.
+///
+/// Every method may end with [`StoreError::Failed`], and those that write with [`StoreError::Full`]; what is written
+/// at once is written whole or not at all.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Adds a node.
@@ -43,14 +85,14 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// [`StoreError::Failed`].
-    async fn get(&self, uuid: Uuid) -> Result<Option<Node>, StoreError>;
+    async fn get(&self, uuid: Uuid) -> Result<Option<Record>, StoreError>;
 
     /// The node with this name.
     ///
     /// # Errors
     ///
     /// [`StoreError::Failed`].
-    async fn by_name(&self, name: &str) -> Result<Option<Node>, StoreError>;
+    async fn by_name(&self, name: &str) -> Result<Option<Record>, StoreError>;
 
     /// The identities of the nodes that own any of these addresses, each once.
     ///
@@ -64,19 +106,77 @@ pub trait Store: Send + Sync {
     /// # Errors
     ///
     /// [`StoreError::Failed`].
-    async fn list(&self) -> Result<Vec<Node>, StoreError>;
+    async fn list(&self) -> Result<Vec<Record>, StoreError>;
 
-    /// Replaces the record of a node. Name and addresses never change.
+    /// The nodes that are not at rest, or of which something is ordered, and whose lease nobody holds at `now`.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Gone`] when the node was deleted.
-    async fn save(&self, node: &Node) -> Result<(), StoreError>;
+    /// [`StoreError::Failed`].
+    async fn unattended(&self, now: OffsetDateTime) -> Result<Vec<Uuid>, StoreError>;
 
-    /// Forgets a node.
+    /// The config drive of a node's instance.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Gone`] when it was deleted already.
-    async fn delete(&self, uuid: Uuid) -> Result<(), StoreError>;
+    /// [`StoreError::Failed`].
+    async fn config_drive(&self, uuid: Uuid) -> Result<Option<String>, StoreError>;
+
+    /// Takes the lease of a node whose last one has ended or expired, with the record as it is then.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Held`] when it has a lease, [`StoreError::Gone`].
+    async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError>;
+
+    /// Makes a lease last until `expires_at`. A lease that expired and was not taken by anybody goes on.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Overtaken`], [`StoreError::Gone`].
+    async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError>;
+
+    /// Ends a lease. Nothing happens when it was overtaken.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// Has every lease of a conductor expired, of one that is no more: should it still run, it is overtaken.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn expire_all(&self, holder: &str) -> Result<(), StoreError>;
+
+    /// Writes what changed of a node, at once.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Overtaken`], [`StoreError::Gone`], and [`StoreError::Taken`] for its instance.
+    async fn write(&self, lease: &Lease, change: &Change<'_>) -> Result<(), StoreError>;
+
+    /// Forgets a node and everything that belongs to it.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Overtaken`], [`StoreError::Gone`].
+    async fn delete(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// Gives the agent that boots now its token. Refused (false) when anything happened to the node since the record
+    /// was read, when somebody holds its lease, or when there is a token already.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn issue_token(&self, seen: &Record, token: &str, now: OffsetDateTime) -> Result<bool, StoreError>;
+
+    /// Writes down what an agent said by its heartbeat, whoever holds the lease of its node. Refused (false) when the
+    /// session of this token has ended, or has another address or certificate by now.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn hear(&self, uuid: Uuid, heard: &AgentSession) -> Result<bool, StoreError>;
 }

@@ -45,6 +45,14 @@ pub struct Script {
     pub busy: u32,
     /// It answers the first POST of a step with a cut connection, after it took the step.
     pub loses_answer: bool,
+    /// How often the BMC says that the machine is off, and errs.
+    pub misreads: u32,
+    /// The machine's driver panics once when it is powered on.
+    pub panics: bool,
+    /// It calls once.
+    pub calls_once: bool,
+    /// How often its commands were listed while it ran a step.
+    pub listed_at_work: u32,
     /// It ignores `power_off`.
     pub stays_on: bool,
     /// Names and parameters of the commands it accepted.
@@ -92,6 +100,7 @@ impl Agent {
             agent_token: self.script().token,
             agent_version: Some("0.1.0".into()),
             agent_verify_ca: Some(certificate.clone()),
+            ..Heartbeat::default()
         };
         let tls = RustlsConfig::from_pem(certificate.into(), key.into()).await.unwrap();
         let routes = Router::new()
@@ -111,10 +120,13 @@ impl Agent {
                 .get(format!("{}/v1/lookup?addresses={}", self.conductor, self.address))
                 .header("X-OpenStack-Ironic-API-Version", "1.62")
                 .send()
-                .await
-                .unwrap();
-            if reply.status() == 200 {
-                return reply.json().await.unwrap();
+                .await;
+            // A conductor that is gone may come again.
+            if let Ok(reply) = reply
+                && reply.status() == 200
+                && let Ok(found) = reply.json().await
+            {
+                return found;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -129,7 +141,9 @@ impl Agent {
                 .send()
                 .await;
             // A conductor that is gone ends the test, not the agent.
-            let _ = reply;
+            if reply.is_ok_and(|reply| reply.status() == 202) && self.script().calls_once {
+                std::future::pending::<()>().await;
+            }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -200,7 +214,21 @@ impl Agent {
                 });
                 self.run_later(result, script.write_fails.map_or(Ok(written), Err));
             }
-            "standby.get_partition_uuids" => self.finish(result.id, Ok(json!({"root uuid": "0x00000000"}))),
+            "standby.get_partition_uuids" => {
+                let is_partition = self.change(|script| {
+                    let write = script.accepted.iter().find(|(name, _)| name.ends_with(STEP));
+                    write.is_some_and(|(_, params)| {
+                        params["step"]["args"]["image_info"]["image_type"] == "partition"
+                    })
+                });
+                let uuids = match is_partition {
+                    true => {
+                        json!({"root uuid": "ROOT", "efi system partition uuid": "ESP", "partitions": {}})
+                    }
+                    false => json!({"root uuid": "0x00000000"}),
+                };
+                self.finish(result.id, Ok(uuids));
+            }
             "image.install_bootloader" => {
                 self.run_later(result, script.bootloader_fails.map_or(Ok(Value::Null), Err));
             }
@@ -228,9 +256,15 @@ fn check(agent: &Agent, query: &HashMap<String, String>) -> Result<(), (StatusCo
     }
 }
 
+fn is_running_step(command: &CommandResult) -> bool {
+    command.command_name == STEP && command.command_status == CommandStatus::Running
+}
+
 async fn list(State(agent): State<Agent>, Query(query): Query<HashMap<String, String>>) -> Answer {
     check(&agent, &query)?;
     let commands = agent.commands.lock().unwrap().clone();
+    let is_at_work = commands.iter().any(is_running_step);
+    agent.change(|script| script.listed_at_work += u32::from(is_at_work));
     Ok(Json(json!(CommandList { commands })))
 }
 
@@ -272,6 +306,10 @@ async fn progress(State(agent): State<Agent>) -> Json<Progress> {
     if writing {
         agent.asked.notify_one();
     }
-    let phase = if writing { Phase::Writing } else { Phase::Idle };
+    let phase = match agent.commands.lock().unwrap().iter().any(is_running_step) {
+        true => Phase::Writing,
+        false if writing => Phase::Done,
+        false => Phase::Idle,
+    };
     Json(Progress { phase, bytes: 64, total_bytes: Some(128), bytes_per_second: 64, eta_seconds: Some(1) })
 }

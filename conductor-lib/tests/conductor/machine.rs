@@ -6,6 +6,7 @@ use farrier_conductor::interfaces::{Boot, PowerError, PowerInterface};
 use farrier_conductor::model::{Node, PowerState};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 /// What one machine is doing.
@@ -23,12 +24,22 @@ pub struct FakeMachine {
     pub state: Arc<Mutex<State>>,
     pub script: Arc<Mutex<Script>>,
     pub console: Option<PathBuf>,
+    /// Where its agents run: a machine outlives its conductor.
+    pub runtime: Handle,
+    /// Power-offs wait here while it is taken.
+    pub power_off: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl FakeMachine {
     pub fn new(script: Script) -> Self {
         let state = State { power: PowerState::Off, boot: None, power_ons: Vec::new(), agent: None };
-        Self { state: Arc::new(Mutex::new(state)), script: Arc::new(Mutex::new(script)), console: None }
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            script: Arc::new(Mutex::new(script)),
+            console: None,
+            runtime: Handle::current(),
+            power_off: Arc::default(),
+        }
     }
 
     /// Cuts the power, as a guest does that powers itself off.
@@ -55,10 +66,17 @@ impl PowerInterface for FakeMachine {
     }
 
     async fn power_state(&self, _node: &Node) -> Result<PowerState, PowerError> {
-        Ok(self.state.lock().unwrap().power)
+        let power = self.state.lock().unwrap().power;
+        let mut script = self.script.lock().unwrap();
+        if power == PowerState::On && script.misreads > 0 {
+            script.misreads -= 1;
+            return Ok(PowerState::Off);
+        }
+        Ok(power)
     }
 
     async fn power_on(&self, node: &Node) -> Result<(), PowerError> {
+        assert!(!std::mem::take(&mut self.script.lock().unwrap().panics), "a driver panics");
         let mut state = self.state.lock().unwrap();
         state.power = PowerState::On;
         let boot = state.boot.clone();
@@ -66,13 +84,14 @@ impl PowerInterface for FakeMachine {
         if let Some(Boot::Ramdisk(parameters)) = boot {
             let parameters = parameters.to_string();
             let url = parameters.split(' ').find_map(|word| word.strip_prefix("ipa-api-url=")).unwrap();
-            let agent = Agent::new(self.clone(), url, node.ports[0].as_str());
-            state.agent = Some(tokio::spawn(agent.run()).abort_handle());
+            let agent = Agent::new(self.clone(), url, node.ports[0].address.as_str());
+            state.agent = Some(self.runtime.spawn(agent.run()).abort_handle());
         }
         Ok(())
     }
 
     async fn power_off(&self, _node: &Node) -> Result<(), PowerError> {
+        let _free = self.power_off.lock().await;
         self.go_off();
         Ok(())
     }

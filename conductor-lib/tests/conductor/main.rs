@@ -4,8 +4,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod agent;
+mod attention;
+mod crash;
 mod deploy;
+mod gate;
 mod machine;
 mod node_api;
+mod orders;
 mod ramdisk_api;
 mod stage;

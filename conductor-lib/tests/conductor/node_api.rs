@@ -28,7 +28,8 @@ async fn nodes_are_enrolled_listed_shown_and_deleted() {
     for path in ["/v1/nodes/n2".to_owned(), format!("/v1/nodes/{uuid}")] {
         assert_eq!(ask(&stage, Method::GET, &path, &Value::Null).await.status(), 200, "{path}");
     }
-    assert_eq!(ask(&stage, Method::DELETE, "/v1/nodes/n2", &Value::Null).await.status(), 204);
+    assert_eq!(ask(&stage, Method::DELETE, "/v1/nodes/n2", &Value::Null).await.status(), 202);
+    stage.gone("n2").await;
     let gone = ask(&stage, Method::GET, "/v1/nodes/n2", &Value::Null).await;
     assert_eq!(gone.status(), 404);
     assert!(fault(gone).await.contains("n2"));
@@ -107,7 +108,7 @@ async fn power_follows_the_orders() {
         let body = json!({"target": target});
         let reply = ask(&stage, Method::PUT, "/v1/nodes/n1/states/power", &body).await;
         assert_eq!(reply.status(), 202);
-        assert_eq!(stage.node().await.power_state.unwrap().as_str(), power);
+        assert_eq!(stage.idle().await.power_state.unwrap().as_str(), power);
     }
     assert_eq!(stage.machine.power_ons().len(), 2);
 }

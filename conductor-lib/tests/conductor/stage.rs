@@ -4,22 +4,24 @@ use crate::agent::Script;
 use crate::machine::FakeMachine;
 use farrier_conductor::api::nodes::nodes_router;
 use farrier_conductor::api::ramdisk::ramdisk_router;
+use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::events::{Event, EventKind};
 use farrier_conductor::interfaces::PowerInterface;
-use farrier_conductor::model::{NewNode, Node, ProvisionState};
+use farrier_conductor::model::{InstanceInfo, NewNode, Node, ProvisionState};
 use farrier_conductor::settings::AgentSettings;
 use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::{Conductor, Drivers, Settings};
-use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use farrier_conductor::{Conductor, Drivers, Error, Settings};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use time::OffsetDateTime;
 use tokio::net::TcpListener;
 
 /// Address of the only machine.
 pub const MAC: &str = "52:54:00:00:00:01";
 
 /// Longest time any test waits for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Stage {
     pub conductor: Conductor,
@@ -29,11 +31,29 @@ pub struct Stage {
     /// Base URL of the node API.
     pub node_api: String,
     pub http: reqwest::Client,
+    pub store: Arc<SqliteStore>,
+    pub clock: JumpingClock,
     _folder: tempfile::TempDir,
 }
 
+/// A clock that is the system's, and some more.
+#[derive(Debug, Clone, Default)]
+pub struct JumpingClock(Arc<Mutex<time::Duration>>);
+
+impl JumpingClock {
+    pub fn jump(&self, by: time::Duration) {
+        *self.0.lock().unwrap() += by;
+    }
+}
+
+impl Clock for JumpingClock {
+    fn now(&self) -> OffsetDateTime {
+        SystemClock.now() + *self.0.lock().unwrap()
+    }
+}
+
 /// Settings whose waits take milliseconds.
-fn quick(api_url: &str) -> Settings {
+pub fn quick(api_url: &str) -> Settings {
     Settings {
         deploy_callback_timeout: Duration::from_secs(10),
         check_interval: Duration::from_millis(20),
@@ -72,15 +92,17 @@ impl Stage {
         let driver: Arc<dyn PowerInterface> = Arc::new(machine.clone());
         let mut settings = quick(&ramdisk_api);
         change(&mut settings);
+        let drivers = Drivers::from([("fake".to_owned(), driver)]);
+        let clock = JumpingClock::default();
         let conductor =
-            Conductor::start(settings, store, Drivers::from([("fake".to_owned(), driver)])).await.unwrap();
+            Conductor::start(settings, store.clone(), drivers, Arc::new(clock.clone())).await.unwrap();
         tokio::spawn(axum::serve(ramdisk, ramdisk_router(conductor.clone())).into_future());
         tokio::spawn(axum::serve(admin, nodes_router(conductor.clone())).into_future());
         let watcher = conductor.clone();
-        tokio::spawn(async move { watcher.watch_waiting_nodes().await });
+        tokio::spawn(async move { watcher.run().await });
         conductor.create_node(new_node("n1", MAC)).await.unwrap();
         let http = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
-        Self { conductor, machine, ramdisk_api, node_api, http, _folder: folder }
+        Self { conductor, machine, ramdisk_api, node_api, http, store, clock, _folder: folder }
     }
 
     pub async fn node(&self) -> Node {
@@ -100,6 +122,28 @@ impl Stage {
                 return node;
             }
             assert!(Instant::now() < end, "waited for {state}, but {node:#?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// The node once nobody works on it any more.
+    pub async fn idle(&self) -> Node {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let node = self.node().await;
+            if node.reservation.is_none() {
+                return node;
+            }
+            assert!(Instant::now() < end, "waited for an end of the work, but {node:#?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until there is no node of this name.
+    pub async fn gone(&self, name: &str) {
+        let end = Instant::now() + PATIENCE;
+        while !matches!(self.conductor.node(name).await, Err(Error::NodeNotFound(_))) {
+            assert!(Instant::now() < end, "waited for the end of node {name}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -143,20 +187,19 @@ pub fn new_node(name: &str, mac: &str) -> NewNode {
     NewNode {
         name: name.into(),
         driver: "fake".into(),
-        driver_info: Map::new(),
-        properties: Map::new(),
         ports: vec![mac.parse().unwrap()],
+        ..NewNode::default()
     }
 }
 
 /// What to deploy; the fake agent reads nothing of it.
-pub fn image() -> Map<String, Value> {
+pub fn image() -> InstanceInfo {
     let info = json!({
         "image_source": "http://192.0.2.5/debian.raw",
         "image_checksum": format!("sha256:{}", "a".repeat(64)),
         "configdrive": "H4sIAAAA",
     });
-    info.as_object().unwrap().clone()
+    serde_json::from_value(info).unwrap()
 }
 
 /// The text of an error body, which is JSON inside JSON.

@@ -65,7 +65,7 @@ pub(super) fn vector(
     add(&["-pidfile", &paths.pid.to_string_lossy()]);
     add(&["-device", "virtio-rng-pci"]);
     add(&["-netdev", &netdev(description.network, agent_port)]);
-    let mac = node.ports.first().map_or(String::new(), |mac| format!(",mac={mac}"));
+    let mac = node.ports.first().map_or(String::new(), |port| format!(",mac={}", port.address));
     // Without an option ROM the firmware does not try to boot from the network.
     add(&["-device", &format!("virtio-net-pci,netdev={NETWORK_ID},romfile={mac}")]);
     if description.disks.iter().any(|disk| disk.bus == Bus::Scsi) {

@@ -185,8 +185,9 @@ fn network(text: Option<&str>) -> Result<Network, PowerError> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use farrier_conductor::clock::{Clock, SystemClock};
     use farrier_conductor::model::NewNode;
-    use serde_json::{Map, json};
+    use serde_json::json;
 
     /// A node whose firmware need not be installed.
     pub(in super::super) fn node(info: &Value) -> Node {
@@ -196,13 +197,14 @@ pub(super) mod tests {
         });
         let driver_info = driver_info.as_object_mut().unwrap();
         driver_info.extend(info.as_object().unwrap().clone());
-        Node::enrol(NewNode {
+        let new = NewNode {
             name: "n1".into(),
             driver: "qemu".into(),
-            driver_info: driver_info.clone(),
-            properties: Map::new(),
+            driver_info: driver_info.clone().into(),
             ports: vec!["52:54:00:00:00:01".parse().unwrap()],
-        })
+            ..NewNode::default()
+        };
+        Node::enrol(new, SystemClock.now())
     }
 
     #[test]

@@ -1,0 +1,150 @@
+//! A conductor with a store of its own, here a map in memory: it cleans one machine and switches it off.
+//!
+//! ```console
+//! $ cargo run -p farrier-conductor --example own_store -- 0.0.0.0:6385 52:54:00:00:00:01
+//! ```
+//!
+//! Boot the machine from the ramdisk with `ipa-api-url=http://THIS-HOST:6385`. Of the library this takes the pure
+//! functions of `heartbeat` and the agent's client; states, records and routes are the example's own.
+
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use farrier_conductor::agent_client::{AgentClient, AgentError, Wait};
+use farrier_conductor::api::description;
+use farrier_conductor::heartbeat::{Action, Maintenance, SessionEnd, Situation, accept, decide};
+use farrier_conductor::model::{AgentSession, ProvisionState, StepKind};
+use farrier_conductor::settings::AgentSettings;
+use farrier_protocol::command::CommandStatus;
+use farrier_protocol::heartbeat::Heartbeat;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+const STEP: &str = "erase_devices_metadata";
+
+/// What is known of the machine.
+struct Machine {
+    address: String,
+    state: ProvisionState,
+    session: AgentSession,
+    has_step: bool,
+}
+
+/// The whole store.
+type Machines = Arc<Mutex<HashMap<Uuid, Machine>>>;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let [_, listen, address] = &std::env::args().collect::<Vec<_>>()[..] else {
+        return Err("give an address to listen on, and the MAC address of the machine".into());
+    };
+    // The library leaves the choice of a TLS implementation to the program.
+    rustls::crypto::ring::default_provider().install_default().map_err(|_| "TLS is set up already")?;
+    let machine = Machine {
+        address: address.to_ascii_lowercase(),
+        state: ProvisionState::CleanWait,
+        session: AgentSession::default(),
+        has_step: false,
+    };
+    let routes = Router::new()
+        .route("/", get(async || Json(description(""))))
+        .route("/v1/lookup", get(lookup))
+        .route("/v1/heartbeat/{uuid}", post(heartbeat))
+        .with_state(Machines::new(HashMap::from([(Uuid::new_v4(), machine)]).into()));
+    let listener = tokio::net::TcpListener::bind(listen).await?;
+    println!("listening on {}", listener.local_addr()?);
+    Ok(axum::serve(listener, routes).await?)
+}
+
+/// Tells a machine who it is, and its token once.
+async fn lookup(
+    State(machines): State<Machines>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Result<Json<Value>, StatusCode> {
+    let addresses = query.get("addresses").map_or("", String::as_str).to_ascii_lowercase();
+    let mut machines = machines.lock().expect("nobody panics");
+    let is_meant = |machine: &Machine| addresses.split(',').any(|one| one == machine.address);
+    let found = machines.iter_mut().find(|(_, one)| is_meant(one) && one.state.allows_lookup(false));
+    let (uuid, machine) = found.ok_or(StatusCode::NOT_FOUND)?;
+    let token = match &machine.session.agent_secret_token {
+        Some(_) => "******".to_owned(),
+        None => format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()),
+    };
+    machine.session.agent_secret_token.get_or_insert_with(|| token.clone());
+    let config = json!({"heartbeat_timeout": 30, "agent_token": token, "agent_token_required": true});
+    Ok(Json(json!({"node": {"uuid": uuid, "properties": {}, "driver_internal_info": {}}, "config": config})))
+}
+
+/// Takes a heartbeat, and lets it set off what it sets off.
+async fn heartbeat(
+    State(machines): State<Machines>,
+    Path(uuid): Path<Uuid>,
+    Json(heartbeat): Json<Heartbeat>,
+) -> Result<StatusCode, (StatusCode, String)> {
+    let (action, session) = {
+        let mut machines = machines.lock().expect("nobody panics");
+        let machine = machines.get_mut(&uuid).ok_or((StatusCode::NOT_FOUND, String::new()))?;
+        let heard = accept(&machine.session, &heartbeat, true, OffsetDateTime::now_utc());
+        machine.session = heard.map_err(|refusal| (StatusCode::BAD_REQUEST, refusal.to_string()))?;
+        let situation = Situation {
+            state: machine.state,
+            is_fast_track_able: false,
+            maintenance: Maintenance::No,
+            has_step: machine.has_step,
+            has_cached_steps: false,
+            is_polled: false,
+        };
+        let action = decide(&situation);
+        machine.has_step |= action == Action::Begin(StepKind::Clean);
+        (action, machine.session.clone())
+    };
+    println!("{:?} said {action:?}", heartbeat.callback_url);
+    tokio::spawn(async move {
+        match act(action, uuid, &session).await {
+            Ok(false) => {}
+            Ok(true) => end(&machines, uuid, ProvisionState::Manageable),
+            Err(error) => {
+                println!("{error}");
+                end(&machines, uuid, ProvisionState::CleanFailed);
+            }
+        }
+    });
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// Whether the machine is clean now.
+async fn act(action: Action, uuid: Uuid, session: &AgentSession) -> Result<bool, AgentError> {
+    let agent = AgentClient::new(session, &AgentSettings::default())?;
+    let node = json!({"uuid": uuid, "properties": {}, "instance_info": {}, "driver_internal_info": {}});
+    match action {
+        Action::Begin(StepKind::Clean) => {
+            let listed = agent.run("clean.get_clean_steps", json!({"node": node, "ports": []})).await?;
+            let params = json!({"node": node, "ports": [], "step": {"interface": "deploy", "step": STEP},
+                "clean_version": listed["hardware_manager_version"]});
+            agent.execute("clean.execute_clean_step", params, Wait::UntilAccepted).await?;
+            Ok(false)
+        }
+        Action::ProcessStep { kind: StepKind::Clean, .. } => match agent.commands().await?.pop() {
+            Some(last) if last.command_status == CommandStatus::Running => Ok(false),
+            Some(last) if last.command_status == CommandStatus::Succeeded => {
+                agent.execute("standby.power_off", json!({}), Wait::UntilAccepted).await?;
+                Ok(true)
+            }
+            last => Err(AgentError::Failed { reason: format!("{STEP} failed: {last:?}") }),
+        },
+        _ => Ok(false),
+    }
+}
+
+fn end(machines: &Machines, uuid: Uuid, state: ProvisionState) {
+    let mut machines = machines.lock().expect("nobody panics");
+    if let Some(machine) = machines.get_mut(&uuid) {
+        machine.session = SessionEnd::Operation { keeps_agent: false }.after(&machine.session);
+        machine.state = state;
+        println!("{} is {state}", machine.address);
+    }
+}

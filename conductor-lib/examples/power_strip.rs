@@ -1,0 +1,150 @@
+//! A whole conductor with a power driver of its own: it deploys an image to one machine.
+//!
+//! ```console
+//! $ cargo run -p farrier-conductor --example power_strip -- 127.0.0.1:6385 52:54:00:00:00:01 dist/x86_64 disk.raw \
+//!       http://10.0.2.2:8000/debian.raw sha256:…
+//! ```
+//!
+//! The machine is a QEMU process on this host, which a power strip would switch off and on as this driver does. A real
+//! strip would be asked over the network; everything else stays as it is here.
+
+use async_trait::async_trait;
+use farrier_conductor::api::ramdisk::ramdisk_router;
+use farrier_conductor::clock::SystemClock;
+use farrier_conductor::interfaces::{Boot, PowerError, PowerInterface};
+use farrier_conductor::model::{NewNode, Node, PowerState, ProvisionState};
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::{Conductor, Drivers, Settings};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use tokio::sync::Mutex;
+
+/// The port at which this host reaches the agent.
+const AGENT_PORT: &str = "19999";
+
+/// The strip, with what its one outlet switches.
+struct PowerStrip {
+    dist: PathBuf,
+    disk: PathBuf,
+    outlet: Mutex<Outlet>,
+}
+
+#[derive(Default)]
+struct Outlet {
+    machine: Option<Child>,
+    /// The kernel parameters of the ramdisk; none when the machine boots its disk.
+    ramdisk: Option<String>,
+}
+
+#[async_trait]
+impl PowerInterface for PowerStrip {
+    async fn validate(&self, _node: &Node) -> Result<(), PowerError> {
+        let missing = [self.dist.join("vmlinuz"), self.disk.clone()].into_iter().find(|file| !file.exists());
+        let refuse =
+            |file: PathBuf| PowerError::driver_info("strip", format!("{} is missing", file.display()));
+        missing.map_or(Ok(()), |file| Err(refuse(file)))
+    }
+
+    async fn power_state(&self, _node: &Node) -> Result<PowerState, PowerError> {
+        let mut outlet = self.outlet.lock().await;
+        let is_on = outlet.machine.as_mut().is_some_and(|machine| matches!(machine.try_wait(), Ok(None)));
+        Ok(if is_on { PowerState::On } else { PowerState::Off })
+    }
+
+    async fn power_on(&self, node: &Node) -> Result<(), PowerError> {
+        if self.power_state(node).await? == PowerState::On {
+            return Ok(());
+        }
+        let mut outlet = self.outlet.lock().await;
+        let mut qemu = Command::new("qemu-system-x86_64");
+        qemu.args(["-nodefaults", "-display", "none", "-machine", "q35", "-cpu", "max", "-m", "512"]);
+        qemu.args(["-netdev", &format!("user,id=net,hostfwd=tcp:127.0.0.1:{AGENT_PORT}-:9999")]);
+        let address = node.ports.first().map_or(String::new(), |port| port.address.to_string());
+        qemu.args(["-device", &format!("virtio-net-pci,netdev=net,romfile=,mac={address}")]);
+        qemu.args(["-device", "virtio-rng-pci", "-serial", &format!("file:{}.console", self.disk.display())]);
+        qemu.args(["-drive", &format!("file={},format=raw,if=virtio", self.disk.display())]);
+        if let Some(parameters) = &outlet.ramdisk {
+            qemu.arg("-kernel").arg(self.dist.join("vmlinuz")).args(["-append", parameters]);
+            qemu.arg("-initrd").arg(self.dist.join("initramfs.img"));
+        }
+        let machine = qemu.stdin(Stdio::null()).kill_on_drop(true).spawn();
+        outlet.machine = Some(machine.map_err(PowerError::driver)?);
+        Ok(())
+    }
+
+    async fn power_off(&self, _node: &Node) -> Result<(), PowerError> {
+        match self.outlet.lock().await.machine.take() {
+            Some(mut machine) => machine.kill().await.map_err(PowerError::driver),
+            None => Ok(()),
+        }
+    }
+
+    async fn set_boot(&self, _node: &Node, boot: &Boot) -> Result<(), PowerError> {
+        self.outlet.lock().await.ramdisk = match boot {
+            Boot::Ramdisk(parameters) => Some(format!(
+                "console=ttyS0 {parameters} ipa-advertise-host=127.0.0.1 ipa-advertise-port={AGENT_PORT}"
+            )),
+            Boot::Disk => None,
+        };
+        Ok(())
+    }
+
+    /// A machine that is forgotten is switched off.
+    async fn shut_down(&self) {
+        self.outlet.lock().await.machine = None;
+    }
+
+    /// The machine reaches this host by another address than the host itself.
+    fn conductor_url(&self, url: &str) -> String {
+        url.replace("127.0.0.1", "10.0.2.2")
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let [_, listen, address, dist, disk, image, checksum] = &std::env::args().collect::<Vec<_>>()[..] else {
+        return Err(
+            "give an address to listen on, the machine's MAC address, the ramdisk's folder, the machine's \
+                    disk, and the URL and the checksum of an image"
+                .into(),
+        );
+    };
+    // The library leaves the choice of a TLS implementation to the program.
+    rustls::crypto::ring::default_provider().install_default().map_err(|_| "TLS is set up already")?;
+    let strip: Arc<dyn PowerInterface> =
+        Arc::new(PowerStrip { dist: dist.into(), disk: disk.into(), outlet: Mutex::default() });
+    let store = SqliteStore::open(Path::new(&format!("{disk}.nodes"))).await?;
+    let conductor = Conductor::start(
+        Settings::new(format!("http://{listen}")),
+        Arc::new(store),
+        Drivers::from([("strip".to_owned(), strip)]),
+        Arc::new(SystemClock),
+    )
+    .await?;
+    let listener = tokio::net::TcpListener::bind(listen).await?;
+    tokio::spawn(axum::serve(listener, ramdisk_router(conductor.clone())).into_future());
+    let runner = conductor.clone();
+    tokio::spawn(async move { runner.run().await });
+
+    let node =
+        serde_json::from_value::<NewNode>(json!({"name": "machine", "driver": "strip", "ports": [address],
+        "properties": {"capabilities": "boot_mode:bios"}}))?;
+    conductor.create_node(node).await?;
+    let instance = json!({"image_source": image, "image_checksum": checksum, "image_disk_format": "raw"});
+    conductor.deploy("machine", serde_json::from_value(instance)?).await?;
+    loop {
+        let node = conductor.node("machine").await?;
+        match node.provision_state {
+            ProvisionState::Active => break println!("the machine is active"),
+            ProvisionState::DeployFailed => return Err(node.last_error.unwrap_or_default().into()),
+            _ => tokio::time::sleep(Duration::from_secs(1)).await,
+        }
+    }
+    tokio::signal::ctrl_c().await?;
+    conductor.shut_down().await;
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! Takes the orders of operators. Each is one transaction under the node's lease; then a worker carries it out, and
+//! nothing depends any more on whoever ordered it.
+
+use super::Conductor;
+use crate::deploy::image::Image;
+use crate::error::Error;
+use crate::heartbeat::SessionEnd;
+use crate::model::{Event, InstanceInfo, Order, Properties, ProvisionState, Verb};
+use crate::operations::power::target;
+use crate::store::ConfigDrive;
+use crate::task::Task;
+use farrier_protocol::hints::Hints;
+
+/// What an operator wants from the power of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PowerAction {
+    /// Power on.
+    On,
+    /// Power off at once.
+    Off,
+    /// Power off and on.
+    Reboot,
+}
+
+/// Refuses root device hints that no disk can be found by, before the machine is switched on. Those of the instance win.
+fn check_hints(instance_info: &InstanceInfo, properties: &Properties) -> Result<(), Error> {
+    let given = [instance_info.get("root_device"), properties.get("root_device")];
+    match given.into_iter().flatten().find(|hints| !hints.is_null()).map(Hints::parse) {
+        Some(Err(error)) => Err(Error::invalid("root_device", error.to_string())),
+        Some(Ok(_)) | None => Ok(()),
+    }
+}
+
+impl Conductor {
+    /// Orders a deployment of the image that `instance_info` names, and returns the sequence number of its first event.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Invalid`] for an unusable image, [`Error::Power`] when
+    /// the driver cannot boot the ramdisk, [`Error::Store`] when somebody works on the node.
+    pub async fn deploy(&self, id: &str, mut instance_info: InstanceInfo) -> Result<u64, Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        let events = [Event::Deploy, Event::Rebuild];
+        let allowed = events.into_iter().find(|event| task.node.provision_state.after(*event).is_some());
+        let event = allowed.ok_or_else(|| Error::not_allowed(&task.node, Event::Deploy))?;
+        task.node.permits(event)?;
+        Image::from_instance_info(&instance_info)?.check_preserved(&task.node.driver_internal_info)?;
+        check_hints(&instance_info, &task.node.properties)?;
+        task.machine().await?.validate(&task.node).await?;
+        let config_drive = instance_info.take_config_drive()?;
+        task.node.instance_info = instance_info;
+        task.node.end_plan();
+        task.node.driver_internal_info.renew_instance();
+        task.end_session(SessionEnd::Operation { keeps_agent: false });
+        task.enter(event)?;
+        let first = self.events().begin(task.node.uuid);
+        self.order(task, Verb::Deploy, config_drive.as_deref().map_or(ConfigDrive::Remove, ConfigDrive::Put))
+            .await?;
+        Ok(first)
+    }
+
+    /// Orders the removal of an instance: the machine is powered off; its disk stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Store`] when somebody works on the node.
+    pub async fn undeploy(&self, id: &str) -> Result<(), Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        task.node.permits(Event::Delete)?;
+        task.enter(Event::Delete)?;
+        self.order(task, Verb::Undeploy, ConfigDrive::Keep).await
+    }
+
+    /// Orders that a machine is powered on, off, or off and on. What goes wrong is the node's `last_error`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] when somebody works on the node.
+    pub async fn set_power(&self, id: &str, action: PowerAction) -> Result<(), Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        let verb = match action {
+            PowerAction::On => Verb::PowerOn,
+            PowerAction::Off => Verb::PowerOff,
+            PowerAction::Reboot => Verb::Reboot,
+        };
+        task.node.target_power_state = target(verb);
+        self.order(task, verb, ConfigDrive::Keep).await
+    }
+
+    /// Orders that a node without an instance is forgotten, and its machine powered off.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidState`] while it has an instance or is worked on, [`Error::Forbidden`].
+    pub async fn delete_node(&self, id: &str) -> Result<(), Error> {
+        use ProvisionState::{Available, DeployFailed, Error as Failed};
+        let task = Task::acquire(self.services(), id).await?;
+        if ![Available, DeployFailed, Failed].contains(&task.node.provision_state) {
+            return Err(Error::wrong_state(&task.node, [Available, DeployFailed, Failed]));
+        }
+        task.node.permits(Event::Delete)?;
+        self.order(task, Verb::Forget, ConfigDrive::Keep).await
+    }
+
+    /// Writes an order down, with what it changes of the node, and has it carried out.
+    async fn order(&self, mut task: Task, verb: Verb, config_drive: ConfigDrive<'_>) -> Result<(), Error> {
+        task.node.last_error = None;
+        task.order = Some(Order::new(verb, self.now()));
+        task.save_with(config_drive).await?;
+        self.0.workers.hand_over(task);
+        Ok(())
+    }
+}

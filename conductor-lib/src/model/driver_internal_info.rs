@@ -1,0 +1,103 @@
+//! The conductor's own notes about a node (section 1.8).
+
+use super::step::PlannedStep;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The conductor's own notes about a node. Notes that this conductor does not know, of another version or of a
+/// driver, stay with it. What is known of the agent that runs now is not here: see
+/// [`AgentSession`](super::AgentSession).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DriverInternalInfo {
+    /// The plan of the running operation.
+    pub deploy_steps: Vec<PlannedStep>,
+    /// Place of the current step in the plan; nothing before the first.
+    pub deploy_step_index: Option<usize>,
+    /// False when the current step is to run again, because the agent was busy or the conductor stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_current_deploy_step: Option<bool>,
+    /// Root file system UUID, or disk identifier of a whole-disk image, of the written instance.
+    pub root_uuid_or_disk_id: Option<String>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
+}
+
+/// The note with the layout that is on the disk.
+const LAYOUT: &str = "instance";
+
+/// Other notes of a deployment, which end with its instance (section 1.13).
+const OF_THE_INSTANCE: &[&str] =
+    &[LAYOUT, "is_whole_disk_image", "is_source_a_path", "deploy_boot_mode", "user_deploy_steps"];
+
+impl DriverInternalInfo {
+    /// Forgets the plan of the operation.
+    pub fn end_plan(&mut self) {
+        self.deploy_steps.clear();
+        self.deploy_step_index = None;
+        self.skip_current_deploy_step = None;
+    }
+
+    /// The layout of the partition image that is on the disk.
+    pub fn layout(&self) -> Option<&Value> {
+        self.others.get(LAYOUT)
+    }
+
+    /// Notes the layout of the partition image that is on the disk.
+    pub fn note_layout(&mut self, layout: Value) {
+        self.others.insert(LAYOUT.to_owned(), layout);
+    }
+
+    /// Forgets what was noted of an instance that is deployed anew, but for the layout that is on the disk.
+    pub fn renew_instance(&mut self) {
+        let layout = self.others.remove_entry(LAYOUT);
+        self.end_instance();
+        self.others.extend(layout);
+    }
+
+    /// Forgets the instance, and what was noted while it was deployed.
+    pub fn end_instance(&mut self) {
+        self.end_plan();
+        self.root_uuid_or_disk_id = None;
+        for key in OF_THE_INSTANCE {
+            self.others.remove(*key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn unknown_notes_are_kept_until_they_end() {
+        let stored = json!({
+            "deploy_steps": [{"interface": "deploy", "step": "write_image", "priority": 80}],
+            "deploy_step_index": 0,
+            "root_uuid_or_disk_id": "0x1",
+            "deploy_boot_mode": "uefi",
+            "last_power_state_change": "2026-11-23T03:00:00Z",
+            "vendor_note": {"deep": [1, 2]},
+        });
+        let mut notes: DriverInternalInfo = serde_json::from_value(stored.clone()).unwrap();
+        let mut renewed = notes.clone();
+        renewed.note_layout(json!({"root_mb": 1}));
+        renewed.renew_instance();
+        assert_eq!(renewed.layout(), Some(&json!({"root_mb": 1})));
+        assert_eq!(renewed.others.get("deploy_boot_mode"), None);
+        assert_eq!(serde_json::to_value(&notes).unwrap(), stored);
+        notes.end_instance();
+        assert_eq!(
+            serde_json::to_value(&notes).unwrap(),
+            json!({
+                "deploy_steps": [],
+                "deploy_step_index": null,
+                "root_uuid_or_disk_id": null,
+                "last_power_state_change": "2026-11-23T03:00:00Z",
+                "vendor_note": {"deep": [1, 2]},
+            })
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! Orders: what operators want of a node.
+
+use super::states::named_states;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use time::OffsetDateTime;
+
+named_states! {
+    /// What an operator wants.
+    Verb {
+        /// An instance, or the instance written anew.
+        Deploy = "active",
+        /// The instance removed.
+        Undeploy = "deleted",
+        /// The machine on.
+        PowerOn = "power on",
+        /// The machine off.
+        PowerOff = "power off",
+        /// The machine off and on.
+        Reboot = "rebooting",
+        /// The node forgotten.
+        Forget = "forget",
+    }
+}
+
+/// An order, which stays until it is carried out or has failed, whatever becomes of who took it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// What is wanted.
+    pub verb: Verb,
+    /// Since when.
+    pub ordered_at: OffsetDateTime,
+    /// How often it was taken up again because a conductor had stopped.
+    pub attempts: i64,
+}
+
+impl Order {
+    /// A new order.
+    pub fn new(verb: Verb, ordered_at: OffsetDateTime) -> Self {
+        Self { verb, ordered_at, attempts: 0 }
+    }
+}

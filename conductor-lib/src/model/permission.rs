@@ -1,0 +1,91 @@
+//! What operators forbid by the flags of a node (sections 5.2 and 12.6).
+
+use super::node::Node;
+use super::transitions::Event;
+
+/// A flag of the node forbids what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Forbidden {
+    /// An operator works on the machine, or it has a fault.
+    #[error("node {node} is in maintenance{reason}; end that first")]
+    Maintenance {
+        /// Name of the node.
+        node: String,
+        /// Why, as the end of the sentence.
+        reason: String,
+    },
+    /// The instance is not to be lost.
+    #[error("node {node} is protected{reason}; end that first")]
+    Protected {
+        /// Name of the node.
+        node: String,
+        /// Why, as the end of the sentence.
+        reason: String,
+    },
+    /// The machine is to get no other instance.
+    #[error("node {node} is retired{reason}; end that first")]
+    Retired {
+        /// Name of the node.
+        node: String,
+        /// Why, as the end of the sentence.
+        reason: String,
+    },
+}
+
+impl Node {
+    /// Whether the flags of the node let an event happen that an operator wants.
+    ///
+    /// # Errors
+    ///
+    /// The flag that forbids it, with its reason.
+    pub fn permits(&self, event: Event) -> Result<(), Forbidden> {
+        use Event::{Clean, Delete, Deploy, Provide, Rebuild, Rescue, Service, Unrescue};
+        let node = || self.name.clone();
+        let because =
+            |reason: &Option<String>| reason.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
+        match event {
+            Rebuild | Delete if self.protected => {
+                Err(Forbidden::Protected { node: node(), reason: because(&self.protected_reason) })
+            }
+            Deploy | Rebuild | Rescue | Unrescue | Clean | Service if self.maintenance => {
+                Err(Forbidden::Maintenance { node: node(), reason: because(&self.maintenance_reason) })
+            }
+            Provide | Deploy if self.retired => {
+                Err(Forbidden::Retired { node: node(), reason: because(&self.retired_reason) })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::node::tests::node;
+    use super::*;
+
+    /// The events that a node with a flag refuses.
+    fn refused(set: impl Fn(&mut Node)) -> Vec<&'static str> {
+        let mut node = node();
+        set(&mut node);
+        Event::ALL.iter().filter(|event| node.permits(**event).is_err()).map(|event| event.as_str()).collect()
+    }
+
+    #[test]
+    fn each_flag_forbids_what_the_contract_says() {
+        assert!(refused(|_| {}).is_empty());
+        assert_eq!(
+            refused(|node| node.maintenance = true),
+            ["clean", "deploy", "rebuild", "rescue", "unrescue", "service"]
+        );
+        assert_eq!(refused(|node| node.protected = true), ["rebuild", "delete"]);
+        assert_eq!(refused(|node| node.retired = true), ["provide", "deploy"]);
+    }
+
+    #[test]
+    fn a_refusal_tells_the_operators_reason() {
+        let mut node = node();
+        (node.protected, node.protected_reason) = (true, Some("holds the only copy".into()));
+        let refused = node.permits(Event::Delete).unwrap_err().to_string();
+        assert_eq!(refused, "node n1 is protected (holds the only copy); end that first");
+    }
+}

@@ -1,0 +1,32 @@
+//! The end of a node.
+
+use crate::error::Error;
+use crate::task::Task;
+
+/// Powers a machine off and forgets its node. What goes wrong is the node's `last_error`, and it stays.
+///
+/// # Errors
+///
+/// [`Error::Store`].
+pub(crate) async fn forget(mut task: Task) -> Result<(), Error> {
+    match act(&mut task).await {
+        Ok(()) => {
+            let (services, uuid) = (task.services.clone(), task.node.uuid);
+            task.delete().await?;
+            services.events.forget(uuid);
+            Ok(())
+        }
+        Err(error @ Error::Store(_)) => Err(error),
+        Err(error) => {
+            tracing::error!(node = %task.node.name, "{error}");
+            task.node.set_last_error(&error.to_string());
+            task.order = None;
+            task.finish().await
+        }
+    }
+}
+
+async fn act(task: &mut Task) -> Result<(), Error> {
+    task.power_off().await?;
+    Ok(task.machine().await?.forget(&task.node).await?)
+}

@@ -1,0 +1,36 @@
+//! The removal of an instance (section 1.13).
+
+use crate::error::Error;
+use crate::heartbeat::SessionEnd;
+use crate::model::Event;
+use crate::store::ConfigDrive;
+use crate::task::Task;
+
+/// Powers a machine off and removes its instance from the record; the disk stays as it is. When the machine stays on,
+/// the removal has failed.
+///
+/// # Errors
+///
+/// [`Error::Store`].
+pub(crate) async fn undeploy(mut task: Task) -> Result<(), Error> {
+    let is_off = match task.power_off().await {
+        Ok(()) => true,
+        Err(error @ Error::Store(_)) => return Err(error),
+        Err(error) => {
+            tracing::error!(node = %task.node.name, "{error}");
+            task.node.set_last_error(&error.to_string());
+            false
+        }
+    };
+    task.node.end_instance();
+    task.end_session(SessionEnd::Operation { keeps_agent: false });
+    task.order = None;
+    if is_off {
+        // There is no automated cleaning yet.
+        task.enter(Event::Clean)?;
+        task.enter(Event::Done)?;
+    } else {
+        task.enter(Event::Fail)?;
+    }
+    task.finish_with(ConfigDrive::Remove).await
+}

@@ -1,0 +1,102 @@
+//! What goes into the store and comes out of it.
+
+use crate::model::{AgentSession, Node, Order};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// A node with what is known of its agent, as both were at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// The node.
+    pub node: Node,
+    /// Its agent.
+    pub session: AgentSession,
+    /// What is ordered of it.
+    pub order: Option<Order>,
+    /// Epoch of its last lease.
+    pub epoch: i64,
+    /// When the lease expires that somebody holds.
+    pub lease_expires_at: Option<OffsetDateTime>,
+}
+
+/// The right to change a node. Each lease of a node has a higher epoch than the one before, and a write is refused
+/// whose epoch is not the highest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The node.
+    pub node: Uuid,
+    /// Number of this lease among those of the node.
+    pub epoch: i64,
+}
+
+/// For whom a lease is taken, and until when it lasts unless it is renewed.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms<'a> {
+    /// Name of the conductor.
+    pub holder: &'a str,
+    /// The time now, by which leases have expired.
+    pub now: OffsetDateTime,
+    /// When this one expires.
+    pub expires_at: OffsetDateTime,
+}
+
+/// What changed of a node.
+#[derive(Debug)]
+pub struct Change<'a> {
+    /// The record as it is to be.
+    pub node: &'a Node,
+    /// What changed of its agent's session.
+    pub session: SessionChange<'a>,
+    /// What changed of its config drive.
+    pub config_drive: ConfigDrive<'a>,
+    /// What changed of its order.
+    pub order: OrderChange,
+    /// Whether the lease ends with this.
+    pub ends_lease: bool,
+}
+
+impl<'a> Change<'a> {
+    /// The record alone changed.
+    pub fn of(node: &'a Node) -> Self {
+        Self {
+            node,
+            session: SessionChange::Keep,
+            config_drive: ConfigDrive::Keep,
+            order: OrderChange::Keep,
+            ends_lease: false,
+        }
+    }
+}
+
+/// What changed of an agent's session.
+#[derive(Debug, Clone, Copy)]
+pub enum SessionChange<'a> {
+    /// Nothing.
+    Keep,
+    /// The conductor asked the agent, and learned this. What the agent said itself meanwhile stays.
+    Learned(&'a AgentSession),
+    /// All of it: another session begins.
+    Replace(&'a AgentSession),
+}
+
+/// What changed of a config drive.
+#[derive(Debug, Clone, Copy)]
+pub enum ConfigDrive<'a> {
+    /// Nothing.
+    Keep,
+    /// There is this one now.
+    Put(&'a str),
+    /// There is none any more.
+    Remove,
+}
+
+/// What changed of an order.
+#[derive(Debug, Clone, Copy)]
+pub enum OrderChange {
+    /// Nothing.
+    Keep,
+    /// This is ordered now.
+    Put(Order),
+    /// Nothing is ordered any more.
+    Remove,
+}

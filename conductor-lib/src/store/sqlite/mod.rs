@@ -1,0 +1,360 @@
+//! The default store: one SQLite file.
+//!
+//! The file is in WAL mode, so that readers wait for nobody. What the conductor has answered for (records, leases,
+//! orders, tokens) is written with `synchronous=FULL` and outlives a power cut. Heartbeats are written with
+//! `synchronous=NORMAL`: a power cut may take the last ones back, but never break the file, and agents say them again.
+//! That saves a flush of the disk for each. Writers take turns in the process, and wait [`BUSY`] for other processes.
+
+mod one_document;
+mod reading;
+mod writing;
+
+use super::{Change, Lease, Record, Store, StoreError, Terms};
+use crate::model::{AgentSession, MacAddress, Node};
+use async_trait::async_trait;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{Connection, SqlSafeStr, SqliteConnection};
+use std::fs::OpenOptions;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use time::OffsetDateTime;
+use tokio::sync::{Mutex, MutexGuard};
+use uuid::Uuid;
+
+/// The layout of the tables, from the first to the newest. One that was released is never changed.
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "nodes", include_str!("../migrations/0001_nodes.sql")),
+    (2, "orders", include_str!("../migrations/0002_orders.sql")),
+];
+
+/// How long a writer waits for another process.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// Connections for readers.
+const READERS: u32 = 4;
+
+/// Result codes of SQLite for want of room: the file cannot grow, or the index of its journal cannot.
+const NO_ROOM: &[&str] = &["13", "4874"];
+
+/// Node records in an SQLite file that only its owner may read, since agent tokens live there.
+#[derive(Debug)]
+pub struct SqliteStore {
+    readers: SqlitePool,
+    writers: Mutex<Writers>,
+    options: SqliteConnectOptions,
+    file: PathBuf,
+}
+
+/// The connections that write, which are opened when they are needed.
+#[derive(Debug, Default)]
+struct Writers {
+    records: Option<SqliteConnection>,
+    mailbox: Option<SqliteConnection>,
+}
+
+/// What is written, and so how well it is kept.
+#[derive(Debug, Clone, Copy)]
+enum Kept {
+    /// Through a power cut.
+    Always,
+    /// Until a power cut.
+    WhilePowered,
+}
+
+impl Writers {
+    fn of(&mut self, kept: Kept) -> &mut Option<SqliteConnection> {
+        match kept {
+            Kept::Always => &mut self.records,
+            Kept::WhilePowered => &mut self.mailbox,
+        }
+    }
+}
+
+/// What happened to a statement, before it is told to which store.
+type Outcome<T> = Result<T, Failure>;
+
+/// Why a statement came to nothing.
+#[derive(Debug)]
+enum Failure {
+    Told(StoreError),
+    Database(sqlx::Error),
+    Record(serde_json::Error),
+    Identity(uuid::Error),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Told(error)
+    }
+}
+
+impl From<sqlx::Error> for Failure {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Record(error)
+    }
+}
+
+impl From<uuid::Error> for Failure {
+    fn from(error: uuid::Error) -> Self {
+        Self::Identity(error)
+    }
+}
+
+impl SqliteStore {
+    /// Opens `file`, which is made with its tables when it does not exist, and brought to the newest layout when it
+    /// is older.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`] when the file cannot be made or is not a database.
+    pub async fn open(file: &Path) -> Result<Self, StoreError> {
+        Self::open_with(file, SqliteConnectOptions::new()).await
+    }
+
+    async fn open_with(file: &Path, options: SqliteConnectOptions) -> Result<Self, StoreError> {
+        let failed = |reason: String| StoreError::Failed { location: file.display().to_string(), reason };
+        make_private(file).map_err(|error| failed(error.to_string()))?;
+        let options =
+            options.filename(file).foreign_keys(true).journal_mode(SqliteJournalMode::Wal).busy_timeout(BUSY);
+        let readers = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .test_before_acquire(false)
+            .connect_lazy_with(options.clone());
+        let store = Self { readers, writers: Mutex::default(), options, file: file.to_owned() };
+        store.migrate().await.map_err(|failure| store.told(failure))?;
+        Ok(store)
+    }
+
+    async fn migrate(&self) -> Outcome<()> {
+        let mut writer = self.writer(Kept::Always).await?;
+        one_document::set_aside(&mut writer.connection).await?;
+        writer.commit().await?;
+
+        let migrations = MIGRATIONS.iter().map(|(version, name, statements)| {
+            let statements = (*statements).into_sql_str();
+            Migration::new(*version, (*name).into(), MigrationType::Simple, statements, false)
+        });
+        let migrator = Migrator::with_migrations(migrations.collect());
+        let mut connection = self.connect(Kept::Always).await?;
+        migrator.run(&mut connection).await.map_err(|error| Failure::Database(error.into()))?;
+        connection.close().await?;
+
+        let mut writer = self.writer(Kept::Always).await?;
+        one_document::bring_over(&mut writer.connection).await?;
+        writer.commit().await
+    }
+
+    /// A failure, told with the name of this store.
+    fn told(&self, failure: Failure) -> StoreError {
+        let location = self.file.display().to_string();
+        let reason = match failure {
+            Failure::Told(error) => return error,
+            Failure::Database(error) if has_no_room(&error) => return StoreError::Full { location },
+            Failure::Database(error) => error.to_string(),
+            Failure::Record(error) => format!("unreadable record: {error}"),
+            Failure::Identity(error) => format!("unreadable identity: {error}"),
+        };
+        StoreError::Failed { location, reason }
+    }
+
+    /// A turn to write several statements. What is not committed when it ends was never written.
+    async fn writer(&self, kept: Kept) -> Outcome<Writer<'_>> {
+        let mut writer = self.single(kept).await?;
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut writer.connection).await?;
+        Ok(writer)
+    }
+
+    /// A turn to write one statement, which is written whole or not at all by itself.
+    async fn single(&self, kept: Kept) -> Outcome<Writer<'_>> {
+        let mut writers = self.writers.lock().await;
+        let connection = match writers.of(kept).take() {
+            Some(connection) => connection,
+            None => self.connect(kept).await?,
+        };
+        Ok(Writer { connection, kept, writers })
+    }
+
+    async fn connect(&self, kept: Kept) -> Outcome<SqliteConnection> {
+        let synchronous = match kept {
+            Kept::Always => SqliteSynchronous::Full,
+            Kept::WhilePowered => SqliteSynchronous::Normal,
+        };
+        Ok(SqliteConnection::connect_with(&self.options.clone().synchronous(synchronous)).await?)
+    }
+}
+
+/// A connection, in its turn to write.
+///
+/// When SQLite itself rolls one back, because the disk is full, sqlx goes on to believe that it is open, and would
+/// refuse every later one. So the transaction is led by plain statements, and a connection on which anything went
+/// wrong is not used again: closing it undoes what was not committed in any case.
+struct Writer<'a> {
+    connection: SqliteConnection,
+    kept: Kept,
+    writers: MutexGuard<'a, Writers>,
+}
+
+impl Writer<'_> {
+    async fn commit(self) -> Outcome<()> {
+        self.end("COMMIT").await
+    }
+
+    async fn roll_back(self) -> Outcome<()> {
+        self.end("ROLLBACK").await
+    }
+
+    async fn end(mut self, statement: &'static str) -> Outcome<()> {
+        sqlx::query(statement).execute(&mut self.connection).await?;
+        self.done();
+        Ok(())
+    }
+
+    /// All that was written is written: the connection is good for the next turn.
+    fn done(mut self) {
+        *self.writers.of(self.kept) = Some(self.connection);
+    }
+}
+
+fn has_no_room(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.is_some_and(|code| NO_ROOM.contains(&&*code))
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(&self, node: &Node) -> Result<(), StoreError> {
+        let created = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            writing::insert(&mut writer.connection, node, &AgentSession::default()).await?;
+            writer.commit().await
+        };
+        created.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn get(&self, uuid: Uuid) -> Result<Option<Record>, StoreError> {
+        reading::record(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn by_name(&self, name: &str) -> Result<Option<Record>, StoreError> {
+        reading::record_by_name(&self.readers, name).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn owners(&self, addresses: &[MacAddress]) -> Result<Vec<Uuid>, StoreError> {
+        reading::owners(&self.readers, addresses).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn list(&self) -> Result<Vec<Record>, StoreError> {
+        reading::records(&self.readers).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn unattended(&self, now: OffsetDateTime) -> Result<Vec<Uuid>, StoreError> {
+        reading::unattended(&self.readers, now).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn config_drive(&self, uuid: Uuid) -> Result<Option<String>, StoreError> {
+        reading::config_drive(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {
+        let taken = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            let lease = writing::take(&mut writer.connection, uuid, terms).await?;
+            let record = reading::record(&mut writer.connection, uuid).await?;
+            writer.commit().await?;
+            Ok((lease, record.ok_or(StoreError::Gone(uuid))?))
+        };
+        taken.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError> {
+        let renewed = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            writing::renew(&mut writer.connection, lease, expires_at).await?;
+            writer.commit().await
+        };
+        renewed.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        let released = async {
+            let mut writer = self.single(Kept::Always).await?;
+            writing::release(&mut writer.connection, lease).await?;
+            writer.done();
+            Ok(())
+        };
+        released.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn expire_all(&self, holder: &str) -> Result<(), StoreError> {
+        let released = async {
+            let mut writer = self.single(Kept::Always).await?;
+            writing::expire_all(&mut writer.connection, holder).await?;
+            writer.done();
+            Ok(())
+        };
+        released.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn write(&self, lease: &Lease, change: &Change<'_>) -> Result<(), StoreError> {
+        let written = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            writing::write(&mut writer.connection, lease, change).await?;
+            writer.commit().await
+        };
+        written.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn delete(&self, lease: &Lease) -> Result<(), StoreError> {
+        let deleted = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            writing::delete(&mut writer.connection, lease).await?;
+            writer.commit().await
+        };
+        deleted.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn issue_token(&self, seen: &Record, token: &str, now: OffsetDateTime) -> Result<bool, StoreError> {
+        let issued = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            let issued = writing::issue_token(&mut writer.connection, seen, token, now).await?;
+            match issued {
+                true => writer.commit().await?,
+                false => writer.roll_back().await?,
+            }
+            Ok(issued)
+        };
+        issued.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn hear(&self, uuid: Uuid, heard: &AgentSession) -> Result<bool, StoreError> {
+        let heard = async {
+            let mut writer = self.single(Kept::WhilePowered).await?;
+            let is_heard = writing::hear(&mut writer.connection, uuid, heard).await?;
+            writer.done();
+            Ok(is_heard)
+        };
+        heard.await.map_err(|failure| self.told(failure))
+    }
+}
+
+/// SQLite gives its journal files the mode of the database, so setting it once is enough.
+fn make_private(file: &Path) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(file)?;
+    opened.set_permissions(std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Reads records. None of this takes a lock.
+
+use super::super::columns::{Column, Kind, NODE, SESSION, join, micros, time_of};
+use super::super::{Record, statements};
+use super::Outcome;
+use crate::model::{AgentSession, MacAddress, Node, Order, Port, Verb};
+use serde_json::{Value, json};
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::{Row, Sqlite, SqliteExecutor};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// The record with this identity.
+pub(super) async fn record(executor: impl SqliteExecutor<'_>, uuid: Uuid) -> Outcome<Option<Record>> {
+    let rows = sqlx::query(statements::RECORD).bind(uuid.to_string()).fetch_all(executor).await?;
+    Ok(of_rows(&rows)?.pop())
+}
+
+/// The record with this name.
+pub(super) async fn record_by_name(readers: &SqlitePool, name: &str) -> Outcome<Option<Record>> {
+    let rows = sqlx::query(statements::RECORD_BY_NAME).bind(name).fetch_all(readers).await?;
+    Ok(of_rows(&rows)?.pop())
+}
+
+/// Every record, by name.
+pub(super) async fn records(readers: &SqlitePool) -> Outcome<Vec<Record>> {
+    of_rows(&sqlx::query(statements::RECORDS).fetch_all(readers).await?)
+}
+
+/// The nodes with any of these addresses, each once.
+pub(super) async fn owners(readers: &SqlitePool, addresses: &[MacAddress]) -> Outcome<Vec<Uuid>> {
+    let mut owners = Vec::new();
+    for address in addresses {
+        let owner = sqlx::query_scalar::<Sqlite, String>(statements::OWNER).bind(address.as_str());
+        if let Some(owner) = owner.fetch_optional(readers).await? {
+            owners.push(owner.parse()?);
+        }
+    }
+    owners.sort_unstable();
+    owners.dedup();
+    Ok(owners)
+}
+
+/// The nodes that nobody attends to.
+pub(super) async fn unattended(readers: &SqlitePool, now: OffsetDateTime) -> Outcome<Vec<Uuid>> {
+    let found = sqlx::query_scalar::<Sqlite, String>(statements::UNATTENDED).bind(micros(now));
+    let found = found.fetch_all(readers).await?;
+    found.iter().map(|uuid| Ok(uuid.parse()?)).collect()
+}
+
+/// The config drive of a node.
+pub(super) async fn config_drive(readers: &SqlitePool, uuid: Uuid) -> Outcome<Option<String>> {
+    let content = sqlx::query_scalar(statements::CONFIG_DRIVE).bind(uuid.to_string());
+    Ok(content.fetch_optional(readers).await?)
+}
+
+/// A node has a row for each of its ports, or one.
+fn of_rows(rows: &[SqliteRow]) -> Outcome<Vec<Record>> {
+    let uuid = |row: &SqliteRow| row.try_get::<String, _>("uuid").ok();
+    rows.chunk_by(|one, other| uuid(one) == uuid(other)).map(record_of).collect()
+}
+
+fn record_of(rows: &[SqliteRow]) -> Outcome<Record> {
+    let row = &rows[0];
+    let mut ports = Vec::new();
+    for row in rows {
+        if let Some(document) = row.try_get::<Option<&str>, _>("port_document")? {
+            ports.push(serde_json::from_str::<Port>(document)?);
+        }
+    }
+    let reservation: Option<String> = row.try_get("reservation")?;
+    let uuid: String = row.try_get("uuid")?;
+    let elsewhere =
+        [("uuid", json!(uuid)), ("reservation", json!(reservation)), ("ports", Value::Array(Vec::new()))];
+    let node: Node = join(row.try_get("node_document")?, columns(row, NODE)?, elsewhere)?;
+    let session: AgentSession = join(row.try_get("session_document")?, columns(row, SESSION)?, [])?;
+    let lease_expires_at: Option<i64> = row.try_get("lease_expires_at")?;
+    Ok(Record {
+        node: Node { ports, ..node },
+        session,
+        order: order_of(row)?,
+        epoch: row.try_get("lease_epoch")?,
+        lease_expires_at: lease_expires_at.and_then(time_of),
+    })
+}
+
+fn order_of(row: &SqliteRow) -> Outcome<Option<Order>> {
+    let Some(verb) = row.try_get::<Option<&str>, _>("verb")?.and_then(Verb::named) else { return Ok(None) };
+    let ordered_at = time_of(row.try_get("ordered_at")?).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    Ok(Some(Order { verb, ordered_at, attempts: row.try_get("attempts")? }))
+}
+
+fn columns(row: &SqliteRow, names: &[(&'static str, Kind)]) -> Outcome<Vec<(&'static str, Column)>> {
+    let read = names.iter().map(|(name, kind)| {
+        let column = match kind {
+            Kind::Text => Column::Text(row.try_get(*name)?),
+            Kind::Time => Column::Time(row.try_get(*name)?),
+            Kind::Flag => Column::Flag(row.try_get(*name)?),
+        };
+        Ok((*name, column))
+    });
+    read.collect()
+}

@@ -1,0 +1,382 @@
+use super::*;
+use crate::model::{Event, NewNode, Order, Verb};
+use crate::store::{ConfigDrive, OrderChange, SessionChange};
+use farrier_protocol::heartbeat::AgentStatus;
+use serde_json::json;
+use sqlx::Row;
+use time::Duration as Span;
+
+const SECOND: Span = Span::SECOND;
+
+fn node(name: &str, ports: &[&str]) -> Node {
+    let ports = ports.iter().map(|text| text.parse().unwrap()).collect();
+    let new = NewNode { name: name.into(), driver: "fake".into(), ports, ..NewNode::default() };
+    Node::enrol(new, OffsetDateTime::UNIX_EPOCH)
+}
+
+async fn store() -> (tempfile::TempDir, SqliteStore) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&folder.path().join("deep/nodes.sqlite")).await.unwrap();
+    (folder, store)
+}
+
+/// A store with one node.
+async fn store_with_node() -> (tempfile::TempDir, SqliteStore, Node) {
+    let (folder, store) = store().await;
+    let node = node("first", &["52:54:00:00:00:01"]);
+    store.create(&node).await.unwrap();
+    (folder, store, node)
+}
+
+/// A lease of a minute from `seconds` after the epoch.
+fn terms(holder: &str, seconds: i64) -> Terms<'_> {
+    let now = OffsetDateTime::UNIX_EPOCH + SECOND * seconds as f64;
+    Terms { holder, now, expires_at: now + Span::MINUTE }
+}
+
+fn session(token: &str) -> AgentSession {
+    AgentSession { agent_secret_token: Some(token.into()), ..AgentSession::default() }
+}
+
+async fn count(store: &SqliteStore, what: &'static str) -> i64 {
+    sqlx::query(what).fetch_one(&store.readers).await.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn records_are_found_again_after_the_file_was_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nodes.sqlite");
+    let mut first = node("first", &["52:54:00:00:00:02", "52:54:00:00:00:01"]);
+    let session = session("secret");
+    let order = Order::new(Verb::Deploy, OffsetDateTime::UNIX_EPOCH + SECOND);
+    {
+        let store = SqliteStore::open(&file).await.unwrap();
+        store.create(&first).await.unwrap();
+        let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+        assert!(first.apply(Event::Deploy, OffsetDateTime::UNIX_EPOCH + SECOND));
+        first.driver_internal_info.others.insert("vendor_note".into(), json!({"deep": [1]}));
+        let change = Change {
+            session: SessionChange::Replace(&session),
+            config_drive: ConfigDrive::Put("H4sI"),
+            order: OrderChange::Put(order),
+            ends_lease: true,
+            ..Change::of(&first)
+        };
+        store.write(&lease, &change).await.unwrap();
+    }
+    let store = SqliteStore::open(&file).await.unwrap();
+    let expected =
+        Record { node: first.clone(), session, order: Some(order), epoch: 1, lease_expires_at: None };
+    assert_eq!(store.get(first.uuid).await.unwrap(), Some(expected.clone()));
+    assert_eq!(store.by_name("first").await.unwrap(), Some(expected.clone()));
+    assert_eq!(store.by_name("other").await.unwrap(), None);
+    assert_eq!(store.list().await.unwrap(), [expected]);
+    assert_eq!(store.config_drive(first.uuid).await.unwrap().as_deref(), Some("H4sI"));
+}
+
+#[tokio::test]
+async fn nodes_are_listed_by_name_with_their_ports_in_order() {
+    let (_folder, store) = store().await;
+    let second = node("b", &["52:54:00:00:00:09", "52:54:00:00:00:03"]);
+    let first = node("a", &["52:54:00:00:00:05"]);
+    for node in [&second, &first] {
+        store.create(node).await.unwrap();
+    }
+    let listed: Vec<_> = store.list().await.unwrap().into_iter().map(|record| record.node).collect();
+    assert_eq!(listed, [first, second]);
+}
+
+#[tokio::test]
+async fn s48_only_the_owner_may_read_the_files() {
+    let (folder, _store) = store().await;
+    let files: Vec<_> = std::fs::read_dir(folder.path().join("deep")).unwrap().map(Result::unwrap).collect();
+    assert!(files.len() > 1, "{files:?}");
+    for file in files {
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
+    }
+}
+
+#[tokio::test]
+async fn names_and_addresses_are_unique_and_a_refused_node_leaves_nothing() {
+    let (_folder, store) = store().await;
+    store.create(&node("first", &["52:54:00:00:00:01"])).await.unwrap();
+    let same_name = store.create(&node("first", &["52:54:00:00:00:02"])).await.unwrap_err();
+    assert!(same_name.to_string().starts_with("the name \"first\" already belongs"), "{same_name}");
+    let same_port = node("second", &["52:54:00:00:00:03", "52:54:00:00:00:01"]);
+    let same_port = store.create(&same_port).await.unwrap_err();
+    assert!(same_port.to_string().starts_with("MAC address 52:54:00:00:00:01 already"), "{same_port}");
+    assert_eq!(store.by_name("second").await.unwrap(), None);
+    assert!(store.owners(&["52:54:00:00:00:03".parse().unwrap()]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn nodes_that_are_not_at_rest_or_ordered_are_found_when_nobody_attends_to_them() {
+    let (_folder, store, mut first) = store_with_node().await;
+    let at = |seconds| OffsetDateTime::UNIX_EPOCH + SECOND * seconds;
+    assert!(store.unattended(at(0)).await.unwrap().is_empty());
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let order = OrderChange::Put(Order::new(Verb::PowerOff, at(0)));
+    store.write(&lease, &Change { order, ..Change::of(&first) }).await.unwrap();
+    assert!(store.unattended(at(59)).await.unwrap().is_empty());
+    assert_eq!(store.unattended(at(60)).await.unwrap(), [first.uuid]);
+    let done = Change { order: OrderChange::Remove, ends_lease: true, ..Change::of(&first) };
+    store.write(&lease, &done).await.unwrap();
+    assert!(store.unattended(at(60)).await.unwrap().is_empty());
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    assert!(first.apply(Event::Deploy, at(0)) && first.apply(Event::Wait, at(0)));
+    store.write(&lease, &Change { ends_lease: true, ..Change::of(&first) }).await.unwrap();
+    assert_eq!(store.unattended(at(0)).await.unwrap(), [first.uuid]);
+}
+
+#[tokio::test]
+async fn an_instance_belongs_to_one_node() {
+    let (_folder, store, mut first) = store_with_node().await;
+    let mut second = node("second", &["52:54:00:00:00:02"]);
+    store.create(&second).await.unwrap();
+    let instance = Uuid::new_v4();
+    for node in [&mut first, &mut second] {
+        node.instance_uuid.set(instance).unwrap();
+    }
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    store.write(&lease, &Change::of(&first)).await.unwrap();
+    let (lease, _) = store.take(second.uuid, &terms("one", 0)).await.unwrap();
+    let taken = store.write(&lease, &Change::of(&second)).await.unwrap_err().to_string();
+    assert!(taken.starts_with(&format!("instance {instance} already belongs")), "{taken}");
+}
+
+#[tokio::test]
+async fn a_node_goes_with_everything_that_belongs_to_it() {
+    let (_folder, store, first) = store_with_node().await;
+    let ports: Vec<_> = first.ports.iter().map(|port| port.address.clone()).collect();
+    assert_eq!(store.owners(&ports).await.unwrap(), [first.uuid]);
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let change = Change { config_drive: ConfigDrive::Put("H4sI"), ..Change::of(&first) };
+    store.write(&lease, &change).await.unwrap();
+    store.delete(&lease).await.unwrap();
+    assert!(store.owners(&ports).await.unwrap().is_empty());
+    for what in [
+        "SELECT count(*) FROM nodes",
+        "SELECT count(*) FROM node_documents",
+        "SELECT count(*) FROM agent_sessions",
+        "SELECT count(*) FROM config_drives",
+        "SELECT count(*) FROM ports",
+    ] {
+        assert_eq!(count(&store, what).await, 0, "{what}");
+    }
+    assert!(matches!(store.delete(&lease).await, Err(StoreError::Gone(_))));
+    assert!(matches!(store.write(&lease, &Change::of(&first)).await, Err(StoreError::Gone(_))));
+    assert!(matches!(store.take(first.uuid, &terms("one", 0)).await, Err(StoreError::Gone(_))));
+}
+
+#[tokio::test]
+async fn a_lease_has_one_holder_until_it_ends_or_expires() {
+    let (_folder, store, first) = store_with_node().await;
+    let (lease, record) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    assert_eq!(record.node.reservation.as_deref(), Some("one"));
+    // Not even for the same conductor: one of its requests would undo the other.
+    for holder in ["one", "two"] {
+        let held = store.take(first.uuid, &terms(holder, 59)).await.unwrap_err();
+        assert!(matches!(&held, StoreError::Held { holder, .. } if holder == "one"), "{held}");
+    }
+    store.renew(&lease, OffsetDateTime::UNIX_EPOCH + SECOND * 90).await.unwrap();
+    assert!(matches!(store.take(first.uuid, &terms("two", 89)).await, Err(StoreError::Held { .. })));
+    store.release(&lease).await.unwrap();
+    let (second, record) = store.take(first.uuid, &terms("two", 1)).await.unwrap();
+    assert_eq!((record.node.reservation.as_deref(), second.epoch), (Some("two"), lease.epoch + 1));
+    let (third, _) = store.take(first.uuid, &terms("three", 61)).await.unwrap();
+    assert_eq!(third.epoch, second.epoch + 1);
+}
+
+#[tokio::test]
+async fn whoever_was_overtaken_writes_nothing() {
+    let (_folder, store, mut first) = store_with_node().await;
+    let (old, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let (new, _) = store.take(first.uuid, &terms("two", 60)).await.unwrap();
+    first.set_last_error("written by the dead");
+    let session = session("secret");
+    let change = Change {
+        session: SessionChange::Replace(&session),
+        config_drive: ConfigDrive::Put("H4sI"),
+        ends_lease: true,
+        ..Change::of(&first)
+    };
+    assert!(matches!(store.write(&old, &change).await, Err(StoreError::Overtaken(_))));
+    assert!(matches!(store.renew(&old, OffsetDateTime::UNIX_EPOCH).await, Err(StoreError::Overtaken(_))));
+    assert!(matches!(store.delete(&old).await, Err(StoreError::Overtaken(_))));
+    store.release(&old).await.unwrap();
+    let record = store.get(first.uuid).await.unwrap().unwrap();
+    assert_eq!(record.node.last_error, None);
+    assert_eq!(record.session, AgentSession::default());
+    assert_eq!(record.node.reservation.as_deref(), Some("two"));
+    assert_eq!(store.config_drive(first.uuid).await.unwrap(), None);
+    store.write(&new, &change).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lease_that_expired_and_was_not_taken_goes_on() {
+    let (_folder, store, first) = store_with_node().await;
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    store.renew(&lease, OffsetDateTime::UNIX_EPOCH + SECOND * 500).await.unwrap();
+    store.write(&lease, &Change::of(&first)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_conductor_that_starts_again_overtakes_itself() {
+    let (_folder, store, first) = store_with_node().await;
+    let other = node("second", &["52:54:00:00:00:02"]);
+    store.create(&other).await.unwrap();
+    let (old, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let (others, _) = store.take(other.uuid, &terms("two", 0)).await.unwrap();
+    store.expire_all("one").await.unwrap();
+    assert!(matches!(store.write(&old, &Change::of(&first)).await, Err(StoreError::Overtaken(_))));
+    store.take(first.uuid, &terms("one", 1)).await.unwrap();
+    store.write(&others, &Change::of(&other)).await.unwrap();
+}
+
+#[tokio::test]
+async fn f40_a_heartbeat_is_written_down_whoever_works_on_the_node() {
+    let (_folder, store, first) = store_with_node().await;
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let mut heard = session("secret");
+    assert!(!store.hear(first.uuid, &heard).await.unwrap(), "without a token there is no session");
+    let change = Change { session: SessionChange::Replace(&heard), ..Change::of(&first) };
+    store.write(&lease, &change).await.unwrap();
+
+    heard.agent_url = Some("https://192.0.2.20:9999".into());
+    heard.agent_last_heartbeat = Some(OffsetDateTime::UNIX_EPOCH + SECOND);
+    heard.agent_verify_ca = Some("PEM".into());
+    heard.agent_status = Some(AgentStatus::Error);
+    heard.agent_status_message = Some("no space left".into());
+    assert!(store.hear(first.uuid, &heard).await.unwrap());
+    assert_eq!(store.get(first.uuid).await.unwrap().unwrap().session, heard);
+
+    let other_token = AgentSession { agent_secret_token: Some("other".into()), ..heard.clone() };
+    let other_url = AgentSession { agent_url: Some("https://192.0.2.66:9999".into()), ..heard.clone() };
+    let other_ca = AgentSession { agent_verify_ca: Some("OTHER".into()), ..heard.clone() };
+    for refused in [other_token, other_url, other_ca] {
+        assert!(!store.hear(first.uuid, &refused).await.unwrap());
+    }
+    // The next session begins: what comes late of the old one is refused.
+    let change = Change { session: SessionChange::Replace(&AgentSession::default()), ..Change::of(&first) };
+    store.write(&lease, &change).await.unwrap();
+    assert!(!store.hear(first.uuid, &heard).await.unwrap());
+    assert_eq!(store.get(first.uuid).await.unwrap().unwrap().session, AgentSession::default());
+}
+
+#[tokio::test]
+async fn what_is_learned_does_not_undo_what_was_said_meanwhile() {
+    let (_folder, store, first) = store_with_node().await;
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let mut learned = session("secret");
+    store
+        .write(&lease, &Change { session: SessionChange::Replace(&learned), ..Change::of(&first) })
+        .await
+        .unwrap();
+    let heard = AgentSession { agent_version: Some("2".into()), ..learned.clone() };
+    assert!(store.hear(first.uuid, &heard).await.unwrap());
+    learned.agent_cached_deploy_steps = Some(Vec::new());
+    store
+        .write(&lease, &Change { session: SessionChange::Learned(&learned), ..Change::of(&first) })
+        .await
+        .unwrap();
+    let known = store.get(first.uuid).await.unwrap().unwrap().session;
+    assert_eq!(known, AgentSession { agent_version: Some("2".into()), ..learned });
+}
+
+/// Otherwise each heartbeat of a node with a config drive would write 64 MiB.
+#[tokio::test]
+async fn a_heartbeat_writes_neither_document_nor_config_drive() {
+    let (folder, store, mut first) = store_with_node().await;
+    first.instance_info.insert("configdrive".into(), "******".into());
+    first.driver_info.insert("filler".into(), "x".repeat(1 << 20).into());
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let large = "H4sI".repeat(1 << 20);
+    let heard = session("secret");
+    let change = Change {
+        session: SessionChange::Replace(&heard),
+        config_drive: ConfigDrive::Put(&large),
+        ..Change::of(&first)
+    };
+    store.write(&lease, &change).await.unwrap();
+    let checkpoint = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)");
+    checkpoint.execute(&store.readers).await.unwrap();
+    for round in 1..=10 {
+        let at = OffsetDateTime::UNIX_EPOCH + SECOND * round;
+        let heard = AgentSession { agent_last_heartbeat: Some(at), ..heard.clone() };
+        assert!(store.hear(first.uuid, &heard).await.unwrap());
+    }
+    let journal = |name: &str| std::fs::metadata(folder.path().join("deep").join(name)).unwrap().len();
+    let of_heartbeats = journal("nodes.sqlite-wal");
+    assert!(of_heartbeats < 100_000, "ten heartbeats wrote {of_heartbeats} bytes");
+    // Nor does a write of the node that leaves its document alone.
+    assert!(first.apply(Event::Deploy, OffsetDateTime::UNIX_EPOCH));
+    store.write(&lease, &Change::of(&first)).await.unwrap();
+    let of_state = journal("nodes.sqlite-wal") - of_heartbeats;
+    assert!(of_state < 50_000, "a new state wrote {of_state} bytes");
+}
+
+#[tokio::test]
+async fn a_token_is_issued_once_and_never_while_somebody_works_on_the_node() {
+    let (_folder, store, first) = store_with_node().await;
+    let now = OffsetDateTime::UNIX_EPOCH;
+    let seen = store.get(first.uuid).await.unwrap().unwrap();
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let current = store.get(first.uuid).await.unwrap().unwrap();
+    assert!(!store.issue_token(&current, "early", now).await.unwrap());
+    store.release(&lease).await.unwrap();
+    // Something happened since the record was read: the machine may have been powered off.
+    assert!(!store.issue_token(&seen, "late", now).await.unwrap());
+    assert!(store.issue_token(&current, "first", now).await.unwrap());
+    let current = store.get(first.uuid).await.unwrap().unwrap();
+    assert!(!store.issue_token(&current, "second", now).await.unwrap());
+    assert_eq!(current.session.agent_secret_token.as_deref(), Some("first"));
+    // A refusal changes nothing, not even the epoch.
+    assert_eq!(store.get(first.uuid).await.unwrap().unwrap(), current);
+}
+
+#[tokio::test]
+async fn a_full_disk_gives_one_clear_error_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nodes.sqlite");
+    let small = SqliteConnectOptions::new().pragma("max_page_count", "60");
+    let store = SqliteStore::open_with(&file, small).await.unwrap();
+    let mut first = node("first", &["52:54:00:00:00:01"]);
+    store.create(&first).await.unwrap();
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let before = store.get(first.uuid).await.unwrap().unwrap();
+
+    let large = "x".repeat(1 << 20);
+    first.set_last_error("this would be half a write");
+    let change = Change { config_drive: ConfigDrive::Put(&large), ..Change::of(&first) };
+    for _ in 0..3 {
+        let error = store.write(&lease, &change).await.unwrap_err();
+        assert!(matches!(error, StoreError::Full { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("no room left") && text.contains(&file.display().to_string()), "{text}");
+        assert_eq!(store.get(first.uuid).await.unwrap().unwrap(), before);
+    }
+    // What fits is still written.
+    store.write(&lease, &Change::of(&first)).await.unwrap();
+    drop(store);
+    let store = SqliteStore::open(&file).await.unwrap();
+    store.write(&lease, &change).await.unwrap();
+    assert_eq!(store.config_drive(first.uuid).await.unwrap(), Some(large));
+}
+
+#[tokio::test]
+async fn readers_wait_for_no_writer() {
+    let (_folder, store, first) = store_with_node().await;
+    let mut writer = store.writer(Kept::Always).await.unwrap();
+    sqlx::query("UPDATE nodes SET fault = 'x'").execute(&mut writer.connection).await.unwrap();
+    let read = tokio::time::timeout(Duration::from_secs(5), store.get(first.uuid)).await;
+    assert_eq!(read.expect("a reader waited").unwrap().unwrap().node, first);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nodes.sqlite");
+    std::fs::write(&file, "not a database, by any measure of the word").unwrap();
+    let error = SqliteStore::open(&file).await.unwrap_err().to_string();
+    assert!(error.contains(&file.display().to_string()), "{error}");
+}

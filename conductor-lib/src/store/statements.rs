@@ -1,0 +1,192 @@
+//! Every statement of the store, in SQL that SQLite and PostgreSQL read alike.
+//!
+//! Parameters that are columns of a record come in the order of [`columns`](super::columns), after the identity.
+
+/// Nodes with their sessions, one row for each port, for the end of a statement that says which nodes.
+macro_rules! select_records {
+    ($which:literal) => {
+        concat!(
+            "SELECT nodes.uuid, nodes.name, nodes.driver, nodes.conductor_group, nodes.resource_class, nodes.owner, ",
+            "nodes.lessee, nodes.instance_uuid, nodes.provision_state, nodes.target_provision_state, ",
+            "nodes.provision_updated_at, nodes.power_state, nodes.target_power_state, nodes.maintenance, ",
+            "nodes.fault, nodes.created_at, nodes.updated_at, nodes.reservation, nodes.lease_epoch, nodes.lease_expires_at, ",
+            "node_documents.document AS node_document, ",
+            "agent_sessions.agent_secret_token, agent_sessions.agent_url, agent_sessions.agent_version, ",
+            "agent_sessions.agent_last_heartbeat, agent_sessions.agent_verify_ca, agent_sessions.agent_status, ",
+            "agent_sessions.agent_status_message, agent_sessions.document AS session_document, ",
+            "orders.verb, orders.ordered_at, orders.attempts, ports.document AS port_document ",
+            "FROM nodes JOIN node_documents ON node_documents.node = nodes.uuid ",
+            "JOIN agent_sessions ON agent_sessions.node = nodes.uuid ",
+            "LEFT JOIN orders ON orders.node = nodes.uuid ",
+            "LEFT JOIN ports ON ports.node = nodes.uuid ",
+            $which
+        )
+    };
+}
+
+pub(super) const RECORD: &str = select_records!("WHERE nodes.uuid = $1 ORDER BY ports.place");
+pub(super) const RECORD_BY_NAME: &str = select_records!("WHERE nodes.name = $1 ORDER BY ports.place");
+pub(super) const RECORDS: &str = select_records!("ORDER BY nodes.name, ports.place");
+
+/// Nodes that are not at rest, or of which something is ordered, and whose lease nobody holds at a time.
+pub(super) const UNATTENDED: &str = "SELECT nodes.uuid FROM nodes LEFT JOIN orders ON orders.node = nodes.uuid \
+    WHERE (orders.node IS NOT NULL OR nodes.provision_state IN ('verifying', 'deploying', 'wait call-back', \
+    'deleting', 'cleaning', 'clean wait', 'inspecting', 'inspect wait', 'adopting', 'rescuing', 'rescue wait', \
+    'unrescuing', 'servicing', 'service wait')) \
+    AND (nodes.reservation IS NULL OR nodes.lease_expires_at <= $1)";
+pub(super) const OWNER: &str = "SELECT node FROM ports WHERE address = $1";
+pub(super) const CONFIG_DRIVE: &str = "SELECT content FROM config_drives WHERE node = $1";
+pub(super) const HOLDER: &str = "SELECT reservation FROM nodes WHERE uuid = $1";
+
+pub(super) const INSERT_NODE: &str = "INSERT INTO nodes (uuid, name, driver, conductor_group, resource_class, owner, \
+    lessee, instance_uuid, provision_state, target_provision_state, provision_updated_at, power_state, \
+    target_power_state, maintenance, fault, created_at, updated_at, lease_epoch) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 0)";
+pub(super) const INSERT_DOCUMENT: &str = "INSERT INTO node_documents (node, document) VALUES ($1, $2)";
+pub(super) const INSERT_PORT: &str =
+    "INSERT INTO ports (address, node, place, document) VALUES ($1, $2, $3, $4)";
+pub(super) const INSERT_SESSION: &str = "INSERT INTO agent_sessions (node, agent_secret_token, agent_url, \
+    agent_version, agent_last_heartbeat, agent_verify_ca, agent_status, agent_status_message, document) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+pub(super) const INSERT_CONFIG_DRIVE: &str = "INSERT INTO config_drives (node, content) VALUES ($1, $2)";
+
+pub(super) const INSERT_ORDER: &str =
+    "INSERT INTO orders (node, verb, ordered_at, attempts) VALUES ($1, $2, $3, $4)";
+pub(super) const DELETE_ORDER: &str = "DELETE FROM orders WHERE node = $1";
+
+/// The guard of everything that is written under a lease: no row when the epoch, the last parameter, was overtaken.
+pub(super) const UPDATE_NODE: &str = "UPDATE nodes SET name = $2, driver = $3, conductor_group = $4, \
+    resource_class = $5, owner = $6, lessee = $7, instance_uuid = $8, provision_state = $9, \
+    target_provision_state = $10, provision_updated_at = $11, power_state = $12, target_power_state = $13, \
+    maintenance = $14, fault = $15, created_at = $16, updated_at = $17 WHERE uuid = $1 AND lease_epoch = $18";
+/// A document that is as it was is not written.
+pub(super) const UPDATE_DOCUMENT: &str =
+    "UPDATE node_documents SET document = $2 WHERE node = $1 AND document <> $2";
+pub(super) const REPLACE_SESSION: &str = "UPDATE agent_sessions SET agent_secret_token = $2, agent_url = $3, \
+    agent_version = $4, agent_last_heartbeat = $5, agent_verify_ca = $6, agent_status = $7, \
+    agent_status_message = $8, document = $9 WHERE node = $1";
+pub(super) const UPDATE_SESSION_DOCUMENT: &str = "UPDATE agent_sessions SET document = $2 WHERE node = $1";
+pub(super) const DELETE_CONFIG_DRIVE: &str = "DELETE FROM config_drives WHERE node = $1";
+pub(super) const DELETE_NODE: &str = "DELETE FROM nodes WHERE uuid = $1 AND lease_epoch = $2";
+
+/// Holder, time of expiry, time now.
+pub(super) const TAKE: &str = "UPDATE nodes SET reservation = $2, lease_expires_at = $3, \
+    lease_epoch = lease_epoch + 1 WHERE uuid = $1 AND (reservation IS NULL OR lease_expires_at <= $4) \
+    RETURNING lease_epoch";
+pub(super) const RENEW: &str = "UPDATE nodes SET lease_expires_at = $3 WHERE uuid = $1 AND lease_epoch = $2";
+pub(super) const RELEASE: &str =
+    "UPDATE nodes SET reservation = NULL, lease_expires_at = NULL WHERE uuid = $1 AND lease_epoch = $2";
+pub(super) const EXPIRE_ALL: &str =
+    "UPDATE nodes SET lease_expires_at = 0, lease_epoch = lease_epoch + 1 WHERE reservation = $1";
+
+/// A lease that begins and ends at once, of a node to which nothing happened since it had this epoch: it orders the
+/// issue of a token before or after every other write.
+pub(super) const PASS: &str = "UPDATE nodes SET lease_epoch = lease_epoch + 1 WHERE uuid = $1 AND lease_epoch = $2 \
+    AND (reservation IS NULL OR lease_expires_at <= $3)";
+pub(super) const ISSUE_TOKEN: &str =
+    "UPDATE agent_sessions SET agent_secret_token = $2 WHERE node = $1 AND agent_secret_token IS NULL";
+pub(super) const HEAR: &str = "UPDATE agent_sessions SET agent_url = $3, agent_version = $4, \
+    agent_last_heartbeat = $5, agent_verify_ca = $6, agent_status = $7, agent_status_message = $8 \
+    WHERE node = $1 AND agent_secret_token = $2 AND (agent_url IS NULL OR agent_url = $3) \
+    AND (agent_verify_ca IS NULL OR agent_verify_ca = $6)";
+
+#[cfg(test)]
+mod tests {
+    use super::super::columns::{NODE, SESSION};
+    use super::*;
+    use crate::model::{Activity, ProvisionState};
+
+    #[test]
+    fn nodes_that_are_worked_on_or_wait_need_attention() {
+        for state in ProvisionState::ALL {
+            let needs = matches!(state.activity(), Activity::Work | Activity::Wait);
+            assert_eq!(UNATTENDED.contains(&format!("'{state}'")), needs, "{state}");
+        }
+    }
+
+    #[test]
+    fn statements_name_the_columns_in_their_order() {
+        let assigned = |columns: &[(&str, _)], first: usize| {
+            let pairs = columns.iter().enumerate();
+            pairs.map(|(at, (name, _))| format!("{name} = ${}", at + first)).collect::<Vec<_>>().join(", ")
+        };
+        let named =
+            |columns: &[(&str, _)]| columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        assert!(UPDATE_NODE.contains(&assigned(NODE, 2)), "{UPDATE_NODE}");
+        assert!(INSERT_NODE.contains(&named(NODE)), "{INSERT_NODE}");
+        assert!(REPLACE_SESSION.contains(&assigned(SESSION, 2)), "{REPLACE_SESSION}");
+        assert!(INSERT_SESSION.contains(&named(SESSION)), "{INSERT_SESSION}");
+        // The token is what a heartbeat is known by.
+        assert!(HEAR.contains(&assigned(&SESSION[1..], 3)), "{HEAR}");
+        for (name, _) in NODE {
+            assert!(RECORD.contains(&format!("nodes.{name}, ")), "{name}");
+        }
+        for (name, _) in SESSION {
+            assert!(RECORD.contains(&format!("agent_sessions.{name}, ")), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_words_that_both_databases_know_are_used() {
+        let statements = [
+            RECORD,
+            RECORD_BY_NAME,
+            RECORDS,
+            UNATTENDED,
+            OWNER,
+            CONFIG_DRIVE,
+            HOLDER,
+            INSERT_NODE,
+            INSERT_DOCUMENT,
+            INSERT_PORT,
+            INSERT_SESSION,
+            INSERT_CONFIG_DRIVE,
+            INSERT_ORDER,
+            DELETE_ORDER,
+            UPDATE_NODE,
+            UPDATE_DOCUMENT,
+            REPLACE_SESSION,
+            UPDATE_SESSION_DOCUMENT,
+            DELETE_CONFIG_DRIVE,
+            DELETE_NODE,
+            TAKE,
+            RENEW,
+            RELEASE,
+            EXPIRE_ALL,
+            PASS,
+            ISSUE_TOKEN,
+            HEAR,
+            include_str!("migrations/0001_nodes.sql"),
+            include_str!("migrations/0002_orders.sql"),
+        ];
+        let here = include_str!("statements.rs").matches("pub(super) const ").count();
+        assert_eq!(statements.len(), here - 1 + 2, "a statement is not looked at");
+        // Whoever needs one of these needs two texts of it; `?` is no parameter of PostgreSQL.
+        for word in [
+            "?",
+            "json",
+            "datetime",
+            "strftime",
+            "ifnull",
+            "rowid",
+            "autoincrement",
+            "pragma",
+            " or replace",
+            " or ignore",
+            "blob",
+            "glob ",
+            "::",
+            "now()",
+            "serial",
+            "jsonb",
+            "ilike",
+            "for update",
+            "collate",
+        ] {
+            for statement in statements {
+                let plain: String = statement.lines().filter(|line| !line.starts_with("--")).collect();
+                assert!(!plain.to_ascii_lowercase().contains(word), "{word:?} in {statement}");
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A task: a node under its lease, with the means to change it.
+
+mod reservation;
+
+use crate::agent_client::AgentClient;
+use crate::error::Error;
+use crate::events::EventKind;
+use crate::heartbeat::SessionEnd;
+use crate::interfaces::{Boot, PowerInterface};
+use crate::model::{AgentSession, Event, Node, Order, PowerState};
+use crate::services::Services;
+use crate::store::{Change, ConfigDrive, OrderChange, Record, SessionChange, StoreError};
+use reservation::{End, Reservation};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// A node that nobody else can change until this ends.
+pub(crate) struct Task {
+    /// The record; changes count once saved.
+    pub(crate) node: Node,
+    /// What is known of the agent; changes count once saved.
+    pub(crate) session: AgentSession,
+    /// What is ordered; changes count once saved.
+    pub(crate) order: Option<Order>,
+    /// What all tasks share.
+    pub(crate) services: Arc<Services>,
+    /// Whether a task of this process left the node in the middle of its work.
+    pub(crate) was_left: bool,
+    reservation: Reservation,
+    stored_order: Option<Order>,
+    /// How much of the session is to be saved.
+    unsaved: Unsaved,
+}
+
+/// How much of a session is to be saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unsaved {
+    Nothing,
+    Learned,
+    All,
+}
+
+impl Task {
+    /// Takes the lease of a node, at once or not at all.
+    pub(crate) async fn try_acquire(services: &Arc<Services>, uuid: Uuid) -> Result<Self, Error> {
+        let (reservation, record, was_left) = Reservation::take(services, uuid).await?;
+        Ok(Self::of(services, reservation, record, was_left))
+    }
+
+    /// Goes on with a node that a task of this process left, if one did and nobody else took it meanwhile.
+    pub(crate) async fn pick_up(services: &Arc<Services>, uuid: Uuid) -> Result<Option<Self>, Error> {
+        let left = Reservation::pick_up(services, uuid).await?;
+        Ok(left.map(|(reservation, record)| Self::of(services, reservation, record, true)))
+    }
+
+    fn of(services: &Arc<Services>, reservation: Reservation, record: Record, was_left: bool) -> Self {
+        Self {
+            node: record.node,
+            session: record.session,
+            order: record.order,
+            services: Arc::clone(services),
+            was_left,
+            reservation,
+            stored_order: record.order,
+            unsaved: Unsaved::Nothing,
+        }
+    }
+
+    /// Takes the lease of a node for an operator, with some patience.
+    pub(crate) async fn acquire(services: &Arc<Services>, id: &str) -> Result<Self, Error> {
+        let node = services.find(id).await?.node;
+        for _ in 1..services.settings.node_locked_attempts {
+            match Self::try_acquire(services, node.uuid).await {
+                Err(Error::Store(StoreError::Held { .. })) => {
+                    tokio::time::sleep(services.settings.node_locked_pause).await;
+                }
+                other => return other,
+            }
+        }
+        Self::try_acquire(services, node.uuid).await
+    }
+
+    /// Control of the machine. The lease lasts while it is used.
+    pub(crate) async fn machine(&self) -> Result<Arc<dyn PowerInterface>, Error> {
+        self.reservation.hold().await?;
+        self.services.power(&self.node)
+    }
+
+    /// A client for the agent that runs now. The lease lasts while it is used.
+    pub(crate) async fn agent(&self) -> Result<AgentClient, Error> {
+        self.reservation.hold().await?;
+        Ok(AgentClient::new(&self.session, &self.services.settings.agent)?)
+    }
+
+    /// The record as the agent may see it.
+    pub(crate) fn shown(&self) -> Node {
+        self.node.shown(&self.session)
+    }
+
+    /// Stores what changed.
+    pub(crate) async fn save(&mut self) -> Result<(), Error> {
+        self.write(ConfigDrive::Keep, false).await
+    }
+
+    /// Stores what changed, and the config drive.
+    pub(crate) async fn save_with(&mut self, config_drive: ConfigDrive<'_>) -> Result<(), Error> {
+        self.write(config_drive, false).await
+    }
+
+    /// Stores what changed, and leaves the node to others.
+    pub(crate) async fn finish(self) -> Result<(), Error> {
+        self.finish_with(ConfigDrive::Keep).await
+    }
+
+    /// Stores what changed, and the config drive, and leaves the node to others.
+    pub(crate) async fn finish_with(mut self, config_drive: ConfigDrive<'_>) -> Result<(), Error> {
+        self.write(config_drive, true).await
+    }
+
+    /// Leaves the node to others. What changed and was not saved never was.
+    pub(crate) async fn leave(mut self) -> Result<(), Error> {
+        self.services.store.release(&self.reservation.lease).await?;
+        self.reservation.end = End::IsOver;
+        Ok(())
+    }
+
+    async fn write(&mut self, config_drive: ConfigDrive<'_>, ends_lease: bool) -> Result<(), Error> {
+        self.node.updated_at = self.services.now();
+        let session = match self.unsaved {
+            Unsaved::Nothing => SessionChange::Keep,
+            Unsaved::Learned => SessionChange::Learned(&self.session),
+            Unsaved::All => SessionChange::Replace(&self.session),
+        };
+        let order = match self.order {
+            order if order == self.stored_order => OrderChange::Keep,
+            Some(order) => OrderChange::Put(order),
+            None => OrderChange::Remove,
+        };
+        let change = Change { node: &self.node, session, config_drive, order, ends_lease };
+        // Should this be cut off, nobody here knows what is stored.
+        self.reservation.end = End::Leave;
+        self.services.store.write(&self.reservation.lease, &change).await?;
+        (self.unsaved, self.stored_order) = (Unsaved::Nothing, self.order);
+        self.reservation.end = match ends_lease {
+            true => End::IsOver,
+            false => End::when(&self.node, self.order.as_ref()),
+        };
+        Ok(())
+    }
+
+    /// Forgets the node itself.
+    pub(crate) async fn delete(mut self) -> Result<(), Error> {
+        self.services.store.delete(&self.reservation.lease).await?;
+        self.reservation.end = End::IsOver;
+        Ok(())
+    }
+
+    /// Moves the node to the state that `event` leads to, which counts once saved.
+    pub(crate) fn enter(&mut self, event: Event) -> Result<(), Error> {
+        if !self.node.apply(event, self.services.now()) {
+            return Err(Error::not_allowed(&self.node, event));
+        }
+        tracing::info!(node = %self.node.name, state = %self.node.provision_state, "new state");
+        Ok(())
+    }
+
+    /// Records what happened.
+    pub(crate) fn emit(&self, kind: EventKind) {
+        self.services.events.push(self.node.uuid, kind);
+    }
+
+    /// Records what happened unless the operation has such an event already.
+    pub(crate) fn emit_once(&self, kind: EventKind) {
+        self.services.events.push_once(self.node.uuid, kind);
+    }
+
+    /// Takes note of what the agent told when it was asked.
+    pub(crate) fn learn(&mut self, change: impl FnOnce(&mut AgentSession)) {
+        change(&mut self.session);
+        if self.unsaved == Unsaved::Nothing {
+            self.unsaved = Unsaved::Learned;
+        }
+    }
+
+    /// Forgets of the agent what ends with `end`.
+    pub(crate) fn end_session(&mut self, end: SessionEnd) {
+        self.session = end.after(&self.session);
+        self.unsaved = Unsaved::All;
+    }
+
+    /// Powers the machine off, which counts once saved. The agent is forgotten before, so that no late heartbeat of it
+    /// is taken for one of the next boot (pitfall 13.6).
+    pub(crate) async fn power_off(&mut self) -> Result<(), Error> {
+        self.end_session(SessionEnd::PowerAction);
+        self.save().await?;
+        self.machine().await?.power_off(&self.node).await?;
+        self.node.power_state = Some(PowerState::Off);
+        Ok(())
+    }
+
+    /// Powers the machine on, to start `boot` where that is given, which counts once saved.
+    pub(crate) async fn power_on(&mut self, boot: Option<&Boot>) -> Result<(), Error> {
+        let machine = self.machine().await?;
+        if let Some(boot) = boot {
+            machine.set_boot(&self.node, boot).await?;
+        }
+        machine.power_on(&self.node).await?;
+        self.node.power_state = Some(PowerState::On);
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! Nobody is forgotten: in every state, after every order.
+
+use crate::agent::Script;
+use crate::machine::FakeMachine;
+use crate::stage::{PATIENCE, image, new_node, quick};
+use farrier_conductor::attention::Attention;
+use farrier_conductor::clock::SystemClock;
+use farrier_conductor::interfaces::PowerInterface;
+use farrier_conductor::model::{Activity, Event, ProvisionState, Verb};
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::store::{Change, Record, Store, Terms};
+use farrier_conductor::{Conductor, Drivers, Error, PowerAction, Settings};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// Puts a node into a state, as if a conductor had left it there.
+async fn put(store: &dyn Store, uuid: Uuid, state: ProvisionState) {
+    let now = OffsetDateTime::now_utc();
+    let terms = Terms { holder: "test", now, expires_at: now + time::Duration::MINUTE };
+    let (lease, mut record) = store.take(uuid, &terms).await.unwrap();
+    (record.node.provision_state, record.node.provision_updated_at) = (state, now);
+    store.write(&lease, &Change { ends_lease: true, ..Change::of(&record.node) }).await.unwrap();
+}
+
+async fn order(conductor: &Conductor, verb: Verb, node: &str) -> Result<(), Error> {
+    match verb {
+        Verb::Deploy => conductor.deploy(node, image()).await.map(drop),
+        Verb::Undeploy => conductor.undeploy(node).await,
+        Verb::PowerOn => conductor.set_power(node, PowerAction::On).await,
+        Verb::PowerOff => conductor.set_power(node, PowerAction::Off).await,
+        Verb::Reboot => conductor.set_power(node, PowerAction::Reboot).await,
+        Verb::Forget => conductor.delete_node(node).await,
+    }
+}
+
+struct Site {
+    conductor: Conductor,
+    store: Arc<SqliteStore>,
+    machine: FakeMachine,
+    settings: Settings,
+    _folder: tempfile::TempDir,
+}
+
+impl Site {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
+        let machine = FakeMachine::new(Script { silent: true, ..Script::default() });
+        let driver: Arc<dyn PowerInterface> = Arc::new(machine.clone());
+        let settings = quick("http://127.0.0.1:1");
+        let drivers = Drivers::from([("fake".to_owned(), driver)]);
+        let conductor = Conductor::start(settings.clone(), store.clone(), drivers, Arc::new(SystemClock));
+        let conductor = conductor.await.unwrap();
+        Self { conductor, store, machine, settings, _folder: folder }
+    }
+
+    async fn record(&self, uuid: Uuid) -> Option<Record> {
+        let record = self.store.get(uuid).await.unwrap()?;
+        assert_ne!(Attention::of(&record, &self.settings), Attention::Nobody, "{record:#?}");
+        Some(record)
+    }
+
+    /// The record once nobody works on it; nothing when it is gone.
+    async fn idle(&self, uuid: Uuid) -> Option<Record> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let record = self.record(uuid).await?;
+            if record.node.reservation.is_none() {
+                return Some(record);
+            }
+            assert!(Instant::now() < end, "waited for the end of the work on {record:#?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn f66_after_every_order_in_every_state_somebody_moves_the_node_on() {
+    let site = Site::new().await;
+    let (mut accepted, mut number) = (0, 0);
+    for state in ProvisionState::ALL {
+        for verb in Verb::ALL {
+            number += 1;
+            let (name, mac) = (format!("n{number}"), format!("52:54:00:00:00:{number:02x}"));
+            let uuid = site.conductor.create_node(new_node(&name, &mac)).await.unwrap().uuid;
+            if state.activity() != Activity::Work {
+                put(&*site.store, uuid, *state).await;
+            }
+            let before = site.record(uuid).await.unwrap();
+            // The worker comes no further than this before the record is looked at.
+            let busy = site.machine.power_off.lock().await;
+            match order(&site.conductor, *verb, &name).await {
+                Err(Error::InvalidState { .. }) => {
+                    let after = site.record(uuid).await.unwrap();
+                    assert_eq!(
+                        (after.node.provision_state, after.order),
+                        (before.node.provision_state, None)
+                    );
+                }
+                Err(error) => panic!("{state} {verb}: {error}"),
+                Ok(()) => {
+                    accepted += 1;
+                    let ordered = site.record(uuid).await;
+                    if *verb != Verb::PowerOn {
+                        let attention = Attention::of(&ordered.unwrap(), &site.settings);
+                        assert!(matches!(attention, Attention::Conductor { .. }), "{state} {verb}");
+                    }
+                    drop(busy);
+                    let Some(end) = site.idle(uuid).await else { continue };
+                    let waits = end.node.provision_state == ProvisionState::DeployWait;
+                    assert_eq!(
+                        (end.order.is_some(), end.node.last_error),
+                        (waits && *verb == Verb::Deploy, None)
+                    );
+                }
+            }
+        }
+    }
+    // Power everywhere, and what section 1.2 allows besides.
+    assert!(accepted > 90, "{accepted}");
+}
+
+#[tokio::test]
+async fn a_conductor_that_starts_leaves_no_node_where_nobody_moves_it() {
+    let site = Site::new().await;
+    let mut nodes = Vec::new();
+    for (number, state) in ProvisionState::ALL.iter().enumerate() {
+        let (name, mac) = (format!("n{number}"), format!("52:54:00:00:00:{number:02x}"));
+        let uuid = site.conductor.create_node(new_node(&name, &mac)).await.unwrap().uuid;
+        put(&*site.store, uuid, *state).await;
+        nodes.push((uuid, *state));
+    }
+    let driver: Arc<dyn PowerInterface> = Arc::new(site.machine.clone());
+    let drivers = Drivers::from([("fake".to_owned(), driver)]);
+    let settings = site.settings.clone();
+    let _second =
+        Conductor::start(settings, site.store.clone(), drivers, Arc::new(SystemClock)).await.unwrap();
+    for (uuid, state) in nodes {
+        let end = Instant::now() + PATIENCE;
+        let record = loop {
+            let record = site.store.get(uuid).await.unwrap().unwrap();
+            let is_worked_on = record.node.provision_state.activity() == Activity::Work;
+            if !is_worked_on && record.node.reservation.is_none() {
+                break record;
+            }
+            assert!(Instant::now() < end, "{state}: {record:#?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        };
+        assert_ne!(Attention::of(&record, &site.settings), Attention::Nobody, "{state}");
+        let expected = match state {
+            ProvisionState::Deploying => ProvisionState::DeployWait,
+            ProvisionState::Deleting => ProvisionState::Available,
+            state if state.activity() == Activity::Work => {
+                assert!(record.node.last_error.is_some(), "{state}");
+                state.after(Event::Fail).unwrap()
+            }
+            state => state,
+        };
+        // Machines that are off are not waited for.
+        let gone_on = [Some(expected), state.after(Event::Fail)];
+        assert!(gone_on.contains(&Some(record.node.provision_state)), "{state}: {record:#?}");
+    }
+}

@@ -1,0 +1,379 @@
+//! Conductors that are killed, stopped or overtaken while they work.
+
+use crate::agent::Script;
+use crate::gate::{Gate, GatedStore};
+use crate::machine::FakeMachine;
+use crate::stage::{MAC, PATIENCE, image, new_node, quick};
+use farrier_conductor::api::ramdisk::ramdisk_router;
+use farrier_conductor::clock::{Clock, SystemClock};
+use farrier_conductor::interfaces::{Boot, PowerInterface};
+use farrier_conductor::model::{Activity, Node, PowerState, ProvisionState};
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::store::{Record, Store};
+use farrier_conductor::{Conductor, Drivers, PowerAction, Settings};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+
+/// What outlives every conductor: a machine with its agent, and the file.
+struct Site {
+    outside: Runtime,
+    machine: FakeMachine,
+    store: SqliteStore,
+    file: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+/// One life of a conductor, whose end is as sudden as that of a process.
+struct Life {
+    runtime: Runtime,
+    conductor: Conductor,
+    store: Arc<GatedStore>,
+    address: SocketAddr,
+}
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+impl Site {
+    fn new(script: Script) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let (outside, folder) = (runtime(), tempfile::tempdir().unwrap());
+        let file = folder.path().join("nodes.sqlite");
+        let (machine, store) =
+            outside.block_on(async { (FakeMachine::new(script), SqliteStore::open(&file).await.unwrap()) });
+        Self { outside, machine, store, file, _folder: folder }
+    }
+
+    fn record(&self) -> Record {
+        self.outside.block_on(self.store.by_name("n1")).unwrap().unwrap()
+    }
+
+    /// The record once it is as wanted.
+    fn until(&self, wanted: impl Fn(&Record) -> bool) -> Record {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let record = self.record();
+            if wanted(&record) {
+                return record;
+            }
+            assert!(Instant::now() < end, "waited for something else than {record:#?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The record once there is nothing to do.
+    fn at_rest(&self) -> Record {
+        self.until(|record| {
+            let activity = record.node.provision_state.activity();
+            let is_free = record.lease_expires_at.is_none_or(|until| until <= SystemClock.now());
+            record.order.is_none() && is_free && !matches!(activity, Activity::Work | Activity::Wait)
+        })
+    }
+
+    fn power(&self) -> PowerState {
+        self.machine.state.lock().unwrap().power
+    }
+}
+
+impl Life {
+    /// A conductor begins, at the address of an earlier one or at any.
+    fn begin(site: &Site, name: &str, address: Option<SocketAddr>, gate: Gate) -> Self {
+        let runtime = runtime();
+        let (conductor, store, address) = runtime.block_on(async {
+            let listener = listen(address.unwrap_or(([127, 0, 0, 1], 0).into())).await;
+            let address = listener.local_addr().unwrap();
+            let settings = Settings {
+                conductor_name: name.to_owned(),
+                lease: Duration::from_millis(400),
+                deploy_callback_timeout: Duration::from_secs(2),
+                ..quick(&format!("http://{address}"))
+            };
+            let inner: Arc<dyn Store> = Arc::new(SqliteStore::open(&site.file).await.unwrap());
+            let store = GatedStore::new(inner, gate, settings.clone());
+            let driver: Arc<dyn PowerInterface> = Arc::new(site.machine.clone());
+            let drivers = Drivers::from([("fake".to_owned(), driver)]);
+            let conductor =
+                Conductor::start(settings, store.clone(), drivers, Arc::new(SystemClock)).await.unwrap();
+            tokio::spawn(axum::serve(listener, ramdisk_router(conductor.clone())).into_future());
+            let runner = conductor.clone();
+            tokio::spawn(async move { runner.run().await });
+            (conductor, store, address)
+        });
+        Self { runtime, conductor, store, address }
+    }
+
+    fn enrol(&self) {
+        self.runtime.block_on(self.conductor.create_node(new_node("n1", MAC))).unwrap();
+    }
+
+    /// Orders a deployment, and does not wait for the answer.
+    fn order(&self) {
+        let conductor = self.conductor.clone();
+        self.runtime.spawn(async move { conductor.deploy("n1", image()).await.map(drop) });
+    }
+
+    fn kill(self) {
+        self.store.assert_none_forgotten();
+        self.runtime.shutdown_background();
+    }
+}
+
+/// The address may be that of a conductor that was killed a moment ago.
+async fn listen(address: SocketAddr) -> TcpListener {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => return listener,
+            Err(error) => assert!(Instant::now() < end, "{address}: {error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// How many writes a deployment takes that nobody disturbs.
+fn writes_of_a_deployment(script: Script) -> usize {
+    let site = Site::new(script);
+    let life = Life::begin(&site, "c1", None, Gate::Open);
+    life.enrol();
+    let enrolled = life.store.writes();
+    life.order();
+    site.until(|record| record.order.is_some());
+    site.at_rest();
+    life.store.writes() - enrolled
+}
+
+/// Kills a conductor at the gate while it carries out an order, starts another, and gives the node once it rests.
+fn killed_at(
+    script: Script,
+    gate: Gate,
+    prepare: impl Fn(&Site, &Life),
+    order: impl Fn(&Life),
+) -> (Site, Node) {
+    let site = Site::new(script);
+    let first = Life::begin(&site, "c1", None, Gate::Open);
+    first.enrol();
+    prepare(&site, &first);
+    let writes = first.store.writes();
+    first.store.set(match gate {
+        Gate::RefusesAfter(more) => Gate::RefusesAfter(writes + more),
+        Gate::HangsAfter(more) => Gate::HangsAfter(writes + more),
+        Gate::Open => Gate::Open,
+    });
+    order(&first);
+    first.runtime.block_on(first.store.stops());
+    // What was begun before the gate shut comes to its end.
+    std::thread::sleep(Duration::from_millis(30));
+    let address = first.address;
+    first.kill();
+
+    let second = Life::begin(&site, "c1", Some(address), Gate::Open);
+    let node = site.at_rest().node;
+    second.kill();
+    assert_eq!(node.power_state.unwrap_or(PowerState::Off), site.power(), "{gate:?}");
+    assert_eq!(node.target_power_state, None, "{gate:?}");
+    (site, node)
+}
+
+/// Kills a conductor at the gate while it deploys, and tells where the node ends.
+fn killed_while_it_deploys(gate: Gate) -> ProvisionState {
+    let (site, node) = killed_at(Script::default(), gate, |_, _| {}, Life::order);
+    let last_boot = site.machine.power_ons().pop().flatten();
+    let error = node.last_error.unwrap_or_default();
+    match node.provision_state {
+        ProvisionState::Active => {
+            assert_eq!((site.power(), error.as_str()), (PowerState::On, ""), "{gate:?}");
+            assert_eq!(last_boot, Some(Boot::Disk), "{gate:?}");
+            // What is done is not done again.
+            let accepted = site.machine.script.lock().unwrap().accepted.clone();
+            let written = accepted.iter().filter(|(name, _)| name == "deploy.execute_deploy_step").count();
+            assert_eq!(written, 1, "{gate:?}");
+        }
+        ProvisionState::DeployFailed => {
+            // An agent whose token got lost on its way has none, and only power off and on gives it another
+            // (section 8.4).
+            assert!(error.contains("no agent called"), "{gate:?}: {error}");
+            assert_eq!(site.power(), PowerState::Off, "{gate:?}: {error}");
+        }
+        ProvisionState::Available => {
+            assert_eq!((site.power(), last_boot), (PowerState::Off, None), "{gate:?}");
+        }
+        state => panic!("{gate:?}: {state}"),
+    }
+    node.provision_state
+}
+
+/// Does something for every gate, some at a time, since it is mostly waited.
+fn for_each<T: Send>(gates: impl Iterator<Item = Gate>, act: impl Fn(Gate) -> T + Sync) -> Vec<(Gate, T)> {
+    let gates: Vec<_> = gates.collect();
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let mut ends = Vec::new();
+        while let Some(gate) = gates.get(next.fetch_add(1, Ordering::SeqCst)) {
+            ends.push((*gate, act(*gate)));
+        }
+        ends
+    };
+    let ends: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(some)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(ends.len(), gates.len());
+    ends
+}
+
+/// `kill -9` after every single write of a deployment: once with what follows the write done and not recorded, once
+/// with it not done.
+#[test]
+fn a_conductor_that_is_killed_after_any_write_of_a_deployment_forgets_no_node() {
+    let total = writes_of_a_deployment(Script::default());
+    assert!(total > 12, "{total}");
+    let ends = for_each(gates(total - 1), killed_while_it_deploys);
+    // Before the order is written there is none.
+    let not_active: Vec<_> = ends.iter().filter(|(_, end)| *end != ProvisionState::Active).collect();
+    assert!(not_active.len() <= 6, "{not_active:?}");
+}
+
+#[test]
+fn a_conductor_that_is_killed_while_a_deployment_fails_leaves_no_machine_on() {
+    let script = Script { write_fails: Some("disk full".into()), ..Script::default() };
+    let total = writes_of_a_deployment(script.clone());
+    for_each(gates(total - 1), |gate| {
+        let (site, node) = killed_at(script.clone(), gate, |_, _| {}, Life::order);
+        assert_eq!(site.power(), PowerState::Off, "{gate:?}");
+        match node.provision_state {
+            ProvisionState::Available => assert!(site.machine.power_ons().is_empty(), "{gate:?}"),
+            ProvisionState::DeployFailed => {
+                let error = node.last_error.unwrap();
+                let known = ["write_image failed: disk full", "no agent called"];
+                assert!(known.iter().any(|known| error.contains(known)), "{gate:?}: {error}");
+            }
+            state => panic!("{gate:?}: {state}"),
+        }
+    });
+}
+
+/// Both ways to be killed after each of the first writes of an order.
+fn gates(writes: usize) -> impl Iterator<Item = Gate> {
+    (1..=writes).flat_map(|writes| [Gate::RefusesAfter(writes), Gate::HangsAfter(writes)])
+}
+
+#[test]
+fn a_conductor_that_is_killed_while_it_undeploys_leaves_no_machine_on() {
+    let activate = |site: &Site, life: &Life| {
+        life.order();
+        site.until(|record| {
+            record.node.provision_state == ProvisionState::Active && record.node.reservation.is_none()
+        });
+    };
+    let undeploy = |life: &Life| {
+        let conductor = life.conductor.clone();
+        life.runtime.spawn(async move { conductor.undeploy("n1").await });
+    };
+    // The lease, the order, the end of the session: the next write is the last.
+    let ends: Vec<_> =
+        gates(3).map(|gate| (gate, killed_at(Script::default(), gate, activate, undeploy))).collect();
+    for (gate, (site, node)) in ends {
+        // Before the order is written there is none.
+        let expected = match gate {
+            Gate::RefusesAfter(1) | Gate::HangsAfter(1) => (ProvisionState::Active, PowerState::On, true),
+            _ => (ProvisionState::Available, PowerState::Off, false),
+        };
+        let has_instance = !node.instance_info.is_empty();
+        assert_eq!((node.provision_state, site.power(), has_instance), expected, "{gate:?}");
+    }
+}
+
+#[test]
+fn a_conductor_that_is_killed_while_it_reboots_a_machine_leaves_it_on() {
+    let reboot = |life: &Life| {
+        let conductor = life.conductor.clone();
+        life.runtime.spawn(async move { conductor.set_power("n1", PowerAction::Reboot).await });
+    };
+    for gate in gates(3) {
+        let (site, node) = killed_at(Script::default(), gate, |_, _| {}, reboot);
+        let expected = match gate {
+            Gate::RefusesAfter(1) | Gate::HangsAfter(1) => PowerState::Off,
+            _ => PowerState::On,
+        };
+        assert_eq!((site.power(), node.last_error), (expected, None), "{gate:?}");
+    }
+}
+
+/// An operation that ends its conductor each time it is taken up is given up, with a reason.
+#[test]
+fn an_order_that_stops_every_conductor_is_given_up() {
+    let site = Site::new(Script::default());
+    let mut life = Life::begin(&site, "c1", None, Gate::Open);
+    life.enrol();
+    life.store.set(Gate::HangsAfter(life.store.writes() + 3));
+    life.order();
+    life.runtime.block_on(life.store.stops());
+    for _ in 0..3 {
+        let address = life.address;
+        life.kill();
+        // Its lease, that it is taken up once more, its first step.
+        life = Life::begin(&site, "c1", Some(address), Gate::HangsAfter(3));
+        life.runtime.block_on(life.store.stops());
+    }
+    let address = life.address;
+    life.kill();
+    let _last = Life::begin(&site, "c1", Some(address), Gate::Open);
+    let node = site.at_rest().node;
+    assert_eq!((node.provision_state, site.power()), (ProvisionState::DeployFailed, PowerState::Off));
+    assert!(node.last_error.unwrap().contains("stopped 3 times"));
+}
+
+/// A conductor that is stopped (SIGSTOP) in the middle of a deployment, for longer than its lease.
+#[test]
+fn a_conductor_that_wakes_after_its_lease_overwrites_nothing() {
+    let site = Site::new(Script::default());
+    let stopped = Life::begin(&site, "c1", None, Gate::Open);
+    stopped.enrol();
+    let enrolled = stopped.store.writes();
+    // The order is taken and written; the first write of its worker is the last that returns for a while.
+    stopped.store.set(Gate::HangsAfter(enrolled + 3));
+    stopped.order();
+    stopped.runtime.block_on(stopped.store.stops());
+    let before = site.record();
+    assert_eq!(before.node.reservation.as_deref(), Some("c1"));
+
+    let other = Life::begin(&site, "c2", None, Gate::Open);
+    let after = site.until(|record| record.node.provision_state == ProvisionState::Active);
+    assert!(after.epoch > before.epoch);
+    let power_ons = site.machine.power_ons().len();
+
+    let writes = stopped.store.writes();
+    stopped.store.set(Gate::Open);
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(site.machine.power_ons().len(), power_ons);
+    assert_eq!(site.power(), PowerState::On);
+    let now = site.record();
+    assert_eq!((now.node, now.session, now.order), (after.node, after.session, after.order));
+    assert_eq!(stopped.store.writes(), writes);
+    drop(other);
+}
+
+/// A disk that is full for a while delays a deployment, and ends none.
+#[test]
+fn a_store_that_refuses_for_a_while_fails_no_deployment() {
+    let site = Site::new(Script::default());
+    let life = Life::begin(&site, "c1", None, Gate::Open);
+    life.enrol();
+    for more in [3, 5, 7] {
+        life.store.set(Gate::RefusesAfter(life.store.writes() + more));
+        if more == 3 {
+            life.order();
+        }
+        life.runtime.block_on(life.store.stops());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    life.store.set(Gate::Open);
+    let record = site.at_rest();
+    assert_eq!((record.node.provision_state, record.node.last_error), (ProvisionState::Active, None));
+}

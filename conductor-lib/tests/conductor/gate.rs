@@ -1,0 +1,198 @@
+//! A store that can be shut: what a conductor sees of its store when it is killed, stopped, or its disk is full.
+
+use crate::stage::PATIENCE;
+use async_trait::async_trait;
+use farrier_conductor::Settings;
+use farrier_conductor::attention::Attention;
+use farrier_conductor::model::{AgentSession, MacAddress, Node};
+use farrier_conductor::store::{Change, Lease, Record, Store, StoreError, Terms};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use time::OffsetDateTime;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+/// What happens at the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// Everything passes.
+    Open,
+    /// Everything is refused that comes after this many writes.
+    RefusesAfter(usize),
+    /// The write of this number is done and never returns, nor does anything that comes after it.
+    HangsAfter(usize),
+}
+
+/// A store behind a gate. Renewals pass uncounted, and of heartbeats the first alone counts, so that the number of
+/// writes does not depend on how long something takes.
+pub struct GatedStore {
+    inner: Arc<dyn Store>,
+    gate: watch::Sender<Gate>,
+    writes: AtomicUsize,
+    /// Whether the gate has stopped anything.
+    has_stopped: AtomicBool,
+    has_heard: AtomicBool,
+    settings: Settings,
+    /// Nodes as they were when nobody was there to move them on.
+    forgotten: Mutex<Vec<Record>>,
+}
+
+impl GatedStore {
+    pub fn new(inner: Arc<dyn Store>, gate: Gate, settings: Settings) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            gate: watch::Sender::new(gate),
+            writes: AtomicUsize::new(0),
+            has_stopped: AtomicBool::new(false),
+            has_heard: AtomicBool::new(false),
+            settings,
+            forgotten: Mutex::default(),
+        })
+    }
+
+    pub fn set(&self, gate: Gate) {
+        self.gate.send_replace(gate);
+    }
+
+    pub fn writes(&self) -> usize {
+        self.writes.load(Ordering::SeqCst)
+    }
+
+    /// Sees that no node was forgotten, be it for a moment.
+    pub fn assert_none_forgotten(&self) {
+        let forgotten = self.forgotten.lock().unwrap();
+        assert!(forgotten.is_empty(), "{forgotten:#?}");
+    }
+
+    pub fn has_stopped(&self) -> bool {
+        self.has_stopped.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the gate has stopped something.
+    pub async fn stops(&self) {
+        let end = Instant::now() + PATIENCE;
+        while !self.has_stopped() {
+            assert!(Instant::now() < end, "nothing was stopped after {} writes", self.writes());
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Lets through, refuses, or never returns before the gate is opened.
+    async fn pass(&self) -> Result<(), StoreError> {
+        let mut gate = self.gate.subscribe();
+        loop {
+            let now = *gate.borrow_and_update();
+            match now {
+                Gate::RefusesAfter(most) if self.writes() >= most => {
+                    self.has_stopped.store(true, Ordering::SeqCst);
+                    return Err(StoreError::Failed { location: "gate".into(), reason: "it is shut".into() });
+                }
+                Gate::HangsAfter(most) if self.writes() >= most => {
+                    self.has_stopped.store(true, Ordering::SeqCst);
+                    gate.changed().await.unwrap();
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Counts a write that was done, and sees that nobody is forgotten by it.
+    async fn done<T>(&self, node: Uuid, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if outcome.is_ok() {
+            self.writes.fetch_add(1, Ordering::SeqCst);
+            if let Some(record) = self.inner.get(node).await?
+                && Attention::of(&record, &self.settings) == Attention::Nobody
+            {
+                self.forgotten.lock().unwrap().push(record);
+            }
+            if matches!(*self.gate.borrow(), Gate::HangsAfter(most) if self.writes() >= most) {
+                self.pass().await?;
+            }
+        }
+        outcome
+    }
+}
+
+#[async_trait]
+impl Store for GatedStore {
+    async fn create(&self, node: &Node) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.done(node.uuid, self.inner.create(node).await).await
+    }
+
+    async fn get(&self, uuid: Uuid) -> Result<Option<Record>, StoreError> {
+        self.pass().await?;
+        self.inner.get(uuid).await
+    }
+
+    async fn by_name(&self, name: &str) -> Result<Option<Record>, StoreError> {
+        self.pass().await?;
+        self.inner.by_name(name).await
+    }
+
+    async fn owners(&self, addresses: &[MacAddress]) -> Result<Vec<Uuid>, StoreError> {
+        self.pass().await?;
+        self.inner.owners(addresses).await
+    }
+
+    async fn list(&self) -> Result<Vec<Record>, StoreError> {
+        self.pass().await?;
+        self.inner.list().await
+    }
+
+    async fn unattended(&self, now: OffsetDateTime) -> Result<Vec<Uuid>, StoreError> {
+        self.pass().await?;
+        self.inner.unattended(now).await
+    }
+
+    async fn config_drive(&self, uuid: Uuid) -> Result<Option<String>, StoreError> {
+        self.pass().await?;
+        self.inner.config_drive(uuid).await
+    }
+
+    async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {
+        self.pass().await?;
+        self.done(uuid, self.inner.take(uuid, terms).await).await
+    }
+
+    async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.inner.renew(lease, expires_at).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.done(lease.node, self.inner.release(lease).await).await
+    }
+
+    async fn expire_all(&self, holder: &str) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.inner.expire_all(holder).await
+    }
+
+    async fn write(&self, lease: &Lease, change: &Change<'_>) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.done(lease.node, self.inner.write(lease, change).await).await
+    }
+
+    async fn delete(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.done(lease.node, self.inner.delete(lease).await).await
+    }
+
+    async fn issue_token(&self, seen: &Record, token: &str, now: OffsetDateTime) -> Result<bool, StoreError> {
+        self.pass().await?;
+        let issued = self.inner.issue_token(seen, token, now).await?;
+        if issued { self.done(seen.node.uuid, Ok(true)).await } else { Ok(false) }
+    }
+
+    async fn hear(&self, uuid: Uuid, heard: &AgentSession) -> Result<bool, StoreError> {
+        self.pass().await?;
+        let is_heard = self.inner.hear(uuid, heard).await?;
+        if is_heard && !self.has_heard.swap(true, Ordering::SeqCst) {
+            return self.done(uuid, Ok(true)).await;
+        }
+        Ok(is_heard)
+    }
+}
