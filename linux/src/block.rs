@@ -18,7 +18,6 @@ mod request {
     nix::ioctl_read!(get_size64, 0x12, 114, u64);
     nix::ioctl_read_bad!(get_logical_sector_size, nix::request_code_none!(0x12, 104), libc::c_int);
     nix::ioctl_read_bad!(get_physical_sector_size, nix::request_code_none!(0x12, 123), libc::c_uint);
-    nix::ioctl_read_bad!(get_read_only, nix::request_code_none!(0x12, 94), libc::c_int);
     nix::ioctl_write_ptr_bad!(discard, nix::request_code_none!(0x12, 119), [u64; 2]);
     nix::ioctl_write_ptr_bad!(zero_out, nix::request_code_none!(0x12, 127), [u64; 2]);
     nix::ioctl_none!(flush_buffers, 0x12, 97);
@@ -72,19 +71,6 @@ pub fn physical_sector_size(file: &File) -> io::Result<u32> {
     }
     // SAFETY: BLKPBSZGET stores one unsigned int.
     read_value(file, |fd, value| unsafe { request::get_physical_sector_size(fd, value) })
-}
-
-/// Whether the kernel refuses writes to the device.
-///
-/// # Errors
-///
-/// The error of the ioctl or of `fstat`.
-pub fn is_read_only(file: &File) -> io::Result<bool> {
-    if !is_block_device(file)? {
-        return Ok(file.metadata()?.permissions().readonly());
-    }
-    // SAFETY: BLKROGET stores one int.
-    read_value(file, |fd, value| unsafe { request::get_read_only(fd, value) }).map(|flag| flag != 0)
 }
 
 /// Makes `length` bytes from `offset` read back as zeros, by the device's own command where it has one that
@@ -237,7 +223,6 @@ mod tests {
         assert_eq!(size(&file).unwrap(), 200_000);
         assert_eq!(logical_sector_size(&file).unwrap(), 512);
         assert_eq!(physical_sector_size(&file).unwrap(), 512);
-        assert!(!is_read_only(&file).unwrap());
         assert!(!discard(&file, 512, 512).unwrap());
         zero_out(&file, 512, 100_352).unwrap();
         assert!(zero_by_command(&file, 100_864, 49_664).unwrap());

@@ -6,6 +6,7 @@
 
 pub mod aligned;
 pub mod ata;
+#[cfg(feature = "blkid")]
 pub mod blkid;
 pub mod block;
 pub mod clock;

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 const BOOT_LIMIT: Duration = Duration::from_secs(240);
 /// On a busy machine the emulated timer may be so late that the kernel takes it for broken and gives up.
 const TRUST_THE_TIMER: &str = "no_timer_check";
+/// An emulated processor translates a program anew for each address at which it finds it.
+const SAME_ADDRESSES: &str = "norandmaps";
 const POLL: Duration = Duration::from_millis(500);
 
 /// A machine whose agent waits for commands. Dropping it switches it off.
@@ -49,7 +51,8 @@ impl CommandedAgent {
         parameters: &str,
     ) -> Result<Self> {
         let url = conductor.guest_url();
-        let parameters = format!("console=ttyS0 {TRUST_THE_TIMER} ipa-api-url={url} {parameters}");
+        let parameters =
+            format!("console=ttyS0 {TRUST_THE_TIMER} {SAME_ADDRESSES} ipa-api-url={url} {parameters}");
         let machine = hardware.boot_under(firmware, Boot::Ramdisk(dist, &parameters), arguments)?;
         Self::meet(machine, hardware, conductor)
     }

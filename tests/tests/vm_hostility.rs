@@ -25,6 +25,8 @@ const MIB: usize = 1 << 20;
 const HEARTBEAT_TIMEOUT: u64 = 60;
 /// How long an emulated machine may take for a step.
 const STEP: Duration = Duration::from_secs(300);
+/// How often a conductor asks an agent that does not answer.
+const ATTEMPTS: usize = 3;
 /// How long a conductor waits for an answer.
 const CONDUCTOR: Duration = Duration::from_secs(60);
 /// How long the writing agent is looked at before the crowds come.
@@ -164,7 +166,7 @@ fn besiege(agent: &CommandedAgent, address: SocketAddr) -> Besieged {
     let mut answers = Vec::new();
     while started.elapsed() < SIEGE {
         let asked = Instant::now();
-        let last = agent.last_command().unwrap();
+        let last = ask(agent);
         assert_eq!(last["command_status"], "RUNNING", "{last}");
         answers.push(asked.elapsed());
         thread::sleep(Duration::from_secs(2));
@@ -176,6 +178,19 @@ fn besiege(agent: &CommandedAgent, address: SocketAddr) -> Besieged {
     let heartbeats =
         news.filter(|sent| sent.path.starts_with("/v1/heartbeat/")).map(|sent| sent.at).collect();
     Besieged { started, ended, heartbeats, answers, meetings }
+}
+
+/// The last command, asked for as often as a conductor does (`[agent]max_command_attempts`): the crowds come from its own
+/// address, and what that address may have open at a time is bounded.
+fn ask(agent: &CommandedAgent) -> Value {
+    let mut refused = Vec::new();
+    while refused.len() < ATTEMPTS {
+        match agent.last_command() {
+            Ok(last) => return last,
+            Err(error) => refused.push(error),
+        }
+    }
+    panic!("the agent does not answer its conductor: {refused:?}");
 }
 
 impl Besieged {

@@ -19,6 +19,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
+/// Size in MiB of disks with room for a Debian system, and little more: arrays are filled with what is not written.
+const ROOM: u64 = 1536;
 const NODE: &str = "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11";
 const SERIALS: [&str; 4] = ["ONE", "TWO", "THREE", "FOUR"];
 /// How long an emulated machine may take for a step.
@@ -336,18 +338,18 @@ fn root(mut volume: Value) -> Value {
 
 #[test]
 fn vm_d18_d19_debian_on_a_mirror_boots_without_either_disk() {
-    debian_boots_without_any_disk(2, 4096, &[root(volume("1", json!("MAX"), "os"))]);
+    debian_boots_without_any_disk(2, ROOM, &[root(volume("1", json!("MAX"), "os"))]);
 }
 
 #[test]
 fn vm_d18_d19_debian_on_striped_mirrors_boots_without_any_one_disk() {
     let volumes = [volume("1", json!(1), "data"), root(volume("1+0", json!("MAX"), "os"))];
-    debian_boots_without_any_disk(4, 2560, &volumes);
+    debian_boots_without_any_disk(4, ROOM, &volumes);
 }
 
 #[test]
 fn vm_d18_d19_a_partition_image_on_a_mirror_boots_by_bios_without_either_disk() {
-    let stable = Stable::with_bios(2, 3072);
+    let stable = Stable::with_bios(2, ROOM);
     let mut record = wanted(&[root(volume("1", json!("MAX"), "os"))]);
     record["properties"] = json!({"capabilities": "boot_mode:bios,disk_label:gpt"});
     record["raid_config"] = stable.clean("create_configuration", &record);

@@ -230,7 +230,7 @@ fn vm_d06_d09_x09_a_disk_that_fails_fails_the_step_unless_zeros_can_be_written_i
 fn vm_a_disk_that_vanishes_fails_the_step_and_the_agent_stays() {
     let stable = Stable::new(&[("GONE", json!({})), ("STAYS", json!({}))]);
     let raw = stable.folder.path().join("raw");
-    make_raw(&raw, 2 << 30, 2 << 30);
+    make_raw(&raw, 512 * MIB, 512 * MIB);
     let server = ImageServer::start(vec![Reply::File(raw.clone())]).unwrap();
     stable.begin("GONE", &image_info(&server, &raw, "raw"));
     let started = Instant::now();

@@ -2,7 +2,11 @@
 
 mod boot;
 mod commands;
+mod heartbeat;
 mod write;
+
+pub use boot::BootReport;
+pub use write::WriteReport;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
@@ -24,6 +28,7 @@ pub struct BenchArguments {
 enum Bench {
     Boot(boot::BootArguments),
     Commands(commands::CommandsArguments),
+    Heartbeat(heartbeat::HeartbeatArguments),
     Write(write::WriteArguments),
 }
 
@@ -32,6 +37,7 @@ pub fn bench(arguments: &BenchArguments) -> Result<()> {
     match &arguments.bench {
         Bench::Boot(arguments) => boot::bench(arguments),
         Bench::Commands(arguments) => commands::bench(arguments),
+        Bench::Heartbeat(arguments) => heartbeat::bench(arguments),
         Bench::Write(arguments) => write::bench_write(arguments),
     }
 }

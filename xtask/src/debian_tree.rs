@@ -66,8 +66,7 @@ impl<'a> DebianTree<'a> {
         for (path, content) in SETTINGS {
             tree.write(path, content)?;
         }
-        let policy = tree.write(POLICY, "#!/bin/sh\nexit 101\n")?;
-        fs::set_permissions(policy, PermissionsExt::from_mode(0o755))?;
+        tree.write_program(POLICY, "#!/bin/sh\nexit 101\n")?;
         Ok(tree)
     }
 
@@ -99,6 +98,12 @@ impl<'a> DebianTree<'a> {
         }
         fs::write(&file, content).with_context(|| format!("cannot write {}", file.display()))?;
         Ok(file)
+    }
+
+    /// Writes a file that can be started.
+    pub fn write_program(&self, path: &str, content: &str) -> Result<()> {
+        let file = self.write(path, content)?;
+        Ok(fs::set_permissions(file, PermissionsExt::from_mode(0o755))?)
     }
 
     /// Removes files and folders, if they are there.

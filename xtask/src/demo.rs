@@ -1,5 +1,8 @@
 //! `cargo xtask demo`: an empty machine gets a Debian system and boots it.
 
+mod screens;
+mod terminal;
+
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -13,6 +16,7 @@ use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::lab::{Event, Instance, Lab, Machine};
 use serde::Serialize;
 
+use self::screens::Screens;
 use crate::dist;
 use crate::instance_image::{self, Content, InstanceImage, Kernel};
 use crate::requirements::{self, Purpose};
@@ -38,6 +42,9 @@ pub struct DemoArguments {
     /// Keeps disk, console log and database in this folder.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// Takes the pictures of the README: what this prints, and the machine's screen while the image is written.
+    #[arg(long)]
+    screens: bool,
     #[command(flatten)]
     image: instance_image::ImageArguments,
 }
@@ -71,8 +78,9 @@ pub fn demo(arguments: &DemoArguments) -> Result<()> {
     }
     let lab = Lab::start(&farrier, &folder, &[])?;
     let console = lab.console(NODE);
-    let deployed =
-        enrol(&lab, dist, arguments.memory_mib, &image).and_then(|disk| deploy(&lab, &disk, &image));
+    let mut show = Show::new(arguments.screens.then(|| Screens::new(&workspace, &folder)));
+    let deployed = enrol(&lab, dist, arguments.memory_mib, &image, &show)
+        .and_then(|disk| deploy(&lab, &disk, &image, &mut show));
     let (hostname, timeline) = deployed.with_context(|| {
         format!(
             "the demo failed; end of the serial console ({}):\n{}",
@@ -82,8 +90,9 @@ pub fn demo(arguments: &DemoArguments) -> Result<()> {
     })?;
     drop(lab);
 
-    println!("\n{timeline}");
-    println!("The deployed system calls itself {hostname}, as its config drive says.");
+    show.say(&format!("\n{timeline}"));
+    show.say(&format!("The deployed system calls itself {hostname}, as its config drive says."));
+    show.end()?;
     let report = DemoReport {
         phases: timeline.0,
         accelerator: console.accelerator(),
@@ -99,7 +108,7 @@ pub fn demo(arguments: &DemoArguments) -> Result<()> {
 }
 
 /// Registers the machine with an empty disk, whose file it gives.
-fn enrol(lab: &Lab, dist: PathBuf, memory_mib: u32, image: &InstanceImage) -> Result<PathBuf> {
+fn enrol(lab: &Lab, dist: PathBuf, memory_mib: u32, image: &InstanceImage, show: &Show) -> Result<PathBuf> {
     let disk = lab.folder().join("disk.raw");
     File::create(&disk)?.set_len(image.bytes + DISK_BEYOND_IMAGE)?;
     lab.enrol(&Machine {
@@ -108,14 +117,14 @@ fn enrol(lab: &Lab, dist: PathBuf, memory_mib: u32, image: &InstanceImage) -> Re
         dist,
         memory_mib,
         disks: vec![(disk.clone(), "FARRIER-DEMO".to_owned())],
-        driver_info: Vec::new(),
+        driver_info: show.screens.as_ref().map_or_else(Vec::new, Screens::driver_info),
         properties: Vec::new(),
     })?;
     Ok(disk)
 }
 
 /// Deploys, and waits until the deployed system shows its login prompt. Gives its host name.
-fn deploy(lab: &Lab, disk: &Path, image: &InstanceImage) -> Result<(String, Timeline)> {
+fn deploy(lab: &Lab, disk: &Path, image: &InstanceImage, show: &mut Show) -> Result<(String, Timeline)> {
     let hostname = random_hostname()?;
     let config_drive = lab.folder().join("config-drive");
     write_config_drive(&config_drive, &hostname)?;
@@ -127,46 +136,79 @@ fn deploy(lab: &Lab, disk: &Path, image: &InstanceImage) -> Result<(String, Time
     console.when(format!("{hostname} login:"), LIMIT, seen, |at| ("booted", at));
     let instance =
         Instance { url: server.guest_url(), sha256: &image.sha256, config_drive: Some(&config_drive) };
-    let mut moments = Moments::default();
-    let mut shown_tenths = 0;
-    lab.deploy(NODE, &instance, |event| follow(&event, &mut moments, &mut shown_tenths))?;
-    compare(disk, image)?;
+    lab.deploy(NODE, &instance, |event| show.follow(&event))?;
+    compare(disk, image, show)?;
     // Each watcher of the console speaks once; both have ended when there is nothing more to hear.
     for (name, at) in sightings {
-        moments.record(name, at);
+        show.moments.record(name, at);
     }
-    Ok((hostname, moments.timeline()?))
+    Ok((hostname, show.moments.timeline()?))
 }
 
-/// Shows an event, and records it when it is a moment of the timeline.
-fn follow(event: &Event, moments: &mut Moments, shown_tenths: &mut u64) {
-    let moment = match event.event.as_str() {
-        "progress" => {
-            let tenths = event.bytes * 10 / event.total_bytes.unwrap_or(u64::MAX).max(1);
-            if tenths != std::mem::replace(shown_tenths, tenths) {
-                println!("  {} {tenths}0 %", event.phase);
-            }
-            return;
-        }
-        "power_on" => Some("power on"),
-        "first_heartbeat" => Some("first heartbeat"),
-        "image_written" => Some("image written"),
-        "image_verified" => Some("verified"),
-        _ => None,
-    };
-    if let Some(name) = moment {
-        moments.record(name, event.at);
+/// Tells how the demonstration gets on, and remembers it.
+#[derive(Debug)]
+struct Show {
+    /// What was printed.
+    lines: Vec<String>,
+    moments: Moments,
+    shown_tenths: u64,
+    screens: Option<Screens>,
+    /// Why a picture could not be taken.
+    trouble: Option<anyhow::Error>,
+}
+
+impl Show {
+    fn new(screens: Option<Screens>) -> Self {
+        Self { lines: Vec::new(), moments: Moments::default(), shown_tenths: 0, screens, trouble: None }
     }
-    println!("{}", event.event.replace('_', " "));
+
+    fn say(&mut self, text: &str) {
+        println!("{text}");
+        self.lines.extend(text.split('\n').map(str::to_owned));
+    }
+
+    /// Shows an event, and records it when it is a moment of the timeline.
+    fn follow(&mut self, event: &Event) {
+        let moment = match event.event.as_str() {
+            "progress" => return self.progress(event),
+            "power_on" => Some("power on"),
+            "first_heartbeat" => Some("first heartbeat"),
+            "image_written" => Some("image written"),
+            "image_verified" => Some("verified"),
+            _ => None,
+        };
+        if let Some(name) = moment {
+            self.moments.record(name, event.at);
+        }
+        self.say(&event.event.replace('_', " "));
+    }
+
+    fn progress(&mut self, event: &Event) {
+        let tenths = event.bytes * 10 / event.total_bytes.unwrap_or(u64::MAX).max(1);
+        if tenths != std::mem::replace(&mut self.shown_tenths, tenths) {
+            self.say(&format!("  {} {tenths}0 %", event.phase));
+        }
+        if let Some(Err(error)) = self.screens.as_mut().map(|screens| screens.look(event)) {
+            self.trouble = Some(error);
+        }
+    }
+
+    /// Draws what was printed, where that is wanted.
+    fn end(&mut self) -> Result<()> {
+        if let Some(error) = self.trouble.take() {
+            return Err(error.context("the machine's screen could not be photographed"));
+        }
+        self.screens.as_ref().map_or(Ok(()), |screens| screens.draw(&self.lines))
+    }
 }
 
 /// Compares what the running system does not change: boot code and EFI system partition. Partition
 /// table and root file system legitimately differ by now.
-fn compare(disk: &Path, image: &InstanceImage) -> Result<()> {
+fn compare(disk: &Path, image: &InstanceImage, show: &mut Show) -> Result<()> {
     let ranges = [0..440, instance_image::ESP_BYTES];
     for range in ranges {
         equal_bytes(disk, &image.path, range.clone())?;
-        println!("bytes {} to {} of the disk equal the image's", range.start, range.end - 1);
+        show.say(&format!("bytes {} to {} of the disk equal the image's", range.start, range.end - 1));
     }
     Ok(())
 }

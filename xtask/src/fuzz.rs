@@ -12,6 +12,7 @@ use clap::Args;
 
 use self::report::{Report, Run};
 use crate::command::{run, run_quietly, shown};
+use crate::processor_time;
 use crate::workspace::{Workspace, cargo};
 
 /// Runs the fuzz targets, each on one processor, until the time is over or one finds something.
@@ -91,23 +92,11 @@ fn run_target(workspace: &Workspace, folder: &Path, target: &str, seconds: u64) 
     fuzz.arg(&corpus).arg(folder.join("seeds").join(target));
     fuzz.args(["--", &format!("-max_total_time={seconds}"), "-rss_limit_mb=1024", "-timeout=20"]);
     fuzz.args(["-print_final_stats=1", "-verbosity=0"]);
-    let before = processor_seconds()?;
+    let before = processor_time::of_this()?;
     let words = run_heard(&mut fuzz)?;
-    let used = processor_seconds()? - before;
+    let used = (processor_time::of_this()? - before).as_secs_f64();
     let subject = subject(&folder.join("fuzz_targets").join(target).with_extension("rs"))?;
     Run::read(target, subject, &words, used).with_context(|| format!("{target} did not tell what it ran"))
-}
-
-/// What programs that were started and have ended took of the processors, in seconds (proc_pid_stat(5)): a
-/// machine that does something else beside does not change it, threads count as what they are.
-fn processor_seconds() -> Result<f64> {
-    const TICKS_A_SECOND: f64 = 100.0;
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name before the bracket may hold blanks.
-    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat has no name")?;
-    let ticks: f64 =
-        fields.split_whitespace().skip(13).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
-    Ok(ticks / TICKS_A_SECOND)
 }
 
 /// What a program is about, in the words it begins with.
@@ -158,8 +147,8 @@ mod tests {
 
     #[test]
     fn x32_the_processor_is_what_programs_used_of_it() {
-        let before = processor_seconds().unwrap();
+        let before = processor_time::of_this().unwrap();
         run_heard(Command::new("dd").args(["if=/dev/zero", "of=/dev/null", "bs=1M", "count=8000"])).unwrap();
-        assert!(processor_seconds().unwrap() > before);
+        assert!(processor_time::of_this().unwrap() > before);
     }
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask lint`: formatting, lints, circles of imports, licences and sources.
+//! `cargo xtask lint`: formatting, lints, circles of imports, how thin the library for conductors is, licences and
+//! sources.
 
 mod circles;
 mod imports;
@@ -26,6 +27,7 @@ pub fn lint(arguments: &LintArguments) -> Result<()> {
     run(cargo().args(["fmt", "--all", "--check"]).current_dir(root))?;
     circles::refuse(&workspace.sources)?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).current_dir(root))?;
+    thin_library(&workspace)?;
     if find("cargo-deny").is_none() {
         if !arguments.install {
             bail!("cargo-deny is missing; install it, or run cargo xtask lint --install");
@@ -38,4 +40,35 @@ pub fn lint(arguments: &LintArguments) -> Result<()> {
         return Ok(());
     }
     run(cargo().args(["deny", "--offline", "check", "advisories"]).current_dir(root))
+}
+
+/// Refuses C libraries and command lines in the library for conductors without its features, which must build.
+fn thin_library(workspace: &Workspace) -> Result<()> {
+    let library = ["-p", "farrier-conductor", "--no-default-features"];
+    let root = &workspace.root;
+    run(cargo().arg("clippy").args(library).args(["--", "-D", "warnings"]).current_dir(root))?;
+    let tree = ["--edges", "normal", "--prefix", "none", "--format", "{lib}"];
+    let tree = run_quietly(cargo().arg("tree").args(library).args(tree).current_dir(root))?;
+    let thick: Vec<_> = tree.lines().filter(|name| is_thick(name)).collect();
+    if !thick.is_empty() {
+        bail!("farrier-conductor without its features depends on {}", thick.join(", "));
+    }
+    Ok(())
+}
+
+/// Whether a crate, by its name in Rust, brings code in C or a command line.
+fn is_thick(name: &str) -> bool {
+    name.ends_with("_sys") || ["ring", "aws_lc_rs", "clap", "indicatif"].contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_libraries_are_known_by_their_names() {
+        let names = ["libsqlite3_sys", "blkid_sys", "ring", "clap", "rustls", "syslog", "systemd"];
+        let thick: Vec<_> = names.into_iter().filter(|name| is_thick(name)).collect();
+        assert_eq!(thick, ["libsqlite3_sys", "blkid_sys", "ring", "clap"]);
+    }
 }

@@ -15,7 +15,11 @@ mod kernel_package;
 mod libblkid;
 mod lint;
 mod matrix;
+mod page;
+mod pages;
+mod plot;
 mod power_cut;
+mod processor_time;
 mod python_environment;
 mod python_manager;
 mod python_ramdisk;
@@ -24,6 +28,7 @@ mod reference;
 mod requirements;
 mod setup;
 mod test;
+mod test_order;
 mod test_programs;
 mod test_summary;
 mod test_timing;
@@ -54,6 +59,7 @@ enum Command {
     ImageAsRoot(instance_image::RootArguments),
     Lint(lint::LintArguments),
     Matrix(matrix::MatrixArguments),
+    Pages(pages::PagesArguments),
     PowerCut(power_cut::PowerCutArguments),
     #[command(hide = true)]
     PythonRamdiskAsRoot(python_ramdisk::RootArguments),
@@ -81,6 +87,7 @@ fn main() -> ExitCode {
         Command::ImageAsRoot(arguments) => instance_image::image_as_root(&arguments),
         Command::Lint(arguments) => lint::lint(&arguments),
         Command::Matrix(arguments) => matrix::matrix(&arguments),
+        Command::Pages(arguments) => pages::pages(&arguments),
         Command::PowerCut(arguments) => power_cut::power_cut(&arguments),
         Command::PythonRamdiskAsRoot(arguments) => python_ramdisk::build_as_root(&arguments),
         Command::Record(arguments) => record::record(&arguments),

@@ -11,11 +11,13 @@ use anyhow::{Result, bail};
 use clap::Args;
 use farrier_tests::boot_cell::{Cell, DebianImage, Image};
 
-use self::report::{Outcome, Report};
-use crate::dist;
+pub use self::report::MatrixReport;
+
+use self::report::Outcome;
 use crate::instance_image::{self, Content, DiskFormat, Kernel};
 use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, read_json, write_json};
+use crate::{dist, page};
 
 /// Size of the whole-disk images: the system and little more, for every combination reads all of it.
 const MEBIBYTES: u64 = 1024;
@@ -65,7 +67,7 @@ pub fn matrix(arguments: &MatrixArguments) -> Result<()> {
     let report = run(arguments, &cells, earlier(arguments, &cells)?)?;
     println!("{}", report.line());
     if arguments.page {
-        report.write_page(&Workspace::find()?)?;
+        page::write(&Workspace::find()?, &report)?;
     }
     if !report.is_good() {
         bail!("not every combination boots");
@@ -81,7 +83,7 @@ fn earlier(arguments: &MatrixArguments, cells: &[Cell]) -> Result<Vec<Outcome>> 
     Ok(outcomes.into_iter().filter(is_kept).collect())
 }
 
-fn run(arguments: &MatrixArguments, cells: &[Cell], outcomes: Vec<Outcome>) -> Result<Report> {
+fn run(arguments: &MatrixArguments, cells: &[Cell], outcomes: Vec<Outcome>) -> Result<MatrixReport> {
     requirements::ensure(&[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine], !arguments.no_install)?;
     let workspace = Workspace::find()?;
     let dist = match &arguments.dist {
@@ -114,7 +116,7 @@ fn run(arguments: &MatrixArguments, cells: &[Cell], outcomes: Vec<Outcome>) -> R
     });
     // Fails, and keeps what is there, when a machine was kept.
     fs::remove_dir(&folder).ok();
-    Ok(Report::new(outcomes.into_inner().unwrap_or_default(), cells))
+    Ok(MatrixReport::new(outcomes.into_inner().unwrap_or_default(), cells))
 }
 
 fn attempt(cell: &Cell, dist: &Path, image: &DebianImage, folder: &Path) -> Outcome {

@@ -23,13 +23,15 @@ use rand::{Rng, SeedableRng};
 
 use self::judge::{Judge, Left};
 use self::loop_disk::LoopDisk;
-use self::report::{Report, Series};
+pub use self::report::PowerCutReport;
+
+use self::report::Series;
 use self::site::Site;
 use self::subject::{Kind, Subject};
 use crate::command::{command, run_quietly};
-use crate::dist;
 use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, write_json};
+use crate::{dist, page};
 
 /// A disk that the default rule for the root disk accepts.
 const DISK_BYTES: u64 = 5 << 30;
@@ -94,17 +96,24 @@ pub fn power_cut(arguments: &PowerCutArguments) -> Result<()> {
     println!("seed {seed}");
     let folder = workspace.cache().join(format!("power-cut-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let series = run_series(arguments, seed, &dist, &folder)?;
+    let (series, booted) = run_series(arguments, seed, &dist, &folder)?;
     fs::remove_dir_all(&folder)?;
-    let report = Report { seed, cuts: arguments.cuts, machine_cuts: arguments.machine_cuts, series };
+    let PowerCutArguments { cuts, machine_cuts, .. } = *arguments;
+    let report = PowerCutReport { seed, cuts, machine_cuts, booted, series };
     println!("{}", report.line());
     if arguments.page {
-        workspace.write_page(report::PAGE, &report.page())?;
+        page::write(&workspace, &report)?;
     }
     write_json(arguments.json.as_deref(), &report)
 }
 
-fn run_series(arguments: &PowerCutArguments, seed: u64, dist: &Path, folder: &Path) -> Result<Vec<Series>> {
+/// What came of all kinds, and how many of the disks were booted.
+fn run_series(
+    arguments: &PowerCutArguments,
+    seed: u64,
+    dist: &Path,
+    folder: &Path,
+) -> Result<(Vec<Series>, u32)> {
     let mut chance = StdRng::seed_from_u64(seed);
     let mut site = Site::start(dist, folder)?;
     let mut all = Vec::new();
@@ -116,7 +125,7 @@ fn run_series(arguments: &PowerCutArguments, seed: u64, dist: &Path, folder: &Pa
         println!("{}", series.line());
         all.push(series);
     }
-    Ok(all)
+    Ok((all, arguments.boots - boots))
 }
 
 /// One deployment, and all the cuts in it.
@@ -148,7 +157,6 @@ fn cut_often(
             copy(disk.path(), &copied)?;
             site::boot(&copied, &site.folder)?;
             *boots -= 1;
-            series.booted += 1;
         }
     }
     // All of it is the deployment itself: what is judged is what was recorded.

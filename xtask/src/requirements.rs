@@ -56,6 +56,9 @@ const fn file(path: &'static str, package: &'static str, purposes: &'static [Pur
 
 const REQUIREMENTS: &[Requirement] = &[
     file("/usr/include/blkid/blkid.h", "libblkid-dev", &[Purpose::Build]),
+    // The crate of libblkid reads the headers with it.
+    file("/var/lib/dpkg/info/libclang-dev.list", "libclang-dev", &[Purpose::Build]),
+    command("pkg-config", "pkg-config", &[Purpose::Build]),
     command("make", "make", &[Purpose::Dist]),
     command("xz", "xz-utils", &[Purpose::Dist]),
     command("musl-gcc", "musl-tools", &[Purpose::Dist]),
@@ -107,8 +110,7 @@ const REQUIREMENTS: &[Requirement] = &[
         "libvirt-daemon-driver-qemu",
         &[Purpose::Ironic],
     ),
-    // For the Python client of libvirt, which PyPI has as source only.
-    command("pkg-config", "pkg-config", &[Purpose::Ironic]),
+    // For the Python client of libvirt, which PyPI has as source only, beside pkg-config.
     file("/usr/include/libvirt/libvirt.h", "libvirt-dev", &[Purpose::Ironic]),
     file("/var/lib/dpkg/info/python3-dev.list", "python3-dev", &[Purpose::Ironic]),
 ];

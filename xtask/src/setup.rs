@@ -5,7 +5,7 @@ use clap::Args;
 
 use crate::requirements;
 
-/// Installs the library that every build links.
+/// Installs the library that the agent links, and what reads its headers.
 #[derive(Debug, Args)]
 pub struct SetupArguments {
     /// Only names packages that are missing.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
@@ -15,6 +15,7 @@ use crate::command::{as_root, command, run_quietly, shown};
 use crate::test_summary::Summary;
 use crate::test_timing::Timing;
 use crate::workspace::{Workspace, cargo};
+use crate::{processor_time, test_order};
 
 /// What a test needs, told by how its name starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -129,8 +130,17 @@ pub fn run(
     environment: &[(&str, String)],
 ) -> Result<(Summary, Vec<Timing>)> {
     let crew = tier.crew();
-    let batches: Vec<_> = programs.iter().flat_map(|program| program.batches(tier, crew)).collect();
-    let outcomes = by_several(crew.processes, &batches, |batch| batch.run(tier, crew, environment));
+    let mut batches: Vec<_> = programs.iter().flat_map(|program| program.batches(tier, crew)).collect();
+    batches.sort_by_key(|batch| test_order::rank(&batch.name()));
+    let (waiting, busy): (Vec<_>, Vec<_>) =
+        batches.into_iter().partition(|batch| test_order::is_waiting(&batch.name()));
+    let work = |batch: &Batch<'_>| batch.run(tier, crew, environment);
+    let outcomes = thread::scope(|scope| {
+        let beside = scope.spawn(|| by_several(1, &waiting, work));
+        let mut outcomes = by_several(crew.processes, &busy, work);
+        outcomes.extend(beside.join().unwrap_or_else(|_| vec![Err(anyhow!("a thread panicked"))]));
+        outcomes
+    });
     let mut summary = Summary::default();
     let mut timings = Vec::new();
     for outcome in outcomes {
@@ -179,8 +189,8 @@ impl Batch<'_> {
             .args(["--show-output", "--exact"])
             .args(&self.names);
         let start = Instant::now();
-        let summary = run_and_count(program.current_dir(package_folder), crew.processes == 1)?;
-        Ok((summary, Timing::new(self.name(), start.elapsed())))
+        let (summary, busy) = run_and_count(program.current_dir(package_folder), crew.processes == 1)?;
+        Ok((summary, Timing::new(self.name(), start.elapsed()).with_processor(busy)))
     }
 
     /// The test, or the program with how many tests of it.
@@ -198,11 +208,12 @@ impl Batch<'_> {
 pub fn run_documentation(workspace: &Workspace) -> Result<Summary> {
     let mut tests = cargo();
     tests.args(["test", "--quiet", "--workspace", "--doc"]);
-    run_and_count(tests.current_dir(&workspace.root), true)
+    run_and_count(tests.current_dir(&workspace.root), true).map(|(summary, _)| summary)
 }
 
-/// What a process prints is shown at once when it is alone, else in one piece when it has ended.
-fn run_and_count(command: &mut Command, is_alone: bool) -> Result<Summary> {
+/// What came of a process and for how long it and its own kept a processor busy. What it prints is shown at once when
+/// it is alone, else in one piece when it has ended.
+fn run_and_count(command: &mut Command, is_alone: bool) -> Result<(Summary, Duration)> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -219,9 +230,11 @@ fn run_and_count(command: &mut Command, is_alone: bool) -> Result<Summary> {
     if !is_alone {
         println!("{}", lines.join("\n"));
     }
+    let busy = processor_time::of_ended(&child)?;
     let is_success = child.wait()?.success();
     let summary = Summary::of_output(lines.iter().map(String::as_str));
-    Ok(if !is_success && summary.failed == 0 { Summary { failed: 1, ..summary } } else { summary })
+    let is_untold = !is_success && summary.failed == 0;
+    Ok((if is_untold { Summary { failed: 1, ..summary } } else { summary }, busy))
 }
 
 #[cfg(test)]

@@ -66,6 +66,12 @@ impl Workspace {
         run(cargo().args(["build", "-p", "farrier"]).current_dir(&self.root))?;
         Ok(self.target.join("debug/farrier"))
     }
+
+    /// Builds the reference conductor as it is released, and gives its path.
+    pub fn build_released_conductor(&self) -> Result<PathBuf> {
+        run(cargo().args(["build", "--release", "-p", "farrier"]).current_dir(&self.root))?;
+        Ok(self.target.join("release/farrier"))
+    }
 }
 
 /// The cargo that runs this.

@@ -40,6 +40,17 @@ impl Zig {
         };
         Ok(Self { compiler: tool("cc")?, archiver: tool("ar")? })
     }
+
+    /// Folders with the headers of musl and of the kernel that it brings for an architecture.
+    ///
+    /// # Errors
+    ///
+    /// zig is not where it was installed.
+    pub fn headers(&self, arch: &str) -> Result<Vec<PathBuf>> {
+        let program = find(self.compiler.parent().unwrap_or(Path::new(".")))?;
+        let headers = program.with_file_name("lib").join("libc/include");
+        Ok([format!("{arch}-linux-musl"), "generic-musl".to_owned()].map(|name| headers.join(name)).into())
+    }
 }
 
 /// Runs zig and gives its exit code, when this program was called by the name of one of its tools.

@@ -20,6 +20,11 @@ impl Api {
         Self { port }
     }
 
+    /// Its port.
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The answer to a request; null when it has no body.
     pub(super) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let body = body.map(Value::to_string).unwrap_or_default();

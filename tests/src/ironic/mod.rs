@@ -101,6 +101,16 @@ impl Ironic {
         bail!("ironic has no conductor after {START:?}:\n{}", log_tail(&self.folder))
     }
 
+    /// Port of the API on the loopback address.
+    pub fn port(&self) -> u16 {
+        self.api.port()
+    }
+
+    /// The process that is API and conductor in one.
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Enrols a node and takes it under management.
     ///
     /// # Errors

@@ -6,6 +6,8 @@
 mod page;
 mod report;
 
+pub use report::BootReport;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,7 +17,7 @@ use clap::Args;
 use farrier_tests::machine::{Boot, Hardware, free_port};
 use farrier_tests::stub_conductor::StubConductor;
 
-use self::report::{BootReport, Figures, own_figures};
+use self::report::{Figures, own_figures};
 use super::{DISK_BYTES, HEARTBEAT, MAC};
 use crate::requirements::{self, Purpose};
 use crate::timeline::in_milliseconds;
@@ -115,7 +117,7 @@ pub fn bench(arguments: &BootArguments) -> Result<()> {
         own,
         python_agent,
         comparison,
-        accelerator: ACCELERATOR,
+        accelerator: ACCELERATOR.to_owned(),
         memory_mib: arguments.memory_mib,
         runs: arguments.runs,
     };
@@ -123,7 +125,7 @@ pub fn bench(arguments: &BootArguments) -> Result<()> {
     write_json(arguments.json.as_deref(), &report)?;
     report.check()?;
     if arguments.page {
-        page::write(&workspace, &report)?;
+        crate::page::write(&workspace, &report)?;
     }
     Ok(())
 }

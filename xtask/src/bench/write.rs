@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::command::{is_root, run};
 use crate::requirements::{self, Purpose};
@@ -49,7 +49,7 @@ pub struct WriteArguments {
 }
 
 /// How an image gets to the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Writer {
     Farrier,
@@ -72,11 +72,11 @@ const CASES: &[(&str, &[Writer])] = &[
 const MEMORY_MIB: f64 = 64.0;
 
 /// One run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Figures {
     class: Class,
     digest: Digest,
-    image: &'static str,
+    image: String,
     writer: Writer,
     seconds: f64,
     /// Of the plain direct write beside it.
@@ -88,8 +88,11 @@ struct Figures {
     cpu_seconds: f64,
 }
 
-#[derive(Debug, Serialize)]
-struct Report {
+/// What was measured, and on what.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WriteReport {
+    /// Processors and kernel.
+    machine: String,
     size_mib: u64,
     runs: u32,
     classes: Vec<Class>,
@@ -123,7 +126,7 @@ pub fn bench_write(arguments: &WriteArguments) -> Result<()> {
     write_json(arguments.json.as_deref(), &report)?;
     report.require_budget()?;
     if arguments.page {
-        page::write(&workspace, &report)?;
+        crate::page::write(&workspace, &report)?;
     }
     Ok(())
 }
@@ -157,9 +160,10 @@ fn median(
     Ok(figures.swap_remove(figures.len() / 2))
 }
 
-fn summary(arguments: &WriteArguments, classes: Vec<Class>, figures: Vec<Figures>) -> Report {
+fn summary(arguments: &WriteArguments, classes: Vec<Class>, figures: Vec<Figures>) -> WriteReport {
     let memory = figures.iter().filter(|figures| figures.writer == Writer::Farrier);
-    Report {
+    WriteReport {
+        machine: page::machine(),
         size_mib: arguments.size_mib,
         runs: arguments.runs,
         measured: class::measured(&classes, &figures),
@@ -175,7 +179,7 @@ impl WriteArguments {
     }
 }
 
-impl Report {
+impl WriteReport {
     /// Fails when anything is over its budget.
     fn require_budget(&self) -> Result<()> {
         let missed = self.measured.iter().filter(|measured| !measured.is_met());
@@ -251,7 +255,7 @@ mod tests {
         let figures = |image, writer, seconds| Figures {
             class: Class::HardDisk,
             digest: Digest::Sha256,
-            image,
+            image: String::from(image),
             writer,
             seconds,
             plain_seconds: 5.0,
@@ -270,8 +274,15 @@ mod tests {
             let measured = class::measured(&[Class::HardDisk], &figures);
             let measured = measured.into_iter().filter(|one| one.digest == Digest::Sha256).collect();
             let classes = vec![Class::HardDisk];
-            let report =
-                Report { size_mib: 64, runs: 1, classes, measured, largest_rss_mib: memory_mib, figures };
+            let report = WriteReport {
+                machine: String::new(),
+                size_mib: 64,
+                runs: 1,
+                classes,
+                measured,
+                largest_rss_mib: memory_mib,
+                figures,
+            };
             assert_eq!(report.require_budget().is_ok(), is_met, "{dense} {memory_mib}");
         }
     }

@@ -17,9 +17,9 @@ pub struct Report {
 
 /// Inputs that a target has to try in a second of one processor; fewer find nothing.
 const FLOOR: u64 = 1000;
-/// The same for a target that writes each input to a disk in two ways.
-const WRITER_FLOOR: u64 = 300;
-const WRITER: &str = "qcow2";
+/// The same for those that write each input to a disk and look at what is there then: at an image that was written in
+/// two ways, at the signatures that libblkid finds, at megabytes that must be zeros.
+const WRITERS: &[(&str, u64)] = &[("qcow2", 300), ("partition_image", 150), ("wipe", 150)];
 
 /// One target to the end of its time.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Run {
     }
 
     fn floor(&self) -> u64 {
-        if self.target == WRITER { WRITER_FLOOR } else { FLOOR }
+        WRITERS.iter().find(|(writer, _)| *writer == self.target).map_or(FLOOR, |(_, floor)| *floor)
     }
 }
 
@@ -90,15 +90,17 @@ This page is written by `cargo xtask fuzz --page --seconds {seconds}`.
 Every target is given {seconds} seconds with the address sanitizer, at most 1 GiB of memory and 20 seconds for an
 input. The inputs it starts from are in `fuzz/seeds`; a panic, a failed assertion, an access outside of what was
 allocated, or a limit that is passed ends the run, and no page is written. Neither is one when a target tries
-fewer than {FLOOR} inputs in a second of one processor, or `{WRITER}`, which writes each image in two ways,
-fewer than {WRITER_FLOOR}. Targets that write have a disk in memory.
+fewer than {FLOOR} inputs in a second of one processor, or one that writes every input to a disk, in memory, and
+looks at what is there then, fewer than is said here: {writers}.
 
 No target found anything.
 
 | target | what it reads | inputs tried | in a second of one processor | memory at most, MiB |
 |---|---|---|---|---|
 ",
-            seconds = self.seconds
+            seconds = self.seconds,
+            writers =
+                WRITERS.iter().map(|(writer, floor)| format!("`{writer}` {floor}")).collect::<Vec<_>>().join(", ")
         );
         for Run { target, subject, executions, rate, peak_mib } in &self.runs {
             // Writing to a string cannot fail.

@@ -54,16 +54,34 @@ const BEFORE_PACKAGES: &[(&str, &str)] = &[
     ),
 ];
 
+/// Scripts of the initrd, written before packages are installed. Debian gives a degraded array twenty seconds, one
+/// call of mdadm after another, for its missing disk to come; here it comes never.
+const INITRD_SCRIPTS: &[(&str, &str)] = &[(
+    "etc/initramfs-tools/scripts/local-block/impatient",
+    "#!/bin/sh\n\
+     [ \"$1\" != prereqs ] || { echo mdadm; exit 0; }\n\
+     if [ \"$(cat /run/count.mdadm.initrd)\" = 1 ]; then echo 19 > /run/count.mdadm.initrd; fi\n\
+     exit 0\n",
+)];
+
 /// Files written last.
 const AFTER_PACKAGES: &[(&str, &str)] = &[
-    // The host name is read from the config drive before the network is up; that is all the demo asks for.
-    ("etc/cloud/cloud.cfg.d/90-farrier.cfg", "datasource_list: [ConfigDrive]\nnetwork: {config: disabled}\n"),
-    ("etc/cloud/ds-identify.cfg", "policy: enabled\n"),
-    // What a boot loader that is installed from the system itself starts: partition images have none.
-    ("etc/default/grub", "GRUB_CMDLINE_LINUX=\"console=ttyS0\"\nGRUB_TERMINAL=console\nGRUB_TIMEOUT=0\n"),
+    // The host name is read from the config drive before the network is up; that is all the demo asks for. Of one
+    // source alone cloud-init would not look whether it is there, and run without it too.
+    (
+        "etc/cloud/cloud.cfg.d/90-farrier.cfg",
+        "datasource_list: [ConfigDrive, NoCloud]\nnetwork: {config: disabled}\n",
+    ),
+    ("etc/cloud/ds-identify.cfg", "policy: search,found=first,maybe=none,notfound=disabled\n"),
+    // What a boot loader that is installed from the system itself starts: partition images have none. An emulated
+    // processor translates a program anew for each address at which it finds it.
+    (
+        "etc/default/grub",
+        "GRUB_CMDLINE_LINUX=\"console=ttyS0 norandmaps\"\nGRUB_TERMINAL=console\nGRUB_TIMEOUT=0\n",
+    ),
     (
         "boot/grub/grub.cfg",
-        "linux /vmlinuz root=UUID=@ROOT@ ro console=ttyS0\n\
+        "linux /vmlinuz root=UUID=@ROOT@ ro console=ttyS0 norandmaps\n\
          initrd /initrd.img\n\
          boot\n",
     ),
@@ -79,15 +97,32 @@ const MASKED: &[&str] = &[
     "cloud-init-hotplugd.socket",
     "apt-daily.timer",
     "apt-daily-upgrade.timer",
+    "dev-hugepages.mount",
+    "dev-mqueue.mount",
     "dpkg-db-backup.timer",
     "e2scrub_all.timer",
     "e2scrub_reap.service",
     "fstrim.timer",
     "getty@tty1.service",
+    "kmod-static-nodes.service",
+    "modprobe@configfs.service",
+    "modprobe@dm_mod.service",
+    "modprobe@drm.service",
+    "modprobe@fuse.service",
+    "modprobe@loop.service",
     "proc-sys-fs-binfmt_misc.automount",
+    "sys-fs-fuse-connections.mount",
+    "sys-kernel-config.mount",
+    "sys-kernel-debug.mount",
+    "sys-kernel-tracing.mount",
     "systemd-binfmt.service",
     "systemd-firstboot.service",
+    "systemd-logind.service",
+    "systemd-modules-load.service",
     "systemd-pstore.service",
+    "systemd-sysctl.service",
+    "systemd-update-utmp.service",
+    "systemd-update-utmp-runlevel.service",
 ];
 
 impl Kernel {
@@ -109,13 +144,16 @@ impl Kernel {
 
 /// All that decides what is built.
 pub fn recipe() -> impl Hash {
-    (debian_tree::recipe(), PACKAGES, BEFORE_PACKAGES, AFTER_PACKAGES, MASKED)
+    (debian_tree::recipe(), PACKAGES, BEFORE_PACKAGES, INITRD_SCRIPTS, AFTER_PACKAGES, MASKED)
 }
 
 /// Makes the system of `tree`, with `@ROOT@` in files replaced by the root file system's UUID.
 pub fn build(tree: &DebianTree<'_>, root_uuid: &str, kernel: Kernel) -> Result<()> {
     for (path, content) in BEFORE_PACKAGES {
         tree.write(path, content)?;
+    }
+    for (path, script) in INITRD_SCRIPTS {
+        tree.write_program(path, script)?;
     }
     println!("  kernel, boot loaders and cloud-init");
     tree.install(&[PACKAGES, &[kernel.package()]].concat())?;

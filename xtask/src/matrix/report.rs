@@ -7,9 +7,8 @@ use anyhow::Result;
 use farrier_tests::boot_cell::{Cell, Seconds};
 use serde::{Deserialize, Serialize};
 
-use crate::workspace::Workspace;
-
-const PAGE: &str = "docs/src/boot-matrix.md";
+use crate::page::Measured;
+use crate::plot::{Arrangement, Bar, Plot, Row};
 
 /// What came of one combination.
 #[derive(Debug, Serialize, Deserialize)]
@@ -22,11 +21,36 @@ pub struct Outcome {
 }
 
 /// What came of all.
-#[derive(Debug)]
-pub struct Report {
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MatrixReport {
     outcomes: Vec<Outcome>,
     /// The combinations that cannot be, with the reasons.
-    illegal: BTreeMap<String, &'static str>,
+    illegal: BTreeMap<String, String>,
+}
+
+impl Measured for MatrixReport {
+    const NAME: &'static str = "boot-matrix";
+
+    fn text(&self) -> Result<String> {
+        Ok(self.page())
+    }
+
+    fn plots(&self) -> Vec<(String, Plot)> {
+        let row = |outcome: &Outcome| Row {
+            name: outcome.name.clone(),
+            bars: [outcome.deploy_seconds, outcome.boot_seconds]
+                .map(|seconds| Some(Bar::of(seconds, 0)))
+                .to_vec(),
+        };
+        let plot = Plot {
+            title: "How long each combination took".to_owned(),
+            axis: "seconds, with emulated processors".to_owned(),
+            series: vec!["deployed", "booted"],
+            arrangement: Arrangement::Stacked,
+            rows: self.outcomes.iter().filter(|outcome| outcome.is_good()).map(row).collect(),
+        };
+        vec![(Self::NAME.to_owned(), plot)]
+    }
 }
 
 impl Outcome {
@@ -64,11 +88,12 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl Report {
+impl MatrixReport {
     /// The report about those of `cells` that were run, and those that cannot be.
     pub fn new(mut outcomes: Vec<Outcome>, cells: &[Cell]) -> Self {
         outcomes.sort_by(|one, other| one.name.cmp(&other.name));
-        let illegal = cells.iter().filter_map(|cell| Some((cell.to_string(), cell.obstacle()?))).collect();
+        let illegal =
+            cells.iter().filter_map(|cell| Some((cell.to_string(), cell.obstacle()?.to_owned()))).collect();
         Self { outcomes, illegal }
     }
 
@@ -85,11 +110,6 @@ impl Report {
             self.outcomes.len(),
             self.illegal.len()
         )
-    }
-
-    /// Writes the page of the book.
-    pub fn write_page(&self, workspace: &Workspace) -> Result<()> {
-        workspace.write_page(PAGE, &self.page())
     }
 
     fn page(&self) -> String {
@@ -109,6 +129,8 @@ packages of GRUB, for which the agent makes the table and has the system's own G
 (`enable_bios_bootloader_install`).
 
 {}.
+
+![Seconds of deployment and boot of each combination](boot-matrix.svg)
 
 | combination | boots | deployed in s | booted in s |
 |---|---|---|---|
@@ -137,7 +159,7 @@ mod tests {
         let cells = Cell::all();
         let legal = cells.iter().find(|cell| cell.obstacle().is_none()).unwrap();
         let good = Outcome::new(*legal, Ok(Seconds { deploy: 40.4, boot: 61.0 }));
-        let report = Report::new(vec![good], &cells);
+        let report = MatrixReport::new(vec![good], &cells);
         assert!(report.is_good());
         let page = report.page();
         for part in [
@@ -147,7 +169,7 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part:?} is not in {page}");
         }
-        let bad = Report::new(vec![Outcome::new(*legal, Err(anyhow::anyhow!("no prompt")))], &cells);
+        let bad = MatrixReport::new(vec![Outcome::new(*legal, Err(anyhow::anyhow!("no prompt")))], &cells);
         assert!(!bad.is_good() && bad.page().contains("**no**"));
     }
 }

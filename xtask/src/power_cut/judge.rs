@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use farrier_tests::volatile_disk::{Event, VolatileDisk};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::DISK_BYTES;
 use super::loop_disk::LoopDisk;
@@ -21,7 +21,7 @@ const MIB: u64 = 1 << 20;
 const TABLES: u64 = MIB;
 
 /// What a cut left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Left {
     /// What was there before, to the last byte.
@@ -40,6 +40,17 @@ impl Left {
     /// In the order of the page.
     pub const ALL: [Self; 5] =
         [Self::Before, Self::Erasing, Self::Nothing, Self::WithoutDrive, Self::Everything];
+
+    /// In the words of the page.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::Erasing => "erasing",
+            Self::Nothing => "nothing",
+            Self::WithoutDrive => "no drive yet",
+            Self::Everything => "all",
+        }
+    }
 }
 
 /// A line of a table's listing.

@@ -1,84 +1,116 @@
 //! What the cuts left, as a page of the book.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use serde::Serialize;
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
 
 use super::judge::Left;
 use super::subject::{IMAGE_BYTES, Kind};
-
-/// Where the page is.
-pub const PAGE: &str = "docs/src/power-cuts.md";
+use crate::page::Measured;
+use crate::plot::{Arrangement, Bar, Plot, Row};
 
 /// All cuts in one kind of deployment.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Series {
     kind: Kind,
     sector_size: u32,
     /// Requests of a whole deployment.
     requests: usize,
-    left: Vec<Left>,
-    left_by_machine: Vec<Left>,
-    /// How many of the disks were started by firmware.
-    pub booted: u32,
+    /// How many cuts have left what.
+    left: BTreeMap<Left, usize>,
+    /// How many of them were made in the machine.
+    by_machine: usize,
 }
 
 /// A run of the command.
-#[derive(Debug, Serialize)]
-pub struct Report {
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PowerCutReport {
     pub seed: u64,
     /// Of each kind.
     pub cuts: u32,
     pub machine_cuts: u32,
+    /// How many of the disks with all of the image were started by firmware.
+    pub booted: u32,
     pub series: Vec<Series>,
+}
+
+impl Measured for PowerCutReport {
+    const NAME: &'static str = "power-cuts";
+
+    fn text(&self) -> Result<String> {
+        Ok(self.page())
+    }
+
+    fn plots(&self) -> Vec<(String, Plot)> {
+        let plot = Plot {
+            title: "What the cuts have left".to_owned(),
+            axis: "cuts; behind each deployment the bytes of a sector".to_owned(),
+            series: Left::ALL.map(Left::name).to_vec(),
+            arrangement: Arrangement::Stacked,
+            rows: self.series.iter().map(Series::row).collect(),
+        };
+        vec![(Self::NAME.to_owned(), plot)]
+    }
 }
 
 impl Series {
     /// No cuts yet.
     pub fn new(kind: Kind, sector_size: u32, requests: usize) -> Self {
-        Self { kind, sector_size, requests, left: Vec::new(), left_by_machine: Vec::new(), booted: 0 }
+        Self { kind, sector_size, requests, left: BTreeMap::new(), by_machine: 0 }
     }
 
     /// Counts a cut.
     pub fn add(&mut self, left: Left) {
-        self.left.push(left);
+        *self.left.entry(left).or_default() += 1;
     }
 
     /// Counts a cut that was made in the machine.
     pub fn add_from_machine(&mut self, left: Left) {
-        self.left_by_machine.push(left);
+        self.add(left);
+        self.by_machine += 1;
+    }
+
+    fn count(&self, left: Left) -> usize {
+        self.left.get(&left).copied().unwrap_or_default()
+    }
+
+    /// The row of the plot.
+    fn row(&self) -> Row {
+        let name = self.kind.name().replace('`', "");
+        let bar =
+            |left| Some(self.count(left)).filter(|count| *count > 0).map(|count| Bar::of(count as f64, 0));
+        Row { name: format!("{name}, {}", self.sector_size), bars: Left::ALL.map(bar).to_vec() }
     }
 
     /// The row of the page.
     pub fn line(&self) -> String {
-        let Self { kind, sector_size, requests, left, left_by_machine, .. } = self;
-        let count = |wanted: Left| left.iter().chain(left_by_machine).filter(|left| **left == wanted).count();
-        let counts: Vec<_> = Left::ALL.into_iter().map(|left| count(left).to_string()).collect();
-        let (cuts, by_machine) = (left.len() + left_by_machine.len(), left_by_machine.len());
+        let Self { kind, sector_size, requests, by_machine, .. } = self;
+        let counts = Left::ALL.map(|left| self.count(left).to_string()).join(" | ");
         format!(
-            "| {} | {sector_size} | {requests} | {cuts} | {by_machine} | {} | 0 |",
+            "| {} | {sector_size} | {requests} | {} | {by_machine} | {counts} | 0 |",
             kind.name(),
-            counts.join(" | ")
+            self.cuts()
         )
     }
 
     fn cuts(&self) -> usize {
-        self.left.len() + self.left_by_machine.len()
+        self.left.values().sum()
     }
 }
 
-impl Report {
+impl PowerCutReport {
     /// The sum.
     pub fn line(&self) -> String {
         let cuts: usize = self.series.iter().map(Series::cuts).sum();
-        let booted: u32 = self.series.iter().map(|series| series.booted).sum();
+        let booted = self.booted;
         format!(
             "{cuts} cuts, no half image; {booted} of the disks with all of the image were booted by UEFI firmware"
         )
     }
 
-    /// The page.
-    pub fn page(&self) -> String {
+    fn page(&self) -> String {
         let mut page = format!(
             "# Power cuts
 
@@ -103,6 +135,8 @@ With `preserve_ephemeral` every byte of the ephemeral partition and the whole ta
 Anything else, **half**, ends the run, and no page is written.
 
 {}.
+
+![How many cuts have left what, for each kind of deployment](power-cuts.svg)
 
 | deployment | sectors, bytes | requests | cuts | of them in the machine | before | erasing | nothing | no drive yet | all | half |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -132,8 +166,7 @@ mod tests {
             series.add(left);
         }
         series.add_from_machine(Left::Before);
-        series.booted = 1;
-        let report = Report { seed: 5, cuts: 3, machine_cuts: 1, series: vec![series] };
+        let report = PowerCutReport { seed: 5, cuts: 3, machine_cuts: 1, booted: 1, series: vec![series] };
         let page = report.page();
         for part in [
             "--seed 5 --cuts 3 --machine-cuts 1",

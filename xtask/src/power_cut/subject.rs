@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance::{image, sha256};
 use farrier_tests::media;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::loop_disk::LoopDisk;
@@ -24,7 +24,7 @@ const FOREIGN: u8 = 0xaa;
 const CLUSTER: usize = 64 << 10;
 
 /// Kinds of deployments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A raw image with an MBR.

@@ -2,18 +2,60 @@
 
 use anyhow::{Context, Result};
 
-use super::report::BootReport;
-use crate::workspace::Workspace;
+use super::report::{BootReport, Figures};
+use crate::page::Measured;
+use crate::plot::{Arrangement, Bar, Plot, Row};
 
-const PAGE: &str = "docs/src/boot-benchmark.md";
+impl Measured for BootReport {
+    const NAME: &'static str = "boot-benchmark";
 
-/// Writes the page.
-///
-/// # Errors
-///
-/// The rival was not measured, or the page cannot be written.
-pub fn write(workspace: &Workspace, report: &BootReport) -> Result<()> {
-    workspace.write_page(PAGE, &text(report)?)
+    fn text(&self) -> Result<String> {
+        text(self)
+    }
+
+    fn plots(&self) -> Vec<(String, Plot)> {
+        vec![(Self::NAME.to_owned(), plot(self))]
+    }
+}
+
+/// Both in units of the Python agent, so that sizes, memory and times stand beside each other.
+fn plot(report: &BootReport) -> Plot {
+    type Figure = (&'static str, fn(&Figures) -> f64, fn(f64) -> String);
+    let rows: [Figure; 4] = [
+        (
+            "kernel + ramdisk",
+            |figures| figures.bytes() as f64 / f64::from(1 << 20),
+            |value| format!("{value:.1} MiB"),
+        ),
+        (
+            "smallest machine",
+            |figures| f64::from(figures.smallest_memory_mib),
+            |value| format!("{value:.0} MiB"),
+        ),
+        (
+            "kernel's start to first heartbeat",
+            |figures| figures.kernel_to_heartbeat_s,
+            |value| format!("{value:.2} s"),
+        ),
+        (
+            "first process to first heartbeat",
+            |figures| figures.init_to_heartbeat_s,
+            |value| format!("{value:.2} s"),
+        ),
+    ];
+    let row = |(name, figure, shown): Figure| {
+        let rival = report.python_agent.as_ref();
+        let unit = rival.map_or(1.0, figure);
+        let bar = |figures: &Figures| Bar { length: figure(figures) / unit, label: shown(figure(figures)) };
+        Row { name: name.to_owned(), bars: vec![Some(bar(&report.farrier)), rival.map(bar)] }
+    };
+    Plot {
+        title: "What a first heartbeat takes".to_owned(),
+        axis: "in units of what the Python agent takes".to_owned(),
+        series: vec!["Farrier", "Python agent"],
+        arrangement: Arrangement::Grouped,
+        rows: rows.into_iter().map(row).collect(),
+    }
 }
 
 fn text(report: &BootReport) -> Result<String> {
@@ -26,6 +68,8 @@ This page is written by `cargo xtask bench boot --page --runs {}`.
 `cargo xtask bench boot` boots Farrier's ramdisk and one with the Python agent (ironic-python-agent 13.0.0
 from PyPI, on Debian 12) in the same emulated machine: UEFI, one processor, a virtio disk and a virtio network
 card, the same kernel. Both run until the conductor has their first heartbeat.
+
+![Size, memory and time of Farrier beside the Python agent](boot-benchmark.svg)
 
 | what | how it is measured |
 |---|---|
@@ -47,7 +91,7 @@ $ cargo xtask bench boot --alone        # Farrier alone
 $ cargo xtask bench boot --dist DIR     # a ramdisk that was built before
 ```
 
-The last page was written by the median of {} boots:
+The medians of the last run, of {} boots each:
 
 {table}",
         report.runs, report.memory_mib, report.runs

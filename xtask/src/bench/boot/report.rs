@@ -3,7 +3,7 @@
 use std::fmt;
 
 use anyhow::{Result, bail, ensure};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::super::{HEARTBEAT, field};
 use crate::timeline::in_milliseconds;
@@ -21,7 +21,7 @@ const USERLAND_SECONDS: f64 = 1.0;
 const IDLE_BYTES: u64 = 16 << 20;
 
 /// What was measured of a ramdisk.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Figures {
     /// Seconds from the kernel's first line to the heartbeat.
     pub kernel_to_heartbeat_s: f64,
@@ -36,14 +36,14 @@ pub struct Figures {
 }
 
 /// What only Farrier tells of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct OwnFigures {
     userland_to_heartbeat_s: f64,
     agent_rss_bytes: u64,
 }
 
 /// Farrier's figures as parts of the Python agent's.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Comparison {
     times_faster: f64,
     times_faster_from_init: f64,
@@ -52,7 +52,7 @@ pub struct Comparison {
 }
 
 /// What is printed and written.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct BootReport {
     /// Farrier's figures.
     #[serde(flatten)]
@@ -67,7 +67,7 @@ pub struct BootReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
     /// What the machine ran on.
-    pub accelerator: &'static str,
+    pub accelerator: String,
     /// Memory of the machine in which the time was measured.
     pub memory_mib: u32,
     /// How often the time was measured.
@@ -89,7 +89,8 @@ pub fn own_figures(console: &str) -> Result<OwnFigures> {
 }
 
 impl Figures {
-    fn bytes(&self) -> u64 {
+    /// Size of kernel and ramdisk.
+    pub fn bytes(&self) -> u64 {
         self.vmlinuz_bytes + self.initramfs_bytes
     }
 
@@ -274,7 +275,7 @@ mod tests {
             own: OwnFigures { userland_to_heartbeat_s: 0.7, agent_rss_bytes: 7 << 20 },
             farrier,
             python_agent: Some(rival),
-            accelerator: "tcg",
+            accelerator: "tcg".to_owned(),
             memory_mib: 3072,
             runs: 3,
         };

@@ -6,18 +6,54 @@ use std::fs;
 use anyhow::Result;
 
 use super::class::{Class, Measured};
-use super::{MEMORY_MIB, MIB, Report, Writer};
-use crate::workspace::Workspace;
+use super::{Figures, MEMORY_MIB, MIB, WriteReport, Writer};
+use crate::page;
+use crate::plot::{Arrangement, Bar, Plot, Row};
 
-const PAGE: &str = "docs/src/write-benchmark.md";
+impl page::Measured for WriteReport {
+    const NAME: &'static str = "write-benchmark";
 
-/// Writes the page.
-pub fn write(workspace: &Workspace, report: &Report) -> Result<()> {
-    workspace.write_page(PAGE, &text(report, &machine())?)
+    fn text(&self) -> Result<String> {
+        text(self)
+    }
+
+    fn plots(&self) -> Vec<(String, Plot)> {
+        self.classes.iter().map(|class| (plot_name(*class), plot(self, *class))).collect()
+    }
+}
+
+fn plot_name(class: Class) -> String {
+    format!("write-benchmark-{}", class.name().to_lowercase().replace(' ', "-"))
+}
+
+/// Seconds of every writer, for each image and what proves it.
+fn plot(report: &WriteReport, class: Class) -> Plot {
+    const WRITERS: [Writer; 3] = [Writer::Farrier, Writer::CurlDd, Writer::DownloadConvert];
+    let figures = || report.figures.iter().filter(|one| one.class == class);
+    let mut rows: Vec<Row> = Vec::new();
+    for one in figures() {
+        let name = format!("{}, {}", one.image, one.digest.name());
+        if rows.iter().any(|row| row.name == name) {
+            continue;
+        }
+        let is_of_row = |other: &&Figures| (&other.image, other.digest) == (&one.image, one.digest);
+        let bar = |writer| {
+            let found = figures().filter(is_of_row).find(|other| other.writer == writer);
+            found.map(|found| Bar::of(found.seconds, 2))
+        };
+        rows.push(Row { name, bars: WRITERS.map(bar).to_vec() });
+    }
+    Plot {
+        title: format!("An image of {} MiB to a {}", report.size_mib, class.name()),
+        axis: "seconds; curl | dd proves no digest".to_owned(),
+        series: WRITERS.map(Writer::name).to_vec(),
+        arrangement: Arrangement::Grouped,
+        rows,
+    }
 }
 
 /// Processor and kernel of this machine, in words.
-fn machine() -> String {
+pub fn machine() -> String {
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let processors = read("/proc/cpuinfo");
     let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -26,7 +62,8 @@ fn machine() -> String {
     format!("{count} processors ({model}), Linux {}", read("/proc/sys/kernel/osrelease").trim())
 }
 
-fn text(report: &Report, machine: &str) -> Result<String> {
+fn text(report: &WriteReport) -> Result<String> {
+    let machine = &report.machine;
     let mut page = String::new();
     writeln!(
         page,
@@ -80,8 +117,9 @@ Over any of these budgets the command fails, and writes no page.
 }
 
 /// What has a budget on the disks of a class.
-fn class_table(page: &mut String, report: &Report, class: Class) -> Result<()> {
+fn class_table(page: &mut String, report: &WriteReport, class: Class) -> Result<()> {
     writeln!(page, "## {}\n\n{}\n", capitalized(class.name()), class.limit())?;
+    writeln!(page, "![Seconds of every writer]({}.svg)\n", plot_name(class))?;
     writeln!(page, "| Farrier | digest | wanted | reached |\n|---|---|---|---|")?;
     for Measured { digest, measure, wanted, value, .. } in
         report.measured.iter().filter(|measured| measured.class == class)
@@ -107,7 +145,7 @@ mod tests {
         let figures = Figures {
             class: Class::HardDisk,
             digest: Digest::Sha512,
-            image: "dense.raw",
+            image: "dense.raw".to_owned(),
             writer: Writer::DownloadConvert,
             seconds: 2.0,
             plain_seconds: 4.0,
@@ -122,7 +160,8 @@ mod tests {
             wanted: Wanted::AtMost(0.45),
             value: 0.3,
         };
-        let report = Report {
+        let report = WriteReport {
+            machine: "one machine".to_owned(),
             size_mib: 64,
             runs: 1,
             classes: Class::ALL.to_vec(),
@@ -130,10 +169,12 @@ mod tests {
             largest_rss_mib: 17.0,
             figures: vec![figures],
         };
-        let page = text(&report, "one machine").unwrap();
+        let page = text(&report).unwrap();
         for row in [
             "## Hard disk\n",
             "## Fast disk\n",
+            "](write-benchmark-sata-ssd.svg)",
+            "Machine: one machine.",
             "does not count it",
             "| raw with 80 % zeros, time in units of the dense one's | SHA-512 | ≤ 0.45 | 0.30 |",
             "| hard disk | SHA-512 | dense.raw | download, convert | 2.00 | 0.50 | 3 | 5.0 | 0.50 |",

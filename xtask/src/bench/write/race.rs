@@ -115,7 +115,7 @@ impl Race {
         Ok(Figures {
             class,
             digest,
-            image,
+            image: image.to_owned(),
             writer,
             seconds,
             plain_seconds,

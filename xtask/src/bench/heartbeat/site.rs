@@ -1,0 +1,183 @@
+//! Two conductors that know the same nodes, each on SQLite.
+//!
+//! One half of the nodes is held, so that a heartbeat is written down and sets nothing off; the other half waits for its
+//! agent, so that Ironic answers a lookup of it. All have a token by now.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use farrier_conductor::model::{AgentSession, NewNode, Node, ProvisionState};
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::store::{Change, SessionChange, Store, Terms};
+use farrier_tests::ironic::{Cleaning, Ironic};
+use time::OffsetDateTime;
+
+use crate::command::{command, run_quietly};
+use crate::ironic_environment::IronicEnvironment;
+
+/// The token of every agent.
+pub const TOKEN: &str = "T0123456789012345678901234567890123456789012";
+/// The address of every agent.
+pub const CALLBACK_URL: &str = "https://127.0.0.1:9999";
+/// The first hardware address.
+const FIRST_ADDRESS: u64 = 0x5254_0000_0000;
+/// Time for a conductor to start.
+const START: Duration = Duration::from_secs(120);
+
+/// The identity of a node.
+pub fn identity(number: u64) -> String {
+    format!("00000000-0000-0000-0000-{:012x}", number + 1)
+}
+
+/// The hardware address of a node.
+pub fn address(number: u64) -> String {
+    let bytes = (FIRST_ADDRESS + number).to_be_bytes();
+    bytes[2..].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+}
+
+/// The reference conductor, until it is dropped.
+pub struct Farrier {
+    process: Child,
+    /// Port of the API that agents call.
+    pub port: u16,
+}
+
+impl Farrier {
+    /// Starts it over a database with so many nodes.
+    pub fn start(program: &Path, folder: &Path, count: u64) -> Result<Self> {
+        let database = folder.join("nodes.sqlite");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(fill(&database, count))?;
+        let port = farrier_tests::machine::free_port()?;
+        let (output, log) = (folder.join("farrier.out"), folder.join("farrier.log"));
+        let process = Command::new(program)
+            .args(["serve", "--admin-listen", "127.0.0.1:0", "--listen", &format!("127.0.0.1:{port}")])
+            .arg("--state-dir")
+            .arg(folder)
+            .arg("--database")
+            .arg(&database)
+            .stdin(Stdio::null())
+            .stdout(File::create(&output)?)
+            .stderr(File::create(&log)?)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let mut farrier = Self { process, port };
+        let start = Instant::now();
+        while !fs::read_to_string(&output)?.contains("ramdisk API listening") {
+            if start.elapsed() > START || farrier.process.try_wait()?.is_some() {
+                bail!("farrier serve did not start:\n{}", fs::read_to_string(&log)?);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(farrier)
+    }
+
+    /// The most memory that it ever had, in KiB.
+    pub fn peak_kib(&self) -> Result<u64> {
+        peak_kib(self.process.id())
+    }
+}
+
+impl Drop for Farrier {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+async fn fill(database: &Path, count: u64) -> Result<()> {
+    let store = SqliteStore::open(database).await?;
+    let now = OffsetDateTime::now_utc();
+    let session = AgentSession {
+        agent_secret_token: Some(TOKEN.to_owned()),
+        agent_url: Some(CALLBACK_URL.to_owned()),
+        ..AgentSession::default()
+    };
+    for number in 0..count {
+        let new = NewNode {
+            name: format!("n{number}"),
+            driver: "qemu".to_owned(),
+            ports: vec![address(number).parse()?],
+            ..NewNode::default()
+        };
+        let mut node = Node::enrol(new, now);
+        node.uuid = identity(number).parse()?;
+        // Held alike: whoever waits is looked after, and none of these has a machine.
+        node.provision_state = ProvisionState::DeployHold;
+        store.create(&node).await?;
+        let terms = Terms { holder: "bench", now, expires_at: now };
+        let (lease, _) = store.take(node.uuid, &terms).await?;
+        let change =
+            Change { session: SessionChange::Replace(&session), ends_lease: true, ..Change::of(&node) };
+        store.write(&lease, &change).await?;
+    }
+    Ok(())
+}
+
+/// Ironic with all of its services in one process.
+pub struct Rival {
+    ironic: Ironic,
+    /// Port of its API.
+    pub port: u16,
+}
+
+impl Rival {
+    /// Starts it, and fills its database with so many nodes.
+    pub fn start(environment: &IronicEnvironment, folder: &Path, count: u64) -> Result<Self> {
+        let ironic =
+            Ironic::start(&environment.folder, folder, folder, "http://127.0.0.1:9", Cleaning::Metadata)?;
+        let script = folder.join("nodes.py");
+        fs::write(&script, include_str!("ironic_nodes.py"))?;
+        let python: PathBuf = environment.folder.join("bin/python");
+        let mut fill = command(python);
+        fill.arg(&script).arg(folder.join("ironic.conf")).arg(count.to_string()).args([TOKEN, CALLBACK_URL]);
+        run_quietly(&mut fill)?;
+        Ok(Self { port: ironic.port(), ironic })
+    }
+
+    /// The most memory that it ever had, in KiB.
+    pub fn peak_kib(&self) -> Result<u64> {
+        peak_kib(self.ironic.process_id())
+    }
+}
+
+/// The most memory that a process and its children ever had, each for itself, in KiB.
+fn peak_kib(process: u32) -> Result<u64> {
+    let mut sum = peak_alone_kib(process)?;
+    for entry in fs::read_dir("/proc")? {
+        let Some(other) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // A process that ended meanwhile is nobody's child.
+        let status = fs::read_to_string(format!("/proc/{other}/status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
+        if parent == Some(process) {
+            sum += peak_kib(other)?;
+        }
+    }
+    Ok(sum)
+}
+
+fn peak_alone_kib(process: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    peak.context("the kernel does not say how much memory a process has")?.trim().parse().context("no number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_have_identities_and_addresses_of_their_own() {
+        assert_eq!(identity(0), "00000000-0000-0000-0000-000000000001");
+        assert_eq!(address(0), "52:54:00:00:00:00");
+        assert_eq!(address(0x0102), "52:54:00:00:01:02");
+    }
+
+    #[test]
+    fn the_memory_of_a_process_is_known() {
+        assert!(peak_kib(std::process::id()).unwrap() > 100);
+    }
+}

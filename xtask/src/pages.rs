@@ -1,0 +1,65 @@
+//! `cargo xtask pages`: the pages of the book about measurements, written anew from what was measured.
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::bench::{BootReport, WriteReport};
+use crate::matrix::MatrixReport;
+use crate::page::redraw;
+use crate::power_cut::PowerCutReport;
+use crate::workspace::Workspace;
+
+/// Writes the pages about measurements anew, with their plots, from the figures that are kept beside them.
+#[derive(Debug, Args)]
+pub struct PagesArguments {}
+
+/// Runs the command.
+pub fn pages(PagesArguments {}: &PagesArguments) -> Result<()> {
+    let workspace = Workspace::find()?;
+    for redraw in
+        [redraw::<BootReport>, redraw::<WriteReport>, redraw::<MatrixReport>, redraw::<PowerCutReport>]
+    {
+        redraw(&workspace.root)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{FOLDER, Measured, figures, files};
+    use crate::workspace::read_json;
+    use std::path::Path;
+
+    /// The files of a page that are not what its figures give.
+    fn stale<M: Measured>() -> Vec<String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        if !figures::<M>(root).exists() {
+            let page = std::fs::read_to_string(root.join(FOLDER).join(M::NAME).with_extension("md")).unwrap();
+            return page.contains(".svg").then(|| format!("{}.json", M::NAME)).into_iter().collect();
+        }
+        let measured: M = read_json(&figures::<M>(root)).unwrap();
+        let files = files(&measured).unwrap();
+        let (_, page) = &files[0];
+        for (plot, _) in &files[1..] {
+            assert!(page.contains(&format!("]({plot})")), "{} does not show {plot}", M::NAME);
+        }
+        assert!(files.len() > 1, "{} has no plot", M::NAME);
+        let is_stale = |(name, text): &(String, String)| {
+            std::fs::read_to_string(root.join(FOLDER).join(name)).ok().as_ref() != Some(text)
+        };
+        files.into_iter().filter(is_stale).map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn pages_and_plots_are_what_their_figures_give() {
+        for stale in [
+            stale::<BootReport>(),
+            stale::<WriteReport>(),
+            stale::<MatrixReport>(),
+            stale::<PowerCutReport>(),
+        ] {
+            assert!(stale.is_empty(), "run cargo xtask pages: {stale:?}");
+        }
+    }
+}
