@@ -16,7 +16,7 @@ use farrier_conductor::api::description;
 use farrier_conductor::heartbeat::{Action, Maintenance, SessionEnd, Situation, accept, decide};
 use farrier_conductor::model::{AgentSession, ProvisionState, StepKind};
 use farrier_conductor::settings::AgentSettings;
-use farrier_protocol::command::CommandStatus;
+use farrier_protocol::command::CommandStatus::{Running, Succeeded};
 use farrier_protocol::heartbeat::Heartbeat;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -25,6 +25,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 const STEP: &str = "erase_devices_metadata";
+/// The command that runs it, as the agent lists it.
+const EXECUTE: &str = "execute_clean_step";
 
 /// What is known of the machine.
 struct Machine {
@@ -34,7 +36,6 @@ struct Machine {
     has_step: bool,
 }
 
-/// The whole store.
 type Machines = Arc<Mutex<HashMap<Uuid, Machine>>>;
 
 #[tokio::main]
@@ -102,7 +103,6 @@ async fn heartbeat(
         machine.has_step |= action == Action::Begin(StepKind::Clean);
         (action, machine.session.clone())
     };
-    println!("{:?} said {action:?}", heartbeat.callback_url);
     tokio::spawn(async move {
         match act(action, uuid, &session).await {
             Ok(false) => {}
@@ -125,12 +125,12 @@ async fn act(action: Action, uuid: Uuid, session: &AgentSession) -> Result<bool,
             let listed = agent.run("clean.get_clean_steps", json!({"node": node, "ports": []})).await?;
             let params = json!({"node": node, "ports": [], "step": {"interface": "deploy", "step": STEP},
                 "clean_version": listed["hardware_manager_version"]});
-            agent.execute("clean.execute_clean_step", params, Wait::UntilAccepted).await?;
+            agent.execute(&format!("clean.{EXECUTE}"), params, Wait::UntilAccepted).await?;
             Ok(false)
         }
         Action::ProcessStep { kind: StepKind::Clean, .. } => match agent.commands().await?.pop() {
-            Some(last) if last.command_status == CommandStatus::Running => Ok(false),
-            Some(last) if last.command_status == CommandStatus::Succeeded => {
+            Some(last) if last.command_name != EXECUTE || last.command_status == Running => Ok(false),
+            Some(last) if last.command_status == Succeeded => {
                 agent.execute("standby.power_off", json!({}), Wait::UntilAccepted).await?;
                 Ok(true)
             }

@@ -23,13 +23,12 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-/// The port at which this host reaches the agent.
-const AGENT_PORT: &str = "19999";
-
 /// The strip, with what its one outlet switches.
 struct PowerStrip {
     dist: PathBuf,
     disk: PathBuf,
+    /// Where this host reaches the agent: a port that was free when the strip was made.
+    agent_port: u16,
     outlet: Mutex<Outlet>,
 }
 
@@ -62,7 +61,7 @@ impl PowerInterface for PowerStrip {
         let mut outlet = self.outlet.lock().await;
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-nodefaults", "-display", "none", "-machine", "q35", "-cpu", "max", "-m", "512"]);
-        qemu.args(["-netdev", &format!("user,id=net,hostfwd=tcp:127.0.0.1:{AGENT_PORT}-:9999")]);
+        qemu.args(["-netdev", &format!("user,id=net,hostfwd=tcp:127.0.0.1:{}-:9999", self.agent_port)]);
         let address = node.ports.first().map_or(String::new(), |port| port.address.to_string());
         qemu.args(["-device", &format!("virtio-net-pci,netdev=net,romfile=,mac={address}")]);
         qemu.args(["-device", "virtio-rng-pci", "-serial", &format!("file:{}.console", self.disk.display())]);
@@ -86,7 +85,8 @@ impl PowerInterface for PowerStrip {
     async fn set_boot(&self, _node: &Node, boot: &Boot) -> Result<(), PowerError> {
         self.outlet.lock().await.ramdisk = match boot {
             Boot::Ramdisk(parameters) => Some(format!(
-                "console=ttyS0 {parameters} ipa-advertise-host=127.0.0.1 ipa-advertise-port={AGENT_PORT}"
+                "console=ttyS0 {parameters} ipa-advertise-host=127.0.0.1 ipa-advertise-port={}",
+                self.agent_port
             )),
             Boot::Disk => None,
         };
@@ -107,16 +107,13 @@ impl PowerInterface for PowerStrip {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [_, listen, address, dist, disk, image, checksum] = &std::env::args().collect::<Vec<_>>()[..] else {
-        return Err(
-            "give an address to listen on, the machine's MAC address, the ramdisk's folder, the machine's \
-                    disk, and the URL and the checksum of an image"
-                .into(),
-        );
+        return Err("give ADDRESS:PORT, MAC address, ramdisk folder, disk, image URL and checksum".into());
     };
     // The library leaves the choice of a TLS implementation to the program.
     rustls::crypto::ring::default_provider().install_default().map_err(|_| "TLS is set up already")?;
+    let agent_port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let strip: Arc<dyn PowerInterface> =
-        Arc::new(PowerStrip { dist: dist.into(), disk: disk.into(), outlet: Mutex::default() });
+        Arc::new(PowerStrip { dist: dist.into(), disk: disk.into(), agent_port, outlet: Mutex::default() });
     let store = SqliteStore::open(Path::new(&format!("{disk}.nodes"))).await?;
     let conductor = Conductor::start(
         Settings::new(format!("http://{listen}")),
