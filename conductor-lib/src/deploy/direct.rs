@@ -13,7 +13,6 @@ use async_trait::async_trait;
 use farrier_media::KernelParameters;
 use farrier_protocol::command::CommandResult;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use tokio::time::Instant;
 
 /// Priorities between which the agent runs, so that its own steps have a place.
@@ -57,8 +56,9 @@ impl DeployInterface for Direct {
             CORE_STEPS.iter().map(|(_, name, priority)| KnownStep::new(kind, "deploy", name, *priority));
         let offered = session.cached_steps(kind).unwrap_or_default();
         let in_band = offered.iter().filter(|step| IN_BAND.contains(&step.priority));
-        let known = plan::known(kind, core.collect(), in_band, &StepPolicy::default());
-        Offer { kind, known: &known, disallowed: &BTreeSet::new(), has_ramdisk: true }.automatic()
+        let policy = StepPolicy::default();
+        let known = plan::known(kind, core.collect(), in_band, &policy);
+        Offer { kind, known: &known, policy: &policy, has_ramdisk: true }.automatic()
     }
 
     fn runs_in_agent(&self, step: &PlannedStep) -> bool {

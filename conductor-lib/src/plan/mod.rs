@@ -11,7 +11,6 @@ pub use order::sort;
 pub use request::{RequestedStep, requested};
 
 use crate::model::{PlannedStep, StepKind};
-use std::collections::BTreeSet;
 
 /// What an operation takes its steps from.
 #[derive(Debug)]
@@ -20,8 +19,8 @@ pub struct Offer<'a> {
     pub kind: StepKind,
     /// The steps of the node.
     pub known: &'a [KnownStep],
-    /// Steps that never run.
-    pub disallowed: &'a BTreeSet<StepId>,
+    /// What the operator of this conductor decided about steps.
+    pub policy: &'a StepPolicy,
     /// Whether the ramdisk runs, or is going to.
     pub has_ramdisk: bool,
 }
@@ -39,7 +38,7 @@ impl Offer<'_> {
     /// The steps that run by themselves, in their order: those with a priority above zero.
     pub fn automatic(&self) -> Vec<PlannedStep> {
         let enabled =
-            self.known.iter().filter(|step| step.priority > 0 && !self.disallowed.contains(&step.id));
+            self.known.iter().filter(|step| step.priority > 0 && !self.policy.disallowed.contains(&step.id));
         let mut steps: Vec<_> = enabled.map(|step| planned(step, step.priority)).collect();
         self.sort(&mut steps);
         steps
@@ -101,7 +100,7 @@ impl Offer<'_> {
         let mut resolved: Vec<(&RequestedStep, &KnownStep)> = Vec::new();
         for asked in requested {
             match self.known.iter().find(|step| step.id == asked.id) {
-                Some(_) if self.disallowed.contains(&asked.id) => {
+                Some(_) if self.policy.disallowed.contains(&asked.id) => {
                     faults.push(StepFault::Disallowed(asked.id.clone()));
                 }
                 // Cleaning by hand may take a step twice, with other arguments each time.

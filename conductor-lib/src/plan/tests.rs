@@ -25,8 +25,13 @@ fn known_of(kind: StepKind) -> Vec<KnownStep> {
     ]
 }
 
-fn offer<'a>(kind: StepKind, known: &'a [KnownStep], disallowed: &'a BTreeSet<StepId>) -> Offer<'a> {
-    Offer { kind, known, disallowed, has_ramdisk: true }
+fn offer<'a>(kind: StepKind, known: &'a [KnownStep], policy: &'a StepPolicy) -> Offer<'a> {
+    Offer { kind, known, policy, has_ramdisk: true }
+}
+
+/// A conductor on which nobody sends raw commands.
+fn no_raw_commands() -> StepPolicy {
+    StepPolicy { disallowed: [StepId::new("vendor", "send_raw")].into(), ..StepPolicy::default() }
 }
 
 fn asked(id: &str, args: Value, priority: Option<i64>) -> RequestedStep {
@@ -49,19 +54,19 @@ fn core() -> StepId {
 #[test]
 fn what_has_a_priority_runs_by_itself_unless_it_is_disallowed() {
     let known = known_of(StepKind::Clean);
-    let disallowed = BTreeSet::from([StepId::new("vendor", "send_raw")]);
-    let none = BTreeSet::new();
+    let policy = no_raw_commands();
+    let none = StepPolicy::default();
     let all = ["deploy", "write_image", "send_raw", "boot_instance"];
     assert_eq!(names(&offer(StepKind::Clean, &known, &none).automatic()), all);
     assert_eq!(
-        names(&offer(StepKind::Clean, &known, &disallowed).automatic()),
+        names(&offer(StepKind::Clean, &known, &policy).automatic()),
         ["deploy", "write_image", "boot_instance"]
     );
 }
 
 #[test]
 fn steps_by_hand_run_as_they_were_given() {
-    let (known, none) = (known_of(StepKind::Clean), BTreeSet::new());
+    let (known, none) = (known_of(StepKind::Clean), StepPolicy::default());
     let clean = offer(StepKind::Clean, &known, &none);
     let requested = [
         asked("deploy.boot_instance", json!({}), None),
@@ -77,8 +82,8 @@ fn steps_by_hand_run_as_they_were_given() {
 #[test]
 fn every_fault_of_the_steps_is_told() {
     let known = known_of(StepKind::Service);
-    let disallowed = BTreeSet::from([StepId::new("vendor", "send_raw")]);
-    let service = Offer { has_ramdisk: false, ..offer(StepKind::Service, &known[3..], &disallowed) };
+    let policy = no_raw_commands();
+    let service = Offer { has_ramdisk: false, ..offer(StepKind::Service, &known[3..], &policy) };
     let requested = [
         asked("raid.apply_configuration", json!({"wrong": 1}), None),
         asked("vendor.send_raw", json!({}), None),
@@ -100,7 +105,7 @@ fn every_fault_of_the_steps_is_told() {
 
 #[test]
 fn a_deployment_is_overlaid_with_what_is_asked_for() {
-    let (known, none) = (known_of(StepKind::Deploy), BTreeSet::new());
+    let (known, none) = (known_of(StepKind::Deploy), StepPolicy::default());
     let deploy = offer(StepKind::Deploy, &known, &none);
     let requested = [
         asked("raid.apply_configuration", json!({"needed": 1}), Some(90)),
@@ -121,7 +126,7 @@ fn a_deployment_is_overlaid_with_what_is_asked_for() {
 
 #[test]
 fn the_core_step_is_disabled_or_stays_and_nothing_is_there_twice() {
-    let (known, none) = (known_of(StepKind::Deploy), BTreeSet::new());
+    let (known, none) = (known_of(StepKind::Deploy), StepPolicy::default());
     let deploy = offer(StepKind::Deploy, &known, &none);
     let overlaid = |requested: &[RequestedStep]| deploy.overlaid(requested, &core(), Missing::Refused);
     let disabled = overlaid(&[asked("deploy.deploy", json!({}), Some(0))]).unwrap();
