@@ -128,7 +128,7 @@ fn course(port: u16, arguments: &HeartbeatArguments, peak_kib: impl Fn() -> Resu
     let duration = Duration::from_secs(seconds);
     let body =
         json!({"callback_url": CALLBACK_URL, "agent_version": "0.1.0", "agent_token": TOKEN}).to_string();
-    // Held nodes have even numbers, and those that wait odd ones.
+    // In Ironic the even ones are held, and the odd ones wait.
     let heartbeats = load(port, clients, duration, |number| Request {
         line: format!("POST /v1/heartbeat/{}", identity(number * 2 % nodes)),
         body: body.clone(),

@@ -1,7 +1,8 @@
 //! Two conductors that know the same nodes, each on SQLite.
 //!
-//! One half of the nodes is held, so that a heartbeat is written down and sets nothing off; the other half waits for its
-//! agent, so that Ironic answers a lookup of it. All have a token by now.
+//! All have a token by now. In Farrier all are held: a heartbeat is written down and sets nothing off, and a lookup is
+//! answered. Ironic answers no lookup of a held node, so there one half of them, those with odd numbers, waits for its
+//! agent: heartbeats go to the half that is held, lookups to the half that waits.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
