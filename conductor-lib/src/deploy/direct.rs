@@ -5,12 +5,10 @@ use super::{DeployInterface, Outcome};
 use crate::agent_client::Wait;
 use crate::error::Error;
 use crate::events::EventKind;
-use crate::interfaces::Boot;
 use crate::model::{AgentSession, BootMode, Node, PlannedStep, PowerState, StepKind};
 use crate::plan::{self, KnownStep, Offer, StepPolicy};
 use crate::task::Task;
 use async_trait::async_trait;
-use farrier_media::KernelParameters;
 use farrier_protocol::command::CommandResult;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -94,13 +92,10 @@ impl DeployInterface for Direct {
 
 async fn boot_ramdisk(task: &mut Task) -> Result<Outcome, Error> {
     task.power_off().await?;
-    let url = task.machine().await?.conductor_url(&task.services.settings.api_url);
-    let parameters = KernelParameters::default()
-        .with("ipa-api-url", &url)
-        .map_err(|error| Error::invalid("the conductor's API URL", error.to_string()))?;
+    task.prepare_ramdisk(task.agent_options().await?).await?;
     // The machine may call as soon as it is on, but nothing it says can be taken before this
     // returns and the node waits.
-    task.power_on(Some(&Boot::Ramdisk(parameters))).await?;
+    task.power_on().await?;
     task.emit(EventKind::PowerOn);
     Ok(Outcome::Wait)
 }
@@ -144,15 +139,14 @@ async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
         client.run_polled("image.install_bootloader", params).await?;
         task.emit(EventKind::BootEntry);
     }
-    task.machine().await?.set_boot(&task.node, &Boot::Disk).await?;
+    task.prepare_instance().await?;
     Ok(Outcome::Done)
 }
 
 /// The agent powers its machine off itself, after it flushed what it wrote; only a machine that
 /// stays on is forced. A machine that is off already was asked before a conductor stopped.
 async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
-    let machine = task.machine().await?;
-    if machine.power_state(&task.node).await? != PowerState::Off {
+    if task.power_state().await? != PowerState::Off {
         task.agent().await?.execute("standby.power_off", json!({}), Wait::UntilAccepted).await?;
         if !goes_off(task).await? {
             tracing::warn!(node = %task.node.name, "the agent did not power the machine off; forcing it");
@@ -167,7 +161,7 @@ async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
 async fn goes_off(task: &Task) -> Result<bool, Error> {
     let settings = &task.services.settings;
     let deadline = Instant::now() + settings.power_off_timeout;
-    while task.machine().await?.power_state(&task.node).await? != PowerState::Off {
+    while task.power_state().await? != PowerState::Off {
         if Instant::now() >= deadline {
             return Ok(false);
         }
@@ -177,7 +171,7 @@ async fn goes_off(task: &Task) -> Result<bool, Error> {
 }
 
 async fn boot_instance(task: &mut Task) -> Result<Outcome, Error> {
-    task.power_on(Some(&Boot::Disk)).await?;
+    task.power_on().await?;
     task.emit(EventKind::Booting);
     Ok(Outcome::Done)
 }

@@ -33,11 +33,9 @@ pub(crate) async fn set_power(mut task: Task, verb: Verb) -> Result<(), Error> {
 }
 
 async fn act(task: &mut Task, verb: Verb) -> Result<(), Error> {
-    if verb != Verb::PowerOn {
-        task.power_off().await?;
+    match verb {
+        Verb::Reboot => task.reboot().await,
+        _ if target(verb) == Some(PowerState::On) => task.power_on().await,
+        _ => task.power_off().await,
     }
-    if target(verb) == Some(PowerState::On) {
-        task.power_on(None).await?;
-    }
-    Ok(())
 }

@@ -7,13 +7,13 @@ use crate::store::ConfigDrive;
 use crate::task::Task;
 
 /// Powers a machine off and removes its instance from the record; the disk stays as it is. When the machine stays on,
-/// the removal has failed.
+/// or what it boots cannot be cleaned up, the removal has failed.
 ///
 /// # Errors
 ///
 /// [`Error::Store`].
 pub(crate) async fn undeploy(mut task: Task) -> Result<(), Error> {
-    let is_off = match task.power_off().await {
+    let is_clean = match clean_up(&mut task).await {
         Ok(()) => true,
         Err(error @ Error::Store(_)) => return Err(error),
         Err(error) => {
@@ -25,7 +25,7 @@ pub(crate) async fn undeploy(mut task: Task) -> Result<(), Error> {
     task.node.end_instance();
     task.end_session(SessionEnd::Operation { keeps_agent: false });
     task.order = None;
-    if is_off {
+    if is_clean {
         // There is no automated cleaning yet.
         task.enter(Event::Clean)?;
         task.enter(Event::Done)?;
@@ -33,4 +33,10 @@ pub(crate) async fn undeploy(mut task: Task) -> Result<(), Error> {
         task.enter(Event::Fail)?;
     }
     task.finish_with(ConfigDrive::Remove).await
+}
+
+async fn clean_up(task: &mut Task) -> Result<(), Error> {
+    task.power_off().await?;
+    task.clean_up_ramdisk().await?;
+    task.clean_up_instance().await
 }

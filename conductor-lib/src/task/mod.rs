@@ -1,13 +1,13 @@
 //! A task: a node under its lease, with the means to change it.
 
+mod machine;
 mod reservation;
 
 use crate::agent_client::AgentClient;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::heartbeat::SessionEnd;
-use crate::interfaces::{Boot, PowerInterface};
-use crate::model::{AgentSession, Event, Node, Order, PowerState};
+use crate::model::{AgentSession, Event, Node, Order};
 use crate::services::Services;
 use crate::store::{Change, ConfigDrive, OrderChange, Record, SessionChange, StoreError};
 use reservation::{End, Reservation};
@@ -78,12 +78,6 @@ impl Task {
             }
         }
         Self::try_acquire(services, node.uuid).await
-    }
-
-    /// Control of the machine. The lease lasts while it is used.
-    pub(crate) async fn machine(&self) -> Result<Arc<dyn PowerInterface>, Error> {
-        self.reservation.hold().await?;
-        self.services.power(&self.node)
     }
 
     /// A client for the agent that runs now. The lease lasts while it is used.
@@ -186,26 +180,5 @@ impl Task {
     pub(crate) fn end_session(&mut self, end: SessionEnd) {
         self.session = end.after(&self.session);
         self.unsaved = Unsaved::All;
-    }
-
-    /// Powers the machine off, which counts once saved. The agent is forgotten before, so that no late heartbeat of it
-    /// is taken for one of the next boot (pitfall 13.6).
-    pub(crate) async fn power_off(&mut self) -> Result<(), Error> {
-        self.end_session(SessionEnd::PowerAction);
-        self.save().await?;
-        self.machine().await?.power_off(&self.node).await?;
-        self.node.power_state = Some(PowerState::Off);
-        Ok(())
-    }
-
-    /// Powers the machine on, to start `boot` where that is given, which counts once saved.
-    pub(crate) async fn power_on(&mut self, boot: Option<&Boot>) -> Result<(), Error> {
-        let machine = self.machine().await?;
-        if let Some(boot) = boot {
-            machine.set_boot(&self.node, boot).await?;
-        }
-        machine.power_on(&self.node).await?;
-        self.node.power_state = Some(PowerState::On);
-        Ok(())
     }
 }
