@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 /// Who moves a node on, and until when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attention {
-    /// An operator: the node rests, is held or has failed, or waits in maintenance.
+    /// An operator: the node rests, is held or has failed, or waits in maintenance or without a deadline.
     Operator,
     /// A conductor works on it. When its lease expires, another one goes on.
     Conductor {
@@ -37,10 +37,10 @@ impl Attention {
             return Self::Conductor { holder: holder.clone(), until: *until };
         }
         match (order, node.provision_state.activity()) {
-            (_, Activity::Wait) if node.maintenance => Self::Operator,
-            (_, Activity::Wait) => {
-                Self::Agent { until: last_sign(record) + settings.deploy_callback_timeout }
-            }
+            (_, Activity::Wait) => match settings.callback_timeout(node.provision_state) {
+                Some(timeout) if !node.maintenance => Self::Agent { until: last_sign(record) + timeout },
+                _ => Self::Operator,
+            },
             (Some(Order { .. }), _) | (None, Activity::Work) => Self::Nobody,
             (None, Activity::Rest | Activity::Hold | Activity::Failed) => Self::Operator,
         }
@@ -57,6 +57,7 @@ pub(crate) fn last_sign(record: &Record) -> OffsetDateTime {
 mod tests {
     use super::*;
     use crate::model::{AgentSession, NewNode, Node, ProvisionState, Verb};
+    use std::time::Duration;
 
     fn record(state: ProvisionState) -> Record {
         let mut node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
@@ -99,6 +100,23 @@ mod tests {
         let mut record = record(ProvisionState::DeployWait);
         record.node.maintenance = true;
         assert_eq!(Attention::of(&record, &Settings::new("http://c")), Attention::Operator);
+    }
+
+    /// Section 1.6: zero disables a deadline.
+    #[test]
+    fn a_node_that_waits_without_a_deadline_is_its_operators() {
+        let zero = Duration::ZERO;
+        let settings = Settings {
+            deploy_callback_timeout: zero,
+            clean_callback_timeout: zero,
+            service_callback_timeout: zero,
+            rescue_callback_timeout: zero,
+            inspect_wait_timeout: zero,
+            ..Settings::new("http://c")
+        };
+        for state in ProvisionState::ALL.iter().filter(|state| state.activity() == Activity::Wait) {
+            assert_eq!(Attention::of(&record(*state), &settings), Attention::Operator, "{state}");
+        }
     }
 
     #[test]

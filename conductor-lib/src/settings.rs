@@ -1,6 +1,10 @@
 //! Times and addresses that a conductor works with; the defaults are Ironic's.
 
+use crate::model::{Activity, Family, ProvisionState};
 use std::time::Duration;
+
+/// Longest silence of an agent, whatever it is to do.
+const CALLBACK_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// How a conductor talks to agents (conductor contract 4.1 to 4.3).
 #[derive(Debug, Clone)]
@@ -32,6 +36,33 @@ impl Default for AgentSettings {
     }
 }
 
+/// How recorded power states are kept true (section 12.4).
+#[derive(Debug, Clone)]
+pub struct PowerSyncSettings {
+    /// Pause between two rounds over all machines; zero: there are none.
+    pub sync_power_state_interval: Duration,
+    /// How many machines are read at a time.
+    pub sync_power_state_workers: usize,
+    /// How often in a row a machine may not be read, or not follow its record, before its node is in maintenance.
+    pub power_state_sync_max_retries: u32,
+    /// Drives machines to the state that is recorded; else the record follows the machine.
+    pub force_power_state_during_sync: bool,
+    /// Pause between two looks for machines that can be read again; zero: their operator ends the maintenance.
+    pub power_failure_recovery_interval: Duration,
+}
+
+impl Default for PowerSyncSettings {
+    fn default() -> Self {
+        Self {
+            sync_power_state_interval: Duration::from_secs(120),
+            sync_power_state_workers: 8,
+            power_state_sync_max_retries: 3,
+            force_power_state_during_sync: true,
+            power_failure_recovery_interval: Duration::from_secs(300),
+        }
+    }
+}
+
 /// Times and addresses that a conductor works with.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -44,8 +75,17 @@ pub struct Settings {
     /// Lets agents run programs of the deployed image, as root, where it needs a boot loader that only they can
     /// install.
     pub enable_bios_bootloader_install: bool,
-    /// Longest silence of an agent before its deployment fails.
+    /// Longest silence of an agent before its deployment fails; zero, here and below: it is waited for until an
+    /// operator ends that (section 1.6).
     pub deploy_callback_timeout: Duration,
+    /// The same for cleaning.
+    pub clean_callback_timeout: Duration,
+    /// The same for service.
+    pub service_callback_timeout: Duration,
+    /// The same for rescue.
+    pub rescue_callback_timeout: Duration,
+    /// The same for inspection.
+    pub inspect_wait_timeout: Duration,
     /// Name by which other conductors know this one; two that run at the same time need two.
     pub conductor_name: String,
     /// How long the lease of a node lasts whose conductor is heard of no more.
@@ -58,6 +98,10 @@ pub struct Settings {
     pub power_off_timeout: Duration,
     /// How often the power state is read meanwhile.
     pub power_poll_interval: Duration,
+    /// How long a driver may take to tell a power state.
+    pub power_read_timeout: Duration,
+    /// How recorded power states are kept true.
+    pub power_sync: PowerSyncSettings,
     /// Attempts of an operator's request to lock a node.
     pub node_locked_attempts: u32,
     /// Pause between two such attempts.
@@ -74,16 +118,66 @@ impl Settings {
             heartbeat_timeout: Duration::from_secs(300),
             permitted_image_formats: ["raw", "gpt", "qcow2"].map(str::to_owned).to_vec(),
             enable_bios_bootloader_install: false,
-            deploy_callback_timeout: Duration::from_secs(1800),
+            deploy_callback_timeout: CALLBACK_TIMEOUT,
+            clean_callback_timeout: CALLBACK_TIMEOUT,
+            service_callback_timeout: CALLBACK_TIMEOUT,
+            rescue_callback_timeout: CALLBACK_TIMEOUT,
+            inspect_wait_timeout: CALLBACK_TIMEOUT,
             conductor_name: "farrier".to_owned(),
             lease: Duration::from_secs(60),
             check_interval: Duration::from_secs(5),
             progress_interval: Duration::from_secs(1),
             power_off_timeout: Duration::from_secs(35),
             power_poll_interval: Duration::from_millis(500),
+            power_read_timeout: Duration::from_secs(60),
+            power_sync: PowerSyncSettings::default(),
             node_locked_attempts: 3,
             node_locked_pause: Duration::from_secs(1),
             agent: AgentSettings::default(),
         }
+    }
+
+    /// Longest silence of an agent in a state; nothing where it is not waited for, or for as long as it takes.
+    pub fn callback_timeout(&self, state: ProvisionState) -> Option<Duration> {
+        if state.activity() != Activity::Wait {
+            return None;
+        }
+        let timeout = match state.family()? {
+            Family::Deploy => self.deploy_callback_timeout,
+            Family::Clean => self.clean_callback_timeout,
+            Family::Service => self.service_callback_timeout,
+            Family::Rescue => self.rescue_callback_timeout,
+            Family::Inspect => self.inspect_wait_timeout,
+            Family::Verify | Family::Delete | Family::Adopt | Family::Unrescue => return None,
+        };
+        Some(timeout).filter(|timeout| !timeout.is_zero())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_that_waits_has_a_deadline_of_its_own_which_zero_disables() {
+        let second = Duration::from_secs;
+        let settings = Settings {
+            deploy_callback_timeout: second(1),
+            clean_callback_timeout: second(2),
+            inspect_wait_timeout: second(3),
+            rescue_callback_timeout: second(4),
+            service_callback_timeout: second(5),
+            ..Settings::new("http://c")
+        };
+        let timeouts = |settings: &Settings| {
+            let of = |state: &ProvisionState| Some((*state, settings.callback_timeout(*state)?));
+            ProvisionState::ALL.iter().filter_map(of).collect::<Vec<_>>()
+        };
+        use ProvisionState::{CleanWait, DeployWait, InspectWait, RescueWait, ServiceWait};
+        let waits = [DeployWait, CleanWait, InspectWait, RescueWait, ServiceWait];
+        assert_eq!(timeouts(&settings), waits.into_iter().zip((1..).map(second)).collect::<Vec<_>>());
+        let disabled = Settings { clean_callback_timeout: Duration::ZERO, ..settings };
+        assert!(timeouts(&disabled).iter().all(|(state, _)| *state != CleanWait));
+        assert_eq!(timeouts(&disabled).len(), 4);
     }
 }

@@ -1,6 +1,8 @@
 //! The conductor: nodes, and the operations on them.
 
 mod orders;
+mod periodic;
+mod power_reading;
 mod situation;
 mod start_up;
 mod turn;

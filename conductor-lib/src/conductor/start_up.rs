@@ -1,4 +1,4 @@
-//! How a conductor begins, and what it does for as long as it runs (sections 12.3 and 12.4).
+//! How a conductor begins and ends (section 12.3).
 
 use super::workers::Workers;
 use super::{Conductor, Inner};
@@ -11,7 +11,6 @@ use crate::services::{Drivers, Services};
 use crate::settings::Settings;
 use crate::store::Store;
 use std::sync::{Arc, Mutex};
-use tokio::time::MissedTickBehavior;
 
 impl Conductor {
     /// A conductor over these nodes. What an earlier one of its name left unfinished is gone on with: that one, should
@@ -37,19 +36,6 @@ impl Conductor {
         Ok(conductor)
     }
 
-    /// Looks, for as long as it is polled, for nodes that nobody attends to: their conductor is no more, or an order
-    /// came by way of another one.
-    pub async fn run(&self) {
-        let mut ticks = tokio::time::interval(self.settings().check_interval);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            if let Err(error) = self.attend().await {
-                tracing::error!("nodes that nobody attends to cannot be looked for: {error}");
-            }
-        }
-    }
-
     /// Ends what must not outlive the conductor.
     pub async fn shut_down(&self) {
         for driver in self.services().drivers.values() {
@@ -57,7 +43,12 @@ impl Conductor {
         }
     }
 
-    async fn attend(&self) -> Result<(), Error> {
+    /// Has a worker for each node that needs one and has none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub(super) async fn attend(&self) -> Result<(), Error> {
         let unattended = self.store().unattended(self.now()).await?;
         for node in unattended.into_iter().chain(self.services().left()) {
             self.0.workers.attend(node);

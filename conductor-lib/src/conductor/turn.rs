@@ -1,5 +1,6 @@
 //! One turn of a worker: does what there is to do for its node, or looks after its wait.
 
+use super::power_reading::power_state;
 use super::situation::situation;
 use super::vigil::Vigil;
 use super::work::Work;
@@ -171,7 +172,7 @@ impl Turn {
             return Ok(Next::After(pause));
         }
         if let Action::ProcessStep { kind: StepKind::Deploy, refresh } = decide(&situation(record))
-            && self.agent_goes_on(record, memory, refresh).await
+            && self.is_gone_on_with(record, memory, refresh).await
         {
             let mut task = Task::try_acquire(&self.services, self.node).await?;
             if task.node.provision_state == ProvisionState::DeployWait {
@@ -190,13 +191,26 @@ impl Turn {
         }
     }
 
+    /// Asks whether the operation can go on, which may take longer than the pause between two looks.
+    async fn is_gone_on_with(&self, record: &Record, memory: &mut Memory, refresh: bool) -> bool {
+        let Memory { vigil, client } = memory;
+        let is_called = vigil.is_called(record);
+        let asked = self.agent_goes_on(record, client, is_called, refresh);
+        vigil.during(self.services.settings.check_interval, asked).await
+    }
+
     /// Whether the agent has something that the operation can go on with: its first heartbeat, or the end of a step.
     ///
     /// Heartbeats alone would do (an agent forces one when a command ends), but they tell nothing about progress, and
     /// a lost one costs minutes. So a step that runs in the agent is asked for between them; there, an agent that
     /// cannot be reached may be busy or its network slow, and its silence has its own limit.
-    async fn agent_goes_on(&self, record: &Record, memory: &mut Memory, refresh: bool) -> bool {
-        let is_called = memory.vigil.is_called(record);
+    async fn agent_goes_on(
+        &self,
+        record: &Record,
+        known: &mut Option<AgentClient>,
+        is_called: bool,
+        refresh: bool,
+    ) -> bool {
         if is_called && refresh {
             return true;
         }
@@ -204,10 +218,10 @@ impl Turn {
         if record.session.agent_url.is_none() || !is_called && !in_agent {
             return false;
         }
-        if memory.client.as_ref().is_none_or(|client| !client.is_of(&record.session)) {
-            memory.client = AgentClient::new(&record.session, &self.services.settings.agent).ok();
+        if known.as_ref().is_none_or(|client| !client.is_of(&record.session)) {
+            *known = AgentClient::new(&record.session, &self.services.settings.agent).ok();
         }
-        let Some(client) = &memory.client else { return is_called };
+        let Some(client) = known else { return is_called };
         if in_agent && let Ok(progress) = client.progress().await {
             let is_at_work = matches!(progress.phase, Phase::Writing | Phase::Verifying | Phase::Finishing);
             self.tell(progress);
@@ -247,7 +261,8 @@ impl Turn {
             Err(error) => return Some(format!("node {}: {error}", node.name)),
         };
         let step = node.deploy_step.as_ref().map_or("deploy", |step| step.step.as_str());
-        if let Ok(reading) = power.power_state(node).await
+        let reading = vigil.during(self.services.settings.check_interval, power_state(&self.services, node));
+        if let Ok(reading) = reading.await
             && vigil.is_off(reading)
         {
             return Some(format!(
@@ -256,7 +271,7 @@ impl Turn {
                 console::hint(node, &*power)
             ));
         }
-        let limit = self.services.settings.deploy_callback_timeout;
+        let limit = self.services.settings.callback_timeout(node.provision_state)?;
         if vigil.silence(Instant::now()) < limit {
             return None;
         }

@@ -31,11 +31,29 @@ impl Vigil {
 
     /// Looks at a record, at most `pause` after the last time unless the conductor was stopped.
     pub(super) fn look(&mut self, record: &Record, pause: Duration, now: Instant) {
+        self.listen(pause, now);
+        let sign = Some(last_sign(record));
+        if self.last_sign != sign {
+            (self.last_sign, self.silent_since) = (sign, now);
+        }
+    }
+
+    /// Stays awake while something else takes long: an agent that does not answer, or a BMC.
+    pub(super) async fn during<T>(&mut self, pause: Duration, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                () = tokio::time::sleep(pause) => self.listen(pause, Instant::now()),
+            }
+        }
+    }
+
+    fn listen(&mut self, pause: Duration, now: Instant) {
         let was_deaf = now - self.looked_at > pause * 2 + Duration::from_secs(1);
         self.looked_at = now;
-        let sign = Some(last_sign(record));
-        if was_deaf || self.last_sign != sign {
-            (self.last_sign, self.silent_since) = (sign, now);
+        if was_deaf {
+            self.silent_since = now;
         }
     }
 
@@ -105,6 +123,18 @@ mod tests {
         let end = start + Duration::from_secs(3600);
         vigil.look(&record, PAUSE, end);
         assert_eq!(vigil.silence(end), Duration::ZERO);
+    }
+
+    /// Whatever an agent or a BMC keeps a conductor waiting for, it would have heard a heartbeat meanwhile.
+    #[test]
+    fn silence_lasts_while_something_else_takes_long() {
+        let start = Instant::now();
+        let (mut vigil, record) = (Vigil::new(start), record());
+        vigil.look(&record, PAUSE, start);
+        (1..10).for_each(|round| vigil.listen(PAUSE, start + PAUSE * round));
+        let end = start + PAUSE * 10;
+        vigil.look(&record, PAUSE, end);
+        assert_eq!(vigil.silence(end), PAUSE * 10);
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct Script {
     pub silent: bool,
     /// It calls, and never answers commands.
     pub deaf: bool,
+    /// Whoever asks it is never answered again once it has taken a step.
+    pub vanishes: bool,
     /// `write_image` fails with this text.
     pub write_fails: Option<String>,
     /// `install_bootloader` fails with this text.
@@ -145,6 +147,14 @@ impl Agent {
                 std::future::pending::<()>().await;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Never returns for an agent that has vanished.
+    async fn until_vanished(&self) {
+        let has_step = self.commands.lock().unwrap().iter().any(|command| command.command_name == STEP);
+        if has_step && self.script().vanishes {
+            std::future::pending::<()>().await;
         }
     }
 
@@ -262,6 +272,7 @@ fn is_running_step(command: &CommandResult) -> bool {
 
 async fn list(State(agent): State<Agent>, Query(query): Query<HashMap<String, String>>) -> Answer {
     check(&agent, &query)?;
+    agent.until_vanished().await;
     let commands = agent.commands.lock().unwrap().clone();
     let is_at_work = commands.iter().any(is_running_step);
     agent.change(|script| script.listed_at_work += u32::from(is_at_work));
@@ -302,6 +313,7 @@ async fn execute(
 }
 
 async fn progress(State(agent): State<Agent>) -> Json<Progress> {
+    agent.until_vanished().await;
     let writing = agent.commands.lock().unwrap().iter().any(|command| command.command_name == STEP);
     if writing {
         agent.asked.notify_one();

@@ -205,6 +205,18 @@ async fn a_ramdisk_that_restarts_during_a_step_fails_it() {
     assert!(error.starts_with("deploy step write_image failed: the ramdisk restarted"), "{error}");
 }
 
+/// Asking such an agent takes longer than the pause between two looks at its node.
+#[tokio::test]
+async fn an_agent_that_vanishes_at_work_fails_the_deployment_in_time() {
+    let stage = Stage::with(Script { calls_once: true, vanishes: true, ..Script::default() }, |settings| {
+        settings.deploy_callback_timeout = Duration::from_secs(3);
+    })
+    .await;
+    let error = stage.deploy_and_fail().await;
+    assert!(error.contains("was silent for 3 s (step write_image)"), "{error}");
+    assert_eq!(stage.node().await.power_state, Some(PowerState::Off));
+}
+
 #[tokio::test]
 async fn a_busy_agent_gets_the_step_again() {
     let stage = Stage::new(Script { busy: 2, ..Script::default() }).await;

@@ -11,5 +11,6 @@ mod gate;
 mod machine;
 mod node_api;
 mod orders;
+mod power_sync;
 mod ramdisk_api;
 mod stage;

@@ -1,0 +1,252 @@
+//! Keeps recorded power states true (section 12.4).
+//!
+//! BMCs err: what contradicts a record counts when the machine says it twice. A machine that cannot be read, or does
+//! not follow, has its node put into maintenance after a few rounds.
+
+use super::super::workers::Workers;
+use super::power_round::{Reading, read, unchanged};
+use crate::error::Error;
+use crate::model::{Activity, Fault, Order, PowerState, ProvisionState, Verb};
+use crate::operations::power::target;
+use crate::services::Services;
+use crate::settings::PowerSyncSettings;
+use crate::store::Record;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// Compares machines with their records, round after round.
+pub(super) struct PowerSync {
+    services: Arc<Services>,
+    workers: Arc<Workers>,
+    /// Rounds in a row in which a machine could not be read, or was driven.
+    failures: HashMap<Uuid, u32>,
+}
+
+/// What is done about a machine that is not as recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Act {
+    /// The record follows the machine.
+    Follow(PowerState),
+    /// The machine is driven to what is recorded.
+    Drive(Verb),
+    /// The node is its operator's.
+    GiveUp,
+}
+
+/// Judges a machine that was read, twice where it contradicted its record, and that failed so often before: what is done
+/// about it, and how often it has failed now.
+fn judge(
+    recorded: Option<PowerState>,
+    read: Option<PowerState>,
+    failures: u32,
+    settings: &PowerSyncSettings,
+) -> (Option<Act>, u32) {
+    let (most, is_forced) = (settings.power_state_sync_max_retries, settings.force_power_state_during_sync);
+    let drive = |verb| match failures < most {
+        true => (Some(Act::Drive(verb)), failures + 1),
+        false => (Some(Act::GiveUp), 0),
+    };
+    match (recorded, read) {
+        (_, None) if failures + 1 < most => (None, failures + 1),
+        (_, None) => (Some(Act::GiveUp), 0),
+        (Some(recorded), Some(read)) if recorded == read => (None, 0),
+        (Some(PowerState::On), Some(_)) if is_forced => drive(Verb::PowerOn),
+        (Some(PowerState::Off), Some(_)) if is_forced => drive(Verb::PowerOff),
+        (_, Some(read)) => (Some(Act::Follow(read)), 0),
+    }
+}
+
+/// Whether a node is compared with its machine: whoever works on it, or watches over its wait, knows better.
+fn is_compared(record: &Record, now: OffsetDateTime) -> bool {
+    let Record { node, order, lease_expires_at, .. } = record;
+    let is_left_alone = match node.provision_state.activity() {
+        Activity::Work | Activity::Wait => false,
+        Activity::Rest | Activity::Hold | Activity::Failed => {
+            !matches!(node.provision_state, ProvisionState::Enroll | ProvisionState::AdoptFailed)
+        }
+    };
+    let is_reserved = node.reservation.is_some() && lease_expires_at.is_some_and(|until| until > now);
+    is_left_alone && !node.maintenance && node.target_power_state.is_none() && order.is_none() && !is_reserved
+}
+
+impl PowerSync {
+    pub(super) fn new(services: Arc<Services>, workers: Arc<Workers>) -> Self {
+        Self { services, workers, failures: HashMap::new() }
+    }
+
+    /// Compares every machine with its record once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub(super) async fn round(&mut self) -> Result<(), Error> {
+        let mut records = self.services.store.list().await?;
+        let nodes: HashSet<_> = records.iter().map(|record| record.node.uuid).collect();
+        self.failures.retain(|node, _| nodes.contains(node));
+        records.retain(|record| is_compared(record, self.services.now()));
+        for reading in self.read_twice(records).await {
+            // No node stops the others.
+            let name = reading.0.node.name.clone();
+            if let Err(error) = self.conclude(reading).await {
+                tracing::error!(node = %name, "the power state cannot be recorded: {error}");
+            }
+        }
+        Ok(())
+    }
+
+    /// What the machines say. Those that contradict their records are asked again after a pause, and left out when they
+    /// say something else then.
+    async fn read_twice(&self, records: Vec<Record>) -> Vec<Reading> {
+        let contradicts = |(record, reading): &Reading| {
+            reading.as_ref().is_ok_and(|state| record.node.power_state != Some(*state))
+        };
+        let (doubted, mut certain): (Vec<_>, Vec<_>) =
+            read(&self.services, records).await.into_iter().partition(contradicts);
+        if doubted.is_empty() {
+            return certain;
+        }
+        tokio::time::sleep(self.services.settings.check_interval).await;
+        let first: HashMap<_, _> = doubted
+            .iter()
+            .map(|(record, reading)| (record.node.uuid, reading.as_ref().ok().copied()))
+            .collect();
+        let records = doubted.into_iter().map(|(record, _)| record).collect();
+        let again = read(&self.services, records).await.into_iter();
+        certain.extend(again.filter(|(record, reading)| {
+            reading.as_ref().map_or(true, |state| first[&record.node.uuid] == Some(*state))
+        }));
+        certain
+    }
+
+    async fn conclude(&mut self, (record, reading): Reading) -> Result<(), Error> {
+        let node = &record.node;
+        let before = self.failures.remove(&node.uuid).unwrap_or_default();
+        let read = reading.as_ref().ok().copied();
+        let (act, failures) = judge(node.power_state, read, before, &self.services.settings.power_sync);
+        if failures > 0 {
+            self.failures.insert(node.uuid, failures);
+        }
+        let Some(act) = act else { return Ok(()) };
+        let Some(mut task) = unchanged(&self.services, &record).await? else { return Ok(()) };
+        match act {
+            Act::Follow(state) => {
+                tracing::info!(node = %node.name, "the machine says {state:?}, which is recorded now");
+                task.node.power_state = Some(state);
+            }
+            Act::Drive(verb) => {
+                tracing::warn!(node = %node.name, "the machine is not as recorded; order: {verb}");
+                task.node.target_power_state = target(verb);
+                task.order = Some(Order::new(verb, self.services.now()));
+                task.save().await?;
+                self.workers.hand_over(task);
+                return Ok(());
+            }
+            Act::GiveUp => {
+                let reason = match reading {
+                    Ok(state) => format!(
+                        "the machine does not follow its record: it says {:?} again and again",
+                        state.as_str()
+                    ),
+                    Err(error) => format!("the power state of the machine cannot be read: {error}"),
+                };
+                tracing::error!(node = %node.name, "maintenance begins: {reason}");
+                task.node.power_state = read;
+                task.node.maintenance = true;
+                task.node.maintenance_reason = Some(reason);
+                task.node.fault = Some(Fault::Power);
+            }
+        }
+        task.finish().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{AgentSession, NewNode, Node};
+
+    const ON: Option<PowerState> = Some(PowerState::On);
+    const OFF: Option<PowerState> = Some(PowerState::Off);
+
+    #[test]
+    fn a_machine_is_judged_by_its_record_and_by_how_often_it_failed() {
+        use Act::{Drive, Follow, GiveUp};
+        let (on, off) = (PowerState::On, PowerState::Off);
+        for (recorded, read, failures, forced, followed) in [
+            (ON, ON, 2, (None, 0), (None, 0)),
+            (OFF, OFF, 0, (None, 0), (None, 0)),
+            (None, ON, 0, (Some(Follow(on)), 0), (Some(Follow(on)), 0)),
+            (None, OFF, 2, (Some(Follow(off)), 0), (Some(Follow(off)), 0)),
+            (ON, OFF, 0, (Some(Drive(Verb::PowerOn)), 1), (Some(Follow(off)), 0)),
+            (OFF, ON, 2, (Some(Drive(Verb::PowerOff)), 3), (Some(Follow(on)), 0)),
+            (OFF, ON, 3, (Some(GiveUp), 0), (Some(Follow(on)), 0)),
+            (ON, None, 0, (None, 1), (None, 1)),
+            (None, None, 1, (None, 2), (None, 2)),
+            (ON, None, 2, (Some(GiveUp), 0), (Some(GiveUp), 0)),
+        ] {
+            for (force_power_state_during_sync, expected) in [(true, forced), (false, followed)] {
+                let settings = PowerSyncSettings { force_power_state_during_sync, ..Default::default() };
+                let judged = judge(recorded, read, failures, &settings);
+                assert_eq!(judged, expected, "{recorded:?} {read:?} {failures} {settings:?}");
+            }
+        }
+    }
+
+    fn record(state: ProvisionState) -> Record {
+        let mut node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
+        node.provision_state = state;
+        Record { node, session: AgentSession::default(), order: None, epoch: 0, lease_expires_at: None }
+    }
+
+    /// Section 12.4; whoever works, or waits, looks after the power of its own machine.
+    #[test]
+    fn nodes_that_somebody_looks_after_are_not_compared() {
+        let now = OffsetDateTime::UNIX_EPOCH;
+        let compared = ProvisionState::ALL.iter().filter(|state| is_compared(&record(**state), now));
+        let compared: Vec<_> = compared.map(|state| state.as_str()).collect();
+        assert_eq!(
+            compared,
+            [
+                "manageable",
+                "available",
+                "deploy hold",
+                "deploy failed",
+                "active",
+                "error",
+                "clean hold",
+                "clean failed",
+                "inspect failed",
+                "rescue",
+                "rescue failed",
+                "unrescue failed",
+                "service hold",
+                "service failed"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_node_is_left_alone_for_each_of_four_reasons() {
+        let now = OffsetDateTime::UNIX_EPOCH;
+        let changed = |change: fn(&mut Record)| {
+            let mut record = record(ProvisionState::Active);
+            change(&mut record);
+            is_compared(&record, now)
+        };
+        assert!(changed(|_| {}));
+        assert!(!changed(|record| record.node.maintenance = true));
+        assert!(!changed(|record| record.node.target_power_state = ON));
+        assert!(!changed(|record| record.order = Some(Order::new(Verb::Reboot, record.node.created_at))));
+        let reserved = |record: &mut Record, seconds| {
+            record.node.reservation = Some("c2".into());
+            record.lease_expires_at = Some(record.node.created_at + time::Duration::seconds(seconds));
+        };
+        let mut leased = record(ProvisionState::Active);
+        reserved(&mut leased, 1);
+        assert!(!is_compared(&leased, now));
+        reserved(&mut leased, 0);
+        assert!(is_compared(&leased, now), "its lease has expired");
+    }
+}
