@@ -6,7 +6,7 @@ use farrier_protocol::command::{CommandList, CommandResult, CommandStatus};
 use farrier_protocol::error::Fault;
 use farrier_protocol::progress::Progress;
 use rand::Rng;
-use reqwest::{Certificate, Client, RequestBuilder, StatusCode};
+use reqwest::{Certificate, Client, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -144,9 +144,9 @@ impl AgentClient {
         let mut last = String::new();
         for attempt in 1..=self.settings.max_command_attempts {
             let request = self.http.post(self.commands_url()).query(&[("wait", wait)]).json(&body);
-            match self.with_token(request).send().await {
+            match self.attempt(attempt, request).await {
                 Ok(response) => return self.read(name, response).await,
-                Err(error) => last = chain(&error.without_url()),
+                Err(reason) => last = reason,
             }
             if let Some(running) = self.running(short_name(name)).await {
                 return Ok(running);
@@ -193,11 +193,11 @@ impl AgentClient {
     pub async fn commands(&self) -> Result<Vec<CommandResult>, AgentError> {
         let mut last = String::new();
         for attempt in 1..=self.settings.max_command_attempts {
-            match self.with_token(self.http.get(self.commands_url())).send().await {
+            match self.attempt(attempt, self.http.get(self.commands_url())).await {
                 Ok(response) => {
                     return Ok(self.read::<CommandList>("the command list", response).await?.commands);
                 }
-                Err(error) => last = chain(&error.without_url()),
+                Err(reason) => last = reason,
             }
             self.pause_after(attempt).await;
         }
@@ -219,6 +219,20 @@ impl AgentClient {
         self.read("the progress", response).await
     }
 
+    /// What is answered to an attempt; the reason for another one, where nothing is, or the agent is there and cannot
+    /// serve (lesson F36). That it is busy is an answer: the operation goes on later.
+    async fn attempt(&self, attempt: u32, request: RequestBuilder) -> Result<Response, String> {
+        match self.with_token(request).send().await {
+            Ok(response)
+                if response.status().is_server_error() && attempt < self.settings.max_command_attempts =>
+            {
+                Err(format!("status {}", response.status()))
+            }
+            Ok(response) => Ok(response),
+            Err(error) => Err(chain(&error.without_url())),
+        }
+    }
+
     fn commands_url(&self) -> String {
         format!("{}/v1/commands/", self.url)
     }
@@ -237,11 +251,7 @@ impl AgentClient {
         (newest.command_name == name && newest.command_status == CommandStatus::Running).then_some(newest)
     }
 
-    async fn read<T: DeserializeOwned>(
-        &self,
-        what: &str,
-        mut response: reqwest::Response,
-    ) -> Result<T, AgentError> {
+    async fn read<T: DeserializeOwned>(&self, what: &str, mut response: Response) -> Result<T, AgentError> {
         let status = response.status();
         let mut body = Vec::new();
         let broken = |error: reqwest::Error| self.unexpected(what, &chain(&error.without_url()));

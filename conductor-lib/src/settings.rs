@@ -11,7 +11,7 @@ const CALLBACK_TIMEOUT: Duration = Duration::from_secs(1800);
 pub struct AgentSettings {
     /// Longest time for one request.
     pub command_timeout: Duration,
-    /// Attempts per request when the agent cannot be reached.
+    /// Attempts per request when the agent cannot be reached, or cannot serve.
     pub max_command_attempts: u32,
     /// Mean pause between two attempts.
     pub command_retry_pause: Duration,

@@ -43,6 +43,10 @@ pub struct Script {
     pub bootloader_fails: Option<String>,
     /// It forgets its commands while it writes, as after a restart.
     pub restarts: bool,
+    /// It answers everything with 100 MiB.
+    pub floods: bool,
+    /// To how many requests of commands it answers that it cannot serve.
+    pub sick: u32,
     /// How often it is busy with something else when a step is sent.
     pub busy: u32,
     /// It answers the first POST of a step with a cut connection, after it took the step.
@@ -109,6 +113,10 @@ impl Agent {
             .route("/v1/commands/", get(list).post(execute))
             .route("/v1/progress", get(progress))
             .with_state(self.clone());
+        let routes = match self.script().floods {
+            true => Router::new().fallback(async || vec![b' '; 100 << 20]),
+            false => routes,
+        };
         let server = axum_server::from_tcp_rustls(listener, tls).unwrap().serve(routes.into_make_service());
         tokio::select! {
             _ = server => {}
@@ -266,12 +274,23 @@ fn check(agent: &Agent, query: &HashMap<String, String>) -> Result<(), (StatusCo
     }
 }
 
+/// An agent that cannot serve, for a while.
+fn be_sick(agent: &Agent) -> Result<(), (StatusCode, Json<Fault>)> {
+    let is_sick = agent.change(|script| {
+        let is_sick = script.sick > 0;
+        script.sick = script.sick.saturating_sub(1);
+        is_sick
+    });
+    if is_sick { Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "out of memory")) } else { Ok(()) }
+}
+
 fn is_running_step(command: &CommandResult) -> bool {
     command.command_name == STEP && command.command_status == CommandStatus::Running
 }
 
 async fn list(State(agent): State<Agent>, Query(query): Query<HashMap<String, String>>) -> Answer {
     check(&agent, &query)?;
+    be_sick(&agent)?;
     agent.until_vanished().await;
     let commands = agent.commands.lock().unwrap().clone();
     let is_at_work = commands.iter().any(is_running_step);
@@ -285,6 +304,7 @@ async fn execute(
     body: Bytes,
 ) -> Answer {
     check(&agent, &query)?;
+    be_sick(&agent)?;
     if agent.script().deaf {
         std::future::pending::<()>().await;
     }

@@ -205,6 +205,22 @@ async fn a_ramdisk_that_restarts_during_a_step_fails_it() {
     assert!(error.starts_with("deploy step write_image failed: the ramdisk restarted"), "{error}");
 }
 
+#[tokio::test]
+async fn f36_an_agent_that_cannot_serve_is_asked_again() {
+    let stage = Stage::new(Script { sick: 2, ..Script::default() }).await;
+    stage.deploy().await;
+    let node = stage.wait_for(ProvisionState::Active).await;
+    assert_eq!(node.last_error, None);
+    assert_eq!(stage.machine.script.lock().unwrap().sick, 0, "it was never sick");
+}
+
+#[tokio::test]
+async fn f36_an_agent_that_can_never_serve_fails_the_deployment_in_its_own_words() {
+    let stage = Stage::new(Script { sick: u32::MAX, ..Script::default() }).await;
+    let error = stage.deploy_and_fail().await;
+    assert!(error.contains("refused") && error.ends_with("with status 503: out of memory"), "{error}");
+}
+
 /// Asking such an agent takes longer than the pause between two looks at its node.
 #[tokio::test]
 async fn an_agent_that_vanishes_at_work_fails_the_deployment_in_time() {

@@ -117,6 +117,19 @@ async fn lookup_works_by_uuid_and_on_every_spelling_of_the_path() {
 }
 
 #[tokio::test]
+async fn f42_an_address_that_is_none_spoils_no_lookup() {
+    let stage = waiting().await;
+    let infiniband = "a0:00:02:20:fe:80:00:00:00:00:00:00:00:02:c9:03:00:00:00:01";
+    for bad in ["", "nonsense", "00:00:00:00:00", "00:00:00:00:00:zz", "None", infiniband, "%F0%9F%90%B4"] {
+        for addresses in [format!("{bad},{MAC}"), format!("{MAC},{bad}"), format!("{bad},{MAC},{MAC},{bad}")]
+        {
+            let found = stage.get(&format!("/v1/lookup?addresses={addresses}"), "1.62").await;
+            assert_eq!(found.status(), 200, "{addresses}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_failed_lookup_looks_the_same() {
     let stage = waiting().await;
     let mut texts = Vec::new();

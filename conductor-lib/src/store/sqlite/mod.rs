@@ -78,36 +78,16 @@ impl Writers {
 type Outcome<T> = Result<T, Failure>;
 
 /// Why a statement came to nothing.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum Failure {
-    Told(StoreError),
-    Database(sqlx::Error),
-    Record(serde_json::Error),
-    Identity(uuid::Error),
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Told(error)
-    }
-}
-
-impl From<sqlx::Error> for Failure {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Database(error)
-    }
-}
-
-impl From<serde_json::Error> for Failure {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Record(error)
-    }
-}
-
-impl From<uuid::Error> for Failure {
-    fn from(error: uuid::Error) -> Self {
-        Self::Identity(error)
-    }
+    #[error(transparent)]
+    Told(#[from] StoreError),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    #[error("unreadable record: {0}")]
+    Record(#[from] serde_json::Error),
+    #[error("unreadable identity: {0}")]
+    Identity(#[from] uuid::Error),
 }
 
 impl SqliteStore {
@@ -157,14 +137,11 @@ impl SqliteStore {
     /// A failure, told with the name of this store.
     fn told(&self, failure: Failure) -> StoreError {
         let location = self.file.display().to_string();
-        let reason = match failure {
-            Failure::Told(error) => return error,
-            Failure::Database(error) if has_no_room(&error) => return StoreError::Full { location },
-            Failure::Database(error) => error.to_string(),
-            Failure::Record(error) => format!("unreadable record: {error}"),
-            Failure::Identity(error) => format!("unreadable identity: {error}"),
-        };
-        StoreError::Failed { location, reason }
+        match failure {
+            Failure::Told(error) => error,
+            Failure::Database(error) if has_no_room(&error) => StoreError::Full { location },
+            failure => StoreError::Failed { location, reason: failure.to_string() },
+        }
     }
 
     /// A turn to write several statements. What is not committed when it ends was never written.

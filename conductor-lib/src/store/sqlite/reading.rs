@@ -13,18 +13,27 @@ use uuid::Uuid;
 /// The record with this identity.
 pub(super) async fn record(executor: impl SqliteExecutor<'_>, uuid: Uuid) -> Outcome<Option<Record>> {
     let rows = sqlx::query(statements::RECORD).bind(uuid.to_string()).fetch_all(executor).await?;
-    Ok(of_rows(&rows)?.pop())
+    of_nodes(&rows).next().map(record_of).transpose()
 }
 
 /// The record with this name.
 pub(super) async fn record_by_name(readers: &SqlitePool, name: &str) -> Outcome<Option<Record>> {
     let rows = sqlx::query(statements::RECORD_BY_NAME).bind(name).fetch_all(readers).await?;
-    Ok(of_rows(&rows)?.pop())
+    of_nodes(&rows).next().map(record_of).transpose()
 }
 
-/// Every record, by name.
+/// Every record that can be read, by name: one that cannot stops nobody (lesson F42).
 pub(super) async fn records(readers: &SqlitePool) -> Outcome<Vec<Record>> {
-    of_rows(&sqlx::query(statements::RECORDS).fetch_all(readers).await?)
+    let rows = sqlx::query(statements::RECORDS).fetch_all(readers).await?;
+    let read = |rows: &[SqliteRow]| match record_of(rows) {
+        Ok(record) => Some(record),
+        Err(failure) => {
+            let name = rows[0].try_get::<&str, _>("name").unwrap_or("?");
+            tracing::error!(node = name, "the record of a node cannot be read: {failure}");
+            None
+        }
+    };
+    Ok(of_nodes(&rows).filter_map(read).collect())
 }
 
 /// The nodes with any of these addresses, each once.
@@ -54,10 +63,10 @@ pub(super) async fn config_drive(readers: &SqlitePool, uuid: Uuid) -> Outcome<Op
     Ok(content.fetch_optional(readers).await?)
 }
 
-/// A node has a row for each of its ports, or one.
-fn of_rows(rows: &[SqliteRow]) -> Outcome<Vec<Record>> {
+/// The rows of each node: one for each of its ports, or one.
+fn of_nodes(rows: &[SqliteRow]) -> impl Iterator<Item = &[SqliteRow]> {
     let uuid = |row: &SqliteRow| row.try_get::<String, _>("uuid").ok();
-    rows.chunk_by(|one, other| uuid(one) == uuid(other)).map(record_of).collect()
+    rows.chunk_by(move |one, other| uuid(one) == uuid(other))
 }
 
 fn record_of(rows: &[SqliteRow]) -> Outcome<Record> {
@@ -65,7 +74,10 @@ fn record_of(rows: &[SqliteRow]) -> Outcome<Record> {
     let mut ports = Vec::new();
     for row in rows {
         if let Some(document) = row.try_get::<Option<&str>, _>("port_document")? {
-            ports.push(serde_json::from_str::<Port>(document)?);
+            match serde_json::from_str::<Port>(document) {
+                Ok(port) => ports.push(port),
+                Err(error) => tracing::error!("a port cannot be read and is left out: {error}"),
+            }
         }
     }
     let reservation: Option<String> = row.try_get("reservation")?;

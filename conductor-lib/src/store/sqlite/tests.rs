@@ -364,6 +364,31 @@ async fn a_full_disk_gives_one_clear_error_and_loses_nothing() {
 }
 
 #[tokio::test]
+async fn f42_a_port_and_a_node_that_cannot_be_read_spoil_no_listing() {
+    let (_folder, store, first) = store_with_node().await;
+    for (name, addresses) in [
+        ("second", ["52:54:00:00:00:02", "52:54:00:00:00:03"]),
+        ("third", ["52:54:00:00:00:04", "52:54:00:00:00:05"]),
+    ] {
+        store.create(&node(name, &addresses)).await.unwrap();
+    }
+    let mut writer = store.writer(Kept::Always).await.unwrap();
+    for damage in [
+        "UPDATE ports SET document = '{\"address\": \"None\"}' WHERE address = '52:54:00:00:00:02'",
+        "UPDATE node_documents SET document = '[' WHERE node = (SELECT uuid FROM nodes WHERE name = 'third')",
+    ] {
+        sqlx::query(damage).execute(&mut writer.connection).await.unwrap();
+    }
+    writer.commit().await.unwrap();
+    let listed = store.list().await.unwrap();
+    let ports: Vec<_> =
+        listed.iter().map(|record| (record.node.name.as_str(), record.node.ports.len())).collect();
+    assert_eq!(ports, [("first", 1), ("second", 1)]);
+    assert_eq!(listed[0].node, first);
+    assert!(store.by_name("third").await.is_err());
+}
+
+#[tokio::test]
 async fn readers_wait_for_no_writer() {
     let (_folder, store, first) = store_with_node().await;
     let mut writer = store.writer(Kept::Always).await.unwrap();
