@@ -13,7 +13,7 @@ use crate::dist::{Dist, Firmware};
 use crate::instance_image::{Content, InstanceImage, Kernel};
 use crate::ironic_environment::IronicEnvironment;
 use crate::requirements::{self, Purpose};
-use crate::test_programs::{self, TestProgram, Tier};
+use crate::test_programs::{self, Outcome, TestProgram, Tier};
 use crate::test_summary::Summary;
 use crate::test_timing::{Timing, slowest};
 use crate::workspace::{Workspace, write_json};
@@ -40,6 +40,8 @@ struct TestReport {
     #[serde(flatten)]
     total: Summary,
     tiers: BTreeMap<&'static str, Summary>,
+    /// Those that failed.
+    failures: Vec<String>,
     /// For how long a processor was busy with all of it. Several are at the same time.
     processor_seconds: f64,
     /// Each test that ran alone, each program of tests that ran together, and what was made for them.
@@ -52,8 +54,8 @@ pub fn test(arguments: &TestArguments) -> Result<()> {
     let mut report = TestReport::default();
     let result = run_tiers(&tiers, !arguments.no_install, &mut report);
     if let Err(error) = &result {
-        println!("error: {error:#}");
         report.total += Summary::FAILURE;
+        report.failures.push(format!("{error:#}"));
     }
     report.processor_seconds = processor_time::of_this()?.as_secs_f64();
     write_json(arguments.json.as_deref(), &report)?;
@@ -63,6 +65,9 @@ pub fn test(arguments: &TestArguments) -> Result<()> {
     }
     print!("\nWhat took longest:\n{}", slowest(&report.timings));
     println!("{:.0} s of a processor in all", report.processor_seconds);
+    for failure in &report.failures {
+        println!("failed: {failure}");
+    }
     println!("{}", report.total);
     if report.total.failed > 0 || (skips_count && report.total.skipped > 0) {
         std::process::exit(1);
@@ -86,9 +91,11 @@ fn run_tiers(tiers: &[Tier], install: bool, report: &mut TestReport) -> Result<(
             let (environments, timing) =
                 prepared.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")))?;
             report.timings.push(timing);
-            let summary = run_tier(tier, &environments, workspace, &programs, &mut report.timings)?;
+            let Outcome { summary, failures, timings } = run_tier(tier, &environments, workspace, &programs)?;
             report.tiers.insert(name(tier), summary);
             report.total += summary;
+            report.failures.extend(failures);
+            report.timings.extend(timings);
         }
         Ok(())
     })
@@ -106,20 +113,15 @@ fn run_tier(
     environments: &[Environment],
     workspace: &Workspace,
     programs: &[TestProgram],
-    timings: &mut Vec<Timing>,
-) -> Result<Summary> {
-    let mut summary = Summary::default();
+) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
     for environment in environments {
-        let (result, of_tests) = test_programs::run(programs, tier, environment)?;
-        summary += result;
-        timings.extend(of_tests);
+        outcome.extend(test_programs::run(programs, tier, environment)?);
     }
     if tier == Tier::Unit {
-        let start = Instant::now();
-        summary += test_programs::run_documentation(workspace)?;
-        timings.push(Timing::new("examples in the documentation", start.elapsed()));
+        outcome.extend(test_programs::run_documentation(workspace)?);
     }
-    Ok(summary)
+    Ok(outcome)
 }
 
 /// The variables that tell tests where things are: the tests of a tier run once with each set.

@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn every_test_with_a_place_of_its_own_is_there() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/tests");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/tests/vm");
         let sources = std::fs::read_dir(folder)
             .unwrap()
             .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());

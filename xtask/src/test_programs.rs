@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
@@ -15,7 +15,7 @@ use crate::command::{as_root, command, run_quietly, shown};
 use crate::test_summary::Summary;
 use crate::test_timing::Timing;
 use crate::workspace::{Workspace, cargo};
-use crate::{processor_time, test_order};
+use crate::{processor_time, test_order, test_summary};
 
 /// What a test needs, told by how its name starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -55,7 +55,7 @@ impl Tier {
     /// The tier of a test by its path, such as `wipe::tests::loop_wipes_all`. Modules may be called
     /// anything: only the function's own name counts.
     fn of(test: &str) -> Self {
-        let name = test.rsplit("::").next().unwrap_or(test);
+        let name = function(test);
         if name.starts_with("loop_") {
             Self::Disk
         } else if name.starts_with("vm_") {
@@ -97,6 +97,11 @@ struct Batch<'a> {
     names: Vec<&'a String>,
 }
 
+/// The function of a test by its path.
+fn function(test: &str) -> &str {
+    test.rsplit("::").next().unwrap_or(test)
+}
+
 /// Builds all test programs of the workspace.
 pub fn build(workspace: &Workspace) -> Result<Vec<TestProgram>> {
     let mut build = cargo();
@@ -123,12 +128,19 @@ pub fn build(workspace: &Workspace) -> Result<Vec<TestProgram>> {
     Ok(programs)
 }
 
-/// Runs the tests of one tier with `environment`, showing what they print, and tells how long each process took.
-pub fn run(
-    programs: &[TestProgram],
-    tier: Tier,
-    environment: &[(&str, String)],
-) -> Result<(Summary, Vec<Timing>)> {
+/// What came of tests.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// How many had which result.
+    pub summary: Summary,
+    /// Those that failed.
+    pub failures: Vec<String>,
+    /// How long each process took.
+    pub timings: Vec<Timing>,
+}
+
+/// Runs the tests of one tier with `environment`, showing what they print.
+pub fn run(programs: &[TestProgram], tier: Tier, environment: &[(&str, String)]) -> Result<Outcome> {
     let crew = tier.crew();
     let mut batches: Vec<_> = programs.iter().flat_map(|program| program.batches(tier, crew)).collect();
     batches.sort_by_key(|batch| test_order::rank(&batch.name()));
@@ -141,14 +153,20 @@ pub fn run(
         outcomes.extend(beside.join().unwrap_or_else(|_| vec![Err(anyhow!("a thread panicked"))]));
         outcomes
     });
-    let mut summary = Summary::default();
-    let mut timings = Vec::new();
+    let mut all = Outcome::default();
     for outcome in outcomes {
-        let (result, timing) = outcome?;
-        summary += result;
-        timings.push(timing);
+        all.extend(outcome?);
     }
-    Ok((summary, timings))
+    Ok(all)
+}
+
+impl Outcome {
+    /// Adds what came of others.
+    pub fn extend(&mut self, other: Self) {
+        self.summary += other.summary;
+        self.failures.extend(other.failures);
+        self.timings.extend(other.timings);
+    }
 }
 
 /// Does `work` on all items, so many at a time. Each is begun in its turn, as soon as somebody is free.
@@ -178,7 +196,7 @@ impl TestProgram {
 }
 
 impl Batch<'_> {
-    fn run(&self, tier: Tier, crew: Crew, environment: &[(&str, String)]) -> Result<(Summary, Timing)> {
+    fn run(&self, tier: Tier, crew: Crew, environment: &[(&str, String)]) -> Result<Outcome> {
         let TestProgram { executable, package_folder, .. } = self.program;
         let mut program = if tier == Tier::Disk { as_root("env") } else { command("env") };
         program.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
@@ -188,15 +206,13 @@ impl Batch<'_> {
             .arg(format!("--test-threads={}", crew.threads))
             .args(["--show-output", "--exact"])
             .args(&self.names);
-        let start = Instant::now();
-        let (summary, busy) = run_and_count(program.current_dir(package_folder), crew.processes == 1)?;
-        Ok((summary, Timing::new(self.name(), start.elapsed()).with_processor(busy)))
+        run_and_count(program.current_dir(package_folder), &self.name(), crew.processes == 1)
     }
 
     /// The test, or the program with how many tests of it.
     fn name(&self) -> String {
         if let [name] = *self.names {
-            return name.clone();
+            return function(name).to_owned();
         }
         let file = self.program.executable.file_stem().unwrap_or_default().to_string_lossy();
         let program = file.rsplit_once('-').map_or(&*file, |(name, _)| name);
@@ -205,15 +221,16 @@ impl Batch<'_> {
 }
 
 /// Runs the examples in the documentation.
-pub fn run_documentation(workspace: &Workspace) -> Result<Summary> {
+pub fn run_documentation(workspace: &Workspace) -> Result<Outcome> {
     let mut tests = cargo();
     tests.args(["test", "--quiet", "--workspace", "--doc"]);
-    run_and_count(tests.current_dir(&workspace.root), true).map(|(summary, _)| summary)
+    run_and_count(tests.current_dir(&workspace.root), "examples in the documentation", true)
 }
 
-/// What came of a process and for how long it and its own kept a processor busy. What it prints is shown at once when
+/// What came of a process, and for how long it and its own kept a processor busy. What it prints is shown at once when
 /// it is alone, else in one piece when it has ended.
-fn run_and_count(command: &mut Command, is_alone: bool) -> Result<(Summary, Duration)> {
+fn run_and_count(command: &mut Command, name: &str, is_alone: bool) -> Result<Outcome> {
+    let start = Instant::now();
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -232,9 +249,16 @@ fn run_and_count(command: &mut Command, is_alone: bool) -> Result<(Summary, Dura
     }
     let busy = processor_time::of_ended(&child)?;
     let is_success = child.wait()?.success();
-    let summary = Summary::of_output(lines.iter().map(String::as_str));
-    let is_untold = !is_success && summary.failed == 0;
-    Ok((if is_untold { Summary { failed: 1, ..summary } } else { summary }, busy))
+    let mut summary = Summary::of_output(lines.iter().map(String::as_str));
+    let mut failures = test_summary::failures(lines.iter().map(String::as_str));
+    if !is_success && summary.failed == 0 {
+        summary.failed = 1;
+    }
+    if failures.is_empty() && summary.failed > 0 {
+        failures.push(name.to_owned());
+    }
+    let timings = vec![Timing::new(name, start.elapsed()).with_processor(busy)];
+    Ok(Outcome { summary, failures, timings })
 }
 
 #[cfg(test)]
@@ -249,11 +273,11 @@ mod tests {
 
     #[test]
     fn tests_are_together_or_alone_and_named_so() {
-        let mut program = program(&[(Tier::Vm, "vm_a"), (Tier::Unit, "b"), (Tier::Vm, "vm_c")]);
-        program.executable = "/target/vm_deploy-0123456789abcdef".into();
+        let mut program = program(&[(Tier::Vm, "raid::vm_a"), (Tier::Unit, "b"), (Tier::Vm, "vm_c")]);
+        program.executable = "/target/vm-0123456789abcdef".into();
         for (is_alone, names, shown) in [
-            (false, vec![vec!["vm_a", "vm_c"]], vec!["vm_deploy, 2 tests"]),
-            (true, vec![vec!["vm_a"], vec!["vm_c"]], vec!["vm_a", "vm_c"]),
+            (false, vec![vec!["raid::vm_a", "vm_c"]], vec!["vm, 2 tests"]),
+            (true, vec![vec!["raid::vm_a"], vec!["vm_c"]], vec!["vm_a", "vm_c"]),
         ] {
             let batches = program.batches(Tier::Vm, Crew { processes: 2, threads: 1, is_alone });
             assert_eq!(batches.iter().map(|batch| batch.names.clone()).collect::<Vec<_>>(), names);

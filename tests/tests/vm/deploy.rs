@@ -1,8 +1,4 @@
 //! Deployments on emulated machines: a good one, and each that must fail in one clear line.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};

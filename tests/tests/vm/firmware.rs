@@ -1,7 +1,5 @@
 //! What the agent leaves in the firmware of a machine: boot entries and the time.
 
-#![allow(clippy::unwrap_used)]
-
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;
 use farrier_tests::instance;

@@ -1,8 +1,4 @@
 //! The write path on emulated disks: images larger than the memory, and disks that fail or go away.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;

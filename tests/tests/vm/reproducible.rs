@@ -2,8 +2,6 @@
 //!
 //! `cargo xtask test vm` makes the inputs and says where they are.
 
-#![allow(clippy::unwrap_used)]
-
 use farrier_tests::environment;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,8 +1,4 @@
 //! Crowds of hostile clients at the agent of the smallest machine, while it writes an image.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::hostility::{Crowd, Hostility, Victim};

@@ -1,8 +1,4 @@
 //! The conductors of `conductor-lib/examples`, each with a machine of its own.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::console::Console;
 use farrier_tests::environment;

@@ -1,7 +1,5 @@
 //! A real Debian system, from an empty machine of 256 MiB to its login prompt.
 
-#![allow(clippy::unwrap_used)]
-
 use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::lab::{Instance, Lab, Machine};

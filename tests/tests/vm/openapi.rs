@@ -3,8 +3,6 @@
 //! The machine is emulated and has an empty disk: whatever is ordered harms nobody. Commands that end
 //! the agent are taken out of the document first, because the others could not be tried after them.
 
-#![allow(clippy::unwrap_used)]
-
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;
 use farrier_tests::machine::{Hardware, free_port};

@@ -1,8 +1,4 @@
 //! Burning an emulated machine in, with the real programs in its ramdisk.
-//!
-//! `cargo xtask test vm` builds what goes into it and says where that is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::machine::{self, Hardware, free_port};

@@ -1,8 +1,4 @@
 //! The last words of a system that broke down, which its firmware keeps for the next one.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;

@@ -1,8 +1,4 @@
 //! Software RAID on an emulated machine, ordered as a conductor orders it, and looked at from outside.
-//!
-//! `cargo xtask test vm` builds what is booted and deployed and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;

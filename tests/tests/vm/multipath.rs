@@ -1,8 +1,4 @@
 //! A disk that a machine reaches over two host bus adapters, one of which fails.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;

@@ -1,9 +1,5 @@
 //! How the ramdisk's network comes up: links as the conductor, the kernel command line, the switch and
 //! the routers say.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;

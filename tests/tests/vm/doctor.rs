@@ -1,8 +1,4 @@
 //! Machines that cannot reach their conductor, and what their doctor says on the console.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::environment;
 use farrier_tests::machine::{Boot, Hardware, free_port};

@@ -1,7 +1,5 @@
 //! What the agent says of a machine whose hardware is known down to the last serial number.
 
-#![allow(clippy::unwrap_used)]
-
 use farrier_tests::bmc::Bmc;
 use farrier_tests::environment;
 use farrier_tests::machine::{self, Boot, Hardware, free_port};

@@ -1,8 +1,4 @@
 //! The user of a rescued machine comes in by SSH, with the password and with a key.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;

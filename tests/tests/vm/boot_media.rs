@@ -1,8 +1,4 @@
 //! Every form of the ramdisk under the firmware that servers have, each up to the first heartbeat.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::boot_machine::{BootMachine, Drive, Firmware, Source};
 use farrier_tests::environment;

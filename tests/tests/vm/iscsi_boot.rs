@@ -1,8 +1,4 @@
 //! Machines that iPXE boots with an iSCSI disk, which the table of the firmware names.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;

@@ -1,9 +1,5 @@
 //! Machines whose devices come up late, or not at all, and what their agents do meanwhile. Their conductor knows
 //! them by the last of several cards.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::image_server::{ImageServer, Reply};

@@ -1,9 +1,5 @@
 //! Machines that lack something, or that boot with something that is damaged: one line tells, and the agent
 //! goes on.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;

@@ -1,9 +1,4 @@
 //! Systems that the agent has to give a boot loader, from their partition images to their login prompts.
-//!
-//! `cargo xtask test vm` builds what is booted and deployed and says where it is; `cargo xtask matrix` runs every
-//! combination of firmware, disks, images and tables.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::boot_cell::{Bus, Cell, DebianImage, Image, Table};
 use farrier_tests::environment;

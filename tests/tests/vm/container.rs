@@ -1,8 +1,4 @@
 //! Containers in an emulated machine, run by the real podman in its ramdisk.
-//!
-//! `cargo xtask test vm` builds what goes into it and says where that is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::image_server::{ImageServer, Reply};

@@ -1,8 +1,4 @@
 //! The agent is killed in the middle of steps of every kind, and the one after it says that they have failed.
-//!
-//! `cargo xtask test vm` builds what goes into the machine and says where that is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::image_server::{ImageServer, Reply};

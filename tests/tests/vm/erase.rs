@@ -1,9 +1,4 @@
 //! Erasing the disks of an emulated machine, one on each bus, as automated cleaning orders it.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is. What an emulated disk cannot do must
-//! be on record as such: none of them knows Sanitize, and only the NVMe disk can erase itself.
-
-#![allow(clippy::unwrap_used)]
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

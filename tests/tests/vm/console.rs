@@ -1,9 +1,5 @@
 //! What stands on the screen of a machine: in text mode read from the memory of its VGA card, on a framebuffer
 //! from a picture of it.
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::console::Console;
 use farrier_tests::environment;

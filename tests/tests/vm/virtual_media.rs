@@ -1,8 +1,4 @@
 //! Parameters and configuration from the drives of a BMC (section 3.4 of the contract).
-//!
-//! `cargo xtask test vm` builds what is booted and says where it is.
-
-#![allow(clippy::unwrap_used)]
 
 use farrier_tests::environment;
 use farrier_tests::machine::{Boot, Hardware, Medium, free_port};
