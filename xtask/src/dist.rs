@@ -142,7 +142,7 @@ pub fn dist(arguments: &DistArguments) -> Result<()> {
     requirements::ensure(&purposes, !arguments.no_install)?;
     let workspace = Workspace::find()?;
     let dist = if arguments.quick {
-        build_quickly(&workspace, &arguments.arch)?
+        build_quickly(&workspace, &arguments.arch, &workspace.build_image_builder()?)?
     } else {
         build(&workspace, &arguments.arch, Firmware::Common)?
     };
@@ -151,21 +151,37 @@ pub fn dist(arguments: &DistArguments) -> Result<()> {
 
 /// Builds `dist/<arch>` and checks it against the budget.
 pub fn build(workspace: &Workspace, arch: &str, firmware: Firmware) -> Result<Dist> {
-    let dist = assemble(workspace, arch, firmware, Linking::AsShipped)?;
+    build_with(workspace, arch, firmware, &workspace.build_image_builder()?)
+}
+
+/// As [`build`], with this builder.
+pub fn build_with(workspace: &Workspace, arch: &str, firmware: Firmware, builder: &Path) -> Result<Dist> {
+    let dist = assemble(workspace, arch, firmware, Linking::AsShipped, builder)?;
     dist.sizes.check()?;
     Ok(dist)
 }
 
 /// Builds `dist/<arch>` with an agent that was linked quickly: to see that it boots, not to ship it or to measure it.
-pub fn build_quickly(workspace: &Workspace, arch: &str) -> Result<Dist> {
-    assemble(workspace, arch, Firmware::None, Linking::Quick)
+pub fn build_quickly(workspace: &Workspace, arch: &str, builder: &Path) -> Result<Dist> {
+    assemble(workspace, arch, Firmware::None, Linking::Quick, builder)
 }
 
-fn assemble(workspace: &Workspace, arch: &str, firmware: Firmware, linking: Linking) -> Result<Dist> {
+/// Links the agents of both architectures, the one that ships first: for minutes it keeps one processor busy, and
+/// leaves the other one to others.
+pub fn link_agents(workspace: &Workspace) -> Result<()> {
+    build_agent(workspace, "x86_64", Linking::AsShipped)?;
+    build_agent(workspace, "aarch64", Linking::Quick)
+}
+
+fn assemble(
+    workspace: &Workspace,
+    arch: &str,
+    firmware: Firmware,
+    linking: Linking,
+    builder: &Path,
+) -> Result<Dist> {
     build_agent(workspace, arch, linking)?;
     let agent = workspace.target.join(format!("{arch}-unknown-linux-musl/release/farrier-agent"));
-    run(cargo().args(["build", "--quiet", "-p", "farrier-image"]).current_dir(&workspace.root))?;
-    let builder = workspace.target.join("debug/farrier-image");
     let packages = Packages::of(workspace, arch)?;
     let kernel = kernel_package::fetch(&packages)?;
     let boot_loaders = packages.unpacked(boot_loaders(arch))?;
@@ -180,7 +196,7 @@ fn assemble(workspace: &Workspace, arch: &str, firmware: Firmware, linking: Link
         ("--cache", &cache),
     ];
     let build = |folder: &Path| {
-        let mut build = command(&builder);
+        let mut build = command(builder);
         build.arg("build").arg("--output").arg(folder);
         options.iter().fold(build, |mut build, (option, path)| {
             build.arg(option).arg(path);
@@ -206,6 +222,7 @@ fn assemble(workspace: &Workspace, arch: &str, firmware: Firmware, linking: Link
         budget_with_firmware_bytes: BUDGET_WITH_FIRMWARE,
     };
     print!("{}", sizes.table());
+    let builder = builder.to_owned();
     Ok(Dist { folder, modules: kernel.modules, boot_loaders, programs, builder, sizes })
 }
 

@@ -28,6 +28,7 @@ mod reference;
 mod requirements;
 mod setup;
 mod test;
+mod test_needs;
 mod test_order;
 mod test_programs;
 mod test_summary;

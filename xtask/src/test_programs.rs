@@ -1,7 +1,7 @@
 //! Builds the test programs, finds out which tests they hold, and runs some of these.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -16,6 +16,13 @@ use crate::test_summary::Summary;
 use crate::test_timing::Timing;
 use crate::workspace::{Workspace, cargo};
 use crate::{processor_time, test_order, test_summary};
+
+/// The builder of ramdisks.
+pub const IMAGE_BUILDER: &str = "farrier-image";
+/// The reference conductor.
+pub const CONDUCTOR: &str = "farrier";
+/// What tests run.
+const PROGRAMS: [&str; 2] = [IMAGE_BUILDER, CONDUCTOR];
 
 /// What a test needs, told by how its name starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -38,12 +45,34 @@ pub struct TestProgram {
     tests: Vec<(Tier, String)>,
 }
 
+/// What tests consist of, and what they run.
+#[derive(Debug, Default)]
+pub struct Built {
+    /// Programs with tests.
+    pub programs: Vec<TestProgram>,
+    others: Vec<(String, PathBuf)>,
+}
+
+impl Built {
+    /// One of [`PROGRAMS`], built with them.
+    pub fn program(&self, name: &str) -> Result<&Path> {
+        let found = self.others.iter().find(|(built, _)| built == name);
+        found.map(|(_, path)| path.as_path()).with_context(|| format!("cargo built no {name}"))
+    }
+}
+
 #[derive(Deserialize)]
 struct CargoMessage {
     executable: Option<PathBuf>,
     manifest_path: Option<PathBuf>,
+    target: Option<CargoTarget>,
     #[serde(default)]
     profile: CargoProfile,
+}
+
+#[derive(Deserialize)]
+struct CargoTarget {
+    name: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -102,30 +131,38 @@ fn function(test: &str) -> &str {
     test.rsplit("::").next().unwrap_or(test)
 }
 
-/// Builds all test programs of the workspace.
-pub fn build(workspace: &Workspace) -> Result<Vec<TestProgram>> {
+/// Builds all tests of the workspace and what they run, at once: alone the latter would have other features of
+/// libraries, which would be built twice.
+pub fn build(workspace: &Workspace) -> Result<Built> {
     let mut build = cargo();
-    build.args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
+    build.args([
+        "build",
+        "--workspace",
+        "--tests",
+        "--examples",
+        "--message-format",
+        "json-render-diagnostics",
+    ]);
+    build.args(PROGRAMS.iter().flat_map(|name| ["--bin", name]));
     let output = build.current_dir(&workspace.root).stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
     if !output.status.success() {
         bail!("the tests cannot be built");
     }
-    let mut programs = Vec::new();
+    let mut built = Built::default();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let message: CargoMessage =
             serde_json::from_str(line).with_context(|| format!("cargo printed {line}"))?;
-        let (Some(executable), Some(manifest), true) =
-            (message.executable, message.manifest_path, message.profile.test)
+        let (Some(executable), Some(manifest), Some(target)) =
+            (message.executable, message.manifest_path, message.target)
         else {
             continue;
         };
-        let list = run_quietly(command(&executable).args(["--list", "--format", "terse"]))?;
-        let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
-        let tests = names.map(|name| (Tier::of(name), name.to_owned())).collect();
-        let package_folder = manifest.parent().context("a package without a folder")?.to_owned();
-        programs.push(TestProgram { executable, package_folder, tests });
+        match message.profile.test {
+            true => built.programs.push(TestProgram::read(executable, &manifest)?),
+            false => built.others.push((target.name, executable)),
+        }
     }
-    Ok(programs)
+    Ok(built)
 }
 
 /// What came of tests.
@@ -188,6 +225,15 @@ fn by_several<T: Sync, R: Send>(
 }
 
 impl TestProgram {
+    /// Asks a program which tests it has.
+    fn read(executable: PathBuf, manifest: &Path) -> Result<Self> {
+        let list = run_quietly(command(&executable).args(["--list", "--format", "terse"]))?;
+        let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
+        let tests = names.map(|name| (Tier::of(name), name.to_owned())).collect();
+        let package_folder = manifest.parent().context("a package without a folder")?.to_owned();
+        Ok(Self { executable, package_folder, tests })
+    }
+
     fn batches(&self, tier: Tier, crew: Crew) -> Vec<Batch<'_>> {
         let names: Vec<_> = self.tests.iter().filter(|(of, _)| *of == tier).map(|(_, name)| name).collect();
         let size = if crew.is_alone { 1 } else { names.len().max(1) };

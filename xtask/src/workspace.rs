@@ -67,6 +67,12 @@ impl Workspace {
         Ok(self.target.join("debug/farrier"))
     }
 
+    /// Builds the builder of ramdisks and gives its path.
+    pub fn build_image_builder(&self) -> Result<PathBuf> {
+        run(cargo().args(["build", "--quiet", "-p", "farrier-image"]).current_dir(&self.root))?;
+        Ok(self.target.join("debug/farrier-image"))
+    }
+
     /// Builds the reference conductor as it is released, and gives its path.
     pub fn build_released_conductor(&self) -> Result<PathBuf> {
         run(cargo().args(["build", "--release", "-p", "farrier"]).current_dir(&self.root))?;

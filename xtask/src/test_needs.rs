@@ -1,0 +1,138 @@
+//! What the tests of each tier need beside themselves, and the variables that tell them where it is.
+
+use std::path::PathBuf;
+use std::thread;
+
+use anyhow::{Result, anyhow};
+
+use crate::dist::{self, Firmware};
+use crate::instance_image::{self, Content, InstanceImage, Kernel};
+use crate::ironic_environment::{self, IronicEnvironment};
+use crate::requirements::Purpose;
+use crate::test_programs::{Built, CONDUCTOR, IMAGE_BUILDER, Tier};
+use crate::workspace::Workspace;
+use crate::{python_environment, python_manager};
+
+/// Variables of a process.
+pub type Environment = Vec<(&'static str, String)>;
+
+/// What was made while the tests were compiled.
+#[derive(Debug)]
+pub enum Begun {
+    /// Nothing is needed.
+    Nothing,
+    /// The agents are linked, and this is there.
+    Machines {
+        /// A whole disk and a partition.
+        images: [InstanceImage; 2],
+        /// A program that tries out HTTP interfaces.
+        schemathesis: PathBuf,
+    },
+}
+
+/// What the tests of a tier need installed.
+pub fn purposes(tier: Tier) -> &'static [Purpose] {
+    match tier {
+        Tier::Unit => &[Purpose::Unit],
+        Tier::Disk => &[Purpose::Disk],
+        Tier::Vm => &[
+            Purpose::Dist,
+            Purpose::InstanceImage,
+            Purpose::Machine,
+            Purpose::MachineAarch64,
+            Purpose::Python,
+        ],
+        Tier::Ironic => {
+            &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python, Purpose::Ironic]
+        }
+    }
+}
+
+/// Makes what does not depend on the tests, to be called while they are compiled.
+pub fn begin(tier: Tier, workspace: &Workspace) -> Result<Begun> {
+    if tier != Tier::Vm {
+        return Ok(Begun::Nothing);
+    }
+    // What comes from the network is made beside what the compiler makes.
+    thread::scope(|scope| {
+        let fetched = scope.spawn(|| fetched(workspace));
+        dist::link_agents(workspace)?;
+        fetched.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")))
+    })
+}
+
+/// Makes the rest, and tells where everything is: the tests of a tier run once with each set of variables.
+pub fn finish(tier: Tier, begun: Begun, workspace: &Workspace, tests: &Built) -> Result<Vec<Environment>> {
+    match (tier, begun) {
+        (Tier::Ironic, _) => ironic_environments(workspace, tests),
+        (_, Begun::Nothing) => Ok(vec![Environment::new()]),
+        (_, Begun::Machines { images, schemathesis }) => {
+            let mut environment = machine_environment(workspace, tests, &images)?;
+            environment.push(("FARRIER_SCHEMATHESIS", schemathesis.display().to_string()));
+            Ok(vec![environment])
+        }
+    }
+}
+
+/// Where tests find the ramdisk, a BMC and Ironic, for each version of Ironic.
+fn ironic_environments(workspace: &Workspace, tests: &Built) -> Result<Vec<Environment>> {
+    let builder = tests.program(IMAGE_BUILDER)?;
+    let built = dist::build_with(workspace, "x86_64", Firmware::None, builder)?;
+    let (dist, modules) = (built.folder.display().to_string(), built.modules.display().to_string());
+    let builder = builder.display().to_string();
+    let with_python = python_manager::ramdisk(workspace, &built)?.display().to_string();
+    let image =
+        instance_image::cached(workspace, instance_image::TESTED_MEBIBYTES, Kernel::Cloud, Content::USUAL)?;
+    let bmc = ironic_environment::cached_bmc(workspace)?.display().to_string();
+    let ironics = ironic_environment::cached(workspace)?;
+    let environment = |ironic: &IronicEnvironment| {
+        vec![
+            ("FARRIER_DIST", dist.clone()),
+            ("FARRIER_DIST_PYTHON", with_python.clone()),
+            ("FARRIER_MODULES", modules.clone()),
+            ("FARRIER_IMAGE_BUILDER", builder.clone()),
+            ("FARRIER_PROGRAMS", built.programs.display().to_string()),
+            ("FARRIER_MODULE_CACHE", dist::module_cache(workspace).display().to_string()),
+            ("FARRIER_IMAGE", image.path.display().to_string()),
+            ("FARRIER_IMAGE_SHA256", image.sha256.clone()),
+            ("FARRIER_REDFISH", bmc.clone()),
+            ("FARRIER_IRONIC", ironic.folder.display().to_string()),
+        ]
+    };
+    Ok(ironics.iter().map(environment).collect())
+}
+
+/// Where tests with virtual machines find what they boot and deploy. Sizes and memory are tested with the ramdisk for
+/// this architecture, which is what ships; the other one only has to boot.
+fn machine_environment(
+    workspace: &Workspace,
+    tests: &Built,
+    [image, partition]: &[InstanceImage; 2],
+) -> Result<Environment> {
+    let builder = tests.program(IMAGE_BUILDER)?;
+    let dist = dist::build_with(workspace, "x86_64", Firmware::Common, builder)?;
+    let aarch64 = dist::build_quickly(workspace, "aarch64", builder)?;
+    Ok(vec![
+        ("FARRIER_DIST", dist.folder.display().to_string()),
+        ("FARRIER_MODULES", dist.modules.display().to_string()),
+        ("FARRIER_BOOT_LOADERS", dist.boot_loaders.display().to_string()),
+        ("FARRIER_PROGRAMS", dist.programs.display().to_string()),
+        ("FARRIER_MODULE_CACHE", dist::module_cache(workspace).display().to_string()),
+        ("FARRIER_DIST_AARCH64", aarch64.folder.display().to_string()),
+        ("FARRIER_BOOT_LOADERS_AARCH64", aarch64.boot_loaders.display().to_string()),
+        ("FARRIER_IMAGE_BUILDER", builder.display().to_string()),
+        ("FARRIER_IMAGE", image.path.display().to_string()),
+        ("FARRIER_IMAGE_SHA256", image.sha256.clone()),
+        ("FARRIER_PARTITION_IMAGE", partition.path.display().to_string()),
+        ("FARRIER_PARTITION_IMAGE_SHA256", partition.sha256.clone()),
+        ("FARRIER_BIN", tests.program(CONDUCTOR)?.display().to_string()),
+    ])
+}
+
+/// The images to deploy, and schemathesis.
+fn fetched(workspace: &Workspace) -> Result<Begun> {
+    let image =
+        |content| instance_image::cached(workspace, instance_image::TESTED_MEBIBYTES, Kernel::Cloud, content);
+    let images = [image(Content::USUAL)?, image(Content::Partition)?];
+    Ok(Begun::Machines { images, schemathesis: python_environment::schemathesis(workspace)? })
+}
