@@ -11,10 +11,6 @@ use std::time::{Duration, Instant};
 
 /// Time for a machine to send its first heartbeat, emulated on a busy machine.
 const BOOT_LIMIT: Duration = Duration::from_secs(240);
-/// On a busy machine the emulated timer may be so late that the kernel takes it for broken and gives up.
-const TRUST_THE_TIMER: &str = "no_timer_check";
-/// An emulated processor translates a program anew for each address at which it finds it.
-const SAME_ADDRESSES: &str = "norandmaps";
 const POLL: Duration = Duration::from_millis(500);
 
 /// A machine whose agent waits for commands. Dropping it switches it off.
@@ -27,14 +23,14 @@ pub struct CommandedAgent {
 }
 
 impl CommandedAgent {
-    /// Boots the ramdisk in `dist` with the kernel's `parameters` and further `arguments` of QEMU, and
+    /// Boots the ramdisk in `dist`, by BIOS, with the kernel's `parameters` and further `arguments` of QEMU, and
     /// waits for the first heartbeat.
     ///
     /// # Errors
     ///
     /// There was none; the text holds the end of the console.
     pub fn boot(hardware: &Hardware, arguments: &[String], dist: &Path, parameters: &str) -> Result<Self> {
-        Self::boot_under(Firmware::Uefi, StubConductor::start()?, hardware, arguments, dist, parameters)
+        Self::boot_under(Firmware::Bios, StubConductor::start()?, hardware, arguments, dist, parameters)
     }
 
     /// As [`CommandedAgent::boot`], with this firmware, and with this conductor to call.
@@ -51,8 +47,7 @@ impl CommandedAgent {
         parameters: &str,
     ) -> Result<Self> {
         let url = conductor.guest_url();
-        let parameters =
-            format!("console=ttyS0 {TRUST_THE_TIMER} {SAME_ADDRESSES} ipa-api-url={url} {parameters}");
+        let parameters = format!("console=ttyS0 ipa-api-url={url} {parameters}");
         let machine = hardware.boot_under(firmware, Boot::Ramdisk(dist, &parameters), arguments)?;
         Self::meet(machine, hardware, conductor)
     }

@@ -1,6 +1,7 @@
 //! A reference conductor with emulated machines as its nodes, for one run.
 
 use crate::console::Console;
+use crate::machine::Firmware;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::Value;
@@ -36,6 +37,8 @@ pub struct Machine {
     pub mac: String,
     /// Folder with `vmlinuz` and `initramfs.img`.
     pub dist: PathBuf,
+    /// Its firmware.
+    pub firmware: Firmware,
     /// Memory in MiB.
     pub memory_mib: u32,
     /// Its disks: file and serial number.
@@ -118,9 +121,14 @@ impl Lab {
         let mut driver_info = vec![
             format!("qemu_memory_mib={}", machine.memory_mib),
             format!("qemu_console_log={}", self.console(&machine.name).file().display()),
-            format!("deploy_kernel={}", machine.dist.join("vmlinuz").display()),
+            format!("deploy_kernel={}", machine.firmware.kernel(&machine.dist).display()),
             format!("deploy_ramdisk={}", machine.dist.join("initramfs.img").display()),
         ];
+        let mut properties = machine.properties.clone();
+        if machine.firmware == Firmware::Bios {
+            driver_info.push("qemu_firmware=bios".to_owned());
+            properties.push("capabilities=boot_mode:bios".to_owned());
+        }
         if !machine.disks.is_empty() {
             driver_info.push(format!("qemu_disks={}", disks.collect::<Vec<_>>().join(",")));
         }
@@ -129,7 +137,7 @@ impl Lab {
         for pair in driver_info.iter().chain(&machine.driver_info) {
             create.args(["--driver-info", pair]);
         }
-        for pair in &machine.properties {
+        for pair in &properties {
             create.args(["--property", pair]);
         }
         output(&mut create)?;

@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::lab::{Event, Instance, Lab, Machine};
+use farrier_tests::machine::Firmware;
 use serde::Serialize;
 
 use self::screens::Screens;
@@ -115,6 +116,7 @@ fn enrol(lab: &Lab, dist: PathBuf, memory_mib: u32, image: &InstanceImage, show:
         name: NODE.to_owned(),
         mac: MAC.to_owned(),
         dist,
+        firmware: Firmware::Uefi,
         memory_mib,
         disks: vec![(disk.clone(), "FARRIER-DEMO".to_owned())],
         driver_info: show.screens.as_ref().map_or_else(Vec::new, Screens::driver_info),

@@ -34,6 +34,7 @@ mod test_programs;
 mod test_summary;
 mod test_timing;
 mod timeline;
+mod unpacked_kernel;
 mod workspace;
 mod zig;
 

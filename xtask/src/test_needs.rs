@@ -11,7 +11,7 @@ use crate::ironic_environment::{self, IronicEnvironment};
 use crate::requirements::Purpose;
 use crate::test_programs::{Built, CONDUCTOR, IMAGE_BUILDER, Tier};
 use crate::workspace::Workspace;
-use crate::{python_environment, python_manager};
+use crate::{python_environment, python_manager, unpacked_kernel};
 
 /// Variables of a process.
 pub type Environment = Vec<(&'static str, String)>;
@@ -112,8 +112,11 @@ fn machine_environment(
     let builder = tests.program(IMAGE_BUILDER)?;
     let dist = dist::build_with(workspace, "x86_64", Firmware::Common, builder)?;
     let aarch64 = dist::build_quickly(workspace, "aarch64", builder)?;
+    let unpacked_kernel = workspace.cache().join("vmlinux");
+    unpacked_kernel::write(&dist.folder.join("vmlinuz"), &unpacked_kernel)?;
     Ok(vec![
         ("FARRIER_DIST", dist.folder.display().to_string()),
+        ("FARRIER_UNPACKED_KERNEL", unpacked_kernel.display().to_string()),
         ("FARRIER_MODULES", dist.modules.display().to_string()),
         ("FARRIER_BOOT_LOADERS", dist.boot_loaders.display().to_string()),
         ("FARRIER_PROGRAMS", dist.programs.display().to_string()),

@@ -96,8 +96,7 @@ fn vm_a_boot_medium_that_ends_too_early_is_told_and_tried_again() {
     File::options().write(true).open(&medium).unwrap().set_len(length - MUCH as u64 / 2).unwrap();
     let mut hardware = hardware(folder.path());
     hardware.media.push(Medium::Optical(medium));
-    let parameters =
-        "console=ttyS0 no_timer_check ipa-api-url=http://10.0.2.2:1 boot_method=vmedia ir_pub_id=ab-12";
+    let parameters = "console=ttyS0 ipa-api-url=http://10.0.2.2:1 boot_method=vmedia ir_pub_id=ab-12";
     let _machine = hardware.boot(Boot::Ramdisk(&dist(), parameters)).unwrap();
     let (console, line) = (hardware.console(), "virtual medium /dev/sr0 cannot be read");
     console.wait_for(line, 0, PATIENCE).unwrap();

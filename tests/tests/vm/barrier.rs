@@ -77,7 +77,7 @@ impl Stable {
 
     fn boot(&self, dist: &Path, parameters: &str) -> CommandedAgent {
         let conductor = StubConductor::start_enrolled(ENROLLED).unwrap();
-        let firmware = Firmware::Uefi;
+        let firmware = Firmware::Bios;
         CommandedAgent::boot_under(firmware, conductor, &self.hardware, &self.arguments, dist, parameters)
             .unwrap()
     }
@@ -197,7 +197,7 @@ fn vm_x02_x10_x30_what_comes_40_s_late_is_inspected_cleaned_and_deployed_on_the_
     let url = conductor.guest_url();
     // Drivers of SCSI buses wait for these after a reset, one after the other.
     let parameters = format!(
-        "console=ttyS0 no_timer_check ipa-api-url={url} ipa-inspection-collectors=default \
+        "console=ttyS0 ipa-api-url={url} ipa-inspection-collectors=default \
          usb-storage.delay_use=5 sym53c8xx.settle=15 esp_scsi.esp_bus_reset_settle=25"
     );
     let dist = environment::path("FARRIER_DIST");

@@ -3,6 +3,7 @@
 use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::lab::{Instance, Lab, Machine};
+use farrier_tests::machine::Firmware;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ fn start_of(file: &PathBuf) -> Vec<u8> {
 }
 
 /// Deploys, and waits for the login prompt of the deployed system.
-fn debian_boots_with_the_name_from_its_config_drive(driver_info: &[&str], properties: &[&str]) {
+fn debian_boots_with_the_name_from_its_config_drive(firmware: Firmware) {
     let folder = TempDir::new().unwrap();
     let (disk, image) = (folder.path().join("disk.img"), PathBuf::from(environment::text("FARRIER_IMAGE")));
     File::create(&disk).unwrap().set_len(DISK_BYTES).unwrap();
@@ -40,8 +41,9 @@ fn debian_boots_with_the_name_from_its_config_drive(driver_info: &[&str], proper
         dist: environment::text("FARRIER_DIST").into(),
         memory_mib: 256,
         disks: vec![(disk.clone(), "ROOT".into())],
-        driver_info: driver_info.iter().map(|pair| (*pair).to_owned()).collect(),
-        properties: properties.iter().map(|pair| (*pair).to_owned()).collect(),
+        firmware,
+        driver_info: Vec::new(),
+        properties: Vec::new(),
     })
     .unwrap();
     let server = ImageServer::start(vec![Reply::File(image.clone())]).unwrap();
@@ -56,11 +58,10 @@ fn debian_boots_with_the_name_from_its_config_drive(driver_info: &[&str], proper
 
 #[test]
 fn vm_debian_is_deployed_and_boots_under_uefi() {
-    debian_boots_with_the_name_from_its_config_drive(&[], &[]);
+    debian_boots_with_the_name_from_its_config_drive(Firmware::Uefi);
 }
 
 #[test]
 fn vm_debian_is_deployed_and_boots_under_bios() {
-    let (firmware, boot_mode) = ("qemu_firmware=bios", "capabilities=boot_mode:bios");
-    debian_boots_with_the_name_from_its_config_drive(&[firmware], &[boot_mode]);
+    debian_boots_with_the_name_from_its_config_drive(Firmware::Bios);
 }

@@ -4,6 +4,7 @@ use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance::{image, sha256};
 use farrier_tests::lab::{Instance, Lab, Machine};
+use farrier_tests::machine::Firmware;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,6 +41,7 @@ impl Stable {
             name: NODE.into(),
             mac: "52:54:00:fa:00:02".into(),
             dist: environment::path("FARRIER_DIST"),
+            firmware: Firmware::Bios,
             memory_mib: 256,
             disks: vec![(other.clone(), "OTHER".into()), (root.clone(), "ROOT".into())],
             driver_info: vec![format!("kernel_append_params={quick}")],
@@ -101,7 +103,7 @@ impl Stable {
 
 #[test]
 fn vm_an_image_reaches_the_hinted_disk_and_no_other() {
-    let stable = Stable::new();
+    let stable = Stable::with(|machine| machine.firmware = Firmware::Uefi, &[]);
     let image = Arc::new(image().unwrap());
     let events = stable.deploy(Reply::Body(Arc::clone(&image)), &sha256(&image)).unwrap();
     let milestones: Vec<_> = events.iter().filter(|event| *event != "progress").collect();

@@ -1,7 +1,7 @@
 //! Machines that cannot reach their conductor, and what their doctor says on the console.
 
 use farrier_tests::environment;
-use farrier_tests::machine::{Boot, Hardware, free_port};
+use farrier_tests::machine::{Boot, Firmware, Hardware, free_port};
 use farrier_tests::monitor::Monitor;
 use farrier_tests::stub_conductor::StubConductor;
 use serde_json::json;
@@ -17,10 +17,22 @@ const PATIENCE: Duration = Duration::from_secs(240);
 /// The last line of every examination.
 const END: &str = "lookup  http";
 /// Long enough for a lease of an emulated machine, and no longer.
-const SOON: &str = "console=ttyS0 no_timer_check farrier-doctor-after=12 ipa-lldp-timeout=2";
+const SOON: &str = "console=ttyS0 farrier-doctor-after=12 ipa-lldp-timeout=2";
 
 /// Boots a machine whose conductor has this URL and returns the console once all texts are on it.
 fn examine(url: &str, parameters: &str, texts: &[&str], arguments: &[&str], folder: &Path) -> String {
+    examine_under(Firmware::Bios, url, parameters, texts, arguments, folder)
+}
+
+/// As [`examine`], with this firmware.
+fn examine_under(
+    firmware: Firmware,
+    url: &str,
+    parameters: &str,
+    texts: &[&str],
+    arguments: &[&str],
+    folder: &Path,
+) -> String {
     let hardware = Hardware {
         mac: "52:54:00:fa:00:07".into(),
         agent_port: free_port().unwrap(),
@@ -32,7 +44,7 @@ fn examine(url: &str, parameters: &str, texts: &[&str], arguments: &[&str], fold
     let line = format!("{SOON} ipa-api-url={url} {parameters}");
     let arguments: Vec<_> = arguments.iter().map(|one| (*one).to_owned()).collect();
     let boot = Boot::Ramdisk(&environment::path("FARRIER_DIST"), &line);
-    let _machine = hardware.boot_with(boot, &arguments).unwrap();
+    let _machine = hardware.boot_under(firmware, boot, &arguments).unwrap();
     for text in texts {
         hardware.console().wait_for(text, 0, PATIENCE).unwrap();
     }
@@ -50,7 +62,8 @@ fn vm_a_refused_connection_is_named_and_left_for_the_conductor() {
     let folder = TempDir::new().unwrap();
     let bmc = ["-device", "ipmi-bmc-sim,id=bmc0", "-device", "isa-ipmi-kcs,bmc=bmc0"];
     let places = "farrier-doctor-report=sel,efi,dhcp";
-    let console = examine("http://10.0.2.2:1", places, &["reported to dhcp"], &bmc, folder.path());
+    let (url, told) = ("http://10.0.2.2:1", "reported to dhcp");
+    let console = examine_under(Firmware::Uefi, url, places, &[told], &bmc, folder.path());
     assert_says(
         &console,
         &[

@@ -78,7 +78,7 @@ fn boot(port: u16, disk: &Path, folder: &Path) -> Machine {
         folder: folder.to_owned(),
     };
     let line = format!(
-        "console=ttyS0 no_timer_check ipa-api-url=http://10.0.2.2:{port} ipa-advertise-host=127.0.0.1 \
+        "console=ttyS0 ipa-api-url=http://10.0.2.2:{port} ipa-advertise-host=127.0.0.1 \
          ipa-advertise-port={}",
         hardware.agent_port
     );

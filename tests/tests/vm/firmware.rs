@@ -3,9 +3,10 @@
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;
 use farrier_tests::instance;
-use farrier_tests::machine::{Hardware, free_port};
+use farrier_tests::machine::{Firmware, Hardware, free_port};
 use farrier_tests::monitor::Monitor;
 use farrier_tests::stub_conductor::NODE;
+use farrier_tests::stub_conductor::StubConductor;
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::time::Duration;
@@ -39,7 +40,15 @@ impl Stand {
         };
         let socket = folder.path().join("qmp");
         let dist = environment::path("FARRIER_DIST");
-        let agent = CommandedAgent::boot(&hardware, &Monitor::arguments(&socket), &dist, "").unwrap();
+        let agent = CommandedAgent::boot_under(
+            Firmware::Uefi,
+            StubConductor::start().unwrap(),
+            &hardware,
+            &Monitor::arguments(&socket),
+            &dist,
+            "",
+        )
+        .unwrap();
         let monitor = Monitor::connect(&socket).unwrap();
         Self { hardware, agent, monitor, _folder: folder }
     }

@@ -2,7 +2,7 @@
 
 use farrier_tests::bmc::Bmc;
 use farrier_tests::environment;
-use farrier_tests::machine::{self, Boot, Hardware, free_port};
+use farrier_tests::machine::{self, Boot, Firmware, Hardware, free_port};
 use farrier_tests::stub_conductor::StubConductor;
 use serde_json::{Value, json};
 use std::fs;
@@ -85,7 +85,8 @@ fn inspect() -> Value {
         media: vec![],
         folder: folder.path().into(),
     };
-    let mut machine = hardware.boot_with(Boot::Ramdisk(&dist, &parameters), &arguments).unwrap();
+    let mut machine =
+        hardware.boot_under(Firmware::Uefi, Boot::Ramdisk(&dist, &parameters), &arguments).unwrap();
     let started = Instant::now();
     while started.elapsed() < LIMIT && machine.is_on().unwrap() {
         if let Some(posted) = conductor.wait_for("/v1/continue_inspection", Duration::from_secs(1)) {

@@ -5,7 +5,7 @@ use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance;
 use farrier_tests::iscsi_target::{IscsiTarget, NAME};
-use farrier_tests::machine::{Boot, Hardware, free_port, user_network};
+use farrier_tests::machine::{Boot, Firmware, Hardware, free_port, user_network};
 use farrier_tests::ramdisk::{self, Addition};
 use farrier_tests::stub_conductor::{NODE, StubConductor};
 use serde_json::json;
@@ -44,7 +44,7 @@ fn boot(folder: &Path, uri: &str) -> (Hardware, CommandedAgent) {
     // Its option ROM is iPXE.
     let card = format!("virtio-net-pci,netdev=net,mac={}", hardware.mac);
     let arguments = ["-netdev", &network, "-device", &card, "-m", MEMORY].map(str::to_owned);
-    let machine = hardware.boot_without_network(Boot::Disks, &arguments).unwrap();
+    let machine = hardware.boot_without_network(Firmware::Uefi, Boot::Disks, &arguments).unwrap();
     let agent = CommandedAgent::meet(machine, &hardware, conductor).unwrap();
     (hardware, agent)
 }

@@ -3,7 +3,7 @@
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;
-use farrier_tests::machine::{Boot, Hardware, Medium, free_port};
+use farrier_tests::machine::{Boot, Firmware, Hardware, Medium, free_port};
 use farrier_tests::media;
 use farrier_tests::router::{GIVEN, NAME_SERVER};
 use farrier_tests::stub_conductor::StubConductor;
@@ -63,7 +63,8 @@ impl Lab<'_> {
             format!("console=ttyS0 ipa-api-url={} {}", conductor.url_at(self.host), self.parameters);
         let dist = environment::path("FARRIER_DIST");
         let boot = Boot::Ramdisk(&dist, &parameters);
-        let _machine = hardware.boot_without_network(boot, &switch.arguments(self.network)).unwrap();
+        let _machine =
+            hardware.boot_without_network(Firmware::Bios, boot, &switch.arguments(self.network)).unwrap();
         let heartbeat = conductor.wait_for("/v1/heartbeat", PATIENCE);
         if self.behaviour.bundles {
             switch.wait_until_bundled(PATIENCE).unwrap();

@@ -2,8 +2,9 @@
 
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;
-use farrier_tests::machine::{Hardware, free_port};
+use farrier_tests::machine::{Firmware, Hardware, free_port};
 use farrier_tests::monitor::Monitor;
+use farrier_tests::stub_conductor::StubConductor;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,7 +44,9 @@ impl Stable {
         let dist = environment::path("FARRIER_DIST");
         let mut arguments = Monitor::arguments(&self.monitor()).to_vec();
         arguments.push("-no-reboot".to_owned());
-        CommandedAgent::boot(&self.hardware, &arguments, &dist, PARAMETERS).unwrap()
+        let conductor = StubConductor::start().unwrap();
+        CommandedAgent::boot_under(Firmware::Uefi, conductor, &self.hardware, &arguments, &dist, PARAMETERS)
+            .unwrap()
     }
 
     /// Names of the records that the step has removed.
