@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 /// Size in MiB of disks with room for a Debian system, and little more: arrays are filled with what is not written.
-const ROOM: u64 = 1536;
+const ROOM: u64 = 1344;
 const NODE: &str = "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11";
 const SERIALS: [&str; 4] = ["ONE", "TWO", "THREE", "FOUR"];
 /// How long an emulated machine may take for a step.

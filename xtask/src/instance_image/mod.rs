@@ -24,9 +24,9 @@ use crate::workspace::Workspace;
 /// Size of the image unless another is asked for: many times the memory of a node that must be able to deploy it.
 pub const DEFAULT_MEBIBYTES: u64 = 2048;
 
-/// Size of the image that tests deploy: three times the memory of their machines. An emulated processor takes a
-/// minute for each GiB, and has seven to deploy.
-pub const TESTED_MEBIBYTES: u64 = 768;
+/// Size of the image that tests deploy: more than twice the memory of their machines. An emulated processor takes a
+/// minute for each GiB, and has seven images to deploy.
+pub const TESTED_MEBIBYTES: u64 = 576;
 
 /// Builds the Debian image that demo and tests deploy, and prints its path.
 #[derive(Debug, Args)]
