@@ -189,14 +189,15 @@ fn vm_a_machine_without_disks_says_so() {
 
 #[test]
 fn vm_a_machine_without_dhcp_or_without_a_cable_ends_in_deploy_failed() {
+    // The machine has to find out before the conductor gives it up, however slowly it is emulated.
     for (network, on_console) in [("unplugged", "link down"), ("isolated", "no DHCP server answers")] {
         let stable = Stable::with(
             |machine| machine.driver_info.push(format!("qemu_network={network}")),
-            &["--deploy-callback-timeout", "45"],
+            &["--deploy-callback-timeout", "75"],
         );
         let image = Arc::new(image().unwrap());
         let sum = sha256(&image);
-        stable.fail(Reply::Body(image), &sum, &[NODE, "45 s", "console"]);
+        stable.fail(Reply::Body(image), &sum, &[NODE, "75 s", "console"]);
         let console = stable.lab.console(NODE).text();
         assert!(console.contains(on_console), "{network}: {}", stable.lab.console(NODE).tail());
         stable.assert_root_disk_is_untouched();
