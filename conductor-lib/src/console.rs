@@ -1,6 +1,6 @@
 //! Reads the end of a machine's console, the best witness of a silent machine.
 
-use crate::interfaces::PowerInterface;
+use crate::hardware_type::Hardware;
 use crate::model::Node;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -13,8 +13,8 @@ const TAIL_BYTES: u64 = 8192;
 const LINE_LIMIT: usize = 300;
 
 /// Where an operator sees why a machine is silent, as the end of a sentence.
-pub(crate) fn hint(node: &Node, power: &dyn PowerInterface) -> String {
-    let Some(file) = power.console_log(node) else {
+pub(crate) fn hint(node: &Node, hardware: &Hardware) -> String {
+    let Some(file) = hardware.console(node).ok().and_then(|console| console.log_file(node)) else {
         return "look at the machine's console".to_owned();
     };
     match last_line(&file) {

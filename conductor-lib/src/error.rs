@@ -1,8 +1,9 @@
 //! What can go wrong with a request to the conductor.
 
 use crate::agent_client::AgentError;
+use crate::hardware_type::{ImpossibleHardware, Unresolved};
 use crate::heartbeat::Refusal;
-use crate::interfaces::PowerError;
+use crate::interfaces::base::InterfaceError;
 use crate::model::{BadValue, Event, Forbidden, ProvisionState};
 use crate::store::StoreError;
 
@@ -48,9 +49,15 @@ pub enum Error {
         /// Text of the agent or of the conductor.
         reason: String,
     },
+    /// What the conductor is composed of cannot work.
+    #[error(transparent)]
+    Hardware(#[from] ImpossibleHardware),
+    /// A node has an interface that it cannot have.
+    #[error(transparent)]
+    Unresolved(#[from] Unresolved),
     /// The machine could not be controlled.
     #[error(transparent)]
-    Power(#[from] PowerError),
+    Interface(#[from] InterfaceError),
     /// The agent could not be reached or refused.
     #[error(transparent)]
     Agent(#[from] AgentError),

@@ -3,8 +3,8 @@
 //! [`Conductor`] keeps node records in a [`store::Store`], answers lookups and heartbeats, and
 //! takes nodes through the direct deploy. Nothing runs within a request: an order is written down, a heartbeat too, and
 //! a worker for each node that is not at rest does what follows from both, and goes on where an earlier conductor
-//! stopped. Machines are controlled through [`interfaces::PowerInterface`]; drivers implement it outside of this
-//! library.
+//! stopped. Machines are controlled through [`interfaces`], which drivers implement outside of this library and
+//! which [`HardwareType`]s put together.
 //! [`api::ramdisk::ramdisk_router`] serves what agents call and can be mounted in any axum
 //! application, [`api::nodes::nodes_router`] serves operators.
 //!
@@ -21,6 +21,7 @@ pub mod console;
 pub mod deploy;
 mod error;
 pub mod events;
+pub mod hardware_type;
 pub mod heartbeat;
 pub mod interfaces;
 mod lookup;
@@ -34,8 +35,8 @@ mod steps;
 pub mod store;
 mod task;
 
-pub use conductor::{Conductor, PowerAction};
+pub use conductor::{Builder, Conductor, PowerAction};
 pub use error::Error;
+pub use hardware_type::HardwareType;
 pub use lookup::{LookupAnswer, LookupQuery};
-pub use services::Drivers;
 pub use settings::Settings;

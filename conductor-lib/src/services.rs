@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::events::EventLog;
-use crate::interfaces::PowerInterface;
+use crate::hardware_type::Hardware;
 use crate::model::Node;
 use crate::settings::Settings;
 use crate::store::{Lease, Record, Store, Terms};
@@ -12,9 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// Power and boot control by driver name.
-pub type Drivers = HashMap<String, Arc<dyn PowerInterface>>;
-
 /// Data and connections that all tasks share.
 pub(crate) struct Services {
     /// Times and addresses in use.
@@ -22,7 +19,7 @@ pub(crate) struct Services {
     /// The records of all nodes.
     pub(crate) store: Arc<dyn Store>,
     /// Control of machines.
-    pub(crate) drivers: Drivers,
+    pub(crate) hardware: Hardware,
     /// What happened to the nodes.
     pub(crate) events: EventLog,
     /// Leases that were left.
@@ -41,16 +38,11 @@ impl Services {
         found.ok_or_else(|| Error::NodeNotFound(id.to_owned()))
     }
 
-    /// Control of the machine of a node.
-    pub(crate) fn power(&self, node: &Node) -> Result<Arc<dyn PowerInterface>, Error> {
-        self.drivers.get(&node.driver).cloned().ok_or_else(|| {
-            let mut known: Vec<_> = self.drivers.keys().map(String::as_str).collect();
-            known.sort_unstable();
-            Error::invalid(
-                "driver",
-                format!("{:?} is not known; use one of: {}", node.driver, known.join(", ")),
-            )
-        })
+    /// The ramdisk API as the machine of a node reaches it.
+    pub(crate) fn callback_url(&self, node: &Node) -> String {
+        let url = &self.settings.api_url;
+        let boot = self.hardware.boot(node).ok().flatten();
+        boot.map_or_else(|| url.clone(), |boot| boot.boot.callback_url(url))
     }
 
     /// Nodes whose lease a task of this process left.

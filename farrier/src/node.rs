@@ -3,7 +3,9 @@
 use crate::client::NodeApi;
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
-use farrier_conductor::model::{DriverInfo, InstanceInfo, MacAddress, NewNode, Node, Properties};
+use farrier_conductor::model::{
+    DriverInfo, InstanceInfo, InterfaceKind, MacAddress, NewNode, Node, NodeInterfaces, Properties,
+};
 use serde_json::Value;
 
 /// What can be done with nodes.
@@ -55,9 +57,12 @@ pub(crate) struct Create {
     /// Hardware address of a network card; the machine boots from the first one given.
     #[arg(long, required = true)]
     mac: Vec<MacAddress>,
-    /// What controls the machine, for example qemu.
+    /// Hardware type of the machine, for example qemu.
     #[arg(long)]
     driver: String,
+    /// Interface to use in place of the hardware type's first, for example boot=ipxe.
+    #[arg(long, value_name = "KIND=NAME", value_parser = kind_name)]
+    interface: Vec<(InterfaceKind, String)>,
     /// How the driver reaches the machine and what it boots, for example
     /// deploy_kernel=/srv/vmlinuz deploy_ramdisk=/srv/initramfs.img qemu_disks=/srv/disk.img.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = key_text)]
@@ -71,6 +76,15 @@ pub(crate) struct Create {
 fn key_text(argument: &str) -> Result<(String, Value), String> {
     let (key, value) = split(argument)?;
     Ok((key, Value::from(value)))
+}
+
+fn kind_name(argument: &str) -> Result<(InterfaceKind, String), String> {
+    let (kind, name) = split(argument)?;
+    let Some(kind) = InterfaceKind::named(&kind) else {
+        let kinds: Vec<_> = InterfaceKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        return Err(format!("{kind:?} must be one of: {}", kinds.join(", ")));
+    };
+    Ok((kind, name.to_owned()))
 }
 
 fn key_json(argument: &str) -> Result<(String, Value), String> {
@@ -129,9 +143,12 @@ async fn carried_out(api: &NodeApi, node: &str) -> anyhow::Result<()> {
 
 impl Create {
     fn into_node(self) -> NewNode {
+        let mut interfaces = NodeInterfaces::default();
+        self.interface.into_iter().for_each(|(kind, name)| interfaces.set(kind, name));
         NewNode {
             name: self.name,
             driver: self.driver,
+            interfaces,
             driver_info: DriverInfo(self.driver_info.into_iter().collect()),
             properties: Properties(self.property.into_iter().collect()),
             ports: self.mac,
@@ -152,10 +169,15 @@ fn print_table(nodes: &[Node]) {
 }
 
 fn print_node(node: &Node) {
-    let line = |key: &str, value: &str| println!("{key:16} {value}");
+    let line = |key: &str, value: &str| println!("{key:20} {value}");
     line("uuid", &node.uuid.to_string());
     line("name", &node.name);
     line("driver", &node.driver);
+    for kind in InterfaceKind::ALL {
+        if let Some(name) = node.interfaces.get(*kind) {
+            line(&kind.field(), name);
+        }
+    }
     line("provision_state", node.provision_state.as_str());
     line("power_state", power_text(node));
     line("deploy_step", node.deploy_step.as_ref().map_or("-", |step| &step.step));
@@ -188,6 +210,8 @@ mod tests {
         assert_eq!(key_json(r#"root_device={"serial": "R"}"#).unwrap().1, json!({"serial": "R"}));
         assert_eq!(key_json("capabilities=boot_mode:uefi").unwrap().1, json!("boot_mode:uefi"));
         assert!(key_text("=x").is_err());
+        assert_eq!(kind_name("boot=ipxe").unwrap(), (InterfaceKind::Boot, "ipxe".to_owned()));
+        assert!(kind_name("bios=x").unwrap_err().contains("power, raid"));
         assert!(key_json("x").is_err());
     }
 }

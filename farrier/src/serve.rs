@@ -4,11 +4,9 @@ use anyhow::Context;
 use clap::Args;
 use farrier_conductor::api::nodes::nodes_router;
 use farrier_conductor::api::ramdisk::ramdisk_router;
-use farrier_conductor::clock::SystemClock;
-use farrier_conductor::interfaces::PowerInterface;
 use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::{Conductor, Drivers, Settings};
-use farrier_drivers::qemu::QemuPower;
+use farrier_conductor::{Conductor, Settings};
+use farrier_drivers::qemu::with_qemu;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,9 +57,7 @@ impl Serve {
             ..Settings::new(format!("http://{}", reachable(ramdisk.local_addr()?)))
         };
         let store = Arc::new(SqliteStore::open(&database).await?);
-        let qemu: Arc<dyn PowerInterface> = Arc::new(QemuPower::new(state_dir));
-        let drivers = Drivers::from([("qemu".to_owned(), qemu)]);
-        let conductor = Conductor::start(settings, store, drivers, Arc::new(SystemClock)).await?;
+        let conductor = with_qemu(Conductor::builder(settings, store), state_dir).start().await?;
 
         println!("ramdisk API listening on http://{}", ramdisk.local_addr()?);
         println!("node API listening on http://{}", admin.local_addr()?);

@@ -1,7 +1,7 @@
 //! Replies and error bodies of both interfaces (conductor contract 8.1).
 
 use crate::error::Error;
-use crate::interfaces::PowerError;
+use crate::interfaces::InterfaceError;
 use crate::model::Forbidden;
 use crate::store::StoreError;
 use axum::Json;
@@ -52,11 +52,15 @@ impl From<Error> for Refusal {
             Error::Forbidden(_)
             | Error::Heartbeat(_)
             | Error::Invalid { .. }
-            | Error::Power(PowerError::DriverInfo { .. }) => StatusCode::BAD_REQUEST,
+            | Error::Unresolved(_)
+            | Error::Interface(InterfaceError::DriverInfo { .. } | InterfaceError::Unsupported { .. }) => {
+                StatusCode::BAD_REQUEST
+            }
             Error::Store(StoreError::Gone(_)) => StatusCode::NOT_FOUND,
             Error::Store(StoreError::Full { .. }) => StatusCode::INSUFFICIENT_STORAGE,
             Error::StepFailed { .. }
-            | Error::Power(PowerError::Driver(_))
+            | Error::Hardware(_)
+            | Error::Interface(InterfaceError::Driver(_))
             | Error::Agent(_)
             | Error::Store(StoreError::Failed { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
         };

@@ -1,5 +1,6 @@
 //! The conductor: nodes, and the operations on them.
 
+mod builder;
 mod orders;
 mod periodic;
 mod power_reading;
@@ -10,6 +11,7 @@ mod vigil;
 mod work;
 mod workers;
 
+pub use builder::Builder;
 pub use orders::PowerAction;
 pub(crate) use situation::situation;
 
@@ -48,8 +50,8 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] for an unusable field, [`Error::Power`] when the driver cannot work with
-    /// its `driver_info`, [`Error::Store`] when name or address are taken.
+    /// [`Error::Invalid`] for an unusable field, [`Error::Unresolved`] for an interface that the node cannot have,
+    /// [`Error::Interface`] when its power interface cannot work with its `driver_info`, [`Error::Store`] when name or address are taken.
     pub async fn create_node(&self, new: NewNode) -> Result<Node, Error> {
         check_name(&new.name)?;
         if new.ports.is_empty() {
@@ -58,8 +60,10 @@ impl Conductor {
                 "at least one MAC address is needed, to know the machine by",
             ));
         }
-        let node = Node::enrol(new, self.now());
-        self.services().power(&node)?.validate(&node).await?;
+        let mut node = Node::enrol(new, self.now());
+        let hardware = &self.services().hardware;
+        node.interfaces = hardware.composition.resolve_all(&node)?;
+        hardware.power(&node)?.validate(&node).await?;
         self.store().create(&node).await?;
         Ok(node.shown(&AgentSession::default()))
     }

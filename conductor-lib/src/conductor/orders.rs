@@ -36,8 +36,8 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Invalid`] for an unusable image, [`Error::Power`] when
-    /// the driver cannot boot the ramdisk, [`Error::Store`] when somebody works on the node.
+    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Invalid`] for an unusable image, [`Error::Interface`] when
+    /// an interface cannot do its part, [`Error::Store`] when somebody works on the node.
     pub async fn deploy(&self, id: &str, mut instance_info: InstanceInfo) -> Result<u64, Error> {
         let mut task = Task::acquire(self.services(), id).await?;
         let events = [Event::Deploy, Event::Rebuild];
@@ -46,7 +46,7 @@ impl Conductor {
         task.node.permits(event)?;
         Image::from_instance_info(&instance_info)?.check_preserved(&task.node.driver_internal_info)?;
         check_hints(&instance_info, &task.node.properties)?;
-        task.machine().await?.validate(&task.node).await?;
+        task.validate().await?;
         let config_drive = instance_info.take_config_drive()?;
         task.node.instance_info = instance_info;
         task.node.end_plan();

@@ -26,7 +26,7 @@ pub(super) enum Unreadable {
 
 /// The power state of a node's machine, as the machine tells it now.
 pub(super) async fn power_state(services: &Services, node: &Node) -> Result<PowerState, Unreadable> {
-    let power = services.power(node)?;
+    let power = services.hardware.power(node).map_err(Error::from)?;
     let limit = services.settings.power_read_timeout;
     let read = node.clone();
     // A task of its own, so that a driver that crashes takes nothing with it.

@@ -2,32 +2,17 @@
 
 use super::workers::Workers;
 use super::{Conductor, Inner};
-use crate::clock::Clock;
 use crate::deploy::DeployInterface;
 use crate::deploy::direct::Direct;
 use crate::error::Error;
-use crate::events::EventLog;
-use crate::services::{Drivers, Services};
-use crate::settings::Settings;
-use crate::store::Store;
-use std::sync::{Arc, Mutex};
+use crate::services::Services;
+use std::sync::Arc;
 
 impl Conductor {
-    /// A conductor over these nodes. What an earlier one of its name left unfinished is gone on with: that one, should
-    /// it still run, can write nothing any more.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`].
-    pub async fn start(
-        settings: Settings,
-        store: Arc<dyn Store>,
-        drivers: Drivers,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, Error> {
-        let events = EventLog::default();
-        let left_leases = Mutex::default();
-        let services = Arc::new(Services { settings, store, drivers, events, left_leases, clock });
+    /// What an earlier conductor of this name left unfinished is gone on with: that one, should it still run, can write
+    /// nothing any more.
+    pub(super) async fn begin(services: Services) -> Result<Self, Error> {
+        let services = Arc::new(services);
         services.store.expire_all(&services.settings.conductor_name).await?;
         let deploy: Arc<dyn DeployInterface> = Arc::new(Direct);
         let workers = Workers::new(Arc::clone(&services), deploy);
@@ -38,8 +23,8 @@ impl Conductor {
 
     /// Ends what must not outlive the conductor.
     pub async fn shut_down(&self) {
-        for driver in self.services().drivers.values() {
-            driver.shut_down().await;
+        for (_, power) in &self.services().hardware.interfaces.power.0 {
+            power.shut_down().await;
         }
     }
 

@@ -256,10 +256,9 @@ impl Turn {
     /// Why a node that waits will not go on by itself, if so.
     async fn stuck(&self, record: &Record, vigil: &mut Vigil) -> Option<String> {
         let Record { node, session, .. } = record;
-        let power = match self.services.power(node) {
-            Ok(power) => power,
-            Err(error) => return Some(format!("node {}: {error}", node.name)),
-        };
+        if let Err(error) = self.services.hardware.power(node) {
+            return Some(format!("node {}: {error}", node.name));
+        }
         let step = node.deploy_step.as_ref().map_or("deploy", |step| step.step.as_str());
         let reading = vigil.during(self.services.settings.check_interval, power_state(&self.services, node));
         if let Ok(reading) = reading.await
@@ -268,7 +267,7 @@ impl Turn {
             return Some(format!(
                 "node {}: the machine went off while it was waited for (step {step}); {}",
                 node.name,
-                console::hint(node, &*power)
+                console::hint(node, &self.services.hardware)
             ));
         }
         let limit = self.services.settings.callback_timeout(node.provision_state)?;
@@ -283,8 +282,8 @@ impl Turn {
             "node {}: {agent} for {} s (step {step}); check the machine's network (link, DHCP, way to {}) and {}",
             node.name,
             limit.as_secs_f64(),
-            power.conductor_url(&self.services.settings.api_url),
-            console::hint(node, &*power)
+            self.services.callback_url(node),
+            console::hint(node, &self.services.hardware)
         ))
     }
 

@@ -92,7 +92,7 @@ impl DeployInterface for Direct {
 
 async fn boot_ramdisk(task: &mut Task) -> Result<Outcome, Error> {
     task.power_off().await?;
-    task.prepare_ramdisk(task.agent_options().await?).await?;
+    task.prepare_ramdisk(task.agent_options()?).await?;
     // The machine may call as soon as it is on, but nothing it says can be taken before this
     // returns and the node waits.
     task.power_on().await?;

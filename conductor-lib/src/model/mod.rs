@@ -5,12 +5,14 @@
 //! this conductor does not know stays.
 
 mod agent_session;
+mod boot_device;
 mod capabilities;
 mod driver_info;
 mod driver_internal_info;
 mod faults;
 mod instance_info;
 mod instance_uuid;
+mod interfaces;
 mod mac_address;
 mod mask;
 mod node;
@@ -24,12 +26,14 @@ pub mod transitions;
 mod typed_map;
 
 pub use agent_session::AgentSession;
+pub use boot_device::BootDevice;
 pub use capabilities::{BootMode, Capabilities};
 pub use driver_info::DriverInfo;
 pub use driver_internal_info::DriverInternalInfo;
 pub use faults::Fault;
 pub use instance_info::InstanceInfo;
 pub use instance_uuid::{InstanceUuid, OtherInstance};
+pub use interfaces::{InterfaceKind, NodeInterfaces};
 pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use node::{NewNode, Node};
 pub use order::{Order, Verb};

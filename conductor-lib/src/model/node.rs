@@ -6,6 +6,7 @@ use super::driver_internal_info::DriverInternalInfo;
 use super::faults::Fault;
 use super::instance_info::InstanceInfo;
 use super::instance_uuid::InstanceUuid;
+use super::interfaces::NodeInterfaces;
 use super::mac_address::MacAddress;
 use super::mask::mask;
 use super::port::{self, Port};
@@ -26,8 +27,11 @@ const LAST_ERROR_LIMIT: usize = 4096;
 pub struct NewNode {
     /// Unique name.
     pub name: String,
-    /// Name of the driver that controls the machine.
+    /// Name of its hardware type.
     pub driver: String,
+    /// Its interfaces, where they are to be others than the hardware type has first.
+    #[serde(flatten)]
+    pub interfaces: NodeInterfaces,
     /// How the driver reaches the machine, and what it boots.
     #[serde(default)]
     pub driver_info: DriverInfo,
@@ -48,8 +52,11 @@ pub struct Node {
     /// What operators wrote about it.
     #[serde(default)]
     pub description: Option<String>,
-    /// Name of the driver that controls the machine.
+    /// Name of its hardware type.
     pub driver: String,
+    /// Its interfaces.
+    #[serde(flatten)]
+    pub interfaces: NodeInterfaces,
     /// The conductors that may lead it; an empty text where any may.
     #[serde(default)]
     pub conductor_group: String,
@@ -148,6 +155,7 @@ impl Node {
             name: new.name,
             description: None,
             driver: new.driver,
+            interfaces: new.interfaces,
             conductor_group: String::new(),
             resource_class: None,
             traits: Vec::new(),

@@ -28,5 +28,7 @@ pub(crate) async fn forget(mut task: Task) -> Result<(), Error> {
 
 async fn act(task: &mut Task) -> Result<(), Error> {
     task.power_off().await?;
-    Ok(task.machine().await?.forget(&task.node).await?)
+    task.clean_up_ramdisk().await?;
+    task.clean_up_instance().await?;
+    task.forget_machine().await
 }

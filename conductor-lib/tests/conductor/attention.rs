@@ -4,12 +4,10 @@ use crate::agent::Script;
 use crate::machine::FakeMachine;
 use crate::stage::{PATIENCE, image, new_node, quick};
 use farrier_conductor::attention::Attention;
-use farrier_conductor::clock::SystemClock;
-use farrier_conductor::interfaces::PowerInterface;
 use farrier_conductor::model::{Activity, Event, ProvisionState, Verb};
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::store::{Change, Record, Store, Terms};
-use farrier_conductor::{Conductor, Drivers, Error, PowerAction, Settings};
+use farrier_conductor::{Conductor, Error, PowerAction, Settings};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
@@ -48,11 +46,8 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
         let machine = FakeMachine::new(Script { silent: true, ..Script::default() });
-        let driver: Arc<dyn PowerInterface> = Arc::new(machine.clone());
         let settings = quick("http://127.0.0.1:1");
-        let drivers = Drivers::from([("fake".to_owned(), driver)]);
-        let conductor = Conductor::start(settings.clone(), store.clone(), drivers, Arc::new(SystemClock));
-        let conductor = conductor.await.unwrap();
+        let conductor = machine.conductor(settings.clone(), store.clone()).start().await.unwrap();
         Self { conductor, store, machine, settings, _folder: folder }
     }
 
@@ -132,11 +127,8 @@ async fn a_conductor_that_starts_leaves_no_node_where_nobody_moves_it() {
         put(&*site.store, uuid, *state).await;
         nodes.push((uuid, *state));
     }
-    let driver: Arc<dyn PowerInterface> = Arc::new(site.machine.clone());
-    let drivers = Drivers::from([("fake".to_owned(), driver)]);
-    let settings = site.settings.clone();
-    let _second =
-        Conductor::start(settings, site.store.clone(), drivers, Arc::new(SystemClock)).await.unwrap();
+    let second = site.machine.conductor(site.settings.clone(), site.store.clone());
+    let _second = second.start().await.unwrap();
     for (uuid, state) in nodes {
         let end = Instant::now() + PATIENCE;
         let record = loop {

@@ -2,15 +2,14 @@
 
 use crate::agent::Script;
 use crate::gate::{Gate, GatedStore};
-use crate::machine::FakeMachine;
+use crate::machine::{Boot, FakeMachine};
 use crate::stage::{MAC, PATIENCE, image, new_node, quick};
 use farrier_conductor::api::ramdisk::ramdisk_router;
 use farrier_conductor::clock::{Clock, SystemClock};
-use farrier_conductor::interfaces::{Boot, PowerInterface};
 use farrier_conductor::model::{Activity, Node, PowerState, ProvisionState};
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::store::{Record, Store};
-use farrier_conductor::{Conductor, Drivers, PowerAction, Settings};
+use farrier_conductor::{Conductor, PowerAction, Settings};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -96,10 +95,7 @@ impl Life {
             };
             let inner: Arc<dyn Store> = Arc::new(SqliteStore::open(&site.file).await.unwrap());
             let store = GatedStore::new(inner, gate, settings.clone());
-            let driver: Arc<dyn PowerInterface> = Arc::new(site.machine.clone());
-            let drivers = Drivers::from([("fake".to_owned(), driver)]);
-            let conductor =
-                Conductor::start(settings, store.clone(), drivers, Arc::new(SystemClock)).await.unwrap();
+            let conductor = site.machine.conductor(settings, store.clone()).start().await.unwrap();
             tokio::spawn(axum::serve(listener, ramdisk_router(conductor.clone())).into_future());
             let runner = conductor.clone();
             tokio::spawn(async move { runner.run().await });

@@ -1,10 +1,10 @@
 //! Whole deployments.
 
 use crate::agent::Script;
+use crate::machine::Boot;
 use crate::stage::{Stage, image};
 use farrier_conductor::Error;
 use farrier_conductor::events::EventKind;
-use farrier_conductor::interfaces::Boot;
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use serde_json::json;
 use std::time::Duration;

@@ -2,12 +2,24 @@
 
 use crate::agent::{Agent, Script};
 use async_trait::async_trait;
-use farrier_conductor::interfaces::{Boot, PowerError, PowerInterface};
+use farrier_conductor::interfaces::{
+    BootContext, BootInterface, ConsoleInterface, Interface, InterfaceError, PowerInterface, Properties,
+};
 use farrier_conductor::model::{Node, PowerState};
+use farrier_conductor::store::Store;
+use farrier_conductor::{Builder, Conductor, HardwareType, Settings};
+use farrier_media::KernelParameters;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
+
+/// What a machine starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Boot {
+    Ramdisk(KernelParameters),
+    Disk,
+}
 
 /// What one machine is doing.
 #[derive(Debug)]
@@ -42,6 +54,16 @@ impl FakeMachine {
         }
     }
 
+    /// A conductor whose nodes have this machine.
+    pub fn conductor(&self, settings: Settings, store: Arc<dyn Store>) -> Builder {
+        let fake = HardwareType::new("fake").power(["fake"]).boot(["fake"]).deploy(["direct"]);
+        Conductor::builder(settings, store)
+            .power("fake", self.clone())
+            .boot("fake", self.clone())
+            .console("fake", self.clone())
+            .hardware_type(fake.console(["fake"]))
+    }
+
     /// Cuts the power, as a guest does that powers itself off.
     pub fn go_off(&self) {
         let mut state = self.state.lock().unwrap();
@@ -57,15 +79,22 @@ impl FakeMachine {
 }
 
 #[async_trait]
-impl PowerInterface for FakeMachine {
-    async fn validate(&self, node: &Node) -> Result<(), PowerError> {
+impl Interface for FakeMachine {
+    fn get_properties(&self) -> Properties {
+        &[("fake_broken", "must not be set")]
+    }
+
+    async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
         match node.driver_text("fake_broken") {
-            Some(_) => Err(PowerError::driver_info("fake_broken", "must not be set")),
+            Some(_) => Err(InterfaceError::driver_info("fake_broken", "must not be set")),
             None => Ok(()),
         }
     }
+}
 
-    async fn power_state(&self, _node: &Node) -> Result<PowerState, PowerError> {
+#[async_trait]
+impl PowerInterface for FakeMachine {
+    async fn power_state(&self, _node: &Node) -> Result<PowerState, InterfaceError> {
         let power = self.state.lock().unwrap().power;
         let mut script = self.script.lock().unwrap();
         if power == PowerState::On && script.misreads > 0 {
@@ -75,7 +104,7 @@ impl PowerInterface for FakeMachine {
         Ok(power)
     }
 
-    async fn power_on(&self, node: &Node) -> Result<(), PowerError> {
+    async fn power_on(&self, node: &Node) -> Result<(), InterfaceError> {
         assert!(!std::mem::take(&mut self.script.lock().unwrap().panics), "a driver panics");
         let mut state = self.state.lock().unwrap();
         state.power = PowerState::On;
@@ -90,18 +119,42 @@ impl PowerInterface for FakeMachine {
         Ok(())
     }
 
-    async fn power_off(&self, _node: &Node) -> Result<(), PowerError> {
+    async fn power_off(&self, _node: &Node) -> Result<(), InterfaceError> {
         let _free = self.power_off.lock().await;
         self.go_off();
         Ok(())
     }
+}
 
-    async fn set_boot(&self, _node: &Node, boot: &Boot) -> Result<(), PowerError> {
-        self.state.lock().unwrap().boot = Some(boot.clone());
+#[async_trait]
+impl BootInterface for FakeMachine {
+    async fn prepare_ramdisk(
+        &self,
+        _boot: BootContext<'_>,
+        parameters: &KernelParameters,
+    ) -> Result<(), InterfaceError> {
+        self.state.lock().unwrap().boot = Some(Boot::Ramdisk(parameters.clone()));
         Ok(())
     }
 
-    fn console_log(&self, _node: &Node) -> Option<PathBuf> {
+    async fn clean_up_ramdisk(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        self.state.lock().unwrap().boot.take_if(|boot| *boot != Boot::Disk);
+        Ok(())
+    }
+
+    async fn prepare_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        self.state.lock().unwrap().boot = Some(Boot::Disk);
+        Ok(())
+    }
+
+    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        self.state.lock().unwrap().boot.take_if(|boot| *boot == Boot::Disk);
+        Ok(())
+    }
+}
+
+impl ConsoleInterface for FakeMachine {
+    fn log_file(&self, _node: &Node) -> Option<PathBuf> {
         self.console.clone()
     }
 }

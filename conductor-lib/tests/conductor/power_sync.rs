@@ -2,12 +2,12 @@
 
 use crate::stage::{PATIENCE, new_node, quick};
 use async_trait::async_trait;
-use farrier_conductor::clock::SystemClock;
-use farrier_conductor::interfaces::{Boot, PowerError, PowerInterface};
+use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError, PowerInterface};
 use farrier_conductor::model::{Fault, NewNode, Node, PowerState, ProvisionState};
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::store::{Change, Store, Terms};
-use farrier_conductor::{Conductor, Drivers, Settings};
+use farrier_conductor::{Conductor, HardwareType, Settings};
+use farrier_media::KernelParameters;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -100,41 +100,52 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-#[async_trait]
-impl PowerInterface for Machine {
-    async fn validate(&self, _node: &Node) -> Result<(), PowerError> {
-        Ok(())
-    }
+/// The driver of a machine.
+#[derive(Clone)]
+struct Driver(Arc<Machine>);
 
-    async fn power_state(&self, _node: &Node) -> Result<PowerState, PowerError> {
-        let _counted = UnderWay::begin(self);
-        self.readings.fetch_add(1, Ordering::SeqCst);
+impl Interface for Driver {}
+
+#[async_trait]
+impl PowerInterface for Driver {
+    async fn power_state(&self, _node: &Node) -> Result<PowerState, InterfaceError> {
+        let _counted = UnderWay::begin(&self.0);
+        self.0.readings.fetch_add(1, Ordering::SeqCst);
         let says = {
-            let mut says = self.says.lock().unwrap();
+            let mut says = self.0.says.lock().unwrap();
             if says.len() > 1 { says.pop_front().unwrap() } else { says[0] }
         };
         match says {
             Says::On => Ok(PowerState::On),
             Says::Off => Ok(PowerState::Off),
-            Says::Truth if *self.is_on.lock().unwrap() => Ok(PowerState::On),
+            Says::Truth if *self.0.is_on.lock().unwrap() => Ok(PowerState::On),
             Says::Truth => Ok(PowerState::Off),
-            Says::Error => Err(PowerError::driver(std::io::Error::other("the BMC has no route to itself"))),
+            Says::Error => {
+                Err(InterfaceError::driver(std::io::Error::other("the BMC has no route to itself")))
+            }
             Says::Nothing => std::future::pending().await,
             Says::Crash => panic!("a driver panics"),
         }
     }
 
-    async fn power_on(&self, _node: &Node) -> Result<(), PowerError> {
-        self.tell(PowerState::On);
+    async fn power_on(&self, _node: &Node) -> Result<(), InterfaceError> {
+        self.0.tell(PowerState::On);
         Ok(())
     }
 
-    async fn power_off(&self, _node: &Node) -> Result<(), PowerError> {
-        self.tell(PowerState::Off);
+    async fn power_off(&self, _node: &Node) -> Result<(), InterfaceError> {
+        self.0.tell(PowerState::Off);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl BootInterface for Driver {
+    async fn prepare_ramdisk(&self, _: BootContext<'_>, _: &KernelParameters) -> Result<(), InterfaceError> {
         Ok(())
     }
 
-    async fn set_boot(&self, _node: &Node, _boot: &Boot) -> Result<(), PowerError> {
+    async fn clean_up_ramdisk(&self, _: BootContext<'_>) -> Result<(), InterfaceError> {
         Ok(())
     }
 }
@@ -165,12 +176,13 @@ impl Site {
         for (number, (name, _, recorded)) in machines.iter().enumerate() {
             enrol(&*store, number, name, *recorded).await;
         }
-        let as_driver = |(name, machine, _): &(&str, &Arc<Machine>, _)| {
-            ((*name).to_owned(), Arc::clone(machine) as Arc<dyn PowerInterface>)
-        };
-        let drivers: Drivers = machines.iter().map(as_driver).collect();
-        let conductor =
-            Conductor::start(settings, store.clone(), drivers, Arc::new(SystemClock)).await.unwrap();
+        let mut builder = Conductor::builder(settings, store.clone());
+        for (name, machine, _) in machines {
+            let driver = Driver(Arc::clone(machine));
+            let hardware_type = HardwareType::new(*name).power([*name]).boot([*name]).deploy(["direct"]);
+            builder = builder.power(*name, driver.clone()).boot(*name, driver).hardware_type(hardware_type);
+        }
+        let conductor = builder.start().await.unwrap();
         let runner = conductor.clone();
         tokio::spawn(async move { runner.run().await });
         Self { conductor, store, _folder: folder }

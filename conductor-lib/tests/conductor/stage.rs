@@ -6,11 +6,10 @@ use farrier_conductor::api::nodes::nodes_router;
 use farrier_conductor::api::ramdisk::ramdisk_router;
 use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::events::{Event, EventKind};
-use farrier_conductor::interfaces::PowerInterface;
 use farrier_conductor::model::{InstanceInfo, NewNode, Node, ProvisionState};
 use farrier_conductor::settings::AgentSettings;
 use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::{Conductor, Drivers, Error, Settings};
+use farrier_conductor::{Conductor, Error, Settings};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -89,13 +88,11 @@ impl Stage {
         let ramdisk_api = format!("http://{}", ramdisk.local_addr().unwrap());
         let node_api = format!("http://{}", admin.local_addr().unwrap());
         let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
-        let driver: Arc<dyn PowerInterface> = Arc::new(machine.clone());
         let mut settings = quick(&ramdisk_api);
         change(&mut settings);
-        let drivers = Drivers::from([("fake".to_owned(), driver)]);
         let clock = JumpingClock::default();
-        let conductor =
-            Conductor::start(settings, store.clone(), drivers, Arc::new(clock.clone())).await.unwrap();
+        let builder = machine.conductor(settings, store.clone()).clock(clock.clone());
+        let conductor = builder.start().await.unwrap();
         tokio::spawn(axum::serve(ramdisk, ramdisk_router(conductor.clone())).into_future());
         tokio::spawn(axum::serve(admin, nodes_router(conductor.clone())).into_future());
         let watcher = conductor.clone();

@@ -23,7 +23,18 @@ pub(super) struct Paths {
     pub(super) pid: PathBuf,
 }
 
-/// What is booted in place of the disk.
+/// What a machine starts from.
+#[derive(Debug)]
+pub(super) enum Boot {
+    /// Its disk.
+    Disk,
+    /// The network, by PXE.
+    Network,
+    /// The ramdisk, which QEMU loads itself.
+    Ramdisk(RamdiskBoot),
+}
+
+/// The ramdisk, as QEMU loads it.
 #[derive(Debug)]
 pub(super) struct RamdiskBoot {
     pub(super) kernel: PathBuf,
@@ -39,7 +50,7 @@ pub(super) fn vector(
     accelerator: Accelerator,
     paths: &Paths,
     agent_port: u16,
-    ramdisk: Option<&RamdiskBoot>,
+    boot: &Boot,
 ) -> Vec<String> {
     let mut vector = Vec::new();
     let mut add = |words: &[&str]| vector.extend(words.iter().map(|word| (*word).to_owned()));
@@ -67,7 +78,8 @@ pub(super) fn vector(
     add(&["-netdev", &netdev(description.network, agent_port)]);
     let mac = node.ports.first().map_or(String::new(), |port| format!(",mac={}", port.address));
     // Without an option ROM the firmware does not try to boot from the network.
-    add(&["-device", &format!("virtio-net-pci,netdev={NETWORK_ID},romfile={mac}")]);
+    let start = if matches!(boot, Boot::Network) { "bootindex=0" } else { "romfile=" };
+    add(&["-device", &format!("virtio-net-pci,netdev={NETWORK_ID},{start}{mac}")]);
     if description.disks.iter().any(|disk| disk.bus == Bus::Scsi) {
         add(&["-device", "virtio-scsi-pci,id=scsi"]);
     }
@@ -76,7 +88,7 @@ pub(super) fn vector(
         add(&["-blockdev", &image(&name, &disk.file, disk.format, false)]);
         add(&["-device", &device(index, &name, disk)]);
     }
-    if let Some(boot) = ramdisk {
+    if let Boot::Ramdisk(boot) = boot {
         add(&["-kernel", &boot.kernel.to_string_lossy(), "-initrd", &boot.ramdisk.to_string_lossy()]);
         add(&["-append", &boot.parameters]);
     }
@@ -126,11 +138,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    fn vector_of(
-        info: &Value,
-        accelerator: Accelerator,
-        ramdisk: Option<&RamdiskBoot>,
-    ) -> (Node, Vec<String>) {
+    fn vector_of(info: &Value, accelerator: Accelerator, boot: &Boot) -> (Node, Vec<String>) {
         let node = node(info);
         let description = Description::read(&node).unwrap();
         let paths = Paths {
@@ -138,7 +146,7 @@ mod tests {
             console: "/s/a,b/console.log".into(),
             pid: "/s/pid".into(),
         };
-        let vector = vector(&node, &description, accelerator, &paths, 40123, ramdisk);
+        let vector = vector(&node, &description, accelerator, &paths, 40123, boot);
         (node, vector)
     }
 
@@ -148,12 +156,12 @@ mod tests {
 
     #[test]
     fn a_machine_that_boots_the_ramdisk() {
-        let boot = RamdiskBoot {
+        let boot = Boot::Ramdisk(RamdiskBoot {
             kernel: "/k".into(),
             ramdisk: "/i".into(),
             parameters: "console=ttyS0 ipa-api-url=http://10.0.2.2:6385".into(),
-        };
-        let (node, vector) = vector_of(&json!({"qemu_memory_mib": 256}), Accelerator::Tcg, Some(&boot));
+        });
+        let (node, vector) = vector_of(&json!({"qemu_memory_mib": 256}), Accelerator::Tcg, &boot);
         for words in [
             ["-uuid", &node.uuid.to_string()],
             ["-m", "256"],
@@ -176,9 +184,16 @@ mod tests {
 
     #[test]
     fn a_machine_with_a_bios_has_no_flash() {
-        let (_, vector) = vector_of(&json!({"qemu_firmware": "bios"}), Accelerator::Tcg, None);
+        let (_, vector) = vector_of(&json!({"qemu_firmware": "bios"}), Accelerator::Tcg, &Boot::Disk);
         assert!(has(&vector, ["-machine", "q35"]), "{vector:?}");
         assert!(!vector.iter().any(|word| word.contains(".fd")), "{vector:?}");
+    }
+
+    #[test]
+    fn a_machine_that_starts_from_the_network_has_an_option_rom() {
+        let (_, vector) = vector_of(&json!({}), Accelerator::Tcg, &Boot::Network);
+        let card = "virtio-net-pci,netdev=net0,bootindex=0,mac=52:54:00:00:00:01";
+        assert!(has(&vector, ["-device", card]), "{vector:?}");
     }
 
     #[test]
@@ -186,7 +201,7 @@ mod tests {
         let disks = "/a,".to_owned() + "/b;bus=nvme;serial=N1,/c;bus=sata,/d;bus=scsi;format=qcow2";
         let info =
             json!({"qemu_disks": disks, "qemu_network": "isolated", "qemu_extra_args": "-rtc base=utc"});
-        let (_, vector) = vector_of(&info, Accelerator::Kvm, None);
+        let (_, vector) = vector_of(&info, Accelerator::Kvm, &Boot::Disk);
         for words in [
             ["-accel", "kvm"],
             ["-cpu", "host"],

@@ -3,26 +3,41 @@
 use super::accelerator::Accelerator;
 use super::disks::Disk;
 use super::firmware::Firmware;
-use farrier_conductor::interfaces::PowerError;
+use farrier_conductor::interfaces::{InterfaceError, Properties};
 use farrier_conductor::model::Node;
 use farrier_media::{KernelParameterError, KernelParameters};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Every key that this driver reads, besides those every driver knows.
-const KEYS: &[&str] = &[
-    "qemu_binary",
-    "qemu_memory_mib",
-    "qemu_cpus",
-    "qemu_disks",
-    "qemu_firmware",
-    "qemu_firmware_code",
-    "qemu_firmware_vars_template",
-    "qemu_accelerator",
+/// The keys of the machine itself.
+pub(super) const MACHINE: Properties = &[
+    ("qemu_binary", "the program; qemu-system-x86_64 unless it is given"),
+    ("qemu_memory_mib", "memory in MiB; 512 unless it is given"),
+    ("qemu_cpus", "number of processors; 1 unless it is given"),
+    ("qemu_disks", "disks, comma separated: FILE;bus=virtio|nvme|sata|scsi;serial=TEXT;format=raw|qcow2"),
+    ("qemu_firmware", "uefi or bios; uefi unless it is given"),
+    ("qemu_firmware_code", "file with the code of UEFI firmware; looked for unless it is given"),
+    (
+        "qemu_firmware_vars_template",
+        "file with the first variables of UEFI firmware; looked for unless it is given",
+    ),
+    ("qemu_accelerator", "auto, kvm or tcg; auto unless it is given"),
+    ("qemu_network", "user, unplugged or isolated; user unless it is given"),
+    ("qemu_extra_args", "further arguments of QEMU, separated by spaces"),
+];
+
+/// The keys of its console.
+pub(super) const CONSOLE: Properties = &[(
     "qemu_console_log",
-    "qemu_network",
-    "qemu_extra_args",
+    "file for the serial console; console.log in the machine's folder unless it is given",
+)];
+
+/// The keys of what it boots.
+pub(super) const BOOT: Properties = &[
+    ("deploy_kernel", "file with the kernel of the ramdisk; required"),
+    ("deploy_ramdisk", "file with the ramdisk; required"),
+    ("kernel_append_params", "kernel parameters of the ramdisk, besides those that it needs"),
 ];
 
 /// How the machine's network card is connected.
@@ -64,7 +79,7 @@ pub(super) struct Description {
 
 impl Description {
     /// Reads and checks everything that can be checked without looking at files.
-    pub(super) fn read(node: &Node) -> Result<Self, PowerError> {
+    pub(super) fn read(node: &Node) -> Result<Self, InterfaceError> {
         refuse_unknown_keys(node)?;
         let disks = text(node, "qemu_disks")?.unwrap_or_default();
         let extra_args = text(node, "qemu_extra_args")?.unwrap_or_default();
@@ -84,16 +99,15 @@ impl Description {
             network: network(text(node, "qemu_network")?.as_deref())?,
             extra_args: extra_args.split_whitespace().map(str::to_owned).collect(),
             kernel_append_params: append.parse().map_err(|error: KernelParameterError| {
-                PowerError::driver_info("kernel_append_params", error.to_string())
+                InterfaceError::driver_info("kernel_append_params", error.to_string())
             })?,
             deploy_kernel: path(node, "deploy_kernel")?,
             deploy_ramdisk: path(node, "deploy_ramdisk")?,
         })
     }
 
-    /// Checks that every file named is there.
-    pub(super) fn check_files(&self) -> Result<(), PowerError> {
-        self.ramdisk_files()?;
+    /// Checks that every file of the machine itself is there.
+    pub(super) fn check_files(&self) -> Result<(), InterfaceError> {
         let disks = self.disks.iter().map(|disk| ("qemu_disks", &disk.file));
         let firmware = match &self.firmware {
             Firmware::Bios => vec![],
@@ -106,57 +120,59 @@ impl Description {
     }
 
     /// Kernel and initramfs of the ramdisk.
-    pub(super) fn ramdisk_files(&self) -> Result<(PathBuf, PathBuf), PowerError> {
+    pub(super) fn ramdisk_files(&self) -> Result<(PathBuf, PathBuf), InterfaceError> {
         let file = |key, path: &Option<PathBuf>| match path {
             Some(path) => existing(key, path),
-            None => {
-                Err(PowerError::driver_info(key, "is missing; give the file that `farrier-image build` made"))
-            }
+            None => Err(InterfaceError::driver_info(
+                key,
+                "is missing; give the file that `farrier-image build` made",
+            )),
         };
         Ok((file("deploy_kernel", &self.deploy_kernel)?, file("deploy_ramdisk", &self.deploy_ramdisk)?))
     }
 }
 
-fn refuse_unknown_keys(node: &Node) -> Result<(), PowerError> {
+fn refuse_unknown_keys(node: &Node) -> Result<(), InterfaceError> {
+    let keys: Vec<_> = MACHINE.iter().chain(CONSOLE).map(|(key, _)| *key).collect();
     let unknown =
-        node.driver_info.keys().find(|key| key.starts_with("qemu_") && !KEYS.contains(&key.as_str()));
+        node.driver_info.keys().find(|key| key.starts_with("qemu_") && !keys.contains(&key.as_str()));
     unknown.map_or(Ok(()), |key| {
-        Err(PowerError::driver_info(key, format!("is not known; the keys are {}", KEYS.join(", "))))
+        Err(InterfaceError::driver_info(key, format!("is not known; the keys are {}", keys.join(", "))))
     })
 }
 
-fn existing(key: &str, file: &Path) -> Result<PathBuf, PowerError> {
+fn existing(key: &str, file: &Path) -> Result<PathBuf, InterfaceError> {
     match std::fs::File::open(file) {
         Ok(_) => Ok(file.to_owned()),
-        Err(error) => Err(PowerError::driver_info(
+        Err(error) => Err(InterfaceError::driver_info(
             key,
             format!("{}: {error}; name a file that can be read", file.display()),
         )),
     }
 }
 
-fn text(node: &Node, key: &str) -> Result<Option<String>, PowerError> {
+fn text(node: &Node, key: &str) -> Result<Option<String>, InterfaceError> {
     match node.driver_info.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.is_empty() => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
         Some(Value::Number(number)) => Ok(Some(number.to_string())),
-        Some(_) => Err(PowerError::driver_info(key, "must be a text or a number")),
+        Some(_) => Err(InterfaceError::driver_info(key, "must be a text or a number")),
     }
 }
 
-fn number(node: &Node, key: &str, default: u32) -> Result<u32, PowerError> {
+fn number(node: &Node, key: &str, default: u32) -> Result<u32, InterfaceError> {
     match text(node, key)?.map(|text| text.parse()) {
         None => Ok(default),
         Some(Ok(number)) if number > 0 => Ok(number),
-        Some(_) => Err(PowerError::driver_info(key, "must be a whole number above 0")),
+        Some(_) => Err(InterfaceError::driver_info(key, "must be a whole number above 0")),
     }
 }
 
-fn path(node: &Node, key: &str) -> Result<Option<PathBuf>, PowerError> {
+fn path(node: &Node, key: &str) -> Result<Option<PathBuf>, InterfaceError> {
     let path = text(node, key)?.map(PathBuf::from);
     if path.as_ref().is_some_and(|path| !path.is_absolute()) {
-        return Err(PowerError::driver_info(
+        return Err(InterfaceError::driver_info(
             key,
             "must be an absolute path, since the conductor runs elsewhere",
         ));
@@ -164,21 +180,21 @@ fn path(node: &Node, key: &str) -> Result<Option<PathBuf>, PowerError> {
     Ok(path)
 }
 
-fn accelerator(text: Option<&str>) -> Result<AcceleratorChoice, PowerError> {
+fn accelerator(text: Option<&str>) -> Result<AcceleratorChoice, InterfaceError> {
     match text.unwrap_or("auto") {
         "auto" => Ok(AcceleratorChoice::Auto),
         named => Accelerator::from_str(named)
             .map(AcceleratorChoice::Use)
-            .map_err(|()| PowerError::driver_info("qemu_accelerator", "must be auto, kvm or tcg")),
+            .map_err(|()| InterfaceError::driver_info("qemu_accelerator", "must be auto, kvm or tcg")),
     }
 }
 
-fn network(text: Option<&str>) -> Result<Network, PowerError> {
+fn network(text: Option<&str>) -> Result<Network, InterfaceError> {
     match text.unwrap_or("user") {
         "user" => Ok(Network::User),
         "unplugged" => Ok(Network::Unplugged),
         "isolated" => Ok(Network::Isolated),
-        _ => Err(PowerError::driver_info("qemu_network", "must be user, unplugged or isolated")),
+        _ => Err(InterfaceError::driver_info("qemu_network", "must be user, unplugged or isolated")),
     }
 }
 
@@ -233,7 +249,7 @@ pub(super) mod tests {
             (json!({"kernel_append_params": "a\nb"}), "kernel_append_params"),
         ] {
             match Description::read(&node(&info)) {
-                Err(PowerError::DriverInfo { key: named, .. }) => assert_eq!(named, key),
+                Err(InterfaceError::DriverInfo { key: named, .. }) => assert_eq!(named, key),
                 other => panic!("{info}: {other:?}"),
             }
         }
@@ -251,17 +267,24 @@ pub(super) mod tests {
             json!({"qemu_firmware_code": file("code"), "qemu_firmware_vars_template": file("vars")});
         let check = |info: &Value| match Description::read(&node(info)).unwrap().check_files() {
             Ok(()) => None,
-            Err(PowerError::DriverInfo { key, .. }) => Some(key),
+            Err(InterfaceError::DriverInfo { key, .. }) => Some(key),
             Err(other) => panic!("{other}"),
         };
-        assert_eq!(check(&info).as_deref(), Some("deploy_kernel"));
-        info["deploy_kernel"] = json!(file("vmlinuz"));
-        info["deploy_ramdisk"] = json!(folder.path().join("none"));
-        assert_eq!(check(&info).as_deref(), Some("deploy_ramdisk"));
-        info["deploy_ramdisk"] = json!(file("initramfs"));
         info["qemu_disks"] = json!("/nonexistent/disk.img");
         assert_eq!(check(&info).as_deref(), Some("qemu_disks"));
         info["qemu_disks"] = json!(file("disk"));
         assert_eq!(check(&info), None);
+
+        let ramdisk = |info: &Value| match Description::read(&node(info)).unwrap().ramdisk_files() {
+            Ok(_) => None,
+            Err(InterfaceError::DriverInfo { key, .. }) => Some(key),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(ramdisk(&info).as_deref(), Some("deploy_kernel"));
+        info["deploy_kernel"] = json!(file("vmlinuz"));
+        info["deploy_ramdisk"] = json!(folder.path().join("none"));
+        assert_eq!(ramdisk(&info).as_deref(), Some("deploy_ramdisk"));
+        info["deploy_ramdisk"] = json!(file("initramfs"));
+        assert_eq!(ramdisk(&info), None);
     }
 }

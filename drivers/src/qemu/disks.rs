@@ -1,6 +1,6 @@
 //! The disks of a machine: `file;serial=X;bus=virtio|nvme|sata|scsi;format=raw|qcow2`, comma separated.
 
-use farrier_conductor::interfaces::PowerError;
+use farrier_conductor::interfaces::InterfaceError;
 use std::path::PathBuf;
 
 /// How a disk is attached.
@@ -23,13 +23,14 @@ pub(super) struct Disk {
 
 impl Disk {
     /// Reads a comma separated list; an empty one is no disk at all.
-    pub(super) fn parse_list(text: &str) -> Result<Vec<Self>, PowerError> {
+    pub(super) fn parse_list(text: &str) -> Result<Vec<Self>, InterfaceError> {
         let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
         entries.enumerate().map(|(index, entry)| Self::parse(index, entry)).collect()
     }
 
-    fn parse(index: usize, entry: &str) -> Result<Self, PowerError> {
-        let invalid = |reason: &str| PowerError::driver_info("qemu_disks", format!("{entry:?}: {reason}"));
+    fn parse(index: usize, entry: &str) -> Result<Self, InterfaceError> {
+        let invalid =
+            |reason: &str| InterfaceError::driver_info("qemu_disks", format!("{entry:?}: {reason}"));
         let mut parts = entry.split(';');
         let file = PathBuf::from(parts.next().unwrap_or_default());
         if !file.is_absolute() {

@@ -1,7 +1,7 @@
 //! Firmware: QEMU's own BIOS, or UEFI, where distributions put that, and each machine's own variables.
 
 use super::QemuError;
-use farrier_conductor::interfaces::PowerError;
+use farrier_conductor::interfaces::InterfaceError;
 use std::path::{Path, PathBuf};
 
 /// Code and empty variables of OVMF, as Debian and Ubuntu, Fedora, Arch and QEMU itself place them.
@@ -38,36 +38,36 @@ impl Firmware {
         kind: Option<&str>,
         code: Option<PathBuf>,
         vars_template: Option<PathBuf>,
-    ) -> Result<Self, PowerError> {
+    ) -> Result<Self, InterfaceError> {
         match kind.unwrap_or("uefi") {
             "bios" => Ok(Self::Bios),
             "uefi" => Uefi::find(code, vars_template).map(Self::Uefi),
-            _ => Err(PowerError::driver_info("qemu_firmware", "must be uefi or bios")),
+            _ => Err(InterfaceError::driver_info("qemu_firmware", "must be uefi or bios")),
         }
     }
 }
 
 impl Uefi {
     /// The firmware given, or the first that is installed. Code and variables fit only as a pair.
-    fn find(code: Option<PathBuf>, vars_template: Option<PathBuf>) -> Result<Self, PowerError> {
+    fn find(code: Option<PathBuf>, vars_template: Option<PathBuf>) -> Result<Self, InterfaceError> {
         match (code, vars_template) {
             (Some(code), Some(vars_template)) => Ok(Self { code, vars_template }),
             (None, None) => {
                 let installed =
                     |(code, vars): &&(&str, &str)| Path::new(code).exists() && Path::new(vars).exists();
                 let (code, vars) = PLACES.iter().find(installed).ok_or_else(|| {
-                    PowerError::driver_info(
+                    InterfaceError::driver_info(
                         "qemu_firmware_code",
                         "is missing, and no OVMF is installed; install it (Debian: ovmf) or give both files",
                     )
                 })?;
                 Ok(Self { code: code.into(), vars_template: vars.into() })
             }
-            (Some(_), None) => Err(PowerError::driver_info(
+            (Some(_), None) => Err(InterfaceError::driver_info(
                 "qemu_firmware_vars_template",
                 "is missing; it goes together with qemu_firmware_code",
             )),
-            (None, Some(_)) => Err(PowerError::driver_info(
+            (None, Some(_)) => Err(InterfaceError::driver_info(
                 "qemu_firmware_code",
                 "is missing; it goes together with qemu_firmware_vars_template",
             )),

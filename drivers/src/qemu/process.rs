@@ -35,11 +35,6 @@ impl Machine {
         Self { folder, uuid }
     }
 
-    /// Where the machine's files are.
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// The file that QEMU writes its process id to.
     pub(super) fn pid_file(&self) -> PathBuf {
         self.folder.join("qemu.pid")

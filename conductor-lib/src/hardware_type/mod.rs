@@ -1,0 +1,16 @@
+//! Hardware types: which interfaces go with which machines, and which of them a node has (section 10).
+//!
+//! Names alone decide: [`composition`] checks at the start that what is declared can work, [`resolution`] finds the
+//! name of a node's interface, and [`registry`] has the implementations.
+
+mod composition;
+mod declaration;
+mod registry;
+mod resolution;
+
+pub use composition::{BootNeed, HardwareFault, ImpossibleHardware};
+pub use declaration::HardwareType;
+pub use resolution::Unresolved;
+
+pub(crate) use composition::Declared;
+pub(crate) use registry::{Hardware, Interfaces, NodeBoot};

@@ -1,0 +1,118 @@
+//! The implementations of interfaces, by name.
+
+use super::composition::Composition;
+use super::resolution::Unresolved;
+use crate::interfaces::boot::{BootContext, BootInterface};
+use crate::interfaces::console::ConsoleInterface;
+use crate::interfaces::management::ManagementInterface;
+use crate::interfaces::network::NetworkInterface;
+use crate::interfaces::power::PowerInterface;
+use crate::interfaces::storage::StorageInterface;
+use crate::interfaces::vendor::VendorInterface;
+use crate::model::{InterfaceKind, Node};
+use std::sync::Arc;
+
+/// Implementations of one kind, by name.
+pub(crate) struct Registered<T: ?Sized>(pub(crate) Vec<(String, Arc<T>)>);
+
+impl<T: ?Sized> Default for Registered<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: ?Sized> Registered<T> {
+    /// Adds one.
+    pub(crate) fn add(&mut self, name: impl Into<String>, interface: Arc<T>) {
+        self.0.push((name.into(), interface));
+    }
+
+    /// Their names, as they were added.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// That of a node; nothing where its hardware type has none.
+    ///
+    /// # Errors
+    ///
+    /// The node has one that it cannot have.
+    fn find(
+        &self,
+        node: &Node,
+        kind: InterfaceKind,
+        composition: &Composition,
+    ) -> Result<Option<Arc<T>>, Unresolved> {
+        let resolved = composition.resolve(node, kind)?;
+        let found = resolved.and_then(|name| self.0.iter().find(|(one, _)| one == name));
+        Ok(found.map(|(_, interface)| Arc::clone(interface)))
+    }
+
+    /// That of a node.
+    ///
+    /// # Errors
+    ///
+    /// The node has none, or one that it cannot have.
+    pub(crate) fn of(
+        &self,
+        node: &Node,
+        kind: InterfaceKind,
+        composition: &Composition,
+    ) -> Result<Arc<T>, Unresolved> {
+        let none = || Unresolved::None { kind, hardware_type: node.driver.clone() };
+        self.find(node, kind, composition)?.ok_or_else(none)
+    }
+}
+
+/// What controls machines from outside.
+#[derive(Default)]
+pub(crate) struct Interfaces {
+    pub(crate) power: Registered<dyn PowerInterface>,
+    pub(crate) management: Registered<dyn ManagementInterface>,
+    pub(crate) boot: Registered<dyn BootInterface>,
+    pub(crate) network: Registered<dyn NetworkInterface>,
+    pub(crate) storage: Registered<dyn StorageInterface>,
+    pub(crate) console: Registered<dyn ConsoleInterface>,
+    pub(crate) vendor: Registered<dyn VendorInterface>,
+}
+
+/// What controls machines from outside, and which of it controls which.
+pub(crate) struct Hardware {
+    pub(crate) composition: Composition,
+    pub(crate) interfaces: Interfaces,
+}
+
+impl Hardware {
+    /// The power interface of a node.
+    pub(crate) fn power(&self, node: &Node) -> Result<Arc<dyn PowerInterface>, Unresolved> {
+        self.interfaces.power.of(node, InterfaceKind::Power, &self.composition)
+    }
+
+    /// The console interface of a node.
+    pub(crate) fn console(&self, node: &Node) -> Result<Arc<dyn ConsoleInterface>, Unresolved> {
+        self.interfaces.console.of(node, InterfaceKind::Console, &self.composition)
+    }
+
+    /// The boot interface of a node, with those below it; nothing where its hardware type has none.
+    pub(crate) fn boot(&self, node: &Node) -> Result<Option<NodeBoot>, Unresolved> {
+        let Interfaces { boot, management, network, .. } = &self.interfaces;
+        let Some(boot) = boot.find(node, InterfaceKind::Boot, &self.composition)? else { return Ok(None) };
+        let management = management.of(node, InterfaceKind::Management, &self.composition)?;
+        let network = network.of(node, InterfaceKind::Network, &self.composition)?;
+        Ok(Some(NodeBoot { boot, management, network }))
+    }
+}
+
+/// The boot interface of a node, with those below it.
+pub(crate) struct NodeBoot {
+    pub(crate) boot: Arc<dyn BootInterface>,
+    management: Arc<dyn ManagementInterface>,
+    network: Arc<dyn NetworkInterface>,
+}
+
+impl NodeBoot {
+    /// What calls of the boot interface get.
+    pub(crate) fn context<'a>(&'a self, node: &'a Node) -> BootContext<'a> {
+        BootContext { node, management: &*self.management, network: &*self.network }
+    }
+}

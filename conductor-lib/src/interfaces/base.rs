@@ -1,0 +1,66 @@
+//! What all interfaces have in common.
+
+use crate::model::{InterfaceKind, Node};
+use async_trait::async_trait;
+
+/// Keys of `driver_info`, each with what it means.
+pub type Properties = &'static [(&'static str, &'static str)];
+
+/// What all interfaces have in common.
+#[async_trait]
+pub trait Interface: Send + Sync {
+    /// The keys of `driver_info` that it reads.
+    fn get_properties(&self) -> Properties {
+        &[]
+    }
+
+    /// Checks what the record says about the machine, without touching it.
+    ///
+    /// # Errors
+    ///
+    /// [`InterfaceError::DriverInfo`] for the first key that is missing or unusable.
+    async fn validate(&self, _node: &Node) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+}
+
+/// An interface could not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum InterfaceError {
+    /// A value of `driver_info` is missing or unusable.
+    #[error("driver_info {key}: {reason}")]
+    DriverInfo {
+        /// The key.
+        key: String,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// The interface does not do this.
+    #[error("{what} is not supported; choose another {kind}_interface for the node")]
+    Unsupported {
+        /// Kind of the interface.
+        kind: InterfaceKind,
+        /// The method.
+        what: &'static str,
+    },
+    /// The driver failed; the text names the machine and what to look at.
+    #[error(transparent)]
+    Driver(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl InterfaceError {
+    /// A value of `driver_info` is missing or unusable.
+    pub fn driver_info(key: &str, reason: impl Into<String>) -> Self {
+        Self::DriverInfo { key: key.to_owned(), reason: reason.into() }
+    }
+
+    /// The driver failed.
+    pub fn driver(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Driver(Box::new(error))
+    }
+
+    /// An interface of this kind does not do this.
+    pub fn unsupported<T>(kind: InterfaceKind, what: &'static str) -> Result<T, Self> {
+        Err(Self::Unsupported { kind, what })
+    }
+}

@@ -1,0 +1,136 @@
+//! Boot (sections 6.1 and 6.12).
+
+use super::base::{Interface, InterfaceError};
+use super::management::ManagementInterface;
+use super::network::NetworkInterface;
+use crate::model::InterfaceKind::Boot;
+use crate::model::{BootDevice, Node};
+use async_trait::async_trait;
+use farrier_media::KernelParameters;
+use std::fmt;
+
+/// What else than the agent and local disks a boot interface can boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BootCapability {
+    /// A ramdisk that is the instance.
+    RamdiskBoot,
+    /// Such a ramdisk, and a config drive with it.
+    RamdiskBootConfigdrive,
+    /// A volume by iSCSI.
+    IscsiVolumeBoot,
+    /// Anything by iPXE.
+    IpxeBoot,
+    /// Anything by PXE.
+    PxeBoot,
+}
+
+impl BootCapability {
+    /// The word in lists of capabilities.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RamdiskBoot => "ramdisk_boot",
+            Self::RamdiskBootConfigdrive => "ramdisk_boot_configdrive",
+            Self::IscsiVolumeBoot => "iscsi_volume_boot",
+            Self::IpxeBoot => "ipxe_boot",
+            Self::PxeBoot => "pxe_boot",
+        }
+    }
+}
+
+impl fmt::Display for BootCapability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A node, and those of its interfaces that booting it may need.
+#[derive(Clone, Copy)]
+pub struct BootContext<'a> {
+    /// The node.
+    pub node: &'a Node,
+    /// Its management, for the boot device and virtual media.
+    pub management: &'a dyn ManagementInterface,
+    /// Its network.
+    pub network: &'a dyn NetworkInterface,
+}
+
+/// Makes a machine boot the ramdisk or its instance. Calls that prepare or clean up hold the node's lease, and each may
+/// be made again after a conductor stopped in the middle of it.
+#[async_trait]
+pub trait BootInterface: Interface {
+    /// What else than the agent and local disks it can boot.
+    fn capabilities(&self) -> &[BootCapability] {
+        &[]
+    }
+
+    /// Has the next power-on start the ramdisk with these kernel parameters.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn prepare_ramdisk(
+        &self,
+        boot: BootContext<'_>,
+        parameters: &KernelParameters,
+    ) -> Result<(), InterfaceError>;
+
+    /// Undoes [`Self::prepare_ramdisk`]; nothing happens where nothing was prepared.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn clean_up_ramdisk(&self, boot: BootContext<'_>) -> Result<(), InterfaceError>;
+
+    /// Has the machine start its instance from now on. That is the system on its disk, unless an implementation boots
+    /// something else.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        self.clean_up_ramdisk(boot).await?;
+        boot.management.set_boot_device(boot.node, BootDevice::Disk, true).await
+    }
+
+    /// Undoes [`Self::prepare_instance`]; nothing happens where nothing was prepared.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    /// Checks whether the machine can boot the ramdisk for a rescue.
+    ///
+    /// # Errors
+    ///
+    /// [`InterfaceError::Unsupported`] when it never can.
+    async fn validate_rescue(&self, _node: &Node) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Boot, "validate_rescue")
+    }
+
+    /// Checks whether the conductor can boot the ramdisk for an inspection.
+    ///
+    /// # Errors
+    ///
+    /// [`InterfaceError::Unsupported`] when somebody else boots it then.
+    async fn validate_inspection(&self, _node: &Node) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Boot, "validate_inspection")
+    }
+
+    /// The text of a boot configuration, for firmware that asks the conductor for it by its name (section 7). Nothing
+    /// when there is none of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`InterfaceError::Unsupported`] when no firmware asks.
+    async fn get_boot_config(&self, _node: &Node, _name: &str) -> Result<Option<String>, InterfaceError> {
+        InterfaceError::unsupported(Boot, "get_boot_config")
+    }
+
+    /// The conductor's URL as a machine reaches it that is booted like this, given the URL on the conductor's own host.
+    fn callback_url(&self, url: &str) -> String {
+        url.to_owned()
+    }
+}

@@ -1,0 +1,54 @@
+//! Serial consoles.
+
+use super::base::{Interface, InterfaceError};
+use crate::model::InterfaceKind::Console;
+use crate::model::Node;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// How a console is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsoleAccess {
+    /// `shellinabox`, `socat`, and the like.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where.
+    pub url: String,
+}
+
+/// Gives access to a machine's serial console.
+#[async_trait]
+pub trait ConsoleInterface: Interface {
+    /// Opens the console for its users.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn start_console(&self, _node: &Node) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Console, "start_console")
+    }
+
+    /// Closes the console for its users.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn stop_console(&self, _node: &Node) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Console, "stop_console")
+    }
+
+    /// How users reach it.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn get_console(&self, _node: &Node) -> Result<ConsoleAccess, InterfaceError> {
+        InterfaceError::unsupported(Console, "get_console")
+    }
+
+    /// The file that the console is written to, where there is one: the best witness of a silent machine.
+    fn log_file(&self, _node: &Node) -> Option<PathBuf> {
+        None
+    }
+}

@@ -1,0 +1,146 @@
+//! Management: what firmware starts from and how, sensors, virtual media (section 9.2).
+
+use super::base::{Interface, InterfaceError};
+use crate::model::InterfaceKind::Management;
+use crate::model::{BootDevice, BootMode, MacAddress, Node};
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+/// What firmware starts from, as far as it is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BootDeviceSetting {
+    /// The device.
+    pub device: Option<BootDevice>,
+    /// Whether it holds for more than one start.
+    pub persistent: Option<bool>,
+}
+
+/// Manages a machine by its BMC. Every method may fail with [`InterfaceError::Unsupported`].
+#[async_trait]
+pub trait ManagementInterface: Interface {
+    /// What the machine can be told to start from.
+    fn get_supported_boot_devices(&self, node: &Node) -> Vec<BootDevice>;
+
+    /// Has the machine start from a device, once or from now on.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn set_boot_device(
+        &self,
+        node: &Node,
+        device: BootDevice,
+        persistent: bool,
+    ) -> Result<(), InterfaceError>;
+
+    /// What the machine starts from.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn get_boot_device(&self, node: &Node) -> Result<BootDeviceSetting, InterfaceError>;
+
+    /// How the machine can be told to start.
+    fn get_supported_boot_modes(&self, _node: &Node) -> Vec<BootMode> {
+        Vec::new()
+    }
+
+    /// Has the machine start by the boot sector or by UEFI.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn set_boot_mode(&self, _node: &Node, _mode: BootMode) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Management, "set_boot_mode")
+    }
+
+    /// How the machine starts.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn get_boot_mode(&self, _node: &Node) -> Result<BootMode, InterfaceError> {
+        InterfaceError::unsupported(Management, "get_boot_mode")
+    }
+
+    /// Whether the machine starts only what is signed.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn get_secure_boot_state(&self, _node: &Node) -> Result<bool, InterfaceError> {
+        InterfaceError::unsupported(Management, "get_secure_boot_state")
+    }
+
+    /// Has the machine start only what is signed, or anything.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn set_secure_boot_state(&self, _node: &Node, _on: bool) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Management, "set_secure_boot_state")
+    }
+
+    /// What the sensors say, by their kind and name.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn get_sensors_data(&self, _node: &Node) -> Result<Map<String, Value>, InterfaceError> {
+        InterfaceError::unsupported(Management, "get_sensors_data")
+    }
+
+    /// Interrupts what runs on the machine, so that it tells why it hangs.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn inject_nmi(&self, _node: &Node) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Management, "inject_nmi")
+    }
+
+    /// Who made the machine.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn detect_vendor(&self, _node: &Node) -> Result<String, InterfaceError> {
+        InterfaceError::unsupported(Management, "detect_vendor")
+    }
+
+    /// The addresses of its network cards.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn get_mac_addresses(&self, _node: &Node) -> Result<Vec<MacAddress>, InterfaceError> {
+        InterfaceError::unsupported(Management, "get_mac_addresses")
+    }
+
+    /// Has a virtual drive hold the medium at this URL.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn attach_virtual_media(
+        &self,
+        _node: &Node,
+        _device: BootDevice,
+        _url: &str,
+    ) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Management, "attach_virtual_media")
+    }
+
+    /// Empties these virtual drives, or all.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn detach_virtual_media(
+        &self,
+        _node: &Node,
+        _devices: &[BootDevice],
+    ) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Management, "detach_virtual_media")
+    }
+}

@@ -1,0 +1,27 @@
+//! What a driver does for the conductor: a trait for each kind of interface (sections 5, 6 and 9).
+//!
+//! An implementation has what it needs when it is made, and gets the node with each call. Methods that it lacks answer
+//! that they are not supported, so that a driver writes only what its machines have. [`Noop`] and [`Absent`] are the
+//! interfaces of nodes that need none.
+
+pub mod base;
+pub mod boot;
+pub mod console;
+pub mod dhcp;
+pub mod management;
+pub mod network;
+pub mod none;
+pub mod power;
+pub mod storage;
+pub mod vendor;
+
+pub use base::{Interface, InterfaceError, Properties};
+pub use boot::{BootCapability, BootContext, BootInterface};
+pub use console::{ConsoleAccess, ConsoleInterface};
+pub use dhcp::{DhcpOption, DhcpProvider};
+pub use management::{BootDeviceSetting, ManagementInterface};
+pub use network::{NetworkInterface, NetworkKind};
+pub use none::{Absent, Noop};
+pub use power::PowerInterface;
+pub use storage::StorageInterface;
+pub use vendor::{VendorInterface, VendorMethod};

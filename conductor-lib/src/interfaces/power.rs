@@ -1,0 +1,60 @@
+//! Power (section 9.1).
+
+use super::base::{Interface, InterfaceError};
+use crate::model::{Node, PowerState};
+use async_trait::async_trait;
+
+/// Switches a machine on and off.
+///
+/// Calls that change a machine never overlap: the conductor holds the node's lease around each. Its power state is
+/// read at any time.
+#[async_trait]
+pub trait PowerInterface: Interface {
+    /// The power state as the machine tells it now.
+    ///
+    /// # Errors
+    ///
+    /// [`InterfaceError::Driver`] when the machine cannot be asked.
+    async fn power_state(&self, node: &Node) -> Result<PowerState, InterfaceError>;
+
+    /// Powers the machine on; nothing happens when it is on.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn power_on(&self, node: &Node) -> Result<(), InterfaceError>;
+
+    /// Powers the machine off at once and returns when it is off; nothing happens when it is off.
+    ///
+    /// # Errors
+    ///
+    /// [`InterfaceError::Driver`] when the machine stays on.
+    async fn power_off(&self, node: &Node) -> Result<(), InterfaceError>;
+
+    /// Powers the machine off and on.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn reboot(&self, node: &Node) -> Result<(), InterfaceError> {
+        self.power_off(node).await?;
+        self.power_on(node).await
+    }
+
+    /// Whether the power state is worth reading when nobody asks for it.
+    fn supports_power_sync(&self, _node: &Node) -> bool {
+        true
+    }
+
+    /// Forgets what the driver keeps about a node that is being deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`InterfaceError::Driver`] when something could not be removed.
+    async fn forget(&self, _node: &Node) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    /// Ends what must not outlive the conductor.
+    async fn shut_down(&self) {}
+}
