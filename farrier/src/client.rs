@@ -3,11 +3,13 @@
 use anyhow::{Context, anyhow};
 use farrier_conductor::api::nodes::{PowerRequest, ProvisionReply, ProvisionRequest};
 use farrier_conductor::events::Event;
-use farrier_conductor::model::{InstanceInfo, NewNode, Node};
+use farrier_conductor::hardware_type::Validity;
+use farrier_conductor::model::{InstanceInfo, InterfaceKind, NewNode, Node};
 use reqwest::{Client, Method, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Longest time for one request.
@@ -50,6 +52,10 @@ impl NodeApi {
 
     pub(crate) async fn show(&self, node: &str) -> anyhow::Result<Node> {
         self.read(Method::GET, &["nodes", node], None::<&()>).await
+    }
+
+    pub(crate) async fn validate(&self, node: &str) -> anyhow::Result<BTreeMap<InterfaceKind, Validity>> {
+        self.read(Method::GET, &["nodes", node, "validate"], None::<&()>).await
     }
 
     /// The node once nobody works on it any more; nothing when it is gone.

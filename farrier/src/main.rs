@@ -23,7 +23,7 @@ struct Cli {
 enum Command {
     /// Run the conductor until it is interrupted.
     Serve(serve::Serve),
-    /// Enrol, show, power and delete nodes.
+    /// Enrol, show, validate, power and delete nodes.
     Node {
         #[command(flatten)]
         conductor: ConductorUrl,
@@ -97,6 +97,8 @@ mod tests {
             "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --driver-info qemu_cpus=2 --property a=1",
             "farrier node list --url http://127.0.0.1:1",
             "farrier node show n1 --json",
+            "farrier node validate n1",
+            "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --interface boot=qemu --interface raid=no-raid",
             "farrier node power n1 reboot",
             "farrier deploy n1 --image http://h/i --checksum sha256:00 --config-drive /d --json --timeout 60",
         ] {
@@ -107,6 +109,7 @@ mod tests {
             "farrier deploy n1 --image http://h/i",
             "farrier node power n1 sideways",
             "farrier node create n1 --mac 1 --driver qemu",
+            "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --interface bios=x",
             "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --driver-info novalue",
         ] {
             assert_eq!(Cli::try_parse_from(line.split(' ')).unwrap_err().exit_code(), 2, "{line}");

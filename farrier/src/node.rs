@@ -3,10 +3,12 @@
 use crate::client::NodeApi;
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
+use farrier_conductor::hardware_type::Validity;
 use farrier_conductor::model::{
     DriverInfo, InstanceInfo, InterfaceKind, MacAddress, NewNode, Node, NodeInterfaces, Properties,
 };
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// What can be done with nodes.
 #[derive(Debug, Subcommand)]
@@ -22,6 +24,11 @@ pub(crate) enum NodeCommand {
         /// Print the whole record as JSON.
         #[arg(long)]
         json: bool,
+    },
+    /// Tell for each interface of a node what is missing; fails when power, boot or management cannot do their part.
+    Validate {
+        /// Name or UUID.
+        node: String,
     },
     /// Forget a node that has no instance, and power its machine off.
     Delete {
@@ -111,6 +118,11 @@ impl NodeCommand {
                 println!("{}", serde_json::to_string_pretty(&api.show(&node).await?)?);
             }
             Self::Show { node, json: false } => print_node(&api.show(&node).await?),
+            Self::Validate { node } => {
+                let validities = api.validate(&node).await?;
+                print_validities(&validities);
+                controllable(&node, &validities)?;
+            }
             Self::Delete { node } => {
                 api.delete(&node).await?;
                 carried_out(api, &node).await?;
@@ -166,6 +178,25 @@ fn print_table(nodes: &[Node]) {
         let state = node.provision_state.as_str();
         println!("{:36}  {:20}  {state:14}  {:10}", node.uuid, node.name, power_text(node));
     }
+}
+
+fn print_validities(validities: &BTreeMap<InterfaceKind, Validity>) {
+    println!("{:12}  {:6}  REASON", "INTERFACE", "RESULT");
+    for (kind, validity) in validities {
+        let result = validity.result.map_or("-", |result| if result { "yes" } else { "no" });
+        println!("{:12}  {result:6}  {}", kind.as_str(), validity.reason.as_deref().unwrap_or_default());
+    }
+}
+
+/// What deploys must have an image first, and so may be invalid.
+fn controllable(node: &str, validities: &BTreeMap<InterfaceKind, Validity>) -> anyhow::Result<()> {
+    let needed = [InterfaceKind::Power, InterfaceKind::Management, InterfaceKind::Boot];
+    let is_invalid = |kind: &InterfaceKind| validities.get(kind).and_then(|one| one.result) == Some(false);
+    let invalid: Vec<_> = needed.iter().filter(|kind| is_invalid(kind)).map(|kind| kind.as_str()).collect();
+    if !invalid.is_empty() {
+        bail!("node {node} cannot be controlled: see the reason of {}", invalid.join(", "));
+    }
+    Ok(())
 }
 
 fn print_node(node: &Node) {

@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
+use farrier_conductor::api::boot::boot_router;
 use farrier_conductor::api::nodes::nodes_router;
 use farrier_conductor::api::ramdisk::ramdisk_router;
 use farrier_conductor::store::sqlite::SqliteStore;
@@ -63,8 +64,9 @@ impl Serve {
         println!("node API listening on http://{}", admin.local_addr()?);
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let machines = ramdisk_router(conductor.clone()).merge(boot_router(conductor.clone()));
         let ended = tokio::select! {
-            ended = axum::serve(ramdisk, ramdisk_router(conductor.clone())) => ended,
+            ended = axum::serve(ramdisk, machines) => ended,
             ended = axum::serve(admin, nodes_router(conductor.clone())) => ended,
             () = conductor.run() => Ok(()),
             _ = interrupt.recv() => Ok(()),

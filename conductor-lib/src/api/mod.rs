@@ -1,5 +1,6 @@
-//! HTTP interfaces: what agents call and what operators call.
+//! HTTP interfaces: what firmware, agents and operators call.
 
+pub mod boot;
 pub mod nodes;
 pub mod ramdisk;
 mod reply;

@@ -2,7 +2,8 @@
 
 use super::reply::{Refusal, fallback, read_json, wrong_method};
 use crate::conductor::{Conductor, PowerAction};
-use crate::model::{InstanceInfo, NewNode, Node};
+use crate::hardware_type::Validity;
+use crate::model::{InstanceInfo, InterfaceKind, NewNode, Node};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::StatusCode;
@@ -10,6 +11,7 @@ use axum::routing::{get, put};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Longest request body, in bytes: a config drive of 64 MiB as base64, and some more.
 const BODY_LIMIT: usize = 96 << 20;
@@ -55,6 +57,8 @@ pub fn nodes_router(conductor: Conductor) -> Router {
         .route("/v1/nodes/{node}/states/provision", put(provision))
         .route("/v1/nodes/{node}/states/power", put(power))
         .route("/v1/nodes/{node}/events", get(events))
+        .route("/v1/nodes/{node}/validate", get(validate))
+        .route("/v1/drivers/{driver}/properties", get(properties))
         .fallback(fallback)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
@@ -127,4 +131,19 @@ async fn events(
 ) -> Result<Json<Value>, Refusal> {
     let node = conductor.find(&id).await?.node;
     Ok(Json(json!({"events": conductor.events().since(node.uuid, query.since)})))
+}
+
+async fn validate(
+    State(conductor): State<Conductor>,
+    Path(id): Path<String>,
+) -> Result<Json<BTreeMap<InterfaceKind, Validity>>, Refusal> {
+    Ok(Json(conductor.validate(&id).await?))
+}
+
+async fn properties(
+    State(conductor): State<Conductor>,
+    Path(driver): Path<String>,
+) -> Result<Json<BTreeMap<&'static str, &'static str>>, Refusal> {
+    let found = conductor.properties(&driver);
+    found.map(Json).map_err(|error| Refusal::new(StatusCode::NOT_FOUND, error.to_string()))
 }

@@ -53,9 +53,11 @@ impl From<Error> for Refusal {
             | Error::Heartbeat(_)
             | Error::Invalid { .. }
             | Error::Unresolved(_)
-            | Error::Interface(InterfaceError::DriverInfo { .. } | InterfaceError::Unsupported { .. }) => {
-                StatusCode::BAD_REQUEST
-            }
+            | Error::Interface(
+                InterfaceError::DriverInfo { .. }
+                | InterfaceError::Invalid { .. }
+                | InterfaceError::Unsupported { .. },
+            ) => StatusCode::BAD_REQUEST,
             Error::Store(StoreError::Gone(_)) => StatusCode::NOT_FOUND,
             Error::Store(StoreError::Full { .. }) => StatusCode::INSUFFICIENT_STORAGE,
             Error::StepFailed { .. }

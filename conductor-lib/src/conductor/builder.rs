@@ -2,18 +2,18 @@
 
 use super::Conductor;
 use crate::clock::{Clock, SystemClock};
+use crate::deploy::direct::Direct;
 use crate::error::Error;
 use crate::events::EventLog;
 use crate::hardware_type::{BootNeed, Declared, Hardware, HardwareType, Interfaces};
 use crate::interfaces::{
-    Absent, BootInterface, ConsoleInterface, ManagementInterface, NetworkInterface, Noop, PowerInterface,
-    StorageInterface, VendorInterface,
+    Absent, BootInterface, ConsoleInterface, Interface, ManagementInterface, NetworkInterface, Noop,
+    PowerInterface, StorageInterface, VendorInterface,
 };
 use crate::model::InterfaceKind;
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::store::Store;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// Composes a conductor: interfaces by name, hardware types that say which of them go together, and which a node has
@@ -29,24 +29,28 @@ pub struct Builder {
 impl Conductor {
     /// Composes a conductor over these nodes.
     pub fn builder(settings: Settings, store: Arc<dyn Store>) -> Builder {
-        let mut interfaces = Interfaces::default();
-        interfaces.management.add("noop", Arc::new(Noop));
-        interfaces.network.add("noop", Arc::new(Noop));
-        interfaces.storage.add("noop", Arc::new(Noop));
-        interfaces.console.add("no-console", Arc::new(Absent(InterfaceKind::Console)));
-        interfaces.vendor.add("no-vendor", Arc::new(Absent(InterfaceKind::Vendor)));
-        let (clock, declared) = (Arc::new(SystemClock), Declared::default());
-        Builder { settings, store, clock, interfaces, declared }
+        let (interfaces, declared) = (Interfaces::default(), Declared::default());
+        let builder = Builder { settings, store, clock: Arc::new(SystemClock), interfaces, declared };
+        let builder = builder.management("noop", Noop).network("noop", Noop).storage("noop", Noop);
+        builder
+            .console("no-console", Absent(InterfaceKind::Console))
+            .vendor("no-vendor", Absent(InterfaceKind::Vendor))
+            .through_tasks(InterfaceKind::Deploy, "direct", Direct)
+            .through_tasks(InterfaceKind::Inspect, "no-inspect", Absent(InterfaceKind::Inspect))
+            .through_tasks(InterfaceKind::Rescue, "no-rescue", Absent(InterfaceKind::Rescue))
+            .through_tasks(InterfaceKind::Raid, "no-raid", Absent(InterfaceKind::Raid))
     }
 }
 
 macro_rules! registrations {
-    ($($method:ident: $interface:ident,)*) => {
+    ($($method:ident = $kind:ident: $interface:ident,)*) => {
         $(
             #[doc = concat!("Registers a ", stringify!($method), " interface.")]
             #[must_use]
             pub fn $method(mut self, name: impl Into<String>, interface: impl $interface + 'static) -> Self {
-                self.interfaces.$method.add(name, Arc::new(interface));
+                let (name, interface) = (name.into(), Arc::new(interface));
+                self.interfaces.all.push((InterfaceKind::$kind, name.clone(), interface.clone()));
+                self.interfaces.$method.add(name, interface);
                 self
             }
         )*
@@ -55,13 +59,18 @@ macro_rules! registrations {
 
 impl Builder {
     registrations! {
-        power: PowerInterface,
-        management: ManagementInterface,
-        boot: BootInterface,
-        network: NetworkInterface,
-        storage: StorageInterface,
-        console: ConsoleInterface,
-        vendor: VendorInterface,
+        power = Power: PowerInterface,
+        management = Management: ManagementInterface,
+        boot = Boot: BootInterface,
+        network = Network: NetworkInterface,
+        storage = Storage: StorageInterface,
+        console = Console: ConsoleInterface,
+        vendor = Vendor: VendorInterface,
+    }
+
+    fn through_tasks(mut self, kind: InterfaceKind, name: &str, interface: impl Interface + 'static) -> Self {
+        self.interfaces.all.push((kind, name.to_owned(), Arc::new(interface)));
+        self
     }
 
     /// Declares a hardware type.
@@ -105,7 +114,9 @@ impl Builder {
     /// [`Error::Hardware`] with everything that cannot work together, [`Error::Store`].
     pub async fn start(self) -> Result<Conductor, Error> {
         let Self { settings, store, clock, interfaces, mut declared } = self;
-        declared.known = known(&interfaces);
+        for (kind, name, _) in &interfaces.all {
+            declared.known.entry(*kind).or_default().push(name.clone());
+        }
         for (name, boot) in &interfaces.boot.0 {
             declared.boot_capabilities.insert(name.clone(), boot.capabilities().to_vec());
         }
@@ -114,23 +125,4 @@ impl Builder {
         let (events, left_leases) = (EventLog::default(), Mutex::default());
         Conductor::begin(Services { settings, store, hardware, events, left_leases, clock }).await
     }
-}
-
-/// The names of what is registered.
-fn known(interfaces: &Interfaces) -> BTreeMap<InterfaceKind, Vec<String>> {
-    let Interfaces { power, management, boot, network, storage, console, vendor } = interfaces;
-    let one = |name: &str| vec![name.to_owned()];
-    BTreeMap::from([
-        (InterfaceKind::Power, power.names()),
-        (InterfaceKind::Management, management.names()),
-        (InterfaceKind::Boot, boot.names()),
-        (InterfaceKind::Network, network.names()),
-        (InterfaceKind::Storage, storage.names()),
-        (InterfaceKind::Console, console.names()),
-        (InterfaceKind::Vendor, vendor.names()),
-        (InterfaceKind::Deploy, one("direct")),
-        (InterfaceKind::Inspect, one("no-inspect")),
-        (InterfaceKind::Rescue, one("no-rescue")),
-        (InterfaceKind::Raid, one("no-raid")),
-    ])
 }

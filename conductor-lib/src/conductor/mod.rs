@@ -1,5 +1,6 @@
 //! The conductor: nodes, and the operations on them.
 
+mod boot_config;
 mod builder;
 mod orders;
 mod periodic;
@@ -17,10 +18,12 @@ pub(crate) use situation::situation;
 
 use crate::error::Error;
 use crate::events::EventLog;
-use crate::model::{AgentSession, NewNode, Node};
+use crate::hardware_type::Validity;
+use crate::model::{AgentSession, InterfaceKind, NewNode, Node};
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::store::{Record, Store};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -84,6 +87,24 @@ impl Conductor {
     /// [`Error::NodeNotFound`].
     pub async fn node(&self, id: &str) -> Result<Node, Error> {
         Ok(self.shown(&self.find(id).await?))
+    }
+
+    /// What each interface of the node with this name or identity says about it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`].
+    pub async fn validate(&self, id: &str) -> Result<BTreeMap<InterfaceKind, Validity>, Error> {
+        Ok(self.services().hardware.validate(&self.find(id).await?.node).await)
+    }
+
+    /// The keys of `driver_info` that a hardware type reads, with what they mean.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`] when there is no such type.
+    pub fn properties(&self, hardware_type: &str) -> Result<BTreeMap<&'static str, &'static str>, Error> {
+        Ok(self.services().hardware.properties(hardware_type)?)
     }
 
     /// A lease that has expired is nobody's.

@@ -5,6 +5,7 @@ use super::{DeployInterface, Outcome};
 use crate::agent_client::Wait;
 use crate::error::Error;
 use crate::events::EventKind;
+use crate::interfaces::base::{Interface, InterfaceError};
 use crate::model::{AgentSession, BootMode, Node, PlannedStep, PowerState, StepKind};
 use crate::plan::{self, KnownStep, Offer, StepPolicy};
 use crate::task::Task;
@@ -43,6 +44,15 @@ fn core_step(step: &PlannedStep) -> Option<CoreStep> {
 /// The agent streams the image to the root disk.
 #[derive(Debug, Default)]
 pub(crate) struct Direct;
+
+#[async_trait]
+impl Interface for Direct {
+    async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
+        let image = Image::from_instance_info(&node.instance_info);
+        let checked = image.and_then(|image| image.check_preserved(&node.driver_internal_info));
+        checked.map_err(|error| InterfaceError::invalid("instance_info", error))
+    }
+}
 
 #[async_trait]
 impl DeployInterface for Direct {

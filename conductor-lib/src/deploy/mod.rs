@@ -5,6 +5,7 @@ pub mod image;
 pub mod layout;
 
 use crate::error::Error;
+use crate::interfaces::base::Interface;
 use crate::model::{AgentSession, PlannedStep};
 use crate::task::Task;
 use async_trait::async_trait;
@@ -21,7 +22,7 @@ pub(crate) enum Outcome {
 
 /// One way to deploy (contract 5).
 #[async_trait]
-pub(crate) trait DeployInterface: Send + Sync {
+pub(crate) trait DeployInterface: Interface {
     /// The steps of a deployment, the first one first, with those that the agent offers.
     fn plan(&self, session: &AgentSession) -> Vec<PlannedStep>;
 

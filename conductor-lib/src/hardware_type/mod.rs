@@ -1,16 +1,18 @@
 //! Hardware types: which interfaces go with which machines, and which of them a node has (section 10).
 //!
 //! Names alone decide: [`composition`] checks at the start that what is declared can work, [`resolution`] finds the
-//! name of a node's interface, and [`registry`] has the implementations.
+//! name of a node's interface. [`registry`] has the implementations, which [`validation`] asks what is missing.
 
 mod composition;
 mod declaration;
 mod registry;
 mod resolution;
+mod validation;
 
 pub use composition::{BootNeed, HardwareFault, ImpossibleHardware};
 pub use declaration::HardwareType;
 pub use resolution::Unresolved;
+pub use validation::Validity;
 
 pub(crate) use composition::Declared;
 pub(crate) use registry::{Hardware, Interfaces, NodeBoot};

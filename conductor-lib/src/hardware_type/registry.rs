@@ -2,6 +2,7 @@
 
 use super::composition::Composition;
 use super::resolution::Unresolved;
+use crate::interfaces::base::Interface;
 use crate::interfaces::boot::{BootContext, BootInterface};
 use crate::interfaces::console::ConsoleInterface;
 use crate::interfaces::management::ManagementInterface;
@@ -25,11 +26,6 @@ impl<T: ?Sized> Registered<T> {
     /// Adds one.
     pub(crate) fn add(&mut self, name: impl Into<String>, interface: Arc<T>) {
         self.0.push((name.into(), interface));
-    }
-
-    /// Their names, as they were added.
-    pub(crate) fn names(&self) -> Vec<String> {
-        self.0.iter().map(|(name, _)| name.clone()).collect()
     }
 
     /// That of a node; nothing where its hardware type has none.
@@ -67,6 +63,8 @@ impl<T: ?Sized> Registered<T> {
 /// What controls machines from outside.
 #[derive(Default)]
 pub(crate) struct Interfaces {
+    /// Every interface there is, those too that act through a task.
+    pub(crate) all: Vec<(InterfaceKind, String, Arc<dyn Interface>)>,
     pub(crate) power: Registered<dyn PowerInterface>,
     pub(crate) management: Registered<dyn ManagementInterface>,
     pub(crate) boot: Registered<dyn BootInterface>,
@@ -74,6 +72,14 @@ pub(crate) struct Interfaces {
     pub(crate) storage: Registered<dyn StorageInterface>,
     pub(crate) console: Registered<dyn ConsoleInterface>,
     pub(crate) vendor: Registered<dyn VendorInterface>,
+}
+
+impl Interfaces {
+    /// The interface of a kind with this name.
+    pub(super) fn named(&self, kind: InterfaceKind, name: &str) -> Option<&dyn Interface> {
+        let found = self.all.iter().find(|(of, one, _)| *of == kind && one == name);
+        found.map(|(_, _, interface)| &**interface)
+    }
 }
 
 /// What controls machines from outside, and which of it controls which.

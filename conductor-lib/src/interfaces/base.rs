@@ -35,6 +35,14 @@ pub enum InterfaceError {
         /// What is wrong, and what would be right.
         reason: String,
     },
+    /// Another field of the node is missing or unusable.
+    #[error("{field}: {reason}")]
+    Invalid {
+        /// The field.
+        field: &'static str,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
     /// The interface does not do this.
     #[error("{what} is not supported; choose another {kind}_interface for the node")]
     Unsupported {
@@ -52,6 +60,11 @@ impl InterfaceError {
     /// A value of `driver_info` is missing or unusable.
     pub fn driver_info(key: &str, reason: impl Into<String>) -> Self {
         Self::DriverInfo { key: key.to_owned(), reason: reason.into() }
+    }
+
+    /// Another field of the node is missing or unusable.
+    pub fn invalid(field: &'static str, reason: impl ToString) -> Self {
+        Self::Invalid { field, reason: reason.to_string() }
     }
 
     /// The driver failed.

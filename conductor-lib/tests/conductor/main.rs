@@ -8,6 +8,7 @@ mod attention;
 mod crash;
 mod deploy;
 mod gate;
+mod interfaces;
 mod machine;
 mod node_api;
 mod orders;

@@ -1,0 +1,23 @@
+//! What firmware calls: boot configurations (conductor contract 7.1).
+
+use super::reply::Refusal;
+use crate::conductor::Conductor;
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+
+/// The route that firmware calls, ready to be merged with those of agents. It asks for neither a version nor an
+/// identity, since firmware has none, and every failure looks the same.
+pub fn boot_router(conductor: Conductor) -> Router {
+    Router::new().route("/v1/boot/{mac}/{name}", get(config)).with_state(conductor)
+}
+
+async fn config(
+    State(conductor): State<Conductor>,
+    Path((mac, name)): Path<(String, String)>,
+) -> Result<impl IntoResponse, Refusal> {
+    let text = conductor.boot_config(&mac, &name).await.ok_or_else(Refusal::not_found)?;
+    Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text))
+}
