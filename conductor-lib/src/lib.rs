@@ -40,3 +40,4 @@ pub use error::Error;
 pub use hardware_type::HardwareType;
 pub use lookup::{LookupAnswer, LookupQuery};
 pub use settings::Settings;
+pub use task::Task;

@@ -13,7 +13,7 @@ use farrier_protocol::command::CommandResult;
 
 /// How a step left off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// The next step may run.
     Done,
     /// The agent calls when it can go on.

@@ -99,13 +99,22 @@ impl Hardware {
         self.interfaces.console.of(node, InterfaceKind::Console, &self.composition)
     }
 
+    /// The network interface of a node.
+    pub(crate) fn network(&self, node: &Node) -> Result<Arc<dyn NetworkInterface>, Unresolved> {
+        self.interfaces.network.of(node, InterfaceKind::Network, &self.composition)
+    }
+
+    /// The storage interface of a node.
+    pub(crate) fn storage(&self, node: &Node) -> Result<Arc<dyn StorageInterface>, Unresolved> {
+        self.interfaces.storage.of(node, InterfaceKind::Storage, &self.composition)
+    }
+
     /// The boot interface of a node, with those below it; nothing where its hardware type has none.
     pub(crate) fn boot(&self, node: &Node) -> Result<Option<NodeBoot>, Unresolved> {
-        let Interfaces { boot, management, network, .. } = &self.interfaces;
+        let Interfaces { boot, management, .. } = &self.interfaces;
         let Some(boot) = boot.find(node, InterfaceKind::Boot, &self.composition)? else { return Ok(None) };
         let management = management.of(node, InterfaceKind::Management, &self.composition)?;
-        let network = network.of(node, InterfaceKind::Network, &self.composition)?;
-        Ok(Some(NodeBoot { boot, management, network }))
+        Ok(Some(NodeBoot { boot, management, network: self.network(node)? }))
     }
 }
 

@@ -3,15 +3,21 @@
 //! An implementation has what it needs when it is made, and gets the node with each call. Methods that it lacks answer
 //! that they are not supported, so that a driver writes only what its machines have. [`Noop`] and [`Absent`] are the
 //! interfaces of nodes that need none.
+//!
+//! Most work on a machine from outside, and get its node. Those that work with its agent too ([`inspect`], [`raid`],
+//! [`rescue`]) get a [`Task`](crate::Task).
 
 pub mod base;
 pub mod boot;
 pub mod console;
 pub mod dhcp;
+pub mod inspect;
 pub mod management;
 pub mod network;
 pub mod none;
 pub mod power;
+pub mod raid;
+pub mod rescue;
 pub mod storage;
 pub mod vendor;
 
@@ -19,9 +25,12 @@ pub use base::{Interface, InterfaceError, Properties};
 pub use boot::{BootCapability, BootContext, BootInterface};
 pub use console::{ConsoleAccess, ConsoleInterface};
 pub use dhcp::{DhcpOption, DhcpProvider};
+pub use inspect::InspectInterface;
 pub use management::{BootDeviceSetting, ManagementInterface};
 pub use network::{NetworkInterface, NetworkKind};
 pub use none::{Absent, Noop};
 pub use power::PowerInterface;
+pub use raid::RaidInterface;
+pub use rescue::RescueInterface;
 pub use storage::StorageInterface;
 pub use vendor::{VendorInterface, VendorMethod};

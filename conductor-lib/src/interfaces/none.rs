@@ -3,8 +3,11 @@
 use super::base::{Interface, InterfaceError};
 use super::console::ConsoleInterface;
 use super::dhcp::{DhcpOption, DhcpProvider};
+use super::inspect::InspectInterface;
 use super::management::{BootDeviceSetting, ManagementInterface};
 use super::network::{NetworkInterface, NetworkKind};
+use super::raid::RaidInterface;
+use super::rescue::RescueInterface;
 use super::storage::StorageInterface;
 use super::vendor::VendorInterface;
 use crate::model::{BootDevice, InterfaceKind, MacAddress, Node};
@@ -96,3 +99,9 @@ impl Interface for Absent {
 impl ConsoleInterface for Absent {}
 
 impl VendorInterface for Absent {}
+
+impl InspectInterface for Absent {}
+
+impl RescueInterface for Absent {}
+
+impl RaidInterface for Absent {}

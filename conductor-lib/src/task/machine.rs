@@ -1,10 +1,15 @@
 //! What a task does to its machine, by the node's interfaces. The lease lasts while it is done.
+//!
+//! Every method fails with [`Error::Unresolved`] when the node has an interface that it cannot have, with
+//! [`Error::Interface`] when that cannot do its part, and with [`Error::Store`] when the lease is lost.
 
 use super::Task;
 use crate::error::Error;
 use crate::hardware_type::{NodeBoot, Unresolved};
 use crate::heartbeat::SessionEnd;
+use crate::interfaces::network::{NetworkInterface, NetworkKind};
 use crate::interfaces::power::PowerInterface;
+use crate::interfaces::storage::StorageInterface;
 use crate::model::{InterfaceKind, PowerState};
 use farrier_media::KernelParameters;
 use std::sync::Arc;
@@ -22,12 +27,20 @@ impl Task {
     }
 
     /// The power state as the machine tells it now.
-    pub(crate) async fn power_state(&self) -> Result<PowerState, Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn power_state(&self) -> Result<PowerState, Error> {
         Ok(self.power().await?.power_state(&self.node).await?)
     }
 
     /// Powers the machine on, which counts once saved.
-    pub(crate) async fn power_on(&mut self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn power_on(&mut self) -> Result<(), Error> {
         self.power().await?.power_on(&self.node).await?;
         self.node.power_state = Some(PowerState::On);
         Ok(())
@@ -35,7 +48,11 @@ impl Task {
 
     /// Powers the machine off, which counts once saved. The agent is forgotten before, so that no late heartbeat of it
     /// is taken for one of the next boot (pitfall 13.6).
-    pub(crate) async fn power_off(&mut self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn power_off(&mut self) -> Result<(), Error> {
         self.forget_agent().await?;
         self.power().await?.power_off(&self.node).await?;
         self.node.power_state = Some(PowerState::Off);
@@ -43,7 +60,11 @@ impl Task {
     }
 
     /// Powers the machine off and on, which counts once saved. The agent is forgotten before, as by [`Self::power_off`].
-    pub(crate) async fn reboot(&mut self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn reboot(&mut self) -> Result<(), Error> {
         self.forget_agent().await?;
         self.power().await?.reboot(&self.node).await?;
         self.node.power_state = Some(PowerState::On);
@@ -56,19 +77,31 @@ impl Task {
     }
 
     /// The kernel parameters by which an agent finds this conductor (section 6.3).
-    pub(crate) fn agent_options(&self) -> Result<KernelParameters, Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] when the conductor's URL cannot be a kernel parameter.
+    pub fn agent_options(&self) -> Result<KernelParameters, Error> {
         let found = KernelParameters::default().with("ipa-api-url", &self.services.callback_url(&self.node));
         found.map_err(|error| Error::invalid("the conductor's API URL", error.to_string()))
     }
 
     /// Has the next power-on start the ramdisk with these kernel parameters. It may be asked for again and again.
-    pub(crate) async fn prepare_ramdisk(&mut self, parameters: KernelParameters) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn prepare_ramdisk(&mut self, parameters: KernelParameters) -> Result<(), Error> {
         let boot = self.boot().await?;
         Ok(boot.boot.prepare_ramdisk(boot.context(&self.node), &parameters).await?)
     }
 
     /// Undoes [`Self::prepare_ramdisk`]; nothing happens where nothing was prepared.
-    pub(crate) async fn clean_up_ramdisk(&mut self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn clean_up_ramdisk(&mut self) -> Result<(), Error> {
         match self.boot_if_any().await? {
             Some(boot) => Ok(boot.boot.clean_up_ramdisk(boot.context(&self.node)).await?),
             None => Ok(()),
@@ -76,17 +109,89 @@ impl Task {
     }
 
     /// Has the machine start its instance from now on.
-    pub(crate) async fn prepare_instance(&mut self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn prepare_instance(&mut self) -> Result<(), Error> {
         let boot = self.boot().await?;
         Ok(boot.boot.prepare_instance(boot.context(&self.node)).await?)
     }
 
     /// Undoes [`Self::prepare_instance`]; nothing happens where nothing was prepared.
-    pub(crate) async fn clean_up_instance(&mut self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn clean_up_instance(&mut self) -> Result<(), Error> {
         match self.boot_if_any().await? {
             Some(boot) => Ok(boot.boot.clean_up_instance(boot.context(&self.node)).await?),
             None => Ok(()),
         }
+    }
+
+    /// Connects the machine to the network of an operation; what is noted in its ports counts once saved.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn add_network(&mut self, kind: NetworkKind) -> Result<(), Error> {
+        Ok(self.network().await?.add_network(&mut self.node, kind).await?)
+    }
+
+    /// Undoes [`Self::add_network`]; nothing happens where nothing was connected.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn remove_network(&mut self, kind: NetworkKind) -> Result<(), Error> {
+        Ok(self.network().await?.remove_network(&mut self.node, kind).await?)
+    }
+
+    /// Connects the machine to the networks of its instance; what is noted in its ports counts once saved.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn configure_tenant_networks(&mut self) -> Result<(), Error> {
+        Ok(self.network().await?.configure_tenant_networks(&mut self.node).await?)
+    }
+
+    /// Undoes [`Self::configure_tenant_networks`]; nothing happens where nothing was connected.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn unconfigure_tenant_networks(&mut self) -> Result<(), Error> {
+        Ok(self.network().await?.unconfigure_tenant_networks(&mut self.node).await?)
+    }
+
+    /// Attaches the node's volumes; nothing happens where they are attached.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn attach_volumes(&mut self) -> Result<(), Error> {
+        Ok(self.storage().await?.attach_volumes(&self.node).await?)
+    }
+
+    /// Detaches the node's volumes; nothing happens where they are detached.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn detach_volumes(&mut self) -> Result<(), Error> {
+        Ok(self.storage().await?.detach_volumes(&self.node).await?)
+    }
+
+    async fn network(&self) -> Result<Arc<dyn NetworkInterface>, Error> {
+        self.reservation.hold().await?;
+        Ok(self.services.hardware.network(&self.node)?)
+    }
+
+    async fn storage(&self) -> Result<Arc<dyn StorageInterface>, Error> {
+        self.reservation.hold().await?;
+        Ok(self.services.hardware.storage(&self.node)?)
     }
 
     async fn power(&self) -> Result<Arc<dyn PowerInterface>, Error> {

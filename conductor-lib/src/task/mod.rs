@@ -9,15 +9,19 @@ use crate::events::EventKind;
 use crate::heartbeat::SessionEnd;
 use crate::model::{AgentSession, Event, Node, Order};
 use crate::services::Services;
+use crate::settings::Settings;
 use crate::store::{Change, ConfigDrive, OrderChange, Record, SessionChange, StoreError};
 use reservation::{End, Reservation};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// A node that nobody else can change until this ends.
-pub(crate) struct Task {
-    /// The record; changes count once saved.
-    pub(crate) node: Node,
+/// A node that nobody else can change until this ends: what interfaces get that work with an agent.
+///
+/// What is done to the machine is done by the node's own interfaces, and no later than its lease lasts. What is changed
+/// of the node counts once it is saved, as it is at the end of each step.
+pub struct Task {
+    /// The record.
+    pub node: Node,
     /// What is known of the agent; changes count once saved.
     pub(crate) session: AgentSession,
     /// What is ordered; changes count once saved.
@@ -81,18 +85,45 @@ impl Task {
     }
 
     /// A client for the agent that runs now. The lease lasts while it is used.
-    pub(crate) async fn agent(&self) -> Result<AgentClient, Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Agent`] when none called since the machine was started, [`Error::Store`] when the lease is lost.
+    pub async fn agent(&self) -> Result<AgentClient, Error> {
         self.reservation.hold().await?;
         Ok(AgentClient::new(&self.session, &self.services.settings.agent)?)
     }
 
+    /// What is known of the agent that runs now.
+    pub fn session(&self) -> &AgentSession {
+        &self.session
+    }
+
+    /// Times and addresses that the conductor works with.
+    pub fn settings(&self) -> &Settings {
+        &self.services.settings
+    }
+
+    /// The config drive of the node's instance, as base64 of gzip.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub async fn config_drive(&self) -> Result<Option<String>, Error> {
+        Ok(self.services.store.config_drive(self.node.uuid).await?)
+    }
+
     /// The record as the agent may see it.
-    pub(crate) fn shown(&self) -> Node {
+    pub fn shown(&self) -> Node {
         self.node.shown(&self.session)
     }
 
     /// Stores what changed.
-    pub(crate) async fn save(&mut self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub async fn save(&mut self) -> Result<(), Error> {
         self.write(ConfigDrive::Keep, false).await
     }
 
