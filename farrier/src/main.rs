@@ -6,6 +6,7 @@ mod deploy;
 mod node;
 mod report;
 mod serve;
+mod times;
 
 use clap::{Args, Parser, Subcommand};
 use std::process::ExitCode;

@@ -1,7 +1,9 @@
 //! `farrier serve`.
 
+use crate::times::{Deadlines, PowerSync};
 use anyhow::Context;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use farrier_conductor::api::boot::boot_router;
 use farrier_conductor::api::nodes::nodes_router;
 use farrier_conductor::api::ramdisk::ramdisk_router;
@@ -14,6 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// Where the kernel tells the name of this host.
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
 /// Options of `farrier serve`.
 #[derive(Debug, Args)]
@@ -37,9 +42,14 @@ pub(crate) struct Serve {
     /// install: GRUB for BIOS, or an image without a signed loader.
     #[arg(long)]
     enable_bios_bootloader_install: bool,
-    /// Longest silence of an agent before its deployment fails, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1800, value_parser = clap::value_parser!(u64).range(1..))]
-    deploy_callback_timeout: u64,
+    /// Name of this conductor [default: the host's name]. Conductors that share a database each need their own: one
+    /// that starts goes on with what was left under its name.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    conductor_name: Option<String>,
+    #[command(flatten)]
+    deadlines: Deadlines,
+    #[command(flatten)]
+    power_sync: PowerSync,
 }
 
 impl Serve {
@@ -51,12 +61,14 @@ impl Serve {
         let ramdisk = bind(self.listen, "--listen").await?;
         let admin = bind(self.admin_listen, "--admin-listen").await?;
 
-        let settings = Settings {
+        let mut settings = Settings {
             heartbeat_timeout: Duration::from_secs(self.heartbeat_timeout),
-            deploy_callback_timeout: Duration::from_secs(self.deploy_callback_timeout),
+            conductor_name: self.conductor_name.map_or_else(host_name, Ok)?,
             enable_bios_bootloader_install: self.enable_bios_bootloader_install,
             ..Settings::new(format!("http://{}", reachable(ramdisk.local_addr()?)))
         };
+        self.deadlines.apply(&mut settings);
+        self.power_sync.apply(&mut settings);
         let store = Arc::new(SqliteStore::open(&database).await?);
         let conductor = with_qemu(Conductor::builder(settings, store), state_dir).start().await?;
 
@@ -75,6 +87,12 @@ impl Serve {
         conductor.shut_down().await;
         Ok(ended?)
     }
+}
+
+fn host_name() -> anyhow::Result<String> {
+    let name = std::fs::read_to_string(HOST_NAME)
+        .with_context(|| format!("{HOST_NAME} cannot be read; give --conductor-name"))?;
+    Ok(name.trim().to_owned())
 }
 
 async fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
