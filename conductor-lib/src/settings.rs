@@ -90,7 +90,7 @@ pub struct Settings {
     pub inspect_wait_timeout: Duration,
     /// Name by which other conductors know this one; two that run at the same time need two.
     pub conductor_name: String,
-    /// How long the lease of a node lasts whose conductor is heard of no more.
+    /// How long the lease of a node lasts whose conductor is heard of no more; the same for all over one store.
     pub lease: Duration,
     /// How often waiting nodes are checked for silence and lost power.
     pub check_interval: Duration,

@@ -201,6 +201,46 @@ async fn a_node_in_maintenance_pauses_and_is_not_failed() {
 }
 
 #[tokio::test]
+async fn a_clock_that_jumps_has_nothing_done_twice() {
+    let lease = Duration::from_millis(400);
+    let stage = Stage::with(Script::default(), |settings| settings.lease = lease).await;
+    // A worker that is in the middle of something.
+    let busy = stage.machine.power_off.lock().await;
+    stage.deploy().await;
+    for hours in [48, -96] {
+        stage.clock.jump(time::Duration::hours(hours));
+        tokio::time::sleep(lease * 2).await;
+        let node = stage.node().await;
+        assert_eq!((node.provision_state, node.reservation.is_some()), (ProvisionState::Deploying, true));
+    }
+    drop(busy);
+    let node = stage.wait_for(ProvisionState::Active).await;
+    assert_eq!((node.last_error, stage.machine.power_ons().len()), (None, 2));
+}
+
+/// A clock that was ahead when a lease was taken, and whose conductor is no more.
+#[tokio::test]
+async fn a_lease_from_the_future_ends_when_nobody_renews_it() {
+    let lease = Duration::from_millis(200);
+    let stage = Stage::with(Script::default(), |settings| settings.lease = lease).await;
+    let uuid = stage.node().await.uuid;
+    let now = OffsetDateTime::now_utc();
+    let in_years = now + time::Duration::weeks(500);
+    let terms = Terms { holder: "of the future", now, expires_at: in_years };
+    let (taken, _) = stage.store.take(uuid, &terms).await.unwrap();
+    // Whoever renews it lives.
+    for second in 1..20 {
+        stage.store.renew(&taken, in_years + time::Duration::seconds(second)).await.unwrap();
+        tokio::time::sleep(lease / 4).await;
+    }
+    assert_eq!(stage.node().await.reservation.as_deref(), Some("of the future"));
+    stage.idle().await;
+    assert!(stage.store.renew(&taken, in_years).await.is_err(), "it was overtaken");
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::Active).await;
+}
+
+#[tokio::test]
 async fn a_lease_that_has_expired_is_not_shown() {
     let stage = Stage::new(Script::default()).await;
     let uuid = stage.node().await.uuid;

@@ -3,11 +3,13 @@
 mod power_recovery;
 mod power_round;
 mod power_sync;
+mod silent_holders;
 
 use super::Conductor;
 use crate::error::Error;
 use crate::settings::Settings;
 use power_sync::PowerSync;
+use silent_holders::SilentHolders;
 use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
@@ -15,12 +17,20 @@ impl Conductor {
     /// Looks after the nodes for as long as it is polled: after those that nobody attends to, because their conductor
     /// is no more or an order came by way of another one, and after the power of all machines.
     pub async fn run(&self) {
-        let Settings { check_interval, power_sync: sync, .. } = self.settings();
+        let Settings { check_interval, lease, power_sync: sync, .. } = self.settings();
         let unattended = async {
             let mut pace = Pace::new(*check_interval);
             loop {
                 pace.next().await;
                 tell("nodes that nobody attends to", self.attend().await);
+            }
+        };
+        let silent_holders = async {
+            let mut pace = Pace::new(*lease);
+            let mut silent_holders = SilentHolders::new(self.0.services.clone());
+            loop {
+                pace.next().await;
+                tell("leases of other conductors", silent_holders.round().await);
             }
         };
         let power_sync = async {
@@ -38,7 +48,7 @@ impl Conductor {
                 tell("power failures", power_recovery::round(&self.0.services).await);
             }
         };
-        tokio::join!(unattended, power_sync, power_recovery);
+        tokio::join!(unattended, silent_holders, power_sync, power_recovery);
     }
 }
 
