@@ -1,0 +1,128 @@
+//! Processes of `farrier`.
+
+use crate::site::PATIENCE;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// `farrier serve`, killed when it is dropped.
+pub struct Conductor {
+    process: Child,
+    log: PathBuf,
+    /// URL of the ramdisk API.
+    pub ramdisk_api: String,
+    /// URL of the node API.
+    pub node_api: String,
+}
+
+impl Conductor {
+    /// Starts one that writes its log to `folder`, and waits until it listens.
+    pub fn start(folder: &Path, name: &str, arguments: &[&str]) -> Self {
+        let (output, log) = (folder.join(format!("{name}.out")), folder.join(format!("{name}.log")));
+        let process = farrier()
+            .args(["serve", "--conductor-name", name, "--admin-listen", "127.0.0.1:0"])
+            .args(arguments)
+            .env("FARRIER_LOG", "farrier_conductor=debug")
+            .stdin(Stdio::null())
+            .stdout(File::create(&output).unwrap())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let mut conductor = Self { process, log, ramdisk_api: String::new(), node_api: String::new() };
+        let end = Instant::now() + PATIENCE;
+        while conductor.node_api.is_empty() {
+            let said = fs::read_to_string(&output).unwrap();
+            let url = |api: &str| {
+                let found =
+                    said.lines().find_map(|line| line.strip_prefix(api)?.strip_prefix(" API listening on "));
+                found.unwrap_or_default().to_owned()
+            };
+            (conductor.ramdisk_api, conductor.node_api) = (url("ramdisk"), url("node"));
+            let has_ended = conductor.process.try_wait().unwrap().is_some();
+            assert!(!has_ended && Instant::now() < end, "it did not start: {}", conductor.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        conductor
+    }
+
+    /// Where its ramdisk API listens.
+    pub fn address(&self) -> &str {
+        self.ramdisk_api.strip_prefix("http://").unwrap()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(pid(&self.process), signal).unwrap();
+    }
+
+    /// Ends it as a power cut does, and waits until it is gone.
+    pub fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Waits until it has logged something.
+    pub async fn says(&self, what: &str) {
+        let end = Instant::now() + PATIENCE;
+        while !self.log().contains(what) {
+            assert!(Instant::now() < end, "waited for {what:?} in {}", self.log());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// The most memory that it ever had, in KiB.
+    pub fn peak_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix(" kB"));
+        peak.unwrap().trim().parse().unwrap()
+    }
+
+    /// Begins an operator's command to this conductor.
+    pub fn client(&self, arguments: &[&str]) -> Client {
+        let mut command = farrier();
+        command.args(arguments).env("FARRIER_URL", &self.node_api).stdin(Stdio::null());
+        Client(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// Has an operator's command carried out.
+    pub fn order(&self, arguments: &[&str]) {
+        let (is_success, said) = self.client(arguments).ends();
+        assert!(is_success, "{arguments:?}: {said}");
+    }
+}
+
+impl Drop for Conductor {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// An operator's command that runs.
+pub struct Client(Child);
+
+impl Client {
+    pub fn interrupt(&self) {
+        kill(pid(&self.0), Signal::SIGINT).unwrap();
+    }
+
+    /// Whether it succeeded, and what it complained about.
+    pub fn ends(self) -> (bool, String) {
+        let output = self.0.wait_with_output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+fn farrier() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_farrier"))
+}
+
+fn pid(process: &Child) -> Pid {
+    Pid::from_raw(process.id().try_into().unwrap())
+}

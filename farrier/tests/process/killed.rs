@@ -1,0 +1,100 @@
+//! Conductors that are killed, and clients that go away.
+
+use crate::agent::Script;
+use crate::site::Site;
+use farrier_conductor::model::{PowerState, ProvisionState};
+use farrier_conductor::store::Record;
+
+/// What a record says when its conductor is killed.
+type Moment = (&'static str, fn(&Record) -> bool);
+
+fn is_at(record: &Record, step: &str) -> bool {
+    record.node.deploy_step.as_ref().is_some_and(|current| current.step == step)
+}
+
+const MOMENTS: &[Moment] = &[
+    ("the order is written", |record| record.order.is_some()),
+    ("the machine is being started", |record| is_at(record, "deploy")),
+    ("the agent is waited for", |record| record.node.provision_state == ProvisionState::DeployWait),
+    ("the agent has its token", |record| record.session.agent_secret_token.is_some()),
+    ("the agent has called", |record| record.session.agent_url.is_some()),
+    ("the image is written", |record| is_at(record, "write_image")),
+    ("the boot loader is installed", |record| is_at(record, "prepare_instance_boot")),
+    ("the agent goes", |record| is_at(record, "tear_down_agent")),
+    ("the instance is started", |record| is_at(record, "boot_instance")),
+    ("it is over", |record| record.node.provision_state == ProvisionState::Active),
+];
+
+/// Kills the conductor of a deployment at a moment, does something, and starts it again. Gives the record as it was then.
+async fn killed(script: Script, wanted: fn(&Record) -> bool, meanwhile: fn(&Site)) -> (Site, Record) {
+    let site = Site::new(script).await;
+    let first = site.conductor("c1", "127.0.0.1:0");
+    let address = first.address().to_owned();
+    site.enrol(&first);
+    let client = site.deploy(&first);
+    site.until(wanted).await;
+    first.kill();
+    let then = site.record().await;
+    assert!(!client.ends().0, "its conductor was killed");
+    meanwhile(&site);
+    let again = site.conductor("c1", &address);
+    site.until(|record| record.order.is_none()).await;
+    drop(again);
+    (site, then)
+}
+
+/// Whether the answer with the token may be lost, which is given once (pitfall 13.4).
+fn may_have_lost_its_token(then: &Record) -> bool {
+    then.session.agent_secret_token.is_some() && then.session.agent_url.is_none()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_goes_on_whenever_its_conductor_is_killed() {
+    for (moment, wanted) in MOMENTS {
+        let (site, then) = killed(Script::default(), *wanted, |_| {}).await;
+        let node = site.record().await.node;
+        if may_have_lost_its_token(&then) && node.provision_state == ProvisionState::DeployFailed {
+            assert!(node.last_error.unwrap().contains("no agent called for 10 s"), "{moment}");
+            assert_eq!(site.machine.power(), PowerState::Off, "{moment}");
+            continue;
+        }
+        let node = site.ends(ProvisionState::Active).await.node;
+        assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)), "{moment}");
+        assert_eq!(site.machine.boot().as_deref(), Some(""), "{moment}: it does not run its instance");
+        assert_eq!(site.machine.power(), PowerState::On, "{moment}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_that_fails_leaves_no_machine_on_whenever_its_conductor_is_killed() {
+    let script = Script { write_fails: Some("disk full".into()), ..Script::default() };
+    for (moment, wanted) in &MOMENTS[2..6] {
+        let (site, then) = killed(script.clone(), *wanted, |_| {}).await;
+        let node = site.ends(ProvisionState::DeployFailed).await.node;
+        let error = node.last_error.unwrap();
+        let has_called = !(may_have_lost_its_token(&then) && error.contains("no agent called for 10 s"));
+        assert!(!has_called || error == "deploy step write_image failed: disk full", "{moment}: {error}");
+        assert_eq!(site.machine.power(), PowerState::Off, "{moment}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_went_off_while_there_was_no_conductor_fails_its_deployment() {
+    let called: fn(&Record) -> bool = |record| is_at(record, "write_image");
+    let (site, _) = killed(Script::default(), called, |site| site.machine.go_off()).await;
+    let node = site.ends(ProvisionState::DeployFailed).await.node;
+    assert!(node.last_error.is_some());
+    assert_eq!(site.machine.power(), PowerState::Off);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_does_without_the_client_that_ordered_it() {
+    let site = Site::new(Script::default()).await;
+    let conductor = site.conductor("c1", "127.0.0.1:0");
+    site.enrol(&conductor);
+    let client = site.deploy(&conductor);
+    site.until(|record| record.order.is_some()).await;
+    client.interrupt();
+    assert!(!client.ends().0);
+    assert_eq!(site.ends(ProvisionState::Active).await.node.last_error, None);
+}

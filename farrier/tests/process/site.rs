@@ -1,0 +1,99 @@
+//! What outlives every conductor: a machine, its node `n1` in a file, and the folders of both.
+
+use crate::agent::Script;
+use crate::conductor::{Client, Conductor};
+use crate::machine::{FakeMachine, MAC};
+use farrier_conductor::model::{Activity, ProvisionState};
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::store::{Record, Store};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Longest time any test waits for anything. Machines that are slow run several of these tests at a time.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Site {
+    pub machine: FakeMachine,
+    database: PathBuf,
+    store: SqliteStore,
+    folder: tempfile::TempDir,
+}
+
+impl Site {
+    pub async fn new(script: Script) -> Self {
+        Self::with_database(script, None).await
+    }
+
+    /// A site whose file is elsewhere.
+    pub async fn with_database(script: Script, database: Option<PathBuf>) -> Self {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let folder = tempfile::tempdir().unwrap();
+        let machine = FakeMachine::new(&folder.path().join("machine"), script);
+        let database = database.unwrap_or_else(|| folder.path().join("nodes.sqlite"));
+        let store = SqliteStore::open(&database).await.unwrap();
+        Self { machine, database, store, folder }
+    }
+
+    /// Starts a conductor whose ramdisk API is at an address.
+    pub fn conductor(&self, name: &str, listen: &str) -> Conductor {
+        let state = self.folder.path().join("state");
+        let times = ["--lease", "2", "--deploy-callback-timeout", "10"];
+        let arguments = ["--listen", listen, "--state-dir", state.to_str().unwrap()];
+        let database = ["--database", self.database.to_str().unwrap()];
+        Conductor::start(self.folder.path(), name, &[&times[..], &arguments, &database].concat())
+    }
+
+    /// Enrols the machine.
+    pub fn enrol(&self, conductor: &Conductor) {
+        let qemu = format!("qemu_binary={}", self.machine.qemu().display());
+        let create = ["node", "create", "n1", "--mac", MAC, "--driver", "qemu", "--driver-info", &qemu];
+        let info = [
+            "qemu_firmware=bios",
+            "qemu_accelerator=tcg",
+            "deploy_kernel=/dev/null",
+            "deploy_ramdisk=/dev/null",
+        ];
+        conductor.order(&[&create[..], &info].concat());
+    }
+
+    /// Orders a deployment.
+    pub fn deploy(&self, conductor: &Conductor) -> Client {
+        let checksum = format!("sha256:{}", "a".repeat(64));
+        conductor.client(&["deploy", "n1", "--image", "http://192.0.2.5/debian.raw", "--checksum", &checksum])
+    }
+
+    pub async fn record(&self) -> Record {
+        self.store.by_name("n1").await.unwrap().unwrap()
+    }
+
+    /// The record once it is as wanted.
+    pub async fn until(&self, wanted: impl Fn(&Record) -> bool) -> Record {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let record = self.record().await;
+            if wanted(&record) {
+                return record;
+            }
+            assert!(Instant::now() < end, "waited for something else than {record:#?}");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// The record once it is in a state, and nobody works on it.
+    pub async fn ends(&self, state: ProvisionState) -> Record {
+        let end = self.until(|record| {
+            let activity = record.node.provision_state.activity();
+            let is_over = !matches!(activity, Activity::Work | Activity::Wait);
+            is_over && record.order.is_none() && record.node.reservation.is_none()
+        });
+        let end = end.await;
+        assert_eq!(end.node.provision_state, state, "{:?}", end.node.last_error);
+        end
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.machine.go_off();
+    }
+}
