@@ -8,7 +8,7 @@ use farrier_conductor::model::{AgentSession, MacAddress, Node};
 use farrier_conductor::store::{Change, Lease, Record, Store, StoreError, Terms};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -30,6 +30,8 @@ pub struct GatedStore {
     inner: Arc<dyn Store>,
     gate: watch::Sender<Gate>,
     writes: AtomicUsize,
+    /// Writes that are not counted yet.
+    under_way: AtomicUsize,
     /// Whether the gate has stopped anything.
     has_stopped: AtomicBool,
     has_heard: AtomicBool,
@@ -38,12 +40,29 @@ pub struct GatedStore {
     forgotten: Mutex<Vec<Record>>,
 }
 
+/// Counts a write for as long as it is under way, also when whoever writes is cut off.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl<'a> UnderWay<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl GatedStore {
     pub fn new(inner: Arc<dyn Store>, gate: Gate, settings: Settings) -> Arc<Self> {
         Arc::new(Self {
             inner,
             gate: watch::Sender::new(gate),
             writes: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
             has_stopped: AtomicBool::new(false),
             has_heard: AtomicBool::new(false),
             settings,
@@ -55,7 +74,11 @@ impl GatedStore {
         self.gate.send_replace(gate);
     }
 
+    /// The writes that were done, when none is under way: what is in the file already may not be counted yet.
     pub fn writes(&self) -> usize {
+        while self.under_way.load(Ordering::SeqCst) > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         self.writes.load(Ordering::SeqCst)
     }
 
@@ -74,7 +97,7 @@ impl GatedStore {
         let end = Instant::now() + PATIENCE;
         while !self.has_stopped() {
             assert!(Instant::now() < end, "nothing was stopped after {} writes", self.writes());
-            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 
@@ -84,11 +107,11 @@ impl GatedStore {
         loop {
             let now = *gate.borrow_and_update();
             match now {
-                Gate::RefusesAfter(most) if self.writes() >= most => {
+                Gate::RefusesAfter(most) if self.writes.load(Ordering::SeqCst) >= most => {
                     self.has_stopped.store(true, Ordering::SeqCst);
                     return Err(StoreError::Failed { location: "gate".into(), reason: "it is shut".into() });
                 }
-                Gate::HangsAfter(most) if self.writes() >= most => {
+                Gate::HangsAfter(most) if self.writes.load(Ordering::SeqCst) >= most => {
                     self.has_stopped.store(true, Ordering::SeqCst);
                     gate.changed().await.unwrap();
                 }
@@ -97,16 +120,26 @@ impl GatedStore {
         }
     }
 
-    /// Counts a write that was done, and sees that nobody is forgotten by it.
-    async fn done<T>(&self, node: Uuid, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+    /// Does a write and counts it, and sees that nobody is forgotten by it.
+    async fn done<T>(
+        &self,
+        node: Uuid,
+        write: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let outcome = {
+            let _counted = UnderWay::begin(&self.under_way);
+            let outcome = write.await;
+            self.writes.fetch_add(usize::from(outcome.is_ok()), Ordering::SeqCst);
+            outcome
+        };
         if outcome.is_ok() {
-            self.writes.fetch_add(1, Ordering::SeqCst);
             if let Some(record) = self.inner.get(node).await?
                 && Attention::of(&record, &self.settings) == Attention::Nobody
             {
                 self.forgotten.lock().unwrap().push(record);
             }
-            if matches!(*self.gate.borrow(), Gate::HangsAfter(most) if self.writes() >= most) {
+            if matches!(*self.gate.borrow(), Gate::HangsAfter(most) if self.writes.load(Ordering::SeqCst) >= most)
+            {
                 self.pass().await?;
             }
         }
@@ -118,7 +151,7 @@ impl GatedStore {
 impl Store for GatedStore {
     async fn create(&self, node: &Node) -> Result<(), StoreError> {
         self.pass().await?;
-        self.done(node.uuid, self.inner.create(node).await).await
+        self.done(node.uuid, self.inner.create(node)).await
     }
 
     async fn get(&self, uuid: Uuid) -> Result<Option<Record>, StoreError> {
@@ -153,7 +186,7 @@ impl Store for GatedStore {
 
     async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {
         self.pass().await?;
-        self.done(uuid, self.inner.take(uuid, terms).await).await
+        self.done(uuid, self.inner.take(uuid, terms)).await
     }
 
     async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError> {
@@ -163,7 +196,7 @@ impl Store for GatedStore {
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
         self.pass().await?;
-        self.done(lease.node, self.inner.release(lease).await).await
+        self.done(lease.node, self.inner.release(lease)).await
     }
 
     async fn expire_all(&self, holder: &str) -> Result<(), StoreError> {
@@ -173,25 +206,25 @@ impl Store for GatedStore {
 
     async fn write(&self, lease: &Lease, change: &Change<'_>) -> Result<(), StoreError> {
         self.pass().await?;
-        self.done(lease.node, self.inner.write(lease, change).await).await
+        self.done(lease.node, self.inner.write(lease, change)).await
     }
 
     async fn delete(&self, lease: &Lease) -> Result<(), StoreError> {
         self.pass().await?;
-        self.done(lease.node, self.inner.delete(lease).await).await
+        self.done(lease.node, self.inner.delete(lease)).await
     }
 
     async fn issue_token(&self, seen: &Record, token: &str, now: OffsetDateTime) -> Result<bool, StoreError> {
         self.pass().await?;
         let issued = self.inner.issue_token(seen, token, now).await?;
-        if issued { self.done(seen.node.uuid, Ok(true)).await } else { Ok(false) }
+        if issued { self.done(seen.node.uuid, async { Ok(true) }).await } else { Ok(false) }
     }
 
     async fn hear(&self, uuid: Uuid, heard: &AgentSession) -> Result<bool, StoreError> {
         self.pass().await?;
         let is_heard = self.inner.hear(uuid, heard).await?;
         if is_heard && !self.has_heard.swap(true, Ordering::SeqCst) {
-            return self.done(uuid, Ok(true)).await;
+            return self.done(uuid, async { Ok(true) }).await;
         }
         Ok(is_heard)
     }
