@@ -29,6 +29,7 @@ mod mailbox;
 pub mod model;
 mod operations;
 pub mod plan;
+mod power_reading;
 mod services;
 pub mod settings;
 mod steps;

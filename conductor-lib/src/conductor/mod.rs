@@ -4,7 +4,6 @@ mod boot_config;
 mod builder;
 mod orders;
 mod periodic;
-mod power_reading;
 mod situation;
 mod start_up;
 mod turn;

@@ -1,6 +1,5 @@
 //! One turn of a worker: does what there is to do for its node, or looks after its wait.
 
-use super::power_reading::power_state;
 use super::situation::situation;
 use super::vigil::Vigil;
 use super::work::Work;
@@ -12,6 +11,7 @@ use crate::events::EventKind;
 use crate::heartbeat::{Action, decide};
 use crate::model::{Event, Node, ProvisionState, StepKind};
 use crate::operations;
+use crate::power_reading::power_state;
 use crate::services::Services;
 use crate::steps::{self, Verdict};
 use crate::store::Record;

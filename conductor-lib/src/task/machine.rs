@@ -11,6 +11,7 @@ use crate::interfaces::network::{NetworkInterface, NetworkKind};
 use crate::interfaces::power::PowerInterface;
 use crate::interfaces::storage::StorageInterface;
 use crate::model::{InterfaceKind, PowerState};
+use crate::power_reading::power_state;
 use farrier_media::KernelParameters;
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ impl Task {
     ///
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
     pub async fn power_state(&self) -> Result<PowerState, Error> {
-        Ok(self.power().await?.power_state(&self.node).await?)
+        self.reservation.hold().await?;
+        power_state(&self.services, &self.node).await
     }
 
     /// Powers the machine on, which counts once saved.

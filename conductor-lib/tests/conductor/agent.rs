@@ -53,6 +53,12 @@ pub struct Script {
     pub loses_answer: bool,
     /// How often the BMC says that the machine is off, and errs.
     pub misreads: u32,
+    /// The BMC does not tell whether the machine is on once a step has begun.
+    pub bmc_hangs: bool,
+    /// It says of every step that another one is done.
+    pub lies: bool,
+    /// It takes its time for every answer.
+    pub slow: Option<Duration>,
     /// The machine's driver panics once when it is powered on.
     pub panics: bool,
     /// It calls once.
@@ -226,8 +232,9 @@ impl Agent {
                 ImageInfo::from_params(&step["args"]["image_info"]).unwrap();
                 assert_eq!(request.params["deploy_version"], json!({"generic_hardware_manager": "1"}));
                 let report = json!({"bytes_written": 100, "bytes_zeroed": 28});
+                let other = json!({"interface": "raid", "step": "apply_configuration"});
                 let written = json!({
-                    "deploy_step": step,
+                    "deploy_step": if script.lies { &other } else { step },
                     "deploy_result": {"result": "prepare_image: image (x) written", "report": report},
                 });
                 self.run_later(result, script.write_fails.map_or(Ok(written), Err));
@@ -291,6 +298,7 @@ fn is_running_step(command: &CommandResult) -> bool {
 async fn list(State(agent): State<Agent>, Query(query): Query<HashMap<String, String>>) -> Answer {
     check(&agent, &query)?;
     be_sick(&agent)?;
+    tokio::time::sleep(agent.script().slow.unwrap_or_default()).await;
     agent.until_vanished().await;
     let commands = agent.commands.lock().unwrap().clone();
     let is_at_work = commands.iter().any(is_running_step);
@@ -305,6 +313,7 @@ async fn execute(
 ) -> Answer {
     check(&agent, &query)?;
     be_sick(&agent)?;
+    tokio::time::sleep(agent.script().slow.unwrap_or_default()).await;
     if agent.script().deaf {
         std::future::pending::<()>().await;
     }

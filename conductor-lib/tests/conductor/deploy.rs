@@ -233,6 +233,38 @@ async fn an_agent_that_vanishes_at_work_fails_the_deployment_in_time() {
     assert_eq!(stage.node().await.power_state, Some(PowerState::Off));
 }
 
+/// A result counts for the step that it names.
+#[tokio::test]
+async fn the_success_of_another_step_is_none() {
+    let stage = Stage::with(Script { lies: true, calls_once: true, ..Script::default() }, |settings| {
+        settings.deploy_callback_timeout = Duration::from_secs(1);
+    })
+    .await;
+    let error = stage.deploy_and_fail().await;
+    assert!(error.contains("was silent for 1 s (step write_image)"), "{error}");
+    assert_eq!(stage.machine.power_ons().len(), 1, "the disk was booted");
+}
+
+#[tokio::test]
+async fn a_slow_agent_is_waited_for() {
+    let slow = Some(Duration::from_millis(200));
+    let stage = Stage::new(Script { slow, ..Script::default() }).await;
+    stage.deploy().await;
+    assert_eq!(stage.wait_for(ProvisionState::Active).await.last_error, None);
+}
+
+#[tokio::test]
+async fn a_bmc_that_hangs_fails_the_deployment_in_time() {
+    let stage = Stage::with(Script { bmc_hangs: true, ..Script::default() }, |settings| {
+        settings.power_read_timeout = Duration::from_millis(100);
+    })
+    .await;
+    let error = stage.deploy_and_fail().await;
+    let expected =
+        "deploy step tear_down_agent failed: driver \"fake\" did not tell the power state within 0.1 s";
+    assert!(error.starts_with(expected), "{error}");
+}
+
 #[tokio::test]
 async fn a_busy_agent_gets_the_step_again() {
     let stage = Stage::new(Script { busy: 2, ..Script::default() }).await;

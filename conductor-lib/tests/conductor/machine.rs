@@ -95,6 +95,13 @@ impl Interface for FakeMachine {
 #[async_trait]
 impl PowerInterface for FakeMachine {
     async fn power_state(&self, _node: &Node) -> Result<PowerState, InterfaceError> {
+        let hangs = {
+            let script = self.script.lock().unwrap();
+            script.bmc_hangs && script.accepted.iter().any(|(name, _)| name == "deploy.execute_deploy_step")
+        };
+        if hangs {
+            std::future::pending::<()>().await;
+        }
         let power = self.state.lock().unwrap().power;
         let mut script = self.script.lock().unwrap();
         if power == PowerState::On && script.misreads > 0 {

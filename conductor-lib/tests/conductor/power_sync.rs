@@ -271,7 +271,10 @@ async fn bad_machines_end_in_maintenance_and_stop_nobody() {
 
     for (name, reason) in [
         ("errs", "cannot be read: the BMC has no route to itself"),
-        ("hangs", "cannot be read: driver \"hangs\" did not answer within 0.05 s"),
+        (
+            "hangs",
+            "cannot be read: driver \"hangs\" did not tell the power state within 0.05 s; look at the machine's BMC",
+        ),
         ("crashes", "cannot be read: driver \"crashes\" crashed; see the conductor's log"),
         (
             "unknown",

@@ -1,9 +1,9 @@
 //! One round over machines: a bounded number of them is read at a time, and none holds up the others for longer than
 //! its deadline.
 
-use super::super::power_reading::{Unreadable, power_state};
 use crate::error::Error;
 use crate::model::PowerState;
+use crate::power_reading::power_state;
 use crate::services::Services;
 use crate::store::{Record, StoreError};
 use crate::task::Task;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 /// What a machine said, with its record as it was before.
-pub(super) type Reading = (Record, Result<PowerState, Unreadable>);
+pub(super) type Reading = (Record, Result<PowerState, Error>);
 
 /// Reads the machines of these records, in no order.
 pub(super) async fn read(services: &Arc<Services>, records: Vec<Record>) -> Vec<Reading> {
