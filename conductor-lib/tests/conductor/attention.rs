@@ -14,11 +14,12 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 /// Puts a node into a state, as if a conductor had left it there.
-async fn put(store: &dyn Store, uuid: Uuid, state: ProvisionState) {
+pub async fn put(store: &dyn Store, uuid: Uuid, state: ProvisionState, target: Option<ProvisionState>) {
     let now = OffsetDateTime::now_utc();
     let terms = Terms { holder: "test", now, expires_at: now + time::Duration::MINUTE };
     let (lease, mut record) = store.take(uuid, &terms).await.unwrap();
     (record.node.provision_state, record.node.provision_updated_at) = (state, now);
+    record.node.target_provision_state = target;
     store.write(&lease, &Change { ends_lease: true, ..Change::of(&record.node) }).await.unwrap();
 }
 
@@ -81,7 +82,7 @@ async fn f66_after_every_order_in_every_state_somebody_moves_the_node_on() {
             let (name, mac) = (format!("n{number}"), format!("52:54:00:00:00:{number:02x}"));
             let uuid = site.conductor.create_node(new_node(&name, &mac)).await.unwrap().uuid;
             if state.activity() != Activity::Work {
-                put(&*site.store, uuid, *state).await;
+                put(&*site.store, uuid, *state, state.target()).await;
             }
             let before = site.record(uuid).await.unwrap();
             // The worker comes no further than this before the record is looked at.
@@ -124,7 +125,7 @@ async fn a_conductor_that_starts_leaves_no_node_where_nobody_moves_it() {
     for (number, state) in ProvisionState::ALL.iter().enumerate() {
         let (name, mac) = (format!("n{number}"), format!("52:54:00:00:00:{number:02x}"));
         let uuid = site.conductor.create_node(new_node(&name, &mac)).await.unwrap().uuid;
-        put(&*site.store, uuid, *state).await;
+        put(&*site.store, uuid, *state, state.target()).await;
         nodes.push((uuid, *state));
     }
     let second = site.machine.conductor(site.settings.clone(), site.store.clone());

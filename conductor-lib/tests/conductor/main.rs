@@ -6,6 +6,7 @@
 mod agent;
 mod attention;
 mod crash;
+mod deadlines;
 mod deploy;
 mod gate;
 mod interfaces;
