@@ -54,7 +54,7 @@ async fn a_deployment_goes_on_whenever_its_conductor_is_killed() {
         let (site, then) = killed(Script::default(), *wanted, |_| {}).await;
         let node = site.record().await.node;
         if may_have_lost_its_token(&then) && node.provision_state == ProvisionState::DeployFailed {
-            assert!(node.last_error.unwrap().contains("no agent called for 10 s"), "{moment}");
+            assert!(node.last_error.unwrap().contains("no agent called for 20 s"), "{moment}");
             assert_eq!(site.machine.power(), PowerState::Off, "{moment}");
             continue;
         }
@@ -72,7 +72,7 @@ async fn a_deployment_that_fails_leaves_no_machine_on_whenever_its_conductor_is_
         let (site, then) = killed(script.clone(), *wanted, |_| {}).await;
         let node = site.ends(ProvisionState::DeployFailed).await.node;
         let error = node.last_error.unwrap();
-        let has_called = !(may_have_lost_its_token(&then) && error.contains("no agent called for 10 s"));
+        let has_called = !(may_have_lost_its_token(&then) && error.contains("no agent called for 20 s"));
         assert!(!has_called || error == "deploy step write_image failed: disk full", "{moment}: {error}");
         assert_eq!(site.machine.power(), PowerState::Off, "{moment}");
     }

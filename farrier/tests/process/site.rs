@@ -37,7 +37,7 @@ impl Site {
     /// Starts a conductor whose ramdisk API is at an address.
     pub fn conductor(&self, name: &str, listen: &str) -> Conductor {
         let state = self.folder.path().join("state");
-        let times = ["--lease", "2", "--deploy-callback-timeout", "10"];
+        let times = ["--lease", "2", "--deploy-callback-timeout", "20"];
         let arguments = ["--listen", listen, "--state-dir", state.to_str().unwrap()];
         let database = ["--database", self.database.to_str().unwrap()];
         Conductor::start(self.folder.path(), name, &[&times[..], &arguments, &database].concat())
