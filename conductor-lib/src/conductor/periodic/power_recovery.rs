@@ -2,8 +2,9 @@
 
 use super::power_round::{read, unchanged};
 use crate::error::Error;
-use crate::model::Fault;
+use crate::model::{Fault, PowerState};
 use crate::services::Services;
+use crate::store::Record;
 use std::sync::Arc;
 
 /// Looks once at every node with the fault `power failure`.
@@ -16,12 +17,18 @@ pub(super) async fn round(services: &Arc<Services>) -> Result<(), Error> {
     records.retain(|record| record.node.maintenance && record.node.fault == Some(Fault::Power));
     for (record, reading) in read(services, records).await {
         let Ok(state) = reading else { continue };
-        if let Some(mut task) = unchanged(services, &record).await? {
-            tracing::info!(node = %task.node.name, "the power can be read again ({state}); maintenance ends");
-            task.node.power_state = Some(state);
-            (task.node.maintenance, task.node.maintenance_reason, task.node.fault) = (false, None, None);
-            task.finish().await?;
+        // No node stops the others.
+        if let Err(error) = end_maintenance(services, &record, state).await {
+            tracing::error!(node = %record.node.name, "its maintenance cannot be ended: {error}");
         }
     }
     Ok(())
+}
+
+async fn end_maintenance(services: &Arc<Services>, seen: &Record, state: PowerState) -> Result<(), Error> {
+    let Some(mut task) = unchanged(services, seen).await? else { return Ok(()) };
+    tracing::info!(node = %task.node.name, "the power can be read again ({state}); maintenance ends");
+    task.node.power_state = Some(state);
+    (task.node.maintenance, task.node.maintenance_reason, task.node.fault) = (false, None, None);
+    task.finish().await
 }
