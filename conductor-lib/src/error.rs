@@ -4,7 +4,7 @@ use crate::agent_client::AgentError;
 use crate::hardware_type::{ImpossibleHardware, Unresolved};
 use crate::heartbeat::Refusal;
 use crate::interfaces::base::InterfaceError;
-use crate::model::{BadValue, Event, Forbidden, ProvisionState};
+use crate::model::{BadValue, Event, Forbidden, ProvisionState, StepKind};
 use crate::store::StoreError;
 
 /// A request was refused or an operation failed.
@@ -42,8 +42,10 @@ pub enum Error {
     #[error(transparent)]
     Heartbeat(#[from] Refusal),
     /// A step of an operation failed.
-    #[error("deploy step {step} failed: {reason}")]
+    #[error("{kind} step {step} failed: {reason}")]
     StepFailed {
+        /// What the operation is.
+        kind: StepKind,
         /// Name of the step.
         step: String,
         /// Text of the agent or of the conductor.
@@ -74,7 +76,7 @@ impl Error {
 
     /// `event` is not allowed in the state the node is in.
     pub(crate) fn not_allowed(node: &crate::model::Node, event: Event) -> Self {
-        Self::wrong_state(node, ProvisionState::allowing(event))
+        Self::wrong_state(node, ProvisionState::taking(event))
     }
 
     /// The node is in none of the `allowed` states.

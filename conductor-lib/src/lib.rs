@@ -13,6 +13,7 @@
 //! Section numbers in the documentation refer to the conductor contract.
 
 pub mod agent_client;
+mod agent_steps;
 pub mod api;
 pub mod attention;
 pub mod clock;
@@ -30,6 +31,7 @@ pub mod model;
 mod operations;
 pub mod plan;
 mod power_reading;
+mod ramdisk;
 mod services;
 pub mod settings;
 mod steps;

@@ -1,6 +1,8 @@
 //! Times and addresses that a conductor works with; the defaults are Ironic's.
 
-use crate::model::{Activity, Family, ProvisionState};
+use crate::model::{Activity, Family, ProvisionState, RequestedStep};
+use crate::plan::StepPolicies;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Longest silence of an agent, whatever it is to do.
@@ -63,6 +65,39 @@ impl Default for PowerSyncSettings {
     }
 }
 
+/// How agents erase disks (section 1.8); the defaults are Ironic's.
+#[derive(Debug, Clone)]
+pub struct EraseSettings {
+    /// How often a disk is overwritten that cannot erase itself.
+    pub iterations: u32,
+    /// Whether zeros are written last.
+    pub zeroize: bool,
+    /// Whether a disk whose own erasure failed is overwritten.
+    pub continue_if_secure_erase_failed: bool,
+    /// Whether ATA disks erase themselves.
+    pub enable_ata_secure_erase: bool,
+    /// Whether NVMe disks erase themselves.
+    pub enable_nvme_secure_erase: bool,
+    /// How many disks are erased at a time.
+    pub disk_erasure_concurrency: u32,
+    /// Whether disks that refuse to be written are left as they are.
+    pub skip_read_only: bool,
+}
+
+impl Default for EraseSettings {
+    fn default() -> Self {
+        Self {
+            iterations: 1,
+            zeroize: true,
+            continue_if_secure_erase_failed: false,
+            enable_ata_secure_erase: true,
+            enable_nvme_secure_erase: true,
+            disk_erasure_concurrency: 4,
+            skip_read_only: false,
+        }
+    }
+}
+
 /// Times and addresses that a conductor works with.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -108,6 +143,24 @@ pub struct Settings {
     pub node_locked_attempts: u32,
     /// Pause between two such attempts.
     pub node_locked_pause: Duration,
+    /// Whether machines are cleaned before they become available, unless their node says something else.
+    pub automated_clean: bool,
+    /// Priorities of steps, and steps that never run.
+    pub steps: StepPolicies,
+    /// Steps by the name of a trait: instances that ask for the trait are deployed with them.
+    pub deploy_templates: BTreeMap<String, Vec<RequestedStep>>,
+    /// How disks are erased.
+    pub erase: EraseSettings,
+    /// Longest time that a step `wait` takes.
+    pub max_conductor_wait_step: Duration,
+    /// Whether an operation pauses while its node is in maintenance; else it fails.
+    pub allow_provisioning_in_maintenance: bool,
+    /// Powers machines off whose deployment failed.
+    pub power_off_after_deploy_failure: bool,
+    /// Powers machines off whose cleaning failed.
+    pub poweroff_in_cleanfail: bool,
+    /// Powers machines off whose service failed.
+    pub poweroff_in_servicefail: bool,
     /// How agents are talked to.
     pub agent: AgentSettings,
 }
@@ -136,6 +189,15 @@ impl Settings {
             power_sync: PowerSyncSettings::default(),
             node_locked_attempts: 3,
             node_locked_pause: Duration::from_secs(1),
+            automated_clean: true,
+            steps: StepPolicies::default(),
+            deploy_templates: BTreeMap::new(),
+            erase: EraseSettings::default(),
+            max_conductor_wait_step: Duration::from_secs(30),
+            allow_provisioning_in_maintenance: true,
+            power_off_after_deploy_failure: true,
+            poweroff_in_cleanfail: false,
+            poweroff_in_servicefail: false,
             agent: AgentSettings::default(),
         }
     }

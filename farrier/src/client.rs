@@ -1,10 +1,10 @@
 //! The operator's side of the node API.
 
 use anyhow::{Context, anyhow};
-use farrier_conductor::api::nodes::{PowerRequest, ProvisionReply, ProvisionRequest};
+use farrier_conductor::api::nodes::{MaintenanceRequest, PowerRequest, ProvisionReply, ProvisionRequest};
 use farrier_conductor::events::Event;
 use farrier_conductor::hardware_type::Validity;
-use farrier_conductor::model::{InstanceInfo, InterfaceKind, NewNode, Node};
+use farrier_conductor::model::{Activity, InterfaceKind, NewNode, Node};
 use reqwest::{Client, Method, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -60,12 +60,23 @@ impl NodeApi {
 
     /// The node once nobody works on it any more; nothing when it is gone.
     pub(crate) async fn settled(&self, node: &str) -> anyhow::Result<Option<Node>> {
+        self.until(node, |_| true).await
+    }
+
+    /// The node once its operation is over, or held; nothing when it is gone.
+    pub(crate) async fn rested(&self, node: &str) -> anyhow::Result<Option<Node>> {
+        let rests = |node: &Node| !matches!(node.provision_state.activity(), Activity::Work | Activity::Wait);
+        self.until(node, rests).await
+    }
+
+    /// The node once it is as wanted and nobody works on it any more; nothing when it is gone.
+    async fn until(&self, node: &str, wanted: impl Fn(&Node) -> bool) -> anyhow::Result<Option<Node>> {
         loop {
             let request = self.http.get(self.path(&["nodes", node])?);
             let Some(body) = self.find(request).await? else { return Ok(None) };
             let found: Node = serde_json::from_slice(&body)
                 .context("the conductor's answer cannot be read; is it the same version?")?;
-            if found.reservation.is_none() {
+            if found.reservation.is_none() && wanted(&found) {
                 return Ok(Some(found));
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
@@ -84,11 +95,18 @@ impl NodeApi {
     pub(crate) async fn provision(
         &self,
         node: &str,
-        target: &str,
-        instance_info: InstanceInfo,
+        request: &ProvisionRequest,
     ) -> anyhow::Result<ProvisionReply> {
-        let request = ProvisionRequest { target: target.to_owned(), instance_info };
-        self.read(Method::PUT, &["nodes", node, "states", "provision"], Some(&request)).await
+        self.read(Method::PUT, &["nodes", node, "states", "provision"], Some(request)).await
+    }
+
+    pub(crate) async fn begin_maintenance(&self, node: &str, reason: Option<String>) -> anyhow::Result<()> {
+        let request = MaintenanceRequest { reason };
+        self.send(Method::PUT, &["nodes", node, "maintenance"], Some(&request)).await.map(drop)
+    }
+
+    pub(crate) async fn end_maintenance(&self, node: &str) -> anyhow::Result<()> {
+        self.send(Method::DELETE, &["nodes", node, "maintenance"], None::<&()>).await.map(drop)
     }
 
     pub(crate) async fn events(&self, node: &str, since: u64) -> anyhow::Result<Vec<Event>> {

@@ -2,8 +2,10 @@
 
 use crate::client::NodeApi;
 use crate::report::Report;
+use crate::steps::Steps;
 use anyhow::{anyhow, bail};
 use clap::Args;
+use farrier_conductor::api::nodes::ProvisionRequest;
 use farrier_conductor::events::EventKind;
 use farrier_conductor::model::{InstanceInfo, ProvisionState};
 use farrier_media::config_drive;
@@ -50,6 +52,10 @@ pub(crate) struct DeployOptions {
     /// Keep what is on the ephemeral partition; all sizes must be those of the last deployment.
     #[arg(long, requires = "ephemeral_gb")]
     preserve_ephemeral: bool,
+    /// Deploy steps beside those that run by themselves, or with priority 0 in their place: a JSON list, or a
+    /// file with one.
+    #[arg(long, value_name = "FILE|JSON")]
+    steps: Option<Steps>,
     /// Print one JSON object per event instead of a progress bar or log.
     #[arg(long)]
     json: bool,
@@ -61,7 +67,13 @@ pub(crate) struct DeployOptions {
 impl DeployOptions {
     pub(crate) async fn run(self, api: &NodeApi) -> anyhow::Result<()> {
         let deadline = self.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-        let mut since = api.provision(&self.node, "active", self.instance_info()?).await?.events_since;
+        let request = ProvisionRequest {
+            target: "active".to_owned(),
+            instance_info: self.instance_info()?,
+            deploy_steps: self.steps.clone().map(|steps| steps.0),
+            ..ProvisionRequest::default()
+        };
+        let mut since = api.provision(&self.node, &request).await?.events_since;
         let mut report = Report::new(self.json);
         let mut quiet = 0;
         loop {

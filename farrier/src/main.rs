@@ -1,11 +1,13 @@
 //! `farrier`: a small reference conductor and its operator's commands, built only on the public
 //! interfaces of `farrier-conductor` and `farrier-drivers`.
 
+mod cleaning;
 mod client;
 mod deploy;
 mod node;
 mod report;
 mod serve;
+mod steps;
 mod times;
 
 use clap::{Args, Parser, Subcommand};
@@ -24,7 +26,7 @@ struct Cli {
 enum Command {
     /// Run the conductor until it is interrupted.
     Serve(serve::Serve),
-    /// Enrol, show, validate, power and delete nodes.
+    /// Enrol, show, validate, power, clean, service and delete nodes.
     Node {
         #[command(flatten)]
         conductor: ConductorUrl,
@@ -94,6 +96,7 @@ mod tests {
     fn commands_parse() {
         for line in [
             "farrier serve",
+            "farrier serve --automated-clean false --clean-step-priority-override deploy.erase_devices:0,deploy.x:7",
             "farrier serve --listen 0.0.0.0:0 --admin-listen 127.0.0.1:0 --state-dir /tmp/x --database /tmp/x/db",
             "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --driver-info qemu_cpus=2 --property a=1",
             "farrier node list --url http://127.0.0.1:1",
@@ -101,6 +104,13 @@ mod tests {
             "farrier node validate n1",
             "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --interface boot=qemu --interface raid=no-raid",
             "farrier node power n1 reboot",
+            "farrier node manage n1",
+            "farrier node provide n1",
+            "farrier node clean n1 --steps [] --disable-ramdisk",
+            "farrier node service n1 --steps []",
+            "farrier node abort n1",
+            "farrier node unhold n1",
+            "farrier node maintenance n1 on --reason fan",
             "farrier deploy n1 --image http://h/i --checksum sha256:00 --config-drive /d --json --timeout 60",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
@@ -109,6 +119,8 @@ mod tests {
             "farrier",
             "farrier deploy n1 --image http://h/i",
             "farrier node power n1 sideways",
+            "farrier node clean n1",
+            "farrier node clean n1 --steps no-such-file",
             "farrier node create n1 --mac 1 --driver qemu",
             "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --interface bios=x",
             "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --driver-info novalue",

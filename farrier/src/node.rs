@@ -1,11 +1,13 @@
 //! `farrier node …`.
 
 use crate::client::NodeApi;
+use crate::steps::Steps;
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
+use farrier_conductor::api::nodes::ProvisionRequest;
 use farrier_conductor::hardware_type::Validity;
 use farrier_conductor::model::{
-    DriverInfo, InstanceInfo, InterfaceKind, MacAddress, NewNode, Node, NodeInterfaces, Properties,
+    DriverInfo, InterfaceKind, MacAddress, NewNode, Node, NodeInterfaces, Properties,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -42,11 +44,69 @@ pub(crate) enum NodeCommand {
         /// What to do.
         action: Power,
     },
-    /// Power a machine off and take its instance out of the record; the disk stays as it is.
+    /// Power a machine off, take its instance out of the record, and have it cleaned for the next one.
     Undeploy {
         /// Name or UUID.
         node: String,
     },
+    /// Prove that a machine is under control, or take it out of the hands of users.
+    Manage {
+        /// Name or UUID.
+        node: String,
+    },
+    /// Have a manageable machine cleaned for its next instance.
+    Provide {
+        /// Name or UUID.
+        node: String,
+    },
+    /// Run clean steps on a manageable machine, in the order given.
+    Clean {
+        /// Name or UUID.
+        node: String,
+        /// The steps: a JSON list such as '[{"interface": "deploy", "step": "erase_devices"}]', or a file with one.
+        #[arg(long, value_name = "FILE|JSON")]
+        steps: Steps,
+        /// Run them without the ramdisk: steps of the machine's own controller alone.
+        #[arg(long)]
+        disable_ramdisk: bool,
+    },
+    /// Run service steps beneath an instance, in the order given.
+    Service {
+        /// Name or UUID.
+        node: String,
+        /// The steps, as for clean.
+        #[arg(long, value_name = "FILE|JSON")]
+        steps: Steps,
+        /// Run them without the ramdisk: steps of the machine's own controller alone.
+        #[arg(long)]
+        disable_ramdisk: bool,
+    },
+    /// End an operation that waits or is held: at once, or when the current step ends that must not be cut off.
+    Abort {
+        /// Name or UUID.
+        node: String,
+    },
+    /// Let an operation go on that is held.
+    Unhold {
+        /// Name or UUID.
+        node: String,
+    },
+    /// Take a machine into maintenance, or out of it, which ends its fault.
+    Maintenance {
+        /// Name or UUID.
+        node: String,
+        /// Whether it begins or ends.
+        switch: Switch,
+        /// Why it begins.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -78,6 +138,9 @@ pub(crate) struct Create {
     /// taken as such, anything else as text.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = key_json)]
     property: Vec<(String, Value)>,
+    /// Whether the machine is cleaned before it becomes available [default: as the conductor has it].
+    #[arg(long, value_name = "BOOL")]
+    automated_clean: Option<bool>,
 }
 
 fn key_text(argument: &str) -> Result<(String, Value), String> {
@@ -127,10 +190,30 @@ impl NodeCommand {
                 api.delete(&node).await?;
                 carried_out(api, &node).await?;
             }
-            Self::Undeploy { node } => {
-                api.provision(&node, "deleted", InstanceInfo::default()).await?;
-                carried_out(api, &node).await?;
+            Self::Undeploy { node } => provision(api, &node, verb("deleted")).await?,
+            Self::Manage { node } => provision(api, &node, verb("manage")).await?,
+            Self::Provide { node } => provision(api, &node, verb("provide")).await?,
+            Self::Clean { node, steps, disable_ramdisk } => {
+                let steps = ProvisionRequest { clean_steps: Some(steps.0), ..verb("clean") };
+                let request = ProvisionRequest { disable_ramdisk: Some(disable_ramdisk), ..steps };
+                provision(api, &node, request).await?;
             }
+            Self::Service { node, steps, disable_ramdisk } => {
+                let steps = ProvisionRequest { service_steps: Some(steps.0), ..verb("service") };
+                let request = ProvisionRequest { disable_ramdisk: Some(disable_ramdisk), ..steps };
+                provision(api, &node, request).await?;
+            }
+            Self::Abort { node } => {
+                api.provision(&node, &verb("abort")).await?;
+                if let Some(node) = api.rested(&node).await? {
+                    println!("{} {}", node.provision_state, node.last_error.unwrap_or_default());
+                }
+            }
+            Self::Unhold { node } => provision(api, &node, verb("unhold")).await?,
+            Self::Maintenance { node, switch: Switch::On, reason } => {
+                api.begin_maintenance(&node, reason).await?;
+            }
+            Self::Maintenance { node, switch: Switch::Off, .. } => api.end_maintenance(&node).await?,
             Self::Power { node, action } => {
                 let target = match action {
                     Power::On => "power on",
@@ -143,6 +226,22 @@ impl NodeCommand {
         }
         Ok(())
     }
+}
+
+/// A verb without arguments.
+fn verb(target: &str) -> ProvisionRequest {
+    ProvisionRequest { target: target.to_owned(), ..ProvisionRequest::default() }
+}
+
+/// Gives an order and waits until its operation is over, or held. Ending this early changes nothing of it.
+async fn provision(api: &NodeApi, node: &str, request: ProvisionRequest) -> anyhow::Result<()> {
+    api.provision(node, &request).await?;
+    match api.rested(node).await? {
+        Some(Node { last_error: Some(error), .. }) => bail!("{error}"),
+        Some(node) => println!("{}", node.provision_state),
+        None => {}
+    }
+    Ok(())
 }
 
 /// Waits until an order is carried out. Ending this early changes nothing of it.
@@ -164,6 +263,7 @@ impl Create {
             driver_info: DriverInfo(self.driver_info.into_iter().collect()),
             properties: Properties(self.property.into_iter().collect()),
             ports: self.mac,
+            automated_clean: self.automated_clean,
         }
     }
 }
@@ -211,7 +311,10 @@ fn print_node(node: &Node) {
     }
     line("provision_state", node.provision_state.as_str());
     line("power_state", power_text(node));
-    line("deploy_step", node.deploy_step.as_ref().map_or("-", |step| &step.step));
+    line("step", node.current_step().map_or("-", |step| &step.step));
+    if node.maintenance {
+        line("maintenance", node.maintenance_reason.as_deref().unwrap_or("yes"));
+    }
     line("last_error", node.last_error.as_deref().unwrap_or("-"));
     for port in &node.ports {
         line("port", port.address.as_str());

@@ -1,5 +1,6 @@
 //! `farrier serve`.
 
+use crate::cleaning::Cleaning;
 use crate::times::{Deadlines, PowerSync};
 use anyhow::Context;
 use clap::Args;
@@ -47,6 +48,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     conductor_name: Option<String>,
     #[command(flatten)]
+    cleaning: Cleaning,
+    #[command(flatten)]
     deadlines: Deadlines,
     #[command(flatten)]
     power_sync: PowerSync,
@@ -67,6 +70,7 @@ impl Serve {
             enable_bios_bootloader_install: self.enable_bios_bootloader_install,
             ..Settings::new(format!("http://{}", reachable(ramdisk.local_addr()?)))
         };
+        self.cleaning.apply(&mut settings);
         self.deadlines.apply(&mut settings);
         self.power_sync.apply(&mut settings);
         let store = Arc::new(SqliteStore::open(&database).await?);

@@ -2,6 +2,7 @@
 
 use super::reply::{Refusal, fallback, read_json, wrong_method};
 use crate::conductor::{Conductor, PowerAction};
+use crate::error::Error;
 use crate::hardware_type::Validity;
 use crate::model::{InstanceInfo, InterfaceKind, NewNode, Node};
 use axum::body::Bytes;
@@ -17,15 +18,64 @@ use std::collections::BTreeMap;
 const BODY_LIMIT: usize = 96 << 20;
 
 /// Body of `PUT /v1/nodes/{node}/states/provision`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProvisionRequest {
-    /// `active`, `rebuild` or `deleted`.
+    /// A verb of section 1.2: one of [`TARGETS`].
     pub target: String,
     /// What to deploy: `image_source`, `image_checksum`, `image_disk_format`, `configdrive`,
     /// `root_device`.
     #[serde(default)]
     pub instance_info: InstanceInfo,
+    /// Steps of a cleaning by hand, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clean_steps: Option<Vec<Value>>,
+    /// Steps of a deployment beside those that run by themselves, or in their place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deploy_steps: Option<Vec<Value>>,
+    /// Steps of a service, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_steps: Option<Vec<Value>>,
+    /// Whether cleaning by hand, or service, runs without the ramdisk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disable_ramdisk: Option<bool>,
+}
+
+/// The verbs that a provision request may have.
+pub const TARGETS: &[&str] =
+    &["active", "rebuild", "deleted", "manage", "provide", "clean", "service", "abort", "unhold"];
+
+impl ProvisionRequest {
+    /// Refuses an argument that does not belong to the verb.
+    fn check(&self) -> Result<(), Refusal> {
+        let target = self.target.as_str();
+        if !TARGETS.contains(&target) {
+            let text = format!("target {target:?} is not known; use one of: {}", TARGETS.join(", "));
+            return Err(Refusal::bad_request(text));
+        }
+        for (argument, is_given, targets) in [
+            ("instance_info", !self.instance_info.is_empty(), ["active", "rebuild"]),
+            ("deploy_steps", self.deploy_steps.is_some(), ["active", "rebuild"]),
+            ("clean_steps", self.clean_steps.is_some(), ["clean"; 2]),
+            ("service_steps", self.service_steps.is_some(), ["service"; 2]),
+            ("disable_ramdisk", self.disable_ramdisk.is_some(), ["clean", "service"]),
+        ] {
+            if is_given && !targets.contains(&target) {
+                let text = format!("{argument} does not belong to target {target:?}, but to {}", targets[0]);
+                return Err(Refusal::bad_request(text));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Body of `PUT /v1/nodes/{node}/maintenance`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaintenanceRequest {
+    /// Why.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 /// Reply to an accepted [`ProvisionRequest`].
@@ -56,6 +106,7 @@ pub fn nodes_router(conductor: Conductor) -> Router {
         .route("/v1/nodes/{node}", get(show).delete(delete))
         .route("/v1/nodes/{node}/states/provision", put(provision))
         .route("/v1/nodes/{node}/states/power", put(power))
+        .route("/v1/nodes/{node}/maintenance", put(begin_maintenance).delete(end_maintenance))
         .route("/v1/nodes/{node}/events", get(events))
         .route("/v1/nodes/{node}/validate", get(validate))
         .route("/v1/drivers/{driver}/properties", get(properties))
@@ -92,18 +143,52 @@ async fn provision(
     body: Bytes,
 ) -> Result<(StatusCode, Json<ProvisionReply>), Refusal> {
     let request: ProvisionRequest = read_json(&body)?;
-    let events_since = match request.target.as_str() {
-        "active" | "rebuild" => conductor.deploy(&id, request.instance_info).await?,
-        "deleted" => {
-            conductor.undeploy(&id).await?;
-            0
-        }
-        other => {
-            let text = format!("target {other:?} is not known; use active, rebuild or deleted");
-            return Err(Refusal::bad_request(text));
-        }
-    };
+    request.check()?;
+    let events_since = carry_out(&conductor, &id, request).await.map_err(Refusal::of_verb)?;
     Ok((StatusCode::ACCEPTED, Json(ProvisionReply { events_since })))
+}
+
+async fn carry_out(conductor: &Conductor, id: &str, request: ProvisionRequest) -> Result<u64, Error> {
+    let without_ramdisk = request.disable_ramdisk.unwrap_or_default();
+    match request.target.as_str() {
+        "deleted" => conductor.undeploy(id).await?,
+        "manage" => conductor.manage(id).await?,
+        "provide" => conductor.provide(id).await?,
+        "clean" => {
+            conductor.clean(id, &request.clean_steps.unwrap_or_default(), without_ramdisk).await?;
+        }
+        "service" => {
+            conductor.service(id, &request.service_steps.unwrap_or_default(), without_ramdisk).await?;
+        }
+        "abort" => conductor.abort(id).await?,
+        "unhold" => conductor.unhold(id).await?,
+        _ => {
+            let steps = request.deploy_steps.unwrap_or_default();
+            return conductor.deploy_with_steps(id, request.instance_info, &steps).await;
+        }
+    }
+    Ok(0)
+}
+
+async fn begin_maintenance(
+    State(conductor): State<Conductor>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Result<StatusCode, Refusal> {
+    let request = match body.is_empty() {
+        true => MaintenanceRequest::default(),
+        false => read_json(&body)?,
+    };
+    conductor.set_maintenance(&id, true, request.reason).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+async fn end_maintenance(
+    State(conductor): State<Conductor>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    conductor.set_maintenance(&id, false, None).await?;
+    Ok(StatusCode::ACCEPTED)
 }
 
 async fn power(

@@ -26,6 +26,14 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, text)
     }
 
+    /// Why a verb is refused: in a state that does not allow it, trying again does not help.
+    pub(crate) fn of_verb(error: Error) -> Self {
+        match error {
+            Error::InvalidState { .. } => Self::bad_request(error.to_string()),
+            error => error.into(),
+        }
+    }
+
     pub(crate) fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "no such resource; see /v1 for what there is")
     }

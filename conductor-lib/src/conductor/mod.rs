@@ -6,8 +6,10 @@ mod orders;
 mod periodic;
 mod situation;
 mod start_up;
+mod step_orders;
 mod turn;
 mod vigil;
+mod waiting;
 mod work;
 mod workers;
 
@@ -15,6 +17,7 @@ pub use builder::Builder;
 pub use orders::PowerAction;
 pub(crate) use situation::situation;
 
+use crate::deploy::DeployInterface;
 use crate::error::Error;
 use crate::events::EventLog;
 use crate::hardware_type::Validity;
@@ -120,6 +123,10 @@ impl Conductor {
 
     pub(crate) fn store(&self) -> &dyn Store {
         self.services().store.as_ref()
+    }
+
+    fn deploy_interface(&self) -> &dyn DeployInterface {
+        self.0.workers.deploy()
     }
 
     fn services(&self) -> &Arc<Services> {

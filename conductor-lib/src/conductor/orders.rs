@@ -5,11 +5,14 @@ use super::Conductor;
 use crate::deploy::image::Image;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
-use crate::model::{Event, InstanceInfo, Order, Properties, ProvisionState, Verb};
+use crate::model::{Event, InstanceInfo, Order, Properties, ProvisionState, RequestedStep, StepKind, Verb};
 use crate::operations::power::target;
+use crate::plan::requested;
+use crate::steps;
 use crate::store::ConfigDrive;
 use crate::task::Task;
 use farrier_protocol::hints::Hints;
+use serde_json::Value;
 
 /// What an operator wants from the power of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +23,11 @@ pub enum PowerAction {
     Off,
     /// Power off and on.
     Reboot,
+}
+
+/// Reads steps as they come with a request.
+pub(super) fn requested_steps(kind: StepKind, steps: &[Value]) -> Result<Vec<RequestedStep>, Error> {
+    requested(kind, steps).map_err(|faults| steps::invalid(kind, &faults))
 }
 
 /// Refuses root device hints that no disk can be found by, before the machine is switched on. Those of the instance win.
@@ -36,9 +44,23 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Invalid`] for an unusable image, [`Error::Interface`] when
-    /// an interface cannot do its part, [`Error::Store`] when somebody works on the node.
-    pub async fn deploy(&self, id: &str, mut instance_info: InstanceInfo) -> Result<u64, Error> {
+    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Invalid`] for an unusable image or step, [`Error::Interface`]
+    /// when an interface cannot do its part, [`Error::Store`] when somebody works on the node.
+    pub async fn deploy(&self, id: &str, instance_info: InstanceInfo) -> Result<u64, Error> {
+        self.deploy_with_steps(id, instance_info, &[]).await
+    }
+
+    /// As [`Self::deploy`], with steps beside those that run by themselves, or in their place (section 3.1).
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::deploy`].
+    pub async fn deploy_with_steps(
+        &self,
+        id: &str,
+        mut instance_info: InstanceInfo,
+        deploy_steps: &[Value],
+    ) -> Result<u64, Error> {
         let mut task = Task::acquire(self.services(), id).await?;
         let events = [Event::Deploy, Event::Rebuild];
         let allowed = events.into_iter().find(|event| task.node.provision_state.after(*event).is_some());
@@ -49,10 +71,12 @@ impl Conductor {
         task.validate().await?;
         let config_drive = instance_info.take_config_drive()?;
         task.node.instance_info = instance_info;
-        task.node.end_plan();
+        task.node.end_plans();
         task.node.driver_internal_info.renew_instance();
         task.end_session(SessionEnd::Operation { keeps_agent: false });
         task.enter(event)?;
+        task.node.plan_mut(StepKind::Deploy).requested = requested_steps(StepKind::Deploy, deploy_steps)?;
+        steps::check(&mut task, self.deploy_interface(), StepKind::Deploy).await?;
         let first = self.events().begin(task.node.uuid);
         self.order(task, Verb::Deploy, config_drive.as_deref().map_or(ConfigDrive::Remove, ConfigDrive::Put))
             .await?;
@@ -103,9 +127,23 @@ impl Conductor {
     }
 
     /// Writes an order down, with what it changes of the node, and has it carried out.
-    async fn order(&self, mut task: Task, verb: Verb, config_drive: ConfigDrive<'_>) -> Result<(), Error> {
+    pub(super) async fn order(
+        &self,
+        mut task: Task,
+        verb: Verb,
+        config_drive: ConfigDrive<'_>,
+    ) -> Result<(), Error> {
         task.node.last_error = None;
         task.order = Some(Order::new(verb, self.now()));
+        self.write_down(task, config_drive).await
+    }
+
+    /// Writes down what is ordered, and has it carried out.
+    pub(super) async fn write_down(
+        &self,
+        mut task: Task,
+        config_drive: ConfigDrive<'_>,
+    ) -> Result<(), Error> {
         task.save_with(config_drive).await?;
         self.0.workers.hand_over(task);
         Ok(())

@@ -2,18 +2,23 @@
 
 use crate::heartbeat::{Maintenance, Situation};
 use crate::model::StepKind;
+use crate::settings::Settings;
 use crate::store::Record;
 
-/// The situation of a node. There is neither fast track nor a step that runs out of band yet.
-pub(crate) fn situation(record: &Record) -> Situation {
+/// The situation of a node. There is no fast track yet.
+pub(crate) fn situation(record: &Record, settings: &Settings) -> Situation {
     let node = &record.node;
     let kind = StepKind::of(node.provision_state);
     Situation {
         state: node.provision_state,
         is_fast_track_able: false,
-        maintenance: if node.maintenance { Maintenance::Pauses } else { Maintenance::No },
-        has_step: node.deploy_step.is_some(),
+        maintenance: match node.maintenance {
+            false => Maintenance::No,
+            true if settings.allow_provisioning_in_maintenance => Maintenance::Pauses,
+            true => Maintenance::Fails,
+        },
+        has_step: node.current_step().is_some(),
         has_cached_steps: kind.is_some_and(|kind| record.session.cached_steps(kind).is_some()),
-        is_polled: false,
+        is_polled: kind.is_some_and(|kind| node.plan(kind).polling),
     }
 }

@@ -1,6 +1,6 @@
 //! What there is to do for a node: a pure function of its record.
 
-use crate::model::{Activity, Node, Order, ProvisionState, Verb};
+use crate::model::{Activity, Node, Order, ProvisionState, StepKind, Verb};
 
 /// What there is to do for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,10 +11,16 @@ pub(super) enum Work {
     Power(Verb),
     /// Its end was ordered.
     Forget,
-    /// A deployment begins, or goes on where a conductor stopped.
-    Deploy,
+    /// An operation that consists of steps begins, or goes on where a conductor stopped.
+    Steps(StepKind),
     /// Its instance is removed.
     Undeploy,
+    /// Its machine is to be proven under control.
+    Verify,
+    /// Its service was aborted.
+    AbortService,
+    /// An operation that failed has left something.
+    CleanUp,
     /// The ramdisk is to call.
     Await,
     /// It is in an operation that this conductor does not know.
@@ -27,12 +33,15 @@ impl Work {
         match order.map(|order| order.verb) {
             Some(verb @ (Verb::PowerOn | Verb::PowerOff | Verb::Reboot)) => return Self::Power(verb),
             Some(Verb::Forget) => return Self::Forget,
-            Some(Verb::Deploy | Verb::Undeploy) | None => {}
+            Some(Verb::Abort) => return Self::AbortService,
+            Some(Verb::CleanUp) => return Self::CleanUp,
+            Some(Verb::Deploy | Verb::Undeploy | Verb::Manage | Verb::Clean | Verb::Service) | None => {}
         }
-        match (node.provision_state, node.provision_state.activity()) {
-            (ProvisionState::Deploying, _) => Self::Deploy,
+        let state = node.provision_state;
+        match (state, state.activity()) {
             (ProvisionState::Deleting, _) => Self::Undeploy,
-            (_, Activity::Work) => Self::Abandon,
+            (ProvisionState::Verifying, _) => Self::Verify,
+            (_, Activity::Work) => StepKind::of(state).map_or(Self::Abandon, Self::Steps),
             (_, Activity::Wait) => Self::Await,
             (_, Activity::Rest | Activity::Hold | Activity::Failed) => Self::Nothing,
         }
@@ -58,7 +67,10 @@ mod tests {
             let work = Work::of(&node(*state), None);
             match state.activity() {
                 Activity::Work => {
-                    assert!(matches!(work, Work::Deploy | Work::Undeploy | Work::Abandon), "{state}");
+                    let works = [Work::Undeploy, Work::Verify, Work::Abandon];
+                    let is_work =
+                        works.contains(&work) || StepKind::of(*state).map(Work::Steps) == Some(work);
+                    assert!(is_work, "{state} {work:?}");
                 }
                 Activity::Wait => assert_eq!(work, Work::Await, "{state}"),
                 Activity::Rest | Activity::Hold | Activity::Failed => {

@@ -51,6 +51,11 @@ impl Workers {
         Arc::new(Self { services, deploy, seats: Mutex::default() })
     }
 
+    /// What deploys.
+    pub(super) fn deploy(&self) -> &dyn DeployInterface {
+        &*self.deploy
+    }
+
     /// Hands a node over under its lease.
     pub(super) fn hand_over(self: &Arc<Self>, task: Task) {
         self.tell(task.node.uuid, |inbox| (inbox.is_woken, inbox.task) = (true, Some(task)));

@@ -3,19 +3,22 @@
 use super::image::Image;
 use super::{DeployInterface, Outcome};
 use crate::agent_client::Wait;
+use crate::agent_steps;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::interfaces::base::{Interface, InterfaceError};
-use crate::model::{AgentSession, BootMode, Node, PlannedStep, PowerState, StepKind};
-use crate::plan::{self, KnownStep, Offer, StepPolicy};
+use crate::model::{BootMode, Node, PlannedStep, PowerState, StepKind};
+use crate::plan::KnownStep;
+use crate::ramdisk;
 use crate::task::Task;
 use async_trait::async_trait;
 use farrier_protocol::command::CommandResult;
 use serde_json::{Value, json};
+use std::ops::RangeInclusive;
 use tokio::time::Instant;
 
 /// Priorities between which the agent runs, so that its own steps have a place.
-const IN_BAND: std::ops::RangeInclusive<i64> = 41..=99;
+const IN_BAND: RangeInclusive<i64> = 41..=99;
 
 /// A step that the conductor itself knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,31 +59,26 @@ impl Interface for Direct {
 
 #[async_trait]
 impl DeployInterface for Direct {
-    /// The core steps, and those steps of the agent that run by themselves. A core step wins over an
-    /// agent's step of the same name.
-    fn plan(&self, session: &AgentSession) -> Vec<PlannedStep> {
-        let kind = StepKind::Deploy;
-        let core =
-            CORE_STEPS.iter().map(|(_, name, priority)| KnownStep::new(kind, "deploy", name, *priority));
-        let offered = session.cached_steps(kind).unwrap_or_default();
-        let in_band = offered.iter().filter(|step| IN_BAND.contains(&step.priority));
-        let policy = StepPolicy::default();
-        let known = plan::known(kind, core.collect(), in_band, &policy);
-        Offer { kind, known: &known, policy: &policy, has_ramdisk: true }.automatic()
+    fn core_steps(&self) -> Vec<KnownStep> {
+        let known = |(core, name, priority): &(CoreStep, &str, i64)| KnownStep {
+            in_band: *core == CoreStep::WriteImage,
+            ..KnownStep::new(StepKind::Deploy, "deploy", name, *priority)
+        };
+        CORE_STEPS.iter().map(known).collect()
     }
 
-    fn runs_in_agent(&self, step: &PlannedStep) -> bool {
-        core_step(step).is_none_or(|core| core == CoreStep::WriteImage)
+    fn in_band(&self) -> RangeInclusive<i64> {
+        IN_BAND
     }
 
     async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
         match core_step(step) {
-            Some(CoreStep::Deploy) => boot_ramdisk(task).await,
+            Some(CoreStep::Deploy) => ramdisk::boot(task).await.map(|()| Outcome::Wait),
             Some(CoreStep::WriteImage) => write_image(task, step).await,
             Some(CoreStep::PrepareInstanceBoot) => prepare_instance_boot(task).await,
             Some(CoreStep::TearDownAgent) => tear_down_agent(task).await,
             Some(CoreStep::BootInstance) => boot_instance(task).await,
-            None => send_step(task, step, json!(step.args)).await,
+            None => start_step(task, step, json!(step.args)).await,
         }
     }
 
@@ -100,33 +98,17 @@ impl DeployInterface for Direct {
     }
 }
 
-async fn boot_ramdisk(task: &mut Task) -> Result<Outcome, Error> {
-    task.power_off().await?;
-    task.prepare_ramdisk(task.agent_options()?).await?;
-    // The machine may call as soon as it is on, but nothing it says can be taken before this
-    // returns and the node waits.
-    task.power_on().await?;
-    task.emit(EventKind::PowerOn);
-    Ok(Outcome::Wait)
-}
-
 async fn write_image(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
     let image = Image::from_instance_info(&task.node.instance_info)?;
     let config_drive = task.services.store.config_drive(task.node.uuid).await?;
     let args = json!({"image_info": image.info(task.node.uuid, boot_mode(&task.node)?, config_drive.as_deref()), "configdrive": config_drive});
-    let outcome = send_step(task, step, args).await?;
+    let outcome = start_step(task, step, args).await?;
     task.emit_once(EventKind::WriteStarted);
     Ok(outcome)
 }
 
-async fn send_step(task: &mut Task, step: &PlannedStep, args: Value) -> Result<Outcome, Error> {
-    let params = json!({
-        "step": {"interface": step.interface, "step": step.step, "priority": step.priority, "args": args},
-        "node": task.shown(),
-        "ports": task.node.ports,
-        "deploy_version": task.session.hardware_manager_version,
-    });
-    task.agent().await?.execute("deploy.execute_deploy_step", params, Wait::UntilAccepted).await?;
+async fn start_step(task: &Task, step: &PlannedStep, args: Value) -> Result<Outcome, Error> {
+    agent_steps::start(task, StepKind::Deploy, step, &args).await?;
     Ok(Outcome::Wait)
 }
 
@@ -157,7 +139,11 @@ async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
 /// stays on is forced. A machine that is off already was asked before a conductor stopped.
 async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
     if task.power_state().await? != PowerState::Off {
-        task.agent().await?.execute("standby.power_off", json!({}), Wait::UntilAccepted).await?;
+        let told = task.agent().await?.execute("standby.power_off", json!({}), Wait::UntilAccepted).await;
+        // A machine that is off can answer no more.
+        if told.is_err() && task.power_state().await? != PowerState::Off {
+            told?;
+        }
         if !goes_off(task).await? {
             tracing::warn!(node = %task.node.name, "the agent did not power the machine off; forcing it");
         }
@@ -195,56 +181,7 @@ fn boot_mode(node: &Node) -> Result<BootMode, Error> {
 mod tests {
     use super::*;
     use crate::model::NewNode;
-    use farrier_protocol::step::StepDescription;
     use time::OffsetDateTime;
-
-    fn session(offered: &[(&str, &str, i64)]) -> AgentSession {
-        let steps = offered.iter().map(|(interface, step, priority)| StepDescription {
-            interface: (*interface).into(),
-            step: (*step).into(),
-            priority: *priority,
-            reboot_requested: false,
-            abortable: None,
-            argsinfo: None,
-        });
-        AgentSession { agent_cached_deploy_steps: Some(steps.collect()), ..AgentSession::default() }
-    }
-
-    #[test]
-    fn agent_steps_find_their_place_between_the_core_steps() {
-        let session = session(&[
-            ("deploy", "write_image", 0),
-            ("deploy", "write_image", 50),
-            ("raid", "apply_configuration", 90),
-            ("deploy", "inject_files", 70),
-            ("deploy", "too_early", 100),
-            ("deploy", "too_late", 40),
-            ("deploy", "on_request", 0),
-        ]);
-        let names: Vec<_> = Direct.plan(&session).into_iter().map(|step| step.step).collect();
-        let expected = [
-            "deploy",
-            "apply_configuration",
-            "write_image",
-            "inject_files",
-            "prepare_instance_boot",
-            "tear_down_agent",
-            "boot_instance",
-        ];
-        assert_eq!(names, expected);
-    }
-
-    #[test]
-    fn only_agent_steps_and_write_image_run_in_the_agent() {
-        let session = session(&[("raid", "apply_configuration", 90)]);
-        let in_agent: Vec<_> = Direct
-            .plan(&session)
-            .into_iter()
-            .filter(|step| Direct.runs_in_agent(step))
-            .map(|step| step.step)
-            .collect();
-        assert_eq!(in_agent, ["apply_configuration", "write_image"]);
-    }
 
     #[test]
     fn boot_mode_comes_from_the_capabilities() {

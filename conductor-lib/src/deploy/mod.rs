@@ -6,10 +6,12 @@ pub mod layout;
 
 use crate::error::Error;
 use crate::interfaces::base::Interface;
-use crate::model::{AgentSession, PlannedStep};
+use crate::model::PlannedStep;
+use crate::plan::KnownStep;
 use crate::task::Task;
 use async_trait::async_trait;
 use farrier_protocol::command::CommandResult;
+use std::ops::RangeInclusive;
 
 /// How a step left off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +25,13 @@ pub enum Outcome {
 /// One way to deploy (contract 5).
 #[async_trait]
 pub(crate) trait DeployInterface: Interface {
-    /// The steps of a deployment, the first one first, with those that the agent offers.
-    fn plan(&self, session: &AgentSession) -> Vec<PlannedStep>;
+    /// The steps that it has itself.
+    fn core_steps(&self) -> Vec<KnownStep>;
 
-    /// Whether the agent executes this step, so that a fresh agent means that the step was cut off.
-    fn runs_in_agent(&self, step: &PlannedStep) -> bool;
+    /// Priorities at which the agent is there, so that steps of its own have a place.
+    fn in_band(&self) -> RangeInclusive<i64>;
 
-    /// Runs one step.
+    /// Runs one step of a deployment, of its own or of the agent.
     ///
     /// # Errors
     ///

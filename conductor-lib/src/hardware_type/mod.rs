@@ -7,6 +7,7 @@ mod composition;
 mod declaration;
 mod registry;
 mod resolution;
+mod steps;
 mod validation;
 
 pub use composition::{BootNeed, HardwareFault, ImpossibleHardware};

@@ -1,6 +1,8 @@
 //! What all interfaces have in common.
 
-use crate::model::{InterfaceKind, Node};
+use super::steps::DriverStep;
+use crate::model::{InterfaceKind, Node, PlannedStep, StepKind};
+use crate::plan::KnownStep;
 use async_trait::async_trait;
 
 /// Keys of `driver_info`, each with what it means.
@@ -21,6 +23,40 @@ pub trait Interface: Send + Sync {
     /// [`InterfaceError::DriverInfo`] for the first key that is missing or unusable.
     async fn validate(&self, _node: &Node) -> Result<(), InterfaceError> {
         Ok(())
+    }
+
+    /// The steps that it runs itself, out of band, in an operation of this kind (section 3.4). They bear the name of
+    /// its kind of interface, and win over steps of the agent with the same names.
+    fn steps(&self, _kind: StepKind, _node: &Node) -> Vec<KnownStep> {
+        Vec::new()
+    }
+
+    /// Runs one of its steps, or begins it. It may be begun again, when a conductor stopped meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`], which fails the operation.
+    async fn execute_step(
+        &self,
+        _kind: StepKind,
+        _node: &Node,
+        _step: &PlannedStep,
+    ) -> Result<DriverStep, InterfaceError> {
+        Ok(DriverStep::Done)
+    }
+
+    /// Whether a step that was begun has ended; only asked after [`DriverStep::Polls`].
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`], which fails the operation. What might be a hiccup of the BMC is [`DriverStep::Polls`].
+    async fn poll_step(
+        &self,
+        _kind: StepKind,
+        _node: &Node,
+        _step: &PlannedStep,
+    ) -> Result<DriverStep, InterfaceError> {
+        Ok(DriverStep::Done)
     }
 }
 

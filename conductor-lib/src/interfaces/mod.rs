@@ -18,6 +18,7 @@ pub mod none;
 pub mod power;
 pub mod raid;
 pub mod rescue;
+pub mod steps;
 pub mod storage;
 pub mod vendor;
 
@@ -32,5 +33,6 @@ pub use none::{Absent, Noop};
 pub use power::PowerInterface;
 pub use raid::RaidInterface;
 pub use rescue::RescueInterface;
+pub use steps::DriverStep;
 pub use storage::StorageInterface;
 pub use vendor::{VendorInterface, VendorMethod};

@@ -57,6 +57,16 @@ impl AgentSession {
         };
         cached.as_deref()
     }
+
+    /// Takes note of the steps of a kind that the agent offers.
+    pub fn cache_steps(&mut self, kind: StepKind, steps: Vec<StepDescription>) {
+        let cached = match kind {
+            StepKind::Clean => &mut self.agent_cached_clean_steps,
+            StepKind::Deploy => &mut self.agent_cached_deploy_steps,
+            StepKind::Service => &mut self.agent_cached_service_steps,
+        };
+        *cached = Some(steps);
+    }
 }
 
 /// Neither token nor certificate is shown.

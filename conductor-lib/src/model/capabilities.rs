@@ -54,6 +54,11 @@ impl Capabilities {
         self.values.get(name).map(String::as_str)
     }
 
+    /// Every capability with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The boot mode, where one is named.
     ///
     /// # Errors

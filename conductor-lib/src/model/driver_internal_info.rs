@@ -1,6 +1,7 @@
 //! The conductor's own notes about a node (section 1.8).
 
-use super::step::PlannedStep;
+use super::step::StepKind;
+use super::step_plan::{CleanNotes, DeployNotes, ServiceNotes, StepPlan};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -10,13 +11,15 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DriverInternalInfo {
-    /// The plan of the running operation.
-    pub deploy_steps: Vec<PlannedStep>,
-    /// Place of the current step in the plan; nothing before the first.
-    pub deploy_step_index: Option<usize>,
-    /// False when the current step is to run again, because the agent was busy or the conductor stopped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub skip_current_deploy_step: Option<bool>,
+    /// The plan of a cleaning: `clean_steps`, `clean_step_index`, and so on.
+    #[serde(flatten, with = "CleanNotes")]
+    pub clean: StepPlan,
+    /// The plan of a deployment: `deploy_steps`, `deploy_step_index`, and so on.
+    #[serde(flatten, with = "DeployNotes")]
+    pub deploy: StepPlan,
+    /// The plan of a service: `service_steps`, `service_step_index`, and so on.
+    #[serde(flatten, with = "ServiceNotes")]
+    pub service: StepPlan,
     /// Root file system UUID, or disk identifier of a whole-disk image, of the written instance.
     pub root_uuid_or_disk_id: Option<String>,
     /// Everything else.
@@ -28,15 +31,32 @@ pub struct DriverInternalInfo {
 const LAYOUT: &str = "instance";
 
 /// Other notes of a deployment, which end with its instance (section 1.13).
-const OF_THE_INSTANCE: &[&str] =
-    &[LAYOUT, "is_whole_disk_image", "is_source_a_path", "deploy_boot_mode", "user_deploy_steps"];
+const OF_THE_INSTANCE: &[&str] = &[LAYOUT, "is_whole_disk_image", "is_source_a_path", "deploy_boot_mode"];
 
 impl DriverInternalInfo {
-    /// Forgets the plan of the operation.
-    pub fn end_plan(&mut self) {
-        self.deploy_steps.clear();
-        self.deploy_step_index = None;
-        self.skip_current_deploy_step = None;
+    /// The plan of an operation of this kind.
+    pub fn plan(&self, kind: StepKind) -> &StepPlan {
+        match kind {
+            StepKind::Clean => &self.clean,
+            StepKind::Deploy => &self.deploy,
+            StepKind::Service => &self.service,
+        }
+    }
+
+    /// The plan of an operation of this kind, to be changed.
+    pub fn plan_mut(&mut self, kind: StepKind) -> &mut StepPlan {
+        match kind {
+            StepKind::Clean => &mut self.clean,
+            StepKind::Deploy => &mut self.deploy,
+            StepKind::Service => &mut self.service,
+        }
+    }
+
+    /// Forgets every plan.
+    pub fn end_plans(&mut self) {
+        for kind in StepKind::ALL {
+            *self.plan_mut(kind) = StepPlan::default();
+        }
     }
 
     /// The layout of the partition image that is on the disk.
@@ -58,7 +78,7 @@ impl DriverInternalInfo {
 
     /// Forgets the instance, and what was noted while it was deployed.
     pub fn end_instance(&mut self) {
-        self.end_plan();
+        self.end_plans();
         self.root_uuid_or_disk_id = None;
         for key in OF_THE_INSTANCE {
             self.others.remove(*key);
@@ -92,8 +112,6 @@ mod tests {
         assert_eq!(
             serde_json::to_value(&notes).unwrap(),
             json!({
-                "deploy_steps": [],
-                "deploy_step_index": null,
                 "root_uuid_or_disk_id": null,
                 "last_power_state_change": "2026-11-23T03:00:00Z",
                 "vendor_note": {"deep": [1, 2]},

@@ -22,6 +22,7 @@ mod port;
 mod properties;
 pub mod states;
 mod step;
+mod step_plan;
 pub mod transitions;
 mod typed_map;
 
@@ -41,6 +42,7 @@ pub use permission::Forbidden;
 pub use port::Port;
 pub use properties::Properties;
 pub use states::{Activity, Family, PowerState, ProvisionState};
-pub use step::{PlannedStep, StepKind};
+pub use step::{PlannedStep, RequestedStep, StepId, StepKind};
+pub use step_plan::StepPlan;
 pub use transitions::Event;
 pub use typed_map::BadValue;

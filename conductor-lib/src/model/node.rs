@@ -11,8 +11,9 @@ use super::mac_address::MacAddress;
 use super::mask::mask;
 use super::port::{self, Port};
 use super::properties::Properties;
-use super::states::{PowerState, ProvisionState};
-use super::step::PlannedStep;
+use super::states::{Family, PowerState, ProvisionState};
+use super::step::{PlannedStep, StepKind};
+use super::step_plan::StepPlan;
 use super::transitions::Event;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -40,6 +41,9 @@ pub struct NewNode {
     pub properties: Properties,
     /// Hardware addresses, at least one; the first is the one the machine boots from.
     pub ports: Vec<MacAddress>,
+    /// Whether the machine is cleaned before it becomes available; where nothing is said, the conductor's setting.
+    #[serde(default)]
+    pub automated_clean: Option<bool>,
 }
 
 /// A machine and everything the conductor knows about it, but for its agent and its config drive.
@@ -111,8 +115,17 @@ pub struct Node {
     pub target_power_state: Option<PowerState>,
     /// Why the last operation failed; at most 4096 characters.
     pub last_error: Option<String>,
-    /// The step that is running.
+    /// The clean step that is running.
+    #[serde(default)]
+    pub clean_step: Option<PlannedStep>,
+    /// The deploy step that is running.
     pub deploy_step: Option<PlannedStep>,
+    /// The service step that is running.
+    #[serde(default)]
+    pub service_step: Option<PlannedStep>,
+    /// Whether the machine is cleaned before it becomes available; where nothing is said, the conductor's setting.
+    #[serde(default)]
+    pub automated_clean: Option<bool>,
 
     /// Whether the conductor leaves the machine alone.
     #[serde(default)]
@@ -176,7 +189,10 @@ impl Node {
             power_state: None,
             target_power_state: None,
             last_error: None,
+            clean_step: None,
             deploy_step: None,
+            service_step: None,
+            automated_clean: new.automated_clean,
             maintenance: false,
             maintenance_reason: None,
             fault: None,
@@ -219,15 +235,54 @@ impl Node {
         self.driver_info.text(key).ok().flatten()
     }
 
-    /// Forgets the plan of the operation.
-    pub fn end_plan(&mut self) {
-        self.deploy_step = None;
-        self.driver_internal_info.end_plan();
+    /// The plan of an operation of this kind.
+    pub fn plan(&self, kind: StepKind) -> &StepPlan {
+        self.driver_internal_info.plan(kind)
+    }
+
+    /// The plan of an operation of this kind, to be changed.
+    pub fn plan_mut(&mut self, kind: StepKind) -> &mut StepPlan {
+        self.driver_internal_info.plan_mut(kind)
+    }
+
+    /// The step of this kind that is running.
+    pub fn step(&self, kind: StepKind) -> Option<&PlannedStep> {
+        match kind {
+            StepKind::Clean => self.clean_step.as_ref(),
+            StepKind::Deploy => self.deploy_step.as_ref(),
+            StepKind::Service => self.service_step.as_ref(),
+        }
+    }
+
+    /// The step of this kind that is running, to be changed.
+    pub fn step_mut(&mut self, kind: StepKind) -> &mut Option<PlannedStep> {
+        match kind {
+            StepKind::Clean => &mut self.clean_step,
+            StepKind::Deploy => &mut self.deploy_step,
+            StepKind::Service => &mut self.service_step,
+        }
+    }
+
+    /// The step of the operation under way.
+    pub fn current_step(&self) -> Option<&PlannedStep> {
+        self.step(StepKind::of(self.provision_state)?)
+    }
+
+    /// Forgets every plan, and the current step.
+    pub fn end_plans(&mut self) {
+        (self.clean_step, self.deploy_step, self.service_step) = (None, None, None);
+        self.driver_internal_info.end_plans();
+    }
+
+    /// Whether cleaning was ordered by hand, so that it ends where it began (section 1.4).
+    pub fn is_cleaned_by_hand(&self) -> bool {
+        self.provision_state.family() == Some(Family::Clean)
+            && self.target_provision_state == Some(ProvisionState::Manageable)
     }
 
     /// Forgets the instance (section 1.13).
     pub fn end_instance(&mut self) {
-        self.end_plan();
+        self.end_plans();
         self.instance_info.clear();
         self.instance_uuid.remove();
         self.driver_internal_info.end_instance();

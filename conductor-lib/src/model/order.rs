@@ -6,12 +6,22 @@ use std::fmt;
 use time::OffsetDateTime;
 
 named_states! {
-    /// What an operator wants.
+    /// What an operator wants, or what is owed to one.
     Verb {
         /// An instance, or the instance written anew.
         Deploy = "active",
         /// The instance removed.
         Undeploy = "deleted",
+        /// The machine proven to be under control.
+        Manage = "manage",
+        /// The machine cleaned, by hand or for the next instance.
+        Clean = "clean",
+        /// The machine serviced beneath its instance.
+        Service = "service",
+        /// The operation under way ended.
+        Abort = "abort",
+        /// What an operation that failed has left put right.
+        CleanUp = "clean up",
         /// The machine on.
         PowerOn = "power on",
         /// The machine off.

@@ -1,8 +1,10 @@
 //! Steps, and the kinds of operations that consist of them (section 3).
 
+use super::order::Verb;
 use super::states::{Family, ProvisionState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::fmt;
 
 /// The operations that run steps in the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,6 +39,58 @@ impl StepKind {
             Self::Service => "service",
         }
     }
+
+    /// The order by which such an operation begins, and goes on when its hold is lifted.
+    pub(crate) fn verb(self) -> Verb {
+        match self {
+            Self::Clean => Verb::Clean,
+            Self::Deploy => Verb::Deploy,
+            Self::Service => Verb::Service,
+        }
+    }
+}
+
+impl fmt::Display for StepKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a step is known by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct StepId {
+    /// Interface the step belongs to.
+    pub interface: String,
+    /// Name.
+    pub step: String,
+}
+
+impl StepId {
+    /// The step of an interface.
+    pub fn new(interface: impl Into<String>, step: impl Into<String>) -> Self {
+        Self { interface: interface.into(), step: step.into() }
+    }
+}
+
+/// As operators write it: `interface.step`.
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.interface, self.step)
+    }
+}
+
+/// A step that an operator, or a deploy template, asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestedStep {
+    /// What it is known by.
+    #[serde(flatten)]
+    pub id: StepId,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub args: Map<String, Value>,
+    /// Its place among the others, which only steps of a deployment have; 0 disables it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i64>,
 }
 
 /// A step of the plan of an operation.
@@ -57,10 +111,20 @@ pub struct PlannedStep {
     /// Whether the ramdisk must run.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub requires_ramdisk: bool,
+    /// Whether the agent runs it, so that a fresh agent means that it was cut off.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub in_band: bool,
+    /// Whether the agent wants its machine rebooted after it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reboot_requested: bool,
+    /// Whether an operator wants the operation to end when this step has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub abort_after: bool,
 }
 
 impl PlannedStep {
-    /// A step without arguments, which nobody may abort, for which the ramdisk must run.
+    /// A step of the conductor or its driver, without arguments, which nobody may abort, for which the ramdisk must
+    /// run.
     pub fn new(interface: impl Into<String>, step: impl Into<String>, priority: i64) -> Self {
         Self {
             interface: interface.into(),
@@ -69,7 +133,15 @@ impl PlannedStep {
             args: Map::new(),
             abortable: false,
             requires_ramdisk: true,
+            in_band: false,
+            reboot_requested: false,
+            abort_after: false,
         }
+    }
+
+    /// What it is known by.
+    pub fn id(&self) -> StepId {
+        StepId::new(&self.interface, &self.step)
     }
 }
 

@@ -209,9 +209,15 @@ impl ProvisionState {
         self.transitions().iter().find(|(on, _)| *on == event).map(|(_, to)| *to)
     }
 
-    /// The states from which `event` is allowed.
-    pub fn allowing(event: Event) -> impl Iterator<Item = Self> {
-        Self::ALL.iter().copied().filter(move |state| state.after(event).is_some())
+    /// The states in which an operator may have `event` happen.
+    pub fn taking(event: Event) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(move |state| state.takes_verb(event))
+    }
+
+    /// Whether an operator may have `event` happen in it. A conductor that works on the node may have events of the same
+    /// name happen, as the ends of a removal and of cleaning.
+    pub fn takes_verb(self, event: Event) -> bool {
+        self.after(event).is_some() && self.activity() != Activity::Work
     }
 
     /// Where an operation that is under way, or failed, is meant to end (section 1.4); nothing in a state of
@@ -250,12 +256,9 @@ mod tests {
     #[test]
     fn verbs_are_allowed_where_the_contract_allows_them() {
         let rows: &[(Event, &[&str])] = &[
-            (
-                Event::Manage,
-                &["enroll", "available", "cleaning", "clean failed", "inspect failed", "adopt failed"],
-            ),
+            (Event::Manage, &["enroll", "available", "clean failed", "inspect failed", "adopt failed"]),
             (Event::Provide, &["manageable"]),
-            (Event::Clean, &["manageable", "deleting"]),
+            (Event::Clean, &["manageable"]),
             (Event::Inspect, &["manageable", "inspect failed"]),
             (Event::Adopt, &["manageable", "adopt failed"]),
             (Event::Deploy, &["available", "deploy failed"]),
@@ -295,7 +298,7 @@ mod tests {
             ),
         ];
         for (event, expected) in rows {
-            let allowed: Vec<_> = ProvisionState::allowing(*event).map(ProvisionState::as_str).collect();
+            let allowed: Vec<_> = ProvisionState::taking(*event).map(ProvisionState::as_str).collect();
             assert_eq!(allowed, *expected, "{event}");
         }
     }

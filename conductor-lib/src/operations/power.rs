@@ -9,7 +9,14 @@ pub(crate) fn target(verb: Verb) -> Option<PowerState> {
     match verb {
         Verb::PowerOn | Verb::Reboot => Some(PowerState::On),
         Verb::PowerOff => Some(PowerState::Off),
-        Verb::Deploy | Verb::Undeploy | Verb::Forget => None,
+        Verb::Deploy
+        | Verb::Undeploy
+        | Verb::Manage
+        | Verb::Clean
+        | Verb::Service
+        | Verb::Abort
+        | Verb::CleanUp
+        | Verb::Forget => None,
     }
 }
 

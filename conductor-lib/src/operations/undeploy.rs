@@ -1,18 +1,19 @@
 //! The removal of an instance (section 1.13).
 
+use super::order_cleaning;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::model::Event;
 use crate::store::ConfigDrive;
 use crate::task::Task;
 
-/// Powers a machine off and removes its instance from the record; the disk stays as it is. When the machine stays on,
-/// or what it boots cannot be cleaned up, the removal has failed.
+/// Powers a machine off, removes its instance from the record, and gives the node back when it is to be cleaned. When
+/// the machine stays on, or what it boots cannot be cleaned up, the removal has failed.
 ///
 /// # Errors
 ///
 /// [`Error::Store`].
-pub(crate) async fn undeploy(mut task: Task) -> Result<(), Error> {
+pub(crate) async fn undeploy(mut task: Task) -> Result<Option<Task>, Error> {
     let is_clean = match clean_up(&mut task).await {
         Ok(()) => true,
         Err(error @ Error::Store(_)) => return Err(error),
@@ -26,13 +27,15 @@ pub(crate) async fn undeploy(mut task: Task) -> Result<(), Error> {
     task.end_session(SessionEnd::Operation { keeps_agent: false });
     task.order = None;
     if is_clean {
-        // There is no automated cleaning yet.
         task.enter(Event::Clean)?;
-        task.enter(Event::Done)?;
+        order_cleaning(&mut task)?;
     } else {
         task.enter(Event::Fail)?;
     }
-    task.finish_with(ConfigDrive::Remove).await
+    match task.order {
+        Some(_) => task.save_with(ConfigDrive::Remove).await.map(|()| Some(task)),
+        None => task.finish_with(ConfigDrive::Remove).await.map(|()| None),
+    }
 }
 
 async fn clean_up(task: &mut Task) -> Result<(), Error> {

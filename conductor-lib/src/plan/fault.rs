@@ -1,6 +1,6 @@
 //! What is wrong with the steps that somebody asks for.
 
-use super::known::StepId;
+use crate::model::StepId;
 
 /// Why a step cannot run. All faults of a request are told together (section 3.4).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,9 +47,27 @@ pub enum StepFault {
         /// What it is for.
         description: String,
     },
+    /// An argument has a value that cannot be used.
+    #[error("step {id}: {reason}")]
+    Unusable {
+        /// The step.
+        id: StepId,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The ramdisk is not to run.
     #[error("step {0} needs the ramdisk, which is disabled for this operation")]
     NeedsRamdisk(StepId),
+    /// It runs in the agent, which is not there then.
+    #[error("step {id} runs in the agent; give it a priority from {first} down to {last}")]
+    NoAgent {
+        /// The step.
+        id: StepId,
+        /// The highest priority at which the agent is there.
+        first: i64,
+        /// The lowest one.
+        last: i64,
+    },
     /// The core step has another priority.
     #[error("step {id} keeps its priority of {priority}; it can only be disabled, with 0")]
     CorePriority {

@@ -1,32 +1,9 @@
 //! The steps that a node offers: those of its driver, and those of its agent (sections 3.3 and 3.4).
 
-use crate::model::StepKind;
+use crate::model::{StepId, StepKind};
 use farrier_protocol::step::{ArgumentInfo, StepDescription};
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
-
-/// What a step is known by.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StepId {
-    /// Interface the step belongs to.
-    pub interface: String,
-    /// Name.
-    pub step: String,
-}
-
-impl StepId {
-    /// The step of an interface.
-    pub fn new(interface: impl Into<String>, step: impl Into<String>) -> Self {
-        Self { interface: interface.into(), step: step.into() }
-    }
-}
-
-/// As operators write it: `interface.step`.
-impl std::fmt::Display for StepId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.interface, self.step)
-    }
-}
 
 /// A step that a node offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +18,10 @@ pub struct KnownStep {
     pub is_abortable: bool,
     /// Whether the ramdisk must run.
     pub requires_ramdisk: bool,
+    /// Whether the agent runs it.
+    pub in_band: bool,
+    /// Whether the agent wants its machine rebooted after it.
+    pub reboot_requested: bool,
 }
 
 impl KnownStep {
@@ -52,11 +33,15 @@ impl KnownStep {
             arguments: BTreeMap::new(),
             is_abortable: kind == StepKind::Deploy,
             requires_ramdisk: true,
+            in_band: false,
+            reboot_requested: false,
         }
     }
 
     fn of_agent(kind: StepKind, described: &StepDescription) -> Self {
         Self {
+            in_band: true,
+            reboot_requested: described.reboot_requested,
             arguments: described.argsinfo.clone().unwrap_or_default(),
             is_abortable: described.abortable.unwrap_or(kind == StepKind::Deploy),
             ..Self::new(kind, &described.interface, &described.step, described.priority)
@@ -73,6 +58,37 @@ pub struct StepPolicy {
     /// Steps that never run: refused where they are asked for, left out where they would run by themselves
     /// (`[api]disallow_clean_steps` and its like).
     pub disallowed: BTreeSet<StepId>,
+}
+
+/// What the operator of a conductor says about the steps of each kind of operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepPolicies {
+    /// About clean steps.
+    pub clean: StepPolicy,
+    /// About deploy steps.
+    pub deploy: StepPolicy,
+    /// About service steps.
+    pub service: StepPolicy,
+}
+
+impl StepPolicies {
+    /// What is said about the steps of a kind.
+    pub fn of(&self, kind: StepKind) -> &StepPolicy {
+        match kind {
+            StepKind::Clean => &self.clean,
+            StepKind::Deploy => &self.deploy,
+            StepKind::Service => &self.service,
+        }
+    }
+}
+
+/// Nothing, but that nobody sends raw commands to a BMC.
+impl Default for StepPolicies {
+    fn default() -> Self {
+        let policy =
+            StepPolicy { disallowed: [StepId::new("vendor", "send_raw")].into(), ..StepPolicy::default() };
+        Self { clean: policy.clone(), deploy: policy.clone(), service: policy }
+    }
 }
 
 /// An entry of an option that overrides priorities is not of its form.

@@ -4,13 +4,16 @@ mod fault;
 mod known;
 mod order;
 mod request;
+mod reserved;
 
 pub use fault::StepFault;
-pub use known::{KnownStep, ParseOverrideError, PriorityOverride, StepId, StepPolicy, known};
+pub use known::{KnownStep, ParseOverrideError, PriorityOverride, StepPolicies, StepPolicy, known};
 pub use order::sort;
-pub use request::{RequestedStep, requested};
+pub use request::requested;
+pub use reserved::Reserved;
 
-use crate::model::{PlannedStep, StepKind};
+use crate::model::{PlannedStep, RequestedStep, StepId, StepKind};
+use std::borrow::Cow;
 
 /// What an operation takes its steps from.
 #[derive(Debug)]
@@ -49,9 +52,13 @@ impl Offer<'_> {
     /// # Errors
     ///
     /// All that is wrong with them.
-    pub fn by_hand(&self, requested: &[RequestedStep]) -> Result<Vec<PlannedStep>, Vec<StepFault>> {
-        let resolved = self.resolve(requested, Missing::Refused)?;
-        Ok(resolved.into_iter().map(|(asked, step)| with_arguments(asked, step, step.priority)).collect())
+    pub fn by_hand(
+        &self,
+        requested: &[RequestedStep],
+        missing: Missing,
+    ) -> Result<Vec<PlannedStep>, Vec<StepFault>> {
+        let resolved = self.resolve(requested, missing)?;
+        Ok(resolved.iter().map(|(asked, step)| with_arguments(asked, step, step.priority)).collect())
     }
 
     /// The steps of a deployment: those that run by themselves, overlaid with those that are asked for. A step that is
@@ -95,11 +102,11 @@ impl Offer<'_> {
         &'a self,
         requested: &'a [RequestedStep],
         missing: Missing,
-    ) -> Result<Vec<(&'a RequestedStep, &'a KnownStep)>, Vec<StepFault>> {
+    ) -> Result<Vec<(&'a RequestedStep, Cow<'a, KnownStep>)>, Vec<StepFault>> {
         let mut faults = Vec::new();
-        let mut resolved: Vec<(&RequestedStep, &KnownStep)> = Vec::new();
+        let mut resolved: Vec<(&RequestedStep, Cow<KnownStep>)> = Vec::new();
         for asked in requested {
-            match self.known.iter().find(|step| step.id == asked.id) {
+            match self.meant(asked) {
                 Some(_) if self.policy.disallowed.contains(&asked.id) => {
                     faults.push(StepFault::Disallowed(asked.id.clone()));
                 }
@@ -111,7 +118,7 @@ impl Offer<'_> {
                     faults.push(StepFault::Duplicate(asked.id.clone()));
                 }
                 Some(step) => {
-                    faults.extend(self.faults(asked, step));
+                    faults.extend(self.faults(asked, &step));
                     resolved.push((asked, step));
                 }
                 None if missing == Missing::LeftOut => {}
@@ -122,6 +129,14 @@ impl Offer<'_> {
             }
         }
         if faults.is_empty() { Ok(resolved) } else { Err(faults) }
+    }
+
+    /// The step that is meant, as far as it is known.
+    fn meant(&self, asked: &RequestedStep) -> Option<Cow<'_, KnownStep>> {
+        match Reserved::named(&asked.id.step) {
+            Some(reserved) => Some(Cow::Owned(reserved.known(self.kind, &asked.id, &asked.args))),
+            None => self.known.iter().find(|step| step.id == asked.id).map(Cow::Borrowed),
+        }
     }
 
     fn faults(&self, asked: &RequestedStep, step: &KnownStep) -> Vec<StepFault> {
@@ -142,7 +157,9 @@ impl Offer<'_> {
             description: info.description.clone(),
         });
         let ramdisk = (step.requires_ramdisk && !self.has_ramdisk).then(|| StepFault::NeedsRamdisk(id()));
-        unexpected.chain(missing).chain(ramdisk).collect()
+        let unusable = Reserved::named(&step.id.step).and_then(|reserved| reserved.fault(&asked.args));
+        let unusable = unusable.map(|reason| StepFault::Unusable { id: id(), reason });
+        unexpected.chain(missing).chain(ramdisk).chain(unusable).collect()
     }
 }
 
@@ -159,6 +176,8 @@ fn planned(step: &KnownStep, priority: i64) -> PlannedStep {
     PlannedStep {
         abortable: step.is_abortable,
         requires_ramdisk: step.requires_ramdisk,
+        in_band: step.in_band,
+        reboot_requested: step.reboot_requested,
         ..PlannedStep::new(&step.id.interface, &step.id.step, priority)
     }
 }

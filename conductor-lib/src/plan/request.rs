@@ -1,20 +1,8 @@
 //! The steps that an operator asks for, as they come with a request (section 3.1).
 
 use super::fault::StepFault;
-use super::known::StepId;
-use crate::model::StepKind;
+use crate::model::{RequestedStep, StepId, StepKind};
 use serde_json::{Map, Value};
-
-/// A step that an operator, or a deploy template, asks for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RequestedStep {
-    /// What it is known by.
-    pub id: StepId,
-    /// Its arguments.
-    pub args: Map<String, Value>,
-    /// Its place among the others, which only steps of a deployment have; 0 disables it.
-    pub priority: Option<i64>,
-}
 
 /// The keys of a step that must be there, and those that may be.
 fn keys(kind: StepKind) -> (&'static [&'static str], &'static [&'static str]) {

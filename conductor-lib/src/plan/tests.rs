@@ -74,7 +74,7 @@ fn steps_by_hand_run_as_they_were_given() {
         asked("raid.apply_configuration", json!({"needed": 2}), None),
         asked("deploy.deploy", json!({}), None),
     ];
-    let steps = clean.by_hand(&requested).unwrap();
+    let steps = clean.by_hand(&requested, Missing::Refused).unwrap();
     assert_eq!(names(&steps), ["boot_instance", "apply_configuration", "apply_configuration", "deploy"]);
     assert_eq!((steps[1].args["needed"].as_i64(), steps[2].args["needed"].as_i64()), (Some(1), Some(2)));
 }
@@ -91,7 +91,7 @@ fn every_fault_of_the_steps_is_told() {
         asked("bios.factory_reset", json!({"x": 1}), None),
     ];
     assert_eq!(
-        told(&service.by_hand(&requested).unwrap_err()),
+        told(&service.by_hand(&requested, Missing::Refused).unwrap_err()),
         [
             "step raid.apply_configuration has no argument \"wrong\"; it has: needed, other",
             "step raid.apply_configuration needs the argument \"needed\": which one",

@@ -84,6 +84,11 @@ impl Task {
         Self::try_acquire(services, node.uuid).await
     }
 
+    /// Makes sure that the lease lasts for a while yet, before something is done outside of the record.
+    pub(crate) async fn hold(&self) -> Result<(), Error> {
+        self.reservation.hold().await
+    }
+
     /// A client for the agent that runs now. The lease lasts while it is used.
     ///
     /// # Errors

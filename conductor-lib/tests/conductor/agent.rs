@@ -22,8 +22,8 @@ use tokio::sync::Notify;
 /// How long the fake commands take.
 const WORK: Duration = Duration::from_millis(60);
 
-/// The command that executes a step, as agents list it.
-const STEP: &str = "execute_deploy_step";
+/// The command that executes the steps of a deployment, as agents list it.
+const DEPLOY_STEP: &str = "execute_deploy_step";
 
 /// How long a step takes whose answer gets lost: longer than any request.
 const LONG_WORK: Duration = Duration::from_millis(800);
@@ -37,8 +37,19 @@ pub struct Script {
     pub deaf: bool,
     /// Whoever asks it is never answered again once it has taken a step.
     pub vanishes: bool,
-    /// `write_image` fails with this text.
+    /// Steps fail with this text.
     pub write_fails: Option<String>,
+    /// The steps that it offers, of any kind; else those that erase, for cleaning.
+    pub offers: Option<Vec<Value>>,
+    /// What its steps produce.
+    pub produces: Value,
+    /// Its steps do not end before this ends.
+    pub blocked: bool,
+    /// How often it says that its hardware managers have changed when a step is sent, and whether they have.
+    pub mismatches: u32,
+    pub mismatches_in_vain: bool,
+    /// Version of its hardware manager, less one.
+    pub version: u32,
     /// `install_bootloader` fails with this text.
     pub bootloader_fails: Option<String>,
     /// It forgets its commands while it writes, as after a restart.
@@ -67,10 +78,31 @@ pub struct Script {
     pub listed_at_work: u32,
     /// It ignores `power_off`.
     pub stays_on: bool,
+    /// Steps that the BMC was given, and how often it was asked whether one has ended, and whether it then fails.
+    pub driven: Vec<String>,
+    pub polls: u32,
+    pub bmc_fails: bool,
     /// Names and parameters of the commands it accepted.
     pub accepted: Vec<(String, Value)>,
     /// The token it was given.
     pub token: Option<String>,
+}
+
+impl Script {
+    fn versions(&self) -> Value {
+        json!({"generic_hardware_manager": (self.version + 1).to_string()})
+    }
+
+    /// The steps that were begun, as `kind interface.step`.
+    pub fn steps(&self) -> Vec<String> {
+        let executed = self.accepted.iter().filter(|(name, _)| is_execute(name));
+        executed
+            .map(|(name, params)| {
+                let (kind, step) = (name.split_once('.').unwrap().0, &params["step"]);
+                format!("{kind} {}.{}", step["interface"].as_str().unwrap(), step["step"].as_str().unwrap())
+            })
+            .collect()
+    }
 }
 
 /// A running agent.
@@ -166,7 +198,8 @@ impl Agent {
 
     /// Never returns for an agent that has vanished.
     async fn until_vanished(&self) {
-        let has_step = self.commands.lock().unwrap().iter().any(|command| command.command_name == STEP);
+        let has_step =
+            self.commands.lock().unwrap().iter().any(|command| command.command_name == DEPLOY_STEP);
         if has_step && self.script().vanishes {
             std::future::pending::<()>().await;
         }
@@ -185,9 +218,7 @@ impl Agent {
     }
 
     fn finish(&self, id: uuid::Uuid, outcome: Result<Value, String>) {
-        let mut commands = self.commands.lock().unwrap();
-        let Some(command) = commands.iter_mut().find(|command| command.id == id) else { return };
-        match outcome {
+        self.end(id, |command| match outcome {
             Ok(result) => {
                 command.command_status = CommandStatus::Succeeded;
                 command.command_result = Some(result);
@@ -196,19 +227,28 @@ impl Agent {
                 command.command_status = CommandStatus::Failed;
                 command.command_error = Some(CommandError::new(ErrorKind::ImageWriteError, text));
             }
+        });
+    }
+
+    fn end(&self, id: uuid::Uuid, end: impl FnOnce(&mut CommandResult)) {
+        if let Some(command) = self.commands.lock().unwrap().iter_mut().find(|command| command.id == id) {
+            end(command);
         }
     }
 
     /// Ends a command after a while; a step not before its progress was asked for.
     fn run_later(&self, result: &CommandResult, outcome: Result<Value, String>) {
         let (agent, id) = (self.clone(), result.id);
-        let is_step = result.command_name == STEP;
+        let (is_step, is_write) = (is_execute(&result.command_name), result.command_name == DEPLOY_STEP);
         let work = if self.script().loses_answer { LONG_WORK } else { WORK };
         tokio::spawn(async move {
-            if is_step {
+            if is_write {
                 agent.asked.notified().await;
             }
             tokio::time::sleep(work).await;
+            while is_step && agent.script().blocked {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
             if agent.change(|script| std::mem::take(&mut script.restarts)) {
                 agent.commands.lock().unwrap().clear();
             }
@@ -219,29 +259,51 @@ impl Agent {
     fn run_command(&self, request: &CommandRequest, result: &CommandResult) {
         let script = self.script();
         match request.name.as_str() {
-            "deploy.get_deploy_steps" => {
-                let steps = json!([{"interface": "deploy", "step": "write_image", "priority": 0}]);
+            name if name.contains(".get_") && name.ends_with("_steps") => {
+                let kind = name.split_once('.').unwrap().0;
+                let erasing = json!([
+                    {"interface": "deploy", "step": "erase_devices", "priority": 10, "abortable": true},
+                    {"interface": "deploy", "step": "erase_devices_metadata", "priority": 99},
+                ]);
+                let usual = if kind == "deploy" { Vec::new() } else { erasing.as_array().unwrap().clone() };
+                let mut steps = script.offers.clone().unwrap_or(usual);
+                if kind == "deploy" {
+                    steps.push(json!({"interface": "deploy", "step": "write_image", "priority": 0}));
+                }
                 let listing = json!({
-                    "deploy_steps": {"GenericHardwareManager": steps},
-                    "hardware_manager_version": {"generic_hardware_manager": "1"},
+                    format!("{kind}_steps"): {"GenericHardwareManager": steps},
+                    "hardware_manager_version": script.versions(),
                 });
                 self.finish(result.id, Ok(listing));
             }
-            "deploy.execute_deploy_step" => {
-                let step = &request.params["step"];
-                ImageInfo::from_params(&step["args"]["image_info"]).unwrap();
-                assert_eq!(request.params["deploy_version"], json!({"generic_hardware_manager": "1"}));
+            name if is_execute(name) => {
+                let (kind, step) = (name.split_once('.').unwrap().0, &request.params["step"]);
+                if step["step"] == "write_image" {
+                    ImageInfo::from_params(&step["args"]["image_info"]).unwrap();
+                }
+                if script.mismatches > 0 {
+                    self.change(|script| {
+                        script.mismatches -= 1;
+                        script.version += u32::from(!script.mismatches_in_vain);
+                    });
+                    return self.end(result.id, |command| {
+                        command.command_status = CommandStatus::CleanVersionMismatch;
+                    });
+                }
+                assert_eq!(request.params[&format!("{kind}_version")], script.versions());
                 let report = json!({"bytes_written": 100, "bytes_zeroed": 28});
                 let other = json!({"interface": "raid", "step": "apply_configuration"});
-                let written = json!({
-                    "deploy_step": if script.lies { &other } else { step },
-                    "deploy_result": {"result": "prepare_image: image (x) written", "report": report},
-                });
-                self.run_later(result, script.write_fails.map_or(Ok(written), Err));
+                let echo = if script.lies { &other } else { step };
+                let produced = match script.produces.clone() {
+                    Value::Null => json!({"result": "prepare_image: image (x) written", "report": report}),
+                    produced => produced,
+                };
+                let ended = json!({format!("{kind}_step"): echo, format!("{kind}_result"): produced});
+                self.run_later(result, script.write_fails.clone().map_or(Ok(ended), Err));
             }
             "standby.get_partition_uuids" => {
                 let is_partition = self.change(|script| {
-                    let write = script.accepted.iter().find(|(name, _)| name.ends_with(STEP));
+                    let write = script.accepted.iter().find(|(name, _)| name.ends_with(DEPLOY_STEP));
                     write.is_some_and(|(_, params)| {
                         params["step"]["args"]["image_info"]["image_type"] == "partition"
                     })
@@ -255,7 +317,7 @@ impl Agent {
                 self.finish(result.id, Ok(uuids));
             }
             "image.install_bootloader" => {
-                self.run_later(result, script.bootloader_fails.map_or(Ok(Value::Null), Err));
+                self.run_later(result, script.bootloader_fails.clone().map_or(Ok(Value::Null), Err));
             }
             "standby.power_off" if script.stays_on => self.finish(result.id, Ok(Value::Null)),
             "standby.power_off" => {
@@ -291,8 +353,13 @@ fn be_sick(agent: &Agent) -> Result<(), (StatusCode, Json<Fault>)> {
     if is_sick { Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "out of memory")) } else { Ok(()) }
 }
 
+/// Whether a command, with its extension or without, executes a step.
+fn is_execute(command: &str) -> bool {
+    command.contains("execute_") && command.ends_with("_step")
+}
+
 fn is_running_step(command: &CommandResult) -> bool {
-    command.command_name == STEP && command.command_status == CommandStatus::Running
+    command.command_name == DEPLOY_STEP && command.command_status == CommandStatus::Running
 }
 
 async fn list(State(agent): State<Agent>, Query(query): Query<HashMap<String, String>>) -> Answer {
@@ -319,7 +386,7 @@ async fn execute(
     }
     let request: CommandRequest = serde_json::from_slice(&body).unwrap();
     let running = agent.commands.lock().unwrap().iter().any(|c| c.command_status == CommandStatus::Running);
-    let is_step = request.name == "deploy.execute_deploy_step";
+    let is_step = is_execute(&request.name);
     let other_work = is_step
         && agent.change(|script| {
             let busy = script.busy > 0;
@@ -343,7 +410,7 @@ async fn execute(
 
 async fn progress(State(agent): State<Agent>) -> Json<Progress> {
     agent.until_vanished().await;
-    let writing = agent.commands.lock().unwrap().iter().any(|command| command.command_name == STEP);
+    let writing = agent.commands.lock().unwrap().iter().any(|command| command.command_name == DEPLOY_STEP);
     if writing {
         agent.asked.notify_one();
     }

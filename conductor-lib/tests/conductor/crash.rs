@@ -7,9 +7,11 @@ use crate::stage::{MAC, PATIENCE, image, new_node, quick};
 use farrier_conductor::api::ramdisk::ramdisk_router;
 use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::model::{Activity, Node, PowerState, ProvisionState};
+use farrier_conductor::settings::AgentSettings;
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::store::{Record, Store};
 use farrier_conductor::{Conductor, PowerAction, Settings};
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -91,6 +93,10 @@ impl Life {
                 conductor_name: name.to_owned(),
                 lease: Duration::from_millis(400),
                 deploy_callback_timeout: Duration::from_secs(2),
+                clean_callback_timeout: Duration::from_secs(2),
+                service_callback_timeout: Duration::from_secs(2),
+                // A step whose answer came late on a busy host would be begun twice.
+                agent: AgentSettings { command_timeout: Duration::from_secs(5), ..quick("").agent },
                 ..quick(&format!("http://{address}"))
             };
             let inner: Arc<dyn Store> = Arc::new(SqliteStore::open(&site.file).await.unwrap());
@@ -132,16 +138,21 @@ async fn listen(address: SocketAddr) -> TcpListener {
     }
 }
 
-/// How many writes a deployment takes that nobody disturbs.
-fn writes_of_a_deployment(script: Script) -> usize {
+/// How many writes an order takes that nobody disturbs.
+fn writes_of(script: Script, prepare: impl Fn(&Site, &Life), order: impl Fn(&Life)) -> usize {
     let site = Site::new(script);
     let life = Life::begin(&site, "c1", None, Gate::Open);
     life.enrol();
-    let enrolled = life.store.writes();
-    life.order();
+    prepare(&site, &life);
+    let before = life.store.writes();
+    order(&life);
     site.until(|record| record.order.is_some());
     site.at_rest();
-    life.store.writes() - enrolled
+    life.store.writes() - before
+}
+
+fn writes_of_a_deployment(script: Script) -> usize {
+    writes_of(script, |_, _| {}, Life::order)
 }
 
 /// Kills a conductor at the gate while it carries out an order, starts another, and gives the node once it rests.
@@ -261,12 +272,6 @@ fn gates(writes: usize) -> impl Iterator<Item = Gate> {
 
 #[test]
 fn a_conductor_that_is_killed_while_it_undeploys_leaves_no_machine_on() {
-    let activate = |site: &Site, life: &Life| {
-        life.order();
-        site.until(|record| {
-            record.node.provision_state == ProvisionState::Active && record.node.reservation.is_none()
-        });
-    };
     let undeploy = |life: &Life| {
         let conductor = life.conductor.clone();
         life.runtime.spawn(async move { conductor.undeploy("n1").await });
@@ -281,7 +286,138 @@ fn a_conductor_that_is_killed_while_it_undeploys_leaves_no_machine_on() {
             _ => (ProvisionState::Available, PowerState::Off, false),
         };
         let has_instance = !node.instance_info.is_empty();
-        assert_eq!((node.provision_state, site.power(), has_instance), expected, "{gate:?}");
+        assert_eq!(
+            (node.provision_state, site.power(), has_instance),
+            expected,
+            "{gate:?} {:?}",
+            node.last_error
+        );
+    }
+}
+
+fn offer(step: &str, priority: u32, reboot_requested: bool) -> Value {
+    json!({"interface": "deploy", "step": step, "priority": priority, "reboot_requested": reboot_requested})
+}
+
+/// An agent with two steps, the first of which wants a reboot.
+fn two_steps() -> Script {
+    Script { offers: Some(vec![offer("first", 20, true), offer("second", 10, false)]), ..Script::default() }
+}
+
+fn manage(site: &Site, life: &Life) {
+    life.runtime.block_on(life.conductor.manage("n1")).unwrap();
+    site.until(|record| record.node.reservation.is_none());
+}
+
+fn activate(site: &Site, life: &Life) {
+    // Its own steps are those of its service.
+    let offers = site.machine.script.lock().unwrap().offers.take();
+    life.order();
+    site.until(|record| {
+        record.node.provision_state == ProvisionState::Active && record.node.reservation.is_none()
+    });
+    let mut script = site.machine.script.lock().unwrap();
+    (script.offers, script.accepted) = (offers, Vec::new());
+}
+
+/// Sees that each step was begun once.
+fn assert_begun_once(site: &Site, kind: &str, gate: Gate) {
+    let begun = site.machine.script.lock().unwrap().steps();
+    assert_eq!(begun, ["first", "second"].map(|step| format!("{kind} deploy.{step}")), "{gate:?}");
+}
+
+/// `kill -9` after every single write of an automated cleaning with a reboot: the node is clean, or it says that it is
+/// not.
+#[test]
+fn a_conductor_that_is_killed_after_any_write_of_a_cleaning_gives_no_node_away_uncleaned() {
+    let provide = |life: &Life| {
+        let conductor = life.conductor.clone();
+        life.runtime.spawn(async move { conductor.provide("n1").await });
+    };
+    let total = writes_of(two_steps(), manage, provide);
+    assert!(total > 12, "{total}");
+    let ends = for_each(gates(total - 1), |gate| {
+        let (site, node) = killed_at(two_steps(), gate, manage, provide);
+        let error = node.last_error.unwrap_or_default();
+        match node.provision_state {
+            ProvisionState::Available => {
+                assert_begun_once(&site, "clean", gate);
+                assert_eq!((site.power(), error.as_str()), (PowerState::Off, ""), "{gate:?}");
+            }
+            // An agent whose token got lost on its way (section 8.4).
+            ProvisionState::CleanFailed => assert!(error.contains("no agent called"), "{gate:?}: {error}"),
+            ProvisionState::Manageable => {
+                assert!(site.machine.power_ons().is_empty() && error.is_empty(), "{gate:?}: {error}");
+            }
+            state => panic!("{gate:?}: {state}"),
+        }
+        node.provision_state
+    });
+    let not_clean: Vec<_> = ends.iter().filter(|(_, end)| *end != ProvisionState::Available).collect();
+    assert!(not_clean.len() <= 10, "{not_clean:?}");
+}
+
+/// The same for a service: the instance runs again, or the node says that it does not.
+#[test]
+fn a_conductor_that_is_killed_after_any_write_of_a_service_loses_no_instance() {
+    let service = |life: &Life| {
+        let conductor = life.conductor.clone();
+        let steps = ["first", "second"].map(|step| json!({"interface": "deploy", "step": step}));
+        life.runtime.spawn(async move { conductor.service("n1", &steps, false).await });
+    };
+    let total = writes_of(two_steps(), activate, service);
+    assert!(total > 12, "{total}");
+    let ends = for_each(gates(total - 1), |gate| {
+        let (site, node) = killed_at(two_steps(), gate, activate, service);
+        let error = node.last_error.unwrap_or_default();
+        let last_boot = site.machine.power_ons().pop().flatten();
+        let is_serviced = !site.machine.script.lock().unwrap().steps().is_empty();
+        assert!(!node.instance_info.is_empty(), "{gate:?}");
+        match node.provision_state {
+            ProvisionState::Active => {
+                assert_eq!(
+                    (site.power(), last_boot, error.as_str()),
+                    (PowerState::On, Some(Boot::Disk), ""),
+                    "{gate:?}"
+                );
+                if is_serviced {
+                    assert_begun_once(&site, "service", gate);
+                }
+            }
+            ProvisionState::ServiceFailed => assert!(error.contains("no agent called"), "{gate:?}: {error}"),
+            state => panic!("{gate:?}: {state}"),
+        }
+        (node.provision_state, is_serviced)
+    });
+    let not_serviced: Vec<_> =
+        ends.iter().filter(|(_, end)| *end != (ProvisionState::Active, true)).collect();
+    assert!(not_serviced.len() <= 10, "{not_serviced:?}");
+}
+
+/// Whatever an abort is cut off at, it ends in the failed state (lesson F65).
+#[test]
+fn f65_a_conductor_that_is_killed_while_it_aborts_ends_in_the_failed_state() {
+    let clean = |site: &Site, life: &Life| {
+        manage(site, life);
+        let steps = [json!({"interface": "power", "step": "hold"})];
+        life.runtime.block_on(life.conductor.clean("n1", &steps, false)).unwrap();
+        site.until(|record| {
+            record.node.provision_state == ProvisionState::CleanHold && record.node.reservation.is_none()
+        });
+    };
+    let abort = |life: &Life| {
+        let conductor = life.conductor.clone();
+        life.runtime.spawn(async move { conductor.abort("n1").await });
+    };
+    // The lease, the order, the end of the session: the next write is the last.
+    for gate in gates(3) {
+        let (site, node) = killed_at(Script::default(), gate, clean, abort);
+        let expected = match gate {
+            Gate::RefusesAfter(1) | Gate::HangsAfter(1) => (ProvisionState::CleanHold, PowerState::On, false),
+            _ => (ProvisionState::CleanFailed, PowerState::Off, true),
+        };
+        let says_so = node.last_error.is_some_and(|error| error.contains("aborted"));
+        assert_eq!((node.provision_state, site.power(), says_so), expected, "{gate:?}");
     }
 }
 

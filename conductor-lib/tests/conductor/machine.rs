@@ -3,9 +3,11 @@
 use crate::agent::{Agent, Script};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootContext, BootInterface, ConsoleInterface, Interface, InterfaceError, PowerInterface, Properties,
+    BootContext, BootInterface, ConsoleInterface, DriverStep, Interface, InterfaceError, PowerInterface,
+    Properties,
 };
-use farrier_conductor::model::{Node, PowerState};
+use farrier_conductor::model::{Node, PlannedStep, PowerState, StepKind};
+use farrier_conductor::plan::KnownStep;
 use farrier_conductor::store::Store;
 use farrier_conductor::{Builder, Conductor, HardwareType, Settings};
 use farrier_media::KernelParameters;
@@ -88,6 +90,44 @@ impl Interface for FakeMachine {
         match node.driver_text("fake_broken") {
             Some(_) => Err(InterfaceError::driver_info("fake_broken", "must not be set")),
             None => Ok(()),
+        }
+    }
+
+    fn steps(&self, kind: StepKind, _node: &Node) -> Vec<KnownStep> {
+        let known = |step| KnownStep { requires_ramdisk: false, ..KnownStep::new(kind, "power", step, 0) };
+        match kind {
+            StepKind::Deploy => Vec::new(),
+            StepKind::Clean | StepKind::Service => ["at_once", "slow", "with_reboot"].map(known).into(),
+        }
+    }
+
+    async fn execute_step(
+        &self,
+        _kind: StepKind,
+        _node: &Node,
+        step: &PlannedStep,
+    ) -> Result<DriverStep, InterfaceError> {
+        let mut script = self.script.lock().unwrap();
+        script.driven.push(step.step.clone());
+        Ok(match step.step.as_str() {
+            "at_once" => DriverStep::Done,
+            "slow" => DriverStep::Polls,
+            _ => DriverStep::WantsReboot { runs_again: script.driven.len() < 3 },
+        })
+    }
+
+    async fn poll_step(
+        &self,
+        _kind: StepKind,
+        _node: &Node,
+        _step: &PlannedStep,
+    ) -> Result<DriverStep, InterfaceError> {
+        let mut script = self.script.lock().unwrap();
+        script.polls += 1;
+        match script.polls {
+            ..5 => Ok(DriverStep::Polls),
+            _ if script.bmc_fails => Err(InterfaceError::driver_info("power", "is too weak")),
+            _ => Ok(DriverStep::Done),
         }
     }
 }

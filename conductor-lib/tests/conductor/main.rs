@@ -5,6 +5,7 @@
 
 mod agent;
 mod attention;
+mod clean;
 mod crash;
 mod deadlines;
 mod deploy;
@@ -13,6 +14,8 @@ mod interfaces;
 mod machine;
 mod node_api;
 mod orders;
+mod pause;
 mod power_sync;
 mod ramdisk_api;
+mod service;
 mod stage;

@@ -86,7 +86,17 @@ async fn bad_orders_are_refused_and_change_nothing() {
         ("/v1/nodes/n1/states/provision", &no_checksum, 400, "image_checksum"),
         ("/v1/nodes/n1/states/provision", &no_url, 400, "image_source"),
         ("/v1/nodes/n1/states/provision", &json!({"target": "fly"}), 400, "active"),
-        ("/v1/nodes/n1/states/provision", &json!({"target": "deleted"}), 409, "available"),
+        ("/v1/nodes/n1/states/provision", &json!({"target": "deleted"}), 400, "available"),
+        ("/v1/nodes/n1/states/provision", &json!({"target": "abort"}), 400, "available"),
+        ("/v1/nodes/n1/states/provision", &json!({"target": "clean", "clean_steps": []}), 400, "available"),
+        ("/v1/nodes/n1/states/provision", &json!({"target": "clean", "steps": []}), 400, "unknown field"),
+        ("/v1/nodes/n1/states/provision", &json!({"target": "manage", "clean_steps": []}), 400, "belong"),
+        (
+            "/v1/nodes/n1/states/provision",
+            &json!({"target": "active", "disable_ramdisk": true}),
+            400,
+            "belong",
+        ),
         ("/v1/nodes/n1/states/provision", &json!([]), 400, "JSON"),
         ("/v1/nodes/n1/states/power", &json!({"target": "up"}), 400, "power on"),
         ("/v1/nodes/none/states/power", &json!({"target": "power on"}), 404, "none"),
@@ -111,4 +121,41 @@ async fn power_follows_the_orders() {
         assert_eq!(stage.idle().await.power_state.unwrap().as_str(), power);
     }
     assert_eq!(stage.machine.power_ons().len(), 2);
+}
+
+#[tokio::test]
+async fn the_verbs_of_the_provision_api_lead_a_node_through_its_life() {
+    let stage = Stage::new(Script::default()).await;
+    let steps = json!([{"interface": "deploy", "step": "erase_devices"}]);
+    let hold = json!([{"interface": "power", "step": "hold"}]);
+    let deploy_steps = json!([{"interface": "power", "step": "wait", "args": {}, "priority": 90}]);
+    for (body, state) in [
+        (json!({"target": "manage"}), ProvisionState::Manageable),
+        (json!({"target": "clean", "clean_steps": hold}), ProvisionState::CleanHold),
+        (json!({"target": "unhold"}), ProvisionState::Manageable),
+        (json!({"target": "clean", "clean_steps": hold, "disable_ramdisk": true}), ProvisionState::CleanHold),
+        (json!({"target": "abort"}), ProvisionState::CleanFailed),
+        (json!({"target": "manage"}), ProvisionState::Manageable),
+        (json!({"target": "provide"}), ProvisionState::Available),
+        (
+            json!({"target": "active", "instance_info": image(), "deploy_steps": deploy_steps}),
+            ProvisionState::Active,
+        ),
+        (json!({"target": "service", "service_steps": hold}), ProvisionState::ServiceHold),
+        (json!({"target": "abort"}), ProvisionState::Active),
+        (json!({"target": "deleted"}), ProvisionState::Available),
+    ] {
+        let reply = ask(&stage, Method::PUT, "/v1/nodes/n1/states/provision", &body).await;
+        assert_eq!(reply.status(), 202, "{body}");
+        stage.wait_for(state).await;
+    }
+    for (method, is_on) in [(Method::PUT, true), (Method::DELETE, false)] {
+        let reply = ask(&stage, method, "/v1/nodes/n1/maintenance", &json!({"reason": "a fan"})).await;
+        assert_eq!((reply.status().as_u16(), stage.node().await.maintenance), (202, is_on));
+    }
+    stage.manageable().await;
+    let body = json!({"target": "service", "service_steps": steps});
+    let reply = ask(&stage, Method::PUT, "/v1/nodes/n1/states/provision", &body).await;
+    assert_eq!(reply.status(), 400);
+    assert!(fault(reply).await.contains("active, service hold, service failed"));
 }

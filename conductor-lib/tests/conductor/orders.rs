@@ -127,7 +127,8 @@ async fn one_reading_off_fails_no_deployment() {
 
 #[tokio::test]
 async fn a_clock_that_jumps_ends_no_wait() {
-    let stage = Stage::new(Script { silent: true, ..Script::default() }).await;
+    let silent = Script { silent: true, ..Script::default() };
+    let stage = Stage::with(silent, |settings| settings.automated_clean = false).await;
     stage.deploy().await;
     stage.wait_for(ProvisionState::DeployWait).await;
     for hours in [48, -96] {

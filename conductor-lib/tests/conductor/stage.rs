@@ -55,6 +55,8 @@ impl Clock for JumpingClock {
 pub fn quick(api_url: &str) -> Settings {
     Settings {
         deploy_callback_timeout: Duration::from_secs(10),
+        clean_callback_timeout: Duration::from_secs(10),
+        service_callback_timeout: Duration::from_secs(10),
         check_interval: Duration::from_millis(20),
         progress_interval: Duration::from_millis(10),
         power_off_timeout: Duration::from_millis(300),
@@ -108,6 +110,34 @@ impl Stage {
 
     pub async fn deploy(&self) {
         self.conductor.deploy("n1", image()).await.unwrap();
+    }
+
+    /// A manageable node.
+    pub async fn manageable(&self) {
+        self.conductor.manage("n1").await.unwrap();
+        self.wait_for(ProvisionState::Manageable).await;
+    }
+
+    pub async fn clean(&self, steps: Value) {
+        self.conductor.clean("n1", steps.as_array().unwrap(), false).await.unwrap();
+    }
+
+    /// What the agents of the machine were told.
+    pub fn script(&self) -> Script {
+        self.machine.script.lock().unwrap().clone()
+    }
+
+    pub fn change(&self, change: impl FnOnce(&mut Script)) {
+        change(&mut self.machine.script.lock().unwrap());
+    }
+
+    /// Waits until the agents of the machine are as wanted.
+    pub async fn told(&self, wanted: impl Fn(&Script) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !wanted(&self.script()) {
+            assert!(Instant::now() < end, "waited for something else than {:?}", self.script());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// The node once it has reached `state` and nobody works on it any more.

@@ -136,7 +136,7 @@ mod tests {
             assert_eq!(listed.len(), 2);
             let Record { node, session, .. } = &listed[0];
             assert_eq!((node.name.as_str(), node.provision_state), ("a", ProvisionState::DeployWait));
-            assert_eq!(node.driver_internal_info.deploy_step_index, Some(0));
+            assert_eq!(node.driver_internal_info.deploy.index, Some(0));
             assert_eq!(node.driver_internal_info.others, serde_json::Map::new());
             assert_eq!(node.instance_info["configdrive"], "******");
             assert_eq!(session.agent_secret_token.as_deref(), Some("secret"));

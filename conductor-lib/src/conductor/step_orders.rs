@@ -1,0 +1,155 @@
+//! Takes the orders of operators that lead a node through cleaning and service, and those that end or hold an operation
+//! (sections 1.2 and 3.10).
+
+use super::Conductor;
+use super::orders::requested_steps;
+use crate::error::Error;
+use crate::heartbeat::SessionEnd;
+use crate::model::{Activity, Event, PlannedStep, ProvisionState, StepKind, Verb};
+use crate::operations;
+use crate::steps;
+use crate::store::ConfigDrive;
+use crate::task::Task;
+use serde_json::Value;
+
+impl Conductor {
+    /// Orders that a machine is proven to be under control, or takes it out of the hands of users.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidState`], [`Error::Store`] when somebody works on the node.
+    pub async fn manage(&self, id: &str) -> Result<(), Error> {
+        let mut task = self.begin_operation(id, Event::Manage).await?;
+        if task.node.provision_state == ProvisionState::Verifying {
+            return self.order(task, Verb::Manage, ConfigDrive::Keep).await;
+        }
+        task.node.last_error = None;
+        task.finish().await
+    }
+
+    /// Orders that a machine is cleaned for the next instance. Where cleaning is switched off, its node is available at
+    /// once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Interface`] when an interface cannot do its part,
+    /// [`Error::Store`] when somebody works on the node.
+    pub async fn provide(&self, id: &str) -> Result<(), Error> {
+        let mut task = self.begin_operation(id, Event::Provide).await?;
+        task.validate().await?;
+        operations::order_cleaning(&mut task)?;
+        match task.order {
+            Some(order) => self.order(task, order.verb, ConfigDrive::Keep).await,
+            None => {
+                task.node.last_error = None;
+                task.finish().await
+            }
+        }
+    }
+
+    /// Orders clean steps, which run as they are given; where it is said so, without the ramdisk.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::provide`], and [`Error::Invalid`] for unusable steps.
+    pub async fn clean(&self, id: &str, clean_steps: &[Value], disable_ramdisk: bool) -> Result<(), Error> {
+        let mut task = self.begin_operation(id, Event::Clean).await?;
+        task.node.target_provision_state = Some(ProvisionState::Manageable);
+        task.node.plan_mut(StepKind::Clean).disable_ramdisk = disable_ramdisk;
+        self.order_steps(task, StepKind::Clean, clean_steps).await
+    }
+
+    /// Orders service steps, which run as they are given beneath the instance of a node; without the ramdisk where none
+    /// of them needs it, or it is said so.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::clean`].
+    pub async fn service(
+        &self,
+        id: &str,
+        service_steps: &[Value],
+        disable_ramdisk: bool,
+    ) -> Result<(), Error> {
+        let mut task = self.begin_operation(id, Event::Service).await?;
+        task.node.plan_mut(StepKind::Service).disable_ramdisk = disable_ramdisk;
+        self.order_steps(task, StepKind::Service, service_steps).await
+    }
+
+    /// Ends the operation that waits, or is held: at once, or when the current step ends that must not be cut off.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidState`], [`Error::Store`] when somebody works on the node.
+    pub async fn abort(&self, id: &str) -> Result<(), Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        let state = task.node.provision_state;
+        if state.after(Event::Abort).is_none() {
+            return Err(Error::not_allowed(&task.node, Event::Abort));
+        }
+        if state.activity() == Activity::Wait
+            && let Some(step) = current_step_mut(&mut task)
+            && !step.abortable
+        {
+            step.abort_after = true;
+            return task.finish().await;
+        }
+        operations::abort(&mut task)?;
+        self.write_down(task, ConfigDrive::Keep).await
+    }
+
+    /// Lets an operation go on that is held.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidState`], [`Error::Store`] when somebody works on the node.
+    pub async fn unhold(&self, id: &str) -> Result<(), Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        task.enter(Event::Unhold)?;
+        match StepKind::of(task.node.provision_state) {
+            Some(kind) => self.order(task, kind.verb(), ConfigDrive::Keep).await,
+            None => task.finish().await,
+        }
+    }
+
+    /// Takes a machine into maintenance, or out of it; that ends the fault that it was put there for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] when somebody works on the node.
+    pub async fn set_maintenance(&self, id: &str, on: bool, reason: Option<String>) -> Result<(), Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        task.node.maintenance = on;
+        task.node.maintenance_reason = reason.filter(|_| on);
+        task.node.fault.take_if(|_| !on);
+        task.finish().await
+    }
+
+    /// A node that enters an operation, which counts once saved.
+    async fn begin_operation(&self, id: &str, event: Event) -> Result<Task, Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        if task.node.provision_state.takes_verb(event) {
+            task.node.permits(event)?;
+            task.node.end_plans();
+            task.end_session(SessionEnd::Operation { keeps_agent: false });
+            task.enter(event)?;
+            return Ok(task);
+        }
+        Err(Error::not_allowed(&task.node, event))
+    }
+
+    async fn order_steps(&self, mut task: Task, kind: StepKind, steps: &[Value]) -> Result<(), Error> {
+        if steps.is_empty() {
+            return Err(Error::invalid(format!("{kind}_steps"), "at least one step is needed"));
+        }
+        task.node.plan_mut(kind).requested = requested_steps(kind, steps)?;
+        task.validate().await?;
+        steps::check(&mut task, self.deploy_interface(), kind).await?;
+        self.order(task, kind.verb(), ConfigDrive::Keep).await
+    }
+}
+
+fn current_step_mut(task: &mut Task) -> Option<&mut PlannedStep> {
+    let kind = StepKind::of(task.node.provision_state)?;
+    task.node.step_mut(kind).as_mut()
+}

@@ -1,0 +1,242 @@
+//! Looks after a node that waits (sections 2.4, 2.6 and 3.12). It is looked at without its lease, so that nobody is
+//! turned away for it.
+
+use super::situation::situation;
+use super::turn::{Memory, Next, Turn};
+use super::vigil::Vigil;
+use crate::agent_client::AgentClient;
+use crate::console;
+use crate::error::Error;
+use crate::events::EventKind;
+use crate::heartbeat::{Action, decide};
+use crate::interfaces::DriverStep;
+use crate::model::{Node, StepKind};
+use crate::power_reading::power_state;
+use crate::steps::{self, Verdict};
+use crate::store::Record;
+use crate::task::Task;
+use farrier_protocol::progress::{Phase, Progress};
+use std::time::{Duration, Instant};
+
+/// What an operation that waits can go on with.
+enum News {
+    /// Its agent has called for the first time.
+    Begins,
+    /// The agent is to be asked for its steps.
+    IsToList,
+    /// The current step has ended, or is to run again.
+    GoesOn,
+    /// The driver has ended the current step, or failed.
+    Polled(Result<DriverStep, Error>),
+}
+
+impl Turn {
+    /// Looks after a node that waits.
+    pub(super) async fn wait(&self, record: &Record, memory: &mut Memory) -> Result<Next, Error> {
+        let settings = &self.services.settings;
+        let pause = self.pause(record);
+        memory.vigil.look(record, settings.check_interval, Instant::now());
+        let is_called = memory.vigil.is_called(record);
+        let action = decide(&situation(record, settings));
+        if is_called && let Action::FailInMaintenance(_) = action {
+            memory.vigil.handled(record);
+            let reason =
+                format!("node {}: the operation is aborted, as it is in maintenance", record.node.name);
+            return self.fail_wait(record, &reason).await;
+        }
+        if record.node.maintenance {
+            // It pauses, and its operator may do what they like to the machine.
+            memory.vigil = Vigil::new(Instant::now());
+            return Ok(Next::After(pause));
+        }
+        let news = match action {
+            Action::Begin(kind) if is_called => Some((kind, News::Begins)),
+            Action::RefreshSteps(kind) if is_called => Some((kind, News::IsToList)),
+            Action::ProcessStep { kind, refresh } => {
+                self.is_gone_on_with(record, memory, kind, refresh).await.then_some((kind, News::GoesOn))
+            }
+            Action::RefreshSteps(_) | Action::Touch => self.poll(record).await,
+            _ => None,
+        };
+        if let Some((kind, news)) = news {
+            let next = self.take_news(record, kind, news).await;
+            if next.is_ok() {
+                memory.vigil.handled(record);
+            }
+            return next;
+        }
+        memory.vigil.handled(record);
+        match self.stuck(record, &mut memory.vigil).await {
+            Some(reason) => self.fail_wait(record, &reason).await,
+            None => Ok(Next::After(pause)),
+        }
+    }
+
+    /// How long until the next look: deployments have a progress bar.
+    fn pause(&self, record: &Record) -> Duration {
+        let settings = &self.services.settings;
+        let is_written = StepKind::of(record.node.provision_state) == Some(StepKind::Deploy)
+            && runs_in_agent(&record.node)
+            && record.session.agent_url.is_some();
+        if is_written { settings.progress_interval } else { settings.check_interval }
+    }
+
+    /// Goes on under the lease, unless something happened to the node since it was looked at.
+    async fn take_news(&self, seen: &Record, kind: StepKind, news: News) -> Result<Next, Error> {
+        let mut task = Task::try_acquire(&self.services, self.node).await?;
+        if task.node.provision_updated_at != seen.node.provision_updated_at {
+            task.leave().await?;
+            return Ok(Next::Again);
+        }
+        let deploy = &*self.deploy;
+        let progress = match news {
+            News::Begins => steps::begin(&mut task, deploy, kind).await,
+            News::IsToList => steps::refresh(&mut task, deploy, kind).await.map(|()| steps::Progress::Waits),
+            News::GoesOn => steps::advance(&mut task, deploy, kind).await,
+            News::Polled(left_off) => steps::polled(&mut task, deploy, kind, left_off).await,
+        };
+        match self.settle(task, progress).await? {
+            Some(task) => self.carry_out(task).await,
+            None => Ok(Next::After(self.pause(seen))),
+        }
+    }
+
+    /// What the driver says about the step that it runs, when that has ended.
+    async fn poll(&self, record: &Record) -> Option<(StepKind, News)> {
+        let node = &record.node;
+        let (kind, step) = (StepKind::of(node.provision_state)?, node.current_step()?);
+        let interface = self.services.hardware.that_runs(&step.id(), kind, node)?;
+        match interface.poll_step(kind, node, step).await {
+            Ok(DriverStep::Polls) => None,
+            Ok(left_off) => Some((kind, News::Polled(Ok(left_off)))),
+            Err(error) => Some((kind, News::Polled(Err(error.into())))),
+        }
+    }
+
+    /// Asks whether the operation can go on, which may take longer than the pause between two looks.
+    async fn is_gone_on_with(
+        &self,
+        record: &Record,
+        memory: &mut Memory,
+        kind: StepKind,
+        refresh: bool,
+    ) -> bool {
+        let Memory { vigil, client } = memory;
+        let is_called = vigil.is_called(record);
+        if is_called && refresh || record.node.plan(kind).disable_ramdisk {
+            return true;
+        }
+        let asked = self.agent_goes_on(record, client, kind, is_called);
+        vigil.during(self.services.settings.check_interval, asked).await
+    }
+
+    /// Whether the operation can go on: by the agent's first heartbeat, or the end of a step.
+    ///
+    /// Heartbeats alone would do (an agent forces one when a command ends), but they tell nothing about progress, and
+    /// a lost one costs minutes. So a step that runs in the agent is asked for between them; there, an agent that
+    /// cannot be reached may be busy or its network slow, and its silence has its own limit.
+    async fn agent_goes_on(
+        &self,
+        record: &Record,
+        known: &mut Option<AgentClient>,
+        kind: StepKind,
+        is_called: bool,
+    ) -> bool {
+        let in_agent = runs_in_agent(&record.node);
+        if record.session.agent_url.is_none() || !is_called && !in_agent {
+            return false;
+        }
+        if known.as_ref().is_none_or(|client| !client.is_of(&record.session)) {
+            *known = AgentClient::new(&record.session, &self.services.settings.agent).ok();
+        }
+        let Some(client) = known else { return is_called };
+        if kind == StepKind::Deploy
+            && in_agent
+            && let Ok(progress) = client.progress().await
+        {
+            let is_at_work = matches!(progress.phase, Phase::Writing | Phase::Verifying | Phase::Finishing);
+            self.tell(progress);
+            if is_at_work && !is_called {
+                return false;
+            }
+        }
+        match client.commands().await {
+            Ok(commands) => !matches!(steps::judge(&commands, &record.node, kind), Verdict::Wait),
+            Err(_) => is_called,
+        }
+    }
+
+    fn tell(&self, progress: Progress) {
+        let events = &self.services.events;
+        if matches!(progress.phase, Phase::Verifying | Phase::Finishing | Phase::Done) {
+            events.push_once(self.node, EventKind::ImageWritten);
+        }
+        if !matches!(progress.phase, Phase::Idle | Phase::Done | Phase::Failed) {
+            events.push(self.node, EventKind::Progress(progress));
+        }
+    }
+
+    /// Why a node that waits will not go on by itself, if so.
+    async fn stuck(&self, record: &Record, vigil: &mut Vigil) -> Option<String> {
+        let Record { node, session, .. } = record;
+        let settings = &self.services.settings;
+        if let Err(error) = self.services.hardware.power(node) {
+            return Some(format!("node {}: {error}", node.name));
+        }
+        let kind = StepKind::of(node.provision_state);
+        let step = match (node.current_step(), kind) {
+            (Some(step), _) => step.step.as_str(),
+            (None, kind) => kind.map_or("none", StepKind::as_str),
+        };
+        if needs_agent(node)
+            && let Ok(reading) =
+                vigil.during(settings.check_interval, power_state(&self.services, node)).await
+            && vigil.is_off(reading)
+        {
+            return Some(format!(
+                "node {}: the machine went off while it was waited for (step {step}); {}",
+                node.name,
+                console::hint(node, &self.services.hardware)
+            ));
+        }
+        let limit = settings.callback_timeout(node.provision_state)?;
+        if vigil.silence(Instant::now()) < limit {
+            return None;
+        }
+        let agent = match &session.agent_url {
+            Some(url) => format!("the agent at {url} was silent"),
+            None => "no agent called".to_owned(),
+        };
+        Some(format!(
+            "node {}: {agent} for {} s (step {step}); check the machine's network (link, DHCP, way to {}) and {}",
+            node.name,
+            limit.as_secs_f64(),
+            self.services.callback_url(node),
+            console::hint(node, &self.services.hardware)
+        ))
+    }
+
+    /// Fails a wait, unless something happened to the node since it was looked at.
+    async fn fail_wait(&self, seen: &Record, reason: &str) -> Result<Next, Error> {
+        let task = Task::try_acquire(&self.services, self.node).await?;
+        let same = task.node.provision_updated_at == seen.node.provision_updated_at
+            && task.session.agent_last_heartbeat == seen.session.agent_last_heartbeat;
+        match same {
+            true => self.end(task, reason).await,
+            false => {
+                task.leave().await?;
+                Ok(Next::Again)
+            }
+        }
+    }
+}
+
+fn runs_in_agent(node: &Node) -> bool {
+    node.current_step().is_some_and(|step| step.in_band)
+}
+
+/// Whether an operation that waits does so for its agent, and not for its driver.
+fn needs_agent(node: &Node) -> bool {
+    let plan = StepKind::of(node.provision_state).map(|kind| node.plan(kind));
+    plan.is_none_or(|plan| !plan.polling && !plan.disable_ramdisk)
+}

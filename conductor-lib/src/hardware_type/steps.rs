@@ -1,0 +1,33 @@
+//! The steps that the interfaces of a node run themselves (section 3.4).
+
+use super::registry::Hardware;
+use crate::interfaces::base::Interface;
+use crate::model::{InterfaceKind, Node, StepId, StepKind};
+use crate::plan::KnownStep;
+
+impl Hardware {
+    /// The steps that the interfaces of a node run themselves, each under the name of its interface.
+    pub(crate) fn steps(&self, kind: StepKind, node: &Node) -> Vec<KnownStep> {
+        self.with_steps(kind, node).flat_map(|(_, steps)| steps).collect()
+    }
+
+    /// The interface of a node that runs a step itself, if one does.
+    pub(crate) fn that_runs(&self, step: &StepId, kind: StepKind, node: &Node) -> Option<&dyn Interface> {
+        let runs = |known: &KnownStep| known.id == *step;
+        self.with_steps(kind, node).find(|(_, steps)| steps.iter().any(runs)).map(|(interface, _)| interface)
+    }
+
+    fn with_steps(
+        &self,
+        kind: StepKind,
+        node: &Node,
+    ) -> impl Iterator<Item = (&dyn Interface, Vec<KnownStep>)> {
+        InterfaceKind::ALL.iter().filter_map(move |of| {
+            let name = self.composition.resolve(node, *of).ok()??;
+            let interface = self.interfaces.named(*of, name)?;
+            let mut steps = interface.steps(kind, node);
+            steps.retain(|step| step.id.interface == of.as_str());
+            Some((interface, steps))
+        })
+    }
+}

@@ -1,0 +1,29 @@
+//! The proof that a machine is under control (section 12.6).
+
+use super::failure::fail;
+use crate::error::Error;
+use crate::model::{Event, PowerState};
+use crate::task::Task;
+
+/// Reads the power state of a machine. When that cannot be, the node stays enrolled, with the reason.
+///
+/// # Errors
+///
+/// [`Error::Store`].
+pub(crate) async fn verify(mut task: Task) -> Result<(), Error> {
+    match read(&task).await {
+        Ok(power) => {
+            task.node.power_state = Some(power);
+            task.order = None;
+            task.enter(Event::Done)?;
+            task.finish().await
+        }
+        Err(error @ Error::Store(_)) => Err(error),
+        Err(error) => fail(task, &error.to_string()).await,
+    }
+}
+
+async fn read(task: &Task) -> Result<PowerState, Error> {
+    task.validate().await?;
+    task.power_state().await
+}

@@ -1,0 +1,398 @@
+//! Runs the steps of an operation (sections 3.5 to 3.8).
+
+use super::{Progress, Verdict, hooks, judge, preparation, reserved, source};
+use crate::agent_client::AgentError;
+use crate::agent_steps;
+use crate::deploy::{DeployInterface, Outcome};
+use crate::error::Error;
+use crate::heartbeat::SessionEnd;
+use crate::interfaces::DriverStep;
+use crate::model::{Event, PlannedStep, ProvisionState, StepKind};
+use crate::plan::{Missing, Reserved, place_of};
+use crate::ramdisk;
+use crate::task::Task;
+use farrier_protocol::command::CommandResult;
+use serde_json::json;
+
+/// Sees whether the operation that a node has entered can be, as far as its steps are known before the agent runs.
+/// Takes note of what runs without the ramdisk.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] with all that is wrong with the steps.
+pub(crate) async fn check(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+) -> Result<(), Error> {
+    if kind == StepKind::Service && !task.node.plan(kind).disable_ramdisk {
+        // Whatever nobody knows yet is the agent's.
+        let known = source::steps(task, deploy, kind, Missing::LeftOut)?;
+        let all_known = known.len() == task.node.plan(kind).requested.len();
+        task.node.plan_mut(kind).disable_ramdisk =
+            all_known && !known.iter().any(|step| step.requires_ramdisk);
+    }
+    let missing = if task.node.plan(kind).disable_ramdisk { Missing::Refused } else { Missing::LeftOut };
+    source::steps(task, deploy, kind, missing).map(drop)
+}
+
+/// Begins an operation, or goes on with one on which a conductor worked that stopped. What the agent runs is left to
+/// it: it may have the step, or not. A step of the conductor runs again, from its beginning.
+///
+/// # Errors
+///
+/// What fails the operation; [`Error::Store`], when nothing is known to have failed but the store.
+pub(crate) async fn resume(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+) -> Result<Progress, Error> {
+    let plan = task.node.plan(kind);
+    match (plan.index, task.node.step(kind)) {
+        (None, _) => start(task, deploy, kind).await,
+        (Some(_), Some(_)) if plan.reboot => reboot(task, kind).await,
+        (Some(index), Some(step)) if !step.in_band => run(task, deploy, kind, index).await,
+        (Some(_), Some(_)) => {
+            task.node.plan_mut(kind).skip_current = Some(false);
+            task.enter(Event::Wait)?;
+            Ok(Progress::Waits)
+        }
+        (Some(index), None) => run(task, deploy, kind, index).await,
+    }
+}
+
+async fn start(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<Progress, Error> {
+    let missing = match kind {
+        StepKind::Deploy => Missing::LeftOut,
+        StepKind::Clean | StepKind::Service => {
+            preparation::prepare(task, kind).await?;
+            if !task.node.plan(kind).disable_ramdisk {
+                return Ok(Progress::Waits);
+            }
+            Missing::Refused
+        }
+    };
+    task.node.plan_mut(kind).steps = source::steps(task, deploy, kind, missing)?;
+    run(task, deploy, kind, 0).await
+}
+
+/// Begins the steps of a cleaning or service whose agent has called.
+///
+/// # Errors
+///
+/// As [`resume`].
+pub(crate) async fn begin(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+) -> Result<Progress, Error> {
+    let reboots = task.node.plan(kind).reboot;
+    patiently(begin_now(task, deploy, kind).await, reboots)
+}
+
+async fn begin_now(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<Progress, Error> {
+    agent_steps::list(task, kind).await?;
+    task.node.plan_mut(kind).steps = anew(task, deploy, kind)?;
+    task.enter(Event::Resume)?;
+    run(task, deploy, kind, 0).await
+}
+
+/// The plan, now that all steps are known.
+fn anew(task: &Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<Vec<PlannedStep>, Error> {
+    let offers_nothing = task.session.cached_steps(kind).is_none_or(<[_]>::is_empty);
+    if kind == StepKind::Clean && offers_nothing && !task.node.is_cleaned_by_hand() {
+        let reason = "lists no clean steps, so nothing would be cleaned; use a ramdisk that has some";
+        return Err(Error::invalid("the agent", reason));
+    }
+    source::steps(task, deploy, kind, Missing::Refused)
+}
+
+/// Goes on with a node that waits and whose agent was heard of, or that needs none.
+///
+/// # Errors
+///
+/// As [`resume`].
+pub(crate) async fn advance(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+) -> Result<Progress, Error> {
+    let plan = task.node.plan(kind);
+    if plan.disable_ramdisk && plan.runs_again() {
+        return again(task, deploy, kind).await;
+    }
+    if plan.disable_ramdisk {
+        return go_on(task, deploy, kind, None).await;
+    }
+    let reboots = task.node.plan(kind).reboot;
+    patiently(advance_now(task, deploy, kind).await, reboots)
+}
+
+async fn advance_now(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+) -> Result<Progress, Error> {
+    if task.session.cached_steps(kind).is_none() {
+        refresh(task, deploy, kind).await?;
+    }
+    let commands = task.agent().await?.commands().await?;
+    match judge(&commands, &task.node, kind) {
+        Verdict::Wait => Ok(Progress::Waits),
+        Verdict::Fail(reason) => Err(step_failed(kind, task.node.step(kind), reason)),
+        Verdict::Continue(result) => go_on(task, deploy, kind, result).await,
+        Verdict::Repeat | Verdict::Refresh if is_to_abort(task, kind) => Ok(Progress::Aborts),
+        Verdict::Repeat => again(task, deploy, kind).await,
+        Verdict::Refresh => {
+            renew(task, deploy, kind).await?;
+            again(task, deploy, kind).await
+        }
+    }
+}
+
+/// An agent that is busy, or that is not there because its machine reboots, is waited for.
+fn patiently(left_off: Result<Progress, Error>, reboots: bool) -> Result<Progress, Error> {
+    match left_off {
+        Err(Error::Agent(AgentError::Busy { .. })) => Ok(Progress::Waits),
+        Err(Error::Agent(AgentError::Unreachable { .. })) if reboots => Ok(Progress::Waits),
+        other => other,
+    }
+}
+
+/// The driver was asked for the current step, which it runs.
+///
+/// # Errors
+///
+/// As [`resume`].
+pub(crate) async fn polled(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+    left_off: Result<DriverStep, Error>,
+) -> Result<Progress, Error> {
+    let left_off = left_off.map_err(|error| step_failed(kind, task.node.step(kind), error.to_string()))?;
+    match left_off {
+        DriverStep::Polls => Ok(Progress::Waits),
+        DriverStep::Done => {
+            task.node.plan_mut(kind).polling = false;
+            go_on(task, deploy, kind, None).await
+        }
+        DriverStep::WantsReboot { runs_again } => {
+            task.enter(Event::Resume)?;
+            reboot_for_driver(task, kind, runs_again).await
+        }
+    }
+}
+
+/// Asks the agent for its steps. The plan of a deployment is made anew, the current step staying current; other plans
+/// stay as they are.
+///
+/// # Errors
+///
+/// As [`resume`].
+pub(crate) async fn refresh(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+) -> Result<(), Error> {
+    agent_steps::list(task, kind).await?;
+    if kind == StepKind::Deploy {
+        let steps = anew(task, deploy, kind)?;
+        let place = task.node.step(kind).and_then(|current| place_of(current, &steps));
+        let plan = task.node.plan_mut(kind);
+        plan.steps = steps;
+        plan.index = place.or(plan.index);
+    }
+    task.save().await
+}
+
+/// Takes up what the agent offers now, since its hardware managers are others (section 3.7): an automated cleaning
+/// begins anew.
+async fn renew(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<(), Error> {
+    let before = task.session.hardware_manager_version.clone();
+    refresh(task, deploy, kind).await?;
+    if before == task.session.hardware_manager_version {
+        let reason =
+            "the agent says that its hardware managers are others, and lists the same ones".to_owned();
+        return Err(step_failed(kind, task.node.step(kind), reason));
+    }
+    if kind == StepKind::Clean && !task.node.is_cleaned_by_hand() {
+        let steps = anew(task, deploy, kind)?;
+        let plan = task.node.plan_mut(kind);
+        (plan.steps, plan.index) = (steps, Some(0));
+    }
+    Ok(())
+}
+
+async fn again(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<Progress, Error> {
+    let index = task.node.plan(kind).index.unwrap_or(0);
+    task.enter(Event::Resume)?;
+    run(task, deploy, kind, index).await
+}
+
+/// The current step has ended.
+async fn go_on(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+    result: Option<&CommandResult>,
+) -> Result<Progress, Error> {
+    let step = task.node.step(kind).cloned();
+    if let (Some(step), Some(result)) = (&step, result) {
+        hooks::after_step(task, deploy, kind, step, result)
+            .map_err(|error| step_failed(kind, Some(step), error.to_string()))?;
+    }
+    if is_to_abort(task, kind) {
+        return Ok(Progress::Aborts);
+    }
+    let next = task.node.plan(kind).index.map_or(0, |index| index + 1);
+    task.enter(Event::Resume)?;
+    match result.is_some() && step.is_some_and(|step| step.reboot_requested) {
+        true => {
+            let plan = task.node.plan_mut(kind);
+            (plan.reboot, plan.skip_current) = (true, None);
+            reboot(task, kind).await
+        }
+        false => run(task, deploy, kind, next).await,
+    }
+}
+
+fn is_to_abort(task: &Task, kind: StepKind) -> bool {
+    task.node.step(kind).is_some_and(|step| step.abort_after)
+}
+
+/// Reboots the machine because a step wants that, which is noted; the next agent goes on.
+async fn reboot(task: &mut Task, kind: StepKind) -> Result<Progress, Error> {
+    task.end_session(SessionEnd::StepReboot);
+    match task.node.plan(kind).disable_ramdisk {
+        true => task.reboot().await?,
+        false => ramdisk::boot(task).await?,
+    }
+    task.enter(Event::Wait)?;
+    Ok(Progress::Waits)
+}
+
+async fn reboot_for_driver(task: &mut Task, kind: StepKind, runs_again: bool) -> Result<Progress, Error> {
+    let plan = task.node.plan_mut(kind);
+    (plan.reboot, plan.polling) = (true, false);
+    plan.skip_current = runs_again.then_some(false);
+    reboot(task, kind).await
+}
+
+/// Runs the plan from step `index` until a step waits or the plan ends.
+async fn run(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+    mut index: usize,
+) -> Result<Progress, Error> {
+    while let Some(step) = task.node.plan(kind).steps.get(index).cloned() {
+        tracing::info!(node = %task.node.name, step = %step.id(), "{kind} step");
+        *task.node.step_mut(kind) = Some(step.clone());
+        let plan = task.node.plan_mut(kind);
+        (plan.index, plan.skip_current) = (Some(index), None);
+        (plan.reboot, plan.polling) = (false, false);
+        task.save().await?;
+        match execute(task, deploy, kind, &step).await {
+            Ok(LeftOff::Done) => index += 1,
+            Ok(LeftOff::Waits(event)) => return wait(task, event),
+            Ok(LeftOff::WantsReboot { runs_again }) => {
+                let left_off = reboot_for_driver(task, kind, runs_again).await;
+                return left_off.map_err(|error| failed_at(kind, &step, error));
+            }
+            // A step whose agent is not there, or busy, runs again when it calls.
+            Err(Error::Agent(AgentError::Busy { .. } | AgentError::NotConnected)) => {
+                task.node.plan_mut(kind).skip_current = Some(false);
+                return wait(task, Event::Wait);
+            }
+            Err(error) => return Err(failed_at(kind, &step, error)),
+        }
+    }
+    end(task, kind).await
+}
+
+fn wait(task: &mut Task, event: Event) -> Result<Progress, Error> {
+    if event == Event::Hold {
+        // It is for an operator to order what comes next.
+        task.order = None;
+    }
+    task.enter(event)?;
+    Ok(Progress::Waits)
+}
+
+/// How a step left off.
+enum LeftOff {
+    Done,
+    /// The operation waits, by this event.
+    Waits(Event),
+    WantsReboot {
+        runs_again: bool,
+    },
+}
+
+/// Executes one step.
+async fn execute(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+    step: &PlannedStep,
+) -> Result<LeftOff, Error> {
+    if let Some(reserved) = Reserved::named(&step.step) {
+        let waits = reserved::execute(task, kind, reserved, step).await?;
+        return Ok(waits.map_or(LeftOff::Done, LeftOff::Waits));
+    }
+    task.hold().await?;
+    let hardware = &task.services.hardware;
+    let runs_itself = hardware.that_runs(&step.id(), kind, &task.node).filter(|_| !step.in_band);
+    if let Some(interface) = runs_itself {
+        return Ok(match interface.execute_step(kind, &task.node, step).await? {
+            DriverStep::Done => LeftOff::Done,
+            DriverStep::Polls => {
+                task.node.plan_mut(kind).polling = true;
+                LeftOff::Waits(Event::Wait)
+            }
+            DriverStep::WantsReboot { runs_again } => LeftOff::WantsReboot { runs_again },
+        });
+    }
+    match kind {
+        StepKind::Deploy => Ok(match deploy.execute(task, step).await? {
+            Outcome::Done => LeftOff::Done,
+            Outcome::Wait => LeftOff::Waits(Event::Wait),
+        }),
+        StepKind::Clean | StepKind::Service if step.in_band => {
+            agent_steps::start(task, kind, step, &json!(step.args)).await?;
+            Ok(LeftOff::Waits(Event::Wait))
+        }
+        StepKind::Clean | StepKind::Service => {
+            Err(Error::invalid(step.id().to_string(), "the driver has no such step any more"))
+        }
+    }
+}
+
+/// All steps are done. That is recorded before anything is undone, so that none of them runs again.
+async fn end(task: &mut Task, kind: StepKind) -> Result<Progress, Error> {
+    *task.node.step_mut(kind) = None;
+    let plan = task.node.plan_mut(kind);
+    plan.index = Some(plan.steps.len());
+    super::tear_down(task, kind).await?;
+    let is_manageable = kind == StepKind::Clean
+        && (task.node.target_provision_state == Some(ProvisionState::Manageable) || task.node.retired);
+    task.node.end_plans();
+    task.end_session(SessionEnd::Operation { keeps_agent: false });
+    task.order = None;
+    task.enter(if is_manageable { Event::Manage } else { Event::Done })?;
+    Ok(Progress::Done)
+}
+
+/// The store's errors fail no step.
+fn failed_at(kind: StepKind, step: &PlannedStep, error: Error) -> Error {
+    match error {
+        Error::Store(_) => error,
+        error => step_failed(kind, Some(step), error.to_string()),
+    }
+}
+
+fn step_failed(kind: StepKind, step: Option<&PlannedStep>, reason: String) -> Error {
+    let step = step.map_or_else(|| kind.to_string(), |step| step.step.clone());
+    Error::StepFailed { kind, step, reason }
+}

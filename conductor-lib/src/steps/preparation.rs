@@ -1,0 +1,59 @@
+//! What comes before the first step of a cleaning or service, and after the last one (section 3.11).
+
+use crate::error::Error;
+use crate::model::{Event, StepKind};
+use crate::ramdisk;
+use crate::settings::EraseSettings;
+use crate::task::Task;
+use serde_json::{Map, Value, json};
+
+/// Makes the machine ready for steps; where they run in the ramdisk, the node waits for it.
+pub(super) async fn prepare(task: &mut Task, kind: StepKind) -> Result<(), Error> {
+    if kind == StepKind::Clean {
+        let told = told_about_erasing(&task.services.settings.erase);
+        task.node.driver_internal_info.others.extend(told);
+    }
+    if task.node.plan(kind).disable_ramdisk {
+        return Ok(());
+    }
+    if kind == StepKind::Service {
+        task.power_off().await?;
+        task.clean_up_instance().await?;
+    }
+    ramdisk::boot(task).await?;
+    task.enter(Event::Wait)
+}
+
+/// Undoes [`prepare`]; where the node has an instance, its machine starts it. It may be done again.
+///
+/// # Errors
+///
+/// [`Error::Interface`], [`Error::Store`].
+pub(crate) async fn tear_down(task: &mut Task, kind: StepKind) -> Result<(), Error> {
+    if kind == StepKind::Deploy || task.node.plan(kind).disable_ramdisk {
+        return Ok(());
+    }
+    task.power_off().await?;
+    task.clean_up_ramdisk().await?;
+    if kind == StepKind::Service {
+        task.prepare_instance().await?;
+        task.power_on().await?;
+    }
+    Ok(())
+}
+
+/// What agents are told about erasing, by notes of the node (section 1.8).
+fn told_about_erasing(erase: &EraseSettings) -> Map<String, Value> {
+    let may_go_on = erase.continue_if_secure_erase_failed;
+    let notes = [
+        ("agent_erase_devices_iterations", json!(erase.iterations)),
+        ("agent_erase_devices_zeroize", json!(erase.zeroize)),
+        ("agent_continue_if_secure_erase_failed", json!(may_go_on)),
+        ("agent_continue_if_ata_erase_failed", json!(may_go_on)),
+        ("agent_enable_ata_secure_erase", json!(erase.enable_ata_secure_erase)),
+        ("agent_enable_nvme_secure_erase", json!(erase.enable_nvme_secure_erase)),
+        ("disk_erasure_concurrency", json!(erase.disk_erasure_concurrency)),
+        ("agent_erase_skip_read_only", json!(erase.skip_read_only)),
+    ];
+    notes.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}

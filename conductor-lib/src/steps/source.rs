@@ -1,0 +1,75 @@
+//! Where the steps of an operation come from (section 3.4).
+
+use crate::deploy::DeployInterface;
+use crate::error::Error;
+use crate::model::{Node, PlannedStep, RequestedStep, StepId, StepKind};
+use crate::plan::{self, KnownStep, Missing, Offer, StepFault};
+use crate::task::Task;
+use std::collections::BTreeMap;
+
+/// The steps of the operation that a node is in, the first one first.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] with all that is wrong with the steps that were asked for.
+pub(super) fn steps(
+    task: &Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+    missing: Missing,
+) -> Result<Vec<PlannedStep>, Error> {
+    let node = &task.node;
+    let policy = task.services.settings.steps.of(kind);
+    let mut own = task.services.hardware.steps(kind, node);
+    if kind == StepKind::Deploy {
+        own.extend(deploy.core_steps());
+    }
+    let offered = task.session.cached_steps(kind).unwrap_or_default();
+    let mut known = plan::known(kind, own, offered, policy);
+    let is_there = |step: &KnownStep| !step.in_band || deploy.in_band().contains(&step.priority);
+    if kind == StepKind::Deploy {
+        known.iter_mut().filter(|step| !is_there(step)).for_each(|step| step.priority = 0);
+    }
+    let has_ramdisk = !node.plan(kind).disable_ramdisk;
+    let offer = Offer { kind, known: &known, policy, has_ramdisk };
+    let planned = match kind {
+        StepKind::Clean if !node.is_cleaned_by_hand() => Ok(offer.automatic()),
+        StepKind::Clean | StepKind::Service => offer.by_hand(&node.plan(kind).requested, missing),
+        StepKind::Deploy => overlaid(task, deploy, &offer, missing),
+    };
+    planned.map_err(|faults| invalid(kind, &faults))
+}
+
+fn overlaid(
+    task: &Task,
+    deploy: &dyn DeployInterface,
+    offer: &Offer<'_>,
+    missing: Missing,
+) -> Result<Vec<PlannedStep>, Vec<StepFault>> {
+    let requested = asked_for(&task.node, &task.services.settings.deploy_templates);
+    let steps = offer.overlaid(&requested, &StepId::new("deploy", "deploy"), missing)?;
+    let out_of_place = steps.iter().filter(|step| step.in_band && !deploy.in_band().contains(&step.priority));
+    let faults: Vec<_> = out_of_place
+        .map(|step| StepFault::NoAgent {
+            id: step.id(),
+            first: *deploy.in_band().end(),
+            last: *deploy.in_band().start(),
+        })
+        .collect();
+    if faults.is_empty() { Ok(steps) } else { Err(faults) }
+}
+
+/// What the operator asks for; else what the deploy templates say whose traits the instance wants.
+fn asked_for(node: &Node, templates: &BTreeMap<String, Vec<RequestedStep>>) -> Vec<RequestedStep> {
+    let given = &node.plan(StepKind::Deploy).requested;
+    if !given.is_empty() {
+        return given.clone();
+    }
+    node.instance_info.traits().filter_map(|name| templates.get(name)).flatten().cloned().collect()
+}
+
+/// What is wrong with steps, as one error.
+pub(crate) fn invalid(kind: StepKind, faults: &[StepFault]) -> Error {
+    let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    Error::invalid(format!("{kind}_steps"), told.join("; "))
+}

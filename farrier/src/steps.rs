@@ -1,0 +1,41 @@
+//! Steps on the command line.
+
+use serde_json::Value;
+use std::str::FromStr;
+
+/// A list of steps as JSON, or read from the file with this name.
+#[derive(Debug, Clone)]
+pub(crate) struct Steps(pub(crate) Vec<Value>);
+
+impl FromStr for Steps {
+    type Err = String;
+
+    fn from_str(argument: &str) -> Result<Self, Self::Err> {
+        let text = match argument.trim_start().starts_with('[') {
+            true => argument.to_owned(),
+            false => {
+                std::fs::read_to_string(argument).map_err(|error| format!("file {argument}: {error}"))?
+            }
+        };
+        let steps = serde_json::from_str(&text);
+        steps.map(Self).map_err(|error| format!("must be a JSON list of steps: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_a_list_or_a_file_with_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("steps.json");
+        std::fs::write(&file, r#"[{"interface": "deploy", "step": "erase_devices"}]"#).unwrap();
+        let of_file = file.to_str().unwrap().parse::<Steps>().unwrap();
+        let of_text = r#" [{"interface": "deploy", "step": "erase_devices"}]"#.parse::<Steps>().unwrap();
+        assert_eq!(of_file.0, of_text.0);
+        for wrong in ["[", "no-such-file", "[1", ""] {
+            assert!(wrong.parse::<Steps>().is_err(), "{wrong}");
+        }
+    }
+}
