@@ -2,12 +2,12 @@
 
 use super::Conductor;
 use crate::clock::{Clock, SystemClock};
-use crate::deploy::direct::Direct;
+use crate::deploy::Direct;
 use crate::error::Error;
 use crate::events::EventLog;
-use crate::hardware_type::{BootNeed, Declared, Hardware, HardwareType, Interfaces};
+use crate::hardware_type::{Declared, Hardware, HardwareType, Interfaces, Registered};
 use crate::interfaces::{
-    Absent, BootInterface, ConsoleInterface, Interface, ManagementInterface, NetworkInterface, Noop,
+    Absent, BootInterface, ConsoleInterface, DeployInterface, ManagementInterface, NetworkInterface, Noop,
     PowerInterface, StorageInterface, VendorInterface,
 };
 use crate::model::InterfaceKind;
@@ -17,28 +17,30 @@ use crate::store::Store;
 use std::sync::{Arc, Mutex};
 
 /// Composes a conductor: interfaces by name, hardware types that say which of them go together, and which a node has
-/// that chooses none. `noop` and `no-console`, `no-inspect`, `no-raid`, `no-rescue`, `no-vendor` are there already.
+/// that chooses none. `direct`, `noop` and `no-console`, `no-inspect`, `no-raid`, `no-rescue`, `no-vendor` are there already.
 pub struct Builder {
     settings: Settings,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     interfaces: Interfaces,
+    deploys: Registered<dyn DeployInterface>,
     declared: Declared,
 }
 
 impl Conductor {
     /// Composes a conductor over these nodes.
     pub fn builder(settings: Settings, store: Arc<dyn Store>) -> Builder {
-        let (interfaces, declared) = (Interfaces::default(), Declared::default());
-        let builder = Builder { settings, store, clock: Arc::new(SystemClock), interfaces, declared };
+        let (clock, interfaces) = (Arc::new(SystemClock), Interfaces::default());
+        let (deploys, declared) = (Registered::default(), Declared::default());
+        let builder = Builder { settings, store, clock, interfaces, deploys, declared };
         let builder = builder.management("noop", Noop).network("noop", Noop).storage("noop", Noop);
         builder
             .console("no-console", Absent(InterfaceKind::Console))
             .vendor("no-vendor", Absent(InterfaceKind::Vendor))
-            .through_tasks(InterfaceKind::Deploy, "direct", Direct)
-            .through_tasks(InterfaceKind::Inspect, "no-inspect", Absent(InterfaceKind::Inspect))
-            .through_tasks(InterfaceKind::Rescue, "no-rescue", Absent(InterfaceKind::Rescue))
-            .through_tasks(InterfaceKind::Raid, "no-raid", Absent(InterfaceKind::Raid))
+            .deploy("direct", Direct)
+            .absent(InterfaceKind::Inspect)
+            .absent(InterfaceKind::Rescue)
+            .absent(InterfaceKind::Raid)
     }
 }
 
@@ -68,8 +70,18 @@ impl Builder {
         vendor = Vendor: VendorInterface,
     }
 
-    fn through_tasks(mut self, kind: InterfaceKind, name: &str, interface: impl Interface + 'static) -> Self {
-        self.interfaces.all.push((kind, name.to_owned(), Arc::new(interface)));
+    /// Registers a deploy interface.
+    #[must_use]
+    pub fn deploy(mut self, name: impl Into<String>, interface: impl DeployInterface + 'static) -> Self {
+        let (name, interface) = (name.into(), Arc::new(interface));
+        self.declared.boot_needs.insert(name.clone(), interface.boot_need());
+        self.interfaces.all.push((InterfaceKind::Deploy, name.clone(), interface.clone()));
+        self.deploys.add(name, interface);
+        self
+    }
+
+    fn absent(mut self, kind: InterfaceKind) -> Self {
+        self.interfaces.all.push((kind, format!("no-{kind}"), Arc::new(Absent(kind))));
         self
     }
 
@@ -113,16 +125,16 @@ impl Builder {
     ///
     /// [`Error::Hardware`] with everything that cannot work together, [`Error::Store`].
     pub async fn start(self) -> Result<Conductor, Error> {
-        let Self { settings, store, clock, interfaces, mut declared } = self;
+        let Self { settings, store, clock, interfaces, deploys, mut declared } = self;
         for (kind, name, _) in &interfaces.all {
             declared.known.entry(*kind).or_default().push(name.clone());
         }
         for (name, boot) in &interfaces.boot.0 {
             declared.boot_capabilities.insert(name.clone(), boot.capabilities().to_vec());
         }
-        declared.boot_needs.insert("direct".to_owned(), BootNeed::Any);
         let hardware = Hardware { composition: declared.check()?, interfaces };
         let (events, left_leases) = (EventLog::default(), Mutex::default());
-        Conductor::begin(Services { settings, store, hardware, events, left_leases, clock }).await
+        let services = Services { settings, store, hardware, events, left_leases, clock };
+        Conductor::begin(services, deploys).await
     }
 }

@@ -2,6 +2,7 @@
 
 mod boot_config;
 mod builder;
+mod deploys;
 mod orders;
 mod periodic;
 mod situation;
@@ -17,10 +18,10 @@ pub use builder::Builder;
 pub use orders::PowerAction;
 pub(crate) use situation::situation;
 
-use crate::deploy::DeployInterface;
 use crate::error::Error;
 use crate::events::EventLog;
 use crate::hardware_type::Validity;
+use crate::interfaces::deploy::DeployInterface;
 use crate::model::{AgentSession, InterfaceKind, NewNode, Node};
 use crate::services::Services;
 use crate::settings::Settings;
@@ -125,8 +126,8 @@ impl Conductor {
         self.services().store.as_ref()
     }
 
-    fn deploy_interface(&self) -> &dyn DeployInterface {
-        self.0.workers.deploy()
+    fn deploy_interface(&self, node: &Node) -> Result<Arc<dyn DeployInterface>, Error> {
+        self.0.workers.deploys.of(node)
     }
 
     fn services(&self) -> &Arc<Services> {

@@ -2,7 +2,6 @@
 //! nothing depends any more on whoever ordered it.
 
 use super::Conductor;
-use crate::deploy::image::Image;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::model::{Event, InstanceInfo, Order, Properties, ProvisionState, RequestedStep, StepKind, Verb};
@@ -66,17 +65,18 @@ impl Conductor {
         let allowed = events.into_iter().find(|event| task.node.provision_state.after(*event).is_some());
         let event = allowed.ok_or_else(|| Error::not_allowed(&task.node, Event::Deploy))?;
         task.node.permits(event)?;
-        Image::from_instance_info(&instance_info)?.check_preserved(&task.node.driver_internal_info)?;
         check_hints(&instance_info, &task.node.properties)?;
-        task.validate().await?;
         let config_drive = instance_info.take_config_drive()?;
         task.node.instance_info = instance_info;
+        task.validate().await?;
+        let deploy = self.deploy_interface(&task.node)?;
+        deploy.validate(&task.node).await?;
         task.node.end_plans();
         task.node.driver_internal_info.renew_instance();
         task.end_session(SessionEnd::Operation { keeps_agent: false });
         task.enter(event)?;
         task.node.plan_mut(StepKind::Deploy).requested = requested_steps(StepKind::Deploy, deploy_steps)?;
-        steps::check(&mut task, self.deploy_interface(), StepKind::Deploy).await?;
+        steps::check(&mut task, &*deploy, StepKind::Deploy).await?;
         let first = self.events().begin(task.node.uuid);
         self.order(task, Verb::Deploy, config_drive.as_deref().map_or(ConfigDrive::Remove, ConfigDrive::Put))
             .await?;

@@ -144,7 +144,8 @@ impl Conductor {
         }
         task.node.plan_mut(kind).requested = requested_steps(kind, steps)?;
         task.validate().await?;
-        steps::check(&mut task, self.deploy_interface(), kind).await?;
+        let deploy = self.deploy_interface(&task.node)?;
+        steps::check(&mut task, &*deploy, kind).await?;
         self.order(task, kind.verb(), ConfigDrive::Keep).await
     }
 }

@@ -1,9 +1,9 @@
 //! One turn of a worker: does what there is to do for its node, or looks after its wait.
 
+use super::deploys::Deploys;
 use super::vigil::Vigil;
 use super::work::Work;
 use crate::agent_client::AgentClient;
-use crate::deploy::DeployInterface;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::model::{Event, ProvisionState};
@@ -46,13 +46,13 @@ impl Memory {
 /// One turn of a worker.
 pub(super) struct Turn {
     pub(super) services: Arc<Services>,
-    pub(super) deploy: Arc<dyn DeployInterface>,
+    pub(super) deploys: Deploys,
     pub(super) node: Uuid,
 }
 
 impl Turn {
-    pub(super) fn new(services: Arc<Services>, deploy: Arc<dyn DeployInterface>, node: Uuid) -> Self {
-        Self { services, deploy, node }
+    pub(super) fn new(services: Arc<Services>, deploys: Deploys, node: Uuid) -> Self {
+        Self { services, deploys, node }
     }
 
     /// Takes the turn, with the task where the node was handed over under its lease.
@@ -125,7 +125,10 @@ impl Turn {
             Work::AbortService => operations::abort_service(task).await?,
             Work::CleanUp => operations::clean_up(task).await?,
             Work::Steps(kind) => {
-                let progress = steps::resume(&mut task, &*self.deploy, kind).await;
+                let progress = match self.deploys.of(&task.node) {
+                    Ok(deploy) => steps::resume(&mut task, &*deploy, kind).await,
+                    Err(error) => Err(error),
+                };
                 return self.settle(task, progress).await;
             }
             Work::Abandon => {

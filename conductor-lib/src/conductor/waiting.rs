@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::events::EventKind;
 use crate::heartbeat::{Action, decide};
 use crate::interfaces::DriverStep;
+use crate::interfaces::deploy::DeployInterface;
 use crate::model::{Node, StepKind};
 use crate::power_reading::power_state;
 use crate::steps::{self, Verdict};
@@ -88,12 +89,9 @@ impl Turn {
             task.leave().await?;
             return Ok(Next::Again);
         }
-        let deploy = &*self.deploy;
-        let progress = match news {
-            News::Begins => steps::begin(&mut task, deploy, kind).await,
-            News::IsToList => steps::refresh(&mut task, deploy, kind).await.map(|()| steps::Progress::Waits),
-            News::GoesOn => steps::advance(&mut task, deploy, kind).await,
-            News::Polled(left_off) => steps::polled(&mut task, deploy, kind, left_off).await,
+        let progress = match self.deploys.of(&task.node) {
+            Ok(deploy) => go_on(&mut task, &*deploy, kind, news).await,
+            Err(error) => Err(error),
         };
         match self.settle(task, progress).await? {
             Some(task) => self.carry_out(task).await,
@@ -228,6 +226,20 @@ impl Turn {
                 Ok(Next::Again)
             }
         }
+    }
+}
+
+async fn go_on(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+    news: News,
+) -> Result<steps::Progress, Error> {
+    match news {
+        News::Begins => steps::begin(task, deploy, kind).await,
+        News::IsToList => steps::refresh(task, deploy, kind).await.map(|()| steps::Progress::Waits),
+        News::GoesOn => steps::advance(task, deploy, kind).await,
+        News::Polled(left_off) => steps::polled(task, deploy, kind, left_off).await,
     }
 }
 

@@ -4,8 +4,8 @@
 //! round of [`Conductor::run`](super::Conductor::run). It keeps nothing that matters: whatever ends it, another one
 //! goes on from the store.
 
+use super::deploys::Deploys;
 use super::turn::{Memory, Next, Turn};
-use crate::deploy::DeployInterface;
 use crate::error::Error;
 use crate::services::Services;
 use crate::store::StoreError;
@@ -22,7 +22,8 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// The workers of this conductor.
 pub(super) struct Workers {
     services: Arc<Services>,
-    deploy: Arc<dyn DeployInterface>,
+    /// What deploys.
+    pub(super) deploys: Deploys,
     seats: Mutex<HashMap<Uuid, Arc<Seat>>>,
 }
 
@@ -47,13 +48,8 @@ impl Seat {
 
 impl Workers {
     /// Nobody works yet.
-    pub(super) fn new(services: Arc<Services>, deploy: Arc<dyn DeployInterface>) -> Arc<Self> {
-        Arc::new(Self { services, deploy, seats: Mutex::default() })
-    }
-
-    /// What deploys.
-    pub(super) fn deploy(&self) -> &dyn DeployInterface {
-        &*self.deploy
+    pub(super) fn new(services: Arc<Services>, deploys: Deploys) -> Arc<Self> {
+        Arc::new(Self { services, deploys, seats: Mutex::default() })
     }
 
     /// Hands a node over under its lease.
@@ -99,7 +95,7 @@ impl Workers {
                 inbox.is_woken = false;
                 inbox.task.take()
             };
-            let turn = Turn::new(Arc::clone(&self.services), Arc::clone(&self.deploy), node);
+            let turn = Turn::new(Arc::clone(&self.services), self.deploys.clone(), node);
             // A task of its own, so that work that panics ends its node's operation and nothing else.
             let taken = tokio::spawn(async move {
                 let next = turn.take(handed, &mut memory).await;
@@ -112,7 +108,7 @@ impl Workers {
                 }
                 Err(_) => {
                     memory = Memory::new();
-                    let turn = Turn::new(Arc::clone(&self.services), Arc::clone(&self.deploy), node);
+                    let turn = Turn::new(Arc::clone(&self.services), self.deploys.clone(), node);
                     turn.fail("the conductor's own work crashed; see its log").await
                 }
             };

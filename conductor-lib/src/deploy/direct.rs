@@ -1,12 +1,12 @@
 //! The direct deploy: the agent fetches the image itself and writes it (contract 5.3).
 
 use super::image::Image;
-use super::{DeployInterface, Outcome};
 use crate::agent_client::Wait;
 use crate::agent_steps;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::interfaces::base::{Interface, InterfaceError};
+use crate::interfaces::deploy::{DeployInterface, Outcome};
 use crate::model::{BootMode, Node, PlannedStep, PowerState, StepKind};
 use crate::plan::KnownStep;
 use crate::ramdisk;
@@ -14,11 +14,7 @@ use crate::task::Task;
 use async_trait::async_trait;
 use farrier_protocol::command::CommandResult;
 use serde_json::{Value, json};
-use std::ops::RangeInclusive;
 use tokio::time::Instant;
-
-/// Priorities between which the agent runs, so that its own steps have a place.
-const IN_BAND: RangeInclusive<i64> = 41..=99;
 
 /// A step that the conductor itself knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,15 +41,18 @@ fn core_step(step: &PlannedStep) -> Option<CoreStep> {
 }
 
 /// The agent streams the image to the root disk.
-#[derive(Debug, Default)]
-pub(crate) struct Direct;
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Direct;
 
 #[async_trait]
 impl Interface for Direct {
     async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
         let image = Image::from_instance_info(&node.instance_info);
         let checked = image.and_then(|image| image.check_preserved(&node.driver_internal_info));
-        checked.map_err(|error| InterfaceError::invalid("instance_info", error))
+        checked.map_err(|error| match error {
+            Error::Invalid { field, reason } => InterfaceError::Invalid { field, reason },
+            other => InterfaceError::driver(other),
+        })
     }
 }
 
@@ -65,10 +64,6 @@ impl DeployInterface for Direct {
             ..KnownStep::new(StepKind::Deploy, "deploy", name, *priority)
         };
         CORE_STEPS.iter().map(known).collect()
-    }
-
-    fn in_band(&self) -> RangeInclusive<i64> {
-        IN_BAND
     }
 
     async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {

@@ -1,42 +1,10 @@
 //! What a conductor is composed of, by name, and whether that can work.
 
 use super::declaration::HardwareType;
-use crate::interfaces::boot::BootCapability;
+use crate::interfaces::boot::{BootCapability, BootNeed};
 use crate::model::InterfaceKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-
-/// What a deploy interface needs of the boot interface beside it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BootNeed {
-    /// Nothing: it boots no machine.
-    Nothing,
-    /// That there is one.
-    Any,
-    /// That it can do this.
-    Capability(BootCapability),
-}
-
-impl BootNeed {
-    /// Whether a boot interface with these capabilities does, or none where there is none.
-    pub(super) fn is_met_by(self, boot: Option<&[BootCapability]>) -> bool {
-        match (self, boot) {
-            (Self::Nothing, _) | (Self::Any, Some(_)) => true,
-            (Self::Capability(capability), Some(capabilities)) => capabilities.contains(&capability),
-            (Self::Any | Self::Capability(_), None) => false,
-        }
-    }
-}
-
-impl fmt::Display for BootNeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nothing => f.write_str("no boot interface"),
-            Self::Any => f.write_str("a boot interface"),
-            Self::Capability(capability) => write!(f, "a boot interface with the capability {capability}"),
-        }
-    }
-}
 
 /// Something that is declared and cannot work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

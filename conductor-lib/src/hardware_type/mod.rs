@@ -10,10 +10,10 @@ mod resolution;
 mod steps;
 mod validation;
 
-pub use composition::{BootNeed, HardwareFault, ImpossibleHardware};
+pub use composition::{HardwareFault, ImpossibleHardware};
 pub use declaration::HardwareType;
 pub use resolution::Unresolved;
 pub use validation::Validity;
 
 pub(crate) use composition::Declared;
-pub(crate) use registry::{Hardware, Interfaces, NodeBoot};
+pub(crate) use registry::{Hardware, Interfaces, NodeBoot, Registered};

@@ -1,7 +1,8 @@
 //! Which interface of a kind a node has, by name: that of its instance, its own, the default, the best of its type.
 
-use super::composition::{BootNeed, Composition, listed};
+use super::composition::{Composition, listed};
 use super::declaration::HardwareType;
+use crate::interfaces::boot::BootNeed;
 use crate::model::{BadValue, InterfaceKind, Node, NodeInterfaces};
 
 /// A node has an interface that it cannot have.

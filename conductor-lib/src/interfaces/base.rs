@@ -75,7 +75,7 @@ pub enum InterfaceError {
     #[error("{field}: {reason}")]
     Invalid {
         /// The field.
-        field: &'static str,
+        field: String,
         /// What is wrong, and what would be right.
         reason: String,
     },
@@ -99,8 +99,8 @@ impl InterfaceError {
     }
 
     /// Another field of the node is missing or unusable.
-    pub fn invalid(field: &'static str, reason: impl ToString) -> Self {
-        Self::Invalid { field, reason: reason.to_string() }
+    pub fn invalid(field: &str, reason: impl Into<String>) -> Self {
+        Self::Invalid { field: field.to_owned(), reason: reason.into() }
     }
 
     /// The driver failed.

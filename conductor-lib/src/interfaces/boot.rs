@@ -43,6 +43,38 @@ impl fmt::Display for BootCapability {
     }
 }
 
+/// What a deploy interface needs of the boot interface beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BootNeed {
+    /// Nothing: it boots no machine.
+    Nothing,
+    /// That there is one.
+    Any,
+    /// That it can do this.
+    Capability(BootCapability),
+}
+
+impl BootNeed {
+    /// Whether a boot interface with these capabilities does, or none where there is none.
+    pub(crate) fn is_met_by(self, boot: Option<&[BootCapability]>) -> bool {
+        match (self, boot) {
+            (Self::Nothing, _) | (Self::Any, Some(_)) => true,
+            (Self::Capability(capability), Some(capabilities)) => capabilities.contains(&capability),
+            (Self::Any | Self::Capability(_), None) => false,
+        }
+    }
+}
+
+impl fmt::Display for BootNeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("no boot interface"),
+            Self::Any => f.write_str("a boot interface"),
+            Self::Capability(capability) => write!(f, "a boot interface with the capability {capability}"),
+        }
+    }
+}
+
 /// A node, and those of its interfaces that booting it may need.
 #[derive(Clone, Copy)]
 pub struct BootContext<'a> {

@@ -1,7 +1,7 @@
 //! Inspection: what a machine is made of.
 
 use super::base::{Interface, InterfaceError};
-use crate::deploy::Outcome;
+use super::deploy::Outcome;
 use crate::error::Error;
 use crate::model::InterfaceKind::Inspect;
 use crate::task::Task;

@@ -4,12 +4,13 @@
 //! that they are not supported, so that a driver writes only what its machines have. [`Noop`] and [`Absent`] are the
 //! interfaces of nodes that need none.
 //!
-//! Most work on a machine from outside, and get its node. Those that work with its agent too ([`inspect`], [`raid`],
-//! [`rescue`]) get a [`Task`](crate::Task).
+//! Most work on a machine from outside, and get its node. Those that work with its agent too ([`deploy`], [`inspect`],
+//! [`raid`], [`rescue`]) get a [`Task`](crate::Task).
 
 pub mod base;
 pub mod boot;
 pub mod console;
+pub mod deploy;
 pub mod dhcp;
 pub mod inspect;
 pub mod management;
@@ -23,8 +24,9 @@ pub mod storage;
 pub mod vendor;
 
 pub use base::{Interface, InterfaceError, Properties};
-pub use boot::{BootCapability, BootContext, BootInterface};
+pub use boot::{BootCapability, BootContext, BootInterface, BootNeed};
 pub use console::{ConsoleAccess, ConsoleInterface};
+pub use deploy::{DeployInterface, Outcome};
 pub use dhcp::{DhcpOption, DhcpProvider};
 pub use inspect::InspectInterface;
 pub use management::{BootDeviceSetting, ManagementInterface};

@@ -1,7 +1,7 @@
 //! RAID volumes (section 1.12).
 
 use super::base::{Interface, InterfaceError, Properties};
-use crate::deploy::Outcome;
+use super::deploy::Outcome;
 use crate::error::Error;
 use crate::model::InterfaceKind::Raid;
 use crate::model::Node;

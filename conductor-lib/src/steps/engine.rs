@@ -3,10 +3,10 @@
 use super::{Progress, Verdict, hooks, judge, preparation, reserved, source};
 use crate::agent_client::AgentError;
 use crate::agent_steps;
-use crate::deploy::{DeployInterface, Outcome};
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::interfaces::DriverStep;
+use crate::interfaces::deploy::{DeployInterface, Outcome};
 use crate::model::{Event, PlannedStep, ProvisionState, StepKind};
 use crate::plan::{Missing, Reserved, place_of};
 use crate::ramdisk;
@@ -117,6 +117,9 @@ pub(crate) async fn advance(
     deploy: &dyn DeployInterface,
     kind: StepKind,
 ) -> Result<Progress, Error> {
+    if kind == StepKind::Deploy && hooks::in_core_deploy_step(&task.node, deploy) {
+        return advance_core_step(task, deploy).await;
+    }
     let plan = task.node.plan(kind);
     if plan.disable_ramdisk && plan.runs_again() {
         return again(task, deploy, kind).await;
@@ -126,6 +129,25 @@ pub(crate) async fn advance(
     }
     let reboots = task.node.plan(kind).reboot;
     patiently(advance_now(task, deploy, kind).await, reboots)
+}
+
+/// Goes on with a deployment that is one step for the conductor, as its interface says.
+async fn advance_core_step(task: &mut Task, deploy: &dyn DeployInterface) -> Result<Progress, Error> {
+    let kind = StepKind::Deploy;
+    let failed = |task: &Task, error: Error| match error {
+        Error::Store(_) => error,
+        error => step_failed(kind, task.node.step(kind), error.to_string()),
+    };
+    match hooks::is_deployed(task, deploy).await {
+        Ok(false) | Err(Error::Agent(AgentError::Busy { .. })) => return Ok(Progress::Waits),
+        Ok(true) => task.enter(Event::Resume)?,
+        Err(error) => return Err(failed(task, error)),
+    }
+    let next = task.node.plan(kind).index.map_or(0, |index| index + 1);
+    match deploy.reboot_to_instance(task).await {
+        Ok(()) => run(task, deploy, kind, next).await,
+        Err(error) => Err(failed(task, error)),
+    }
 }
 
 async fn advance_now(

@@ -1,7 +1,7 @@
 //! Where the steps of an operation come from (section 3.4).
 
-use crate::deploy::DeployInterface;
 use crate::error::Error;
+use crate::interfaces::deploy::DeployInterface;
 use crate::model::{Node, PlannedStep, RequestedStep, StepId, StepKind};
 use crate::plan::{self, KnownStep, Missing, Offer, StepFault};
 use crate::task::Task;

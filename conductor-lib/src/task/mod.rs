@@ -195,12 +195,12 @@ impl Task {
     }
 
     /// Records what happened.
-    pub(crate) fn emit(&self, kind: EventKind) {
+    pub fn emit(&self, kind: EventKind) {
         self.services.events.push(self.node.uuid, kind);
     }
 
     /// Records what happened unless the operation has such an event already.
-    pub(crate) fn emit_once(&self, kind: EventKind) {
+    pub fn emit_once(&self, kind: EventKind) {
         self.services.events.push_once(self.node.uuid, kind);
     }
 

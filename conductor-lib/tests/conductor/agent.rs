@@ -316,6 +316,9 @@ impl Agent {
                 };
                 self.finish(result.id, Ok(uuids));
             }
+            "standby.prepare_image" => {
+                self.run_later(result, script.write_fails.clone().map_or(Ok(Value::Null), Err));
+            }
             "image.install_bootloader" => {
                 self.run_later(result, script.bootloader_fails.clone().map_or(Ok(Value::Null), Err));
             }

@@ -114,7 +114,7 @@ async fn each_interface_tells_what_is_missing() {
     let expected = json!({
         "boot": {"result": true},
         "console": {"result": true},
-        "deploy": {"result": false, "reason": "instance_info: image_source: is missing; give the URL of an image"},
+        "deploy": {"result": false, "reason": "image_source: is missing; give the URL of an image"},
         "inspect": {"result": null, "reason": "not supported"},
         "management": {"result": true},
         "network": {"result": true},

@@ -7,6 +7,7 @@ mod agent;
 mod attention;
 mod clean;
 mod crash;
+mod custom_deploy;
 mod deadlines;
 mod deploy;
 mod gate;

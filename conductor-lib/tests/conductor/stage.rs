@@ -9,7 +9,7 @@ use farrier_conductor::events::{Event, EventKind};
 use farrier_conductor::model::{InstanceInfo, NewNode, Node, ProvisionState};
 use farrier_conductor::settings::AgentSettings;
 use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::{Conductor, Error, Settings};
+use farrier_conductor::{Builder, Conductor, Error, Settings};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -80,6 +80,20 @@ impl Stage {
 
     /// A stage with changed settings and one enrolled node, `n1`.
     pub async fn with(script: Script, change: impl FnOnce(&mut Settings)) -> Self {
+        Self::built(script, change, "fake", |builder| builder).await
+    }
+
+    /// A stage with more interfaces, and one enrolled node of a hardware type. Nodes are not cleaned by themselves.
+    pub async fn composed(script: Script, driver: &str, compose: impl FnOnce(Builder) -> Builder) -> Self {
+        Self::built(script, |settings| settings.automated_clean = false, driver, compose).await
+    }
+
+    async fn built(
+        script: Script,
+        change: impl FnOnce(&mut Settings),
+        driver: &str,
+        compose: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let console = folder.path().join("console.log");
@@ -93,13 +107,14 @@ impl Stage {
         let mut settings = quick(&ramdisk_api);
         change(&mut settings);
         let clock = JumpingClock::default();
-        let builder = machine.conductor(settings, store.clone()).clock(clock.clone());
+        let builder = compose(machine.conductor(settings, store.clone()).clock(clock.clone()));
         let conductor = builder.start().await.unwrap();
         tokio::spawn(axum::serve(ramdisk, ramdisk_router(conductor.clone())).into_future());
         tokio::spawn(axum::serve(admin, nodes_router(conductor.clone())).into_future());
         let watcher = conductor.clone();
         tokio::spawn(async move { watcher.run().await });
-        conductor.create_node(new_node("n1", MAC)).await.unwrap();
+        let new = NewNode { driver: driver.to_owned(), ..new_node("n1", MAC) };
+        conductor.create_node(new).await.unwrap();
         let http = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
         Self { conductor, machine, ramdisk_api, node_api, http, store, clock, _folder: folder }
     }

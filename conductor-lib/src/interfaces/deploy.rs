@@ -1,0 +1,109 @@
+//! Deploy (sections 2.9 and 5.1).
+
+use super::base::{Interface, InterfaceError};
+use super::boot::BootNeed;
+use crate::error::Error;
+use crate::model::InterfaceKind::Deploy;
+use crate::model::{PlannedStep, StepKind};
+use crate::plan::KnownStep;
+use crate::task::Task;
+use crate::{agent_steps, ramdisk};
+use async_trait::async_trait;
+use farrier_protocol::command::CommandResult;
+use serde_json::json;
+use std::ops::RangeInclusive;
+
+/// How a step left off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The next step may run.
+    Done,
+    /// The agent calls when it can go on.
+    Wait,
+}
+
+/// One way to put an instance onto a machine.
+///
+/// A deployment is a list of steps: those of the interface, those of the agent, and what operators ask for. An
+/// interface that writes nothing of its own boots the ramdisk by its one step, and the agent's steps do the rest.
+///
+/// An interface without decomposed steps does all in that one step, across heartbeats: the hooks
+/// [`deploy_has_started`](Self::deploy_has_started), [`continue_deploy`](Self::continue_deploy),
+/// [`deploy_is_done`](Self::deploy_is_done) and [`reboot_to_instance`](Self::reboot_to_instance) are called then.
+#[async_trait]
+pub trait DeployInterface: Interface {
+    /// What it needs of the boot interface beside it.
+    fn boot_need(&self) -> BootNeed {
+        BootNeed::Any
+    }
+
+    /// The steps that it has itself.
+    fn core_steps(&self) -> Vec<KnownStep> {
+        vec![KnownStep::new(StepKind::Deploy, "deploy", "deploy", 100)]
+    }
+
+    /// Priorities at which the agent is there, so that steps of its own have a place.
+    fn in_band(&self) -> RangeInclusive<i64> {
+        41..=99
+    }
+
+    /// Runs one step of a deployment, of its own or of the agent. Those of the agent are sent to it; any other boots
+    /// the ramdisk, unless an implementation knows better.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError::Busy`](crate::agent_client::AgentError::Busy) when it is to run again later; anything else
+    /// fails the deployment.
+    async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
+        match step.in_band {
+            true => agent_steps::start(task, StepKind::Deploy, step, &json!(step.args)).await?,
+            false => ramdisk::boot(task).await?,
+        }
+        Ok(Outcome::Wait)
+    }
+
+    /// Takes note of what a step that ran in the agent produced.
+    fn note_result(&self, _task: &mut Task, _step: &PlannedStep, _result: &CommandResult) {}
+
+    /// Whether a deployment consists of steps. If not, what follows is called by heartbeats while its one step,
+    /// `deploy`, waits.
+    fn has_decomposed_deploy_steps(&self) -> bool {
+        true
+    }
+
+    /// Whether the agent has begun with the deployment.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::execute`].
+    async fn deploy_has_started(&self, _task: &mut Task) -> Result<bool, Error> {
+        Ok(InterfaceError::unsupported(Deploy, "deploy_has_started")?)
+    }
+
+    /// Has the agent, which has called for the first time, begin.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::execute`].
+    async fn continue_deploy(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(InterfaceError::unsupported(Deploy, "continue_deploy")?)
+    }
+
+    /// Whether the agent has ended, be it well or not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::execute`].
+    async fn deploy_is_done(&self, _task: &mut Task) -> Result<bool, Error> {
+        Ok(InterfaceError::unsupported(Deploy, "deploy_is_done")?)
+    }
+
+    /// Looks how the agent has ended, and starts the instance.
+    ///
+    /// # Errors
+    ///
+    /// What fails the deployment.
+    async fn reboot_to_instance(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(InterfaceError::unsupported(Deploy, "reboot_to_instance")?)
+    }
+}
