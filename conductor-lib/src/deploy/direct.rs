@@ -23,6 +23,7 @@ enum CoreStep {
     WriteImage,
     PrepareInstanceBoot,
     TearDownAgent,
+    SwitchToTenantNetwork,
     BootInstance,
 }
 
@@ -32,6 +33,7 @@ const CORE_STEPS: &[(CoreStep, &str, i64)] = &[
     (CoreStep::WriteImage, "write_image", 80),
     (CoreStep::PrepareInstanceBoot, "prepare_instance_boot", 60),
     (CoreStep::TearDownAgent, "tear_down_agent", 40),
+    (CoreStep::SwitchToTenantNetwork, "switch_to_tenant_network", 30),
     (CoreStep::BootInstance, "boot_instance", 20),
 ];
 
@@ -68,10 +70,11 @@ impl DeployInterface for Direct {
 
     async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
         match core_step(step) {
-            Some(CoreStep::Deploy) => ramdisk::boot(task).await.map(|()| Outcome::Wait),
+            Some(CoreStep::Deploy) => boot_ramdisk(task).await,
             Some(CoreStep::WriteImage) => write_image(task, step).await,
             Some(CoreStep::PrepareInstanceBoot) => prepare_instance_boot(task).await,
             Some(CoreStep::TearDownAgent) => tear_down_agent(task).await,
+            Some(CoreStep::SwitchToTenantNetwork) => switch_to_tenant_network(task).await,
             Some(CoreStep::BootInstance) => boot_instance(task).await,
             None => start_step(task, step, json!(step.args)).await,
         }
@@ -91,6 +94,12 @@ impl DeployInterface for Direct {
             }
         }
     }
+}
+
+async fn boot_ramdisk(task: &mut Task) -> Result<Outcome, Error> {
+    task.attach_volumes().await?;
+    ramdisk::boot(task).await?;
+    Ok(Outcome::Wait)
 }
 
 async fn write_image(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
@@ -159,6 +168,12 @@ async fn goes_off(task: &Task) -> Result<bool, Error> {
         tokio::time::sleep(settings.power_poll_interval).await;
     }
     Ok(true)
+}
+
+async fn switch_to_tenant_network(task: &mut Task) -> Result<Outcome, Error> {
+    ramdisk::leave_network(task).await?;
+    task.configure_tenant_networks().await?;
+    Ok(Outcome::Done)
 }
 
 async fn boot_instance(task: &mut Task) -> Result<Outcome, Error> {

@@ -24,7 +24,7 @@ pub enum NetworkKind {
 /// Connects a machine to networks. What it notes in the node's ports is saved by its caller.
 #[async_trait]
 pub trait NetworkInterface: Interface {
-    /// Connects the machine to the network of an operation.
+    /// Connects the machine to the network of an operation; it may be asked for again and again.
     ///
     /// # Errors
     ///
@@ -38,14 +38,14 @@ pub trait NetworkInterface: Interface {
     /// Any [`InterfaceError`].
     async fn remove_network(&self, node: &mut Node, kind: NetworkKind) -> Result<(), InterfaceError>;
 
-    /// Connects the machine to the networks of its instance.
+    /// Connects the machine to the networks of its instance; it may be asked for again and again.
     ///
     /// # Errors
     ///
     /// Any [`InterfaceError`].
     async fn configure_tenant_networks(&self, node: &mut Node) -> Result<(), InterfaceError>;
 
-    /// Takes the machine off the networks of its instance.
+    /// Takes the machine off the networks of its instance; nothing happens where it is on none.
     ///
     /// # Errors
     ///

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::events::EventKind;
 use crate::heartbeat::SessionEnd;
 use crate::model::{Event, Family, Fault, Node, Order, PowerState, ProvisionState, StepKind, Verb};
+use crate::ramdisk;
 use crate::settings::Settings;
 use crate::steps;
 use crate::task::Task;
@@ -108,7 +109,9 @@ pub(crate) async fn clean_up(mut task: Task) -> Result<(), Error> {
         _ => Ok(()),
     };
     let ramdisk = task.clean_up_ramdisk().await;
-    for (what, outcome) in [("powered off", off), ("cleaned up", ramdisk)] {
+    let network = ramdisk::leave_network(&mut task).await;
+    for (what, outcome) in [("powered off", off), ("cleaned up", ramdisk), ("taken off its network", network)]
+    {
         match outcome {
             Ok(()) => {}
             Err(error @ Error::Store(_)) => return Err(error),

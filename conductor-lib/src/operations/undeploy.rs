@@ -4,6 +4,7 @@ use super::order_cleaning;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::model::Event;
+use crate::ramdisk;
 use crate::store::ConfigDrive;
 use crate::task::Task;
 
@@ -40,6 +41,9 @@ pub(crate) async fn undeploy(mut task: Task) -> Result<Option<Task>, Error> {
 
 async fn clean_up(task: &mut Task) -> Result<(), Error> {
     task.power_off().await?;
+    task.detach_volumes().await?;
+    task.unconfigure_tenant_networks().await?;
+    ramdisk::leave_network(task).await?;
     task.clean_up_ramdisk().await?;
     task.clean_up_instance().await
 }

@@ -35,7 +35,9 @@ pub(crate) async fn tear_down(task: &mut Task, kind: StepKind) -> Result<(), Err
     }
     task.power_off().await?;
     task.clean_up_ramdisk().await?;
+    ramdisk::leave_network(task).await?;
     if kind == StepKind::Service {
+        task.configure_tenant_networks().await?;
         task.prepare_instance().await?;
         task.power_on().await?;
     }

@@ -62,6 +62,8 @@ pub(super) const UPDATE_NODE: &str = "UPDATE nodes SET name = $2, driver = $3, c
 /// A document that is as it was is not written.
 pub(super) const UPDATE_DOCUMENT: &str =
     "UPDATE node_documents SET document = $2 WHERE node = $1 AND document <> $2";
+pub(super) const UPDATE_PORT: &str =
+    "UPDATE ports SET document = $3 WHERE address = $1 AND node = $2 AND document <> $3";
 pub(super) const REPLACE_SESSION: &str = "UPDATE agent_sessions SET agent_secret_token = $2, agent_url = $3, \
     agent_version = $4, agent_last_heartbeat = $5, agent_verify_ca = $6, agent_status = $7, \
     agent_status_message = $8, document = $9 WHERE node = $1";
@@ -145,6 +147,7 @@ mod tests {
             DELETE_ORDER,
             UPDATE_NODE,
             UPDATE_DOCUMENT,
+            UPDATE_PORT,
             REPLACE_SESSION,
             UPDATE_SESSION_DOCUMENT,
             DELETE_CONFIG_DRIVE,

@@ -13,6 +13,7 @@ mod deploy;
 mod gate;
 mod interfaces;
 mod machine;
+mod networks;
 mod node_api;
 mod orders;
 mod pause;

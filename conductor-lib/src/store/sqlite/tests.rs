@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Event, NewNode, Order, Verb};
+use crate::model::{Event, InterfaceKind, NewNode, Order, Verb};
 use crate::store::{ConfigDrive, OrderChange, SessionChange};
 use farrier_protocol::heartbeat::AgentStatus;
 use serde_json::json;
@@ -55,6 +55,8 @@ async fn records_are_found_again_after_the_file_was_closed() {
         let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
         assert!(first.apply(Event::Deploy, OffsetDateTime::UNIX_EPOCH + SECOND));
         first.driver_internal_info.others.insert("vendor_note".into(), json!({"deep": [1]}));
+        first.ports[1].internal_info.insert("tenant_vif_port_id".into(), json!("v1"));
+        first.interfaces.set(InterfaceKind::Boot, "ipxe");
         let change = Change {
             session: SessionChange::Replace(&session),
             config_drive: ConfigDrive::Put("H4sI"),

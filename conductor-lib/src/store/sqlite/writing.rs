@@ -106,6 +106,10 @@ pub(super) async fn write(
         other => other,
     })?;
     sqlx::query(sql::UPDATE_DOCUMENT).bind(uuid.clone()).bind(document).execute(&mut *connection).await?;
+    for port in &change.node.ports {
+        let updated = sqlx::query(sql::UPDATE_PORT).bind(port.address.to_string()).bind(uuid.clone());
+        updated.bind(serde_json::to_string(port)?).execute(&mut *connection).await?;
+    }
     write_session(connection, &uuid, change.session).await?;
     match change.config_drive {
         ConfigDrive::Keep => {}

@@ -1,0 +1,85 @@
+//! Networks that machines are on, and volumes that they have, while they are deployed, cleaned and serviced.
+
+use crate::agent::Script;
+use crate::stage::Stage;
+use async_trait::async_trait;
+use farrier_conductor::HardwareType;
+use farrier_conductor::interfaces::{
+    Interface, InterfaceError, NetworkInterface, NetworkKind, StorageInterface,
+};
+use farrier_conductor::model::{Node, ProvisionState};
+use std::sync::{Arc, Mutex};
+
+/// Notes what it is asked for, and in the node where its machine is.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    fn note(&self, what: impl Into<String>) -> Result<(), InterfaceError> {
+        self.0.lock().unwrap().push(what.into());
+        Ok(())
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Interface for Notes {}
+
+#[async_trait]
+impl NetworkInterface for Notes {
+    async fn add_network(&self, node: &mut Node, kind: NetworkKind) -> Result<(), InterfaceError> {
+        node.ports[0].internal_info.insert("on".to_owned(), format!("{kind:?}").into());
+        self.note(format!("add {kind:?}"))
+    }
+
+    async fn remove_network(&self, node: &mut Node, kind: NetworkKind) -> Result<(), InterfaceError> {
+        let was_on = node.ports[0].internal_info.remove("on");
+        self.note(format!("remove {kind:?}{}", if was_on.is_some() { "" } else { " in vain" }))
+    }
+
+    async fn configure_tenant_networks(&self, _node: &mut Node) -> Result<(), InterfaceError> {
+        self.note("configure tenant")
+    }
+
+    async fn unconfigure_tenant_networks(&self, _node: &mut Node) -> Result<(), InterfaceError> {
+        self.note("unconfigure tenant")
+    }
+}
+
+#[async_trait]
+impl StorageInterface for Notes {
+    async fn attach_volumes(&self, _node: &Node) -> Result<(), InterfaceError> {
+        self.note("attach")
+    }
+
+    async fn detach_volumes(&self, _node: &Node) -> Result<(), InterfaceError> {
+        self.note("detach")
+    }
+}
+
+#[tokio::test]
+async fn a_machine_is_on_the_network_of_its_operation_and_then_on_that_of_its_instance() {
+    let notes = Notes::default();
+    let stage = Stage::composed(Script::default(), "wired", |builder| {
+        let wired = HardwareType::new("wired").power(["fake"]).boot(["fake"]).deploy(["direct"]);
+        builder
+            .network("notes", notes.clone())
+            .storage("notes", notes.clone())
+            .hardware_type(wired.network(["notes"]).storage(["notes"]))
+    })
+    .await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::Active).await;
+    let expected =
+        ["attach", "unconfigure tenant", "add Provisioning", "remove Provisioning", "configure tenant"];
+    assert_eq!(notes.take(), expected);
+    stage.conductor.undeploy("n1").await.unwrap();
+    stage.wait_for(ProvisionState::Available).await;
+    assert_eq!(notes.take(), ["detach", "unconfigure tenant", "remove Provisioning in vain"]);
+
+    stage.machine.script.lock().unwrap().write_fails = Some("disk full".into());
+    stage.deploy_and_fail().await;
+    assert_eq!(notes.take(), ["attach", "unconfigure tenant", "add Provisioning", "remove Provisioning"]);
+}
