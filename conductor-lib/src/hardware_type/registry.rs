@@ -89,6 +89,17 @@ pub(crate) struct Hardware {
 }
 
 impl Hardware {
+    /// The interfaces that every operation on a node's machine needs.
+    pub(crate) fn that_control(&self, node: &Node) -> Result<Vec<&dyn Interface>, Unresolved> {
+        use InterfaceKind::{Boot, Management, Network, Power, Storage};
+        let mut found = Vec::new();
+        for kind in [Power, Management, Network, Storage, Boot] {
+            let name = self.composition.resolve(node, kind)?;
+            found.extend(name.and_then(|name| self.interfaces.named(kind, name)));
+        }
+        Ok(found)
+    }
+
     /// The power interface of a node.
     pub(crate) fn power(&self, node: &Node) -> Result<Arc<dyn PowerInterface>, Unresolved> {
         self.interfaces.power.of(node, InterfaceKind::Power, &self.composition)

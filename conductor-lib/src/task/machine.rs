@@ -16,15 +16,14 @@ use farrier_media::KernelParameters;
 use std::sync::Arc;
 
 impl Task {
-    /// Checks that the machine can be controlled and booted, without touching it.
+    /// Checks that the machine can be controlled, connected and booted, without touching it.
     pub(crate) async fn validate(&self) -> Result<(), Error> {
         let hardware = &self.services.hardware;
         hardware.composition.check_boot(&self.node)?;
-        hardware.power(&self.node)?.validate(&self.node).await?;
-        match hardware.boot(&self.node)? {
-            Some(boot) => Ok(boot.boot.validate(&self.node).await?),
-            None => Ok(()),
+        for interface in hardware.that_control(&self.node)? {
+            interface.validate(&self.node).await?;
         }
+        Ok(())
     }
 
     /// The power state as the machine tells it now.

@@ -1,13 +1,14 @@
 //! Networks that machines are on, and volumes that they have, while they are deployed, cleaned and serviced.
 
 use crate::agent::Script;
-use crate::stage::Stage;
+use crate::stage::{Stage, image, new_node};
 use async_trait::async_trait;
 use farrier_conductor::HardwareType;
 use farrier_conductor::interfaces::{
     Interface, InterfaceError, NetworkInterface, NetworkKind, StorageInterface,
 };
-use farrier_conductor::model::{Node, ProvisionState};
+use farrier_conductor::model::{DriverInfo, NewNode, Node, ProvisionState};
+use serde_json::Map;
 use std::sync::{Arc, Mutex};
 
 /// Notes what it is asked for, and in the node where its machine is.
@@ -25,7 +26,15 @@ impl Notes {
     }
 }
 
-impl Interface for Notes {}
+#[async_trait]
+impl Interface for Notes {
+    async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
+        match node.driver_text("cable") {
+            Some(_) => Err(InterfaceError::driver_info("cable", "is loose")),
+            None => Ok(()),
+        }
+    }
+}
 
 #[async_trait]
 impl NetworkInterface for Notes {
@@ -70,6 +79,13 @@ async fn a_machine_is_on_the_network_of_its_operation_and_then_on_that_of_its_in
             .hardware_type(wired.network(["notes"]).storage(["notes"]))
     })
     .await;
+    let driver_info = DriverInfo(Map::from_iter([("cable".to_owned(), "loose".into())]));
+    let loose = NewNode { driver: "wired".into(), driver_info, ..new_node("n2", "52:54:00:00:00:02") };
+    stage.conductor.create_node(loose).await.unwrap();
+    let refused = stage.conductor.deploy("n2", image()).await.unwrap_err().to_string();
+    assert_eq!(refused, "driver_info cable: is loose");
+    assert!(notes.take().is_empty());
+
     stage.deploy().await;
     stage.wait_for(ProvisionState::Active).await;
     let expected =
