@@ -117,10 +117,15 @@ impl Conductor {
     ///
     /// [`Error::InvalidState`] while it has an instance or is worked on, [`Error::Forbidden`].
     pub async fn delete_node(&self, id: &str) -> Result<(), Error> {
-        use ProvisionState::{Available, DeployFailed, Error as Failed};
+        use ProvisionState::{DeployFailed, Error as Failed};
         let task = Task::acquire(self.services(), id).await?;
-        if ![Available, DeployFailed, Failed].contains(&task.node.provision_state) {
-            return Err(Error::wrong_state(&task.node, [Available, DeployFailed, Failed]));
+        let is_allowed =
+            |state: &ProvisionState| state.allows_node_deletion() || [DeployFailed, Failed].contains(state);
+        if !is_allowed(&task.node.provision_state) {
+            return Err(Error::wrong_state(
+                &task.node,
+                ProvisionState::ALL.iter().copied().filter(is_allowed),
+            ));
         }
         task.node.permits(Event::Delete)?;
         self.order(task, Verb::Forget, ConfigDrive::Keep).await

@@ -158,4 +158,6 @@ async fn the_verbs_of_the_provision_api_lead_a_node_through_its_life() {
     let reply = ask(&stage, Method::PUT, "/v1/nodes/n1/states/provision", &body).await;
     assert_eq!(reply.status(), 400);
     assert!(fault(reply).await.contains("active, service hold, service failed"));
+    assert_eq!(ask(&stage, Method::DELETE, "/v1/nodes/n1", &Value::Null).await.status(), 202);
+    stage.gone("n1").await;
 }
