@@ -1,18 +1,18 @@
 //! Runs the steps of an operation (sections 3.5 to 3.8).
 
-use super::{Progress, Verdict, hooks, judge, preparation, reserved, source};
+use super::execution::{LeftOff, execute};
+use super::{Progress, Verdict, hooks, judge, preparation, source};
 use crate::agent_client::AgentError;
 use crate::agent_steps;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::interfaces::DriverStep;
-use crate::interfaces::deploy::{DeployInterface, Outcome};
+use crate::interfaces::deploy::DeployInterface;
 use crate::model::{Event, PlannedStep, ProvisionState, StepKind};
-use crate::plan::{Missing, Reserved, place_of};
+use crate::plan::{Missing, place_of};
 use crate::ramdisk;
 use crate::task::Task;
 use farrier_protocol::command::CommandResult;
-use serde_json::json;
 
 /// Sees whether the operation that a node has entered can be, as far as its steps are known before the agent runs.
 /// Takes note of what runs without the ramdisk.
@@ -340,55 +340,6 @@ fn wait(task: &mut Task, event: Event) -> Result<Progress, Error> {
     }
     task.enter(event)?;
     Ok(Progress::Waits)
-}
-
-/// How a step left off.
-enum LeftOff {
-    Done,
-    /// The operation waits, by this event.
-    Waits(Event),
-    WantsReboot {
-        runs_again: bool,
-    },
-}
-
-/// Executes one step.
-async fn execute(
-    task: &mut Task,
-    deploy: &dyn DeployInterface,
-    kind: StepKind,
-    step: &PlannedStep,
-) -> Result<LeftOff, Error> {
-    if let Some(reserved) = Reserved::named(&step.step) {
-        let waits = reserved::execute(task, kind, reserved, step).await?;
-        return Ok(waits.map_or(LeftOff::Done, LeftOff::Waits));
-    }
-    task.hold().await?;
-    let hardware = &task.services.hardware;
-    let runs_itself = hardware.that_runs(&step.id(), kind, &task.node).filter(|_| !step.in_band);
-    if let Some(interface) = runs_itself {
-        return Ok(match interface.execute_step(kind, &task.node, step).await? {
-            DriverStep::Done => LeftOff::Done,
-            DriverStep::Polls => {
-                task.node.plan_mut(kind).polling = true;
-                LeftOff::Waits(Event::Wait)
-            }
-            DriverStep::WantsReboot { runs_again } => LeftOff::WantsReboot { runs_again },
-        });
-    }
-    match kind {
-        StepKind::Deploy => Ok(match deploy.execute(task, step).await? {
-            Outcome::Done => LeftOff::Done,
-            Outcome::Wait => LeftOff::Waits(Event::Wait),
-        }),
-        StepKind::Clean | StepKind::Service if step.in_band => {
-            agent_steps::start(task, kind, step, &json!(step.args)).await?;
-            Ok(LeftOff::Waits(Event::Wait))
-        }
-        StepKind::Clean | StepKind::Service => {
-            Err(Error::invalid(step.id().to_string(), "the driver has no such step any more"))
-        }
-    }
 }
 
 /// All steps are done. That is recorded before anything is undone, so that none of them runs again.

@@ -1,6 +1,7 @@
 //! The steps of cleanings, deployments and services, across heartbeats (section 3).
 
 mod engine;
+mod execution;
 mod hooks;
 mod preparation;
 mod reserved;
