@@ -21,7 +21,7 @@ pub mod sqlite;
 #[cfg(feature = "sqlite")]
 mod statements;
 
-pub use record::{Change, ConfigDrive, Lease, OrderChange, Record, SessionChange, Terms};
+pub use record::{Change, ConfigDrive, Held, Lease, OrderChange, Record, SessionChange, Terms};
 
 use crate::model::{AgentSession, MacAddress, Node};
 use async_trait::async_trait;
@@ -107,6 +107,20 @@ pub trait Store: Send + Sync {
     ///
     /// [`StoreError::Failed`].
     async fn list(&self) -> Result<Vec<Record>, StoreError>;
+
+    /// The identity of every node: whoever looks at all of them in turn need not have all their records at once.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn identities(&self) -> Result<Vec<Uuid>, StoreError>;
+
+    /// Every lease that has not ended, expired or not, and the holder of each.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn held(&self) -> Result<Vec<Held>, StoreError>;
 
     /// The nodes that are not at rest, or of which something is ordered, and whose lease nobody holds at `now`.
     ///

@@ -29,6 +29,19 @@ pub struct Lease {
     pub epoch: i64,
 }
 
+/// A lease as others see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Of which node.
+    pub node: Uuid,
+    /// The conductor that has it.
+    pub holder: String,
+    /// Which of the node's leases it is.
+    pub epoch: i64,
+    /// When it expires.
+    pub expires_at: OffsetDateTime,
+}
+
 /// For whom a lease is taken, and until when it lasts unless it is renewed.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {

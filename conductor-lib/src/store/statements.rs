@@ -28,6 +28,10 @@ pub(super) const RECORD: &str = select_records!("WHERE nodes.uuid = $1 ORDER BY 
 pub(super) const RECORD_BY_NAME: &str = select_records!("WHERE nodes.name = $1 ORDER BY ports.place");
 pub(super) const RECORDS: &str = select_records!("ORDER BY nodes.name, ports.place");
 
+pub(super) const IDENTITIES: &str = "SELECT uuid FROM nodes ORDER BY uuid";
+pub(super) const HELD: &str = "SELECT uuid, reservation, lease_epoch, lease_expires_at FROM nodes \
+    WHERE reservation IS NOT NULL AND lease_expires_at IS NOT NULL";
+
 /// Nodes that are not at rest, or of which something is ordered, and whose lease nobody holds at a time.
 pub(super) const UNATTENDED: &str = "SELECT nodes.uuid FROM nodes LEFT JOIN orders ON orders.node = nodes.uuid \
     WHERE (orders.node IS NOT NULL OR nodes.provision_state IN ('verifying', 'deploying', 'wait call-back', \
@@ -134,6 +138,8 @@ mod tests {
             RECORD,
             RECORD_BY_NAME,
             RECORDS,
+            IDENTITIES,
+            HELD,
             UNATTENDED,
             OWNER,
             CONFIG_DRIVE,

@@ -26,7 +26,7 @@ const WORK: Duration = Duration::from_millis(60);
 const DEPLOY_STEP: &str = "execute_deploy_step";
 
 /// How long a step takes whose answer gets lost: longer than any request.
-const LONG_WORK: Duration = Duration::from_millis(800);
+const LONG_WORK: Duration = Duration::from_millis(2500);
 
 /// What an agent does that is out of the ordinary.
 #[derive(Debug, Clone, Default)]

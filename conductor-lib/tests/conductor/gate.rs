@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use farrier_conductor::Settings;
 use farrier_conductor::attention::Attention;
 use farrier_conductor::model::{AgentSession, MacAddress, Node};
-use farrier_conductor::store::{Change, Lease, Record, Store, StoreError, Terms};
+use farrier_conductor::store::{Change, Held, Lease, Record, Store, StoreError, Terms};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -172,6 +172,16 @@ impl Store for GatedStore {
     async fn list(&self) -> Result<Vec<Record>, StoreError> {
         self.pass().await?;
         self.inner.list().await
+    }
+
+    async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {
+        self.pass().await?;
+        self.inner.identities().await
+    }
+
+    async fn held(&self) -> Result<Vec<Held>, StoreError> {
+        self.pass().await?;
+        self.inner.held().await
     }
 
     async fn unattended(&self, now: OffsetDateTime) -> Result<Vec<Uuid>, StoreError> {

@@ -64,7 +64,7 @@ pub fn quick(api_url: &str) -> Settings {
         node_locked_attempts: 2,
         node_locked_pause: Duration::from_millis(20),
         agent: AgentSettings {
-            command_timeout: Duration::from_millis(500),
+            command_timeout: Duration::from_secs(2),
             command_retry_pause: Duration::from_millis(10),
             command_wait_interval: Duration::from_millis(10),
             ..AgentSettings::default()

@@ -29,6 +29,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 echo $$ > "$pid"
+: > FOLDER/known
 while [ -e FOLDER/stuck ]; do sleep 0.02; done
 echo '{"QMP": {}}'
 echo "$append" > FOLDER/boot.$$
@@ -94,10 +95,10 @@ impl FakeMachine {
         if alive.is_empty() { PowerState::Off } else { PowerState::On }
     }
 
-    /// Waits until somebody powers it on.
+    /// Waits until somebody powers it on, and can find its process again.
     pub async fn is_on(&self) {
         let end = Instant::now() + PATIENCE;
-        while self.power() != PowerState::On {
+        while self.power() != PowerState::On || !self.folder.join("known").exists() {
             assert!(Instant::now() < end, "nobody powers the machine on");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -110,7 +111,7 @@ impl FakeMachine {
         }
     }
 
-    /// Processes of this machine.
+    /// Processes of this machine. A program that the script starts looks like the script for a moment, and is none.
     pub fn pids(&self) -> Vec<i32> {
         let program = self.qemu();
         let pids = fs::read_dir("/proc").unwrap();
@@ -119,7 +120,8 @@ impl FakeMachine {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             line.split(|byte| *byte == 0).nth(1) == Some(program.to_str().unwrap().as_bytes())
         };
-        pids.filter(is_ours).collect()
+        let ours: Vec<_> = pids.filter(is_ours).collect();
+        ours.iter().copied().filter(|pid| parent(*pid).is_none_or(|parent| !ours.contains(&parent))).collect()
     }
 
     /// Runs an agent for as long as a process lives that boots the ramdisk.
@@ -142,4 +144,11 @@ impl FakeMachine {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
+}
+
+/// The parent of a process that is alive (proc(5): behind the name of the program and its state).
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(1)?.parse().ok()
 }

@@ -1,11 +1,12 @@
 //! Ends the maintenance of nodes whose power could not be read, once it can (section 12.4).
 
-use super::power_round::{read, unchanged};
+use super::power_round::{Reading, read, unchanged};
 use crate::error::Error;
 use crate::model::{Fault, PowerState};
 use crate::services::Services;
 use crate::store::Record;
 use std::sync::Arc;
+use time::OffsetDateTime;
 
 /// Looks once at every node with the fault `power failure`.
 ///
@@ -13,19 +14,22 @@ use std::sync::Arc;
 ///
 /// [`Error::Store`].
 pub(super) async fn round(services: &Arc<Services>) -> Result<(), Error> {
-    let mut records = services.store.list().await?;
-    records.retain(|record| record.node.maintenance && record.node.fault == Some(Fault::Power));
-    for (record, reading) in read(services, records).await {
-        let Ok(state) = reading else { continue };
+    let nodes = services.store.identities().await?;
+    for reading in read(services, nodes, is_given_up).await {
+        let Ok(state) = reading.said else { continue };
         // No node stops the others.
-        if let Err(error) = end_maintenance(services, &record, state).await {
-            tracing::error!(node = %record.node.name, "its maintenance cannot be ended: {error}");
+        if let Err(error) = end_maintenance(services, &reading, state).await {
+            tracing::error!(node = %reading.name, "its maintenance cannot be ended: {error}");
         }
     }
     Ok(())
 }
 
-async fn end_maintenance(services: &Arc<Services>, seen: &Record, state: PowerState) -> Result<(), Error> {
+fn is_given_up(record: &Record, _now: OffsetDateTime) -> bool {
+    record.node.maintenance && record.node.fault == Some(Fault::Power)
+}
+
+async fn end_maintenance(services: &Arc<Services>, seen: &Reading, state: PowerState) -> Result<(), Error> {
     let Some(mut task) = unchanged(services, seen).await? else { return Ok(()) };
     tracing::info!(node = %task.node.name, "the power can be read again ({state}); maintenance ends");
     task.node.power_state = Some(state);

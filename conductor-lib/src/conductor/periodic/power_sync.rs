@@ -82,15 +82,13 @@ impl PowerSync {
     ///
     /// [`Error::Store`].
     pub(super) async fn round(&mut self) -> Result<(), Error> {
-        let mut records = self.services.store.list().await?;
-        let nodes: HashSet<_> = records.iter().map(|record| record.node.uuid).collect();
-        self.failures.retain(|node, _| nodes.contains(node));
-        records.retain(|record| is_compared(record, self.services.now()));
-        for reading in self.read_twice(records).await {
+        let nodes = self.services.store.identities().await?;
+        let known: HashSet<_> = nodes.iter().collect();
+        self.failures.retain(|node, _| known.contains(node));
+        for reading in self.read_twice(nodes).await {
             // No node stops the others.
-            let name = reading.0.node.name.clone();
-            if let Err(error) = self.conclude(reading).await {
-                tracing::error!(node = %name, "the power state cannot be recorded: {error}");
+            if let Err(error) = self.conclude(&reading).await {
+                tracing::error!(node = %reading.name, "the power state cannot be recorded: {error}");
             }
         }
         Ok(())
@@ -98,45 +96,38 @@ impl PowerSync {
 
     /// What the machines say. Those that contradict their records are asked again after a pause, and left out when they
     /// say something else then.
-    async fn read_twice(&self, records: Vec<Record>) -> Vec<Reading> {
-        let contradicts = |(record, reading): &Reading| {
-            reading.as_ref().is_ok_and(|state| record.node.power_state != Some(*state))
-        };
+    async fn read_twice(&self, nodes: Vec<Uuid>) -> Vec<Reading> {
         let (doubted, mut certain): (Vec<_>, Vec<_>) =
-            read(&self.services, records).await.into_iter().partition(contradicts);
+            read(&self.services, nodes, is_compared).await.into_iter().partition(Reading::contradicts);
         if doubted.is_empty() {
             return certain;
         }
         tokio::time::sleep(self.services.settings.check_interval).await;
-        let first: HashMap<_, _> = doubted
-            .iter()
-            .map(|(record, reading)| (record.node.uuid, reading.as_ref().ok().copied()))
-            .collect();
-        let records = doubted.into_iter().map(|(record, _)| record).collect();
-        let again = read(&self.services, records).await.into_iter();
-        certain.extend(again.filter(|(record, reading)| {
-            reading.as_ref().map_or(true, |state| first[&record.node.uuid] == Some(*state))
+        let first: HashMap<_, _> =
+            doubted.into_iter().map(|reading| (reading.node, reading.said.ok())).collect();
+        let again = read(&self.services, first.keys().copied().collect(), is_compared).await.into_iter();
+        certain.extend(again.filter(|reading| {
+            reading.said.as_ref().map_or(true, |state| first[&reading.node] == Some(*state))
         }));
         certain
     }
 
-    async fn conclude(&mut self, (record, reading): Reading) -> Result<(), Error> {
-        let node = &record.node;
-        let before = self.failures.remove(&node.uuid).unwrap_or_default();
-        let read = reading.as_ref().ok().copied();
-        let (act, failures) = judge(node.power_state, read, before, &self.services.settings.power_sync);
+    async fn conclude(&mut self, reading: &Reading) -> Result<(), Error> {
+        let before = self.failures.remove(&reading.node).unwrap_or_default();
+        let read = reading.said.as_ref().ok().copied();
+        let (act, failures) = judge(reading.recorded, read, before, &self.services.settings.power_sync);
         if failures > 0 {
-            self.failures.insert(node.uuid, failures);
+            self.failures.insert(reading.node, failures);
         }
         let Some(act) = act else { return Ok(()) };
-        let Some(mut task) = unchanged(&self.services, &record).await? else { return Ok(()) };
+        let Some(mut task) = unchanged(&self.services, reading).await? else { return Ok(()) };
         match act {
             Act::Follow(state) => {
-                tracing::info!(node = %node.name, "the machine says {state:?}, which is recorded now");
+                tracing::info!(node = %task.node.name, "the machine says {state:?}, which is recorded now");
                 task.node.power_state = Some(state);
             }
             Act::Drive(verb) => {
-                tracing::warn!(node = %node.name, "the machine is not as recorded; order: {verb}");
+                tracing::warn!(node = %task.node.name, "the machine is not as recorded; order: {verb}");
                 task.node.target_power_state = target(verb);
                 task.order = Some(Order::new(verb, self.services.now()));
                 task.save().await?;
@@ -144,14 +135,14 @@ impl PowerSync {
                 return Ok(());
             }
             Act::GiveUp => {
-                let reason = match reading {
+                let reason = match &reading.said {
                     Ok(state) => format!(
                         "the machine does not follow its record: it says {:?} again and again",
                         state.as_str()
                     ),
                     Err(error) => format!("the power state of the machine cannot be read: {error}"),
                 };
-                tracing::error!(node = %node.name, "maintenance begins: {reason}");
+                tracing::error!(node = %task.node.name, "maintenance begins: {reason}");
                 task.node.power_state = read;
                 task.node.maintenance = true;
                 task.node.maintenance_reason = Some(reason);

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::services::Services;
-use crate::store::{StoreError, Terms};
+use crate::store::{Held, StoreError, Terms};
 use std::collections::HashMap;
 use std::sync::Arc;
 use time::OffsetDateTime;
@@ -28,18 +28,17 @@ impl SilentHolders {
     /// [`Error::Store`].
     pub(super) async fn round(&mut self) -> Result<(), Error> {
         let before = std::mem::take(&mut self.seen);
-        for record in self.services.store.list().await? {
-            let uuid = record.node.uuid;
-            let own = &self.services.settings.conductor_name;
-            let holder = record.node.reservation.as_ref().filter(|holder| *holder != own);
-            let (Some(holder), Some(until)) = (holder, record.lease_expires_at) else { continue };
-            if before.get(&uuid) != Some(&(record.epoch, until)) {
-                self.seen.insert(uuid, (record.epoch, until));
+        for Held { node, holder, epoch, expires_at } in self.services.store.held().await? {
+            if holder == self.services.settings.conductor_name {
                 continue;
             }
-            let terms = Terms { now: until, ..self.services.terms() };
-            match self.services.store.take(uuid, &terms).await {
-                Ok((lease, _)) => {
+            if before.get(&node) != Some(&(epoch, expires_at)) {
+                self.seen.insert(node, (epoch, expires_at));
+                continue;
+            }
+            let terms = Terms { now: expires_at, ..self.services.terms() };
+            match self.services.store.take(node, &terms).await {
+                Ok((lease, record)) => {
                     tracing::warn!(node = %record.node.name, "conductor {holder} is silent; its lease ends");
                     self.services.store.release(&lease).await?;
                 }

@@ -9,7 +9,7 @@ mod one_document;
 mod reading;
 mod writing;
 
-use super::{Change, Lease, Record, Store, StoreError, Terms};
+use super::{Change, Held, Lease, Record, Store, StoreError, Terms};
 use crate::model::{AgentSession, MacAddress, Node};
 use async_trait::async_trait;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
@@ -232,6 +232,14 @@ impl Store for SqliteStore {
 
     async fn list(&self) -> Result<Vec<Record>, StoreError> {
         reading::records(&self.readers).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {
+        reading::identities(&self.readers).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn held(&self) -> Result<Vec<Held>, StoreError> {
+        reading::held(&self.readers).await.map_err(|failure| self.told(failure))
     }
 
     async fn unattended(&self, now: OffsetDateTime) -> Result<Vec<Uuid>, StoreError> {

@@ -1,7 +1,7 @@
 //! Reads records. None of this takes a lock.
 
 use super::super::columns::{Column, Kind, NODE, SESSION, join, micros, time_of};
-use super::super::{Record, statements};
+use super::super::{Held, Record, statements};
 use super::Outcome;
 use crate::model::{AgentSession, MacAddress, Node, Order, Port, Verb};
 use serde_json::{Value, json};
@@ -34,6 +34,26 @@ pub(super) async fn records(readers: &SqlitePool) -> Outcome<Vec<Record>> {
         }
     };
     Ok(of_nodes(&rows).filter_map(read).collect())
+}
+
+/// Every node.
+pub(super) async fn identities(readers: &SqlitePool) -> Outcome<Vec<Uuid>> {
+    let found = sqlx::query_scalar::<Sqlite, String>(statements::IDENTITIES).fetch_all(readers).await?;
+    found.iter().map(|uuid| Ok(uuid.parse()?)).collect()
+}
+
+/// Every lease that has not ended.
+pub(super) async fn held(readers: &SqlitePool) -> Outcome<Vec<Held>> {
+    let rows = sqlx::query(statements::HELD).fetch_all(readers).await?;
+    let read = |row: &SqliteRow| -> Outcome<Held> {
+        Ok(Held {
+            node: row.try_get::<&str, _>("uuid")?.parse()?,
+            holder: row.try_get("reservation")?,
+            epoch: row.try_get("lease_epoch")?,
+            expires_at: time_of(row.try_get("lease_expires_at")?).unwrap_or(OffsetDateTime::UNIX_EPOCH),
+        })
+    };
+    rows.iter().map(read).collect()
 }
 
 /// The nodes with any of these addresses, each once.

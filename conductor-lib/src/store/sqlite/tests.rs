@@ -72,6 +72,7 @@ async fn records_are_found_again_after_the_file_was_closed() {
     assert_eq!(store.get(first.uuid).await.unwrap(), Some(expected.clone()));
     assert_eq!(store.by_name("first").await.unwrap(), Some(expected.clone()));
     assert_eq!(store.by_name("other").await.unwrap(), None);
+    assert_eq!(store.identities().await.unwrap(), [first.uuid]);
     assert_eq!(store.list().await.unwrap(), [expected]);
     assert_eq!(store.config_drive(first.uuid).await.unwrap().as_deref(), Some("H4sI"));
 }
@@ -144,6 +145,19 @@ async fn an_instance_belongs_to_one_node() {
     let (lease, _) = store.take(second.uuid, &terms("one", 0)).await.unwrap();
     let taken = store.write(&lease, &Change::of(&second)).await.unwrap_err().to_string();
     assert!(taken.starts_with(&format!("instance {instance} already belongs")), "{taken}");
+}
+
+#[tokio::test]
+async fn leases_that_have_not_ended_are_told_with_their_holders() {
+    let (_folder, store, node) = store_with_node().await;
+    assert_eq!(store.held().await.unwrap(), []);
+    let terms = terms("one", 0);
+    let (lease, _) = store.take(node.uuid, &terms).await.unwrap();
+    let expected =
+        Held { node: node.uuid, holder: "one".into(), epoch: lease.epoch, expires_at: terms.expires_at };
+    assert_eq!(store.held().await.unwrap(), [expected]);
+    store.release(&lease).await.unwrap();
+    assert_eq!(store.held().await.unwrap(), []);
 }
 
 #[tokio::test]
