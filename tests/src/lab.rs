@@ -198,13 +198,22 @@ impl Lab {
         }
     }
 
+    /// Has `farrier` do something else, and returns what it prints.
+    ///
+    /// # Errors
+    ///
+    /// The one line that it prints when it fails.
+    pub fn order(&self, arguments: &[&str]) -> Result<String> {
+        output(&mut self.client(arguments))
+    }
+
     /// The node's record.
     ///
     /// # Errors
     ///
     /// What `farrier node show` says.
     pub fn node(&self, name: &str) -> Result<Value> {
-        let text = output(&mut self.client(&["node", "show", name, "--json"]))?;
+        let text = self.order(&["node", "show", name, "--json"])?;
         serde_json::from_str(&text).with_context(|| format!("no record: {text}"))
     }
 

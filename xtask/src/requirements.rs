@@ -74,6 +74,7 @@ const REQUIREMENTS: &[Requirement] = &[
     command("mcopy", "mtools", &[Purpose::InstanceImage]),
     command("mke2fs", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Unit, Purpose::Disk]),
     command("mkfs.vfat", "dosfstools", &[Purpose::InstanceImage, Purpose::Disk]),
+    command("mdadm", "mdadm", &[Purpose::Unit]),
     command("sgdisk", "gdisk", &[Purpose::Disk]),
     command("cpio", "cpio", &[Purpose::Rival]),
     command("qemu-img", "qemu-utils", &[Purpose::Unit, Purpose::Disk, Purpose::WriteBench]),

@@ -10,6 +10,7 @@ mod barrier;
 mod boot_loader;
 mod boot_media;
 mod burn_in;
+mod clean;
 mod console;
 mod container;
 mod crash;
