@@ -1,8 +1,7 @@
 //! `cargo xtask bench write`: Farrier's write path beside what others do, on the same disk.
 //!
-//! Each write has a plain direct write of the same size beside it, so that the speed of that moment is
-//! known. A machine that others use is slow at times; ratios are taken between neighbours, and the
-//! median counts.
+//! A machine that others use is slow at times. So every image is written by everybody once in a round, with a plain
+//! direct write of the same size among them, and of the rounds the median counts.
 
 mod class;
 mod device;
@@ -37,7 +36,7 @@ pub struct WriteArguments {
     /// Size of the disk that the images describe.
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(64..))]
     size_mib: u64,
-    /// How often each case is run; the median is reported.
+    /// How many rounds there are; of each case the median is reported.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Only these classes of disks [default: all].
@@ -79,7 +78,7 @@ struct Figures {
     image: String,
     writer: Writer,
     seconds: f64,
-    /// Of the plain direct write beside it.
+    /// Of the plain direct write in the same round.
     plain_seconds: f64,
     /// Transferred to the disk as data.
     bytes_written: u64,
@@ -114,8 +113,7 @@ pub fn bench_write(arguments: &WriteArguments) -> Result<()> {
     let race = Race::prepare(&workspace, driver, arguments.size_mib, is_limited)?;
     let mut figures = Vec::new();
     for class in &classes {
-        for (digest, image, writer) in cases() {
-            let median = median(&race, arguments.runs, *class, digest, image, writer)?;
+        for median in medians(&race, arguments.runs, *class)? {
             println!("{}", median.line());
             figures.push(median);
         }
@@ -144,20 +142,21 @@ fn cases() -> impl Iterator<Item = (Digest, &'static str, Writer)> {
     })
 }
 
-fn median(
-    race: &Race,
-    runs: u32,
-    class: Class,
-    digest: Digest,
-    image: &'static str,
-    writer: Writer,
-) -> Result<Figures> {
-    let mut figures = Vec::new();
-    for number in 0..runs {
-        figures.push(race.measure((class, digest), image, writer, number.is_multiple_of(2))?);
+/// What each case takes on the disks of a class.
+fn medians(race: &Race, rounds: u32, class: Class) -> Result<Vec<Figures>> {
+    let mut measured: Vec<Vec<Figures>> = cases().map(|_| Vec::new()).collect();
+    for _ in 0..rounds {
+        let plain_seconds = race.measure_plain(class)?;
+        for (rounds, (digest, image, writer)) in measured.iter_mut().zip(cases()) {
+            rounds.push(race.measure((class, digest), image, writer, plain_seconds)?);
+        }
     }
-    figures.sort_by(|one, other| one.slowness().total_cmp(&other.slowness()));
-    Ok(figures.swap_remove(figures.len() / 2))
+    Ok(measured.into_iter().map(median).collect())
+}
+
+fn median(mut rounds: Vec<Figures>) -> Figures {
+    rounds.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    rounds.swap_remove(rounds.len() / 2)
 }
 
 fn summary(arguments: &WriteArguments, classes: Vec<Class>, figures: Vec<Figures>) -> WriteReport {
@@ -203,7 +202,7 @@ impl Writer {
 }
 
 impl Figures {
-    /// Seconds, in units of the plain write beside it.
+    /// Seconds, in units of the plain write's.
     fn slowness(&self) -> f64 {
         self.seconds / self.plain_seconds
     }

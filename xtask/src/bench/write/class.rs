@@ -157,13 +157,18 @@ impl Measure {
         }
     }
 
-    /// From how slow Farrier and download and convert are, in units of the plain writes beside them.
-    fn value(self, farrier: impl Fn(&str) -> f64, convert: impl Fn(&str) -> f64) -> f64 {
-        let to_convert = |image| convert(image) / farrier(image);
+    /// From the figures of Farrier, and of download and convert.
+    fn value<'a>(
+        self,
+        farrier: impl Fn(&str) -> Option<&'a Figures>,
+        convert: impl Fn(&str) -> Option<&'a Figures>,
+    ) -> Option<f64> {
+        let to_plain = |image| Some(1.0 / farrier(image)?.slowness());
+        let to_convert = |image| Some(convert(image)?.seconds / farrier(image)?.seconds);
         match self {
-            Self::DenseToPlain => 1.0 / farrier("dense.raw"),
-            Self::QcowToPlain => 1.0 / farrier("dense.qcow2"),
-            Self::SparseToDense => farrier("sparse.raw") / farrier("dense.raw"),
+            Self::DenseToPlain => to_plain("dense.raw"),
+            Self::QcowToPlain => to_plain("dense.qcow2"),
+            Self::SparseToDense => Some(farrier("sparse.raw")?.seconds / farrier("dense.raw")?.seconds),
             Self::DenseToConvert => to_convert("dense.raw"),
             Self::SparseToConvert => to_convert("sparse.raw"),
             Self::QcowToConvert => to_convert("dense.qcow2"),
@@ -199,24 +204,23 @@ impl fmt::Display for Measured {
     }
 }
 
-/// Everything that has a budget, each run related to the plain write beside it.
+/// Everything that has a budget.
 pub fn measured(classes: &[Class], figures: &[Figures]) -> Vec<Measured> {
     let mut all = Vec::new();
     for class in classes {
         for digest in Digest::ALL {
-            let slowness = |image: &str, writer: Writer| {
-                let mut found = figures.iter().filter(|one| one.class == *class && one.digest == digest);
-                let found = found.find(|one| one.image == image && one.writer == writer);
-                found.map_or(f64::NAN, Figures::slowness)
+            let found = |image: &str, writer: Writer| {
+                let mut ours = figures.iter().filter(|one| one.class == *class && one.digest == digest);
+                ours.find(|one| one.image == image && one.writer == writer)
             };
-            let farrier = |image: &str| slowness(image, Writer::Farrier);
-            let convert = |image: &str| slowness(image, Writer::DownloadConvert);
+            let farrier = |image: &str| found(image, Writer::Farrier);
+            let convert = |image: &str| found(image, Writer::DownloadConvert);
             all.extend(class.budget(digest).into_iter().map(|(measure, wanted)| Measured {
                 class: *class,
                 digest,
                 measure,
                 wanted,
-                value: measure.value(farrier, convert),
+                value: measure.value(farrier, convert).unwrap_or(f64::NAN),
             }));
         }
     }

@@ -72,9 +72,9 @@ fn text(report: &WriteReport) -> Result<String> {
 This page is written by `cargo xtask bench write --page --size-mib {} --runs {}`.
 
 Machine: {machine}. Images of {} MiB, from a server on the same machine, to a loop device with direct I/O that
-is as fast as a class of real disks. `sparse` images have data in every fifth MiB; data packs to about half. Each
-run has a plain direct write (`dd oflag=direct bs=1M`) of the same size beside it, in turns before and after; of
-{} runs the one with the median ratio is shown. `curl | dd` proves no digest. `download, convert` does as the Python
+is as fast as a class of real disks. `sparse` images have data in every fifth MiB; data packs to about half. In a
+round every image is written by everybody once, and there is a plain direct write (`dd oflag=direct bs=1M`) of the
+same size; of {} rounds the one with the median of seconds is shown. `curl | dd` proves no digest. `download, convert` does as the Python
 agent does: Python receives the image, hashes it and keeps it in memory, then `qemu-img convert` writes it.
 
 What a disk is told to make zero is not transferred, and the speed at which a disk is held does not count it: this

@@ -52,23 +52,24 @@ impl Race {
         Ok(Self { limit, device, folder, driver, size_mib, digests })
     }
 
-    /// Measures a writer and a plain write beside it, in turns the one and the other first.
+    /// Measures a plain write.
+    pub fn measure_plain(&self, class: Class) -> Result<f64> {
+        self.plain()?;
+        run(&mut command("sync"))?;
+        self.held(class, || self.plain())
+    }
+
+    /// Measures a writer, in whose round the plain write took so long.
     pub fn measure(
         &self,
         (class, digest): (Class, Digest),
         image: &'static str,
         writer: Writer,
-        is_plain_first: bool,
+        plain_seconds: f64,
     ) -> Result<Figures> {
-        let plain = || -> Result<f64> {
-            self.restore(image)?;
-            self.held(class, || self.plain())
-        };
-        let before = if is_plain_first { Some(plain()?) } else { None };
         self.restore(image)?;
-        let mut figures = self.held(class, || self.written((class, digest), image, writer))?;
-        figures.plain_seconds = before.map_or_else(plain, Ok)?;
-        Ok(figures)
+        let figures = self.held(class, || self.written((class, digest), image, writer))?;
+        Ok(Figures { plain_seconds, ..figures })
     }
 
     /// Brings the disk into the state in which it is for everybody: full of data, nothing under way; and
