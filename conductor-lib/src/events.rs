@@ -37,6 +37,11 @@ pub enum EventKind {
     PoweredOff,
     /// The machine was powered on from its disk.
     Booting,
+    /// The operation that failed was ordered again.
+    Retried {
+        /// The step that it goes on at; nothing when it begins anew, since the agent is gone.
+        at: Option<String>,
+    },
     /// The deployment succeeded.
     Active,
     /// The deployment failed.

@@ -48,7 +48,8 @@ impl Conductor {
             },
         };
         let record = self.store().get(uuid).await?.ok_or(Error::LookupFailed)?;
-        if !record.node.provision_state.allows_lookup(false) {
+        let is_fast_track_able = self.services().is_fast_track_able(&record.node);
+        if !record.node.provision_state.allows_lookup(is_fast_track_able) {
             return Err(Error::LookupFailed);
         }
         let token = match &record.session.agent_secret_token {

@@ -21,7 +21,7 @@ impl Conductor {
         for _ in 0..ATTEMPTS {
             let record = self.find(id).await?;
             let heard = accept(&record.session, &heartbeat, self.settings().agent.require_tls, self.now())?;
-            let action = decide(&situation(&record, self.settings()));
+            let action = decide(&situation(&record, self.services()));
             if !action.records() {
                 return Ok(());
             }

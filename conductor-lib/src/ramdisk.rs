@@ -2,9 +2,25 @@
 
 use crate::error::Error;
 use crate::events::EventKind;
+use crate::interfaces::deploy::Outcome;
 use crate::interfaces::network::NetworkKind;
 use crate::model::Family;
 use crate::task::Task;
+
+/// Has the ramdisk run for the operation of a node, which counts once saved. Where an agent has stayed from the
+/// operation before (fast track), there is nothing to wait for.
+///
+/// # Errors
+///
+/// [`Error::Interface`], [`Error::Store`].
+pub(crate) async fn run(task: &mut Task) -> Result<Outcome, Error> {
+    if task.has_agent_that_stayed().await? {
+        join_network(task).await?;
+        return Ok(Outcome::Done);
+    }
+    boot(task).await?;
+    Ok(Outcome::Wait)
+}
 
 /// Powers the machine off and on with the ramdisk, which counts once saved. It may call as soon as it is on, but
 /// nothing it says can be taken before the node waits.
@@ -14,13 +30,28 @@ use crate::task::Task;
 /// [`Error::Interface`], [`Error::Store`].
 pub(crate) async fn boot(task: &mut Task) -> Result<(), Error> {
     task.power_off().await?;
-    if let Some(kind) = network(task) {
-        task.unconfigure_tenant_networks().await?;
-        task.add_network(kind).await?;
-    }
+    join_network(task).await?;
     task.prepare_ramdisk(task.agent_options()?).await?;
     task.power_on().await?;
     task.emit(EventKind::PowerOn);
+    Ok(())
+}
+
+/// Goes on with a ramdisk that runs, after what it was booted by was cleaned up.
+///
+/// # Errors
+///
+/// [`Error::Interface`], [`Error::Store`].
+pub(crate) async fn take_up(task: &mut Task) -> Result<(), Error> {
+    join_network(task).await?;
+    task.prepare_ramdisk(task.agent_options()?).await
+}
+
+async fn join_network(task: &mut Task) -> Result<(), Error> {
+    if let Some(kind) = networks(task).first() {
+        task.unconfigure_tenant_networks().await?;
+        task.add_network(*kind).await?;
+    }
     Ok(())
 }
 
@@ -30,20 +61,23 @@ pub(crate) async fn boot(task: &mut Task) -> Result<(), Error> {
 ///
 /// [`Error::Interface`], [`Error::Store`].
 pub(crate) async fn leave_network(task: &mut Task) -> Result<(), Error> {
-    match network(task) {
-        Some(kind) => task.remove_network(kind).await,
-        None => Ok(()),
+    for kind in networks(task) {
+        task.remove_network(*kind).await?;
     }
+    Ok(())
 }
 
-/// The network of the operation that a node is in. Its instance comes and goes by that of its deployment.
-fn network(task: &Task) -> Option<NetworkKind> {
-    match task.node.provision_state.family()? {
-        Family::Deploy | Family::Delete => Some(NetworkKind::Provisioning),
-        Family::Clean => Some(NetworkKind::Cleaning),
-        Family::Inspect => Some(NetworkKind::Inspection),
-        Family::Rescue | Family::Unrescue => Some(NetworkKind::Rescuing),
-        Family::Service => Some(NetworkKind::Servicing),
-        Family::Verify | Family::Adopt => None,
+/// The networks that a machine may be on for the operation of its node. An instance comes and goes by that of its
+/// deployment, and may be removed in the middle of a rescue or service.
+fn networks(task: &Task) -> &'static [NetworkKind] {
+    use NetworkKind::{Cleaning, Inspection, Provisioning, Rescuing, Servicing};
+    match task.node.provision_state.family() {
+        Some(Family::Deploy) => &[Provisioning],
+        Some(Family::Delete) => &[Provisioning, Rescuing, Servicing],
+        Some(Family::Clean) => &[Cleaning],
+        Some(Family::Inspect) => &[Inspection],
+        Some(Family::Rescue | Family::Unrescue) => &[Rescuing],
+        Some(Family::Service) => &[Servicing],
+        Some(Family::Verify | Family::Adopt) | None => &[],
     }
 }

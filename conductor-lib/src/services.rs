@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::events::EventLog;
 use crate::hardware_type::Hardware;
+use crate::heartbeat::fast_track::{self, Candidate};
 use crate::model::Node;
 use crate::settings::Settings;
 use crate::store::{Lease, Record, Store, Terms};
@@ -43,6 +44,21 @@ impl Services {
         let url = &self.settings.api_url;
         let boot = self.hardware.boot(node).ok().flatten();
         boot.map_or_else(|| url.clone(), |boot| boot.boot.callback_url(url))
+    }
+
+    /// Whether the agent of a node may stay between operations.
+    pub(crate) fn is_fast_track_able(&self, node: &Node) -> bool {
+        let storage = self.hardware.storage(node);
+        fast_track::is_able(&Candidate {
+            is_enabled: node
+                .driver_info
+                .fast_track()
+                .is_ok_and(|own| own.unwrap_or(self.settings.fast_track)),
+            writes_image: storage.is_ok_and(|storage| storage.should_write_image(node)),
+            has_failed: node.last_error.is_some(),
+            awaits_firmware: node.driver_internal_info.awaits_firmware(),
+            state: node.provision_state,
+        })
     }
 
     /// Nodes whose lease a task of this process left.

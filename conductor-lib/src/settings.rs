@@ -1,12 +1,28 @@
 //! Times and addresses that a conductor works with; the defaults are Ironic's.
 
-use crate::model::{Activity, Family, ProvisionState, RequestedStep};
+use crate::model::{Activity, Family, PasswordHashAlgorithm, ProvisionState, RequestedStep};
 use crate::plan::StepPolicies;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longest silence of an agent, whatever it is to do.
 const CALLBACK_TIMEOUT: Duration = Duration::from_secs(1800);
+
+/// Longest silence of an agent that stays between operations: agents call more often.
+const MOST_FAST_TRACK_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// When the logs of ramdisks are fetched (section 2.8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogCollection {
+    /// When an operation fails.
+    #[default]
+    OnFailure,
+    /// When a deployment has come to its end, too.
+    Always,
+    /// Never.
+    Never,
+}
 
 /// How a conductor talks to agents (conductor contract 4.1 to 4.3).
 #[derive(Debug, Clone)]
@@ -23,6 +39,10 @@ pub struct AgentSettings {
     pub command_wait_interval: Duration,
     /// Refuses agents that do not serve HTTPS.
     pub require_tls: bool,
+    /// When the logs of ramdisks are fetched.
+    pub deploy_logs_collect: LogCollection,
+    /// The folder that they are kept in; without one they are not fetched.
+    pub deploy_logs_local_path: Option<PathBuf>,
 }
 
 impl Default for AgentSettings {
@@ -34,6 +54,8 @@ impl Default for AgentSettings {
             command_wait_attempts: 600,
             command_wait_interval: Duration::from_secs(1),
             require_tls: true,
+            deploy_logs_collect: LogCollection::default(),
+            deploy_logs_local_path: None,
         }
     }
 }
@@ -131,6 +153,10 @@ pub struct Settings {
     pub check_interval: Duration,
     /// How often a running step is asked for its progress.
     pub progress_interval: Duration,
+    /// How long a driver may take to power a machine on, or off.
+    pub power_state_change_timeout: Duration,
+    /// How long the system of a machine may take to shut down.
+    pub soft_power_off_timeout: Duration,
     /// How long an agent may take to power its machine off before it is forced.
     pub power_off_timeout: Duration,
     /// How often the power state is read meanwhile.
@@ -161,6 +187,13 @@ pub struct Settings {
     pub poweroff_in_cleanfail: bool,
     /// Powers machines off whose service failed.
     pub poweroff_in_servicefail: bool,
+    /// How passwords of rescues are hashed.
+    pub rescue_password_hash_algorithm: PasswordHashAlgorithm,
+    /// Lets agents stay between operations, so that the next one needs no boot, unless their node says something else
+    /// (section 2.3).
+    pub fast_track: bool,
+    /// How long an agent that stays is believed to be there after it was heard of; at most 300 s.
+    pub fast_track_timeout: Duration,
     /// How agents are talked to.
     pub agent: AgentSettings,
 }
@@ -183,6 +216,8 @@ impl Settings {
             lease: Duration::from_secs(60),
             check_interval: Duration::from_secs(5),
             progress_interval: Duration::from_secs(1),
+            power_state_change_timeout: Duration::from_secs(60),
+            soft_power_off_timeout: Duration::from_secs(600),
             power_off_timeout: Duration::from_secs(35),
             power_poll_interval: Duration::from_millis(500),
             power_read_timeout: Duration::from_secs(60),
@@ -198,8 +233,16 @@ impl Settings {
             power_off_after_deploy_failure: true,
             poweroff_in_cleanfail: false,
             poweroff_in_servicefail: false,
+            rescue_password_hash_algorithm: PasswordHashAlgorithm::default(),
+            fast_track: false,
+            fast_track_timeout: MOST_FAST_TRACK_TIMEOUT,
             agent: AgentSettings::default(),
         }
+    }
+
+    /// How long an agent that stays is believed to be there after it was heard of.
+    pub(crate) fn fast_track_window(&self) -> Duration {
+        self.fast_track_timeout.min(MOST_FAST_TRACK_TIMEOUT)
     }
 
     /// Longest silence of an agent in a state; nothing where it is not waited for, or for as long as it takes.

@@ -4,12 +4,13 @@ use anyhow::{Context, anyhow};
 use farrier_conductor::api::nodes::{MaintenanceRequest, PowerRequest, ProvisionReply, ProvisionRequest};
 use farrier_conductor::events::Event;
 use farrier_conductor::hardware_type::Validity;
-use farrier_conductor::model::{Activity, InterfaceKind, NewNode, Node};
+use farrier_conductor::model::{Activity, InterfaceKind, NewNode, Node, PowerAction};
 use reqwest::{Client, Method, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// Longest time for one request.
@@ -87,8 +88,13 @@ impl NodeApi {
         self.send(Method::DELETE, &["nodes", node], None::<&()>).await.map(drop)
     }
 
-    pub(crate) async fn power(&self, node: &str, target: &str) -> anyhow::Result<()> {
-        let request = PowerRequest { target: target.to_owned() };
+    pub(crate) async fn power(
+        &self,
+        node: &str,
+        action: PowerAction,
+        timeout: Option<NonZeroU64>,
+    ) -> anyhow::Result<()> {
+        let request = PowerRequest { target: action.as_str().to_owned(), timeout };
         self.send(Method::PUT, &["nodes", node, "states", "power"], Some(&request)).await.map(drop)
     }
 

@@ -1,11 +1,13 @@
 //! `farrier`: a small reference conductor and its operator's commands, built only on the public
 //! interfaces of `farrier-conductor` and `farrier-drivers`.
 
+mod agents;
 mod cleaning;
 mod client;
 mod deploy;
 mod node;
 mod report;
+mod rescue;
 mod serve;
 mod steps;
 mod times;
@@ -26,7 +28,7 @@ struct Cli {
 enum Command {
     /// Run the conductor until it is interrupted.
     Serve(serve::Serve),
-    /// Enrol, show, validate, power, clean, service and delete nodes.
+    /// Enrol, show, validate, power, clean, service, rescue and delete nodes.
     Node {
         #[command(flatten)]
         conductor: ConductorUrl,
@@ -104,6 +106,13 @@ mod tests {
             "farrier node validate n1",
             "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --interface boot=qemu --interface raid=no-raid",
             "farrier node power n1 reboot",
+            "farrier node power n1 soft-off --timeout 30",
+            "farrier node rescue n1 --password-file /run/password",
+            "farrier node rescue n1",
+            "farrier node unrescue n1",
+            "farrier node adopt n1",
+            "farrier node retry n1",
+            "farrier serve --fast-track true --deploy-logs-collect on_failure --rescue-password-hash-algorithm sha512",
             "farrier node manage n1",
             "farrier node provide n1",
             "farrier node clean n1 --steps [] --disable-ramdisk",
@@ -119,6 +128,9 @@ mod tests {
             "farrier",
             "farrier deploy n1 --image http://h/i",
             "farrier node power n1 sideways",
+            "farrier node power n1 soft-off --timeout 0",
+            "farrier node rescue n1 oats",
+            "farrier serve --fast-track-timeout 301",
             "farrier node clean n1",
             "farrier node clean n1 --steps no-such-file",
             "farrier node create n1 --mac 1 --driver qemu",

@@ -1,16 +1,18 @@
 //! `farrier node …`.
 
 use crate::client::NodeApi;
+use crate::rescue::RescuePassword;
 use crate::steps::Steps;
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use farrier_conductor::api::nodes::ProvisionRequest;
 use farrier_conductor::hardware_type::Validity;
 use farrier_conductor::model::{
-    DriverInfo, InterfaceKind, MacAddress, NewNode, Node, NodeInterfaces, Properties,
+    DriverInfo, InterfaceKind, MacAddress, NewNode, Node, NodeInterfaces, PowerAction, Properties,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 /// What can be done with nodes.
 #[derive(Debug, Subcommand)]
@@ -37,12 +39,15 @@ pub(crate) enum NodeCommand {
         /// Name or UUID.
         node: String,
     },
-    /// Power a machine on, off, or off and on.
+    /// Power a machine on, off, or off and on, hard or by its system.
     Power {
         /// Name or UUID.
         node: String,
         /// What to do.
         action: Power,
+        /// Seconds that it may take [default: as the conductor has it].
+        #[arg(long, value_name = "SECONDS")]
+        timeout: Option<NonZeroU64>,
     },
     /// Power a machine off, take its instance out of the record, and have it cleaned for the next one.
     Undeploy {
@@ -81,6 +86,28 @@ pub(crate) enum NodeCommand {
         #[arg(long)]
         disable_ramdisk: bool,
     },
+    /// Boot a rescue system on the machine of an instance, which is entered as the user rescue by SSH or its console.
+    Rescue {
+        /// Name or UUID.
+        node: String,
+        #[command(flatten)]
+        password: RescuePassword,
+    },
+    /// Start the instance of a machine again that was rescued, or was to be.
+    Unrescue {
+        /// Name or UUID.
+        node: String,
+    },
+    /// Take over a machine that runs its instance already, as the node's instance_info says.
+    Adopt {
+        /// Name or UUID.
+        node: String,
+    },
+    /// Try again what failed: from the step that failed, or anew where its agent is gone.
+    Retry {
+        /// Name or UUID.
+        node: String,
+    },
     /// End an operation that waits or is held: at once, or when the current step ends that must not be cut off.
     Abort {
         /// Name or UUID.
@@ -114,6 +141,8 @@ pub(crate) enum Power {
     On,
     Off,
     Reboot,
+    SoftOff,
+    SoftReboot,
 }
 
 /// Options of `farrier node create`.
@@ -214,13 +243,22 @@ impl NodeCommand {
                 api.begin_maintenance(&node, reason).await?;
             }
             Self::Maintenance { node, switch: Switch::Off, .. } => api.end_maintenance(&node).await?,
-            Self::Power { node, action } => {
-                let target = match action {
-                    Power::On => "power on",
-                    Power::Off => "power off",
-                    Power::Reboot => "rebooting",
+            Self::Rescue { node, password } => {
+                let rescue_password = Some(password.read()?);
+                provision(api, &node, ProvisionRequest { rescue_password, ..verb("rescue") }).await?;
+            }
+            Self::Adopt { node } => provision(api, &node, verb("adopt")).await?,
+            Self::Retry { node } => provision(api, &node, verb("retry")).await?,
+            Self::Unrescue { node } => provision(api, &node, verb("unrescue")).await?,
+            Self::Power { node, action, timeout } => {
+                let action = match action {
+                    Power::On => PowerAction::On,
+                    Power::Off => PowerAction::Off,
+                    Power::Reboot => PowerAction::Reboot,
+                    Power::SoftOff => PowerAction::SoftOff,
+                    Power::SoftReboot => PowerAction::SoftReboot,
                 };
-                api.power(&node, target).await?;
+                api.power(&node, action, timeout).await?;
                 carried_out(api, &node).await?;
             }
         }

@@ -112,6 +112,8 @@ fn sentence(kind: &EventKind) -> String {
         EventKind::BootEntry => "boot entry in place".to_owned(),
         EventKind::PoweredOff => "machine powered off".to_owned(),
         EventKind::Booting => "machine powered on from its disk".to_owned(),
+        EventKind::Retried { at: Some(step) } => format!("going on at step {step}"),
+        EventKind::Retried { at: None } => "beginning anew, since the agent is gone".to_owned(),
         EventKind::Active => "node active".to_owned(),
         EventKind::Failed { error } => format!("deployment failed: {error}"),
     }

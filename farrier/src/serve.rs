@@ -1,5 +1,6 @@
 //! `farrier serve`.
 
+use crate::agents::Agents;
 use crate::cleaning::Cleaning;
 use crate::times::{Deadlines, PowerSync};
 use anyhow::Context;
@@ -50,6 +51,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     cleaning: Cleaning,
     #[command(flatten)]
+    agents: Agents,
+    #[command(flatten)]
     deadlines: Deadlines,
     #[command(flatten)]
     power_sync: PowerSync,
@@ -71,6 +74,7 @@ impl Serve {
             ..Settings::new(format!("http://{}", reachable(ramdisk.local_addr()?)))
         };
         self.cleaning.apply(&mut settings);
+        self.agents.apply(&mut settings, &state_dir);
         self.deadlines.apply(&mut settings);
         self.power_sync.apply(&mut settings);
         let store = Arc::new(SqliteStore::open(&database).await?);

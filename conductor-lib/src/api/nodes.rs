@@ -1,10 +1,10 @@
 //! What operators call: nodes, their power and provision state, and their events.
 
 use super::reply::{Refusal, fallback, read_json, wrong_method};
-use crate::conductor::{Conductor, PowerAction};
+use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::hardware_type::Validity;
-use crate::model::{InstanceInfo, InterfaceKind, NewNode, Node};
+use crate::model::{InstanceInfo, InterfaceKind, NewNode, Node, PowerAction};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::StatusCode;
@@ -13,6 +13,8 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::time::Duration;
 
 /// Longest request body, in bytes: a config drive of 64 MiB as base64, and some more.
 const BODY_LIMIT: usize = 96 << 20;
@@ -36,14 +38,19 @@ pub struct ProvisionRequest {
     /// Steps of a service, in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_steps: Option<Vec<Value>>,
+    /// The password of a rescue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rescue_password: Option<String>,
     /// Whether cleaning by hand, or service, runs without the ramdisk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_ramdisk: Option<bool>,
 }
 
 /// The verbs that a provision request may have.
-pub const TARGETS: &[&str] =
-    &["active", "rebuild", "deleted", "manage", "provide", "clean", "service", "abort", "unhold"];
+pub const TARGETS: &[&str] = &[
+    "active", "rebuild", "deleted", "manage", "provide", "clean", "service", "rescue", "unrescue", "adopt",
+    "abort", "unhold", "retry",
+];
 
 impl ProvisionRequest {
     /// Refuses an argument that does not belong to the verb.
@@ -57,6 +64,7 @@ impl ProvisionRequest {
             ("instance_info", !self.instance_info.is_empty(), ["active", "rebuild"]),
             ("deploy_steps", self.deploy_steps.is_some(), ["active", "rebuild"]),
             ("clean_steps", self.clean_steps.is_some(), ["clean"; 2]),
+            ("rescue_password", self.rescue_password.is_some(), ["rescue"; 2]),
             ("service_steps", self.service_steps.is_some(), ["service"; 2]),
             ("disable_ramdisk", self.disable_ramdisk.is_some(), ["clean", "service"]),
         ] {
@@ -88,8 +96,11 @@ pub struct ProvisionReply {
 /// Body of `PUT /v1/nodes/{node}/states/power`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PowerRequest {
-    /// `power on`, `power off` or `rebooting`.
+    /// `power on`, `power off`, `rebooting`, `soft power off` or `soft rebooting`.
     pub target: String,
+    /// Seconds that it may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<NonZeroU64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -160,6 +171,10 @@ async fn carry_out(conductor: &Conductor, id: &str, request: ProvisionRequest) -
         "service" => {
             conductor.service(id, &request.service_steps.unwrap_or_default(), without_ramdisk).await?;
         }
+        "rescue" => conductor.rescue(id, &request.rescue_password.unwrap_or_default()).await?,
+        "unrescue" => conductor.unrescue(id).await?,
+        "adopt" => conductor.adopt(id).await?,
+        "retry" => conductor.retry(id).await?,
         "abort" => conductor.abort(id).await?,
         "unhold" => conductor.unhold(id).await?,
         _ => {
@@ -196,16 +211,14 @@ async fn power(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<StatusCode, Refusal> {
-    let action = match read_json::<PowerRequest>(&body)?.target.as_str() {
-        "power on" => PowerAction::On,
-        "power off" => PowerAction::Off,
-        "rebooting" => PowerAction::Reboot,
-        other => {
-            let text = format!("target {other:?} is not known; use power on, power off or rebooting");
-            return Err(Refusal::bad_request(text));
-        }
+    let request: PowerRequest = read_json(&body)?;
+    let Some(action) = PowerAction::named(&request.target) else {
+        let known: Vec<_> = PowerAction::ALL.iter().map(|action| action.as_str()).collect();
+        let text = format!("target {:?} is not known; use one of: {}", request.target, known.join(", "));
+        return Err(Refusal::bad_request(text));
     };
-    conductor.set_power(&id, action).await?;
+    let limit = request.timeout.map(|seconds| Duration::from_secs(seconds.get()));
+    conductor.set_power_within(&id, action, limit).await?;
     Ok(StatusCode::ACCEPTED)
 }
 

@@ -1,29 +1,31 @@
 //! What a conductor is composed of (section 10).
 
 use super::Conductor;
+use super::task_interfaces::RegisteredWithTasks;
 use crate::clock::{Clock, SystemClock};
 use crate::deploy::Direct;
 use crate::error::Error;
 use crate::events::EventLog;
-use crate::hardware_type::{Declared, Hardware, HardwareType, Interfaces, Registered};
+use crate::hardware_type::{Declared, Hardware, HardwareType, Interfaces};
 use crate::interfaces::{
     Absent, BootInterface, ConsoleInterface, DeployInterface, ManagementInterface, NetworkInterface, Noop,
-    PowerInterface, StorageInterface, VendorInterface,
+    PowerInterface, RescueInterface, StorageInterface, VendorInterface,
 };
 use crate::model::InterfaceKind;
+use crate::rescue::AgentRescue;
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::store::Store;
 use std::sync::{Arc, Mutex};
 
 /// Composes a conductor: interfaces by name, hardware types that say which of them go together, and which a node has
-/// that chooses none. `direct`, `noop` and `no-console`, `no-inspect`, `no-raid`, `no-rescue`, `no-vendor` are there already.
+/// that chooses none. `direct`, the rescue interface `agent`, `noop` and `no-console`, `no-inspect`, `no-raid`, `no-rescue`, `no-vendor` are there already.
 pub struct Builder {
     settings: Settings,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     interfaces: Interfaces,
-    deploys: Registered<dyn DeployInterface>,
+    with_tasks: RegisteredWithTasks,
     declared: Declared,
 }
 
@@ -31,15 +33,16 @@ impl Conductor {
     /// Composes a conductor over these nodes.
     pub fn builder(settings: Settings, store: Arc<dyn Store>) -> Builder {
         let (clock, interfaces) = (Arc::new(SystemClock), Interfaces::default());
-        let (deploys, declared) = (Registered::default(), Declared::default());
-        let builder = Builder { settings, store, clock, interfaces, deploys, declared };
+        let (with_tasks, declared) = (RegisteredWithTasks::default(), Declared::default());
+        let builder = Builder { settings, store, clock, interfaces, with_tasks, declared };
         let builder = builder.management("noop", Noop).network("noop", Noop).storage("noop", Noop);
         builder
             .console("no-console", Absent(InterfaceKind::Console))
             .vendor("no-vendor", Absent(InterfaceKind::Vendor))
             .deploy("direct", Direct)
+            .rescue("agent", AgentRescue)
+            .rescue("no-rescue", Absent(InterfaceKind::Rescue))
             .absent(InterfaceKind::Inspect)
-            .absent(InterfaceKind::Rescue)
             .absent(InterfaceKind::Raid)
     }
 }
@@ -76,7 +79,16 @@ impl Builder {
         let (name, interface) = (name.into(), Arc::new(interface));
         self.declared.boot_needs.insert(name.clone(), interface.boot_need());
         self.interfaces.all.push((InterfaceKind::Deploy, name.clone(), interface.clone()));
-        self.deploys.add(name, interface);
+        self.with_tasks.deploy.add(name, interface);
+        self
+    }
+
+    /// Registers a rescue interface.
+    #[must_use]
+    pub fn rescue(mut self, name: impl Into<String>, interface: impl RescueInterface + 'static) -> Self {
+        let (name, interface) = (name.into(), Arc::new(interface));
+        self.interfaces.all.push((InterfaceKind::Rescue, name.clone(), interface.clone()));
+        self.with_tasks.rescue.add(name, interface);
         self
     }
 
@@ -125,7 +137,7 @@ impl Builder {
     ///
     /// [`Error::Hardware`] with everything that cannot work together, [`Error::Store`].
     pub async fn start(self) -> Result<Conductor, Error> {
-        let Self { settings, store, clock, interfaces, deploys, mut declared } = self;
+        let Self { settings, store, clock, interfaces, with_tasks, mut declared } = self;
         for (kind, name, _) in &interfaces.all {
             declared.known.entry(*kind).or_default().push(name.clone());
         }
@@ -135,6 +147,6 @@ impl Builder {
         let hardware = Hardware { composition: declared.check()?, interfaces };
         let (events, left_leases) = (EventLog::default(), Mutex::default());
         let services = Services { settings, store, hardware, events, left_leases, clock };
-        Conductor::begin(services, deploys).await
+        Conductor::begin(services, with_tasks).await
     }
 }

@@ -2,12 +2,13 @@
 
 mod boot_config;
 mod builder;
-mod deploys;
 mod orders;
 mod periodic;
+mod rescue_orders;
 mod situation;
 mod start_up;
 mod step_orders;
+mod task_interfaces;
 mod turn;
 mod vigil;
 mod waiting;
@@ -15,13 +16,13 @@ mod work;
 mod workers;
 
 pub use builder::Builder;
-pub use orders::PowerAction;
 pub(crate) use situation::situation;
 
 use crate::error::Error;
 use crate::events::EventLog;
 use crate::hardware_type::Validity;
 use crate::interfaces::deploy::DeployInterface;
+use crate::interfaces::rescue::RescueInterface;
 use crate::model::{AgentSession, InterfaceKind, NewNode, Node};
 use crate::services::Services;
 use crate::settings::Settings;
@@ -127,10 +128,14 @@ impl Conductor {
     }
 
     fn deploy_interface(&self, node: &Node) -> Result<Arc<dyn DeployInterface>, Error> {
-        self.0.workers.deploys.of(node)
+        self.0.workers.interfaces.deploy(node)
     }
 
-    fn services(&self) -> &Arc<Services> {
+    fn rescue_interface(&self, node: &Node) -> Result<Arc<dyn RescueInterface>, Error> {
+        self.0.workers.interfaces.rescue(node)
+    }
+
+    pub(crate) fn services(&self) -> &Arc<Services> {
         &self.0.services
     }
 

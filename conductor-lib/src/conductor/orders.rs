@@ -3,26 +3,17 @@
 
 use super::Conductor;
 use crate::error::Error;
-use crate::heartbeat::SessionEnd;
-use crate::model::{Event, InstanceInfo, Order, Properties, ProvisionState, RequestedStep, StepKind, Verb};
-use crate::operations::power::target;
+use crate::model::{
+    Activity, Event, InstanceInfo, Node, Order, PowerAction, Properties, ProvisionState, RequestedStep,
+    StepKind, Verb,
+};
 use crate::plan::requested;
 use crate::steps;
 use crate::store::ConfigDrive;
 use crate::task::Task;
 use farrier_protocol::hints::Hints;
 use serde_json::Value;
-
-/// What an operator wants from the power of a machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PowerAction {
-    /// Power on.
-    On,
-    /// Power off at once.
-    Off,
-    /// Power off and on.
-    Reboot,
-}
+use std::time::Duration;
 
 /// Reads steps as they come with a request.
 pub(super) fn requested_steps(kind: StepKind, steps: &[Value]) -> Result<Vec<RequestedStep>, Error> {
@@ -36,6 +27,17 @@ fn check_hints(instance_info: &InstanceInfo, properties: &Properties) -> Result<
         Some(Err(error)) => Err(Error::invalid("root_device", error.to_string())),
         Some(Ok(_)) | None => Ok(()),
     }
+}
+
+/// Refuses an instance that wants traits which its node lacks (section 5.2).
+fn check_traits(node: &Node) -> Result<(), Error> {
+    let lacks = |name: &&str| !node.traits.iter().any(|known| known == name);
+    let lacking: Vec<_> = node.instance_info.traits().filter(lacks).collect();
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    let reason = format!("the node lacks {}; choose another node, or give it the traits", lacking.join(", "));
+    Err(Error::invalid("instance_info traits", reason))
 }
 
 impl Conductor {
@@ -68,13 +70,14 @@ impl Conductor {
         check_hints(&instance_info, &task.node.properties)?;
         let config_drive = instance_info.take_config_drive()?;
         task.node.instance_info = instance_info;
+        check_traits(&task.node)?;
         task.validate().await?;
         let deploy = self.deploy_interface(&task.node)?;
         deploy.validate(&task.node).await?;
         task.node.end_plans();
         task.node.driver_internal_info.renew_instance();
-        task.end_session(SessionEnd::Operation { keeps_agent: false });
         task.enter(event)?;
+        task.begin_session();
         task.node.plan_mut(StepKind::Deploy).requested = requested_steps(StepKind::Deploy, deploy_steps)?;
         steps::check(&mut task, &*deploy, StepKind::Deploy).await?;
         let first = self.events().begin(task.node.uuid);
@@ -95,20 +98,38 @@ impl Conductor {
         self.order(task, Verb::Undeploy, ConfigDrive::Keep).await
     }
 
-    /// Orders that a machine is powered on, off, or off and on. What goes wrong is the node's `last_error`.
+    /// Orders that the power of a machine changes. What goes wrong is the node's `last_error`.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] when somebody works on the node.
+    /// [`Error::Interface`] when the machine's driver cannot do that, [`Error::Store`] when somebody works on the node.
     pub async fn set_power(&self, id: &str, action: PowerAction) -> Result<(), Error> {
+        self.set_power_within(id, action, None).await
+    }
+
+    /// As [`Self::set_power`], within another time than the setting for it, in whole seconds.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_power`].
+    pub async fn set_power_within(
+        &self,
+        id: &str,
+        action: PowerAction,
+        limit: Option<Duration>,
+    ) -> Result<(), Error> {
         let mut task = Task::acquire(self.services(), id).await?;
-        let verb = match action {
-            PowerAction::On => Verb::PowerOn,
-            PowerAction::Off => Verb::PowerOff,
-            PowerAction::Reboot => Verb::Reboot,
+        task.check_power_action(action)?;
+        task.node.target_power_state = Some(action.target());
+        task.node.driver_internal_info.power_action_timeout = limit.map(|limit| limit.as_secs());
+        // Why an operation failed is told until the next one begins.
+        let reason = match task.node.provision_state.activity() {
+            Activity::Failed => task.node.last_error.take(),
+            Activity::Rest | Activity::Work | Activity::Wait | Activity::Hold => None,
         };
-        task.node.target_power_state = target(verb);
-        self.order(task, verb, ConfigDrive::Keep).await
+        task.node.last_error = reason;
+        task.order = Some(Order::new(action.verb(), self.now()));
+        self.write_down(task, ConfigDrive::Keep).await
     }
 
     /// Orders that a node without an instance is forgotten, and its machine powered off.

@@ -1,25 +1,20 @@
 //! How a conductor begins and ends (section 12.3).
 
-use super::deploys::Deploys;
+use super::task_interfaces::{RegisteredWithTasks, TaskInterfaces};
 use super::workers::Workers;
 use super::{Conductor, Inner};
 use crate::error::Error;
-use crate::hardware_type::Registered;
-use crate::interfaces::deploy::DeployInterface;
 use crate::services::Services;
 use std::sync::Arc;
 
 impl Conductor {
     /// What an earlier conductor of this name left unfinished is gone on with: that one, should it still run, can write
     /// nothing any more.
-    pub(super) async fn begin(
-        services: Services,
-        deploys: Registered<dyn DeployInterface>,
-    ) -> Result<Self, Error> {
+    pub(super) async fn begin(services: Services, registered: RegisteredWithTasks) -> Result<Self, Error> {
         let services = Arc::new(services);
         services.store.expire_all(&services.settings.conductor_name).await?;
-        let deploys = Deploys::new(&services, deploys);
-        let workers = Workers::new(Arc::clone(&services), deploys);
+        let interfaces = TaskInterfaces::new(&services, registered);
+        let workers = Workers::new(Arc::clone(&services), interfaces);
         let conductor = Self(Arc::new(Inner { services, workers }));
         conductor.attend().await?;
         Ok(conductor)

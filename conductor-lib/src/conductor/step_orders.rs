@@ -4,7 +4,6 @@
 use super::Conductor;
 use super::orders::requested_steps;
 use crate::error::Error;
-use crate::heartbeat::SessionEnd;
 use crate::model::{Activity, Event, PlannedStep, ProvisionState, StepKind, Verb};
 use crate::operations;
 use crate::steps;
@@ -76,6 +75,35 @@ impl Conductor {
         self.order_steps(task, StepKind::Service, service_steps).await
     }
 
+    /// Orders that an operation which failed goes on at the step that failed, or begins anew where the agent that ran it
+    /// is gone. Ironic has no such verb.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Interface`] when an interface cannot do its part,
+    /// [`Error::Store`] when somebody works on the node.
+    pub async fn retry(&self, id: &str) -> Result<(), Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        task.enter(Event::Retry)?;
+        task.node.permits(Event::Retry)?;
+        task.validate().await?;
+        match StepKind::of(task.node.provision_state) {
+            Some(kind) => self.order(task, kind.verb(), ConfigDrive::Keep).await,
+            None => task.leave().await,
+        }
+    }
+
+    /// Orders that a machine which runs its instance already is taken over. What `instance_info` says of it must be
+    /// what could have been deployed; what is wrong with that is the node's `last_error`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidState`], [`Error::Store`] when somebody works on the node.
+    pub async fn adopt(&self, id: &str) -> Result<(), Error> {
+        let task = self.begin_operation(id, Event::Adopt).await?;
+        self.order(task, Verb::Adopt, ConfigDrive::Keep).await
+    }
+
     /// Ends the operation that waits, or is held: at once, or when the current step ends that must not be cut off.
     ///
     /// # Errors
@@ -126,13 +154,13 @@ impl Conductor {
     }
 
     /// A node that enters an operation, which counts once saved.
-    async fn begin_operation(&self, id: &str, event: Event) -> Result<Task, Error> {
+    pub(super) async fn begin_operation(&self, id: &str, event: Event) -> Result<Task, Error> {
         let mut task = Task::acquire(self.services(), id).await?;
         if task.node.provision_state.takes_verb(event) {
             task.node.permits(event)?;
             task.node.end_plans();
-            task.end_session(SessionEnd::Operation { keeps_agent: false });
             task.enter(event)?;
+            task.begin_session();
             return Ok(task);
         }
         Err(Error::not_allowed(&task.node, event))

@@ -1,22 +1,19 @@
 //! One turn of a worker: does what there is to do for its node, or looks after its wait.
 
-use super::deploys::Deploys;
+use super::task_interfaces::TaskInterfaces;
 use super::vigil::Vigil;
 use super::work::Work;
 use crate::agent_client::AgentClient;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::model::{Event, ProvisionState};
-use crate::operations;
+use crate::operations::{self, ATTEMPTS};
 use crate::services::Services;
 use crate::steps::{self, Progress};
 use crate::task::Task;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
-
-/// How often an operation is taken up again because the conductor stopped; more often, it may be what stops it.
-const ATTEMPTS: i64 = 3;
 
 /// When the next turn is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,13 +43,13 @@ impl Memory {
 /// One turn of a worker.
 pub(super) struct Turn {
     pub(super) services: Arc<Services>,
-    pub(super) deploys: Deploys,
+    pub(super) interfaces: TaskInterfaces,
     pub(super) node: Uuid,
 }
 
 impl Turn {
-    pub(super) fn new(services: Arc<Services>, deploys: Deploys, node: Uuid) -> Self {
-        Self { services, deploys, node }
+    pub(super) fn new(services: Arc<Services>, interfaces: TaskInterfaces, node: Uuid) -> Self {
+        Self { services, interfaces, node }
     }
 
     /// Takes the turn, with the task where the node was handed over under its lease.
@@ -118,23 +115,45 @@ impl Turn {
     async fn work_on(&self, mut task: Task) -> Result<Option<Task>, Error> {
         match Work::of(&task.node, task.order.as_ref()) {
             Work::Nothing | Work::Await => task.leave().await?,
-            Work::Power(verb) => operations::set_power(task, verb).await?,
+            Work::Power(action) => operations::set_power(task, action).await?,
             Work::Forget => operations::forget(task).await?,
-            Work::Undeploy => return operations::undeploy(task).await,
-            Work::Verify => operations::verify(task).await?,
-            Work::AbortService => operations::abort_service(task).await?,
-            Work::CleanUp => operations::clean_up(task).await?,
+            Work::Undeploy => {
+                let rescue = self.interfaces.rescue(&task.node);
+                return operations::undeploy(task, rescue).await;
+            }
+            Work::Verify => return operations::verify(task).await,
+            Work::Abort => {
+                let rescue = self.interfaces.rescue(&task.node);
+                operations::abort_at_rest(task, rescue).await?;
+            }
+            Work::CleanUp => {
+                let rescue = self.interfaces.rescue(&task.node);
+                operations::clean_up(task, rescue).await?;
+            }
+            Work::Adopt => {
+                let deploy = self.interfaces.deploy(&task.node);
+                let progress = async { operations::adopt(&mut task, &*deploy?).await }.await;
+                return self.settle(task, progress).await;
+            }
+            Work::Rescue => {
+                let rescue = self.interfaces.rescue(&task.node);
+                let progress = async { operations::rescue(&mut task, &*rescue?).await }.await;
+                return self.settle(task, progress).await;
+            }
+            Work::Unrescue => {
+                let rescue = self.interfaces.rescue(&task.node);
+                let progress = async { operations::unrescue(&mut task, &*rescue?).await }.await;
+                return self.settle(task, progress).await;
+            }
             Work::Steps(kind) => {
-                let progress = match self.deploys.of(&task.node) {
-                    Ok(deploy) => steps::resume(&mut task, &*deploy, kind).await,
-                    Err(error) => Err(error),
-                };
+                let deploy = self.interfaces.deploy(&task.node);
+                let progress = async { steps::resume(&mut task, &*deploy?, kind).await }.await;
                 return self.settle(task, progress).await;
             }
             Work::Abandon => {
                 let reason =
                     format!("this conductor cannot go on with a node that is {}", task.node.provision_state);
-                self.end(task, &reason).await?;
+                return operations::fail(task, &reason).await;
             }
         }
         Ok(None)
@@ -161,7 +180,7 @@ impl Turn {
                 return Ok(Some(task));
             }
             Err(error @ Error::Store(_)) => return Err(error),
-            Err(error) => operations::fail(task, &error.to_string()).await?,
+            Err(error) => return operations::fail(task, &error.to_string()).await,
         }
         Ok(None)
     }
@@ -169,13 +188,15 @@ impl Turn {
     /// Ends what is under way, be it an operation or an order of a node at rest.
     pub(super) async fn end(&self, mut task: Task, reason: &str) -> Result<Next, Error> {
         if task.node.provision_state.after(Event::Fail).is_some() {
-            operations::fail(task, reason).await?;
-        } else {
-            task.node.set_last_error(reason);
-            task.node.target_power_state = None;
-            task.order = None;
-            task.finish().await?;
+            return match operations::fail(task, reason).await? {
+                Some(task) => self.carry_out(task).await,
+                None => Ok(Next::Again),
+            };
         }
+        task.node.set_last_error(reason);
+        task.node.target_power_state = None;
+        task.order = None;
+        task.finish().await?;
         Ok(Next::Again)
     }
 }

@@ -10,25 +10,27 @@ use crate::error::Error;
 use crate::events::EventKind;
 use crate::heartbeat::{Action, decide};
 use crate::interfaces::DriverStep;
-use crate::interfaces::deploy::DeployInterface;
 use crate::model::{Node, StepKind};
+use crate::operations;
 use crate::power_reading::power_state;
-use crate::steps::{self, Verdict};
+use crate::steps::{self, Progress, Verdict};
 use crate::store::Record;
 use crate::task::Task;
-use farrier_protocol::progress::{Phase, Progress};
+use farrier_protocol::progress::{Phase, Progress as WriteProgress};
 use std::time::{Duration, Instant};
 
 /// What an operation that waits can go on with.
 enum News {
     /// Its agent has called for the first time.
-    Begins,
+    Begins(StepKind),
     /// The agent is to be asked for its steps.
-    IsToList,
+    IsToList(StepKind),
     /// The current step has ended, or is to run again.
-    GoesOn,
+    GoesOn(StepKind),
     /// The driver has ended the current step, or failed.
-    Polled(Result<DriverStep, Error>),
+    Polled(StepKind, Result<DriverStep, Error>),
+    /// The rescue system is there.
+    IsRescued,
 }
 
 impl Turn {
@@ -38,7 +40,7 @@ impl Turn {
         let pause = self.pause(record);
         memory.vigil.look(record, settings.check_interval, Instant::now());
         let is_called = memory.vigil.is_called(record);
-        let action = decide(&situation(record, settings));
+        let action = decide(&situation(record, &self.services));
         if is_called && let Action::FailInMaintenance(_) = action {
             memory.vigil.handled(record);
             let reason =
@@ -51,16 +53,17 @@ impl Turn {
             return Ok(Next::After(pause));
         }
         let news = match action {
-            Action::Begin(kind) if is_called => Some((kind, News::Begins)),
-            Action::RefreshSteps(kind) if is_called => Some((kind, News::IsToList)),
+            Action::Begin(kind) if is_called => Some(News::Begins(kind)),
+            Action::RefreshSteps(kind) if is_called => Some(News::IsToList(kind)),
             Action::ProcessStep { kind, refresh } => {
-                self.is_gone_on_with(record, memory, kind, refresh).await.then_some((kind, News::GoesOn))
+                self.is_gone_on_with(record, memory, kind, refresh).await.then_some(News::GoesOn(kind))
             }
+            Action::FinalizeRescue if is_called => Some(News::IsRescued),
             Action::RefreshSteps(_) | Action::Touch => self.poll(record).await,
             _ => None,
         };
-        if let Some((kind, news)) = news {
-            let next = self.take_news(record, kind, news).await;
+        if let Some(news) = news {
+            let next = self.take_news(record, news).await;
             if next.is_ok() {
                 memory.vigil.handled(record);
             }
@@ -83,31 +86,42 @@ impl Turn {
     }
 
     /// Goes on under the lease, unless something happened to the node since it was looked at.
-    async fn take_news(&self, seen: &Record, kind: StepKind, news: News) -> Result<Next, Error> {
+    async fn take_news(&self, seen: &Record, news: News) -> Result<Next, Error> {
         let mut task = Task::try_acquire(&self.services, self.node).await?;
         if task.node.provision_updated_at != seen.node.provision_updated_at {
             task.leave().await?;
             return Ok(Next::Again);
         }
-        let progress = match self.deploys.of(&task.node) {
-            Ok(deploy) => go_on(&mut task, &*deploy, kind, news).await,
-            Err(error) => Err(error),
-        };
+        let progress = self.go_on(&mut task, news).await;
         match self.settle(task, progress).await? {
             Some(task) => self.carry_out(task).await,
             None => Ok(Next::After(self.pause(seen))),
         }
     }
 
+    async fn go_on(&self, task: &mut Task, news: News) -> Result<Progress, Error> {
+        let deploy = self.interfaces.deploy(&task.node);
+        match news {
+            News::Begins(kind) => steps::begin(task, &*deploy?, kind).await,
+            News::IsToList(kind) => steps::refresh(task, &*deploy?, kind).await.map(|()| Progress::Waits),
+            News::GoesOn(kind) => steps::advance(task, &*deploy?, kind).await,
+            News::Polled(kind, left_off) => steps::polled(task, &*deploy?, kind, left_off).await,
+            News::IsRescued => {
+                let rescue = self.interfaces.rescue(&task.node)?;
+                operations::finalize_rescue(task, &*rescue).await
+            }
+        }
+    }
+
     /// What the driver says about the step that it runs, when that has ended.
-    async fn poll(&self, record: &Record) -> Option<(StepKind, News)> {
+    async fn poll(&self, record: &Record) -> Option<News> {
         let node = &record.node;
         let (kind, step) = (StepKind::of(node.provision_state)?, node.current_step()?);
         let interface = self.services.hardware.that_runs(&step.id(), kind, node)?;
         match interface.poll_step(kind, node, step).await {
             Ok(DriverStep::Polls) => None,
-            Ok(left_off) => Some((kind, News::Polled(Ok(left_off)))),
-            Err(error) => Some((kind, News::Polled(Err(error.into())))),
+            Ok(left_off) => Some(News::Polled(kind, Ok(left_off))),
+            Err(error) => Some(News::Polled(kind, Err(error.into()))),
         }
     }
 
@@ -164,7 +178,7 @@ impl Turn {
         }
     }
 
-    fn tell(&self, progress: Progress) {
+    fn tell(&self, progress: WriteProgress) {
         let events = &self.services.events;
         if matches!(progress.phase, Phase::Verifying | Phase::Finishing | Phase::Done) {
             events.push_once(self.node, EventKind::ImageWritten);
@@ -226,20 +240,6 @@ impl Turn {
                 Ok(Next::Again)
             }
         }
-    }
-}
-
-async fn go_on(
-    task: &mut Task,
-    deploy: &dyn DeployInterface,
-    kind: StepKind,
-    news: News,
-) -> Result<steps::Progress, Error> {
-    match news {
-        News::Begins => steps::begin(task, deploy, kind).await,
-        News::IsToList => steps::refresh(task, deploy, kind).await.map(|()| steps::Progress::Waits),
-        News::GoesOn => steps::advance(task, deploy, kind).await,
-        News::Polled(left_off) => steps::polled(task, deploy, kind, left_off).await,
     }
 }
 

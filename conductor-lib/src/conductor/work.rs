@@ -1,6 +1,6 @@
 //! What there is to do for a node: a pure function of its record.
 
-use crate::model::{Activity, Node, Order, ProvisionState, StepKind, Verb};
+use crate::model::{Activity, Node, Order, PowerAction, ProvisionState, StepKind, Verb};
 
 /// What there is to do for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(super) enum Work {
     /// Nothing, until an operator orders something.
     Nothing,
     /// Its power was ordered.
-    Power(Verb),
+    Power(PowerAction),
     /// Its end was ordered.
     Forget,
     /// An operation that consists of steps begins, or goes on where a conductor stopped.
@@ -17,8 +17,14 @@ pub(super) enum Work {
     Undeploy,
     /// Its machine is to be proven under control.
     Verify,
-    /// Its service was aborted.
-    AbortService,
+    /// It is taken over with its instance.
+    Adopt,
+    /// It gets a rescue system.
+    Rescue,
+    /// Its instance is started again after a rescue.
+    Unrescue,
+    /// Its operation was aborted, and more is owed for it than to clean up.
+    Abort,
     /// An operation that failed has left something.
     CleanUp,
     /// The ramdisk is to call.
@@ -30,17 +36,38 @@ pub(super) enum Work {
 impl Work {
     /// What there is to do for a node of which `order` is ordered.
     pub(super) fn of(node: &Node, order: Option<&Order>) -> Self {
-        match order.map(|order| order.verb) {
-            Some(verb @ (Verb::PowerOn | Verb::PowerOff | Verb::Reboot)) => return Self::Power(verb),
+        let verb = order.map(|order| order.verb);
+        if let Some(action) = verb.and_then(PowerAction::of) {
+            return Self::Power(action);
+        }
+        match verb {
             Some(Verb::Forget) => return Self::Forget,
-            Some(Verb::Abort) => return Self::AbortService,
+            Some(Verb::Abort) => return Self::Abort,
             Some(Verb::CleanUp) => return Self::CleanUp,
-            Some(Verb::Deploy | Verb::Undeploy | Verb::Manage | Verb::Clean | Verb::Service) | None => {}
+            Some(
+                Verb::Deploy
+                | Verb::Undeploy
+                | Verb::Manage
+                | Verb::Clean
+                | Verb::Service
+                | Verb::Adopt
+                | Verb::Rescue
+                | Verb::Unrescue
+                | Verb::PowerOn
+                | Verb::PowerOff
+                | Verb::Reboot
+                | Verb::SoftPowerOff
+                | Verb::SoftReboot,
+            )
+            | None => {}
         }
         let state = node.provision_state;
         match (state, state.activity()) {
             (ProvisionState::Deleting, _) => Self::Undeploy,
             (ProvisionState::Verifying, _) => Self::Verify,
+            (ProvisionState::Adopting, _) => Self::Adopt,
+            (ProvisionState::Rescuing, _) => Self::Rescue,
+            (ProvisionState::Unrescuing, _) => Self::Unrescue,
             (_, Activity::Work) => StepKind::of(state).map_or(Self::Abandon, Self::Steps),
             (_, Activity::Wait) => Self::Await,
             (_, Activity::Rest | Activity::Hold | Activity::Failed) => Self::Nothing,
@@ -67,7 +94,14 @@ mod tests {
             let work = Work::of(&node(*state), None);
             match state.activity() {
                 Activity::Work => {
-                    let works = [Work::Undeploy, Work::Verify, Work::Abandon];
+                    let works = [
+                        Work::Undeploy,
+                        Work::Verify,
+                        Work::Adopt,
+                        Work::Rescue,
+                        Work::Unrescue,
+                        Work::Abandon,
+                    ];
                     let is_work =
                         works.contains(&work) || StepKind::of(*state).map(Work::Steps) == Some(work);
                     assert!(is_work, "{state} {work:?}");
@@ -83,9 +117,9 @@ mod tests {
     #[test]
     fn an_order_for_power_comes_before_everything() {
         for state in ProvisionState::ALL {
-            for verb in [Verb::PowerOn, Verb::PowerOff, Verb::Reboot] {
-                let order = Order::new(verb, OffsetDateTime::UNIX_EPOCH);
-                assert_eq!(Work::of(&node(*state), Some(&order)), Work::Power(verb), "{state}");
+            for action in PowerAction::ALL {
+                let order = Order::new(action.verb(), OffsetDateTime::UNIX_EPOCH);
+                assert_eq!(Work::of(&node(*state), Some(&order)), Work::Power(*action), "{state}");
             }
         }
     }

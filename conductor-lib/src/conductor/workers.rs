@@ -4,7 +4,7 @@
 //! round of [`Conductor::run`](super::Conductor::run). It keeps nothing that matters: whatever ends it, another one
 //! goes on from the store.
 
-use super::deploys::Deploys;
+use super::task_interfaces::TaskInterfaces;
 use super::turn::{Memory, Next, Turn};
 use crate::error::Error;
 use crate::services::Services;
@@ -22,8 +22,8 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// The workers of this conductor.
 pub(super) struct Workers {
     services: Arc<Services>,
-    /// What deploys.
-    pub(super) deploys: Deploys,
+    /// What works with tasks.
+    pub(super) interfaces: TaskInterfaces,
     seats: Mutex<HashMap<Uuid, Arc<Seat>>>,
 }
 
@@ -48,8 +48,8 @@ impl Seat {
 
 impl Workers {
     /// Nobody works yet.
-    pub(super) fn new(services: Arc<Services>, deploys: Deploys) -> Arc<Self> {
-        Arc::new(Self { services, deploys, seats: Mutex::default() })
+    pub(super) fn new(services: Arc<Services>, interfaces: TaskInterfaces) -> Arc<Self> {
+        Arc::new(Self { services, interfaces, seats: Mutex::default() })
     }
 
     /// Hands a node over under its lease.
@@ -95,7 +95,7 @@ impl Workers {
                 inbox.is_woken = false;
                 inbox.task.take()
             };
-            let turn = Turn::new(Arc::clone(&self.services), self.deploys.clone(), node);
+            let turn = Turn::new(Arc::clone(&self.services), self.interfaces.clone(), node);
             // A task of its own, so that work that panics ends its node's operation and nothing else.
             let taken = tokio::spawn(async move {
                 let next = turn.take(handed, &mut memory).await;
@@ -108,7 +108,7 @@ impl Workers {
                 }
                 Err(_) => {
                     memory = Memory::new();
-                    let turn = Turn::new(Arc::clone(&self.services), self.deploys.clone(), node);
+                    let turn = Turn::new(Arc::clone(&self.services), self.interfaces.clone(), node);
                     turn.fail("the conductor's own work crashed; see its log").await
                 }
             };

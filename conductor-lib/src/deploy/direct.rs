@@ -9,8 +9,8 @@ use crate::interfaces::base::{Interface, InterfaceError};
 use crate::interfaces::deploy::{DeployInterface, Outcome};
 use crate::model::{BootMode, Node, PlannedStep, PowerState, StepKind};
 use crate::plan::KnownStep;
-use crate::ramdisk;
 use crate::task::Task;
+use crate::{ramdisk, ramdisk_logs};
 use async_trait::async_trait;
 use farrier_protocol::command::CommandResult;
 use serde_json::{Value, json};
@@ -98,8 +98,7 @@ impl DeployInterface for Direct {
 
 async fn boot_ramdisk(task: &mut Task) -> Result<Outcome, Error> {
     task.attach_volumes().await?;
-    ramdisk::boot(task).await?;
-    Ok(Outcome::Wait)
+    ramdisk::run(task).await
 }
 
 async fn write_image(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
@@ -143,31 +142,20 @@ async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
 /// stays on is forced. A machine that is off already was asked before a conductor stopped.
 async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
     if task.power_state().await? != PowerState::Off {
+        ramdisk_logs::collect(task, false).await;
         let told = task.agent().await?.execute("standby.power_off", json!({}), Wait::UntilAccepted).await;
         // A machine that is off can answer no more.
         if told.is_err() && task.power_state().await? != PowerState::Off {
             told?;
         }
-        if !goes_off(task).await? {
+        let deadline = Instant::now() + task.services.settings.power_off_timeout;
+        if !task.goes_off(deadline).await? {
             tracing::warn!(node = %task.node.name, "the agent did not power the machine off; forcing it");
         }
     }
     task.power_off().await?;
     task.emit(EventKind::PoweredOff);
     Ok(Outcome::Done)
-}
-
-/// Whether a machine that was asked to goes off in time.
-async fn goes_off(task: &Task) -> Result<bool, Error> {
-    let settings = &task.services.settings;
-    let deadline = Instant::now() + settings.power_off_timeout;
-    while task.power_state().await? != PowerState::Off {
-        if Instant::now() >= deadline {
-            return Ok(false);
-        }
-        tokio::time::sleep(settings.power_poll_interval).await;
-    }
-    Ok(true)
 }
 
 async fn switch_to_tenant_network(task: &mut Task) -> Result<Outcome, Error> {

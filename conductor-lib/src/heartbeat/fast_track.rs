@@ -1,7 +1,8 @@
 //! Fast track: an agent stays between operations, so that the next one needs no boot (section 2.3).
 
 use crate::model::{AgentSession, Family, ProvisionState};
-use time::{Duration, OffsetDateTime};
+use std::time::Duration;
+use time::OffsetDateTime;
 
 /// What of a node decides whether its agent may stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,7 @@ pub fn is_alive(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use time::Duration as Span;
 
     const ABLE: Candidate = Candidate {
         is_enabled: true,
@@ -73,8 +75,8 @@ mod tests {
 
     #[test]
     fn an_agent_is_alive_that_was_heard_of_lately() {
-        let now = OffsetDateTime::UNIX_EPOCH + Duration::hours(1);
-        let ago = |seconds| Some(now - Duration::seconds(seconds));
+        let now = OffsetDateTime::UNIX_EPOCH + Span::hours(1);
+        let ago = |seconds| Some(now - Span::seconds(seconds));
         let url = Some("https://192.0.2.20:9999".to_owned());
         for (agent_url, heard, inspected, state, expected) in [
             (&url, ago(299), None, ProvisionState::Available, true),
@@ -90,7 +92,7 @@ mod tests {
                 agent_last_heartbeat: heard,
                 ..AgentSession::default()
             };
-            let alive = is_alive(&session, state, inspected, now, Duration::seconds(300));
+            let alive = is_alive(&session, state, inspected, now, Duration::from_secs(300));
             assert_eq!(alive, expected, "{state} {heard:?} {inspected:?}");
         }
     }

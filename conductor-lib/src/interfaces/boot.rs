@@ -4,7 +4,7 @@ use super::base::{Interface, InterfaceError};
 use super::management::ManagementInterface;
 use super::network::NetworkInterface;
 use crate::model::InterfaceKind::Boot;
-use crate::model::{BootDevice, Node};
+use crate::model::{BootDevice, Node, ProvisionState};
 use async_trait::async_trait;
 use farrier_media::KernelParameters;
 use std::fmt;
@@ -86,6 +86,26 @@ pub struct BootContext<'a> {
     pub network: &'a dyn NetworkInterface,
 }
 
+impl BootContext<'_> {
+    /// Sets the boot device, unless the machine is adopted, which starts as it does already. Whether that holds for one
+    /// boot or for all, `driver_info` may force (section 9.2).
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    pub async fn set_boot_device(&self, device: BootDevice, persistent: bool) -> Result<(), InterfaceError> {
+        if self.node.provision_state == ProvisionState::Adopting {
+            return Ok(());
+        }
+        let forced = self
+            .node
+            .driver_info
+            .force_persistent_boot_device()
+            .map_err(|error| InterfaceError::driver_info(&error.key, error.reason))?;
+        self.management.set_boot_device(self.node, device, forced.unwrap_or(persistent)).await
+    }
+}
+
 /// Makes a machine boot the ramdisk or its instance. Calls that prepare or clean up hold the node's lease, and each may
 /// be made again after a conductor stopped in the middle of it.
 #[async_trait]
@@ -121,7 +141,7 @@ pub trait BootInterface: Interface {
     /// Any [`InterfaceError`].
     async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
         self.clean_up_ramdisk(boot).await?;
-        boot.management.set_boot_device(boot.node, BootDevice::Disk, true).await
+        boot.set_boot_device(BootDevice::Disk, true).await
     }
 
     /// Undoes [`Self::prepare_instance`]; nothing happens where nothing was prepared.

@@ -55,11 +55,23 @@ pub trait DeployInterface: Interface {
     /// [`AgentError::Busy`](crate::agent_client::AgentError::Busy) when it is to run again later; anything else
     /// fails the deployment.
     async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
-        match step.in_band {
-            true => agent_steps::start(task, StepKind::Deploy, step, &json!(step.args)).await?,
-            false => ramdisk::boot(task).await?,
+        if step.in_band {
+            agent_steps::start(task, StepKind::Deploy, step, &json!(step.args)).await?;
+            return Ok(Outcome::Wait);
         }
-        Ok(Outcome::Wait)
+        ramdisk::run(task).await
+    }
+
+    /// Takes over a machine that runs its instance already, without touching its power.
+    ///
+    /// # Errors
+    ///
+    /// What fails the adoption.
+    async fn take_over(&self, task: &mut Task) -> Result<(), Error> {
+        match self.boot_need() {
+            BootNeed::Nothing => Ok(()),
+            BootNeed::Any | BootNeed::Capability(_) => task.prepare_instance().await,
+        }
     }
 
     /// Takes note of what a step that ran in the agent produced.

@@ -10,7 +10,9 @@ use super::raid::RaidInterface;
 use super::rescue::RescueInterface;
 use super::storage::StorageInterface;
 use super::vendor::VendorInterface;
+use crate::error::Error;
 use crate::model::{BootDevice, InterfaceKind, MacAddress, Node};
+use crate::task::Task;
 use async_trait::async_trait;
 
 /// `noop`: there is nothing to do, and so it is done. A machine that starts from its network first and then from its
@@ -102,6 +104,11 @@ impl VendorInterface for Absent {}
 
 impl InspectInterface for Absent {}
 
-impl RescueInterface for Absent {}
+#[async_trait]
+impl RescueInterface for Absent {
+    async fn clean_up(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(())
+    }
+}
 
 impl RaidInterface for Absent {}

@@ -1,6 +1,7 @@
 //! Power (section 9.1).
 
 use super::base::{Interface, InterfaceError};
+use crate::model::InterfaceKind::Power;
 use crate::model::{Node, PowerState};
 use async_trait::async_trait;
 
@@ -39,6 +40,20 @@ pub trait PowerInterface: Interface {
     async fn reboot(&self, node: &Node) -> Result<(), InterfaceError> {
         self.power_off(node).await?;
         self.power_on(node).await
+    }
+
+    /// Whether the machine's system can be asked to shut down.
+    fn supports_soft_power_off(&self, _node: &Node) -> bool {
+        false
+    }
+
+    /// Asks the machine's system to shut down, as its power button does, and does not wait until it has.
+    ///
+    /// # Errors
+    ///
+    /// [`InterfaceError::Unsupported`] where it cannot be asked.
+    async fn soft_power_off(&self, _node: &Node) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Power, "soft power off")
     }
 
     /// Whether the power state is worth reading when nobody asks for it.

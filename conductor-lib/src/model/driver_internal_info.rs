@@ -22,10 +22,16 @@ pub struct DriverInternalInfo {
     pub service: StepPlan,
     /// Root file system UUID, or disk identifier of a whole-disk image, of the written instance.
     pub root_uuid_or_disk_id: Option<String>,
+    /// Seconds that the power action which is ordered may take, where its operator has said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_action_timeout: Option<u64>,
     /// Everything else.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
+
+/// The note of a driver with the firmware that it is about to update.
+const FIRMWARE_UPDATES: &str = "redfish_fw_updates";
 
 /// The note with the layout that is on the disk.
 const LAYOUT: &str = "instance";
@@ -57,6 +63,16 @@ impl DriverInternalInfo {
         for kind in StepKind::ALL {
             *self.plan_mut(kind) = StepPlan::default();
         }
+    }
+
+    /// Whether firmware that was written waits for a reboot of the machine.
+    pub fn awaits_firmware(&self) -> bool {
+        let is_something = |value: &Value| match value {
+            Value::Null | Value::Bool(false) => false,
+            Value::Array(updates) => !updates.is_empty(),
+            _ => true,
+        };
+        self.others.get(FIRMWARE_UPDATES).is_some_and(is_something)
     }
 
     /// The layout of the partition image that is on the disk.

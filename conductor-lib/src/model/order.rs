@@ -18,6 +18,12 @@ named_states! {
         Clean = "clean",
         /// The machine serviced beneath its instance.
         Service = "service",
+        /// A machine taken over that runs its instance.
+        Adopt = "adopt",
+        /// A rescue system, to repair the instance with.
+        Rescue = "rescue",
+        /// The instance started again after a rescue.
+        Unrescue = "unrescue",
         /// The operation under way ended.
         Abort = "abort",
         /// What an operation that failed has left put right.
@@ -28,6 +34,10 @@ named_states! {
         PowerOff = "power off",
         /// The machine off and on.
         Reboot = "rebooting",
+        /// The machine's system shut down.
+        SoftPowerOff = "soft power off",
+        /// The machine's system shut down, and the machine on.
+        SoftReboot = "soft rebooting",
         /// The node forgotten.
         Forget = "forget",
     }
@@ -40,7 +50,7 @@ pub struct Order {
     pub verb: Verb,
     /// Since when.
     pub ordered_at: OffsetDateTime,
-    /// How often it was taken up again because a conductor had stopped.
+    /// How often it was taken up again: a conductor had stopped, or an agent did not say whether it was done.
     pub attempts: i64,
 }
 

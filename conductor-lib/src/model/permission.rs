@@ -39,7 +39,7 @@ impl Node {
     ///
     /// The flag that forbids it, with its reason.
     pub fn permits(&self, event: Event) -> Result<(), Forbidden> {
-        use Event::{Clean, Delete, Deploy, Provide, Rebuild, Rescue, Service, Unrescue};
+        use Event::{Clean, Delete, Deploy, Provide, Rebuild, Rescue, Retry, Service, Unrescue};
         let node = || self.name.clone();
         let because =
             |reason: &Option<String>| reason.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
@@ -47,7 +47,7 @@ impl Node {
             Rebuild | Delete if self.protected => {
                 Err(Forbidden::Protected { node: node(), reason: because(&self.protected_reason) })
             }
-            Deploy | Rebuild | Rescue | Unrescue | Clean | Service if self.maintenance => {
+            Deploy | Rebuild | Rescue | Unrescue | Clean | Service | Retry if self.maintenance => {
                 Err(Forbidden::Maintenance { node: node(), reason: because(&self.maintenance_reason) })
             }
             Provide | Deploy if self.retired => {
@@ -75,7 +75,7 @@ mod tests {
         assert!(refused(|_| {}).is_empty());
         assert_eq!(
             refused(|node| node.maintenance = true),
-            ["clean", "deploy", "rebuild", "rescue", "unrescue", "service"]
+            ["clean", "deploy", "rebuild", "rescue", "unrescue", "service", "retry"]
         );
         assert_eq!(refused(|node| node.protected = true), ["rebuild", "delete"]);
         assert_eq!(refused(|node| node.retired = true), ["provide", "deploy"]);

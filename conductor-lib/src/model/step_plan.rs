@@ -10,6 +10,8 @@ pub struct StepPlan {
     pub steps: Vec<PlannedStep>,
     /// Place of the current step; nothing before the first, and the number of steps when all are done.
     pub index: Option<usize>,
+    /// Place of the step that failed, for whoever tries it again.
+    pub failed: Option<usize>,
     /// What the operator asked for.
     pub requested: Vec<RequestedStep>,
     /// False when the current step is to run again: the agent was busy, or the conductor stopped.
@@ -28,16 +30,16 @@ impl StepPlan {
         self.skip_current == Some(false)
     }
 
-    /// Forgets how far it has come; the steps stay, for whoever looks for what was wrong.
+    /// Forgets how far it has come, but for the step that failed; the steps stay, for whoever looks for what was wrong.
     pub fn stop(&mut self) {
-        let Self { steps, requested, disable_ramdisk, .. } = std::mem::take(self);
-        *self = Self { steps, requested, disable_ramdisk, ..Self::default() };
+        let Self { steps, index, requested, disable_ramdisk, .. } = std::mem::take(self);
+        *self = Self { steps, failed: index, requested, disable_ramdisk, ..Self::default() };
     }
 }
 
 /// The notes of a kind of operation, by the names that Ironic gives them.
 macro_rules! notes_of {
-    ($name:ident: $steps:literal, $index:literal, $requested:literal, $skip:literal, $reboot:literal, $polling:literal,
+    ($name:ident: $steps:literal, $index:literal, $failed:literal, $requested:literal, $skip:literal, $reboot:literal, $polling:literal,
      $disable_ramdisk:literal) => {
         #[derive(Serialize, Deserialize)]
         #[serde(remote = "StepPlan")]
@@ -46,6 +48,8 @@ macro_rules! notes_of {
             steps: Vec<PlannedStep>,
             #[serde(rename = $index, default, skip_serializing_if = "Option::is_none")]
             index: Option<usize>,
+            #[serde(rename = $failed, default, skip_serializing_if = "Option::is_none")]
+            failed: Option<usize>,
             #[serde(rename = $requested, default, skip_serializing_if = "Vec::is_empty")]
             requested: Vec<RequestedStep>,
             #[serde(rename = $skip, default, skip_serializing_if = "Option::is_none")]
@@ -60,9 +64,9 @@ macro_rules! notes_of {
     };
 }
 
-notes_of!(CleanNotes: "clean_steps", "clean_step_index", "user_clean_steps", "skip_current_clean_step",
+notes_of!(CleanNotes: "clean_steps", "clean_step_index", "failed_clean_step_index", "user_clean_steps", "skip_current_clean_step",
     "cleaning_reboot", "cleaning_polling", "cleaning_disable_ramdisk");
-notes_of!(DeployNotes: "deploy_steps", "deploy_step_index", "user_deploy_steps", "skip_current_deploy_step",
+notes_of!(DeployNotes: "deploy_steps", "deploy_step_index", "failed_deploy_step_index", "user_deploy_steps", "skip_current_deploy_step",
     "deployment_reboot", "deployment_polling", "deployment_disable_ramdisk");
-notes_of!(ServiceNotes: "service_steps", "service_step_index", "user_service_steps", "skip_current_service_step",
+notes_of!(ServiceNotes: "service_steps", "service_step_index", "failed_service_step_index", "user_service_steps", "skip_current_service_step",
     "servicing_reboot", "servicing_polling", "service_disable_ramdisk");

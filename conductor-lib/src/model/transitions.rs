@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 named_states! {
-    /// What happens to a node. The first thirteen are verbs of operators.
+    /// What happens to a node. The first fourteen are verbs of operators.
     Event {
         /// An operator wants the machine under control, or out of the hands of users.
         Manage = "manage",
@@ -33,6 +33,8 @@ named_states! {
         Unhold = "unhold",
         /// An operator ends the operation.
         Abort = "abort",
+        /// An operator tries the step again at which the operation failed; Ironic has no such verb.
+        Retry = "retry",
         /// The operation succeeded.
         Done = "done",
         /// The operation failed.
@@ -48,7 +50,7 @@ named_states! {
 
 use ProvisionState as S;
 
-/// Every allowed transition: 93, in the order of section 1.3.
+/// Every allowed transition: the 93 of section 1.3, in its order, and three to try again.
 const TRANSITIONS: &[(ProvisionState, &[(Event, ProvisionState)])] = &[
     (S::Enroll, &[(Event::Manage, S::Verifying)]),
     (S::Verifying, &[(Event::Done, S::Manageable), (Event::Fail, S::Enroll)]),
@@ -84,7 +86,12 @@ const TRANSITIONS: &[(ProvisionState, &[(Event, ProvisionState)])] = &[
     (S::DeployHold, &[(Event::Unhold, S::DeployWait), (Event::Abort, S::DeployFailed)]),
     (
         S::DeployFailed,
-        &[(Event::Deploy, S::Deploying), (Event::Rebuild, S::Deploying), (Event::Delete, S::Deleting)],
+        &[
+            (Event::Deploy, S::Deploying),
+            (Event::Rebuild, S::Deploying),
+            (Event::Delete, S::Deleting),
+            (Event::Retry, S::Deploying),
+        ],
     ),
     (
         S::Active,
@@ -117,7 +124,7 @@ const TRANSITIONS: &[(ProvisionState, &[(Event, ProvisionState)])] = &[
         ],
     ),
     (S::CleanHold, &[(Event::Unhold, S::CleanWait), (Event::Abort, S::CleanFailed)]),
-    (S::CleanFailed, &[(Event::Manage, S::Manageable)]),
+    (S::CleanFailed, &[(Event::Manage, S::Manageable), (Event::Retry, S::Cleaning)]),
     (
         S::Inspecting,
         &[(Event::Done, S::Manageable), (Event::Wait, S::InspectWait), (Event::Fail, S::InspectFailed)],
@@ -194,6 +201,7 @@ const TRANSITIONS: &[(ProvisionState, &[(Event, ProvisionState)])] = &[
             (Event::Hold, S::ServiceHold),
             (Event::Delete, S::Deleting),
             (Event::Abort, S::Active),
+            (Event::Retry, S::Servicing),
         ],
     ),
 ];
@@ -244,7 +252,7 @@ mod tests {
         let states: Vec<_> = TRANSITIONS.iter().map(|(from, _)| *from).collect();
         assert_eq!(states, ProvisionState::ALL, "every state once, in order");
         let transitions = TRANSITIONS.iter().map(|(_, events)| events.len()).sum::<usize>();
-        assert_eq!((transitions, Event::ALL.len()), (93, 18));
+        assert_eq!((transitions, Event::ALL.len()), (93 + 3, 18 + 1));
         for (from, events) in TRANSITIONS {
             for (index, (event, _)) in events.iter().enumerate() {
                 assert!(events[..index].iter().all(|(other, _)| other != event), "{from} {event} twice");
@@ -266,6 +274,7 @@ mod tests {
             (Event::Rescue, &["active", "rescue", "rescue failed", "unrescue failed", "service failed"]),
             (Event::Unrescue, &["rescue", "rescue failed", "unrescue failed"]),
             (Event::Service, &["active", "service hold", "service failed"]),
+            (Event::Retry, &["deploy failed", "clean failed", "service failed"]),
             (Event::Unhold, &["deploy hold", "clean hold", "service hold"]),
             (
                 Event::Delete,

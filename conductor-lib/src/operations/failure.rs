@@ -3,20 +3,26 @@
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::heartbeat::SessionEnd;
+use crate::interfaces::rescue::RescueInterface;
 use crate::model::{Event, Family, Fault, Node, Order, PowerState, ProvisionState, StepKind, Verb};
-use crate::ramdisk;
 use crate::settings::Settings;
 use crate::steps;
 use crate::task::Task;
+use crate::{ramdisk, ramdisk_logs};
+use std::sync::Arc;
 
-/// Ends the operation as failed, and cleans up what it left.
+/// Ends the operation as failed, and gives the node back when something is to be cleaned up.
 ///
 /// # Errors
 ///
 /// [`Error::Store`], when it cannot be recorded, and [`Error::InvalidState`], when there is no operation.
-pub(crate) async fn fail(mut task: Task, reason: &str) -> Result<(), Error> {
+pub(crate) async fn fail(mut task: Task, reason: &str) -> Result<Option<Task>, Error> {
     let family = task.node.provision_state.family();
     let had_step = task.node.current_step().is_some();
+    // An operator who has taken the machine away looks for themselves.
+    if !task.node.maintenance {
+        ramdisk_logs::collect(&task, true).await;
+    }
     task.enter(Event::Fail)?;
     tracing::error!(node = %task.node.name, "{reason}");
     if had_step && let Some(fault) = fault_of(family) {
@@ -24,13 +30,13 @@ pub(crate) async fn fail(mut task: Task, reason: &str) -> Result<(), Error> {
     }
     let goes_off = powers_off(family, &task.services.settings);
     owe(&mut task, reason, Verb::CleanUp, goes_off);
-    if family == Some(Family::Verify) {
+    if matches!(family, Some(Family::Verify | Family::Adopt)) {
         // Nothing was done to the machine.
         task.order = None;
-        return tell(task).await;
+        return tell(task).await.map(|()| None);
     }
     task.save().await?;
-    clean_up(task).await
+    Ok(Some(task))
 }
 
 /// Ends an operation because an operator wants that. It never counts as done (lesson F65): what is owed for it is
@@ -50,11 +56,14 @@ pub(crate) fn abort(task: &mut Task) -> Result<(), Error> {
         Some(Family::Service) => "service",
         Some(Family::Clean) => "cleaning",
         Some(Family::Deploy) => "deployment",
+        Some(Family::Rescue) => "rescue",
+        Some(Family::Inspect) => "inspection",
         _ => "operation",
     };
     let reason = format!("{operation} aborted by request{step}");
     match family {
         Some(Family::Service) => owe(task, &reason, Verb::Abort, false),
+        Some(Family::Rescue) => owe(task, &reason, Verb::Abort, true),
         _ => owe(task, &reason, Verb::CleanUp, true),
     }
     Ok(())
@@ -68,7 +77,13 @@ fn owe(task: &mut Task, reason: &str, verb: Verb, goes_off: bool) {
         *task.node.step_mut(kind) = None;
         task.node.plan_mut(kind).stop();
     }
-    task.end_session(SessionEnd::PowerAction);
+    if is_of_rescue(&task.node) {
+        task.node.instance_info.forget_rescue_password();
+    }
+    // An agent whose machine stays on may be asked to go on, by a retry.
+    if goes_off || StepKind::of(task.node.provision_state).is_none() {
+        task.end_session(SessionEnd::PowerAction);
+    }
     task.node.target_power_state = goes_off.then_some(PowerState::Off);
     task.order = Some(Order::new(verb, task.services.now()));
 }
@@ -92,9 +107,14 @@ fn powers_off(family: Option<Family>, settings: &Settings) -> bool {
         Some(Family::Deploy) => settings.power_off_after_deploy_failure,
         Some(Family::Clean) => settings.poweroff_in_cleanfail,
         Some(Family::Service) => settings.poweroff_in_servicefail,
-        Some(Family::Verify) => false,
+        // Of what failed after a rescue, the instance may run already.
+        Some(Family::Verify | Family::Adopt | Family::Unrescue) => false,
         _ => true,
     }
+}
+
+fn is_of_rescue(node: &Node) -> bool {
+    matches!(node.provision_state.family(), Some(Family::Rescue | Family::Unrescue))
 }
 
 /// Puts right what an operation has left that failed or was aborted. What goes wrong with it is added to the node's
@@ -103,30 +123,67 @@ fn powers_off(family: Option<Family>, settings: &Settings) -> bool {
 /// # Errors
 ///
 /// [`Error::Store`].
-pub(crate) async fn clean_up(mut task: Task) -> Result<(), Error> {
+pub(crate) async fn clean_up(
+    mut task: Task,
+    rescue: Result<Arc<dyn RescueInterface>, Error>,
+) -> Result<(), Error> {
+    put_right(&mut task, rescue).await?;
+    tell(task).await
+}
+
+/// Tells whether all is put right.
+async fn put_right(task: &mut Task, rescue: Result<Arc<dyn RescueInterface>, Error>) -> Result<bool, Error> {
     let off = match task.node.target_power_state {
         Some(PowerState::Off) => task.power_off().await,
         _ => Ok(()),
     };
-    let ramdisk = task.clean_up_ramdisk().await;
-    let network = ramdisk::leave_network(&mut task).await;
+    let ramdisk = match (is_of_rescue(&task.node), rescue) {
+        (true, Ok(rescue)) => rescue.clean_up(task).await,
+        (true, Err(error)) => Err(error),
+        (false, _) => task.clean_up_ramdisk().await,
+    };
+    let network = ramdisk::leave_network(task).await;
+    let mut is_right = true;
     for (what, outcome) in [("powered off", off), ("cleaned up", ramdisk), ("taken off its network", network)]
     {
         match outcome {
             Ok(()) => {}
             Err(error @ Error::Store(_)) => return Err(error),
-            Err(error) => add_to_last_error(&mut task.node, &format!("could not be {what}: {error}")),
+            Err(error) => {
+                is_right = false;
+                add_to_last_error(&mut task.node, &format!("could not be {what}: {error}"));
+            }
         }
+    }
+    Ok(is_right)
+}
+
+/// Ends an operation that was aborted, and after which more is owed than to clean up.
+///
+/// # Errors
+///
+/// [`Error::Store`].
+pub(crate) async fn abort_at_rest(
+    task: Task,
+    rescue: Result<Arc<dyn RescueInterface>, Error>,
+) -> Result<(), Error> {
+    match is_of_rescue(&task.node) {
+        true => abort_rescue(task, rescue).await,
+        false => abort_service(task).await,
+    }
+}
+
+/// Ends a rescue that is aborted. When something of it stays, the node is left to an operator.
+async fn abort_rescue(mut task: Task, rescue: Result<Arc<dyn RescueInterface>, Error>) -> Result<(), Error> {
+    if !put_right(&mut task, rescue).await? {
+        let reason = task.node.last_error.clone().unwrap_or_default();
+        put_into_maintenance(&mut task.node, Fault::RescueAbort, &reason);
     }
     tell(task).await
 }
 
 /// Ends a service that is aborted: the machine starts its instance. When it cannot, the node is left to an operator.
-///
-/// # Errors
-///
-/// [`Error::Store`].
-pub(crate) async fn abort_service(mut task: Task) -> Result<(), Error> {
+async fn abort_service(mut task: Task) -> Result<(), Error> {
     match steps::tear_down(&mut task, StepKind::Service).await {
         Ok(()) => {
             task.node.end_plans();

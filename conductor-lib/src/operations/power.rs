@@ -1,48 +1,58 @@
-//! Power, as an operator orders it.
+//! Power, as an operator orders it (section 9.1).
 
 use crate::error::Error;
-use crate::model::{PowerState, Verb};
+use crate::model::{PowerAction, ProvisionState};
 use crate::task::Task;
+use std::time::Duration;
 
-/// The power state that an order leads to.
-pub(crate) fn target(verb: Verb) -> Option<PowerState> {
-    match verb {
-        Verb::PowerOn | Verb::Reboot => Some(PowerState::On),
-        Verb::PowerOff => Some(PowerState::Off),
-        Verb::Deploy
-        | Verb::Undeploy
-        | Verb::Manage
-        | Verb::Clean
-        | Verb::Service
-        | Verb::Abort
-        | Verb::CleanUp
-        | Verb::Forget => None,
-    }
-}
-
-/// Powers a machine on, off, or off and on. What goes wrong is the node's `last_error`.
+/// Has the power of a machine changed. What goes wrong is the node's `last_error`.
 ///
 /// # Errors
 ///
 /// [`Error::Store`].
-pub(crate) async fn set_power(mut task: Task, verb: Verb) -> Result<(), Error> {
-    match act(&mut task, verb).await {
+pub(crate) async fn set_power(mut task: Task, action: PowerAction) -> Result<(), Error> {
+    let limit = task.power_action_limit(action);
+    match act(&mut task, action, limit).await {
         Ok(()) => {}
         Err(error @ Error::Store(_)) => return Err(error),
         Err(error) => {
-            tracing::error!(node = %task.node.name, "{error}");
-            task.node.set_last_error(&error.to_string());
+            let target = action.target();
+            let reason = format!(
+                "failed to change the power state to {:?} by {:?}: {error}",
+                target.as_str(),
+                action.as_str()
+            );
+            tracing::error!(node = %task.node.name, "{reason}");
+            task.node.set_last_error(&reason);
         }
     }
     task.node.target_power_state = None;
+    task.node.driver_internal_info.power_action_timeout = None;
     task.order = None;
     task.finish().await
 }
 
-async fn act(task: &mut Task, verb: Verb) -> Result<(), Error> {
-    match verb {
-        Verb::Reboot => task.reboot().await,
-        _ if target(verb) == Some(PowerState::On) => task.power_on().await,
-        _ => task.power_off().await,
+async fn act(task: &mut Task, action: PowerAction, limit: Duration) -> Result<(), Error> {
+    // A machine that cannot be read may be driven all the same.
+    if action.is_done_in_its_target() && task.power_state().await.ok() == Some(action.target()) {
+        return task.note_power(action.target()).await;
     }
+    let is_active = task.node.provision_state == ProvisionState::Active;
+    if is_active && action == PowerAction::On {
+        task.attach_volumes().await?;
+    }
+    match action {
+        PowerAction::On => task.power_on_within(limit).await?,
+        PowerAction::Off => task.power_off_within(limit).await?,
+        PowerAction::Reboot => task.reboot_within(limit).await?,
+        PowerAction::SoftOff => task.soft_power_off(limit).await?,
+        PowerAction::SoftReboot => {
+            task.soft_power_off(limit).await?;
+            task.power_on().await?;
+        }
+    }
+    if is_active && matches!(action, PowerAction::Off | PowerAction::SoftOff) {
+        task.detach_volumes().await?;
+    }
+    Ok(())
 }

@@ -3,10 +3,12 @@
 use super::order_cleaning;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
+use crate::interfaces::rescue::RescueInterface;
 use crate::model::Event;
 use crate::ramdisk;
 use crate::store::ConfigDrive;
 use crate::task::Task;
+use std::sync::Arc;
 
 /// Powers a machine off, removes its instance from the record, and gives the node back when it is to be cleaned. When
 /// the machine stays on, or what it boots cannot be cleaned up, the removal has failed.
@@ -14,8 +16,11 @@ use crate::task::Task;
 /// # Errors
 ///
 /// [`Error::Store`].
-pub(crate) async fn undeploy(mut task: Task) -> Result<Option<Task>, Error> {
-    let is_clean = match clean_up(&mut task).await {
+pub(crate) async fn undeploy(
+    mut task: Task,
+    rescue: Result<Arc<dyn RescueInterface>, Error>,
+) -> Result<Option<Task>, Error> {
+    let is_clean = match clean_up(&mut task, rescue).await {
         Ok(()) => true,
         Err(error @ Error::Store(_)) => return Err(error),
         Err(error) => {
@@ -39,8 +44,10 @@ pub(crate) async fn undeploy(mut task: Task) -> Result<Option<Task>, Error> {
     }
 }
 
-async fn clean_up(task: &mut Task) -> Result<(), Error> {
+async fn clean_up(task: &mut Task, rescue: Result<Arc<dyn RescueInterface>, Error>) -> Result<(), Error> {
     task.power_off().await?;
+    // It may have been rescued.
+    rescue?.clean_up(task).await?;
     task.detach_volumes().await?;
     task.unconfigure_tenant_networks().await?;
     ramdisk::leave_network(task).await?;

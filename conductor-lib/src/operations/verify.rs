@@ -10,13 +10,13 @@ use crate::task::Task;
 /// # Errors
 ///
 /// [`Error::Store`].
-pub(crate) async fn verify(mut task: Task) -> Result<(), Error> {
+pub(crate) async fn verify(mut task: Task) -> Result<Option<Task>, Error> {
     match read(&task).await {
         Ok(power) => {
             task.node.power_state = Some(power);
             task.order = None;
             task.enter(Event::Done)?;
-            task.finish().await
+            task.finish().await.map(|()| None)
         }
         Err(error @ Error::Store(_)) => Err(error),
         Err(error) => fail(task, &error.to_string()).await,

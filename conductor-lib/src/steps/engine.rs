@@ -1,13 +1,14 @@
 //! Runs the steps of an operation (sections 3.5 to 3.8).
 
 use super::execution::{LeftOff, execute};
+use super::retry::retry;
 use super::{Progress, Verdict, hooks, judge, preparation, source};
 use crate::agent_client::AgentError;
 use crate::agent_steps;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::interfaces::DriverStep;
-use crate::interfaces::deploy::DeployInterface;
+use crate::interfaces::deploy::{DeployInterface, Outcome};
 use crate::model::{Event, PlannedStep, ProvisionState, StepKind};
 use crate::plan::{Missing, place_of};
 use crate::ramdisk;
@@ -49,6 +50,7 @@ pub(crate) async fn resume(
 ) -> Result<Progress, Error> {
     let plan = task.node.plan(kind);
     match (plan.index, task.node.step(kind)) {
+        (None, _) if let Some(failed) = plan.failed => retry(task, deploy, kind, failed).await,
         (None, _) => start(task, deploy, kind).await,
         (Some(_), Some(_)) if plan.reboot => reboot(task, kind).await,
         (Some(index), Some(step)) if !step.in_band => run(task, deploy, kind, index).await,
@@ -61,19 +63,54 @@ pub(crate) async fn resume(
     }
 }
 
-async fn start(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<Progress, Error> {
+pub(super) async fn start(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+) -> Result<Progress, Error> {
     let missing = match kind {
         StepKind::Deploy => Missing::LeftOut,
         StepKind::Clean | StepKind::Service => {
-            preparation::prepare(task, kind).await?;
-            if !task.node.plan(kind).disable_ramdisk {
+            let is_prepared = preparation::prepare(task, kind).await?;
+            if is_prepared == Outcome::Wait {
                 return Ok(Progress::Waits);
+            }
+            if !task.node.plan(kind).disable_ramdisk {
+                return begin_in_agent_that_stayed(task, deploy, kind).await;
             }
             Missing::Refused
         }
     };
     task.node.plan_mut(kind).steps = source::steps(task, deploy, kind, missing)?;
     run(task, deploy, kind, 0).await
+}
+
+/// Begins the steps of a cleaning whose agent has stayed from the operation before (fast track).
+async fn begin_in_agent_that_stayed(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+) -> Result<Progress, Error> {
+    if list_or_boot(task, kind).await? == Outcome::Wait {
+        task.enter(Event::Wait)?;
+        return Ok(Progress::Waits);
+    }
+    task.node.plan_mut(kind).steps = anew(task, deploy, kind)?;
+    run(task, deploy, kind, 0).await
+}
+
+/// Asks an agent that has stayed for its steps. Should it have gone in this very moment, or be busy, another one is
+/// booted, and waited for.
+async fn list_or_boot(task: &mut Task, kind: StepKind) -> Result<Outcome, Error> {
+    match agent_steps::list(task, kind).await {
+        Ok(()) => Ok(Outcome::Done),
+        Err(Error::Agent(error @ (AgentError::Busy { .. } | AgentError::Unreachable { .. }))) => {
+            tracing::warn!(node = %task.node.name, "the ramdisk is booted anew: {error}");
+            ramdisk::boot(task).await?;
+            Ok(Outcome::Wait)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Begins the steps of a cleaning or service whose agent has called.
@@ -219,13 +256,20 @@ pub(crate) async fn refresh(
 ) -> Result<(), Error> {
     agent_steps::list(task, kind).await?;
     if kind == StepKind::Deploy {
-        let steps = anew(task, deploy, kind)?;
-        let place = task.node.step(kind).and_then(|current| place_of(current, &steps));
-        let plan = task.node.plan_mut(kind);
-        plan.steps = steps;
-        plan.index = place.or(plan.index);
+        plan_anew(task, deploy)?;
     }
     task.save().await
+}
+
+/// Makes the plan of a deployment anew, now that its agent has listed its steps.
+fn plan_anew(task: &mut Task, deploy: &dyn DeployInterface) -> Result<(), Error> {
+    let kind = StepKind::Deploy;
+    let steps = anew(task, deploy, kind)?;
+    let place = task.node.step(kind).and_then(|current| place_of(current, &steps));
+    let plan = task.node.plan_mut(kind);
+    plan.steps = steps;
+    plan.index = place.or(plan.index);
+    Ok(())
 }
 
 /// Takes up what the agent offers now, since its hardware managers are others (section 3.7): an automated cleaning
@@ -302,7 +346,7 @@ async fn reboot_for_driver(task: &mut Task, kind: StepKind, runs_again: bool) ->
 }
 
 /// Runs the plan from step `index` until a step waits or the plan ends.
-async fn run(
+pub(super) async fn run(
     task: &mut Task,
     deploy: &dyn DeployInterface,
     kind: StepKind,
@@ -315,8 +359,9 @@ async fn run(
         (plan.index, plan.skip_current) = (Some(index), None);
         (plan.reboot, plan.polling) = (false, false);
         task.save().await?;
-        match execute(task, deploy, kind, &step).await {
-            Ok(LeftOff::Done) => index += 1,
+        match execute_and_list(task, deploy, kind, &step).await {
+            // The place of the step may be another one, now that more are known.
+            Ok(LeftOff::Done) => index = task.node.plan(kind).index.unwrap_or(index) + 1,
             Ok(LeftOff::Waits(event)) => return wait(task, event),
             Ok(LeftOff::WantsReboot { runs_again }) => {
                 let left_off = reboot_for_driver(task, kind, runs_again).await;
@@ -331,6 +376,25 @@ async fn run(
         }
     }
     end(task, kind).await
+}
+
+/// Executes a step. A deployment that finds an agent which has stayed (fast track) asks it for its steps after that.
+async fn execute_and_list(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+    step: &PlannedStep,
+) -> Result<LeftOff, Error> {
+    let left_off = execute(task, deploy, kind, step).await?;
+    let is_new = task.session.agent_url.is_some() && task.session.cached_steps(kind).is_none();
+    if !(matches!(left_off, LeftOff::Done) && kind == StepKind::Deploy && is_new) {
+        return Ok(left_off);
+    }
+    if list_or_boot(task, kind).await? == Outcome::Wait {
+        return Ok(LeftOff::Waits(Event::Wait));
+    }
+    plan_anew(task, deploy)?;
+    Ok(left_off)
 }
 
 fn wait(task: &mut Task, event: Event) -> Result<Progress, Error> {
@@ -350,8 +414,9 @@ async fn end(task: &mut Task, kind: StepKind) -> Result<Progress, Error> {
     super::tear_down(task, kind).await?;
     let is_manageable = kind == StepKind::Clean
         && (task.node.target_provision_state == Some(ProvisionState::Manageable) || task.node.retired);
+    let keeps_agent = task.keeps_agent();
     task.node.end_plans();
-    task.end_session(SessionEnd::Operation { keeps_agent: false });
+    task.end_session(SessionEnd::Operation { keeps_agent });
     task.order = None;
     task.enter(if is_manageable { Event::Manage } else { Event::Done })?;
     Ok(Progress::Done)

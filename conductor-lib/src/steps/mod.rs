@@ -5,6 +5,7 @@ mod execution;
 mod hooks;
 mod preparation;
 mod reserved;
+mod retry;
 mod source;
 mod verdict;
 

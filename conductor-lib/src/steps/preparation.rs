@@ -1,30 +1,35 @@
 //! What comes before the first step of a cleaning or service, and after the last one (section 3.11).
 
 use crate::error::Error;
+use crate::interfaces::deploy::Outcome;
 use crate::model::{Event, StepKind};
 use crate::ramdisk;
 use crate::settings::EraseSettings;
 use crate::task::Task;
 use serde_json::{Map, Value, json};
 
-/// Makes the machine ready for steps; where they run in the ramdisk, the node waits for it.
-pub(super) async fn prepare(task: &mut Task, kind: StepKind) -> Result<(), Error> {
+/// Makes the machine ready for steps; where they run in the ramdisk, and that does not run yet, the node waits for it.
+pub(super) async fn prepare(task: &mut Task, kind: StepKind) -> Result<Outcome, Error> {
     if kind == StepKind::Clean {
         let told = told_about_erasing(&task.services.settings.erase);
         task.node.driver_internal_info.others.extend(told);
     }
     if task.node.plan(kind).disable_ramdisk {
-        return Ok(());
+        return Ok(Outcome::Done);
     }
     if kind == StepKind::Service {
         task.power_off().await?;
         task.clean_up_instance().await?;
     }
-    ramdisk::boot(task).await?;
-    task.enter(Event::Wait)
+    let outcome = ramdisk::run(task).await?;
+    if outcome == Outcome::Wait {
+        task.enter(Event::Wait)?;
+    }
+    Ok(outcome)
 }
 
-/// Undoes [`prepare`]; where the node has an instance, its machine starts it. It may be done again.
+/// Undoes [`prepare`]; where the node has an instance, its machine starts it, and where its agent may stay (fast track),
+/// it stays on. It may be done again.
 ///
 /// # Errors
 ///
@@ -33,7 +38,9 @@ pub(crate) async fn tear_down(task: &mut Task, kind: StepKind) -> Result<(), Err
     if kind == StepKind::Deploy || task.node.plan(kind).disable_ramdisk {
         return Ok(());
     }
-    task.power_off().await?;
+    if !task.keeps_agent() {
+        task.power_off().await?;
+    }
     task.clean_up_ramdisk().await?;
     ramdisk::leave_network(task).await?;
     if kind == StepKind::Service {

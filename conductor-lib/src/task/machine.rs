@@ -6,18 +6,16 @@
 use super::Task;
 use crate::error::Error;
 use crate::hardware_type::{NodeBoot, Unresolved};
-use crate::heartbeat::SessionEnd;
 use crate::interfaces::network::{NetworkInterface, NetworkKind};
-use crate::interfaces::power::PowerInterface;
 use crate::interfaces::storage::StorageInterface;
-use crate::model::{InterfaceKind, PowerState};
-use crate::power_reading::power_state;
+use crate::model::InterfaceKind;
 use farrier_media::KernelParameters;
 use std::sync::Arc;
 
 impl Task {
     /// Checks that the machine can be controlled, connected and booted, without touching it.
     pub(crate) async fn validate(&self) -> Result<(), Error> {
+        self.node.driver_info.fast_track()?;
         let hardware = &self.services.hardware;
         hardware.composition.check_boot(&self.node)?;
         for interface in hardware.that_control(&self.node)? {
@@ -26,50 +24,9 @@ impl Task {
         Ok(())
     }
 
-    /// The power state as the machine tells it now.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
-    pub async fn power_state(&self) -> Result<PowerState, Error> {
-        self.reservation.hold().await?;
-        power_state(&self.services, &self.node).await
-    }
-
-    /// Powers the machine on, which counts once saved.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
-    pub async fn power_on(&mut self) -> Result<(), Error> {
-        self.power().await?.power_on(&self.node).await?;
-        self.node.power_state = Some(PowerState::On);
-        Ok(())
-    }
-
-    /// Powers the machine off, which counts once saved. The agent is forgotten before, so that no late heartbeat of it
-    /// is taken for one of the next boot (pitfall 13.6).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
-    pub async fn power_off(&mut self) -> Result<(), Error> {
-        self.forget_agent().await?;
-        self.power().await?.power_off(&self.node).await?;
-        self.node.power_state = Some(PowerState::Off);
-        Ok(())
-    }
-
-    /// Powers the machine off and on, which counts once saved. The agent is forgotten before, as by [`Self::power_off`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
-    pub async fn reboot(&mut self) -> Result<(), Error> {
-        self.forget_agent().await?;
-        self.power().await?.reboot(&self.node).await?;
-        self.node.power_state = Some(PowerState::On);
-        Ok(())
+    /// Checks that the machine can boot the ramdisk for a rescue, without touching it.
+    pub(crate) async fn validate_rescue_boot(&self) -> Result<(), Error> {
+        Ok(self.boot().await?.boot.validate_rescue(&self.node).await?)
     }
 
     /// Forgets what the driver keeps about the machine.
@@ -195,11 +152,6 @@ impl Task {
         Ok(self.services.hardware.storage(&self.node)?)
     }
 
-    async fn power(&self) -> Result<Arc<dyn PowerInterface>, Error> {
-        self.reservation.hold().await?;
-        Ok(self.services.hardware.power(&self.node)?)
-    }
-
     async fn boot(&self) -> Result<NodeBoot, Error> {
         let hardware_type = self.node.driver.clone();
         let none = Unresolved::None { kind: InterfaceKind::Boot, hardware_type };
@@ -209,10 +161,5 @@ impl Task {
     async fn boot_if_any(&self) -> Result<Option<NodeBoot>, Error> {
         self.reservation.hold().await?;
         Ok(self.services.hardware.boot(&self.node)?)
-    }
-
-    async fn forget_agent(&mut self) -> Result<(), Error> {
-        self.end_session(SessionEnd::PowerAction);
-        self.save().await
     }
 }

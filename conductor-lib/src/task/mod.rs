@@ -1,6 +1,8 @@
 //! A task: a node under its lease, with the means to change it.
 
+mod fast_track;
 mod machine;
+mod power;
 mod reservation;
 
 use crate::agent_client::AgentClient;

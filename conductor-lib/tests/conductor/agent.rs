@@ -76,6 +76,14 @@ pub struct Script {
     pub calls_once: bool,
     /// How often its commands were listed while it ran a step.
     pub listed_at_work: u32,
+    /// The hash of the password by which the rescue system that runs can be entered.
+    pub rescue_password: Option<String>,
+    /// `finalize_rescue` fails with this text.
+    pub rescue_fails: Option<String>,
+    /// How often it takes the password of a rescue and ends before it can say so.
+    pub loses_rescue_answers: u32,
+    /// What it sends as its logs, where it can.
+    pub logs: Option<String>,
     /// It ignores `power_off`.
     pub stays_on: bool,
     /// Steps that the BMC was given, and how often it was asked whether one has ended, and whether it then fails.
@@ -114,6 +122,8 @@ pub struct Agent {
     commands: Arc<Mutex<Vec<CommandResult>>>,
     /// Told each time somebody asks for the progress.
     asked: Arc<Notify>,
+    /// Told when it has nothing to do any more.
+    ends: Arc<Notify>,
 }
 
 type Answer = Result<Json<Value>, (StatusCode, Json<Fault>)>;
@@ -121,7 +131,14 @@ type Answer = Result<Json<Value>, (StatusCode, Json<Fault>)>;
 impl Agent {
     pub fn new(machine: FakeMachine, conductor: &str, address: &str) -> Self {
         let (conductor, address) = (conductor.to_owned(), address.to_owned());
-        Self { machine, conductor, address, commands: Arc::default(), asked: Arc::default() }
+        Self {
+            machine,
+            conductor,
+            address,
+            commands: Arc::default(),
+            asked: Arc::default(),
+            ends: Arc::default(),
+        }
     }
 
     /// Looks the node up, serves its interface with a new certificate, and calls until it is stopped.
@@ -159,6 +176,7 @@ impl Agent {
         tokio::select! {
             _ = server => {}
             () = self.call(&http, &node, &heartbeat) => {}
+            () = self.ends.notified() => {}
         }
     }
 
@@ -322,6 +340,24 @@ impl Agent {
             "image.install_bootloader" => {
                 self.run_later(result, script.bootloader_fails.clone().map_or(Ok(Value::Null), Err));
             }
+            "log.collect_system_logs" => {
+                let logs = script.logs.map(|logs| json!({"system_logs": logs}));
+                self.finish(result.id, logs.ok_or_else(|| "journalctl: not found".to_owned()));
+            }
+            "rescue.finalize_rescue" => {
+                assert_eq!(request.params["hashed"], true);
+                if let Some(text) = script.rescue_fails {
+                    return self.finish(result.id, Err(text));
+                }
+                let hash = request.params["rescue_password"].as_str().unwrap().to_owned();
+                self.change(|script| script.rescue_password = Some(hash));
+                self.finish(result.id, Ok(Value::Null));
+                let agent = self.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(WORK).await;
+                    agent.ends.notify_one();
+                });
+            }
             "standby.power_off" if script.stays_on => self.finish(result.id, Ok(Value::Null)),
             "standby.power_off" => {
                 let machine = self.machine.clone();
@@ -404,6 +440,16 @@ async fn execute(
     agent.change(|script| script.accepted.push((request.name.clone(), request.params.clone().into())));
     agent.run_command(&request, &result);
     if is_step && agent.change(|script| std::mem::take(&mut script.loses_answer)) {
+        std::future::pending::<()>().await;
+    }
+    let ends_before_it_answers = request.name == "rescue.finalize_rescue"
+        && agent.change(|script| {
+            let loses = script.loses_rescue_answers > 0;
+            script.loses_rescue_answers = script.loses_rescue_answers.saturating_sub(1);
+            loses
+        });
+    if ends_before_it_answers {
+        agent.ends.notify_one();
         std::future::pending::<()>().await;
     }
     let commands = agent.commands.lock().unwrap();

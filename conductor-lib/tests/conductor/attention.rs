@@ -33,11 +33,17 @@ const ORDERS: &[(&str, Option<Event>)] = &[
     ("provide", Some(Event::Provide)),
     ("clean", Some(Event::Clean)),
     ("service", Some(Event::Service)),
+    ("rescue", Some(Event::Rescue)),
+    ("unrescue", Some(Event::Unrescue)),
+    ("adopt", Some(Event::Adopt)),
+    ("retry", Some(Event::Retry)),
     ("abort", Some(Event::Abort)),
     ("unhold", Some(Event::Unhold)),
     ("power on", None),
     ("power off", None),
     ("rebooting", None),
+    ("soft power off", None),
+    ("soft rebooting", None),
     ("forget", None),
 ];
 
@@ -50,13 +56,14 @@ async fn order(conductor: &Conductor, order: &str, node: &str) -> Result<(), Err
         "provide" => conductor.provide(node).await,
         "clean" => conductor.clean(node, &steps, false).await,
         "service" => conductor.service(node, &steps, false).await,
+        "rescue" => conductor.rescue(node, "oats").await,
+        "unrescue" => conductor.unrescue(node).await,
+        "adopt" => conductor.adopt(node).await,
+        "retry" => conductor.retry(node).await,
         "abort" => conductor.abort(node).await,
         "unhold" => conductor.unhold(node).await,
-        "power on" => conductor.set_power(node, PowerAction::On).await,
-        "power off" => conductor.set_power(node, PowerAction::Off).await,
-        "rebooting" => conductor.set_power(node, PowerAction::Reboot).await,
         "forget" => conductor.delete_node(node).await,
-        other => panic!("{other}"),
+        power => conductor.set_power(node, PowerAction::named(power).unwrap()).await,
     }
 }
 
@@ -173,6 +180,9 @@ async fn a_conductor_that_starts_leaves_no_node_where_nobody_moves_it() {
             ProvisionState::Deleting | ProvisionState::Cleaning => ProvisionState::CleanWait,
             ProvisionState::Servicing => ProvisionState::ServiceWait,
             ProvisionState::Verifying => ProvisionState::Manageable,
+            // Without a password, its rescue system has it.
+            ProvisionState::Rescuing => ProvisionState::Rescue,
+            ProvisionState::Unrescuing => ProvisionState::Active,
             state if state.activity() == Activity::Work => {
                 assert!(record.node.last_error.is_some(), "{state}");
                 state.after(Event::Fail).unwrap()

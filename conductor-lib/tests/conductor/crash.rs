@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
+/// By which rescue systems are entered.
+const PASSWORD: &str = "oats and barley";
+
 /// What outlives every conductor: a machine with its agent, and the file.
 struct Site {
     outside: Runtime,
@@ -95,6 +98,7 @@ impl Life {
                 deploy_callback_timeout: Duration::from_secs(2),
                 clean_callback_timeout: Duration::from_secs(2),
                 service_callback_timeout: Duration::from_secs(2),
+                rescue_callback_timeout: Duration::from_secs(2),
                 // A step whose answer came late on a busy host would be begun twice.
                 agent: AgentSettings { command_timeout: Duration::from_secs(5), ..quick("").agent },
                 ..quick(&format!("http://{address}"))
@@ -394,6 +398,127 @@ fn a_conductor_that_is_killed_after_any_write_of_a_service_loses_no_instance() {
     assert!(not_serviced.len() <= 10, "{not_serviced:?}");
 }
 
+#[test]
+fn a_conductor_that_is_killed_while_it_adopts_does_not_switch_the_machine() {
+    let adopt = |life: &Life| {
+        let conductor = life.conductor.clone();
+        life.runtime.spawn(async move { conductor.adopt("n1").await });
+    };
+    for gate in gates(3) {
+        let (site, node) = killed_at(Script::default(), gate, manage, adopt);
+        // Nothing is known of its instance.
+        let known = [ProvisionState::Manageable, ProvisionState::AdoptFailed];
+        assert!(known.contains(&node.provision_state), "{gate:?} {}", node.provision_state);
+        assert!(site.machine.power_ons().is_empty(), "{gate:?}");
+    }
+}
+
+/// `kill -9` after every single write of a retry: the node is clean, or it says that it is not.
+#[test]
+fn a_conductor_that_is_killed_after_any_write_of_a_retry_gives_no_node_away_uncleaned() {
+    let failed = |site: &Site, life: &Life| {
+        site.machine.script.lock().unwrap().write_fails = Some("worn out".into());
+        manage(site, life);
+        life.runtime.block_on(life.conductor.provide("n1")).unwrap();
+        site.until(|record| {
+            record.node.provision_state == ProvisionState::CleanFailed && record.node.reservation.is_none()
+        });
+        life.runtime.block_on(life.conductor.set_maintenance("n1", false, None)).unwrap();
+        let mut script = site.machine.script.lock().unwrap();
+        (script.write_fails, script.accepted) = (None, Vec::new());
+    };
+    let retry = |life: &Life| {
+        let conductor = life.conductor.clone();
+        life.runtime.spawn(async move { conductor.retry("n1").await });
+    };
+    let total = writes_of(two_steps(), failed, retry);
+    assert!(total > 8, "{total}");
+    let ends = for_each(gates(total - 1), |gate| {
+        let (site, node) = killed_at(two_steps(), gate, failed, retry);
+        let error = node.last_error.unwrap_or_default();
+        match node.provision_state {
+            ProvisionState::Available => {
+                assert_begun_once(&site, "clean", gate);
+                assert_eq!((site.power(), error.as_str()), (PowerState::Off, ""), "{gate:?}");
+            }
+            ProvisionState::CleanFailed => {
+                let known = ["worn out", "no agent called"];
+                assert!(known.iter().any(|known| error.contains(known)), "{gate:?}: {error}");
+            }
+            state => panic!("{gate:?}: {state}"),
+        }
+        node.provision_state
+    });
+    let not_clean: Vec<_> = ends.iter().filter(|(_, end)| *end != ProvisionState::Available).collect();
+    assert!(not_clean.len() <= 10, "{not_clean:?}");
+}
+
+fn order_rescue(life: &Life) {
+    let conductor = life.conductor.clone();
+    life.runtime.spawn(async move { conductor.rescue("n1", PASSWORD).await });
+}
+
+/// `kill -9` after every single write of a rescue: its system can be entered, or the node says that it cannot.
+#[test]
+fn a_conductor_that_is_killed_after_any_write_of_a_rescue_leaves_a_system_with_its_password() {
+    let total = writes_of(Script::default(), activate, order_rescue);
+    assert!(total > 8, "{total}");
+    let ends = for_each(gates(total - 1), |gate| {
+        let (site, node) = killed_at(Script::default(), gate, activate, order_rescue);
+        let error = node.last_error.unwrap_or_default();
+        let can_be_entered = site.machine.script.lock().unwrap().rescue_password.is_some();
+        assert_eq!(node.instance_info.hashed_rescue_password(), None, "{gate:?}");
+        match node.provision_state {
+            ProvisionState::Rescue => {
+                assert_eq!(
+                    (site.power(), can_be_entered, error.as_str()),
+                    (PowerState::On, true, ""),
+                    "{gate:?}"
+                );
+            }
+            // An agent whose token got lost on its way (section 8.4).
+            ProvisionState::RescueFailed => {
+                assert!(error.contains("no agent called"), "{gate:?}: {error}");
+                assert_eq!(site.power(), PowerState::Off, "{gate:?}");
+            }
+            ProvisionState::Active => {
+                assert_eq!(site.machine.power_ons().pop().flatten(), Some(Boot::Disk), "{gate:?}");
+            }
+            state => panic!("{gate:?}: {state}"),
+        }
+        node.provision_state
+    });
+    let not_rescued: Vec<_> = ends.iter().filter(|(_, end)| *end != ProvisionState::Rescue).collect();
+    assert!(not_rescued.len() <= 6, "{not_rescued:?}");
+}
+
+#[test]
+fn a_conductor_that_is_killed_after_any_write_of_an_unrescue_starts_the_instance() {
+    let rescued = |site: &Site, life: &Life| {
+        activate(site, life);
+        order_rescue(life);
+        site.until(|record| {
+            record.node.provision_state == ProvisionState::Rescue && record.node.reservation.is_none()
+        });
+    };
+    let unrescue = |life: &Life| {
+        let conductor = life.conductor.clone();
+        life.runtime.spawn(async move { conductor.unrescue("n1").await });
+    };
+    let total = writes_of(Script::default(), rescued, unrescue);
+    for_each(gates(total - 1), |gate| {
+        let (site, node) = killed_at(Script::default(), gate, rescued, unrescue);
+        let last_boot = site.machine.power_ons().pop().flatten();
+        match node.provision_state {
+            ProvisionState::Active => assert_eq!(last_boot, Some(Boot::Disk), "{gate:?}"),
+            // Before the order is written there is none.
+            ProvisionState::Rescue => assert!(matches!(last_boot, Some(Boot::Ramdisk(_))), "{gate:?}"),
+            state => panic!("{gate:?}: {state}"),
+        }
+        assert_eq!((site.power(), node.last_error), (PowerState::On, None), "{gate:?}");
+    });
+}
+
 /// Whatever an abort is cut off at, it ends in the failed state (lesson F65).
 #[test]
 fn f65_a_conductor_that_is_killed_while_it_aborts_ends_in_the_failed_state() {
@@ -423,9 +548,15 @@ fn f65_a_conductor_that_is_killed_while_it_aborts_ends_in_the_failed_state() {
 
 #[test]
 fn a_conductor_that_is_killed_while_it_reboots_a_machine_leaves_it_on() {
-    let reboot = |life: &Life| {
+    for action in [PowerAction::Reboot, PowerAction::SoftReboot] {
+        killed_while_it_reboots(action);
+    }
+}
+
+fn killed_while_it_reboots(action: PowerAction) {
+    let reboot = move |life: &Life| {
         let conductor = life.conductor.clone();
-        life.runtime.spawn(async move { conductor.set_power("n1", PowerAction::Reboot).await });
+        life.runtime.spawn(async move { conductor.set_power("n1", action).await });
     };
     for gate in gates(3) {
         let (site, node) = killed_at(Script::default(), gate, |_, _| {}, reboot);

@@ -20,6 +20,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::BootEntry => "boot_entry",
         EventKind::PoweredOff => "powered_off",
         EventKind::Booting => "booting",
+        EventKind::Retried { .. } => "retried",
         EventKind::Active => "active",
         EventKind::Failed { .. } => "failed",
     }

@@ -120,7 +120,7 @@ async fn each_interface_tells_what_is_missing() {
         "network": {"result": true},
         "power": {"result": true},
         "raid": {"result": null, "reason": "not supported"},
-        "rescue": {"result": null, "reason": "not supported"},
+        "rescue": {"result": true},
         "storage": {"result": true},
         "vendor": {"result": null, "reason": "not supported"},
     });

@@ -59,6 +59,7 @@ impl FakeMachine {
     /// A conductor whose nodes have this machine.
     pub fn conductor(&self, settings: Settings, store: Arc<dyn Store>) -> Builder {
         let fake = HardwareType::new("fake").power(["fake"]).boot(["fake"]).deploy(["direct"]);
+        let fake = fake.rescue(["agent", "no-rescue"]);
         Conductor::builder(settings, store)
             .power("fake", self.clone())
             .boot("fake", self.clone())
@@ -70,7 +71,15 @@ impl FakeMachine {
     pub fn go_off(&self) {
         let mut state = self.state.lock().unwrap();
         state.power = PowerState::Off;
+        self.script.lock().unwrap().rescue_password = None;
         if let Some(agent) = state.agent.take() {
+            agent.abort();
+        }
+    }
+
+    /// Ends the agent alone.
+    pub fn end_agent(&self) {
+        if let Some(agent) = self.state.lock().unwrap().agent.take() {
             agent.abort();
         }
     }
@@ -166,6 +175,17 @@ impl PowerInterface for FakeMachine {
         Ok(())
     }
 
+    fn supports_soft_power_off(&self, node: &Node) -> bool {
+        node.driver_text("fake_hard").is_none()
+    }
+
+    async fn soft_power_off(&self, _node: &Node) -> Result<(), InterfaceError> {
+        if !self.script.lock().unwrap().stays_on {
+            self.go_off();
+        }
+        Ok(())
+    }
+
     async fn power_off(&self, _node: &Node) -> Result<(), InterfaceError> {
         let _free = self.power_off.lock().await;
         self.go_off();
@@ -191,6 +211,10 @@ impl BootInterface for FakeMachine {
 
     async fn prepare_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
         self.state.lock().unwrap().boot = Some(Boot::Disk);
+        Ok(())
+    }
+
+    async fn validate_rescue(&self, _node: &Node) -> Result<(), InterfaceError> {
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 // Only functions marked as tests may unwrap by default; here everything is test code.
 #![allow(clippy::unwrap_used)]
 
+mod adopt;
 mod agent;
 mod attention;
 mod clean;
@@ -10,6 +11,7 @@ mod crash;
 mod custom_deploy;
 mod deadlines;
 mod deploy;
+mod fast_track;
 mod gate;
 mod interfaces;
 mod machine;
@@ -17,7 +19,11 @@ mod networks;
 mod node_api;
 mod orders;
 mod pause;
+mod power;
 mod power_sync;
 mod ramdisk_api;
+mod ramdisk_logs;
+mod rescue;
+mod retry;
 mod service;
 mod stage;

@@ -134,6 +134,9 @@ async fn a_deploy_template_is_chosen_by_the_traits_of_the_instance() {
     assert_eq!(stage.script().steps(), ["deploy deploy.write_image"]);
     let mut scrubbed = image();
     scrubbed.insert("traits".into(), json!(["CUSTOM_SCRUBBED"]));
+    let refused = stage.conductor.deploy("n1", scrubbed.clone()).await.unwrap_err().to_string();
+    assert!(refused.starts_with("instance_info traits: the node lacks CUSTOM_SCRUBBED"), "{refused}");
+    stage.change_node(|node| node.traits = vec!["CUSTOM_SCRUBBED".into(), "CUSTOM_GOLD".into()]).await;
     stage.conductor.deploy("n1", scrubbed).await.unwrap();
     stage.wait_for(ProvisionState::DeployWait).await;
     stage.wait_for(ProvisionState::Active).await;

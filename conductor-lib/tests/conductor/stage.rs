@@ -9,6 +9,7 @@ use farrier_conductor::events::{Event, EventKind};
 use farrier_conductor::model::{InstanceInfo, NewNode, Node, ProvisionState};
 use farrier_conductor::settings::AgentSettings;
 use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::store::{Change, Store, Terms};
 use farrier_conductor::{Builder, Conductor, Error, Settings};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -57,8 +58,11 @@ pub fn quick(api_url: &str) -> Settings {
         deploy_callback_timeout: Duration::from_secs(10),
         clean_callback_timeout: Duration::from_secs(10),
         service_callback_timeout: Duration::from_secs(10),
+        rescue_callback_timeout: Duration::from_secs(10),
         check_interval: Duration::from_millis(20),
         progress_interval: Duration::from_millis(10),
+        power_state_change_timeout: Duration::from_secs(10),
+        soft_power_off_timeout: Duration::from_secs(10),
         power_off_timeout: Duration::from_millis(300),
         power_poll_interval: Duration::from_millis(10),
         node_locked_attempts: 2,
@@ -121,6 +125,15 @@ impl Stage {
 
     pub async fn node(&self) -> Node {
         self.conductor.node("n1").await.unwrap()
+    }
+
+    /// Changes the record of the node, as an operator does.
+    pub async fn change_node(&self, change: impl FnOnce(&mut Node)) {
+        let now = OffsetDateTime::now_utc();
+        let terms = Terms { holder: "test", now, expires_at: now + time::Duration::MINUTE };
+        let (lease, mut record) = self.store.take(self.node().await.uuid, &terms).await.unwrap();
+        change(&mut record.node);
+        self.store.write(&lease, &Change { ends_lease: true, ..Change::of(&record.node) }).await.unwrap();
     }
 
     pub async fn deploy(&self) {

@@ -21,6 +21,8 @@ pub(super) struct Paths {
     pub(super) vars: Option<PathBuf>,
     pub(super) console: PathBuf,
     pub(super) pid: PathBuf,
+    /// Where QEMU takes orders.
+    pub(super) control: Option<PathBuf>,
 }
 
 /// What a machine starts from.
@@ -73,6 +75,10 @@ pub(super) fn vector(
         "-serial",
         "chardev:console",
     ]);
+    if let Some(control) = &paths.control {
+        let socket = format!("socket,id=control,server=on,wait=off,path={}", escaped(control));
+        add(&["-chardev", &socket, "-mon", "chardev=control,mode=control"]);
+    }
     add(&["-pidfile", &paths.pid.to_string_lossy()]);
     add(&["-device", "virtio-rng-pci"]);
     add(&["-netdev", &netdev(description.network, agent_port)]);
@@ -145,6 +151,7 @@ mod tests {
             vars: (description.firmware != Firmware::Bios).then(|| "/s/n1/vars.fd".into()),
             console: "/s/a,b/console.log".into(),
             pid: "/s/pid".into(),
+            control: Some("/s/control.sock".into()),
         };
         let vector = vector(&node, &description, accelerator, &paths, 40123, boot);
         (node, vector)
@@ -176,6 +183,7 @@ mod tests {
             ["-device", "virtio-rng-pci"],
             ["-chardev", "file,id=console,path=/s/a,,b/console.log"],
             ["-pidfile", "/s/pid"],
+            ["-chardev", "socket,id=control,server=on,wait=off,path=/s/control.sock"],
         ] {
             assert!(has(&vector, words), "{words:?} in {vector:?}");
         }

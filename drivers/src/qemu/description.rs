@@ -4,7 +4,7 @@ use super::accelerator::Accelerator;
 use super::disks::Disk;
 use super::firmware::Firmware;
 use farrier_conductor::interfaces::{InterfaceError, Properties};
-use farrier_conductor::model::Node;
+use farrier_conductor::model::{Family, Node};
 use farrier_media::{KernelParameterError, KernelParameters};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,8 @@ pub(super) const CONSOLE: Properties = &[(
 pub(super) const BOOT: Properties = &[
     ("deploy_kernel", "file with the kernel of the ramdisk; required"),
     ("deploy_ramdisk", "file with the ramdisk; required"),
+    ("rescue_kernel", "file with the kernel of the ramdisk for rescues; deploy_kernel unless it is given"),
+    ("rescue_ramdisk", "file with the ramdisk for rescues; deploy_ramdisk unless it is given"),
     ("kernel_append_params", "kernel parameters of the ramdisk, besides those that it needs"),
 ];
 
@@ -73,8 +75,9 @@ pub(super) struct Description {
     pub(super) network: Network,
     pub(super) extra_args: Vec<String>,
     pub(super) kernel_append_params: KernelParameters,
-    deploy_kernel: Option<PathBuf>,
-    deploy_ramdisk: Option<PathBuf>,
+    /// Those of rescues, while there is one.
+    kernel: Option<PathBuf>,
+    ramdisk: Option<PathBuf>,
 }
 
 impl Description {
@@ -101,8 +104,8 @@ impl Description {
             kernel_append_params: append.parse().map_err(|error: KernelParameterError| {
                 InterfaceError::driver_info("kernel_append_params", error.to_string())
             })?,
-            deploy_kernel: path(node, "deploy_kernel")?,
-            deploy_ramdisk: path(node, "deploy_ramdisk")?,
+            kernel: path_of_rescue(node, "rescue_kernel")?.or(path(node, "deploy_kernel")?),
+            ramdisk: path_of_rescue(node, "rescue_ramdisk")?.or(path(node, "deploy_ramdisk")?),
         })
     }
 
@@ -128,7 +131,7 @@ impl Description {
                 "is missing; give the file that `farrier-image build` made",
             )),
         };
-        Ok((file("deploy_kernel", &self.deploy_kernel)?, file("deploy_ramdisk", &self.deploy_ramdisk)?))
+        Ok((file("deploy_kernel", &self.kernel)?, file("deploy_ramdisk", &self.ramdisk)?))
     }
 }
 
@@ -178,6 +181,12 @@ fn path(node: &Node, key: &str) -> Result<Option<PathBuf>, InterfaceError> {
         ));
     }
     Ok(path)
+}
+
+/// A file that only rescues boot.
+fn path_of_rescue(node: &Node, key: &str) -> Result<Option<PathBuf>, InterfaceError> {
+    let path = path(node, key)?;
+    Ok(path.filter(|_| node.provision_state.family() == Some(Family::Rescue)))
 }
 
 fn accelerator(text: Option<&str>) -> Result<AcceleratorChoice, InterfaceError> {

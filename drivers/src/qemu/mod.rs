@@ -3,7 +3,8 @@
 //! [`with_qemu`] adds the hardware type `qemu` to a conductor, with its power, management, boot and console interfaces.
 //!
 //! Each node has a folder below the state directory: `console.log` (serial console of this power-on;
-//! `console.log.old` of the one before), `qemu.log` (QEMU's own messages), `qemu.pid`, `vars.fd` (the
+//! `console.log.old` of the one before), `qemu.log` (QEMU's own messages), `qemu.pid`, `control.sock` (where QEMU takes
+//! orders), `vars.fd` (the
 //! variables of UEFI firmware, which outlive power cycles), `kernel-parameters` (there while the machine
 //! boots the ramdisk) and `boot-device` (there while it starts from the network).
 
@@ -11,6 +12,7 @@ mod accelerator;
 mod arguments;
 mod boot;
 mod console;
+mod control;
 mod description;
 mod disks;
 mod firmware;
@@ -62,6 +64,14 @@ pub enum QemuError {
         /// The process.
         pid: i32,
     },
+    /// The machine takes no orders while it runs.
+    #[error("the machine cannot be told anything by {socket}: {reason}")]
+    Control {
+        /// Its socket.
+        socket: PathBuf,
+        /// What went wrong.
+        reason: String,
+    },
     /// The machine has no such device.
     #[error("the machine cannot start from {0}; choose disk or pxe")]
     BootDevice(BootDevice),
@@ -92,7 +102,7 @@ pub fn with_qemu(builder: Builder, state_dir: impl Into<PathBuf>) -> Builder {
         .management("qemu", QemuManagement::new(folders.clone()))
         .boot("qemu", QemuBoot::new(folders.clone()))
         .console("qemu", QemuConsole::new(folders))
-        .hardware_type(qemu.console(["qemu"]).deploy(["direct"]))
+        .hardware_type(qemu.console(["qemu"]).deploy(["direct"]).rescue(["agent", "no-rescue"]))
 }
 
 /// Where the files of machines are.

@@ -2,6 +2,7 @@
 
 use super::accelerator::AcceleratorProbe;
 use super::arguments::{self, Boot, Paths};
+use super::control::{self, Order};
 use super::description::{self, AcceleratorChoice, Description, Network};
 use super::firmware::{self, Firmware};
 use super::process::Machine;
@@ -52,6 +53,7 @@ impl QemuPower {
             },
             console: console::fresh(&console::file(&description, folder))?,
             pid: machine.pid_file(),
+            control: control::socket(folder),
         };
         let agent_port = free_port()?;
         let boot = match boot::ramdisk_boot(&description, folder, agent_port)? {
@@ -95,6 +97,17 @@ impl PowerInterface for QemuPower {
     async fn power_off(&self, node: &Node) -> Result<(), InterfaceError> {
         self.started().remove(&node.uuid);
         Ok(self.machine(node).stop().await?)
+    }
+
+    fn supports_soft_power_off(&self, node: &Node) -> bool {
+        control::socket(&self.folders.of(node)).is_some()
+    }
+
+    async fn soft_power_off(&self, node: &Node) -> Result<(), InterfaceError> {
+        if self.machine(node).pid().is_none() {
+            return Ok(());
+        }
+        Ok(control::tell(&self.folders.of(node), Order::PowerDown).await?)
     }
 
     async fn forget(&self, node: &Node) -> Result<(), InterfaceError> {

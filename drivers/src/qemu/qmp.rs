@@ -1,4 +1,4 @@
-//! The little of QEMU's machine protocol that starting a machine needs.
+//! The little of QEMU's machine protocol that starting a machine needs, and shutting its system down.
 
 use super::arguments::NETWORK_ID;
 use serde_json::{Value, json};
@@ -22,6 +22,20 @@ pub(super) async fn let_go(
         ask(&mut from, &mut to, json!({"execute": "set_link", "arguments": arguments})).await?;
     }
     ask(&mut from, &mut to, json!({"execute": "cont"})).await
+}
+
+/// Has a machine that runs carry out a command without arguments.
+///
+/// # Errors
+///
+/// As [`let_go`].
+pub(super) async fn tell(
+    mut from: impl AsyncBufRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    command: &str,
+) -> io::Result<()> {
+    ask(&mut from, &mut to, json!({"execute": "qmp_capabilities"})).await?;
+    ask(&mut from, &mut to, json!({"execute": command})).await
 }
 
 /// Sends a command and skips everything (greeting, events) until its answer.
@@ -70,6 +84,15 @@ mod tests {
         let (result, sent) = talk(answers, true).await;
         result.unwrap();
         assert!(!sent.contains("set_link"));
+    }
+
+    #[tokio::test]
+    async fn a_machine_is_told_after_the_greeting() {
+        let answers = "{\"QMP\": {}}\n{\"return\": {}}\n{\"event\": \"POWERDOWN\"}\n{\"return\": {}}\n";
+        let mut sent = Vec::new();
+        tell(answers.as_bytes(), &mut sent, "system_powerdown").await.unwrap();
+        let sent = String::from_utf8(sent).unwrap();
+        assert!(sent.find("qmp_capabilities").unwrap() < sent.find("system_powerdown").unwrap(), "{sent}");
     }
 
     #[tokio::test]

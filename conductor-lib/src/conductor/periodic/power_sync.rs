@@ -6,8 +6,7 @@
 use super::super::workers::Workers;
 use super::power_round::{Reading, read, unchanged};
 use crate::error::Error;
-use crate::model::{Activity, Fault, Order, PowerState, ProvisionState, Verb};
-use crate::operations::power::target;
+use crate::model::{Activity, Fault, Order, PowerAction, PowerState, ProvisionState};
 use crate::services::Services;
 use crate::settings::PowerSyncSettings;
 use crate::store::Record;
@@ -30,7 +29,7 @@ enum Act {
     /// The record follows the machine.
     Follow(PowerState),
     /// The machine is driven to what is recorded.
-    Drive(Verb),
+    Drive(PowerAction),
     /// The node is its operator's.
     GiveUp,
 }
@@ -44,16 +43,16 @@ fn judge(
     settings: &PowerSyncSettings,
 ) -> (Option<Act>, u32) {
     let (most, is_forced) = (settings.power_state_sync_max_retries, settings.force_power_state_during_sync);
-    let drive = |verb| match failures < most {
-        true => (Some(Act::Drive(verb)), failures + 1),
+    let drive = |action| match failures < most {
+        true => (Some(Act::Drive(action)), failures + 1),
         false => (Some(Act::GiveUp), 0),
     };
     match (recorded, read) {
         (_, None) if failures + 1 < most => (None, failures + 1),
         (_, None) => (Some(Act::GiveUp), 0),
         (Some(recorded), Some(read)) if recorded == read => (None, 0),
-        (Some(PowerState::On), Some(_)) if is_forced => drive(Verb::PowerOn),
-        (Some(PowerState::Off), Some(_)) if is_forced => drive(Verb::PowerOff),
+        (Some(PowerState::On), Some(_)) if is_forced => drive(PowerAction::On),
+        (Some(PowerState::Off), Some(_)) if is_forced => drive(PowerAction::Off),
         (_, Some(read)) => (Some(Act::Follow(read)), 0),
     }
 }
@@ -126,10 +125,10 @@ impl PowerSync {
                 tracing::info!(node = %task.node.name, "the machine says {state:?}, which is recorded now");
                 task.node.power_state = Some(state);
             }
-            Act::Drive(verb) => {
-                tracing::warn!(node = %task.node.name, "the machine is not as recorded; order: {verb}");
-                task.node.target_power_state = target(verb);
-                task.order = Some(Order::new(verb, self.services.now()));
+            Act::Drive(action) => {
+                tracing::warn!(node = %task.node.name, "the machine is not as recorded; order: {action}");
+                task.node.target_power_state = Some(action.target());
+                task.order = Some(Order::new(action.verb(), self.services.now()));
                 task.save().await?;
                 self.workers.hand_over(task);
                 return Ok(());
@@ -156,7 +155,7 @@ impl PowerSync {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AgentSession, NewNode, Node};
+    use crate::model::{AgentSession, NewNode, Node, Verb};
 
     const ON: Option<PowerState> = Some(PowerState::On);
     const OFF: Option<PowerState> = Some(PowerState::Off);
@@ -170,8 +169,8 @@ mod tests {
             (OFF, OFF, 0, (None, 0), (None, 0)),
             (None, ON, 0, (Some(Follow(on)), 0), (Some(Follow(on)), 0)),
             (None, OFF, 2, (Some(Follow(off)), 0), (Some(Follow(off)), 0)),
-            (ON, OFF, 0, (Some(Drive(Verb::PowerOn)), 1), (Some(Follow(off)), 0)),
-            (OFF, ON, 2, (Some(Drive(Verb::PowerOff)), 3), (Some(Follow(on)), 0)),
+            (ON, OFF, 0, (Some(Drive(PowerAction::On)), 1), (Some(Follow(off)), 0)),
+            (OFF, ON, 2, (Some(Drive(PowerAction::Off)), 3), (Some(Follow(on)), 0)),
             (OFF, ON, 3, (Some(GiveUp), 0), (Some(Follow(on)), 0)),
             (ON, None, 0, (None, 1), (None, 1)),
             (None, None, 1, (None, 2), (None, 2)),

@@ -1,0 +1,5 @@
+//! What the agent does for rescues.
+
+mod agent;
+
+pub use agent::AgentRescue;

@@ -1,0 +1,174 @@
+//! What a task does to the power of its machine, each act with its deadline (section 9.1). The lease lasts while it is
+//! done.
+
+use super::Task;
+use crate::error::Error;
+use crate::heartbeat::SessionEnd;
+use crate::interfaces::InterfaceError;
+use crate::interfaces::power::PowerInterface;
+use crate::model::{PowerAction, PowerState};
+use crate::power_reading::power_state;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// A machine did not follow in time.
+#[derive(Debug, thiserror::Error)]
+enum TooLate {
+    /// Its driver hangs.
+    #[error("driver {driver:?} did not carry out {action:?} within {} s; look at the machine's BMC", .limit.as_secs_f64())]
+    Driver { driver: String, action: &'static str, limit: Duration },
+    /// Its system does not shut down.
+    #[error("the machine's system did not shut down within {} s; power it off hard, or look at its console", .0.as_secs_f64())]
+    System(Duration),
+}
+
+impl Task {
+    /// The power state as the machine tells it now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn power_state(&self) -> Result<PowerState, Error> {
+        self.reservation.hold().await?;
+        power_state(&self.services, &self.node).await
+    }
+
+    /// How long an action that was ordered may take.
+    pub(crate) fn power_action_limit(&self, action: PowerAction) -> Duration {
+        let settings = &self.services.settings;
+        let usual = if action.is_soft() {
+            settings.soft_power_off_timeout
+        } else {
+            settings.power_state_change_timeout
+        };
+        self.node.driver_internal_info.power_action_timeout.map_or(usual, Duration::from_secs)
+    }
+
+    /// Powers the machine on, which counts once saved.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn power_on(&mut self) -> Result<(), Error> {
+        self.power_on_within(self.services.settings.power_state_change_timeout).await
+    }
+
+    /// Powers the machine off, which counts once saved. The agent is forgotten before, so that no late heartbeat of it
+    /// is taken for one of the next boot (pitfall 13.6).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn power_off(&mut self) -> Result<(), Error> {
+        self.power_off_within(self.services.settings.power_state_change_timeout).await
+    }
+
+    /// Powers the machine off and on, which counts once saved. The agent is forgotten before, as by [`Self::power_off`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    pub async fn reboot(&mut self) -> Result<(), Error> {
+        self.reboot_within(self.services.settings.power_state_change_timeout).await
+    }
+
+    /// As [`Self::power_on`], within another time.
+    pub(crate) async fn power_on_within(&mut self, limit: Duration) -> Result<(), Error> {
+        let power = self.power().await?;
+        self.within(limit, PowerAction::On, power.power_on(&self.node)).await?;
+        self.node.power_state = Some(PowerState::On);
+        Ok(())
+    }
+
+    /// As [`Self::power_off`], within another time.
+    pub(crate) async fn power_off_within(&mut self, limit: Duration) -> Result<(), Error> {
+        self.forget_agent().await?;
+        let power = self.power().await?;
+        self.within(limit, PowerAction::Off, power.power_off(&self.node)).await?;
+        self.node.power_state = Some(PowerState::Off);
+        Ok(())
+    }
+
+    /// As [`Self::reboot`], within another time, which off and on have each.
+    pub(crate) async fn reboot_within(&mut self, limit: Duration) -> Result<(), Error> {
+        self.forget_agent().await?;
+        let power = self.power().await?;
+        self.within(limit * 2, PowerAction::Reboot, power.reboot(&self.node)).await?;
+        self.node.power_state = Some(PowerState::On);
+        Ok(())
+    }
+
+    /// Has the machine's system shut down, and waits until the machine is off, which counts once saved. The agent is
+    /// forgotten before, as by [`Self::power_off`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], also when it stays on, [`Error::Store`].
+    pub(crate) async fn soft_power_off(&mut self, limit: Duration) -> Result<(), Error> {
+        self.forget_agent().await?;
+        let (power, deadline) = (self.power().await?, Instant::now() + limit);
+        self.within(limit, PowerAction::SoftOff, power.soft_power_off(&self.node)).await?;
+        if !self.goes_off(deadline).await? {
+            return Err(InterfaceError::driver(TooLate::System(limit)).into());
+        }
+        self.node.power_state = Some(PowerState::Off);
+        Ok(())
+    }
+
+    /// Whether the machine goes off before a moment. That it cannot be read now and then proves nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub(crate) async fn goes_off(&self, deadline: Instant) -> Result<bool, Error> {
+        loop {
+            match self.power_state().await {
+                Ok(PowerState::Off) => return Ok(true),
+                Err(error @ Error::Store(_)) => return Err(error),
+                Ok(PowerState::On) | Err(_) if Instant::now() >= deadline => return Ok(false),
+                Ok(PowerState::On) | Err(_) => {}
+            }
+            tokio::time::sleep(self.services.settings.power_poll_interval).await;
+        }
+    }
+
+    /// Takes note of what the machine says: it is where it was wanted already. An agent that is off has no memory.
+    pub(crate) async fn note_power(&mut self, state: PowerState) -> Result<(), Error> {
+        if state == PowerState::Off {
+            self.forget_agent().await?;
+        }
+        self.node.power_state = Some(state);
+        Ok(())
+    }
+
+    /// Sees that the driver can do what is ordered, and that nobody forbids it.
+    pub(crate) fn check_power_action(&self, action: PowerAction) -> Result<(), Error> {
+        let power = self.services.hardware.power(&self.node)?;
+        match action.is_soft() && !power.supports_soft_power_off(&self.node) {
+            true => Ok(InterfaceError::unsupported(crate::model::InterfaceKind::Power, action.as_str())?),
+            false => Ok(()),
+        }
+    }
+
+    async fn within(
+        &self,
+        limit: Duration,
+        action: PowerAction,
+        act: impl Future<Output = Result<(), InterfaceError>>,
+    ) -> Result<(), Error> {
+        let too_late =
+            |_| TooLate::Driver { driver: self.node.driver.clone(), action: action.as_str(), limit };
+        Ok(timeout(limit, act).await.map_err(|elapsed| InterfaceError::driver(too_late(elapsed)))??)
+    }
+
+    pub(super) async fn power(&self) -> Result<Arc<dyn PowerInterface>, Error> {
+        self.reservation.hold().await?;
+        Ok(self.services.hardware.power(&self.node)?)
+    }
+
+    async fn forget_agent(&mut self) -> Result<(), Error> {
+        self.end_session(SessionEnd::PowerAction);
+        self.save().await
+    }
+}

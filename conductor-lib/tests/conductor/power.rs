@@ -1,0 +1,121 @@
+//! Power, as operators order it.
+
+use crate::agent::Script;
+use crate::stage::{Stage, fault, new_node};
+use farrier_conductor::PowerAction;
+use farrier_conductor::model::{DriverInfo, NewNode, Node, PowerState, ProvisionState};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+async fn put(stage: &Stage, node: &str, body: Value) -> reqwest::Response {
+    let url = format!("{}/v1/nodes/{node}/states/power", stage.node_api);
+    stage.http.put(url).json(&body).send().await.unwrap()
+}
+
+/// The node after an order.
+async fn after(stage: &Stage, action: PowerAction, limit: Option<Duration>) -> Node {
+    stage.conductor.set_power_within("n1", action, limit).await.unwrap();
+    let node = stage.idle().await;
+    assert_eq!((node.target_power_state, node.driver_internal_info.power_action_timeout), (None, None));
+    node
+}
+
+#[tokio::test]
+async fn a_machines_system_is_shut_down_and_started_again() {
+    let stage = Stage::new(Script::default()).await;
+    let mut boots = 0;
+    for (action, expected, more) in [
+        (PowerAction::On, PowerState::On, 1),
+        (PowerAction::On, PowerState::On, 0),
+        (PowerAction::SoftReboot, PowerState::On, 1),
+        (PowerAction::SoftOff, PowerState::Off, 0),
+        (PowerAction::SoftOff, PowerState::Off, 0),
+        (PowerAction::Off, PowerState::Off, 0),
+        (PowerAction::Reboot, PowerState::On, 1),
+    ] {
+        let node = after(&stage, action, None).await;
+        boots += more;
+        assert_eq!((node.power_state, node.last_error), (Some(expected), None), "{action}");
+        assert_eq!(stage.machine.power_ons().len(), boots, "{action}");
+    }
+}
+
+#[tokio::test]
+async fn a_system_that_does_not_shut_down_is_told_and_stays_on() {
+    let stage = Stage::with(Script { stays_on: true, ..Script::default() }, |settings| {
+        settings.soft_power_off_timeout = Duration::from_millis(50);
+    })
+    .await;
+    after(&stage, PowerAction::On, None).await;
+    for (action, limit, expected) in [
+        (
+            PowerAction::SoftOff,
+            None,
+            "\"power off\" by \"soft power off\": the machine's system did not shut down within 0.05 s",
+        ),
+        (
+            PowerAction::SoftReboot,
+            Some(Duration::from_secs(1)),
+            "\"power on\" by \"soft rebooting\": the machine's system did not shut down within 1 s",
+        ),
+    ] {
+        let node = after(&stage, action, limit).await;
+        let error = node.last_error.unwrap();
+        assert!(error.starts_with(&format!("failed to change the power state to {expected}")), "{error}");
+        assert_eq!((node.power_state, stage.machine.power_ons().len()), (Some(PowerState::On), 1));
+    }
+    // The next order forgets it.
+    assert_eq!(after(&stage, PowerAction::On, None).await.last_error, None);
+}
+
+#[tokio::test]
+async fn a_driver_that_hangs_has_a_deadline() {
+    let stage = Stage::with(Script::default(), |settings| {
+        settings.power_state_change_timeout = Duration::from_millis(50);
+    })
+    .await;
+    after(&stage, PowerAction::On, None).await;
+    let _hangs = stage.machine.power_off.lock().await;
+    let error = after(&stage, PowerAction::Off, None).await.last_error.unwrap();
+    let expected = "failed to change the power state to \"power off\" by \"power off\": driver \"fake\" did not carry out \
+                    \"power off\" within 0.05 s; look at the machine's BMC";
+    assert_eq!(error, expected);
+}
+
+#[tokio::test]
+async fn what_a_driver_cannot_do_is_refused_before_it_is_ordered() {
+    let stage = Stage::new(Script::default()).await;
+    let driver_info = DriverInfo(Map::from_iter([("fake_hard".to_owned(), "yes".into())]));
+    let hard = NewNode { driver_info, ..new_node("n2", "52:54:00:00:00:02") };
+    stage.conductor.create_node(hard).await.unwrap();
+    for target in ["soft power off", "soft rebooting"] {
+        assert_eq!(
+            put(&stage, "n1", json!({"target": target, "timeout": 5})).await.status(),
+            202,
+            "{target}"
+        );
+        stage.idle().await;
+        let refused = put(&stage, "n2", json!({"target": target})).await;
+        assert_eq!(refused.status(), 400);
+        let text = fault(refused).await;
+        assert!(text.starts_with(&format!("{target} is not supported")), "{text}");
+        assert_eq!(stage.conductor.node("n2").await.unwrap().target_power_state, None);
+    }
+    for body in [json!({"target": "sideways"}), json!({"target": "power on", "timeout": 0})] {
+        assert_eq!(put(&stage, "n1", body.clone()).await.status(), 400, "{body}");
+    }
+}
+
+/// Lesson F64: switching the machine of a failed operation does not hide why it failed.
+#[tokio::test]
+async fn f64_the_reason_of_a_failure_outlives_power_actions() {
+    let stage = Stage::new(Script { write_fails: Some("disk full".into()), ..Script::default() }).await;
+    let error = stage.deploy_and_fail().await;
+    for action in [PowerAction::On, PowerAction::Off] {
+        let node = after(&stage, action, None).await;
+        assert_eq!(
+            (node.provision_state, node.last_error.as_deref()),
+            (ProvisionState::DeployFailed, Some(&*error))
+        );
+    }
+}
