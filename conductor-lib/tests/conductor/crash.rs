@@ -9,7 +9,7 @@ use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::model::{Activity, Node, PowerState, ProvisionState};
 use farrier_conductor::settings::AgentSettings;
 use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::store::{Record, Store};
+use farrier_conductor::store::{Change, Record, Store, Terms};
 use farrier_conductor::{Conductor, PowerAction, Settings};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -56,6 +56,18 @@ impl Site {
 
     fn record(&self) -> Record {
         self.outside.block_on(self.store.by_name("n1")).unwrap().unwrap()
+    }
+
+    /// Changes the record, as an operator does.
+    fn change_node(&self, change: impl FnOnce(&mut Node)) {
+        let now = SystemClock.now();
+        let terms = Terms { holder: "test", now, expires_at: now + time::Duration::MINUTE };
+        self.outside.block_on(async {
+            let uuid = self.store.by_name("n1").await.unwrap().unwrap().node.uuid;
+            let (lease, mut record) = self.store.take(uuid, &terms).await.unwrap();
+            change(&mut record.node);
+            self.store.write(&lease, &Change { ends_lease: true, ..Change::of(&record.node) }).await.unwrap();
+        });
     }
 
     /// The record once it is as wanted.
@@ -411,6 +423,45 @@ fn a_conductor_that_is_killed_while_it_adopts_does_not_switch_the_machine() {
         assert!(known.contains(&node.provision_state), "{gate:?} {}", node.provision_state);
         assert!(site.machine.power_ons().is_empty(), "{gate:?}");
     }
+}
+
+/// The same where the agent of a cleaning stays for the deployment: it deploys, or another one does.
+#[test]
+fn f39_a_conductor_that_is_killed_while_an_agent_that_stayed_deploys_forgets_no_node() {
+    let cleaned = |site: &Site, life: &Life| {
+        site.change_node(|node| {
+            node.driver_info.insert("fast_track".to_owned(), true.into());
+        });
+        manage(site, life);
+        life.runtime.block_on(life.conductor.provide("n1")).unwrap();
+        let node = site.at_rest().node;
+        assert_eq!((node.provision_state, site.power()), (ProvisionState::Available, PowerState::On));
+        let mut script = site.machine.script.lock().unwrap();
+        (script.offers, script.accepted) = (None, Vec::new());
+    };
+    let total = writes_of(two_steps(), cleaned, Life::order);
+    assert!(total > 8, "{total}");
+    let ends = for_each(gates(total - 1), |gate| {
+        let (site, node) = killed_at(two_steps(), gate, cleaned, Life::order);
+        let last_boot = site.machine.power_ons().pop().flatten();
+        let error = node.last_error.unwrap_or_default();
+        match node.provision_state {
+            ProvisionState::Active => {
+                assert_eq!((error.as_str(), last_boot), ("", Some(Boot::Disk)), "{gate:?}");
+                let written = site.machine.script.lock().unwrap().steps();
+                assert_eq!(written, ["deploy deploy.write_image"], "{gate:?}");
+            }
+            ProvisionState::DeployFailed => {
+                assert!(error.contains("no agent called"), "{gate:?}: {error}");
+                assert_eq!(site.power(), PowerState::Off, "{gate:?}");
+            }
+            ProvisionState::Available => assert_eq!(site.power(), PowerState::On, "{gate:?}"),
+            state => panic!("{gate:?}: {state}"),
+        }
+        node.provision_state
+    });
+    let not_active: Vec<_> = ends.iter().filter(|(_, end)| *end != ProvisionState::Active).collect();
+    assert!(not_active.len() <= 6, "{not_active:?}");
 }
 
 /// `kill -9` after every single write of a retry: the node is clean, or it says that it is not.
