@@ -43,6 +43,14 @@ pub(crate) struct Deadlines {
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().inspect_wait_timeout.as_secs(),
         value_parser = seconds(0))]
     inspect_wait_timeout: u64,
+    /// How long a driver may take to power a machine on, or off, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = defaults().power_state_change_timeout.as_secs(),
+        value_parser = seconds(1))]
+    power_state_change_timeout: u64,
+    /// How long the system of a machine may take to shut down.
+    #[arg(long, value_name = "SECONDS", default_value_t = defaults().soft_power_off_timeout.as_secs(),
+        value_parser = seconds(1))]
+    soft_power_off_timeout: u64,
     /// After so many seconds without a sign of life, another conductor over the same database goes on with the nodes of
     /// this one. It is the same for all of them, and the clocks of their hosts differ by much less.
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().lease.as_secs(),
@@ -57,6 +65,8 @@ impl Deadlines {
         settings.service_callback_timeout = Duration::from_secs(self.service_callback_timeout);
         settings.rescue_callback_timeout = Duration::from_secs(self.rescue_callback_timeout);
         settings.inspect_wait_timeout = Duration::from_secs(self.inspect_wait_timeout);
+        settings.power_state_change_timeout = Duration::from_secs(self.power_state_change_timeout);
+        settings.soft_power_off_timeout = Duration::from_secs(self.soft_power_off_timeout);
         settings.lease = Duration::from_secs(self.lease);
     }
 }
