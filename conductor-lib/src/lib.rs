@@ -6,7 +6,7 @@
 //! stopped. Machines are controlled through [`interfaces`], which drivers implement outside of this library and
 //! which [`HardwareType`]s put together.
 //! [`api::ramdisk::ramdisk_router`] serves what agents call and can be mounted in any axum
-//! application, [`api::nodes::nodes_router`] serves operators.
+//! application, [`api::nodes::nodes_router`] serves operators, behind [`api::authorization`].
 //!
 //! Three examples show how much or how little of it can be taken: `agent_alone`, `own_store` and `power_strip`.
 //!

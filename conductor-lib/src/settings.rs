@@ -129,6 +129,8 @@ pub struct Settings {
     pub heartbeat_timeout: Duration,
     /// Gives firmware a boot configuration only while its machine may be booting the ramdisk (section 7.1).
     pub restrict_boot_config: bool,
+    /// Answers what agents call; else lookup, heartbeat and the like are refused (section 8.1).
+    pub enable_ramdisk_endpoints: bool,
     /// Formats that agents may write, as they name them.
     pub permitted_image_formats: Vec<String>,
     /// Lets agents run programs of the deployed image, as root, where it needs a boot loader that only they can
@@ -205,6 +207,7 @@ impl Settings {
             api_url: api_url.into().trim_end_matches('/').to_owned(),
             heartbeat_timeout: Duration::from_secs(300),
             restrict_boot_config: true,
+            enable_ramdisk_endpoints: true,
             permitted_image_formats: ["raw", "gpt", "qcow2"].map(str::to_owned).to_vec(),
             enable_bios_bootloader_install: false,
             deploy_callback_timeout: CALLBACK_TIMEOUT,

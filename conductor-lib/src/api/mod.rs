@@ -1,5 +1,6 @@
 //! HTTP interfaces: what firmware, agents and operators call.
 
+pub mod authorization;
 pub mod boot;
 pub mod nodes;
 pub mod ramdisk;

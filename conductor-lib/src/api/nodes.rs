@@ -109,8 +109,8 @@ struct EventQuery {
     since: u64,
 }
 
-/// The routes that operators call. They need no authentication, so serve them on a loopback
-/// address or behind something that asks for it.
+/// The routes that operators call. They ask nobody who they are: put them behind an
+/// [authorization](super::authorization::authorized), or serve them on a loopback address.
 pub fn nodes_router(conductor: Conductor) -> Router {
     Router::new()
         .route("/v1/nodes", get(list).post(create))

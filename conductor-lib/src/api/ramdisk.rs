@@ -5,8 +5,10 @@ use super::version::{description, negotiate};
 use crate::conductor::Conductor;
 use crate::lookup::{LookupAnswer, LookupQuery};
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Extension, Path, Query, State};
+use axum::extract::{DefaultBodyLimit, Extension, Path, Query, Request, State};
 use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use farrier_protocol::heartbeat::{ApiVersion, Heartbeat};
@@ -23,15 +25,17 @@ const AGENT_STATUS: ApiVersion = ApiVersion::v1(72);
 /// The routes that agents call, ready to be served or merged into another application. They need
 /// no authentication; what protects them is the state of the node and the agent token.
 pub fn ramdisk_router(conductor: Conductor) -> Router {
-    let mut router = Router::new().route("/", get(root));
+    let mut endpoints = Router::new();
     for prefix in ["", "/v1"] {
         for end in ["", "/"] {
-            router = router
+            endpoints = endpoints
                 .route(&format!("{prefix}/lookup{end}"), get(lookup))
                 .route(&format!("{prefix}/heartbeat/{{node}}{end}"), post(heartbeat));
         }
     }
-    router
+    endpoints
+        .route_layer(middleware::from_fn_with_state(conductor.clone(), refuse_if_disabled))
+        .route("/", get(root))
         .route("/v1", get(root))
         .route("/v1/", get(root))
         .fallback(fallback)
@@ -39,6 +43,18 @@ pub fn ramdisk_router(conductor: Conductor) -> Router {
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(middleware::from_fn(negotiate))
         .with_state(conductor)
+}
+
+async fn refuse_if_disabled(
+    State(conductor): State<Conductor>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    if conductor.settings().enable_ramdisk_endpoints {
+        return Ok(next.run(request).await);
+    }
+    let text = "this conductor does not serve ramdisks: enable_ramdisk_endpoints is off";
+    Err(Refusal::new(StatusCode::FORBIDDEN, text))
 }
 
 async fn root(State(conductor): State<Conductor>) -> Json<Value> {

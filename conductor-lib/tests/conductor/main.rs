@@ -6,6 +6,7 @@
 mod adopt;
 mod agent;
 mod attention;
+mod authorization;
 mod clean;
 mod crash;
 mod custom_deploy;

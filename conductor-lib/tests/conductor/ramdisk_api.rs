@@ -215,3 +215,19 @@ async fn bad_requests_get_a_clear_refusal() {
     let old = stage.http.post(&url).json(&heartbeat("x")).send().await.unwrap();
     assert_eq!(old.status(), 404);
 }
+
+#[tokio::test]
+async fn endpoints_that_are_switched_off_refuse_whoever_calls_and_the_root_still_answers() {
+    let stage = Stage::with(Script::default(), |settings| settings.enable_ramdisk_endpoints = false).await;
+    for path in ["/v1/lookup?addresses=x", "/lookup/", &format!("/v1/lookup?addresses={MAC}")] {
+        let reply = stage.get(path, "1.62").await;
+        assert_eq!(reply.status(), 403, "{path}");
+        assert!(fault(reply).await.contains("enable_ramdisk_endpoints"), "{path}");
+    }
+    for node in ["n1", "nobody"] {
+        assert_eq!(stage.heartbeat(node, &heartbeat("x")).await.status(), 403, "{node}");
+    }
+    for path in ["/", "/v1"] {
+        assert_eq!(stage.get(path, "1.62").await.status(), 200, "{path}");
+    }
+}
