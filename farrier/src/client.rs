@@ -1,5 +1,6 @@
 //! The operator's side of the node API.
 
+use crate::access::{self, Connection};
 use anyhow::{Context, anyhow};
 use farrier_conductor::api::nodes::{MaintenanceRequest, PowerRequest, ProvisionReply, ProvisionRequest};
 use farrier_conductor::events::Event;
@@ -13,9 +14,6 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Longest time for one request.
-const REQUEST_LIMIT: Duration = Duration::from_secs(120);
-
 /// How often a node is looked at until an order is carried out.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -24,6 +22,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 pub(crate) struct NodeApi {
     http: Client,
     url: Url,
+    has_credentials: bool,
 }
 
 #[derive(Deserialize)]
@@ -37,10 +36,8 @@ struct Events {
 }
 
 impl NodeApi {
-    pub(crate) fn new(url: &str) -> anyhow::Result<Self> {
-        let url = Url::parse(url).with_context(|| format!("--url {url:?} is not a URL"))?;
-        let http = Client::builder().timeout(REQUEST_LIMIT).no_proxy().tls_certs_only([]).build()?;
-        Ok(Self { http, url })
+    pub(crate) fn new(Connection { http, url, has_credentials }: Connection) -> Self {
+        Self { http, url, has_credentials }
     }
 
     pub(crate) async fn create(&self, node: &NewNode) -> anyhow::Result<Node> {
@@ -161,15 +158,13 @@ impl NodeApi {
     }
 
     async fn answer(&self, request: reqwest::RequestBuilder) -> anyhow::Result<(StatusCode, Vec<u8>)> {
-        let response = request.send().await.with_context(|| {
-            format!(
-                "the conductor at {} cannot be reached; start it with `farrier serve` or set --url",
-                self.url
-            )
-        })?;
+        let response = request.send().await.map_err(|error| access::unreachable(&self.url, error))?;
         let status = response.status();
         let body = response.bytes().await.context("the conductor's answer was cut off")?.to_vec();
-        Ok((status, body))
+        match access::advice(status, self.has_credentials) {
+            Some(advice) => refuse(status, body).context(advice).map(|body| (status, body)),
+            None => Ok((status, body)),
+        }
     }
 
     /// Names go into the path escaped, whatever they hold.
@@ -203,15 +198,15 @@ mod tests {
 
     #[test]
     fn paths_are_escaped() {
-        let _ = rustls::crypto::ring::default_provider().install_default();
         for base in ["http://h:1", "http://h:1/"] {
-            let api = NodeApi::new(base).unwrap();
+            let http = Client::builder().tls_certs_only([]).build().unwrap();
+            let url = base.parse().unwrap();
+            let api = NodeApi::new(Connection { http, url, has_credentials: false });
             assert_eq!(
                 api.path(&["nodes", "a/../b?c"]).unwrap().as_str(),
                 "http://h:1/v1/nodes/a%2F..%2Fb%3Fc"
             );
         }
-        assert!(NodeApi::new("nonsense").is_err());
     }
 
     #[test]

@@ -1,18 +1,25 @@
 //! `farrier`: a small reference conductor and its operator's commands, built only on the public
 //! interfaces of `farrier-conductor` and `farrier-drivers`.
 
+mod access;
 mod agents;
+mod auth;
 mod cleaning;
 mod client;
 mod deploy;
+mod fingerprint;
 mod node;
+mod private_file;
 mod report;
 mod rescue;
 mod serve;
+mod state_dir;
 mod steps;
 mod times;
 
-use clap::{Args, Parser, Subcommand};
+use access::Access;
+use clap::{Parser, Subcommand};
+use client::NodeApi;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -31,31 +38,26 @@ enum Command {
     /// Enrol, show, validate, power, clean, service, rescue and delete nodes.
     Node {
         #[command(flatten)]
-        conductor: ConductorUrl,
+        conductor: Access,
         #[command(subcommand)]
         command: node::NodeCommand,
+    },
+    /// Say who may operate the conductor of this host: users with passwords, and tokens.
+    Auth {
+        #[command(flatten)]
+        file: auth::AuthFile,
+        #[command(flatten)]
+        state_dir: state_dir::StateDir,
+        #[command(subcommand)]
+        command: auth::AuthCommand,
     },
     /// Write an image to a node, boot it, and report how it goes.
     Deploy {
         #[command(flatten)]
-        conductor: ConductorUrl,
+        conductor: Access,
         #[command(flatten)]
         deploy: deploy::DeployOptions,
     },
-}
-
-/// Which conductor to talk to.
-#[derive(Debug, Args)]
-struct ConductorUrl {
-    /// Node API of the conductor.
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        env = "FARRIER_URL",
-        default_value = "http://127.0.0.1:6386"
-    )]
-    url: String,
 }
 
 fn main() -> ExitCode {
@@ -78,8 +80,9 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     runtime.block_on(async {
         match cli.command {
             Command::Serve(serve) => serve.run().await,
-            Command::Node { conductor, command } => command.run(&client::NodeApi::new(&conductor.url)?).await,
-            Command::Deploy { conductor, deploy } => deploy.run(&client::NodeApi::new(&conductor.url)?).await,
+            Command::Node { conductor, command } => command.run(&NodeApi::new(conductor.open()?)).await,
+            Command::Deploy { conductor, deploy } => deploy.run(&NodeApi::new(conductor.open()?)).await,
+            Command::Auth { file, state_dir, command } => command.run(&file, &state_dir),
         }
     })
 }
@@ -100,8 +103,16 @@ mod tests {
             "farrier serve",
             "farrier serve --automated-clean false --clean-step-priority-override deploy.erase_devices:0,deploy.x:7",
             "farrier serve --listen 0.0.0.0:0 --admin-listen 127.0.0.1:0 --state-dir /tmp/x --database /tmp/x/db",
+            "farrier serve --tls-cert c --tls-key k --ramdisk-tls-cert c --ramdisk-tls-key k --auth-file f",
+            "farrier serve --admin-plain-http --auth-strategy noauth --api-url https://c.example:6385",
+            "farrier serve --enable-ramdisk-endpoints false",
+            "farrier auth add me --role admin --state-dir /tmp/x",
+            "farrier auth --auth-file f token ci --role reader",
+            "farrier auth remove me",
+            "farrier auth list",
             "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --driver-info qemu_cpus=2 --property a=1",
             "farrier node list --url http://127.0.0.1:1",
+            "farrier node list --url https://h:1 --ca ca.pem --credentials f",
             "farrier node show n1 --json",
             "farrier node validate n1",
             "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --interface boot=qemu --interface raid=no-raid",
@@ -126,6 +137,13 @@ mod tests {
         }
         for line in [
             "farrier",
+            "farrier serve --tls-cert c",
+            "farrier serve --auth-strategy none",
+            "farrier auth add me",
+            "farrier auth add me --role root",
+            "farrier auth add me --role admin --bcrypt-cost 3",
+            "farrier node list --fingerprint 00",
+            "farrier node list --password secret",
             "farrier deploy n1 --image http://h/i",
             "farrier node power n1 sideways",
             "farrier node power n1 soft-off --timeout 0",

@@ -1,7 +1,19 @@
 //! `farrier serve`.
 
+mod body;
+mod certificate;
+mod limits;
+mod listener;
+mod listeners;
+mod places;
+mod renewal;
+
+pub(crate) use certificate::CERTIFICATE;
+pub(crate) use places::network;
+
 use crate::agents::Agents;
 use crate::cleaning::Cleaning;
+use crate::state_dir::StateDir;
 use crate::times::{Deadlines, PowerSync};
 use anyhow::Context;
 use clap::Args;
@@ -12,12 +24,12 @@ use farrier_conductor::api::ramdisk::ramdisk_router;
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::{Conductor, Settings};
 use farrier_drivers::qemu::with_qemu;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use listeners::ListenerOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 /// Where the kernel tells the name of this host.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
@@ -25,15 +37,16 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 /// Options of `farrier serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where ramdisks call: lookup and heartbeat. Port 0 takes a free one.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:6385")]
-    listen: SocketAddr,
-    /// Where operators call. It asks nobody who they are, so keep it on a loopback address.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6386")]
-    admin_listen: SocketAddr,
-    /// Folder for what the drivers keep: consoles, firmware variables, process ids.
-    #[arg(long, value_name = "DIR", default_value = "farrier-state")]
-    state_dir: PathBuf,
+    #[command(flatten)]
+    listeners: ListenerOptions,
+    #[command(flatten)]
+    state_dir: StateDir,
+    /// URL of the ramdisk API as machines reach it [default: where it listens].
+    #[arg(long, value_name = "URL")]
+    api_url: Option<String>,
+    /// Answer ramdisks; else lookups and heartbeats are refused with 403.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    enable_ramdisk_endpoints: bool,
     /// SQLite file with the nodes [default: STATE_DIR/nodes.sqlite].
     #[arg(long, value_name = "FILE")]
     database: Option<PathBuf>,
@@ -60,18 +73,16 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let state_dir = std::path::absolute(&self.state_dir)?;
-        std::fs::create_dir_all(&state_dir)
-            .with_context(|| format!("the state directory {} cannot be made", state_dir.display()))?;
+        let state_dir = self.state_dir.make()?;
         let database = self.database.unwrap_or_else(|| state_dir.join("nodes.sqlite"));
-        let ramdisk = bind(self.listen, "--listen").await?;
-        let admin = bind(self.admin_listen, "--admin-listen").await?;
+        let mut listeners = self.listeners.open(&self.state_dir).await?;
 
         let mut settings = Settings {
             heartbeat_timeout: Duration::from_secs(self.heartbeat_timeout),
             conductor_name: self.conductor_name.map_or_else(host_name, Ok)?,
             enable_bios_bootloader_install: self.enable_bios_bootloader_install,
-            ..Settings::new(format!("http://{}", reachable(ramdisk.local_addr()?)))
+            enable_ramdisk_endpoints: self.enable_ramdisk_endpoints,
+            ..Settings::new(self.api_url.unwrap_or_else(|| listeners.ramdisk_url()))
         };
         self.cleaning.apply(&mut settings);
         self.agents.apply(&mut settings, &state_dir);
@@ -80,20 +91,23 @@ impl Serve {
         let store = Arc::new(SqliteStore::open(&database).await?);
         let conductor = with_qemu(Conductor::builder(settings, store), state_dir).start().await?;
 
-        println!("ramdisk API listening on http://{}", ramdisk.local_addr()?);
-        println!("node API listening on http://{}", admin.local_addr()?);
+        listeners.announce();
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let renewal = renewal::renew(std::mem::take(&mut listeners.looks));
         let machines = ramdisk_router(conductor.clone()).merge(boot_router(conductor.clone()));
+        let (serving, stopped) = watch::channel(());
+        let served = tokio::spawn(listeners.serve(machines, nodes_router(conductor.clone()), stopped));
         let ended = tokio::select! {
-            ended = axum::serve(ramdisk, machines) => ended,
-            ended = axum::serve(admin, nodes_router(conductor.clone())) => ended,
+            ended = renewal => ended,
             () = conductor.run() => Ok(()),
             _ = interrupt.recv() => Ok(()),
             _ = terminate.recv() => Ok(()),
         };
+        drop(serving);
         conductor.shut_down().await;
-        Ok(ended?)
+        served.await?;
+        ended
     }
 }
 
@@ -101,36 +115,4 @@ fn host_name() -> anyhow::Result<String> {
     let name = std::fs::read_to_string(HOST_NAME)
         .with_context(|| format!("{HOST_NAME} cannot be read; give --conductor-name"))?;
     Ok(name.trim().to_owned())
-}
-
-async fn bind(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).await;
-    listener.with_context(|| {
-        format!("{option} {address} cannot be listened on; choose another address or port 0")
-    })
-}
-
-/// The address under which this host reaches its own listener.
-fn reachable(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        });
-    }
-    address
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unspecified_address_is_reached_by_loopback() {
-        for (listen, reached) in
-            [("0.0.0.0:1", "127.0.0.1:1"), ("[::]:1", "[::1]:1"), ("192.0.2.1:1", "192.0.2.1:1")]
-        {
-            assert_eq!(reachable(listen.parse().unwrap()), reached.parse().unwrap());
-        }
-    }
 }

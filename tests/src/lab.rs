@@ -229,7 +229,13 @@ impl Lab {
 
     fn client(&self, arguments: &[&str]) -> Command {
         let mut client = Command::new(&self.farrier);
-        client.args(arguments).env("FARRIER_URL", &self.url).stdin(Stdio::null());
+        // There lie the conductor's certificate and a token for whoever may read it.
+        let state = self.folder.join("state");
+        client
+            .args(arguments)
+            .env("FARRIER_URL", &self.url)
+            .env("FARRIER_STATE_DIR", state)
+            .stdin(Stdio::null());
         client
     }
 }

@@ -4,6 +4,7 @@ use crate::site::PATIENCE;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 pub struct Conductor {
     process: Child,
     log: PathBuf,
+    state: PathBuf,
     /// URL of the ramdisk API.
     pub ramdisk_api: String,
     /// URL of the node API.
@@ -19,19 +21,21 @@ pub struct Conductor {
 }
 
 impl Conductor {
-    /// Starts one that writes its log to `folder`, and waits until it listens.
+    /// Starts one that has its state in `folder`, as all of them there, and waits until it listens.
     pub fn start(folder: &Path, name: &str, arguments: &[&str]) -> Self {
+        let state = folder.join("state");
         let (output, log) = (folder.join(format!("{name}.out")), folder.join(format!("{name}.log")));
         let process = farrier()
             .args(["serve", "--conductor-name", name, "--admin-listen", "127.0.0.1:0"])
             .args(arguments)
-            .env("FARRIER_LOG", "farrier_conductor=debug")
+            .env("FARRIER_STATE_DIR", &state)
+            .env("FARRIER_LOG", "farrier_conductor=debug,farrier=debug")
             .stdin(Stdio::null())
             .stdout(File::create(&output).unwrap())
             .stderr(File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        let mut conductor = Self { process, log, ramdisk_api: String::new(), node_api: String::new() };
+        let mut conductor = Self { process, log, state, ramdisk_api: String::new(), node_api: String::new() };
         let end = Instant::now() + PATIENCE;
         while conductor.node_api.is_empty() {
             let said = fs::read_to_string(&output).unwrap();
@@ -83,11 +87,34 @@ impl Conductor {
         peak.unwrap().trim().parse().unwrap()
     }
 
-    /// Begins an operator's command to this conductor.
+    /// Begins an operator's command to this conductor, on its own host.
     pub fn client(&self, arguments: &[&str]) -> Client {
+        self.stranger(arguments, &[("FARRIER_STATE_DIR", self.state.to_str().unwrap())])
+    }
+
+    /// Begins a command that knows of the conductor what these variables say.
+    pub fn stranger(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Client {
         let mut command = farrier();
-        command.args(arguments).env("FARRIER_URL", &self.node_api).stdin(Stdio::null());
-        Client(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+        command.args(arguments).env("FARRIER_URL", &self.node_api).envs(variables.iter().copied());
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Client(command.spawn().unwrap())
+    }
+
+    /// Has `farrier auth` add somebody, and gives what it prints. The input is the password.
+    pub fn auth(&self, arguments: &[&str], input: &str) -> String {
+        let mut command = farrier();
+        command.arg("auth").args(arguments).env("FARRIER_STATE_DIR", &self.state);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{arguments:?}");
+        self.signal(Signal::SIGHUP);
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Folder of its state.
+    pub fn state(&self) -> &Path {
+        &self.state
     }
 
     /// Has an operator's command carried out.
@@ -119,8 +146,14 @@ impl Client {
     }
 }
 
-fn farrier() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_farrier"))
+/// `farrier` that knows nothing from the environment.
+pub fn farrier() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_farrier"));
+    let own = std::env::vars().map(|(name, _)| name);
+    for name in own.filter(|name| name.starts_with("FARRIER_") || name.starts_with("OS_")) {
+        command.env_remove(name);
+    }
+    command
 }
 
 fn pid(process: &Child) -> Pid {

@@ -1,4 +1,5 @@
-//! `farrier serve` as a process: killed, stopped, without room on its disk, and with agents that mean no good.
+//! `farrier serve` as a process: killed, stopped, without room on its disk, with agents that mean no good, and with
+//! operators who have to show who they are.
 
 // Only functions marked as tests may unwrap by default; here everything is test code.
 #![allow(clippy::unwrap_used)]
@@ -12,5 +13,6 @@ mod full_disk;
 mod hostile_agent;
 mod killed;
 mod machine;
+mod operators;
 mod site;
 mod stopped;

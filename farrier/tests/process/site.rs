@@ -36,11 +36,14 @@ impl Site {
 
     /// Starts a conductor whose ramdisk API is at an address.
     pub fn conductor(&self, name: &str, listen: &str) -> Conductor {
-        let state = self.folder.path().join("state");
-        let times = ["--lease", "2", "--deploy-callback-timeout", "20"];
-        let arguments = ["--listen", listen, "--state-dir", state.to_str().unwrap()];
+        self.conductor_with(name, listen, &[])
+    }
+
+    /// Starts one with more arguments.
+    pub fn conductor_with(&self, name: &str, listen: &str, arguments: &[&str]) -> Conductor {
+        let own = ["--lease", "2", "--deploy-callback-timeout", "20", "--listen", listen];
         let database = ["--database", self.database.to_str().unwrap()];
-        Conductor::start(self.folder.path(), name, &[&times[..], &arguments, &database].concat())
+        Conductor::start(self.folder.path(), name, &[&own[..], &database, arguments].concat())
     }
 
     /// Enrols the machine.

@@ -1,0 +1,132 @@
+//! What a command shows of itself.
+
+use crate::state_dir::{StateDir, read_token};
+use anyhow::{Context, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use std::path::Path;
+
+/// A value of `Authorization`, which is never printed.
+#[derive(Debug)]
+pub(super) struct Credentials(HeaderValue);
+
+impl Credentials {
+    /// Finds them: a token of the environment, a name and password of the environment, a file, what `baremetal` would
+    /// show to a conductor without Keystone, and at last the token in the state directory.
+    pub(super) fn find(
+        variable: &dyn Fn(&str) -> Option<String>,
+        file: Option<&Path>,
+        state: Option<&StateDir>,
+    ) -> anyhow::Result<Option<Self>> {
+        if let Some(token) = variable("FARRIER_TOKEN") {
+            return Self::token(&token).map(Some);
+        }
+        if let Some(name) = variable("FARRIER_USERNAME") {
+            return Self::pair(&name, variable("FARRIER_PASSWORD"), "FARRIER_PASSWORD").map(Some);
+        }
+        if let Some(file) = file {
+            return Self::in_file(file).map(Some);
+        }
+        if variable("OS_AUTH_TYPE").as_deref() == Some("http_basic") {
+            let name = variable("OS_USERNAME").context("OS_AUTH_TYPE=http_basic needs OS_USERNAME")?;
+            return Self::pair(&name, variable("OS_PASSWORD"), "OS_PASSWORD").map(Some);
+        }
+        match state.map(StateDir::token).filter(|file| file.exists()) {
+            Some(file) => Self::token(&read_token(&file)?).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn in_file(file: &Path) -> anyhow::Result<Self> {
+        let failed = || format!("the credentials {} cannot be read", file.display());
+        let text = std::fs::read_to_string(file).with_context(failed)?;
+        match text.trim_end_matches(['\r', '\n']).split_once(':') {
+            Some((name, password)) => Self::pair(name, Some(password.to_owned()), "a password"),
+            None => Self::token(text.trim()),
+        }
+    }
+
+    fn token(token: &str) -> anyhow::Result<Self> {
+        Self::new(&format!("Bearer {token}"), token.is_empty())
+    }
+
+    fn pair(name: &str, password: Option<String>, what: &str) -> anyhow::Result<Self> {
+        let password = password.with_context(|| format!("{what} is missing beside the name {name:?}"))?;
+        if name.contains(':') {
+            bail!("the name of a user has no colon");
+        }
+        Self::new(&format!("Basic {}", STANDARD.encode(format!("{name}:{password}"))), name.is_empty())
+    }
+
+    /// The text is told in no error.
+    fn new(text: &str, is_empty: bool) -> anyhow::Result<Self> {
+        let value = HeaderValue::from_str(text).ok().filter(|_| !is_empty);
+        let mut value = value.context("the token or name is empty, or has characters that no token has")?;
+        value.set_sensitive(true);
+        Ok(Self(value))
+    }
+
+    pub(super) fn header(&self) -> (HeaderName, HeaderValue) {
+        (AUTHORIZATION, self.0.clone())
+    }
+}
+
+/// Whether the environment is of `baremetal` with a conductor without Keystone: what belongs to Keystone is never shown.
+pub(super) fn is_standalone(variable: &dyn Fn(&str) -> Option<String>) -> bool {
+    variable("OS_AUTH_TYPE").is_some_and(|kind| ["none", "http_basic"].contains(&kind.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(variables: &[(&str, &str)], file: Option<&Path>) -> anyhow::Result<Option<String>> {
+        let variable =
+            |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
+        let found = Credentials::find(&variable, file, None)?;
+        assert!(!format!("{found:?}").contains("c2VjcmV0"), "{found:?}");
+        Ok(found.map(|found| found.0.to_str().unwrap().to_owned()))
+    }
+
+    #[test]
+    fn credentials_are_taken_from_the_first_place_that_has_any() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |text: &str| {
+            let path = folder.path().join(text.trim().replace(':', "-"));
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let (token, pair) = (file("abc\n"), file("me:secret: x \r\n"));
+        let farrier = [("FARRIER_USERNAME", "me"), ("FARRIER_PASSWORD", "secret")];
+        let standalone = [("OS_AUTH_TYPE", "http_basic"), ("OS_USERNAME", "me"), ("OS_PASSWORD", "secret")];
+        let keystone = [("OS_AUTH_TYPE", "password"), ("OS_USERNAME", "me"), ("OS_PASSWORD", "secret")];
+        let basic = "Basic bWU6c2VjcmV0";
+        for (variables, file, expected) in [
+            ([&[("FARRIER_TOKEN", "abc")], &farrier[..]].concat(), Some(&pair), Some("Bearer abc")),
+            (farrier.to_vec(), Some(&token), Some(basic)),
+            (standalone.to_vec(), Some(&token), Some("Bearer abc")),
+            (vec![], Some(&pair), Some("Basic bWU6c2VjcmV0OiB4IA==")),
+            (standalone.to_vec(), None, Some(basic)),
+            (keystone.to_vec(), None, None),
+            (keystone[1..].to_vec(), None, None),
+            (vec![("OS_AUTH_TYPE", "none")], None, None),
+        ] {
+            assert_eq!(find(&variables, file.map(|path| path.as_path())).unwrap().as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_shown_is_told_without_it() {
+        for (variables, expected) in [
+            (vec![("FARRIER_USERNAME", "me")], "FARRIER_PASSWORD is missing beside the name \"me\""),
+            (vec![("OS_AUTH_TYPE", "http_basic")], "needs OS_USERNAME"),
+            (vec![("FARRIER_TOKEN", "sec\nret")], "has characters that no token has"),
+            (vec![("FARRIER_USERNAME", "a:b"), ("FARRIER_PASSWORD", "secret")], "has no colon"),
+        ] {
+            let said = find(&variables, None).unwrap_err().to_string();
+            assert!(said.contains(expected) && !said.contains("sec"), "{said}");
+        }
+        assert!(find(&[], Some(Path::new("/nonexistent"))).is_err());
+    }
+}

@@ -1,0 +1,38 @@
+//! What clients may take of a listener: time, places and memory.
+
+use std::time::Duration;
+
+/// Bounds for the clients of a listener.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Connections at a time, so requests too: HTTP/1.1 has one of them under way on each.
+    pub(super) connections: usize,
+    /// Time for a TLS handshake, for the head of a request, and for a body beside what its bytes earn.
+    pub(super) patience: Duration,
+    /// Bytes of the head of a request, and of a buffer.
+    pub(super) head: usize,
+    /// Bytes a second by which a body earns more time.
+    pub(super) body_rate: u32,
+    /// Bytes of a body that always fit.
+    pub(super) small_body: usize,
+    /// Bytes of all bodies together, beside these.
+    pub(super) bodies: usize,
+    /// Time for answers that are under way when the listener closes.
+    pub(super) grace: Duration,
+}
+
+impl Limits {
+    /// For agents: many, with small bodies. A heartbeat is about two KiB, and logs of an inspection are some MiB.
+    pub(super) const RAMDISK: Self = Self {
+        connections: 512,
+        patience: Duration::from_secs(30),
+        head: 32 << 10,
+        body_rate: 64 << 10,
+        small_body: 64 << 10,
+        bodies: 128 << 20,
+        grace: Duration::from_secs(5),
+    };
+
+    /// For operators: some, whose config drives have up to 96 MiB. They are known before their bodies are read.
+    pub(super) const OPERATORS: Self = Self { connections: 256, bodies: 512 << 20, ..Self::RAMDISK };
+}

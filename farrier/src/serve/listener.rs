@@ -1,0 +1,169 @@
+//! A listener: HTTP/1.1, plain or over TLS, whose clients are held to [`Limits`].
+
+use super::body::{Memory, Reception, Steady};
+use super::limits::Limits;
+use super::places::{Place, Places};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::response::IntoResponse;
+use farrier_conductor::api::authorization::Denial;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// The TLS settings of a listener, which change when its certificate is renewed.
+pub(super) type Tls = watch::Receiver<Arc<ServerConfig>>;
+
+/// Pause after a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What a client gets that speaks plain HTTP where TLS is spoken.
+const PLAIN_REPLY: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n\
+    {\"error_message\": \"{\\\"faultcode\\\": \\\"Client\\\", \\\"faultstring\\\": \
+    \\\"this port speaks HTTPS: use https:// in the URL\\\", \\\"debuginfo\\\": null}\"}\n";
+
+/// Serves a router until `stop` is done; then the listener closes, and answers that are under way are finished. A
+/// handler finds who asks as [`ConnectInfo`] of a [`SocketAddr`].
+pub(super) async fn serve(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    router: Router,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) {
+    let host = Host { limits, tls, router, memory: Memory::new(limits.bodies) };
+    let places = Places::new(limits.connections);
+    let graceful = GracefulShutdown::new();
+    let mut stop = pin!(stop);
+    // What is still connected at the end is cut off with this.
+    let mut attended = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => break,
+        };
+        while attended.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, peer)) => {
+                // Answers are not held back for more; a socket that refuses this works as well.
+                stream.set_nodelay(true).ok();
+                attended.spawn(host.clone().attend(
+                    stream,
+                    peer,
+                    places.admit(peer.ip()),
+                    graceful.watcher(),
+                ));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection cannot be accepted");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    timeout(limits.grace, graceful.shutdown()).await.ok();
+}
+
+/// What serves a connection.
+#[derive(Clone)]
+struct Host {
+    limits: Limits,
+    tls: Option<Tls>,
+    router: Router,
+    memory: Memory,
+}
+
+impl Host {
+    /// Serves one connection, until it ends or its place is given away.
+    async fn attend(self, stream: TcpStream, peer: SocketAddr, mut place: Place, watcher: Watcher) {
+        let is_answered = Arc::clone(&place.is_answered);
+        let served = async {
+            let Some(tls) = self.tls.clone() else {
+                return self.converse(stream, peer, is_answered, watcher).await;
+            };
+            let greeted = timeout(self.limits.patience, greet(stream, tls)).await;
+            if let Ok(Ok(Some(stream))) = greeted {
+                self.converse(stream, peer, is_answered, watcher).await;
+            }
+        };
+        tokio::select! {
+            _ = &mut place.given_away => {}
+            () = served => {}
+        }
+    }
+
+    /// Answers the requests that come over a stream.
+    async fn converse(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        peer: SocketAddr,
+        is_answered: Arc<AtomicBool>,
+        watcher: Watcher,
+    ) {
+        let service = service_fn(|request| self.answer(request, peer, Arc::clone(&is_answered)));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.limits.patience)
+            .max_header_size(self.limits.head)
+            .max_buf_size(self.limits.head)
+            .serve_connection(TokioIo::new(stream), service);
+        // What is wrong with a connection is its client's business.
+        watcher.watch(connection).await.ok();
+    }
+
+    async fn answer(
+        &self,
+        mut request: Request<Incoming>,
+        peer: SocketAddr,
+        is_answered: Arc<AtomicBool>,
+    ) -> Result<Response<Body>, Infallible> {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let reception = Reception::new(&self.memory, Arc::clone(&is_answered));
+        let request = request.map(|body| Body::new(Steady::new(body, self.limits, reception.clone())));
+        let response = TowerToHyperService::new(self.router.clone()).call(request).await;
+        is_answered.store(false, Ordering::Relaxed);
+        if reception.is_short() {
+            let reason =
+                "there is no memory for the body of this request now; send it again later".to_owned();
+            return Ok(Denial::Unavailable { reason }.into_response());
+        }
+        response
+    }
+}
+
+/// Shakes hands; gives nothing when the client speaks no TLS.
+async fn greet(mut stream: TcpStream, tls: Tls) -> io::Result<Option<TlsStream<TcpStream>>> {
+    let mut first = [0];
+    if stream.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
+        // A connection with unread bytes is reset when it closes, and the answer with it.
+        let _request = stream.read(&mut [0; 8 << 10]).await?;
+        stream.write_all(PLAIN_REPLY.as_bytes()).await?;
+        return Ok(None);
+    }
+    let config = Arc::clone(&tls.borrow());
+    TlsAcceptor::from(config).accept(stream).await.map(Some)
+}
+
+#[cfg(test)]
+#[path = "listener_tests.rs"]
+mod tests;

@@ -1,0 +1,140 @@
+//! The places at a listener. When all are taken, a newcomer gets the place of another connection, of the network that
+//! holds the most: one without a whole request before one with, and the oldest of these. Whoever opens many connections
+//! drives out nobody but himself.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::oneshot;
+
+/// The open connections of a listener.
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    table: Arc<Mutex<Table>>,
+    capacity: usize,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    open: BTreeMap<u64, Entry>,
+    /// Connections so far.
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    network: IpAddr,
+    is_answered: Arc<AtomicBool>,
+    /// Dropped to close the connection.
+    _close: oneshot::Sender<()>,
+}
+
+/// The place of one connection; free again when dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    places: Places,
+    number: u64,
+    /// Whether a whole request of this connection is being answered.
+    pub(super) is_answered: Arc<AtomicBool>,
+    /// Ends when the place is given to somebody else.
+    pub(super) given_away: oneshot::Receiver<()>,
+}
+
+impl Places {
+    /// So many of them.
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { table: Arc::default(), capacity: capacity.max(1) }
+    }
+
+    /// A place for a connection from an address.
+    pub(super) fn admit(&self, peer: IpAddr) -> Place {
+        let mut table = self.table();
+        while table.open.len() >= self.capacity {
+            let Some(victim) = table.victim() else { break };
+            table.open.remove(&victim);
+            tracing::debug!("a connection is closed to make room for another");
+        }
+        table.count += 1;
+        let number = table.count;
+        let (close, given_away) = oneshot::channel();
+        let is_answered = Arc::new(AtomicBool::new(false));
+        let entry = Entry { network: network(peer), is_answered: Arc::clone(&is_answered), _close: close };
+        table.open.insert(number, entry);
+        Place { places: self.clone(), number, is_answered, given_away }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl Table {
+    /// Whose turn it is to go.
+    fn victim(&self) -> Option<u64> {
+        let mut shares = BTreeMap::<IpAddr, usize>::new();
+        for entry in self.open.values() {
+            *shares.entry(entry.network).or_default() += 1;
+        }
+        let rank = |number: &u64, entry: &Entry| {
+            let is_answered = entry.is_answered.load(Ordering::Relaxed);
+            (shares.get(&entry.network).copied(), !is_answered, u64::MAX - number)
+        };
+        let victim = self.open.iter().max_by_key(|(number, entry)| rank(number, entry));
+        victim.map(|(number, _)| *number)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.table().open.remove(&self.number);
+    }
+}
+
+/// Whom an address belongs to: a host has one IPv4 address, and a whole /64 of IPv6 addresses.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admit(places: &Places, peer: &str) -> Place {
+        places.admit(peer.parse().unwrap())
+    }
+
+    fn is_gone(place: &mut Place) -> bool {
+        place.given_away.try_recv() == Err(oneshot::error::TryRecvError::Closed)
+    }
+
+    #[test]
+    fn who_holds_the_most_places_gives_one_up() {
+        let places = Places::new(3);
+        let mut operator = admit(&places, "192.0.2.1");
+        let mut first = admit(&places, "2001:db8::1");
+        let mut second = admit(&places, "2001:db8::2");
+        let mut newcomer = admit(&places, "192.0.2.3");
+        assert!(is_gone(&mut first), "the oldest of the largest network");
+        assert!(![&mut second, &mut operator, &mut newcomer].into_iter().any(is_gone));
+    }
+
+    #[test]
+    fn a_connection_that_is_being_answered_goes_last_of_its_network_and_a_free_place_is_taken_first() {
+        let places = Places::new(2);
+        let mut busy = admit(&places, "192.0.2.1");
+        busy.is_answered.store(true, Ordering::Relaxed);
+        let mut idle = admit(&places, "192.0.2.1");
+        let third = admit(&places, "192.0.2.1");
+        assert!(is_gone(&mut idle) && !is_gone(&mut busy));
+        drop(third);
+        let mut fourth = admit(&places, "::ffff:192.0.2.1");
+        assert!(!is_gone(&mut busy));
+        fourth.is_answered.store(true, Ordering::Relaxed);
+        let _fifth = admit(&places, "192.0.2.9");
+        assert!(is_gone(&mut busy) && !is_gone(&mut fourth), "a crowd of requests keeps nobody out");
+    }
+}
