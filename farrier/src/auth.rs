@@ -1,12 +1,14 @@
 //! Who may operate a conductor, and `farrier auth`, which changes that.
 
 mod attempts;
+mod keystone;
 mod operators;
 mod password;
 mod proofs;
 mod roll;
 mod shown;
 
+pub(crate) use keystone::Keystone;
 pub(crate) use operators::{Anybody, Operators};
 pub(crate) use roll::{Entry, Proof, Roll};
 

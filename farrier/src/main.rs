@@ -34,7 +34,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the conductor until it is interrupted.
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Enrol, show, validate, power, clean, service, rescue and delete nodes.
     Node {
         #[command(flatten)]

@@ -1,13 +1,13 @@
 //! What the head of a request shows of who sent it.
 
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 /// Where clients of OpenStack put a token.
-const X_AUTH_TOKEN: &str = "x-auth-token";
+pub(super) const X_AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 
 /// Some clients leave the padding out.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -61,9 +61,9 @@ mod tests {
     use super::*;
 
     fn of(headers: &[(&'static str, &[u8])]) -> Result<Shown, &'static str> {
-        let pairs = headers.iter().map(|(name, value)| {
-            (axum::http::HeaderName::from_static(name), HeaderValue::from_bytes(value).unwrap())
-        });
+        let pairs = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_bytes(value).unwrap()));
         Shown::of(&pairs.collect())
     }
 

@@ -132,10 +132,10 @@ async fn handshakes_and_heads_that_never_end_are_ended() {
         (false, "", "GET / HTTP/1.1 "),
         (false, "GET / HTTP/1.1\r\n", "A: b\r\n"),
     ] {
-        let stage = Stage::new(LIMITS, with_tls).await;
-        drips(stage.connect().await, head, drop).await;
+        let stage = Stage::new(Limits { patience: Duration::from_millis(300), ..LIMITS }, with_tls).await;
         let mut silent = stage.connect().await;
-        let closed = timeout(PATIENCE, silent.read(&mut [0])).await.unwrap();
+        let silence = async { timeout(PATIENCE, silent.read(&mut [0])).await.unwrap() };
+        let (_, closed) = tokio::join!(drips(stage.connect().await, head, drop), silence);
         assert!(closed.is_err() || closed.is_ok_and(|bytes| bytes == 0));
         assert_eq!(stage.get().await, "127.0.0.1");
     }

@@ -4,13 +4,14 @@ use super::certificate::Files;
 use super::limits::Limits;
 use super::listener::{Tls, serve};
 use super::renewal::{self, Look};
-use crate::auth::{Anybody, AuthFile, Entry, Operators, Proof};
+use crate::auth::{Anybody, AuthFile, Entry, Keystone, Operators, Proof};
 use crate::fingerprint::Fingerprint;
 use crate::state_dir::StateDir;
 use anyhow::{Context, bail};
 use axum::Router;
 use clap::{Args, ValueEnum};
 use farrier_conductor::api::authorization::{Authorization, Role, authorized};
+use reqwest::Url;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ enum AuthStrategy {
     /// Whoever shows a password or a token of the file of operators.
     #[value(name = "http_basic")]
     HttpBasic,
+    /// Those too, and whoever has a token of Keystone with one of its roles for machines.
+    #[value(name = "keystone")]
+    Keystone,
     /// Whoever can connect, which only this host can.
     #[value(name = "noauth")]
     NoAuth,
@@ -61,6 +65,12 @@ pub(crate) struct ListenerOptions {
     auth_strategy: AuthStrategy,
     #[command(flatten)]
     auth_file: AuthFile,
+    /// Keystone, such as https://keystone.example:5000.
+    #[arg(long, value_name = "URL", required_if_eq("auth_strategy", "keystone"))]
+    keystone_url: Option<Url>,
+    /// Certificates of the authorities that Keystone's is to be from, as PEM text [default: those of this host].
+    #[arg(long, value_name = "FILE", requires = "keystone_url")]
+    keystone_ca: Option<PathBuf>,
 }
 
 impl ListenerOptions {
@@ -82,19 +92,31 @@ impl ListenerOptions {
                 None => Files::own(&state.tls(), self.admin_listen.ip())?,
             })?),
         };
-        let authorization: Arc<dyn Authorization> = match self.auth_strategy {
-            AuthStrategy::NoAuth => Arc::new(Anybody),
-            AuthStrategy::HttpBasic => {
-                let proof = Proof::of_token(state.make_token()?.as_bytes());
-                let local = Entry { name: LOCAL.to_owned(), proof, role: Role::Admin };
-                let (roll, look) = renewal::operators(self.auth_file.path(state), local)?;
-                looks.push(look);
-                Arc::new(Operators::new(roll))
-            }
-        };
+        let authorization = self.authorization(state, &mut looks)?;
         let ramdisk = Listener::open(self.listen, "--listen", ramdisk_tls, Limits::RAMDISK).await?;
         let admin = Listener::open(self.admin_listen, "--admin-listen", admin_tls, Limits::OPERATORS).await?;
         Ok(Listeners { ramdisk, admin, authorization, looks })
+    }
+
+    fn authorization(
+        &self,
+        state: &StateDir,
+        looks: &mut Vec<Look>,
+    ) -> anyhow::Result<Arc<dyn Authorization>> {
+        if self.auth_strategy == AuthStrategy::NoAuth {
+            return Ok(Arc::new(Anybody));
+        }
+        let proof = Proof::of_token(state.make_token()?.as_bytes());
+        let local = Entry { name: LOCAL.to_owned(), proof, role: Role::Admin };
+        let (roll, look) = renewal::operators(self.auth_file.path(state), local)?;
+        looks.push(look);
+        let operators = Operators::new(roll);
+        match (&self.keystone_url, self.auth_strategy) {
+            (Some(url), AuthStrategy::Keystone) => {
+                Ok(Arc::new(Keystone::new(operators, url, self.keystone_ca.as_deref())?))
+            }
+            _ => Ok(Arc::new(operators)),
+        }
     }
 
     /// Refuses what would let others than this host listen in, or operate.
@@ -242,12 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_needs_its_key_and_excludes_plain_http() {
+    fn options_that_belong_together_are_wanted_together() {
         for line in [
             &["--tls-cert", "c"][..],
             &["--tls-key", "k"],
             &["--ramdisk-tls-cert", "c"],
             &["--tls-cert", "c", "--tls-key", "k", "--admin-plain-http"],
+            &["--auth-strategy", "keystone"],
+            &["--auth-strategy", "keystone", "--keystone-url", "nowhere"],
         ] {
             let line = [&[""], line].concat();
             assert!(Line::try_parse_from(&line).is_err(), "{line:?}");
