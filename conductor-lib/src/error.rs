@@ -4,7 +4,7 @@ use crate::agent_client::AgentError;
 use crate::hardware_type::{ImpossibleHardware, Unresolved};
 use crate::heartbeat::Refusal;
 use crate::interfaces::base::InterfaceError;
-use crate::model::{BadValue, Event, Forbidden, ProvisionState, StepKind};
+use crate::model::{BadValue, Event, Forbidden, OtherInstance, ProvisionState, StepKind};
 use crate::store::StoreError;
 
 /// A request was refused or an operation failed.
@@ -13,6 +13,9 @@ pub enum Error {
     /// No node has this name or identity.
     #[error("node {0:?} does not exist; `farrier node list` shows those that do")]
     NodeNotFound(String),
+    /// No port has this name or identity.
+    #[error("port {0:?} does not exist; GET /v1/ports shows those that do")]
+    PortNotFound(String),
     /// A lookup matches no node that waits for its agent. Why is not told, so that nobody learns
     /// which addresses exist (contract 13.19).
     #[error("no node that waits for its agent matches; enrol the machine and start an operation first")]
@@ -29,6 +32,17 @@ pub enum Error {
         state: String,
         /// States that would do.
         allowed: String,
+    },
+    /// The node belongs to another instance.
+    #[error(transparent)]
+    OtherInstance(#[from] OtherInstance),
+    /// Something else needs what was to be changed.
+    #[error("{what} is in use: {reason}")]
+    InUse {
+        /// What was to be changed.
+        what: String,
+        /// Who needs it, and what ends that.
+        reason: String,
     },
     /// A field of a request is unusable.
     #[error("{field}: {reason}")]
@@ -86,7 +100,7 @@ impl Error {
     ) -> Self {
         let allowed: Vec<_> = allowed.into_iter().map(ProvisionState::as_str).collect();
         Self::InvalidState {
-            node: node.name.clone(),
+            node: node.label(),
             state: node.provision_state.to_string(),
             allowed: allowed.join(", "),
         }

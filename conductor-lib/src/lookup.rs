@@ -69,7 +69,7 @@ impl Conductor {
             let holder = node.reservation.clone().unwrap_or_else(|| "another request".to_owned());
             return Err(StoreError::Held { node: node.uuid, holder }.into());
         }
-        tracing::info!(node = %node.name, "agent token issued");
+        tracing::info!(node = %node.label(), "agent token issued");
         Ok(token)
     }
 }

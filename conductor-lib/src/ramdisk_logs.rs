@@ -42,8 +42,8 @@ pub(crate) async fn collect(task: &Task, has_failed: bool) {
         return;
     }
     match fetch_and_keep(task, folder).await {
-        Ok(file) => tracing::info!(node = %task.node.name, "the ramdisk's logs are in {}", file.display()),
-        Err(error) => tracing::warn!(node = %task.node.name, "the ramdisk's logs are not kept: {error}"),
+        Ok(file) => tracing::info!(node = %task.node.label(), "the ramdisk's logs are in {}", file.display()),
+        Err(error) => tracing::warn!(node = %task.node.label(), "the ramdisk's logs are not kept: {error}"),
     }
 }
 
@@ -81,13 +81,8 @@ fn file_name(node: &Node, now: OffsetDateTime) -> String {
     };
     let time = now.to_offset(time::UtcOffset::UTC).format(TIME).unwrap_or_default();
     let instance = node.instance_uuid.get().map(|uuid| uuid.to_string());
-    let parts = [
-        Some(node.uuid.to_string()),
-        Some(node.name.clone()),
-        instance,
-        label.map(str::to_owned),
-        Some(time),
-    ];
+    let parts =
+        [Some(node.uuid.to_string()), node.name.clone(), instance, label.map(str::to_owned), Some(time)];
     format!("{}.tar.gz", parts.into_iter().flatten().collect::<Vec<_>>().join("_"))
 }
 
@@ -100,7 +95,7 @@ mod tests {
     #[test]
     fn files_are_named_as_in_the_contract() {
         let now = OffsetDateTime::UNIX_EPOCH + time::Duration::seconds(61);
-        let mut node = Node::enrol(NewNode { name: "n1".into(), ..NewNode::default() }, now);
+        let mut node = Node::enrol(NewNode { name: Some("n1".into()), ..NewNode::default() }, now);
         let instance = Uuid::nil();
         for (state, instance, expected) in [
             (ProvisionState::Deploying, None, "_n1_1970-01-01-00-01-01.tar.gz".to_owned()),

@@ -1,21 +1,36 @@
-//! The operator's side of the node API.
+//! The operator's side of the REST interface, which is Ironic's, and of the extension that tells events.
 
 use crate::access::{self, Connection};
-use anyhow::{Context, anyhow};
-use farrier_conductor::api::nodes::{MaintenanceRequest, PowerRequest, ProvisionReply, ProvisionRequest};
+use crate::record::{NodeRecord, PortRecord};
+use anyhow::{Context, anyhow, bail};
+use farrier_conductor::api::nodes::{MaintenanceRequest, PowerRequest, ProvisionRequest};
 use farrier_conductor::events::Event;
 use farrier_conductor::hardware_type::Validity;
-use farrier_conductor::model::{Activity, InterfaceKind, NewNode, Node, PowerAction};
+use farrier_conductor::model::{InterfaceKind, MacAddress, PowerAction};
+use reqwest::header::HeaderValue;
 use reqwest::{Client, Method, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+/// The version that is spoken.
+const VERSION: &str = "1.110";
+
+/// The last version whose new nodes are ready for instances at once.
+const READY_VERSION: &str = "1.10";
+
+/// Fields that it has already.
+const READY_FIELDS: &[&str] = &["name", "driver", "driver_info", "properties"];
+
+const VERSION_HEADER: &str = "X-OpenStack-Ironic-API-Version";
+
 /// How often a node is looked at until an order is carried out.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+const UNREADABLE: &str = "the conductor's answer cannot be read; is it the same version?";
 
 /// The node API of one conductor.
 #[derive(Debug)]
@@ -27,7 +42,12 @@ pub(crate) struct NodeApi {
 
 #[derive(Deserialize)]
 struct Nodes {
-    nodes: Vec<Node>,
+    nodes: Vec<NodeRecord>,
+}
+
+#[derive(Deserialize)]
+struct Ports {
+    ports: Vec<PortRecord>,
 }
 
 #[derive(Deserialize)]
@@ -40,16 +60,88 @@ impl NodeApi {
         Self { http, url, has_credentials }
     }
 
-    pub(crate) async fn create(&self, node: &NewNode) -> anyhow::Result<Node> {
-        self.read(Method::POST, &["nodes"], Some(node)).await
+    /// Creates a node that is ready for instances at once, with its ports.
+    pub(crate) async fn create(
+        &self,
+        fields: Map<String, Value>,
+        ports: &[MacAddress],
+    ) -> anyhow::Result<NodeRecord> {
+        for address in ports {
+            self.check_free(address).await?;
+        }
+        let (ready, later): (Map<_, _>, Map<_, _>) =
+            fields.into_iter().partition(|(field, _)| READY_FIELDS.contains(&field.as_str()));
+        let request = self.http.post(self.path(&["nodes"])?).header(VERSION_HEADER, READY_VERSION);
+        let node: NodeRecord = serde_json::from_slice(&self.request(request.json(&ready)).await?)?;
+        let completed = self.complete(&node.uuid, later, ports).await;
+        completed.with_context(|| {
+            format!(
+                "node {0} was created, but not all of it; remove it with `farrier node delete {0}`",
+                node.label()
+            )
+        })?;
+        self.show(&node.uuid).await
     }
 
-    pub(crate) async fn list(&self) -> anyhow::Result<Vec<Node>> {
-        Ok(self.read::<Nodes>(Method::GET, &["nodes"], None::<&()>).await?.nodes)
+    /// Gives a new node what belongs to it.
+    async fn complete(
+        &self,
+        node: &str,
+        fields: Map<String, Value>,
+        ports: &[MacAddress],
+    ) -> anyhow::Result<()> {
+        if !fields.is_empty() {
+            self.patch(node, fields.into_iter().map(|(field, value)| (format!("/{field}"), value))).await?;
+        }
+        for address in ports {
+            let port = json!({"node_uuid": node, "address": address});
+            self.send(Method::POST, &["ports"], Some(&port)).await?;
+        }
+        Ok(())
     }
 
-    pub(crate) async fn show(&self, node: &str) -> anyhow::Result<Node> {
+    /// A machine that has a node already gets no second one.
+    async fn check_free(&self, address: &MacAddress) -> anyhow::Result<()> {
+        let mut url = self.path(&["ports"])?;
+        url.set_query(Some(&format!("address={address}")));
+        let ports: Ports = serde_json::from_slice(&self.request(self.http.get(url)).await?)?;
+        match ports.ports.is_empty() {
+            true => Ok(()),
+            false => bail!(
+                "MAC address {address} already belongs to another node; choose another or delete that node first"
+            ),
+        }
+    }
+
+    /// Sets fields, or what is in them, by their paths.
+    pub(crate) async fn patch(
+        &self,
+        node: &str,
+        values: impl IntoIterator<Item = (String, Value)>,
+    ) -> anyhow::Result<()> {
+        let set = |(path, value)| json!({"op": "add", "path": path, "value": value});
+        let patch: Vec<_> = values.into_iter().map(set).collect();
+        self.send(Method::PATCH, &["nodes", node], Some(&patch)).await.map(drop)
+    }
+
+    pub(crate) async fn list(&self) -> anyhow::Result<Vec<NodeRecord>> {
+        let mut url = self.path(&["nodes"])?;
+        url.set_query(Some("sort_key=name"));
+        let body = self.request(self.http.get(url)).await?;
+        Ok(serde_json::from_slice::<Nodes>(&body).context(UNREADABLE)?.nodes)
+    }
+
+    pub(crate) async fn show(&self, node: &str) -> anyhow::Result<NodeRecord> {
         self.read(Method::GET, &["nodes", node], None::<&()>).await
+    }
+
+    /// The whole answer about a node.
+    pub(crate) async fn describe(&self, node: &str) -> anyhow::Result<Value> {
+        self.read(Method::GET, &["nodes", node], None::<&()>).await
+    }
+
+    pub(crate) async fn ports(&self, node: &str) -> anyhow::Result<Vec<PortRecord>> {
+        Ok(self.read::<Ports>(Method::GET, &["nodes", node, "ports"], None::<&()>).await?.ports)
     }
 
     pub(crate) async fn validate(&self, node: &str) -> anyhow::Result<BTreeMap<InterfaceKind, Validity>> {
@@ -57,23 +149,25 @@ impl NodeApi {
     }
 
     /// The node once nobody works on it any more; nothing when it is gone.
-    pub(crate) async fn settled(&self, node: &str) -> anyhow::Result<Option<Node>> {
+    pub(crate) async fn settled(&self, node: &str) -> anyhow::Result<Option<NodeRecord>> {
         self.until(node, |_| true).await
     }
 
     /// The node once its operation is over, or held; nothing when it is gone.
-    pub(crate) async fn rested(&self, node: &str) -> anyhow::Result<Option<Node>> {
-        let rests = |node: &Node| !matches!(node.provision_state.activity(), Activity::Work | Activity::Wait);
-        self.until(node, rests).await
+    pub(crate) async fn rested(&self, node: &str) -> anyhow::Result<Option<NodeRecord>> {
+        self.until(node, NodeRecord::rests).await
     }
 
     /// The node once it is as wanted and nobody works on it any more; nothing when it is gone.
-    async fn until(&self, node: &str, wanted: impl Fn(&Node) -> bool) -> anyhow::Result<Option<Node>> {
+    async fn until(
+        &self,
+        node: &str,
+        wanted: impl Fn(&NodeRecord) -> bool,
+    ) -> anyhow::Result<Option<NodeRecord>> {
         loop {
             let request = self.http.get(self.path(&["nodes", node])?);
             let Some(body) = self.find(request).await? else { return Ok(None) };
-            let found: Node = serde_json::from_slice(&body)
-                .context("the conductor's answer cannot be read; is it the same version?")?;
+            let found: NodeRecord = serde_json::from_slice(&body).context(UNREADABLE)?;
             if found.reservation.is_none() && wanted(&found) {
                 return Ok(Some(found));
             }
@@ -95,12 +189,8 @@ impl NodeApi {
         self.send(Method::PUT, &["nodes", node, "states", "power"], Some(&request)).await.map(drop)
     }
 
-    pub(crate) async fn provision(
-        &self,
-        node: &str,
-        request: &ProvisionRequest,
-    ) -> anyhow::Result<ProvisionReply> {
-        self.read(Method::PUT, &["nodes", node, "states", "provision"], Some(request)).await
+    pub(crate) async fn provision(&self, node: &str, request: &ProvisionRequest) -> anyhow::Result<()> {
+        self.send(Method::PUT, &["nodes", node, "states", "provision"], Some(request)).await.map(drop)
     }
 
     pub(crate) async fn begin_maintenance(&self, node: &str, reason: Option<String>) -> anyhow::Result<()> {
@@ -113,7 +203,7 @@ impl NodeApi {
     }
 
     pub(crate) async fn events(&self, node: &str, since: u64) -> anyhow::Result<Vec<Event>> {
-        let mut url = self.path(&["nodes", node, "events"])?;
+        let mut url = self.below("farrier", &["v1", "nodes", node, "events"])?;
         url.set_query(Some(&format!("since={since}")));
         let body = self.request(self.http.get(url)).await?;
         Ok(serde_json::from_slice::<Events>(&body).context("the conductor's events cannot be read")?.events)
@@ -126,8 +216,7 @@ impl NodeApi {
         body: Option<&impl Serialize>,
     ) -> anyhow::Result<T> {
         let body = self.send(method, path, body).await?;
-        serde_json::from_slice(&body)
-            .context("the conductor's answer cannot be read; is it the same version?")
+        serde_json::from_slice(&body).context(UNREADABLE)
     }
 
     async fn send(
@@ -158,7 +247,10 @@ impl NodeApi {
     }
 
     async fn answer(&self, request: reqwest::RequestBuilder) -> anyhow::Result<(StatusCode, Vec<u8>)> {
-        let response = request.send().await.map_err(|error| access::unreachable(&self.url, error))?;
+        let mut request = request.build()?;
+        request.headers_mut().entry(VERSION_HEADER).or_insert(HeaderValue::from_static(VERSION));
+        let answer = self.http.execute(request).await;
+        let response = answer.map_err(|error| access::unreachable(&self.url, error))?;
         let status = response.status();
         let body = response.bytes().await.context("the conductor's answer was cut off")?.to_vec();
         match access::advice(status, self.has_credentials) {
@@ -169,10 +261,14 @@ impl NodeApi {
 
     /// Names go into the path escaped, whatever they hold.
     fn path(&self, parts: &[&str]) -> anyhow::Result<Url> {
+        self.below("v1", parts)
+    }
+
+    fn below(&self, root: &str, parts: &[&str]) -> anyhow::Result<Url> {
         let mut url = self.url.clone();
         let mut segments =
             url.path_segments_mut().map_err(|()| anyhow!("--url {} cannot be a base", self.url))?;
-        segments.pop_if_empty().push("v1").extend(parts);
+        segments.pop_if_empty().push(root).extend(parts);
         drop(segments);
         Ok(url)
     }
@@ -185,11 +281,11 @@ fn refuse(status: StatusCode, body: Vec<u8>) -> anyhow::Result<Vec<u8>> {
     }
 }
 
-/// The text of an error body: JSON inside JSON.
+/// The text of an error body: JSON inside JSON, with a key of its own where the version is refused.
 fn fault_text(body: &[u8]) -> Option<String> {
     let outer: Value = serde_json::from_slice(body).ok()?;
     let inner: Value = serde_json::from_str(outer.get("error_message")?.as_str()?).ok()?;
-    Some(inner.get("faultstring")?.as_str()?.to_owned())
+    Some(inner.get("faultstring").or_else(|| inner.get("description"))?.as_str()?.to_owned())
 }
 
 #[cfg(test)]

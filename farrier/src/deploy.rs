@@ -7,8 +7,9 @@ use anyhow::{anyhow, bail};
 use clap::Args;
 use farrier_conductor::api::nodes::ProvisionRequest;
 use farrier_conductor::events::EventKind;
-use farrier_conductor::model::{InstanceInfo, ProvisionState};
+use farrier_conductor::model::ProvisionState;
 use farrier_media::config_drive;
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -67,13 +68,9 @@ pub(crate) struct DeployOptions {
 impl DeployOptions {
     pub(crate) async fn run(self, api: &NodeApi) -> anyhow::Result<()> {
         let deadline = self.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-        let request = ProvisionRequest {
-            target: "active".to_owned(),
-            instance_info: self.instance_info()?,
-            deploy_steps: self.steps.clone().map(|steps| steps.0),
-            ..ProvisionRequest::default()
-        };
-        let mut since = api.provision(&self.node, &request).await?.events_since;
+        let before = api.events(&self.node, 0).await?;
+        let mut since = before.last().map_or(0, |event| event.sequence + 1);
+        self.order(api).await?;
         let mut report = Report::new(self.json);
         let mut quiet = 0;
         loop {
@@ -105,8 +102,23 @@ impl DeployOptions {
         }
     }
 
-    fn instance_info(&self) -> anyhow::Result<InstanceInfo> {
-        let mut info = InstanceInfo::default();
+    /// Says what is to be deployed, and orders it. What has an instance already is rebuilt.
+    async fn order(&self, api: &NodeApi) -> anyhow::Result<()> {
+        let configdrive = self.config_drive.as_ref().map(|path| config_drive::pack(path)).transpose()?;
+        let state = api.show(&self.node).await?.provision_state;
+        let has_instance = [ProvisionState::Active, ProvisionState::Error].contains(&state);
+        api.patch(&self.node, [("/instance_info".to_owned(), Value::Object(self.instance_info()))]).await?;
+        let request = ProvisionRequest {
+            target: if has_instance { "rebuild" } else { "active" }.to_owned(),
+            configdrive: configdrive.map(Value::from),
+            deploy_steps: self.steps.clone().map(|steps| steps.0),
+            ..ProvisionRequest::default()
+        };
+        api.provision(&self.node, &request).await
+    }
+
+    fn instance_info(&self) -> Map<String, Value> {
+        let mut info = Map::new();
         info.insert("image_source".into(), self.image.as_str().into());
         info.insert("image_checksum".into(), self.checksum.as_str().into());
         info.insert("image_disk_format".into(), self.format.as_str().into());
@@ -120,10 +132,7 @@ impl DeployOptions {
         if self.preserve_ephemeral {
             info.insert("preserve_ephemeral".into(), true.into());
         }
-        if let Some(path) = &self.config_drive {
-            info.insert("configdrive".into(), config_drive::pack(path)?.into());
-        }
-        Ok(info)
+        info
     }
 
     /// How the deployment ended, when the node is in a state of rest.

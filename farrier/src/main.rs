@@ -10,6 +10,7 @@ mod deploy;
 mod fingerprint;
 mod node;
 mod private_file;
+mod record;
 mod report;
 mod rescue;
 mod serve;
@@ -152,7 +153,7 @@ mod tests {
             "farrier node clean n1",
             "farrier node clean n1 --steps no-such-file",
             "farrier node create n1 --mac 1 --driver qemu",
-            "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --interface bios=x",
+            "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --interface sound=x",
             "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --driver-info novalue",
         ] {
             assert_eq!(Cli::try_parse_from(line.split(' ')).unwrap_err().exit_code(), 2, "{line}");

@@ -1,16 +1,15 @@
 //! `farrier node …`.
 
 use crate::client::NodeApi;
+use crate::record::{NodeRecord, PortRecord};
 use crate::rescue::RescuePassword;
 use crate::steps::Steps;
 use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use farrier_conductor::api::nodes::ProvisionRequest;
 use farrier_conductor::hardware_type::Validity;
-use farrier_conductor::model::{
-    DriverInfo, InterfaceKind, MacAddress, NewNode, Node, NodeInterfaces, PowerAction, Properties,
-};
-use serde_json::Value;
+use farrier_conductor::model::{InterfaceKind, MacAddress, PowerAction};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
@@ -202,22 +201,24 @@ impl NodeCommand {
     pub(crate) async fn run(self, api: &NodeApi) -> anyhow::Result<()> {
         match self {
             Self::Create(create) => {
-                let node = api.create(&create.into_node()).await?;
-                println!("{} {}", node.uuid, node.name);
+                let ports = create.mac.clone();
+                let node = api.create(create.into_fields(), &ports).await?;
+                println!("{} {}", node.uuid, node.label());
             }
             Self::List => print_table(&api.list().await?),
             Self::Show { node, json: true } => {
-                println!("{}", serde_json::to_string_pretty(&api.show(&node).await?)?);
+                println!("{}", serde_json::to_string_pretty(&api.describe(&node).await?)?);
             }
-            Self::Show { node, json: false } => print_node(&api.show(&node).await?),
+            Self::Show { node, json: false } => print_node(&api.show(&node).await?, &api.ports(&node).await?),
             Self::Validate { node } => {
                 let validities = api.validate(&node).await?;
                 print_validities(&validities);
                 controllable(&node, &validities)?;
             }
             Self::Delete { node } => {
-                api.delete(&node).await?;
+                api.power(&node, PowerAction::Off, None).await?;
                 carried_out(api, &node).await?;
+                api.delete(&node).await?;
             }
             Self::Undeploy { node } => provision(api, &node, verb("deleted")).await?,
             Self::Manage { node } => provision(api, &node, verb("manage")).await?,
@@ -275,7 +276,7 @@ fn verb(target: &str) -> ProvisionRequest {
 async fn provision(api: &NodeApi, node: &str, request: ProvisionRequest) -> anyhow::Result<()> {
     api.provision(node, &request).await?;
     match api.rested(node).await? {
-        Some(Node { last_error: Some(error), .. }) => bail!("{error}"),
+        Some(NodeRecord { last_error: Some(error), .. }) => bail!("{error}"),
         Some(node) => println!("{}", node.provision_state),
         None => {}
     }
@@ -291,30 +292,28 @@ async fn carried_out(api: &NodeApi, node: &str) -> anyhow::Result<()> {
 }
 
 impl Create {
-    fn into_node(self) -> NewNode {
-        let mut interfaces = NodeInterfaces::default();
-        self.interface.into_iter().for_each(|(kind, name)| interfaces.set(kind, name));
-        NewNode {
-            name: self.name,
-            driver: self.driver,
-            interfaces,
-            driver_info: DriverInfo(self.driver_info.into_iter().collect()),
-            properties: Properties(self.property.into_iter().collect()),
-            ports: self.mac,
-            automated_clean: self.automated_clean,
-        }
+    /// The fields of the node.
+    fn into_fields(self) -> Map<String, Value> {
+        let mut fields = Map::new();
+        fields.insert("name".to_owned(), self.name.into());
+        fields.insert("driver".to_owned(), self.driver.into());
+        fields.insert("driver_info".to_owned(), Value::Object(self.driver_info.into_iter().collect()));
+        fields.insert("properties".to_owned(), Value::Object(self.property.into_iter().collect()));
+        fields.extend(self.interface.into_iter().map(|(kind, name)| (kind.field(), name.into())));
+        fields.extend(self.automated_clean.map(|is| ("automated_clean".to_owned(), json!(is))));
+        fields
     }
 }
 
-fn power_text(node: &Node) -> &'static str {
+fn power_text(node: &NodeRecord) -> &'static str {
     node.power_state.map_or("unknown", |state| state.as_str())
 }
 
-fn print_table(nodes: &[Node]) {
+fn print_table(nodes: &[NodeRecord]) {
     println!("{:36}  {:20}  {:14}  {:10}", "UUID", "NAME", "STATE", "POWER");
     for node in nodes {
         let state = node.provision_state.as_str();
-        println!("{:36}  {:20}  {state:14}  {:10}", node.uuid, node.name, power_text(node));
+        println!("{:36}  {:20}  {state:14}  {:10}", node.uuid, node.label(), power_text(node));
     }
 }
 
@@ -337,32 +336,28 @@ fn controllable(node: &str, validities: &BTreeMap<InterfaceKind, Validity>) -> a
     Ok(())
 }
 
-fn print_node(node: &Node) {
+fn print_node(node: &NodeRecord, ports: &[PortRecord]) {
     let line = |key: &str, value: &str| println!("{key:20} {value}");
-    line("uuid", &node.uuid.to_string());
-    line("name", &node.name);
-    line("driver", &node.driver);
+    line("uuid", &node.uuid);
+    line("name", node.name.as_deref().unwrap_or("-"));
+    line("driver", node.text("driver").unwrap_or("-"));
     for kind in InterfaceKind::ALL {
-        if let Some(name) = node.interfaces.get(*kind) {
+        if let Some(name) = node.interface(*kind) {
             line(&kind.field(), name);
         }
     }
     line("provision_state", node.provision_state.as_str());
     line("power_state", power_text(node));
-    line("step", node.current_step().map_or("-", |step| &step.step));
-    if node.maintenance {
-        line("maintenance", node.maintenance_reason.as_deref().unwrap_or("yes"));
+    line("step", node.step().unwrap_or("-"));
+    if node.is("maintenance") {
+        line("maintenance", node.text("maintenance_reason").unwrap_or("yes"));
     }
     line("last_error", node.last_error.as_deref().unwrap_or("-"));
-    for port in &node.ports {
+    for port in ports {
         line("port", port.address.as_str());
     }
-    for (name, map) in [
-        ("driver_info", &*node.driver_info),
-        ("properties", &*node.properties),
-        ("instance_info", &*node.instance_info),
-    ] {
-        for (key, value) in map {
+    for name in ["driver_info", "properties", "instance_info"] {
+        for (key, value) in node.map(name) {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             line(name, &format!("{key}={text}"));
         }
@@ -383,7 +378,7 @@ mod tests {
         assert_eq!(key_json("capabilities=boot_mode:uefi").unwrap().1, json!("boot_mode:uefi"));
         assert!(key_text("=x").is_err());
         assert_eq!(kind_name("boot=ipxe").unwrap(), (InterfaceKind::Boot, "ipxe".to_owned()));
-        assert!(kind_name("bios=x").unwrap_err().contains("power, raid"));
+        assert!(kind_name("sound=x").unwrap_err().contains("power, raid"));
         assert!(key_json("x").is_err());
     }
 }

@@ -10,6 +10,7 @@ use hadris_iso::read::PathSeparator;
 use hadris_iso::rrip::RripOptions;
 use hadris_iso::write::options::{CreationFeatures, IsoFormatOptions};
 use hadris_iso::write::{InputEntry, InputEntryKind, InputTree, IsoImageWriter};
+use serde_json::{Map, Value};
 use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,14 @@ pub enum ConfigDriveError {
         /// The file.
         path: PathBuf,
     },
+    /// A part of a drive that is to be made is unusable.
+    #[error("config drive {part}: {reason}")]
+    Part {
+        /// The part.
+        part: String,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
     /// The image is too large for the partition that it goes to.
     #[error("config drive {path} is larger than {} MiB; leave large files out", SIZE_LIMIT >> 20)]
     TooLarge {
@@ -79,10 +88,50 @@ pub fn pack(path: &Path) -> Result<String, ConfigDriveError> {
     check_packed(path, &content)
 }
 
+/// Makes a config drive of its parts: the objects `meta_data`, `network_data` and `vendor_data`, and `user_data`, which
+/// may be a text, an object or a list. What is not given is empty, and network data then not there.
+///
+/// # Errors
+///
+/// [`ConfigDriveError::Part`] for a part that is unknown or of another kind, [`ConfigDriveError::TooLarge`].
+pub fn make(parts: &Map<String, Value>) -> Result<String, ConfigDriveError> {
+    let refuse = |part: &str, reason: &str| {
+        Err(ConfigDriveError::Part { part: part.to_owned(), reason: reason.to_owned() })
+    };
+    let mut latest = Vec::new();
+    for (part, value) in parts {
+        latest.push(match (part.as_str(), value) {
+            (_, Value::Null) => continue,
+            ("user_data", Value::String(text)) => InputEntry::file("user_data", text.as_bytes()),
+            ("user_data", Value::Object(_) | Value::Array(_)) => {
+                InputEntry::file("user_data", value.to_string())
+            }
+            ("user_data", _) => return refuse(part, "must be a text, an object or a list"),
+            ("meta_data" | "network_data" | "vendor_data", Value::Object(_)) => {
+                InputEntry::file(format!("{part}.json"), value.to_string())
+            }
+            ("meta_data" | "network_data" | "vendor_data", _) => return refuse(part, "must be an object"),
+            _ => return refuse(part, "is no part; use meta_data, network_data, user_data and vendor_data"),
+        });
+    }
+    if !parts.get("meta_data").is_some_and(Value::is_object) {
+        latest.push(InputEntry::file("meta_data.json", "{}"));
+    }
+    let latest = InputEntry::directory("latest", latest);
+    let entries = vec![InputEntry::directory("openstack", vec![latest])];
+    let place = Path::new("openstack/latest");
+    encode(place, &write(place, InputTree { path_separator: PathSeparator::ForwardSlash, entries })?)
+}
+
 fn build(folder: &Path) -> Result<Vec<u8>, ConfigDriveError> {
     let failed = |reason: String| ConfigDriveError::Build { path: folder.to_owned(), reason };
     let tree =
         InputTree::from_fs(folder, PathSeparator::ForwardSlash).map_err(|error| failed(error.to_string()))?;
+    write(folder, tree)
+}
+
+fn write(folder: &Path, tree: InputTree) -> Result<Vec<u8>, ConfigDriveError> {
+    let failed = |reason: String| ConfigDriveError::Build { path: folder.to_owned(), reason };
     if size_of(&tree.entries) > SIZE_LIMIT {
         return Err(ConfigDriveError::TooLarge { path: folder.to_owned() });
     }
@@ -149,6 +198,7 @@ fn check_packed(path: &Path, content: &[u8]) -> Result<String, ConfigDriveError>
 mod tests {
     use super::*;
     use hadris_iso::read::IsoImage;
+    use serde_json::json;
 
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
@@ -175,6 +225,32 @@ mod tests {
         let iso = IsoImage::open(Cursor::new(image)).unwrap();
         let names: Vec<_> = iso.root_dir().iter(&iso).entries().map(|entry| entry.unwrap()).collect();
         assert!(names.iter().any(|entry| entry.matches_name("openstack")));
+    }
+
+    #[test]
+    fn a_drive_is_made_of_its_parts() {
+        let parts = json!({
+            "meta_data": {"hostname": "demo"}, "user_data": "#cloud-config\n", "vendor_data": {"a": 1}, "network_data": null,
+        });
+        let packed = make(parts.as_object().unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("drive");
+        std::fs::write(&file, &packed).unwrap();
+        assert_eq!(pack(&file).unwrap(), packed);
+        let image = unpack(&packed);
+        let holds = |text: &str| image.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(holds(r#"{"hostname":"demo"}"#) && holds("#cloud-config\n") && holds(r#"{"a":1}"#));
+        let iso = IsoImage::open(Cursor::new(image)).unwrap();
+        let names: Vec<_> = iso.root_dir().iter(&iso).entries().map(|entry| entry.unwrap()).collect();
+        assert!(names.iter().any(|entry| entry.matches_name("openstack")));
+        for (parts, part) in [
+            (json!({"meta_data": "x"}), "meta_data: must be an object"),
+            (json!({"user_data": 1}), "user_data: must be"),
+            (json!({"more": {}}), "more: is no part"),
+        ] {
+            let error = make(parts.as_object().unwrap()).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
     }
 
     #[test]

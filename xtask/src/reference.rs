@@ -1,13 +1,14 @@
 //! `cargo xtask reference`: the pages of the book that are made from declarations.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
+use std::fs;
 
 use crate::command::run;
 use crate::requirements;
 use crate::workspace::{Workspace, cargo};
 
-/// Writes the reference pages and the OpenAPI document in docs/ anew.
+/// Writes the reference pages and the OpenAPI documents in docs/ anew.
 #[derive(Debug, Args)]
 pub struct ReferenceArguments {}
 
@@ -15,5 +16,9 @@ pub struct ReferenceArguments {}
 pub fn reference(ReferenceArguments {}: &ReferenceArguments) -> Result<()> {
     requirements::ensure(&[], true)?;
     let root = Workspace::find()?.root;
+    for (path, text) in farrier_conductor::api::reference::documents() {
+        let file = root.join("docs").join(path);
+        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
     run(cargo().args(["run", "--quiet", "-p", "farrier-agent", "--", "reference", "docs"]).current_dir(&root))
 }

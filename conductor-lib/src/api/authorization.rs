@@ -3,6 +3,7 @@
 //! agent token protect it (conductor contract 8.1).
 
 use super::reply::Refusal;
+use super::request_id;
 use super::version::negotiate;
 use async_trait::async_trait;
 use axum::Router;
@@ -137,8 +138,11 @@ pub trait Authorization: Send + Sync + 'static {
 /// The router behind an authorization. Everything in it is asked for, unknown paths too, but the description of the
 /// interface at its root; readers may only look.
 pub fn authorized(router: Router, authorization: Arc<dyn Authorization>) -> Router {
-    // Denials tell versions too, as all answers do.
-    router.layer(middleware::from_fn_with_state(authorization, admit)).layer(middleware::from_fn(negotiate))
+    // Denials tell versions and the request's identity too, as all answers do.
+    router
+        .layer(middleware::from_fn_with_state(authorization, admit))
+        .layer(middleware::from_fn(negotiate))
+        .layer(middleware::from_fn(request_id::identify))
 }
 
 async fn admit(

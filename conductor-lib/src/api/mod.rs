@@ -1,10 +1,23 @@
 //! HTTP interfaces: what firmware, agents and operators call.
 
+mod asked;
 pub mod authorization;
+mod body;
 pub mod boot;
+mod drivers;
+mod events;
+mod fields;
+mod json_patch;
+mod listing;
 pub mod nodes;
+mod ports;
 pub mod ramdisk;
+pub mod reference;
 mod reply;
+mod request_id;
+mod routes;
 mod version;
+mod view;
 
+pub use asked::Scheme;
 pub use version::description;

@@ -1,7 +1,7 @@
 //! What agents call: the API description, lookup and heartbeat (conductor contract 8.1 to 8.3).
 
 use super::reply::{Refusal, fallback, read_json, wrong_method};
-use super::version::{description, negotiate};
+use super::version::{describe, negotiate};
 use crate::conductor::Conductor;
 use crate::lookup::{LookupAnswer, LookupQuery};
 use axum::body::Bytes;
@@ -35,9 +35,9 @@ pub fn ramdisk_router(conductor: Conductor) -> Router {
     }
     endpoints
         .route_layer(middleware::from_fn_with_state(conductor.clone(), refuse_if_disabled))
-        .route("/", get(root))
-        .route("/v1", get(root))
-        .route("/v1/", get(root))
+        .route("/", get(describe))
+        .route("/v1", get(describe))
+        .route("/v1/", get(describe))
         .fallback(fallback)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
@@ -55,10 +55,6 @@ async fn refuse_if_disabled(
     }
     let text = "this conductor does not serve ramdisks: enable_ramdisk_endpoints is off";
     Err(Refusal::new(StatusCode::FORBIDDEN, text))
-}
-
-async fn root(State(conductor): State<Conductor>) -> Json<Value> {
-    Json(description(&conductor.settings().api_url))
 }
 
 async fn lookup(

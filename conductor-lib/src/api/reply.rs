@@ -1,5 +1,6 @@
 //! Replies and error bodies of both interfaces (conductor contract 8.1).
 
+use super::json_patch::PatchError;
 use crate::error::Error;
 use crate::interfaces::InterfaceError;
 use crate::model::Forbidden;
@@ -9,6 +10,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use std::fmt;
 
 /// A refused request.
 #[derive(Debug)]
@@ -34,16 +36,34 @@ impl Refusal {
         }
     }
 
+    /// What is asked for is there in later versions only.
+    pub(crate) fn needs(version: u16, what: &str) -> Self {
+        let text = format!("{what} needs API version 1.{version}; ask for that one or a later one");
+        Self::new(StatusCode::NOT_ACCEPTABLE, text)
+    }
+
     pub(crate) fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "no such resource; see /v1 for what there is")
     }
 }
 
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 impl IntoResponse for Refusal {
-    /// The fault is JSON inside JSON text, as every client of this interface expects it.
+    /// The fault is JSON inside JSON text, as every client of this interface expects it; that of a version that there is
+    /// not has keys of its own.
     fn into_response(self) -> Response {
         let faultcode = if self.status.is_server_error() { "Server" } else { "Client" };
-        let fault = json!({"faultcode": faultcode, "faultstring": self.text, "debuginfo": null});
+        let fault = match self.status {
+            StatusCode::NOT_ACCEPTABLE => {
+                json!({"code": 406, "title": "Not Acceptable", "description": self.text})
+            }
+            _ => json!({"faultcode": faultcode, "faultstring": self.text, "debuginfo": null}),
+        };
         (self.status, Json(json!({"error_message": fault.to_string()}))).into_response()
     }
 }
@@ -51,8 +71,10 @@ impl IntoResponse for Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let status = match &error {
-            Error::NodeNotFound(_) | Error::LookupFailed => StatusCode::NOT_FOUND,
+            Error::NodeNotFound(_) | Error::PortNotFound(_) | Error::LookupFailed => StatusCode::NOT_FOUND,
             Error::InvalidState { .. }
+            | Error::OtherInstance(_)
+            | Error::InUse { .. }
             | Error::Store(StoreError::Held { .. } | StoreError::Overtaken(_) | StoreError::Taken { .. }) => {
                 StatusCode::CONFLICT
             }
@@ -75,6 +97,12 @@ impl From<Error> for Refusal {
             | Error::Store(StoreError::Failed { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
+    }
+}
+
+impl From<PatchError> for Refusal {
+    fn from(error: PatchError) -> Self {
+        Self::bad_request(error.to_string())
     }
 }
 

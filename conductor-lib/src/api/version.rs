@@ -1,7 +1,9 @@
 //! API versions: the header of requests and replies, and the description at the root (8.1).
 
 use super::reply::Refusal;
-use axum::extract::Request;
+use crate::conductor::Conductor;
+use axum::Json;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -9,7 +11,13 @@ use farrier_protocol::heartbeat::{ApiVersion, VERSION_HEADER};
 use serde_json::{Value, json};
 
 const MINIMUM: ApiVersion = ApiVersion::v1(1);
-const MAXIMUM: ApiVersion = ApiVersion::v1(72);
+const MAXIMUM: ApiVersion = ApiVersion::v1(110);
+
+/// The header that all services of OpenStack have in common: a service and a version.
+const COMMON_HEADER: &str = "openstack-api-version";
+
+/// How this service is called in it.
+const SERVICE: &str = "baremetal";
 
 /// Puts the version that a request asks for into its extensions, and tells in the reply what there
 /// is. Requests for other versions are refused.
@@ -29,13 +37,17 @@ pub(crate) async fn negotiate(mut request: Request, next: Next) -> Response {
         let value = HeaderValue::from_str(&value.to_string()).expect("digits and a dot");
         response.headers_mut().insert(name, value);
     }
+    let value = HeaderValue::from_str(&format!("{SERVICE} {version}")).expect("letters, digits and a dot");
+    response.headers_mut().insert(COMMON_HEADER, value);
     response
 }
 
+/// The version that a request wants; the common header comes first.
 fn asked(headers: &HeaderMap) -> Result<ApiVersion, Refusal> {
-    let Some(value) = headers.get(VERSION_HEADER) else { return Ok(MINIMUM) };
-    let text = value.to_str().unwrap_or_default();
-    if text == "latest" {
+    let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default().trim());
+    let common = text(COMMON_HEADER).and_then(|value| value.strip_prefix(SERVICE)).map(str::trim_start);
+    let Some(text) = common.or_else(|| text(VERSION_HEADER)) else { return Ok(MINIMUM) };
+    if text.eq_ignore_ascii_case("latest") {
         return Ok(MAXIMUM);
     }
     match text.parse::<ApiVersion>() {
@@ -45,6 +57,11 @@ fn asked(headers: &HeaderMap) -> Result<ApiVersion, Refusal> {
             format!("API version {text:?} is not supported; ask for {MINIMUM} to {MAXIMUM}"),
         )),
     }
+}
+
+/// `GET /` and `GET /v1`
+pub(crate) async fn describe(State(conductor): State<Conductor>) -> Json<Value> {
+    Json(description(&conductor.settings().api_url))
 }
 
 /// What is answered at the root of an interface at this URL: agents read `default_version.version`, and without it send
@@ -58,9 +75,43 @@ pub fn description(url: &str) -> Value {
         "version": MAXIMUM.to_string(),
     });
     json!({
+        "id": "v1",
+        "version": version,
+        "links": version["links"],
         "name": "Farrier conductor API",
-        "description": "What deploy ramdisks call: lookup and heartbeat.",
+        "description": "Puts operating systems on bare metal, by the REST interface of Ironic.",
         "default_version": version,
         "versions": [version],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_asked_for_by_either_header() {
+        for (common, own, expected) in [
+            (None, None, Some(MINIMUM)),
+            (None, Some("1.58"), Some(ApiVersion::v1(58))),
+            (None, Some("latest"), Some(MAXIMUM)),
+            (Some("baremetal 1.72"), Some("1.58"), Some(ApiVersion::v1(72))),
+            (Some("baremetal latest"), None, Some(MAXIMUM)),
+            (Some("compute 2.1"), Some("1.58"), Some(ApiVersion::v1(58))),
+            (None, Some("1.110"), Some(MAXIMUM)),
+            (None, Some("1.111"), None),
+            (None, Some("1.0"), None),
+            (None, Some("2.1"), None),
+            (None, Some("one"), None),
+            (Some("baremetal 1.999"), None, None),
+        ] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [(COMMON_HEADER, common), ("x-openstack-ironic-api-version", own)] {
+                if let Some(value) = value {
+                    headers.insert(name, HeaderValue::from_static(value));
+                }
+            }
+            assert_eq!(asked(&headers).ok(), expected, "{common:?} {own:?}");
+        }
+    }
 }

@@ -19,7 +19,8 @@ use crate::store::Store;
 use std::sync::{Arc, Mutex};
 
 /// Composes a conductor: interfaces by name, hardware types that say which of them go together, and which a node has
-/// that chooses none. `direct`, the rescue interface `agent`, `noop` and `no-console`, `no-inspect`, `no-raid`, `no-rescue`, `no-vendor` are there already.
+/// that chooses none. `direct`, the rescue interface `agent`, `noop` and `no-console`, `no-inspect`, `no-raid`,
+/// `no-rescue`, `no-vendor`, `no-bios`, `no-firmware` are there already.
 pub struct Builder {
     settings: Settings,
     store: Arc<dyn Store>,
@@ -44,6 +45,8 @@ impl Conductor {
             .rescue("no-rescue", Absent(InterfaceKind::Rescue))
             .absent(InterfaceKind::Inspect)
             .absent(InterfaceKind::Raid)
+            .absent(InterfaceKind::Bios)
+            .absent(InterfaceKind::Firmware)
     }
 }
 

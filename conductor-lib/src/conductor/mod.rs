@@ -2,8 +2,11 @@
 
 mod boot_config;
 mod builder;
+mod by_interface;
 mod orders;
 mod periodic;
+mod ports;
+mod records;
 mod rescue_orders;
 mod situation;
 mod start_up;
@@ -23,7 +26,7 @@ use crate::events::EventLog;
 use crate::hardware_type::Validity;
 use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::rescue::RescueInterface;
-use crate::model::{AgentSession, InterfaceKind, NewNode, Node};
+use crate::model::{InterfaceKind, Node};
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::store::{Record, Store};
@@ -51,28 +54,6 @@ impl Conductor {
     /// Times and addresses in use.
     pub fn settings(&self) -> &Settings {
         &self.services().settings
-    }
-
-    /// Enrols a node.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Invalid`] for an unusable field, [`Error::Unresolved`] for an interface that the node cannot have,
-    /// [`Error::Interface`] when its power interface cannot work with its `driver_info`, [`Error::Store`] when name or address are taken.
-    pub async fn create_node(&self, new: NewNode) -> Result<Node, Error> {
-        check_name(&new.name)?;
-        if new.ports.is_empty() {
-            return Err(Error::invalid(
-                "ports",
-                "at least one MAC address is needed, to know the machine by",
-            ));
-        }
-        let mut node = Node::enrol(new, self.now());
-        let hardware = &self.services().hardware;
-        node.interfaces = hardware.composition.resolve_all(&node)?;
-        hardware.power(&node)?.validate(&node).await?;
-        self.store().create(&node).await?;
-        Ok(node.shown(&AgentSession::default()))
     }
 
     /// Every node, by name, secrets masked.
@@ -111,13 +92,6 @@ impl Conductor {
         Ok(self.services().hardware.properties(hardware_type)?)
     }
 
-    /// A lease that has expired is nobody's.
-    fn shown(&self, record: &Record) -> Node {
-        let mut shown = record.node.shown(&record.session);
-        shown.reservation.take_if(|_| record.lease_expires_at.is_none_or(|until| until <= self.now()));
-        shown
-    }
-
     /// Something happened to a node that its worker waits for.
     pub(crate) fn wake(&self, node: Uuid) {
         self.0.workers.wake(node);
@@ -147,37 +121,5 @@ impl Conductor {
     /// The time now.
     pub(crate) fn now(&self) -> OffsetDateTime {
         self.services().now()
-    }
-}
-
-/// Names appear in paths and URLs, and must not be taken for an identity.
-fn check_name(name: &str) -> Result<(), Error> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let usable = !name.is_empty() && name.len() <= 255 && name.chars().all(plain);
-    if !usable || name.starts_with('.') || name.parse::<Uuid>().is_ok() {
-        let reason =
-            format!("{name:?} must be letters, digits, '.', '_' and '-', not start with '.' and be no UUID");
-        return Err(Error::invalid("name", reason));
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names() {
-        for (name, usable) in [
-            ("demo", true),
-            ("rack1-u07.dc_2", true),
-            ("", false),
-            (".hidden", false),
-            ("a/b", false),
-            ("a b", false),
-            ("1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11", false),
-        ] {
-            assert_eq!(check_name(name).is_ok(), usable, "{name:?}");
-        }
     }
 }

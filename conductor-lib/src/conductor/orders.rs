@@ -12,6 +12,7 @@ use crate::steps;
 use crate::store::ConfigDrive;
 use crate::task::Task;
 use farrier_protocol::hints::Hints;
+use farrier_protocol::lookup::MASKED;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -40,6 +41,12 @@ fn check_traits(node: &Node) -> Result<(), Error> {
     Err(Error::invalid("instance_info traits", reason))
 }
 
+/// The first of these events that the state of a node allows.
+fn allowed(task: &Task, events: &[Event]) -> Result<Event, Error> {
+    let allowed = events.iter().find(|event| task.node.provision_state.takes_verb(**event));
+    allowed.copied().ok_or_else(|| Error::not_allowed(&task.node, events[0]))
+}
+
 impl Conductor {
     /// Orders a deployment of the image that `instance_info` names, and returns the sequence number of its first event.
     ///
@@ -63,13 +70,67 @@ impl Conductor {
         deploy_steps: &[Value],
     ) -> Result<u64, Error> {
         let mut task = Task::acquire(self.services(), id).await?;
-        let events = [Event::Deploy, Event::Rebuild];
-        let allowed = events.into_iter().find(|event| task.node.provision_state.after(*event).is_some());
-        let event = allowed.ok_or_else(|| Error::not_allowed(&task.node, Event::Deploy))?;
-        task.node.permits(event)?;
-        check_hints(&instance_info, &task.node.properties)?;
+        let event = allowed(&task, &[Event::Deploy, Event::Rebuild])?;
         let config_drive = instance_info.take_config_drive()?;
         task.node.instance_info = instance_info;
+        let config_drive = config_drive.as_deref().map_or(ConfigDrive::Remove, ConfigDrive::Put);
+        self.begin_deploy(task, event, config_drive, deploy_steps).await
+    }
+
+    /// Orders a deployment of what `instance_info` says in the record of the node, with the config drive that is given,
+    /// or else the one that the node has.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::deploy`].
+    pub async fn deploy_recorded(
+        &self,
+        id: &str,
+        config_drive: Option<String>,
+        deploy_steps: &[Value],
+    ) -> Result<(), Error> {
+        self.deploy_again(id, Event::Deploy, config_drive, deploy_steps).await
+    }
+
+    /// As [`Self::deploy_recorded`], for a node that has an instance, or has failed to get one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::deploy`].
+    pub async fn rebuild(
+        &self,
+        id: &str,
+        config_drive: Option<String>,
+        deploy_steps: &[Value],
+    ) -> Result<(), Error> {
+        self.deploy_again(id, Event::Rebuild, config_drive, deploy_steps).await
+    }
+
+    async fn deploy_again(
+        &self,
+        id: &str,
+        wanted: Event,
+        config_drive: Option<String>,
+        deploy_steps: &[Value],
+    ) -> Result<(), Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        let event = allowed(&task, &[wanted])?;
+        if config_drive.is_some() {
+            task.node.instance_info.insert("configdrive".to_owned(), MASKED.into());
+        }
+        let config_drive = config_drive.as_deref().map_or(ConfigDrive::Keep, ConfigDrive::Put);
+        self.begin_deploy(task, event, config_drive, deploy_steps).await.map(drop)
+    }
+
+    async fn begin_deploy(
+        &self,
+        mut task: Task,
+        event: Event,
+        config_drive: ConfigDrive<'_>,
+        deploy_steps: &[Value],
+    ) -> Result<u64, Error> {
+        task.node.permits(event)?;
+        check_hints(&task.node.instance_info, &task.node.properties)?;
         check_traits(&task.node)?;
         task.validate().await?;
         let deploy = self.deploy_interface(&task.node)?;
@@ -81,8 +142,7 @@ impl Conductor {
         task.node.plan_mut(StepKind::Deploy).requested = requested_steps(StepKind::Deploy, deploy_steps)?;
         steps::check(&mut task, &*deploy, StepKind::Deploy).await?;
         let first = self.events().begin(task.node.uuid);
-        self.order(task, Verb::Deploy, config_drive.as_deref().map_or(ConfigDrive::Remove, ConfigDrive::Put))
-            .await?;
+        self.order(task, Verb::Deploy, config_drive).await?;
         Ok(first)
     }
 

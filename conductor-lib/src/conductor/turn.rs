@@ -96,7 +96,7 @@ impl Turn {
                 );
                 return self.end(task, &reason).await;
             }
-            tracing::warn!(node = %task.node.name, "an order is taken up again: {}", order.verb);
+            tracing::warn!(node = %task.node.label(), "an order is taken up again: {}", order.verb);
             task.save().await?;
         }
         self.carry_out(task).await

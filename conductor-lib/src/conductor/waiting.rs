@@ -44,7 +44,7 @@ impl Turn {
         if is_called && let Action::FailInMaintenance(_) = action {
             memory.vigil.handled(record);
             let reason =
-                format!("node {}: the operation is aborted, as it is in maintenance", record.node.name);
+                format!("node {}: the operation is aborted, as it is in maintenance", record.node.label());
             return self.fail_wait(record, &reason).await;
         }
         if record.node.maintenance {
@@ -193,7 +193,7 @@ impl Turn {
         let Record { node, session, .. } = record;
         let settings = &self.services.settings;
         if let Err(error) = self.services.hardware.power(node) {
-            return Some(format!("node {}: {error}", node.name));
+            return Some(format!("node {}: {error}", node.label()));
         }
         let kind = StepKind::of(node.provision_state);
         let step = match (node.current_step(), kind) {
@@ -207,7 +207,7 @@ impl Turn {
         {
             return Some(format!(
                 "node {}: the machine went off while it was waited for (step {step}); {}",
-                node.name,
+                node.label(),
                 console::hint(node, &self.services.hardware)
             ));
         }
@@ -221,7 +221,7 @@ impl Turn {
         };
         Some(format!(
             "node {}: {agent} for {} s (step {step}); check the machine's network (link, DHCP, way to {}) and {}",
-            node.name,
+            node.label(),
             limit.as_secs_f64(),
             self.services.callback_url(node),
             console::hint(node, &self.services.hardware)

@@ -150,7 +150,7 @@ async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
         }
         let deadline = Instant::now() + task.services.settings.power_off_timeout;
         if !task.goes_off(deadline).await? {
-            tracing::warn!(node = %task.node.name, "the agent did not power the machine off; forcing it");
+            tracing::warn!(node = %task.node.label(), "the agent did not power the machine off; forcing it");
         }
     }
     task.power_off().await?;

@@ -299,6 +299,8 @@ pub(super) mod tests {
             (InterfaceKind::Inspect, vec!["no-inspect"]),
             (InterfaceKind::Rescue, vec!["no-rescue"]),
             (InterfaceKind::Raid, vec!["no-raid"]),
+            (InterfaceKind::Bios, vec!["no-bios"]),
+            (InterfaceKind::Firmware, vec!["no-firmware"]),
         ];
         let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
         let rack = HardwareType::new("rack").power(["ipmi", "strip"]).boot(["plain", "pxe"]);

@@ -13,6 +13,8 @@ const NONE: &[(InterfaceKind, &str)] = &[
     (InterfaceKind::Inspect, "no-inspect"),
     (InterfaceKind::Rescue, "no-rescue"),
     (InterfaceKind::Raid, "no-raid"),
+    (InterfaceKind::Bios, "no-bios"),
+    (InterfaceKind::Firmware, "no-firmware"),
 ];
 
 /// A kind of machines, with the interfaces that work for them; of each kind the best one first. The name is what the

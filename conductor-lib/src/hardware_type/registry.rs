@@ -110,6 +110,16 @@ impl Hardware {
         self.interfaces.console.of(node, InterfaceKind::Console, &self.composition)
     }
 
+    /// The management interface of a node.
+    pub(crate) fn management(&self, node: &Node) -> Result<Arc<dyn ManagementInterface>, Unresolved> {
+        self.interfaces.management.of(node, InterfaceKind::Management, &self.composition)
+    }
+
+    /// The vendor interface of a node.
+    pub(crate) fn vendor(&self, node: &Node) -> Result<Arc<dyn VendorInterface>, Unresolved> {
+        self.interfaces.vendor.of(node, InterfaceKind::Vendor, &self.composition)
+    }
+
     /// The network interface of a node.
     pub(crate) fn network(&self, node: &Node) -> Result<Arc<dyn NetworkInterface>, Unresolved> {
         self.interfaces.network.of(node, InterfaceKind::Network, &self.composition)

@@ -63,6 +63,19 @@ impl Composition {
         self.types.get(name).ok_or_else(unknown)
     }
 
+    /// The names of all hardware types.
+    pub(crate) fn hardware_types(&self) -> Vec<&str> {
+        self.types.keys().map(String::as_str).collect()
+    }
+
+    /// The interface of a kind that nodes of a type have that choose none, and all that they may have.
+    pub(crate) fn interfaces_of(&self, name: &str, kind: InterfaceKind) -> (Option<&str>, Vec<&str>) {
+        let Some(hardware_type) = self.types.get(name) else { return (None, Vec::new()) };
+        let enabled: Vec<_> = self.candidates(hardware_type, kind).map(String::as_str).collect();
+        let default = self.defaults.get(&kind).map(String::as_str).or(enabled.first().copied());
+        (default, enabled)
+    }
+
     /// The name of the interface of a kind that a node has; nothing where its type has none.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::model::{BootDevice, InterfaceKind, MacAddress, Node};
 use crate::task::Task;
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 
 /// `noop`: there is nothing to do, and so it is done. A machine that starts from its network first and then from its
 /// disk needs no management; one whose cables are as they should be needs no network interface.
@@ -53,6 +54,18 @@ impl NetworkInterface for Noop {
 
     async fn unconfigure_tenant_networks(&self, _node: &mut Node) -> Result<(), InterfaceError> {
         Ok(())
+    }
+
+    async fn vif_attach(&self, _node: &mut Node, _vif: &Map<String, Value>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    async fn vif_detach(&self, _node: &mut Node, _vif: &str) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    async fn vif_list(&self, _node: &Node) -> Result<Vec<String>, InterfaceError> {
+        Ok(Vec::new())
     }
 }
 

@@ -11,12 +11,16 @@ use std::fmt;
 named_states! {
     /// What a node has an interface for.
     InterfaceKind {
+        /// Settings of the firmware.
+        Bios = "bios",
         /// Makes the machine boot the ramdisk or the instance.
         Boot = "boot",
         /// Gives access to the machine's serial console.
         Console = "console",
         /// Puts an image onto the machine.
         Deploy = "deploy",
+        /// Writes other versions of the firmware.
+        Firmware = "firmware",
         /// Finds out what the machine is made of.
         Inspect = "inspect",
         /// Boot device, boot mode, sensors.
@@ -62,6 +66,11 @@ impl NodeInterfaces {
     /// Chooses one of a kind.
     pub fn set(&mut self, kind: InterfaceKind, name: impl Into<String>) {
         self.0.insert(kind, name.into());
+    }
+
+    /// Leaves the choice of a kind to the hardware type.
+    pub fn unset(&mut self, kind: InterfaceKind) {
+        self.0.remove(&kind);
     }
 }
 

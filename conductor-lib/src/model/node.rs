@@ -6,7 +6,7 @@ use super::driver_internal_info::DriverInternalInfo;
 use super::faults::Fault;
 use super::instance_info::InstanceInfo;
 use super::instance_uuid::InstanceUuid;
-use super::interfaces::NodeInterfaces;
+use super::interfaces::{InterfaceKind, NodeInterfaces};
 use super::mac_address::MacAddress;
 use super::mask::mask;
 use super::port::{self, Port};
@@ -15,7 +15,7 @@ use super::states::{Family, PowerState, ProvisionState};
 use super::step::{PlannedStep, StepKind};
 use super::step_plan::StepPlan;
 use super::transitions::Event;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -23,11 +23,25 @@ use uuid::Uuid;
 /// Longest `last_error`, in characters.
 const LAST_ERROR_LIMIT: usize = 4096;
 
+/// Where the life of a node begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum InitialState {
+    /// Known, and not yet proven to be controllable, as the REST interface has it from version 1.11 on.
+    Enroll,
+    /// Ready to be deployed.
+    #[default]
+    Available,
+}
+
 /// What an operator gives to enrol a node.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct NewNode {
-    /// Unique name.
-    pub name: String,
+    /// Unique name, where it gets one.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Where its life begins.
+    #[serde(skip)]
+    pub initial_state: InitialState,
     /// Name of its hardware type.
     pub driver: String,
     /// Its interfaces, where they are to be others than the hardware type has first.
@@ -39,7 +53,8 @@ pub struct NewNode {
     /// Hardware properties; root device hints live here.
     #[serde(default)]
     pub properties: Properties,
-    /// Hardware addresses, at least one; the first is the one the machine boots from.
+    /// Hardware addresses; the first is the one the machine boots from.
+    #[serde(default)]
     pub ports: Vec<MacAddress>,
     /// Whether the machine is cleaned before it becomes available; where nothing is said, the conductor's setting.
     #[serde(default)]
@@ -51,8 +66,9 @@ pub struct NewNode {
 pub struct Node {
     /// Identity.
     pub uuid: Uuid,
-    /// Unique name.
-    pub name: String,
+    /// Unique name, where it has one.
+    #[serde(default)]
+    pub name: Option<String>,
     /// What operators wrote about it.
     #[serde(default)]
     pub description: Option<String>,
@@ -76,6 +92,12 @@ pub struct Node {
     /// The project that has it on loan.
     #[serde(default)]
     pub lessee: Option<String>,
+    /// The part of a large site that it belongs to, for those who look after one part alone.
+    #[serde(default)]
+    pub shard: Option<String>,
+    /// The node whose machine this one is a part of.
+    #[serde(default)]
+    pub parent_node: Option<Uuid>,
 
     /// How the driver reaches the machine, and what it boots.
     pub driver_info: DriverInfo,
@@ -86,11 +108,20 @@ pub struct Node {
     /// Identity of the instance, where its user gave one.
     #[serde(default)]
     pub instance_uuid: InstanceUuid,
+    /// Name of the instance, for people.
+    #[serde(default)]
+    pub instance_name: Option<String>,
+    /// The allocation that has taken the node.
+    #[serde(default)]
+    pub allocation_uuid: Option<Uuid>,
     /// Hardware properties; root device hints live here.
     pub properties: Properties,
     /// What operators keep.
     #[serde(default)]
     pub extra: Map<String, Value>,
+    /// The networks of the ramdisk, where it gets no addresses by DHCP.
+    #[serde(default)]
+    pub network_data: Map<String, Value>,
     /// The RAID volumes that there are, and those that the operator wants.
     #[serde(default)]
     pub raid_config: Map<String, Value>,
@@ -113,6 +144,15 @@ pub struct Node {
     /// The power state that an operator ordered and that is not reached yet.
     #[serde(default)]
     pub target_power_state: Option<PowerState>,
+    /// How the machine starts, as it said last: `bios` or `uefi`.
+    #[serde(default)]
+    pub boot_mode: Option<String>,
+    /// Whether the machine starts only what is signed, as it said last.
+    #[serde(default)]
+    pub secure_boot: Option<bool>,
+    /// How the machine is, as its BMC said last: `OK`, `Warning` or `Critical`.
+    #[serde(default)]
+    pub health: Option<String>,
     /// Why the last operation failed; at most 4096 characters.
     pub last_error: Option<String>,
     /// The clean step that is running.
@@ -126,6 +166,15 @@ pub struct Node {
     /// Whether the machine is cleaned before it becomes available; where nothing is said, the conductor's setting.
     #[serde(default)]
     pub automated_clean: Option<bool>,
+    /// Whether the machine must never be powered off.
+    #[serde(default)]
+    pub disable_power_off: bool,
+    /// When the last inspection began.
+    #[serde(default, with = "time::serde::rfc3339::option")]
+    pub inspection_started_at: Option<OffsetDateTime>,
+    /// When the last inspection ended.
+    #[serde(default, with = "time::serde::rfc3339::option")]
+    pub inspection_finished_at: Option<OffsetDateTime>,
 
     /// Whether the conductor leaves the machine alone.
     #[serde(default)]
@@ -158,10 +207,22 @@ pub struct Node {
     /// When the record last changed.
     #[serde(with = "time::serde::rfc3339")]
     pub updated_at: OffsetDateTime,
+    /// What another version of the conductor has written, which stays.
+    #[serde(flatten, deserialize_with = "unknown_fields")]
+    pub others: Map<String, Value>,
+}
+
+/// Fields that are nobody's; those of [`NodeInterfaces`] are not among them.
+fn unknown_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+    let mut others = Map::deserialize(deserializer)?;
+    for kind in InterfaceKind::ALL {
+        others.remove(&kind.field());
+    }
+    Ok(others)
 }
 
 impl Node {
-    /// A freshly enrolled node, ready to be deployed.
+    /// A freshly enrolled node.
     pub fn enrol(new: NewNode, now: OffsetDateTime) -> Self {
         Self {
             uuid: Uuid::new_v4(),
@@ -174,25 +235,43 @@ impl Node {
             traits: Vec::new(),
             owner: None,
             lessee: None,
+            shard: None,
+            parent_node: None,
             driver_info: new.driver_info,
             driver_internal_info: DriverInternalInfo::default(),
             instance_info: InstanceInfo::default(),
             instance_uuid: InstanceUuid::default(),
+            instance_name: None,
+            allocation_uuid: None,
             properties: new.properties,
             extra: Map::new(),
+            network_data: Map::new(),
             raid_config: Map::new(),
             target_raid_config: Map::new(),
-            ports: new.ports.into_iter().map(Port::new).collect(),
-            provision_state: ProvisionState::Available,
+            ports: new
+                .ports
+                .into_iter()
+                .map(|address| Port { created_at: Some(now), ..Port::new(address) })
+                .collect(),
+            provision_state: match new.initial_state {
+                InitialState::Enroll => ProvisionState::Enroll,
+                InitialState::Available => ProvisionState::Available,
+            },
             target_provision_state: None,
             provision_updated_at: now,
             power_state: None,
             target_power_state: None,
+            boot_mode: None,
+            secure_boot: None,
+            health: None,
             last_error: None,
             clean_step: None,
             deploy_step: None,
             service_step: None,
             automated_clean: new.automated_clean,
+            disable_power_off: false,
+            inspection_started_at: None,
+            inspection_finished_at: None,
             maintenance: false,
             maintenance_reason: None,
             fault: None,
@@ -203,7 +282,13 @@ impl Node {
             reservation: None,
             created_at: now,
             updated_at: now,
+            others: Map::new(),
         }
+    }
+
+    /// What people call it: its name, or its identity where it has none.
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.uuid.to_string())
     }
 
     /// Moves to the state that `event` leads to and reports whether it was allowed (section 1.4).
@@ -285,6 +370,8 @@ impl Node {
         self.end_plans();
         self.instance_info.clear();
         self.instance_uuid.remove();
+        self.instance_name = None;
+        self.allocation_uuid = None;
         self.driver_internal_info.end_instance();
     }
 
@@ -301,6 +388,8 @@ impl Node {
             &mut *node.instance_info,
             &mut *node.properties,
             &mut node.extra,
+            &mut node.network_data,
+            &mut node.others,
             &mut node.driver_internal_info.others,
         ];
         maps.into_iter().for_each(mask);
@@ -315,7 +404,7 @@ pub(super) mod tests {
 
     pub(in super::super) fn node() -> Node {
         let new = NewNode {
-            name: "n1".into(),
+            name: Some("n1".into()),
             driver: "fake".into(),
             ports: vec!["52:54:00:00:00:01".parse().unwrap()],
             ..NewNode::default()
@@ -328,7 +417,7 @@ pub(super) mod tests {
         let mut node = node();
         let later = OffsetDateTime::UNIX_EPOCH + time::Duration::HOUR;
         assert!(!node.apply(Event::Done, later));
-        assert_eq!(node, Node { uuid: node.uuid, ..self::node() });
+        assert_eq!(node, Node { uuid: node.uuid, ports: node.ports.clone(), ..self::node() });
         assert!(node.apply(Event::Deploy, later));
         assert_eq!(node.target_provision_state, Some(ProvisionState::Active));
         assert_eq!(node.provision_updated_at, later);
@@ -404,7 +493,15 @@ pub(super) mod tests {
         node.instance_uuid.set(Uuid::new_v4()).unwrap();
         node.fault = Some(Fault::Clean);
         node.driver_internal_info.others.insert("vendor_note".into(), json!([1]));
-        let text = serde_json::to_string(&node).unwrap();
-        assert_eq!(serde_json::from_str::<Node>(&text).unwrap(), node);
+        node.others.insert("of_another_version".into(), json!({"kept": true}));
+        let mut record = json!(node);
+        record["description"] = json!("kept");
+        let read: Node = serde_json::from_value(record).unwrap();
+        // Of ports, the record has the addresses alone.
+        let ports =
+            read.ports.iter().map(|port| &port.address).eq(node.ports.iter().map(|port| &port.address));
+        assert!(ports, "{:?}", read.ports);
+        let description = Some("kept".to_owned());
+        assert_eq!(read, Node { description, ports: read.ports.clone(), ..node });
     }
 }

@@ -40,7 +40,7 @@ impl Node {
     /// The flag that forbids it, with its reason.
     pub fn permits(&self, event: Event) -> Result<(), Forbidden> {
         use Event::{Clean, Delete, Deploy, Provide, Rebuild, Rescue, Retry, Service, Unrescue};
-        let node = || self.name.clone();
+        let node = || self.label();
         let because =
             |reason: &Option<String>| reason.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
         match event {

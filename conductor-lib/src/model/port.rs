@@ -3,10 +3,18 @@
 use super::mac_address::MacAddress;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use time::OffsetDateTime;
+use uuid::Uuid;
 
 /// A network card. Keys that this conductor does not know stay with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
+    /// Identity.
+    #[serde(default = "Uuid::new_v4")]
+    pub uuid: Uuid,
+    /// Unique name, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Hardware address, by which the machine is known.
     pub address: MacAddress,
     /// Whether the machine may boot from it.
@@ -20,7 +28,7 @@ pub struct Port {
     pub physical_network: Option<String>,
     /// The group of ports that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub portgroup_id: Option<uuid::Uuid>,
+    pub portgroup_id: Option<Uuid>,
     /// Whether it is a card with a system of its own, which the network needs to be on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_smartnic: bool,
@@ -30,6 +38,12 @@ pub struct Port {
     /// What network interfaces keep: the virtual ports it is bound to.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub internal_info: Map<String, Value>,
+    /// When it was written down first; the store says so where nothing is said here.
+    #[serde(default, with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<OffsetDateTime>,
+    /// When an operator changed it last.
+    #[serde(default, with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<OffsetDateTime>,
     /// Everything else.
     #[serde(flatten)]
     pub others: Map<String, Value>,
@@ -54,6 +68,8 @@ impl Port {
     /// A card of which only the address is known.
     pub fn new(address: MacAddress) -> Self {
         Self {
+            uuid: Uuid::new_v4(),
+            name: None,
             address,
             pxe_enabled: true,
             local_link_connection: Map::new(),
@@ -62,6 +78,8 @@ impl Port {
             is_smartnic: false,
             extra: Map::new(),
             internal_info: Map::new(),
+            created_at: None,
+            updated_at: None,
             others: Map::new(),
         }
     }
@@ -101,13 +119,15 @@ mod tests {
         let plain = Port::new("52:54:00:00:00:01".parse().unwrap());
         assert_eq!(
             serde_json::to_value(&plain).unwrap(),
-            json!({"address": "52:54:00:00:00:01", "pxe_enabled": true})
+            json!({"uuid": plain.uuid, "address": "52:54:00:00:00:01", "pxe_enabled": true})
         );
         let full = json!({
+            "uuid": Uuid::new_v4(), "name": "left",
             "address": "52:54:00:00:00:02", "pxe_enabled": false, "is_smartnic": true,
             "local_link_connection": {"switch_id": "0a:1b", "port_id": "Ethernet1", "switch_info": "tor1"},
             "physical_network": "rack1", "extra": {"client-id": "ff:00"},
             "internal_info": {"tenant_vif_port_id": "t"}, "category": "hypercube",
+            "created_at": "2026-11-23T01:00:00Z", "updated_at": "2026-11-23T02:00:00Z",
         });
         let port: Port = serde_json::from_value(full.clone()).unwrap();
         assert_eq!(port.others["category"], "hypercube");

@@ -24,7 +24,7 @@ pub(crate) async fn fail(mut task: Task, reason: &str) -> Result<Option<Task>, E
         ramdisk_logs::collect(&task, true).await;
     }
     task.enter(Event::Fail)?;
-    tracing::error!(node = %task.node.name, "{reason}");
+    tracing::error!(node = %task.node.label(), "{reason}");
     if had_step && let Some(fault) = fault_of(family) {
         put_into_maintenance(&mut task.node, fault, reason);
     }
@@ -200,7 +200,7 @@ async fn abort_service(mut task: Task) -> Result<(), Error> {
 }
 
 fn add_to_last_error(node: &mut Node, text: &str) {
-    tracing::error!(node = %node.name, "the machine {text}");
+    tracing::error!(node = %node.label(), "the machine {text}");
     let reason = node.last_error.clone().unwrap_or_default();
     node.set_last_error(&format!("{reason} (and then the machine {text})"));
 }

@@ -18,7 +18,7 @@ pub(crate) async fn forget(mut task: Task) -> Result<(), Error> {
         }
         Err(error @ Error::Store(_)) => Err(error),
         Err(error) => {
-            tracing::error!(node = %task.node.name, "{error}");
+            tracing::error!(node = %task.node.label(), "{error}");
             task.node.set_last_error(&error.to_string());
             task.order = None;
             task.finish().await

@@ -22,7 +22,7 @@ pub(crate) async fn set_power(mut task: Task, action: PowerAction) -> Result<(),
                 target.as_str(),
                 action.as_str()
             );
-            tracing::error!(node = %task.node.name, "{reason}");
+            tracing::error!(node = %task.node.label(), "{reason}");
             task.node.set_last_error(&reason);
         }
     }

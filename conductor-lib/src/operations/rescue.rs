@@ -65,7 +65,7 @@ async fn begin_anew(
     if order.attempts > ATTEMPTS {
         return Err(error.into());
     }
-    tracing::warn!(node = %task.node.name, "the rescue begins anew: {error}");
+    tracing::warn!(node = %task.node.label(), "the rescue begins anew: {error}");
     task.enter(Event::Resume)?;
     self::rescue(task, rescue).await
 }

@@ -24,7 +24,7 @@ pub(crate) async fn undeploy(
         Ok(()) => true,
         Err(error @ Error::Store(_)) => return Err(error),
         Err(error) => {
-            tracing::error!(node = %task.node.name, "{error}");
+            tracing::error!(node = %task.node.label(), "{error}");
             task.node.set_last_error(&error.to_string());
             false
         }

@@ -105,7 +105,7 @@ async fn list_or_boot(task: &mut Task, kind: StepKind) -> Result<Outcome, Error>
     match agent_steps::list(task, kind).await {
         Ok(()) => Ok(Outcome::Done),
         Err(Error::Agent(error @ (AgentError::Busy { .. } | AgentError::Unreachable { .. }))) => {
-            tracing::warn!(node = %task.node.name, "the ramdisk is booted anew: {error}");
+            tracing::warn!(node = %task.node.label(), "the ramdisk is booted anew: {error}");
             ramdisk::boot(task).await?;
             Ok(Outcome::Wait)
         }
@@ -353,7 +353,7 @@ pub(super) async fn run(
     mut index: usize,
 ) -> Result<Progress, Error> {
     while let Some(step) = task.node.plan(kind).steps.get(index).cloned() {
-        tracing::info!(node = %task.node.name, step = %step.id(), "{kind} step");
+        tracing::info!(node = %task.node.label(), step = %step.id(), "{kind} step");
         *task.node.step_mut(kind) = Some(step.clone());
         let plan = task.node.plan_mut(kind);
         (plan.index, plan.skip_current) = (Some(index), None);

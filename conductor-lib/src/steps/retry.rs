@@ -26,7 +26,7 @@ pub(super) async fn retry(
     let goes_on =
         step.is_some() && (task.node.plan(kind).disable_ramdisk || is_in_its_ramdisk(task, kind).await?);
     let at = step.filter(|_| goes_on);
-    tracing::info!(node = %task.node.name, ?at, "the {kind} goes on at the step that failed, or begins anew");
+    tracing::info!(node = %task.node.label(), ?at, "the {kind} goes on at the step that failed, or begins anew");
     task.emit(EventKind::Retried { at });
     task.node.plan_mut(kind).failed = None;
     match goes_on {
@@ -45,7 +45,7 @@ async fn is_in_its_ramdisk(task: &mut Task, kind: StepKind) -> Result<bool, Erro
     match agent_steps::list(task, kind).await {
         Ok(()) => Ok(true),
         Err(Error::Agent(error)) => {
-            tracing::warn!(node = %task.node.name, "{error}");
+            tracing::warn!(node = %task.node.label(), "{error}");
             Ok(false)
         }
         Err(error) => Err(error),

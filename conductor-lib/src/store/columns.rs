@@ -1,21 +1,11 @@
 //! Which fields of a record are columns, and which are in its document.
 
+use super::selection::Kind;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-
-/// What a column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A text or nothing.
-    Text,
-    /// Microseconds since 1970, or nothing.
-    Time,
-    /// True or false.
-    Flag,
-}
 
 /// The value of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,26 +14,6 @@ pub(super) enum Column {
     Time(Option<i64>),
     Flag(bool),
 }
-
-/// Fields of a node that are columns, in the order of the statements' parameters.
-pub(super) const NODE: &[(&str, Kind)] = &[
-    ("name", Kind::Text),
-    ("driver", Kind::Text),
-    ("conductor_group", Kind::Text),
-    ("resource_class", Kind::Text),
-    ("owner", Kind::Text),
-    ("lessee", Kind::Text),
-    ("instance_uuid", Kind::Text),
-    ("provision_state", Kind::Text),
-    ("target_provision_state", Kind::Text),
-    ("provision_updated_at", Kind::Time),
-    ("power_state", Kind::Text),
-    ("target_power_state", Kind::Text),
-    ("maintenance", Kind::Flag),
-    ("fault", Kind::Text),
-    ("created_at", Kind::Time),
-    ("updated_at", Kind::Time),
-];
 
 /// Fields of a node that are kept elsewhere: its key, its lease, its ports.
 const NODE_ELSEWHERE: &[&str] = &["uuid", "reservation", "ports"];
@@ -58,6 +28,10 @@ pub(super) const SESSION: &[(&str, Kind)] = &[
     ("agent_status", Kind::Text),
     ("agent_status_message", Kind::Text),
 ];
+
+/// Fields of a port that are columns, in the order of the statements' parameters.
+pub(super) const PORT: &[(&str, Kind)] =
+    &[("address", Kind::Text), ("name", Kind::Text), ("updated_at", Kind::Time), ("created_at", Kind::Time)];
 
 /// Takes a record apart into its columns and its document.
 pub(super) fn split(record: &impl Serialize, columns: &[(&str, Kind)]) -> (Vec<Column>, String) {
@@ -94,7 +68,8 @@ pub(super) fn time_of(micros: i64) -> Option<OffsetDateTime> {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1000).ok()
 }
 
-fn column(kind: Kind, value: Option<Value>) -> Column {
+/// A field as its column keeps it.
+pub(super) fn column(kind: Kind, value: Option<Value>) -> Column {
     let value = value.unwrap_or_default();
     match kind {
         Kind::Text => Column::Text(value.as_str().map(str::to_owned)),
@@ -106,7 +81,8 @@ fn column(kind: Kind, value: Option<Value>) -> Column {
     }
 }
 
-fn value(column: Column) -> Value {
+/// The value of a field that is a column.
+pub(super) fn value(column: Column) -> Value {
     match column {
         Column::Text(text) => text.into(),
         Column::Flag(flag) => flag.into(),
@@ -116,8 +92,9 @@ fn value(column: Column) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::selection::NODE;
     use super::*;
-    use crate::model::{AgentSession, Event, NewNode, Node};
+    use crate::model::{AgentSession, Event, NewNode, Node, Port};
     use serde_json::json;
 
     #[test]
@@ -131,9 +108,13 @@ mod tests {
         let mut node = Node::enrol(new, now);
         node.driver_internal_info.others.insert("vendor_note".into(), json!(7));
         let (columns, document) = split(&node, NODE);
-        let elsewhere = [("uuid", json!(node.uuid)), ("ports", json!(["52:54:00:00:00:01"]))];
+        let elsewhere = [("uuid", json!(node.uuid)), ("ports", json!([]))];
         let named = NODE.iter().map(|(name, _)| *name).zip(columns);
+        let ports = std::mem::take(&mut node.ports);
         assert_eq!(join::<Node>(&document, named, elsewhere).unwrap(), node);
+        let (columns, of_port) = split(&ports[0], PORT);
+        let named = PORT.iter().map(|(name, _)| *name).zip(columns);
+        assert_eq!(join::<Port>(&of_port, named, [("uuid", json!(ports[0].uuid))]).unwrap(), ports[0]);
 
         assert!(node.apply(Event::Deploy, now + time::Duration::HOUR));
         node.updated_at = now + time::Duration::HOUR;

@@ -16,12 +16,14 @@
 #[cfg(feature = "sqlite")]
 mod columns;
 mod record;
+mod selection;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(feature = "sqlite")]
 mod statements;
 
 pub use record::{Change, ConfigDrive, Held, Lease, OrderChange, Record, SessionChange, Terms};
+pub use selection::{Filter, NodeColumn, Outline, OwnedPort, PortSelection, Position, Selection};
 
 use crate::model::{AgentSession, MacAddress, Node};
 use async_trait::async_trait;
@@ -108,6 +110,34 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Failed`].
     async fn list(&self) -> Result<Vec<Record>, StoreError>;
 
+    /// What the columns of some nodes say, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError>;
+
+    /// Some nodes, in their order. One that cannot be read is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn records(&self, selection: &Selection) -> Result<Vec<Record>, StoreError>;
+
+    /// Some ports, by their identity. One that cannot be read is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn ports(&self, selection: &PortSelection) -> Result<Vec<OwnedPort>, StoreError>;
+
+    /// The port with this name or identity.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn port(&self, id: &str) -> Result<Option<OwnedPort>, StoreError>;
+
     /// The identity of every node: whoever looks at all of them in turn need not have all their records at once.
     ///
     /// # Errors
@@ -164,11 +194,12 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Failed`].
     async fn expire_all(&self, holder: &str) -> Result<(), StoreError>;
 
-    /// Writes what changed of a node, at once.
+    /// Writes what changed of a node and its ports, at once.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Overtaken`], [`StoreError::Gone`], and [`StoreError::Taken`] for its instance.
+    /// [`StoreError::Overtaken`], [`StoreError::Gone`], and [`StoreError::Taken`] for its name, its instance, or the
+    /// name or address of a port.
     async fn write(&self, lease: &Lease, change: &Change<'_>) -> Result<(), StoreError>;
 
     /// Forgets a node and everything that belongs to it.

@@ -2,19 +2,25 @@
 //!
 //! Parameters that are columns of a record come in the order of [`columns`](super::columns), after the identity.
 
+use super::columns::{Column, column};
+use super::selection::{Filter, Kind, NODE, NodeColumn, Selection};
+
 /// Nodes with their sessions, one row for each port, for the end of a statement that says which nodes.
 macro_rules! select_records {
     ($which:literal) => {
         concat!(
             "SELECT nodes.uuid, nodes.name, nodes.driver, nodes.conductor_group, nodes.resource_class, nodes.owner, ",
-            "nodes.lessee, nodes.instance_uuid, nodes.provision_state, nodes.target_provision_state, ",
+            "nodes.lessee, nodes.shard, nodes.parent_node, nodes.instance_uuid, nodes.instance_name, ",
+            "nodes.allocation_uuid, nodes.provision_state, nodes.target_provision_state, ",
             "nodes.provision_updated_at, nodes.power_state, nodes.target_power_state, nodes.maintenance, ",
             "nodes.fault, nodes.created_at, nodes.updated_at, nodes.reservation, nodes.lease_epoch, nodes.lease_expires_at, ",
             "node_documents.document AS node_document, ",
             "agent_sessions.agent_secret_token, agent_sessions.agent_url, agent_sessions.agent_version, ",
             "agent_sessions.agent_last_heartbeat, agent_sessions.agent_verify_ca, agent_sessions.agent_status, ",
             "agent_sessions.agent_status_message, agent_sessions.document AS session_document, ",
-            "orders.verb, orders.ordered_at, orders.attempts, ports.document AS port_document ",
+            "orders.verb, orders.ordered_at, orders.attempts, ports.uuid AS port_uuid, ports.address AS port_address, ",
+            "ports.name AS port_name, ports.created_at AS port_created_at, ports.updated_at AS port_updated_at, ",
+            "ports.document AS port_document ",
             "FROM nodes JOIN node_documents ON node_documents.node = nodes.uuid ",
             "JOIN agent_sessions ON agent_sessions.node = nodes.uuid ",
             "LEFT JOIN orders ON orders.node = nodes.uuid ",
@@ -38,17 +44,37 @@ pub(super) const UNATTENDED: &str = "SELECT nodes.uuid FROM nodes LEFT JOIN orde
     'deleting', 'cleaning', 'clean wait', 'inspecting', 'inspect wait', 'adopting', 'rescuing', 'rescue wait', \
     'unrescuing', 'servicing', 'service wait')) \
     AND (nodes.reservation IS NULL OR nodes.lease_expires_at <= $1)";
+/// Of those and of what is selected of ports, the columns have the same names.
+macro_rules! select_ports {
+    ($which:literal) => {
+        concat!(
+            "SELECT ports.node, ports.uuid AS port_uuid, ports.address AS port_address, ports.name AS port_name, ",
+            "ports.created_at AS port_created_at, ports.updated_at AS port_updated_at, ",
+            "ports.document AS port_document FROM ports ",
+            $which
+        )
+    };
+}
+
+pub(super) const PORTS: &str = select_ports!(
+    "WHERE ($1 IS NULL OR ports.node = $1) AND ($2 IS NULL OR ports.address = $2) \
+    AND ($3 IS NULL OR ports.uuid > $3) ORDER BY ports.uuid LIMIT $4"
+);
+pub(super) const PORT: &str = select_ports!("WHERE ports.uuid = $1 OR ports.name = $1");
+pub(super) const PORTS_OF_NODE: &str = select_ports!("WHERE ports.node = $1 ORDER BY ports.place");
 pub(super) const OWNER: &str = "SELECT node FROM ports WHERE address = $1";
 pub(super) const CONFIG_DRIVE: &str = "SELECT content FROM config_drives WHERE node = $1";
 pub(super) const HOLDER: &str = "SELECT reservation FROM nodes WHERE uuid = $1";
 
 pub(super) const INSERT_NODE: &str = "INSERT INTO nodes (uuid, name, driver, conductor_group, resource_class, owner, \
-    lessee, instance_uuid, provision_state, target_provision_state, provision_updated_at, power_state, \
-    target_power_state, maintenance, fault, created_at, updated_at, lease_epoch) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 0)";
+    lessee, shard, parent_node, instance_uuid, instance_name, allocation_uuid, provision_state, \
+    target_provision_state, provision_updated_at, power_state, target_power_state, maintenance, fault, created_at, \
+    updated_at, lease_epoch) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, 0)";
 pub(super) const INSERT_DOCUMENT: &str = "INSERT INTO node_documents (node, document) VALUES ($1, $2)";
-pub(super) const INSERT_PORT: &str =
-    "INSERT INTO ports (address, node, place, document) VALUES ($1, $2, $3, $4)";
+/// A new port comes after those that the node has.
+pub(super) const INSERT_PORT: &str = "INSERT INTO ports (uuid, address, name, updated_at, created_at, document, node, \
+    place) VALUES ($1, $2, $3, $4, $5, $6, $7, (SELECT COALESCE(MAX(place), -1) + 1 FROM ports WHERE node = $7))";
 pub(super) const INSERT_SESSION: &str = "INSERT INTO agent_sessions (node, agent_secret_token, agent_url, \
     agent_version, agent_last_heartbeat, agent_verify_ca, agent_status, agent_status_message, document) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
@@ -60,14 +86,16 @@ pub(super) const DELETE_ORDER: &str = "DELETE FROM orders WHERE node = $1";
 
 /// The guard of everything that is written under a lease: no row when the epoch, the last parameter, was overtaken.
 pub(super) const UPDATE_NODE: &str = "UPDATE nodes SET name = $2, driver = $3, conductor_group = $4, \
-    resource_class = $5, owner = $6, lessee = $7, instance_uuid = $8, provision_state = $9, \
-    target_provision_state = $10, provision_updated_at = $11, power_state = $12, target_power_state = $13, \
-    maintenance = $14, fault = $15, created_at = $16, updated_at = $17 WHERE uuid = $1 AND lease_epoch = $18";
+    resource_class = $5, owner = $6, lessee = $7, shard = $8, parent_node = $9, instance_uuid = $10, \
+    instance_name = $11, allocation_uuid = $12, provision_state = $13, target_provision_state = $14, \
+    provision_updated_at = $15, power_state = $16, target_power_state = $17, maintenance = $18, fault = $19, \
+    created_at = $20, updated_at = $21 WHERE uuid = $1 AND lease_epoch = $22";
 /// A document that is as it was is not written.
 pub(super) const UPDATE_DOCUMENT: &str =
     "UPDATE node_documents SET document = $2 WHERE node = $1 AND document <> $2";
 pub(super) const UPDATE_PORT: &str =
-    "UPDATE ports SET document = $3 WHERE address = $1 AND node = $2 AND document <> $3";
+    "UPDATE ports SET address = $2, name = $3, updated_at = $4, document = $5 WHERE uuid = $1";
+pub(super) const DELETE_PORT: &str = "DELETE FROM ports WHERE uuid = $1";
 pub(super) const REPLACE_SESSION: &str = "UPDATE agent_sessions SET agent_secret_token = $2, agent_url = $3, \
     agent_version = $4, agent_last_heartbeat = $5, agent_verify_ca = $6, agent_status = $7, \
     agent_status_message = $8, document = $9 WHERE node = $1";
@@ -96,9 +124,89 @@ pub(super) const HEAR: &str = "UPDATE agent_sessions SET agent_url = $3, agent_v
     WHERE node = $1 AND agent_secret_token = $2 AND (agent_url IS NULL OR agent_url = $3) \
     AND (agent_verify_ca IS NULL OR agent_verify_ca = $6)";
 
+/// A statement with the values of its parameters, in their order.
+pub(super) type Selected = (String, Vec<Column>);
+
+/// The columns of selected nodes.
+pub(super) fn outlines(selection: &Selection) -> Selected {
+    let (which, values) = which(selection);
+    let columns: Vec<_> = NODE.iter().map(|(name, _)| format!("nodes.{name}")).collect();
+    let columns = columns.join(", ");
+    let text =
+        format!("SELECT nodes.uuid, {columns}, nodes.reservation, nodes.lease_expires_at FROM nodes {which}");
+    (text, values)
+}
+
+/// Selected nodes with their sessions, one row for each port.
+pub(super) fn records(selection: &Selection) -> Selected {
+    let (which, values) = which(selection);
+    let text = format!(
+        "{} WHERE nodes.uuid IN (SELECT nodes.uuid FROM nodes {which}) ORDER BY {}, ports.place",
+        select_records!(""),
+        order(selection)
+    );
+    (text, values)
+}
+
+/// The end of a statement that says which nodes. Only names of columns enter its text.
+fn which(selection: &Selection) -> Selected {
+    let (mut conditions, mut values) = (Vec::new(), Vec::new());
+    let mut parameter = |value: Column| {
+        values.push(value);
+        format!("${}", values.len())
+    };
+    for filter in &selection.filters {
+        conditions.push(match filter {
+            Filter::IsOneOf(_, texts) if texts.is_empty() => "1 = 0".to_owned(),
+            Filter::IsOneOf(column, texts) => {
+                let texts: Vec<_> =
+                    texts.iter().map(|text| parameter(Column::Text(Some(text.clone())))).collect();
+                format!("nodes.{} IN ({})", column.name, texts.join(", "))
+            }
+            Filter::Flag(column, flag) => {
+                format!("nodes.{} = {}", column.name, parameter(Column::Flag(*flag)))
+            }
+            Filter::IsSet(column, true) => format!("nodes.{} IS NOT NULL", column.name),
+            Filter::IsSet(column, false) => format!("nodes.{} IS NULL", column.name),
+        });
+    }
+    if let Some(after) = &selection.after {
+        let beyond = if selection.descending { "<" } else { ">" };
+        let sort = sorted_by(selection.sort);
+        let value = match (selection.sort.kind, column(selection.sort.kind, Some(after.value.clone()))) {
+            (Kind::Text, Column::Text(text)) => Column::Text(Some(text.unwrap_or_default())),
+            (_, Column::Time(time)) => Column::Time(Some(time.unwrap_or_default())),
+            (_, value) => value,
+        };
+        let (value, uuid) = (parameter(value), parameter(Column::Text(Some(after.uuid.to_string()))));
+        conditions
+            .push(format!("({sort} {beyond} {value} OR ({sort} = {value} AND nodes.uuid {beyond} {uuid}))"));
+    }
+    let conditions = match conditions.is_empty() {
+        true => String::new(),
+        false => format!("WHERE {} ", conditions.join(" AND ")),
+    };
+    (format!("{conditions}ORDER BY {} LIMIT {}", order(selection), selection.limit), values)
+}
+
+/// What is not there sorts as what is empty, so that a place in the order is a value in any case.
+fn sorted_by(column: NodeColumn) -> String {
+    match column.kind {
+        Kind::Text => format!("COALESCE(nodes.{}, '')", column.name),
+        Kind::Time => format!("COALESCE(nodes.{}, 0)", column.name),
+        Kind::Flag => format!("nodes.{}", column.name),
+    }
+}
+
+fn order(selection: &Selection) -> String {
+    let direction = if selection.descending { "DESC" } else { "ASC" };
+    format!("{} {direction}, nodes.uuid {direction}", sorted_by(selection.sort))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::columns::{NODE, SESSION};
+    use super::super::columns::SESSION;
+    use super::super::selection::Position;
     use super::*;
     use crate::model::{Activity, ProvisionState};
 
@@ -134,6 +242,16 @@ mod tests {
 
     #[test]
     fn only_words_that_both_databases_know_are_used() {
+        let column = NodeColumn::named("name").unwrap();
+        let filters = vec![
+            Filter::IsOneOf(column, vec!["n1".into(), "n2".into()]),
+            Filter::IsOneOf(column, Vec::new()),
+            Filter::Flag(NodeColumn::named("maintenance").unwrap(), true),
+            Filter::IsSet(column, false),
+        ];
+        let after = Some(Position { value: "n0".into(), uuid: uuid::Uuid::nil() });
+        let selection = Selection { filters, sort: column, descending: true, after, limit: 9 };
+        let (outlines, records) = (outlines(&selection).0, records(&selection).0);
         let statements = [
             RECORD,
             RECORD_BY_NAME,
@@ -141,6 +259,9 @@ mod tests {
             IDENTITIES,
             HELD,
             UNATTENDED,
+            PORTS,
+            PORT,
+            PORTS_OF_NODE,
             OWNER,
             CONFIG_DRIVE,
             HOLDER,
@@ -154,6 +275,7 @@ mod tests {
             UPDATE_NODE,
             UPDATE_DOCUMENT,
             UPDATE_PORT,
+            DELETE_PORT,
             REPLACE_SESSION,
             UPDATE_SESSION_DOCUMENT,
             DELETE_CONFIG_DRIVE,
@@ -167,9 +289,12 @@ mod tests {
             HEAR,
             include_str!("migrations/0001_nodes.sql"),
             include_str!("migrations/0002_orders.sql"),
+            include_str!("migrations/0003_names_and_ports.sql"),
+            outlines.as_str(),
+            records.as_str(),
         ];
         let here = include_str!("statements.rs").matches("pub(super) const ").count();
-        assert_eq!(statements.len(), here - 1 + 2, "a statement is not looked at");
+        assert_eq!(statements.len(), here - 1 + 3 + 2, "a statement is not looked at");
         // Whoever needs one of these needs two texts of it; `?` is no parameter of PostgreSQL.
         for word in [
             "?",

@@ -54,7 +54,7 @@ impl Task {
         match asked.await {
             Err(error @ Error::Store(_)) => Err(error),
             Err(error) => {
-                tracing::info!(node = %self.node.name, "the agent has not stayed: {error}");
+                tracing::info!(node = %self.node.label(), "the agent has not stayed: {error}");
                 Ok(false)
             }
             Ok(is_there) => Ok(is_there),

@@ -192,7 +192,7 @@ impl Task {
         if !self.node.apply(event, self.services.now()) {
             return Err(Error::not_allowed(&self.node, event));
         }
-        tracing::info!(node = %self.node.name, state = %self.node.provision_state, "new state");
+        tracing::info!(node = %self.node.label(), state = %self.node.provision_state, "new state");
         Ok(())
     }
 

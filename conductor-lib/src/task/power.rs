@@ -144,6 +144,10 @@ impl Task {
 
     /// Sees that the driver can do what is ordered, and that nobody forbids it.
     pub(crate) fn check_power_action(&self, action: PowerAction) -> Result<(), Error> {
+        if self.node.disable_power_off && action.target() == PowerState::Off {
+            let reason = "the machine must never be powered off; reboot it, or change the field first";
+            return Err(Error::invalid("disable_power_off", reason));
+        }
         let power = self.services.hardware.power(&self.node)?;
         match action.is_soft() && !power.supports_soft_power_off(&self.node) {
             true => Ok(InterfaceError::unsupported(crate::model::InterfaceKind::Power, action.as_str())?),

@@ -83,7 +83,9 @@ async fn a_denial_has_the_body_of_an_error_and_says_what_could_be_shown() {
         if let Some((name, value)) = header {
             assert!(reply.headers().get_all(name).iter().any(|found| found == value), "{who} {path}");
         }
-        assert!(reply.headers().contains_key("x-openstack-ironic-api-maximum-version"), "{who} {path}");
+        for name in ["x-openstack-ironic-api-maximum-version", "x-openstack-request-id"] {
+            assert!(reply.headers().contains_key(name), "{who} {path} {name}");
+        }
         assert!(fault(reply).await.contains(text), "{who} {path}");
     }
 }

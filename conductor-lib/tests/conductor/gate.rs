@@ -5,7 +5,9 @@ use async_trait::async_trait;
 use farrier_conductor::Settings;
 use farrier_conductor::attention::Attention;
 use farrier_conductor::model::{AgentSession, MacAddress, Node};
-use farrier_conductor::store::{Change, Held, Lease, Record, Store, StoreError, Terms};
+use farrier_conductor::store::{
+    Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store, StoreError, Terms,
+};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -172,6 +174,26 @@ impl Store for GatedStore {
     async fn list(&self) -> Result<Vec<Record>, StoreError> {
         self.pass().await?;
         self.inner.list().await
+    }
+
+    async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError> {
+        self.pass().await?;
+        self.inner.outlines(selection).await
+    }
+
+    async fn records(&self, selection: &Selection) -> Result<Vec<Record>, StoreError> {
+        self.pass().await?;
+        self.inner.records(selection).await
+    }
+
+    async fn ports(&self, selection: &PortSelection) -> Result<Vec<OwnedPort>, StoreError> {
+        self.pass().await?;
+        self.inner.ports(selection).await
+    }
+
+    async fn port(&self, id: &str) -> Result<Option<OwnedPort>, StoreError> {
+        self.pass().await?;
+        self.inner.port(id).await
     }
 
     async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {

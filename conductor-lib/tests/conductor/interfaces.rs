@@ -31,7 +31,7 @@ impl BootInterface for IpxeScript {
     }
 
     async fn get_boot_config(&self, node: &Node, name: &str) -> Result<Option<String>, InterfaceError> {
-        Ok((name == "boot.ipxe").then(|| format!("#!ipxe\necho {}\n", node.name)))
+        Ok((name == "boot.ipxe").then(|| format!("#!ipxe\necho {}\n", node.label())))
     }
 }
 
@@ -112,9 +112,11 @@ async fn each_interface_tells_what_is_missing() {
     let stage = Stage::new(Script::default()).await;
     let get = async |path: &str| stage.http.get(format!("{}{path}", stage.node_api)).send().await.unwrap();
     let expected = json!({
+        "bios": {"result": null, "reason": "not supported"},
         "boot": {"result": true},
         "console": {"result": true},
         "deploy": {"result": false, "reason": "image_source: is missing; give the URL of an image"},
+        "firmware": {"result": null, "reason": "not supported"},
         "inspect": {"result": null, "reason": "not supported"},
         "management": {"result": true},
         "network": {"result": true},

@@ -25,6 +25,7 @@ mod power_sync;
 mod ramdisk_api;
 mod ramdisk_logs;
 mod rescue;
+mod rest;
 mod retry;
 mod service;
 mod stage;

@@ -1,15 +1,16 @@
 //! Power, as operators order it.
 
 use crate::agent::Script;
+use crate::node_api::ask;
 use crate::stage::{Stage, fault, new_node};
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::{DriverInfo, NewNode, Node, PowerState, ProvisionState};
+use reqwest::Method;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
 async fn put(stage: &Stage, node: &str, body: Value) -> reqwest::Response {
-    let url = format!("{}/v1/nodes/{node}/states/power", stage.node_api);
-    stage.http.put(url).json(&body).send().await.unwrap()
+    ask(stage, Method::PUT, &format!("/v1/nodes/{node}/states/power"), &body).await
 }
 
 /// The node after an order.

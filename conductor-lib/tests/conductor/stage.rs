@@ -131,7 +131,8 @@ impl Stage {
     pub async fn change_node(&self, change: impl FnOnce(&mut Node)) {
         let now = OffsetDateTime::now_utc();
         let terms = Terms { holder: "test", now, expires_at: now + time::Duration::MINUTE };
-        let (lease, mut record) = self.store.take(self.node().await.uuid, &terms).await.unwrap();
+        let uuid = self.idle().await.uuid;
+        let (lease, mut record) = self.store.take(uuid, &terms).await.unwrap();
         change(&mut record.node);
         self.store.write(&lease, &Change { ends_lease: true, ..Change::of(&record.node) }).await.unwrap();
     }
@@ -240,7 +241,7 @@ impl Stage {
 
 pub fn new_node(name: &str, mac: &str) -> NewNode {
     NewNode {
-        name: name.into(),
+        name: Some(name.into()),
         driver: "fake".into(),
         ports: vec![mac.parse().unwrap()],
         ..NewNode::default()

@@ -56,7 +56,7 @@ pub(super) fn vector(
 ) -> Vec<String> {
     let mut vector = Vec::new();
     let mut add = |words: &[&str]| vector.extend(words.iter().map(|word| (*word).to_owned()));
-    add(&["-name", &node.name, "-uuid", &node.uuid.to_string()]);
+    add(&["-name", &node.label(), "-uuid", &node.uuid.to_string()]);
     add(&["-nodefaults", "-no-user-config", "-display", "none", "-S"]);
     add(&["-machine", if paths.vars.is_some() { "q35,smm=off,pflash0=code,pflash1=vars" } else { "q35" }]);
     match accelerator {

@@ -223,7 +223,7 @@ pub(super) mod tests {
         let driver_info = driver_info.as_object_mut().unwrap();
         driver_info.extend(info.as_object().unwrap().clone());
         let new = NewNode {
-            name: "n1".into(),
+            name: Some("n1".into()),
             driver: "qemu".into(),
             driver_info: driver_info.clone().into(),
             ports: vec!["52:54:00:00:00:01".parse().unwrap()],

@@ -85,7 +85,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let management = QemuManagement::new(Folders { state_dir: folder.path().into() });
         let node = node(&json!({}));
-        let of_node = folder.path().join(&node.name);
+        let of_node = folder.path().join(node.label());
         let setting =
             |device, persistent| BootDeviceSetting { device: Some(device), persistent: Some(persistent) };
         let disk = setting(BootDevice::Disk, true);

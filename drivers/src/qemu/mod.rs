@@ -114,7 +114,7 @@ struct Folders {
 impl Folders {
     /// The folder of a node's machine.
     fn of(&self, node: &Node) -> PathBuf {
-        self.state_dir.join(&node.name)
+        self.state_dir.join(node.label())
     }
 
     /// That folder, which is there then.

@@ -8,8 +8,9 @@ use crate::auth::{Anybody, AuthFile, Entry, Keystone, Operators, Proof};
 use crate::fingerprint::Fingerprint;
 use crate::state_dir::StateDir;
 use anyhow::{Context, bail};
-use axum::Router;
+use axum::{Extension, Router};
 use clap::{Args, ValueEnum};
+use farrier_conductor::api::Scheme;
 use farrier_conductor::api::authorization::{Authorization, Role, authorized};
 use reqwest::Url;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -205,6 +206,7 @@ impl Listener {
     }
 
     async fn serve(self, router: Router, mut stopped: watch::Receiver<()>) {
+        let router = router.layer(Extension(Scheme(self.scheme())));
         let stop = async move { stopped.changed().await.unwrap_or_default() };
         serve(self.socket, self.tls.map(|(tls, _)| tls), router, self.limits, stop).await;
     }

@@ -31,7 +31,7 @@ fn is_given_up(record: &Record, _now: OffsetDateTime) -> bool {
 
 async fn end_maintenance(services: &Arc<Services>, seen: &Reading, state: PowerState) -> Result<(), Error> {
     let Some(mut task) = unchanged(services, seen).await? else { return Ok(()) };
-    tracing::info!(node = %task.node.name, "the power can be read again ({state}); maintenance ends");
+    tracing::info!(node = %task.node.label(), "the power can be read again ({state}); maintenance ends");
     task.node.power_state = Some(state);
     (task.node.maintenance, task.node.maintenance_reason, task.node.fault) = (false, None, None);
     task.finish().await

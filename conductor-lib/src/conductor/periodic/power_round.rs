@@ -27,7 +27,8 @@ pub(super) struct Reading {
 
 impl Reading {
     fn new(node: Node, said: Result<PowerState, Error>) -> Self {
-        let Node { uuid, name, power_state, updated_at, .. } = node;
+        let name = node.label();
+        let Node { uuid, power_state, updated_at, .. } = node;
         Self { node: uuid, name, recorded: power_state, said, updated_at }
     }
 

@@ -122,11 +122,11 @@ impl PowerSync {
         let Some(mut task) = unchanged(&self.services, reading).await? else { return Ok(()) };
         match act {
             Act::Follow(state) => {
-                tracing::info!(node = %task.node.name, "the machine says {state:?}, which is recorded now");
+                tracing::info!(node = %task.node.label(), "the machine says {state:?}, which is recorded now");
                 task.node.power_state = Some(state);
             }
             Act::Drive(action) => {
-                tracing::warn!(node = %task.node.name, "the machine is not as recorded; order: {action}");
+                tracing::warn!(node = %task.node.label(), "the machine is not as recorded; order: {action}");
                 task.node.target_power_state = Some(action.target());
                 task.order = Some(Order::new(action.verb(), self.services.now()));
                 task.save().await?;
@@ -141,7 +141,7 @@ impl PowerSync {
                     ),
                     Err(error) => format!("the power state of the machine cannot be read: {error}"),
                 };
-                tracing::error!(node = %task.node.name, "maintenance begins: {reason}");
+                tracing::error!(node = %task.node.label(), "maintenance begins: {reason}");
                 task.node.power_state = read;
                 task.node.maintenance = true;
                 task.node.maintenance_reason = Some(reason);

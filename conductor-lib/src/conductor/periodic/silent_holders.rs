@@ -39,7 +39,7 @@ impl SilentHolders {
             let terms = Terms { now: expires_at, ..self.services.terms() };
             match self.services.store.take(node, &terms).await {
                 Ok((lease, record)) => {
-                    tracing::warn!(node = %record.node.name, "conductor {holder} is silent; its lease ends");
+                    tracing::warn!(node = %record.node.label(), "conductor {holder} is silent; its lease ends");
                     self.services.store.release(&lease).await?;
                 }
                 Err(StoreError::Held { .. } | StoreError::Gone(_)) => {}

@@ -9,14 +9,19 @@ mod one_document;
 mod reading;
 mod writing;
 
-use super::{Change, Held, Lease, Record, Store, StoreError, Terms};
+use super::columns::Column;
+use super::{
+    Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store, StoreError, Terms,
+};
 use crate::model::{AgentSession, MacAddress, Node};
 use async_trait::async_trait;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::query::Query;
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
 };
-use sqlx::{Connection, SqlSafeStr, SqliteConnection};
+use sqlx::{Connection, SqlSafeStr, Sqlite, SqliteConnection};
 use std::fs::OpenOptions;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -29,6 +34,7 @@ use uuid::Uuid;
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "nodes", include_str!("../migrations/0001_nodes.sql")),
     (2, "orders", include_str!("../migrations/0002_orders.sql")),
+    (3, "names and ports", include_str!("../migrations/0003_names_and_ports.sql")),
 ];
 
 /// How long a writer waits for another process.
@@ -72,6 +78,17 @@ impl Writers {
             Kept::WhilePowered => &mut self.mailbox,
         }
     }
+}
+
+type Statement = Query<'static, Sqlite, SqliteArguments>;
+
+/// Gives a statement the values of its next parameters.
+fn bind(statement: Statement, columns: Vec<Column>) -> Statement {
+    columns.into_iter().fold(statement, |statement, column| match column {
+        Column::Text(text) => statement.bind(text),
+        Column::Time(micros) => statement.bind(micros),
+        Column::Flag(flag) => statement.bind(flag),
+    })
 }
 
 /// What happened to a statement, before it is told to which store.
@@ -232,6 +249,22 @@ impl Store for SqliteStore {
 
     async fn list(&self) -> Result<Vec<Record>, StoreError> {
         reading::records(&self.readers).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError> {
+        reading::outlines(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn records(&self, selection: &Selection) -> Result<Vec<Record>, StoreError> {
+        reading::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn ports(&self, selection: &PortSelection) -> Result<Vec<OwnedPort>, StoreError> {
+        reading::ports(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn port(&self, id: &str) -> Result<Option<OwnedPort>, StoreError> {
+        reading::port(&self.readers, id).await.map_err(|failure| self.told(failure))
     }
 
     async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {

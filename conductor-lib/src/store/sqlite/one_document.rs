@@ -61,8 +61,9 @@ fn take_apart(document: &str) -> Outcome<(Node, AgentSession, Option<String>)> {
         notes.remove(key);
     }
     let config_drive = node.instance_info.take_config_drive();
-    let config_drive = config_drive
-        .map_err(|error| Failure::Record(serde::de::Error::custom(format!("node {}: {error}", node.name))))?;
+    let config_drive = config_drive.map_err(|error| {
+        Failure::Record(serde::de::Error::custom(format!("node {}: {error}", node.label())))
+    })?;
     Ok((node, session, config_drive))
 }
 
@@ -135,7 +136,7 @@ mod tests {
             let listed = store.list().await.unwrap();
             assert_eq!(listed.len(), 2);
             let Record { node, session, .. } = &listed[0];
-            assert_eq!((node.name.as_str(), node.provision_state), ("a", ProvisionState::DeployWait));
+            assert_eq!((node.name.as_deref(), node.provision_state), (Some("a"), ProvisionState::DeployWait));
             assert_eq!(node.driver_internal_info.deploy.index, Some(0));
             assert_eq!(node.driver_internal_info.others, serde_json::Map::new());
             assert_eq!(node.instance_info["configdrive"], "******");

@@ -1,12 +1,13 @@
 //! Reads records. None of this takes a lock.
 
-use super::super::columns::{Column, Kind, NODE, SESSION, join, micros, time_of};
-use super::super::{Held, Record, statements};
-use super::Outcome;
+use super::super::columns::{Column, SESSION, join, micros, time_of, value};
+use super::super::selection::{Kind, NODE};
+use super::super::{Held, Outline, OwnedPort, PortSelection, Record, Selection, statements};
+use super::{Outcome, bind};
 use crate::model::{AgentSession, MacAddress, Node, Order, Port, Verb};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{Row, Sqlite, SqliteExecutor};
+use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteExecutor};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -24,16 +25,85 @@ pub(super) async fn record_by_name(readers: &SqlitePool, name: &str) -> Outcome<
 
 /// Every record that can be read, by name: one that cannot stops nobody (lesson F42).
 pub(super) async fn records(readers: &SqlitePool) -> Outcome<Vec<Record>> {
-    let rows = sqlx::query(statements::RECORDS).fetch_all(readers).await?;
+    Ok(readable(&sqlx::query(statements::RECORDS).fetch_all(readers).await?))
+}
+
+/// Selected records that can be read, in their order.
+pub(super) async fn selected(readers: &SqlitePool, selection: &Selection) -> Outcome<Vec<Record>> {
+    Ok(readable(&rows(readers, statements::records(selection)).await?))
+}
+
+/// What the columns of selected nodes say, in their order.
+pub(super) async fn outlines(readers: &SqlitePool, selection: &Selection) -> Outcome<Vec<Outline>> {
+    let read = |row: &SqliteRow| -> Outcome<Outline> {
+        let uuid: &str = row.try_get("uuid")?;
+        let reservation: Option<&str> = row.try_get("reservation")?;
+        let mut fields: Map<String, Value> =
+            columns(row, NODE)?.into_iter().map(|(name, column)| (name.to_owned(), value(column))).collect();
+        fields.insert("uuid".to_owned(), uuid.into());
+        fields.insert("reservation".to_owned(), reservation.into());
+        let lease_expires_at: Option<i64> = row.try_get("lease_expires_at")?;
+        Ok(Outline { uuid: uuid.parse()?, fields, lease_expires_at: lease_expires_at.and_then(time_of) })
+    };
+    rows(readers, statements::outlines(selection)).await?.iter().map(read).collect()
+}
+
+async fn rows(readers: &SqlitePool, (text, values): statements::Selected) -> Outcome<Vec<SqliteRow>> {
+    Ok(bind(sqlx::query(AssertSqlSafe(text)), values).fetch_all(readers).await?)
+}
+
+/// Selected ports, by their identity.
+pub(super) async fn ports(readers: &SqlitePool, selection: &PortSelection) -> Outcome<Vec<OwnedPort>> {
+    let text = |uuid: Option<Uuid>| uuid.map(|uuid| uuid.to_string());
+    let rows = sqlx::query(statements::PORTS)
+        .bind(text(selection.node))
+        .bind(selection.address.as_ref().map(|address| address.to_string()))
+        .bind(text(selection.after))
+        .bind(i64::from(selection.limit));
+    rows.fetch_all(readers).await?.iter().filter_map(|row| owned_port(row).transpose()).collect()
+}
+
+/// The port with this name or identity.
+pub(super) async fn port(readers: &SqlitePool, id: &str) -> Outcome<Option<OwnedPort>> {
+    let row = sqlx::query(statements::PORT).bind(id.to_owned()).fetch_optional(readers).await?;
+    Ok(row.as_ref().map(owned_port).transpose()?.flatten())
+}
+
+/// The ports of a node, in their order.
+pub(super) async fn ports_of(executor: impl SqliteExecutor<'_>, node: &str) -> Outcome<Vec<Port>> {
+    let rows = sqlx::query(statements::PORTS_OF_NODE).bind(node.to_owned()).fetch_all(executor).await?;
+    rows.iter().filter_map(|row| port_of(row).transpose()).collect()
+}
+
+fn owned_port(row: &SqliteRow) -> Outcome<Option<OwnedPort>> {
+    let node = row.try_get::<&str, _>("node")?.parse()?;
+    Ok(port_of(row)?.map(|port| OwnedPort { node, port }))
+}
+
+/// The port of a row, if it has one that can be read.
+fn port_of(row: &SqliteRow) -> Outcome<Option<Port>> {
+    let Some(document) = row.try_get::<Option<&str>, _>("port_document")? else { return Ok(None) };
+    let columns = [
+        ("address", Column::Text(row.try_get("port_address")?)),
+        ("name", Column::Text(row.try_get("port_name")?)),
+        ("created_at", Column::Time(row.try_get("port_created_at")?)),
+        ("updated_at", Column::Time(row.try_get("port_updated_at")?)),
+    ];
+    let port = join(document, columns, [("uuid", json!(row.try_get::<&str, _>("port_uuid")?))]);
+    Ok(port.inspect_err(|error| tracing::error!("a port cannot be read and is left out: {error}")).ok())
+}
+
+/// The records that can be read: one that cannot stops nobody (lesson F42).
+fn readable(rows: &[SqliteRow]) -> Vec<Record> {
     let read = |rows: &[SqliteRow]| match record_of(rows) {
         Ok(record) => Some(record),
         Err(failure) => {
-            let name = rows[0].try_get::<&str, _>("name").unwrap_or("?");
-            tracing::error!(node = name, "the record of a node cannot be read: {failure}");
+            let uuid = rows[0].try_get::<&str, _>("uuid").unwrap_or("?");
+            tracing::error!(node = uuid, "the record of a node cannot be read: {failure}");
             None
         }
     };
-    Ok(of_nodes(&rows).filter_map(read).collect())
+    of_nodes(rows).filter_map(read).collect()
 }
 
 /// Every node.
@@ -93,12 +163,7 @@ fn record_of(rows: &[SqliteRow]) -> Outcome<Record> {
     let row = &rows[0];
     let mut ports = Vec::new();
     for row in rows {
-        if let Some(document) = row.try_get::<Option<&str>, _>("port_document")? {
-            match serde_json::from_str::<Port>(document) {
-                Ok(port) => ports.push(port),
-                Err(error) => tracing::error!("a port cannot be read and is left out: {error}"),
-            }
-        }
+        ports.extend(port_of(row)?);
     }
     let reservation: Option<String> = row.try_get("reservation")?;
     let uuid: String = row.try_get("uuid")?;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::model::{Event, InterfaceKind, NewNode, Order, Verb};
-use crate::store::{ConfigDrive, OrderChange, SessionChange};
+use crate::model::{Event, InterfaceKind, NewNode, Order, Port, Verb};
+use crate::store::{ConfigDrive, Filter, NodeColumn, OrderChange, Position, SessionChange};
 use farrier_protocol::heartbeat::AgentStatus;
 use serde_json::json;
 use sqlx::Row;
@@ -10,7 +10,7 @@ const SECOND: Span = Span::SECOND;
 
 fn node(name: &str, ports: &[&str]) -> Node {
     let ports = ports.iter().map(|text| text.parse().unwrap()).collect();
-    let new = NewNode { name: name.into(), driver: "fake".into(), ports, ..NewNode::default() };
+    let new = NewNode { name: Some(name.into()), driver: "fake".into(), ports, ..NewNode::default() };
     Node::enrol(new, OffsetDateTime::UNIX_EPOCH)
 }
 
@@ -390,16 +390,15 @@ async fn f42_a_port_and_a_node_that_cannot_be_read_spoil_no_listing() {
     }
     let mut writer = store.writer(Kept::Always).await.unwrap();
     for damage in [
-        "UPDATE ports SET document = '{\"address\": \"None\"}' WHERE address = '52:54:00:00:00:02'",
+        "UPDATE ports SET document = '{\"pxe_enabled\": \"None\"}' WHERE address = '52:54:00:00:00:02'",
         "UPDATE node_documents SET document = '[' WHERE node = (SELECT uuid FROM nodes WHERE name = 'third')",
     ] {
         sqlx::query(damage).execute(&mut writer.connection).await.unwrap();
     }
     writer.commit().await.unwrap();
     let listed = store.list().await.unwrap();
-    let ports: Vec<_> =
-        listed.iter().map(|record| (record.node.name.as_str(), record.node.ports.len())).collect();
-    assert_eq!(ports, [("first", 1), ("second", 1)]);
+    let ports: Vec<_> = listed.iter().map(|record| (record.node.label(), record.node.ports.len())).collect();
+    assert_eq!(ports, [("first".to_owned(), 1), ("second".to_owned(), 1)]);
     assert_eq!(listed[0].node, first);
     assert!(store.by_name("third").await.is_err());
 }
@@ -420,4 +419,178 @@ async fn a_file_that_is_no_database_is_named() {
     std::fs::write(&file, "not a database, by any measure of the word").unwrap();
     let error = SqliteStore::open(&file).await.unwrap_err().to_string();
     assert!(error.contains(&file.display().to_string()), "{error}");
+}
+
+/// What the layout before names could be absent wrote, with a row in every table.
+const NAMED_LAYOUT: &[&str] = &[
+    include_str!("../migrations/0001_nodes.sql"),
+    include_str!("../migrations/0002_orders.sql"),
+    "INSERT INTO nodes VALUES ('1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11', 'old', 'fake', '', NULL, NULL, NULL, NULL,
+     'deploying', 'active', 1000000, 'power on', NULL, FALSE, NULL, 1000000, 2000000, 'one', 3, 9000000)",
+    "INSERT INTO node_documents VALUES ('1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11',
+     '{\"driver_info\": {}, \"driver_internal_info\": {}, \"instance_info\": {}, \"properties\": {\"a\": 1},
+       \"last_error\": null, \"deploy_step\": null, \"of_another_version\": [1]}')",
+    "INSERT INTO agent_sessions (node, agent_secret_token, document)
+     VALUES ('1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11', 'secret', '{}')",
+    "INSERT INTO config_drives VALUES ('1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11', 'H4sI')",
+    "INSERT INTO orders VALUES ('1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11', 'active', 1000000, 1)",
+    "INSERT INTO ports VALUES ('52:54:00:00:00:02', '1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11', 0,
+     '{\"address\": \"52:54:00:00:00:02\", \"pxe_enabled\": false, \"category\": \"fast\"}')",
+    "INSERT INTO ports VALUES ('52:54:00:00:00:01', '1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11', 1,
+     '{\"address\": \"52:54:00:00:00:01\"}')",
+];
+
+#[tokio::test]
+async fn a_file_of_the_layout_in_which_every_node_has_a_name_keeps_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nodes.sqlite");
+    let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
+    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+    let migrations = MIGRATIONS[..2].iter().map(|(version, name, statements)| {
+        Migration::new(*version, (*name).into(), MigrationType::Simple, (*statements).into_sql_str(), false)
+    });
+    Migrator::with_migrations(migrations.collect()).run(&mut connection).await.unwrap();
+    for statement in &NAMED_LAYOUT[2..] {
+        sqlx::query(*statement).execute(&mut connection).await.unwrap();
+    }
+    connection.close().await.unwrap();
+    for _ in 0..2 {
+        let store = SqliteStore::open(&file).await.unwrap();
+        let Record { node, session, order, epoch, lease_expires_at } =
+            store.by_name("old").await.unwrap().unwrap();
+        assert_eq!((node.driver.as_str(), node.others["of_another_version"].clone()), ("fake", json!([1])));
+        assert_eq!((node.provision_state.as_str(), node.properties["a"].clone()), ("deploying", json!(1)));
+        assert_eq!(
+            (node.shard, node.allocation_uuid, node.reservation.as_deref()),
+            (None, None, Some("one"))
+        );
+        assert_eq!((session.agent_secret_token.as_deref(), epoch), (Some("secret"), 3));
+        assert_eq!(
+            order.unwrap(),
+            Order { attempts: 1, ..Order::new(Verb::Deploy, OffsetDateTime::UNIX_EPOCH + SECOND) }
+        );
+        assert_eq!(lease_expires_at, Some(OffsetDateTime::UNIX_EPOCH + SECOND * 9));
+        assert_eq!(store.config_drive(node.uuid).await.unwrap().as_deref(), Some("H4sI"));
+        let addresses: Vec<_> = node.ports.iter().map(|port| port.address.as_str()).collect();
+        assert_eq!(addresses, ["52:54:00:00:00:02", "52:54:00:00:00:01"]);
+        let port = &node.ports[0];
+        assert_eq!(port.uuid.to_string(), "1f4c3c6e-62d4-4c6f-8a0a-525400000002");
+        assert_eq!((port.pxe_enabled, &port.others["category"]), (false, &json!("fast")));
+        assert_eq!(port.created_at, Some(OffsetDateTime::UNIX_EPOCH + SECOND));
+        // The tables refer to each other as before.
+        assert_eq!(count(&store, "SELECT count(*) FROM pragma_foreign_key_check").await, 0);
+        assert_eq!(
+            count(&store, "SELECT count(*) FROM pragma_foreign_key_list('ports') WHERE \"table\" = 'nodes'")
+                .await,
+            1
+        );
+    }
+}
+
+#[tokio::test]
+async fn nodes_without_a_name_are_many_and_their_ports_come_and_go() {
+    let (_folder, store, mut first) = store_with_node().await;
+    let nameless = || Node { name: None, ..node("x", &[]) };
+    let (second, third) = (nameless(), nameless());
+    store.create(&second).await.unwrap();
+    store.create(&third).await.unwrap();
+    assert_eq!(store.get(third.uuid).await.unwrap().unwrap().node, third);
+
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let port = |text: &str, name: Option<&str>| Port {
+        name: name.map(str::to_owned),
+        ..Port::new(text.parse().unwrap())
+    };
+    first.ports.push(port("52:54:00:00:00:07", Some("left")));
+    first.ports.push(port("52:54:00:00:00:08", None));
+    store.write(&lease, &Change::of(&first)).await.unwrap();
+    let created_at = Some(first.updated_at);
+    first.ports.iter_mut().for_each(|port| port.created_at = created_at);
+    assert_eq!(store.get(first.uuid).await.unwrap().unwrap().node.ports, first.ports);
+    assert_eq!(store.port("left").await.unwrap().unwrap().port, first.ports[1]);
+
+    first.ports.remove(0);
+    first.ports[0].address = "52:54:00:00:00:09".parse().unwrap();
+    first.ports[0].extra.insert("a".into(), json!(1));
+    store.write(&lease, &Change::of(&first)).await.unwrap();
+    assert_eq!(store.get(first.uuid).await.unwrap().unwrap().node.ports, first.ports);
+    let all = PortSelection { node: None, address: None, after: None, limit: 9 };
+    assert_eq!(store.ports(&all).await.unwrap().len(), 2);
+    let one = PortSelection { address: Some("52:54:00:00:00:08".parse().unwrap()), ..all.clone() };
+    let owned = OwnedPort { node: first.uuid, port: first.ports[1].clone() };
+    assert_eq!(store.ports(&one).await.unwrap(), [owned]);
+    assert!(store.ports(&PortSelection { node: Some(second.uuid), ..all.clone() }).await.unwrap().is_empty());
+
+    // Names and addresses belong to one port, and what is refused leaves everything as it was.
+    let stored = store.get(first.uuid).await.unwrap().unwrap().node.ports;
+    for (port, what) in [
+        (port("52:54:00:00:00:0a", Some("left")), "the port name \"left\""),
+        (port("52:54:00:00:00:08", None), "MAC address 52:54:00:00:00:08"),
+    ] {
+        let mut more = first.clone();
+        more.ports.push(port);
+        let error = store.write(&lease, &Change::of(&more)).await.unwrap_err().to_string();
+        assert!(error.starts_with(what), "{error}");
+        assert_eq!(store.get(first.uuid).await.unwrap().unwrap().node.ports, stored);
+    }
+}
+
+#[tokio::test]
+async fn lists_are_filtered_sorted_and_gone_through_in_parts() {
+    let (_folder, store) = store().await;
+    let mut names = Vec::new();
+    for number in 0..20 {
+        let mut node = node(&format!("n{number:02}"), &[]);
+        node.resource_class = (number % 3 > 0).then(|| format!("c{}", number % 3));
+        node.maintenance = number % 2 == 1;
+        node.created_at += SECOND * f64::from(20 - number);
+        names.push(node.label());
+        store.create(&node).await.unwrap();
+    }
+    let column = |name| NodeColumn::named(name).unwrap();
+    let walk = async |selection: Selection, field: &str| {
+        let (mut found, mut selection) = (Vec::new(), selection);
+        loop {
+            let part = store.outlines(&selection).await.unwrap();
+            let records = store.records(&selection).await.unwrap();
+            assert!(records.iter().map(|record| record.node.uuid).eq(part.iter().map(|one| one.uuid)));
+            let Some(last) = part.last() else { return found };
+            let value = last.fields[selection.sort.name()].clone();
+            selection.after = Some(Position { value, uuid: last.uuid });
+            found.extend(part.iter().map(|one| one.fields[field].as_str().map(str::to_owned)));
+        }
+    };
+    let by_name = Selection { sort: column("name"), ..Selection::first(3) };
+    assert_eq!(walk(by_name.clone(), "name").await, names.iter().cloned().map(Some).collect::<Vec<_>>());
+    let mut oldest_first = walk(Selection::first(7), "name").await;
+    oldest_first.reverse();
+    assert_eq!(oldest_first, names.iter().cloned().map(Some).collect::<Vec<_>>());
+    for descending in [false, true] {
+        let by_class = Selection { sort: column("resource_class"), descending, ..Selection::first(4) };
+        let mut classes = walk(by_class, "resource_class").await;
+        assert_eq!(classes.len(), 20);
+        if descending {
+            classes.reverse();
+        }
+        assert!(classes.is_sorted(), "{classes:?}");
+        let by_flag = Selection { sort: column("maintenance"), descending, ..Selection::first(6) };
+        assert_eq!(walk(by_flag, "name").await.len(), 20);
+    }
+    for (filters, expected) in [
+        (vec![Filter::Flag(column("maintenance"), true)], 10),
+        (vec![Filter::IsSet(column("resource_class"), false)], 7),
+        (vec![Filter::IsOneOf(column("resource_class"), vec!["c1".into(), "c2".into()])], 13),
+        (vec![Filter::IsOneOf(column("resource_class"), vec![])], 0),
+        (
+            vec![
+                Filter::Flag(column("maintenance"), false),
+                Filter::IsOneOf(column("resource_class"), vec!["c1".into()]),
+            ],
+            3,
+        ),
+        (vec![Filter::IsOneOf(column("name"), vec!["' OR 1 = 1 --".into()])], 0),
+    ] {
+        let found = walk(Selection { filters: filters.clone(), ..by_name.clone() }, "name").await;
+        assert_eq!(found.len(), expected, "{filters:?}");
+    }
 }

@@ -1,17 +1,14 @@
 //! Writes records, each function within a transaction of its caller.
 
-use super::super::columns::{Column, NODE, SESSION, micros, split};
+use super::super::columns::{PORT, SESSION, micros, split};
+use super::super::selection::NODE;
 use super::super::statements as sql;
 use super::super::{Change, ConfigDrive, Lease, OrderChange, Record, SessionChange, StoreError, Terms};
-use super::{Failure, Outcome};
-use crate::model::{AgentSession, Node};
-use sqlx::query::Query;
-use sqlx::sqlite::SqliteArguments;
-use sqlx::{Sqlite, SqliteConnection};
+use super::{Failure, Outcome, Statement, bind, reading};
+use crate::model::{AgentSession, Node, Port};
+use sqlx::SqliteConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
-
-type Statement = Query<'static, Sqlite, SqliteArguments>;
 
 /// Adds a node with its ports and its agent's session.
 pub(super) async fn insert(
@@ -27,16 +24,47 @@ pub(super) async fn insert(
     let (columns, document) = split(session, SESSION);
     let inserted = bind(sqlx::query(sql::INSERT_SESSION).bind(uuid.clone()), columns).bind(document);
     inserted.execute(&mut *connection).await?;
-    for (place, port) in (0_i64..).zip(&node.ports) {
-        let inserted = sqlx::query(sql::INSERT_PORT)
-            .bind(port.address.to_string())
-            .bind(uuid.clone())
-            .bind(place)
-            .bind(serde_json::to_string(port)?);
-        let what = || format!("MAC address {}", port.address);
-        inserted.execute(&mut *connection).await.map_err(|error| taken_or(error, what))?;
+    for port in &node.ports {
+        insert_port(connection, node, port).await?;
     }
     Ok(())
+}
+
+async fn insert_port(connection: &mut SqliteConnection, node: &Node, port: &Port) -> Outcome<()> {
+    let (columns, document) =
+        split(&Port { created_at: port.created_at.or(Some(node.updated_at)), ..port.clone() }, PORT);
+    let inserted = bind(sqlx::query(sql::INSERT_PORT).bind(port.uuid.to_string()), columns);
+    let inserted = inserted.bind(document).bind(node.uuid.to_string());
+    inserted.execute(connection).await.map_err(|error| port_taken(error, port))?;
+    Ok(())
+}
+
+/// Writes the ports that are new or have changed, and forgets those that are gone.
+async fn write_ports(connection: &mut SqliteConnection, node: &Node) -> Outcome<()> {
+    let stored = reading::ports_of(&mut *connection, &node.uuid.to_string()).await?;
+    let stays = |port: &Port| node.ports.iter().any(|other| other.uuid == port.uuid);
+    for port in stored.iter().filter(|port| !stays(port)) {
+        sqlx::query(sql::DELETE_PORT).bind(port.uuid.to_string()).execute(&mut *connection).await?;
+    }
+    for port in &node.ports {
+        match stored.iter().find(|other| other.uuid == port.uuid) {
+            None => insert_port(connection, node, port).await?,
+            Some(before) if is_as_before(port, before) => {}
+            Some(_) => {
+                let (mut columns, document) = split(port, PORT);
+                // When it was written down first does not change.
+                columns.pop();
+                let updated = bind(sqlx::query(sql::UPDATE_PORT).bind(port.uuid.to_string()), columns);
+                let updated = updated.bind(document).execute(&mut *connection).await;
+                updated.map_err(|error| port_taken(error, port))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_as_before(port: &Port, before: &Port) -> bool {
+    *port == Port { created_at: port.created_at, ..before.clone() }
 }
 
 /// Gives a node its config drive.
@@ -106,10 +134,7 @@ pub(super) async fn write(
         other => other,
     })?;
     sqlx::query(sql::UPDATE_DOCUMENT).bind(uuid.clone()).bind(document).execute(&mut *connection).await?;
-    for port in &change.node.ports {
-        let updated = sqlx::query(sql::UPDATE_PORT).bind(port.address.to_string()).bind(uuid.clone());
-        updated.bind(serde_json::to_string(port)?).execute(&mut *connection).await?;
-    }
+    write_ports(connection, change.node).await?;
     write_session(connection, &uuid, change.session).await?;
     match change.config_drive {
         ConfigDrive::Keep => {}
@@ -216,20 +241,21 @@ fn of_lease(statement: &'static str, lease: &Lease) -> Statement {
     sqlx::query(statement).bind(lease.node.to_string()).bind(lease.epoch)
 }
 
-fn bind(statement: Statement, columns: Vec<Column>) -> Statement {
-    columns.into_iter().fold(statement, |statement, column| match column {
-        Column::Text(text) => statement.bind(text),
-        Column::Time(micros) => statement.bind(micros),
-        Column::Flag(flag) => statement.bind(flag),
-    })
-}
-
 /// Names and instances belong to one node.
 fn taken(error: sqlx::Error, node: &Node) -> Failure {
     let is_instance = error.to_string().contains("instance_uuid");
     taken_or(error, || match node.instance_uuid.get() {
         Some(instance) if is_instance => format!("instance {instance}"),
-        _ => format!("the name {:?}", node.name),
+        _ => format!("the name {:?}", node.label()),
+    })
+}
+
+/// Addresses and names belong to one port.
+fn port_taken(error: sqlx::Error, port: &Port) -> Failure {
+    let is_name = error.to_string().contains("ports.name");
+    taken_or(error, || match &port.name {
+        Some(name) if is_name => format!("the port name {name:?}"),
+        _ => format!("MAC address {}", port.address),
     })
 }
 

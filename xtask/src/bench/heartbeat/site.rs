@@ -99,7 +99,7 @@ async fn fill(database: &Path, count: u64) -> Result<()> {
     };
     for number in 0..count {
         let new = NewNode {
-            name: format!("n{number}"),
+            name: Some(format!("n{number}")),
             driver: "qemu".to_owned(),
             ports: vec![address(number).parse()?],
             ..NewNode::default()

@@ -1,0 +1,128 @@
+//! Lists, which are answered piece by piece, so that a long one needs no more memory than a short one.
+
+use super::asked::Asked;
+use super::reply::Refusal;
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::pin::Pin;
+use uuid::Uuid;
+
+/// A part of a list.
+pub(crate) struct Piece {
+    /// Those of its members that can be read.
+    pub(crate) members: Vec<Value>,
+    /// How many there are in any case.
+    pub(crate) count: usize,
+    /// The identity of the last one.
+    pub(crate) last: Option<Uuid>,
+}
+
+/// The next part of a list, when it has been read.
+pub(crate) type Reading<'a> = Pin<Box<dyn Future<Output = Result<Piece, Refusal>> + Send + 'a>>;
+
+/// Where the members of a list come from.
+pub(crate) trait Source: Send + 'static {
+    /// The next members, at most so many; fewer than that at the end.
+    fn next(&mut self, most: u32) -> Reading<'_>;
+}
+
+/// How many members a list has, and where it begins.
+#[derive(Debug, Clone)]
+pub(crate) struct Paging {
+    /// At most so many; all of them where nothing is said.
+    limit: Option<u32>,
+    /// The one before the first.
+    pub(crate) marker: Option<String>,
+}
+
+impl Paging {
+    /// Reads `limit` and `marker`. A limit of zero is none, as in Ironic.
+    ///
+    /// # Errors
+    ///
+    /// 400.
+    pub(crate) fn take(asked: &mut Asked) -> Result<Self, Refusal> {
+        let limit: Option<u32> = asked.take_as("limit", 1, "a number that is not negative")?;
+        Ok(Self { limit: limit.filter(|limit| *limit > 0), marker: asked.take("marker", 1)? })
+    }
+}
+
+/// A list under way.
+struct Listing<S> {
+    source: S,
+    /// How many members are read at a time.
+    step: u32,
+    left: Option<u32>,
+    limit: Option<u32>,
+    url: String,
+    last: Option<Uuid>,
+    written: bool,
+    is_over: bool,
+}
+
+/// Answers with a list named `name`, `step` members at a time. When more may follow its last one, it says where; `url`
+/// is that place without its marker.
+///
+/// # Errors
+///
+/// When its first piece cannot be read. Later, the answer is cut off.
+pub(crate) async fn answer(
+    name: &str,
+    source: impl Source,
+    step: u32,
+    paging: &Paging,
+    url: String,
+) -> Result<Response, Refusal> {
+    let Paging { limit, .. } = *paging;
+    let mut listing =
+        Listing { source, step, left: limit, limit, url, last: None, written: false, is_over: false };
+    let begin = format!("{{\"{name}\":[{}", listing.piece().await?);
+    let pieces = stream::try_unfold((Some(begin), listing), async |(begin, mut listing)| match begin {
+        Some(begin) => Ok(Some((Bytes::from(begin), (None, listing)))),
+        None if listing.is_over => Ok(None),
+        None => match listing.piece().await {
+            Ok(piece) => Ok(Some((Bytes::from(piece), (None, listing)))),
+            Err(refusal) => {
+                tracing::error!("a list is cut off: {refusal}");
+                Err(std::io::Error::other(refusal.to_string()))
+            }
+        },
+    });
+    Ok(([(CONTENT_TYPE, "application/json")], Body::from_stream(pieces)).into_response())
+}
+
+impl<S: Source> Listing<S> {
+    /// The text of the next members, and of the list's end after the last ones.
+    async fn piece(&mut self) -> Result<String, Refusal> {
+        let most = self.left.map_or(self.step, |left| left.min(self.step));
+        let piece = self.source.next(most).await?;
+        let mut text = String::new();
+        for member in &piece.members {
+            let comma = if std::mem::replace(&mut self.written, true) { "," } else { "" };
+            let _ = write!(text, "{comma}{member}");
+        }
+        let count = u32::try_from(piece.count).unwrap_or(u32::MAX);
+        self.left = self.left.map(|left| left.saturating_sub(count));
+        self.last = piece.last.or(self.last);
+        self.is_over = count < most || self.left == Some(0);
+        if self.is_over {
+            text.push_str(&self.end());
+        }
+        Ok(text)
+    }
+
+    fn end(&self) -> String {
+        match (self.limit, self.left, self.last) {
+            (Some(limit), Some(0), Some(last)) => {
+                let mark = if self.url.contains('?') { '&' } else { '?' };
+                let next = format!("{}{mark}limit={limit}&marker={last}", self.url);
+                format!("],\"next\":{}}}", json!(next))
+            }
+            _ => "]}".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Lists of nodes: filters, order, fields, and where the next part is.
+
+use super::super::asked::Asked;
+use super::super::fields::{NODE, NODE_BRIEF};
+use super::super::listing::{Paging, Piece, Reading, Source, answer};
+use super::super::reply::Refusal;
+use super::super::view::View;
+use crate::conductor::Conductor;
+use crate::model::{Fault, ProvisionState};
+use crate::store::{Filter, NodeColumn, Outline, Position, Selection};
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Map, Value};
+
+/// Nodes that are read at a time: of their columns alone, and with their documents.
+const OUTLINES: u32 = 500;
+const RECORDS: u32 = 100;
+
+/// How a word of the query chooses nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// A text of a column.
+    Text(&'static str),
+    /// Any of some texts of a column, with commas between them.
+    Texts(&'static str),
+    /// A flag.
+    Flag(&'static str),
+    /// Whether a column has a value.
+    IsSet(&'static str),
+}
+
+/// Words that choose nodes, and the first version that has each.
+const FILTERS: &[(&str, u16, By)] = &[
+    ("instance_uuid", 1, By::Text("instance_uuid")),
+    ("associated", 1, By::IsSet("instance_uuid")),
+    ("maintenance", 1, By::Flag("maintenance")),
+    ("provision_state", 9, By::Text("provision_state")),
+    ("driver", 16, By::Text("driver")),
+    ("resource_class", 21, By::Text("resource_class")),
+    ("fault", 42, By::Text("fault")),
+    ("conductor_group", 46, By::Text("conductor_group")),
+    ("owner", 50, By::Text("owner")),
+    ("lessee", 65, By::Text("lessee")),
+    ("shard", 82, By::Texts("shard")),
+    ("sharded", 82, By::IsSet("shard")),
+    ("parent_node", 83, By::Text("parent_node")),
+    ("instance_name", 104, By::Text("instance_name")),
+];
+
+/// `GET /nodes`
+pub(super) async fn brief(State(conductor): State<Conductor>, asked: Asked) -> Result<Response, Refusal> {
+    list(conductor, asked, "nodes", Some(NODE_BRIEF)).await
+}
+
+/// `GET /nodes/detail`
+pub(super) async fn detail(
+    State(conductor): State<Conductor>,
+    mut asked: Asked,
+) -> Result<Response, Refusal> {
+    if asked.take("fields", 1)?.is_some() {
+        return Err(Refusal::bad_request("fields: /nodes/detail has all of them; ask /nodes for some"));
+    }
+    list(conductor, asked, "nodes/detail", None).await
+}
+
+async fn list(
+    conductor: Conductor,
+    mut asked: Asked,
+    path: &str,
+    usual: Option<&'static [&'static str]>,
+) -> Result<Response, Refusal> {
+    let url = asked.same_list(path);
+    let view = View::new(&asked, asked.clone().take_fields(NODE, usual)?);
+    for word in ["fields", "detail"] {
+        asked.take(word, 1)?;
+    }
+    let paging = Paging::take(&mut asked)?;
+    let mut selection = Selection::first(0);
+    selection.filters = filters(&conductor, &mut asked)?;
+    (selection.sort, selection.descending) = order(&mut asked)?;
+    asked.done()?;
+    if let Some(marker) = &paging.marker {
+        selection.after = Some(place(&conductor, marker, selection.sort).await?);
+    }
+    let is_brief = view.needs_only(|field| {
+        ["reservation", "conductor", "chassis_uuid", "console_enabled"].contains(&field)
+            || NodeColumn::named(field).is_some()
+    });
+    let source = Nodes { conductor, view, selection, is_brief };
+    answer("nodes", source, if is_brief { OUTLINES } else { RECORDS }, &paging, url).await
+}
+
+fn filters(conductor: &Conductor, asked: &mut Asked) -> Result<Vec<Filter>, Refusal> {
+    let column = |field: &str| NodeColumn::named(field).expect("filters are columns");
+    let mut filters = Vec::new();
+    for (word, since, by) in FILTERS {
+        let filter = match by {
+            By::Text(field) => {
+                asked.take(word, *since)?.map(|text| Filter::IsOneOf(column(field), vec![text]))
+            }
+            By::Texts(field) => asked
+                .take(word, *since)?
+                .map(|texts| Filter::IsOneOf(column(field), texts.split(',').map(str::to_owned).collect())),
+            By::Flag(field) => asked.take_flag(word, *since)?.map(|flag| Filter::Flag(column(field), flag)),
+            By::IsSet(field) => asked.take_flag(word, *since)?.map(|is| Filter::IsSet(column(field), is)),
+        };
+        if let Some(Filter::IsOneOf(_, texts)) = &filter {
+            check_word(word, &texts[0])?;
+        }
+        filters.extend(filter);
+    }
+    let has_parent =
+        filters.iter().any(|filter| matches!(filter, Filter::IsOneOf(by, _) if *by == column("parent_node")));
+    // Parts of other machines are left out unless they are asked for.
+    if asked.take_flag("include_children", 83)? != Some(true) && !has_parent {
+        filters.push(Filter::IsSet(column("parent_node"), false));
+    }
+    if asked.take("conductor", 49)?.is_some_and(|name| name != conductor.settings().conductor_name) {
+        filters.push(Filter::IsOneOf(NodeColumn::UUID, Vec::new()));
+    }
+    Ok(filters)
+}
+
+/// States and faults that there are not would choose nothing, and nobody would notice.
+fn check_word(word: &str, text: &str) -> Result<(), Refusal> {
+    let known: Vec<_> = match word {
+        "provision_state" => ProvisionState::ALL.iter().map(|state| state.as_str()).collect(),
+        "fault" => Fault::ALL.iter().map(|fault| fault.as_str()).collect(),
+        _ => return Ok(()),
+    };
+    match known.contains(&text) {
+        true => Ok(()),
+        false => Err(Refusal::bad_request(format!("{word}: {text:?} must be one of: {}", known.join(", ")))),
+    }
+}
+
+fn order(asked: &mut Asked) -> Result<(NodeColumn, bool), Refusal> {
+    let column = match asked.take("sort_key", 1)?.as_deref() {
+        None | Some("id") => NodeColumn::CREATED_AT,
+        Some(field) => NodeColumn::named(field)
+            .ok_or_else(|| Refusal::bad_request(format!("sort_key: nodes cannot be sorted by {field:?}")))?,
+    };
+    match asked.take("sort_dir", 1)?.as_deref() {
+        None | Some("asc") => Ok((column, false)),
+        Some("desc") => Ok((column, true)),
+        Some(other) => Err(Refusal::bad_request(format!("sort_dir: {other:?} must be asc or desc"))),
+    }
+}
+
+/// The place of the node that a list begins after.
+async fn place(conductor: &Conductor, marker: &str, sort: NodeColumn) -> Result<Position, Refusal> {
+    let uuid = conductor.find(marker).await?.node.uuid.to_string();
+    let filters = vec![Filter::IsOneOf(NodeColumn::UUID, vec![uuid])];
+    let selection = Selection { filters, sort, ..Selection::first(1) };
+    let found = conductor.store().outlines(&selection).await.map_err(crate::Error::from)?;
+    let found = found.first().ok_or_else(|| crate::Error::NodeNotFound(marker.to_owned()))?;
+    Ok(position(found, sort))
+}
+
+fn position(outline: &Outline, sort: NodeColumn) -> Position {
+    let value = outline.fields.get(sort.name()).cloned().unwrap_or_default();
+    Position { value, uuid: outline.uuid }
+}
+
+/// Nodes as they look in the answer.
+struct Nodes {
+    conductor: Conductor,
+    view: View,
+    selection: Selection,
+    is_brief: bool,
+}
+
+impl Source for Nodes {
+    fn next(&mut self, most: u32) -> Reading<'_> {
+        Box::pin(async move {
+            self.selection.limit = most;
+            let (outlines, members) = self.read().await?;
+            let last = outlines.last();
+            if let Some(last) = last {
+                self.selection.after = Some(position(last, self.selection.sort));
+            }
+            Ok(Piece { members, count: outlines.len(), last: last.map(|last| last.uuid) })
+        })
+    }
+}
+
+impl Nodes {
+    /// What the columns of the next nodes say, and how these look.
+    async fn read(&self) -> Result<(Vec<Outline>, Vec<Value>), crate::Error> {
+        let Self { conductor, selection, .. } = self;
+        let outlines = conductor.store().outlines(selection).await?;
+        let members = if self.is_brief {
+            outlines.iter().map(|outline| self.shown(self.conductor.outlined(outline))).collect()
+        } else {
+            let records = conductor.store().records(selection).await?;
+            records.iter().map(|record| self.shown(conductor.described(record))).collect()
+        };
+        Ok((outlines, members))
+    }
+
+    fn shown(&self, record: Map<String, Value>) -> Value {
+        let uuid = record["uuid"].as_str().unwrap_or_default().to_owned();
+        self.view.of("nodes", &uuid, record)
+    }
+}

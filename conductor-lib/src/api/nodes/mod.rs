@@ -1,0 +1,71 @@
+//! What operators call: Ironic's interface of nodes, ports and what belongs to them (section 8.1).
+//!
+//! Each room has the routes of one resource. What a field is called, since when it is there and who may set it is in
+//! one table, and so are the verbs of the provision interface and the words that choose nodes.
+
+mod list;
+mod maintenance;
+mod management;
+mod provision;
+mod record;
+mod states;
+mod traits;
+mod vendor;
+mod vifs;
+
+pub use maintenance::MaintenanceRequest;
+pub use provision::{ProvisionRequest, ProvisionVerb, VERBS};
+pub use states::PowerRequest;
+
+use super::reply::{fallback, wrong_method};
+use super::routes::everywhere;
+use super::version::{describe, negotiate};
+use super::{body, drivers, events, ports, request_id};
+use crate::conductor::Conductor;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::{Router, middleware};
+
+/// The routes that operators call. They ask nobody who they are: put them behind an
+/// [authorization](super::authorization::authorized), or serve them on a loopback address.
+pub fn nodes_router(conductor: Conductor) -> Router {
+    everywhere(routes().into_iter().chain(ports::routes()).chain(drivers::routes()))
+        .route("/", get(describe))
+        .route("/v1", get(describe))
+        .route("/v1/", get(describe))
+        .merge(events::routes())
+        .fallback(fallback)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn(body::read))
+        .layer(middleware::from_fn(negotiate))
+        .layer(middleware::from_fn(request_id::identify))
+        .with_state(conductor)
+}
+
+pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
+    vec![
+        ("/nodes", get(list::brief).post(record::create)),
+        ("/nodes/detail", get(list::detail)),
+        ("/nodes/{node}", get(record::show).patch(record::update).delete(record::delete)),
+        ("/nodes/{node}/validate", get(record::validate)),
+        ("/nodes/{node}/maintenance", put(maintenance::begin).delete(maintenance::end)),
+        ("/nodes/{node}/states", get(states::show)),
+        ("/nodes/{node}/states/provision", put(provision::order)),
+        ("/nodes/{node}/states/power", put(states::power)),
+        (
+            "/nodes/{node}/management/boot_device",
+            get(management::boot_device).put(management::set_boot_device),
+        ),
+        ("/nodes/{node}/management/boot_device/supported", get(management::boot_devices)),
+        ("/nodes/{node}/management/inject_nmi", put(management::inject_nmi)),
+        ("/nodes/{node}/traits", get(traits::list).put(traits::replace).delete(traits::clear)),
+        ("/nodes/{node}/traits/{trait}", put(traits::add).delete(traits::remove)),
+        ("/nodes/{node}/vifs", get(vifs::list).post(vifs::attach)),
+        ("/nodes/{node}/vifs/{vif}", delete(vifs::detach)),
+        ("/nodes/{node}/vendor_passthru/methods", get(vendor::methods)),
+        ("/nodes/{node}/vendor_passthru", post(vendor::call).put(vendor::call).delete(vendor::call)),
+        ("/nodes/{node}/bios", get(record::no_bios)),
+        ("/nodes/{node}/firmware", get(record::no_firmware)),
+    ]
+}

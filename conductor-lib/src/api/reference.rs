@@ -1,0 +1,248 @@
+//! The reference of the operators' interface: a page of the book and an OpenAPI document, both made of the tables that
+//! the routers work by.
+
+use super::fields::{Field, NODE, PORT};
+use super::nodes::VERBS;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+/// A request that operators may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Route {
+    /// Method of HTTP.
+    pub method: &'static str,
+    /// Path below `/v1`, with names in braces for what differs.
+    pub path: &'static str,
+    /// Minor number of the first version that has it.
+    pub since: u16,
+    /// Status of its answer when it succeeds.
+    pub status: u16,
+    /// What it does.
+    pub summary: &'static str,
+}
+
+const fn route(
+    method: &'static str,
+    path: &'static str,
+    since: u16,
+    status: u16,
+    summary: &'static str,
+) -> Route {
+    Route { method, path, since, status, summary }
+}
+
+/// What operators may send.
+pub const ROUTES: &[Route] = &[
+    route("GET", "/nodes", 1, 200, "Lists nodes: by filters, in an order, in parts, with some fields"),
+    route("POST", "/nodes", 1, 201, "Creates a node"),
+    route("GET", "/nodes/detail", 1, 200, "Lists nodes with all of their fields"),
+    route("GET", "/nodes/{node}", 1, 200, "Shows a node"),
+    route("PATCH", "/nodes/{node}", 1, 200, "Changes a node by JSON Patch"),
+    route("DELETE", "/nodes/{node}", 1, 204, "Forgets a node, and leaves its machine as it is"),
+    route("GET", "/nodes/{node}/validate", 1, 200, "Tells for each interface what is missing"),
+    route("PUT", "/nodes/{node}/maintenance", 1, 202, "Begins maintenance"),
+    route("DELETE", "/nodes/{node}/maintenance", 1, 202, "Ends maintenance, and the fault it was for"),
+    route("GET", "/nodes/{node}/states", 1, 200, "Shows the states of a node"),
+    route("PUT", "/nodes/{node}/states/provision", 1, 202, "Orders an operation"),
+    route("PUT", "/nodes/{node}/states/power", 1, 202, "Orders a change of power"),
+    route("GET", "/nodes/{node}/management/boot_device", 1, 200, "Tells what the machine starts from"),
+    route("PUT", "/nodes/{node}/management/boot_device", 1, 204, "Sets what the machine starts from"),
+    route("GET", "/nodes/{node}/management/boot_device/supported", 1, 200, "Lists what it can start from"),
+    route("PUT", "/nodes/{node}/management/inject_nmi", 29, 204, "Interrupts what runs on the machine"),
+    route("GET", "/nodes/{node}/traits", 37, 200, "Lists the traits of a node"),
+    route("PUT", "/nodes/{node}/traits", 37, 204, "Replaces the traits of a node"),
+    route("DELETE", "/nodes/{node}/traits", 37, 204, "Takes all traits away"),
+    route("PUT", "/nodes/{node}/traits/{trait}", 37, 204, "Gives a node a trait"),
+    route("DELETE", "/nodes/{node}/traits/{trait}", 37, 204, "Takes a trait away"),
+    route("GET", "/nodes/{node}/vifs", 28, 200, "Lists virtual interfaces"),
+    route("POST", "/nodes/{node}/vifs", 28, 204, "Attaches a virtual interface"),
+    route("DELETE", "/nodes/{node}/vifs/{vif}", 28, 204, "Detaches a virtual interface"),
+    route("GET", "/nodes/{node}/vendor_passthru/methods", 1, 200, "Lists methods of the vendor interface"),
+    route("POST", "/nodes/{node}/vendor_passthru", 1, 200, "Calls the method that the query names"),
+    route("PUT", "/nodes/{node}/vendor_passthru", 1, 200, "As POST"),
+    route("DELETE", "/nodes/{node}/vendor_passthru", 1, 200, "As POST"),
+    route("GET", "/nodes/{node}/bios", 40, 200, "An empty list: no interface tells settings of firmware"),
+    route("GET", "/nodes/{node}/firmware", 86, 200, "An empty list: no interface tells versions of firmware"),
+    route("GET", "/nodes/{node}/ports", 1, 200, "Lists the ports of a node"),
+    route("GET", "/nodes/{node}/ports/detail", 1, 200, "Lists them with all of their fields"),
+    route("GET", "/nodes/{node}/portgroups", 24, 200, "An empty list: there are no port groups"),
+    route("GET", "/ports", 1, 200, "Lists ports"),
+    route("POST", "/ports", 1, 201, "Gives a node a port"),
+    route("GET", "/ports/detail", 1, 200, "Lists ports with all of their fields"),
+    route("GET", "/ports/{port}", 1, 200, "Shows a port"),
+    route("PATCH", "/ports/{port}", 1, 200, "Changes a port by JSON Patch"),
+    route("DELETE", "/ports/{port}", 1, 204, "Takes a port away"),
+    route("GET", "/portgroups", 23, 200, "An empty list: there are no port groups"),
+    route("GET", "/portgroups/detail", 23, 200, "As above"),
+    route("GET", "/volume/connectors", 32, 200, "An empty list: there are no volumes"),
+    route("GET", "/volume/targets", 32, 200, "An empty list: there are no volumes"),
+    route("GET", "/drivers", 1, 200, "Lists hardware types"),
+    route("GET", "/drivers/{driver}", 1, 200, "Shows a hardware type"),
+    route("GET", "/drivers/{driver}/properties", 1, 200, "Lists keys of `driver_info`"),
+    route("GET", "/conductors", 49, 200, "Lists conductors"),
+    route("GET", "/conductors/{conductor}", 49, 200, "Shows a conductor"),
+];
+
+/// Both documents, each with its path below `docs/`.
+pub fn documents() -> [(&'static str, String); 2] {
+    [("src/reference/node-api.md", page()), ("node-openapi.json", format!("{:#}\n", openapi()))]
+}
+
+/// The page of the book.
+fn page() -> String {
+    let mut page = String::from(
+        "# Nodes over REST\n\n\
+         The REST interface of operators is Ironic's, versions 1.1 to 1.110; a request asks for one by the header \
+         `X-OpenStack-Ironic-API-Version`, and gets 1.1 where it asks for none. Each path works with and without `/v1`, \
+         and with and without a slash at its end. [node-openapi.json](../../node-openapi.json) has the same for \
+         machines. `GET /farrier/v1/nodes/{node}/events?since=N` is an extension: what happened to a node, by sequence \
+         numbers.\n\n\
+         A list without `limit` is answered in full. A node that is locked answers 409, and so does a change that has \
+         to wait; a verb that its state does not allow answers 400.\n\n\
+         ## Requests\n\n| request | since | status | what it does |\n| --- | --- | --- | --- |\n",
+    );
+    for Route { method, path, since, status, summary } in ROUTES {
+        let _ = writeln!(page, "| `{method} /v1{path}` | 1.{since} | {status} | {summary} |");
+    }
+    page.push_str(
+        "\n## Verbs\n\nWhat `target` of a provision request may be. `retry` is an extension.\n\n\
+         | verb | since | arguments, each with its first version |\n| --- | --- | --- |\n",
+    );
+    for verb in VERBS {
+        let arguments = verb.arguments.iter().map(|(name, since)| format!("`{name}` 1.{since}"));
+        let arguments = arguments.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(page, "| `{}` | 1.{} | {arguments} |", verb.target, verb.since);
+    }
+    for (title, fields) in [("Fields of a node", NODE), ("Fields of a port", PORT)] {
+        let _ = write!(
+            page,
+            "\n## {title}\n\n| field | type | since | set by | secrets |\n| --- | --- | --- | --- | --- |\n"
+        );
+        for field in fields {
+            let masked = if field.is_masked { "masked" } else { "" };
+            let _ = writeln!(
+                page,
+                "| `{}` | {} | 1.{} | {} | {masked} |",
+                field.name,
+                field.kind.article(),
+                field.since,
+                set_by(field)
+            );
+        }
+    }
+    page
+}
+
+fn set_by(field: &Field) -> &'static str {
+    match (field.on_create, field.on_patch) {
+        (true, true) => "POST, PATCH",
+        (true, false) => "POST",
+        (false, true) => "PATCH",
+        (false, false) => "",
+    }
+}
+
+/// The OpenAPI document.
+fn openapi() -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    for route in ROUTES {
+        let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let parameters: Vec<_> = names
+            .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
+            .collect();
+        let mut operation = json!({
+            "summary": route.summary,
+            "description": format!("Since version 1.{}.", route.since),
+            "parameters": parameters,
+            "responses": {
+                route.status.to_string(): {"description": "It succeeded."},
+                "default": {"$ref": "#/components/responses/Error"},
+            },
+        });
+        if let Some(schema) = body_of(route) {
+            operation["requestBody"] =
+                json!({"required": true, "content": {"application/json": {"schema": schema}}});
+        }
+        let path = paths.entry(format!("/v1{}", route.path)).or_insert_with(|| json!({}));
+        path[route.method.to_ascii_lowercase()] = operation;
+    }
+    let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+    json!({
+        "openapi": "3.1.0",
+        "info": {"title": "Nodes over REST", "version": "1.110"},
+        "paths": paths,
+        "components": {
+            "responses": {"Error": {
+                "description": "It did not; the text says why, as JSON within JSON.",
+                "content": {"application/json": {"schema": reference("Error")}},
+            }},
+            "schemas": {
+                "Node": schema(NODE, |_| true),
+                "NewNode": schema(NODE, |field| field.on_create),
+                "Port": schema(PORT, |_| true),
+                "NewPort": schema(PORT, |field| field.on_create),
+                "Patch": {"type": "array", "items": {
+                    "type": "object",
+                    "required": ["op", "path"],
+                    "properties": {
+                        "op": {"enum": ["add", "replace", "remove", "test"]},
+                        "path": {"type": "string"},
+                        "value": {},
+                    },
+                }},
+                "Provision": {
+                    "type": "object",
+                    "required": ["target"],
+                    "properties": {"target": {"enum": VERBS.iter().map(|verb| verb.target).collect::<Vec<_>>()}},
+                },
+                "Error": {"type": "object", "properties": {"error_message": {"type": "string"}}},
+            },
+        },
+    })
+}
+
+/// The body that a request needs, where it is one of those that are described.
+fn body_of(route: &Route) -> Option<Value> {
+    let name = match (route.method, route.path) {
+        ("POST", "/nodes") => "NewNode",
+        ("POST", "/ports") => "NewPort",
+        ("PATCH", _) => "Patch",
+        ("PUT", "/nodes/{node}/states/provision") => "Provision",
+        _ => return None,
+    };
+    Some(json!({"$ref": format!("#/components/schemas/{name}")}))
+}
+
+fn schema(fields: &[Field], which: impl Fn(&Field) -> bool) -> Value {
+    let properties = fields.iter().filter(|field| which(field)).map(|field| {
+        let mut property = field.kind.schema();
+        property["description"] = format!("Since version 1.{}.", field.since).into();
+        (field.name.to_owned(), property)
+    });
+    json!({"type": "object", "properties": properties.collect::<Map<_, _>>()})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    #[test]
+    fn the_committed_documents_say_what_is_served() {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+        for (path, text) in documents() {
+            let committed = std::fs::read_to_string(docs.join(path)).unwrap_or_default();
+            assert!(committed == text, "docs/{path} is out of date: run cargo xtask reference");
+        }
+    }
+
+    #[test]
+    fn every_path_is_described() {
+        let routes = super::super::nodes::routes().into_iter().map(|(path, _)| path);
+        let routes = routes.chain(super::super::ports::routes().into_iter().map(|(path, _)| path));
+        let routes = routes.chain(super::super::drivers::routes().into_iter().map(|(path, _)| path));
+        let described: BTreeSet<_> = ROUTES.iter().map(|route| route.path).collect();
+        assert_eq!(routes.collect::<BTreeSet<_>>(), described);
+    }
+}

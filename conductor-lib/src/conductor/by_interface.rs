@@ -1,0 +1,143 @@
+//! What operators ask the interfaces of a node for by themselves, outside of any operation.
+
+use super::Conductor;
+use crate::error::Error;
+use crate::interfaces::{BootDeviceSetting, InterfaceError, VendorMethod};
+use crate::model::{BootDevice, InterfaceKind};
+use crate::task::Task;
+use serde_json::{Map, Value};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Longest time that an interface may take while somebody waits for the answer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// An interface took too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the driver did not answer within {} s; look at the BMC of the machine", LIMIT.as_secs())]
+struct TooLate;
+
+/// What an interface answers in time.
+async fn in_time<T>(answer: impl Future<Output = Result<T, InterfaceError>>) -> Result<T, Error> {
+    Ok(timeout(LIMIT, answer).await.map_err(|_| InterfaceError::driver(TooLate))??)
+}
+
+impl Conductor {
+    /// The names of the hardware types that there are.
+    pub fn hardware_types(&self) -> Vec<&str> {
+        self.services().hardware.composition.hardware_types()
+    }
+
+    /// The interface of a kind that nodes of a hardware type have that choose none, and all that they may have.
+    pub fn interfaces_of(&self, hardware_type: &str, kind: InterfaceKind) -> (Option<&str>, Vec<&str>) {
+        self.services().hardware.composition.interfaces_of(hardware_type, kind)
+    }
+
+    /// What the machine of a node starts from.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn boot_device(&self, id: &str) -> Result<BootDeviceSetting, Error> {
+        let node = self.find(id).await?.node;
+        let management = self.services().hardware.management(&node)?;
+        in_time(management.get_boot_device(&node)).await
+    }
+
+    /// What the machine of a node can be told to start from.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Unresolved`].
+    pub async fn boot_devices(&self, id: &str) -> Result<Vec<BootDevice>, Error> {
+        let node = self.find(id).await?.node;
+        Ok(self.services().hardware.management(&node)?.get_supported_boot_devices(&node))
+    }
+
+    /// Has the machine of a node start from a device, once or from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Interface`], [`Error::Store`] when somebody works on the node.
+    pub async fn set_boot_device(&self, id: &str, device: BootDevice, persistent: bool) -> Result<(), Error> {
+        let task = Task::acquire(self.services(), id).await?;
+        let management = self.services().hardware.management(&task.node)?;
+        task.hold().await?;
+        in_time(management.set_boot_device(&task.node, device, persistent)).await?;
+        task.leave().await
+    }
+
+    /// Interrupts what runs on the machine of a node.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn inject_nmi(&self, id: &str) -> Result<(), Error> {
+        let task = Task::acquire(self.services(), id).await?;
+        let management = self.services().hardware.management(&task.node)?;
+        task.hold().await?;
+        in_time(management.inject_nmi(&task.node)).await?;
+        task.leave().await
+    }
+
+    /// The virtual interfaces of a node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn vifs(&self, id: &str) -> Result<Vec<String>, Error> {
+        let node = self.find(id).await?.node;
+        let network = self.services().hardware.network(&node)?;
+        in_time(network.vif_list(&node)).await
+    }
+
+    /// Attaches a virtual interface to a node.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn attach_vif(&self, id: &str, vif: &Map<String, Value>) -> Result<(), Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        let network = self.services().hardware.network(&task.node)?;
+        task.hold().await?;
+        in_time(network.vif_attach(&mut task.node, vif)).await?;
+        task.finish().await
+    }
+
+    /// Detaches a virtual interface from a node.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn detach_vif(&self, id: &str, vif: &str) -> Result<(), Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        let network = self.services().hardware.network(&task.node)?;
+        task.hold().await?;
+        in_time(network.vif_detach(&mut task.node, vif)).await?;
+        task.finish().await
+    }
+
+    /// The methods of a node's vendor interface.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Unresolved`].
+    pub async fn vendor_methods(&self, id: &str) -> Result<Vec<&'static VendorMethod>, Error> {
+        let node = self.find(id).await?.node;
+        Ok(self.services().hardware.vendor(&node)?.methods().iter().collect())
+    }
+
+    /// Calls a method of a node's vendor interface.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn call_vendor(&self, id: &str, method: &str, body: &Value) -> Result<Value, Error> {
+        let task = Task::acquire(self.services(), id).await?;
+        let vendor = self.services().hardware.vendor(&task.node)?;
+        task.hold().await?;
+        let answer = in_time(vendor.passthru(&task.node, method, body)).await?;
+        task.leave().await?;
+        Ok(answer)
+    }
+}

@@ -1,0 +1,92 @@
+//! Ports of nodes: created, changed and deleted under the lease of their node.
+
+use super::Conductor;
+use super::records::check_name;
+use crate::error::Error;
+use crate::model::{Node, Port};
+use crate::store::OwnedPort;
+use crate::task::Task;
+
+impl Conductor {
+    /// The port with this name or identity, with its node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PortNotFound`].
+    pub async fn port(&self, id: &str) -> Result<OwnedPort, Error> {
+        self.store().port(id).await?.ok_or_else(|| Error::PortNotFound(id.to_owned()))
+    }
+
+    /// Gives a node another port.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Invalid`], [`Error::Store`] when somebody works on the node, or name, identity
+    /// or address are taken.
+    pub async fn create_port(&self, node: &str, port: Port) -> Result<OwnedPort, Error> {
+        port.name.iter().try_for_each(|name| check_name(name))?;
+        let mut task = Task::acquire(self.services(), node).await?;
+        let uuid = port.uuid;
+        task.node.ports.push(Port { created_at: Some(self.now()), updated_at: None, ..port });
+        task.finish().await?;
+        self.port(&uuid.to_string()).await
+    }
+
+    /// Changes a port, at once or not at all.
+    ///
+    /// # Errors
+    ///
+    /// Those of `change`, [`Error::PortNotFound`], and as [`Self::create_port`].
+    pub async fn update_port<E: From<Error>>(
+        &self,
+        id: &str,
+        change: impl FnOnce(OwnedPort) -> Result<Port, E>,
+    ) -> Result<OwnedPort, E> {
+        let owned = self.port(id).await?;
+        let mut task = Task::acquire(self.services(), &owned.node.to_string()).await?;
+        let port = of(&mut task.node, &owned)?;
+        let before = port.clone();
+        let after = change(OwnedPort { node: owned.node, port: before.clone() })?;
+        if before.name != after.name {
+            after.name.iter().try_for_each(|name| check_name(name))?;
+        }
+        if before.address != after.address {
+            check_free(&before)?;
+        }
+        *port =
+            Port { uuid: before.uuid, created_at: before.created_at, updated_at: Some(self.now()), ..after };
+        task.finish().await?;
+        Ok(self.port(&owned.port.uuid.to_string()).await?)
+    }
+
+    /// Takes a port away from its node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PortNotFound`], [`Error::InUse`], [`Error::Store`] when somebody works on the node.
+    pub async fn delete_port(&self, id: &str) -> Result<(), Error> {
+        let owned = self.port(id).await?;
+        let mut task = Task::acquire(self.services(), &owned.node.to_string()).await?;
+        let port = of(&mut task.node, &owned)?;
+        check_free(port)?;
+        task.node.ports.retain(|port| port.uuid != owned.port.uuid);
+        task.finish().await
+    }
+}
+
+/// The port in the record of its node, which may have lost it meanwhile.
+fn of<'a>(node: &'a mut Node, owned: &OwnedPort) -> Result<&'a mut Port, Error> {
+    let found = node.ports.iter_mut().find(|port| port.uuid == owned.port.uuid);
+    found.ok_or_else(|| Error::PortNotFound(owned.port.uuid.to_string()))
+}
+
+/// Networks know a port by its address.
+fn check_free(port: &Port) -> Result<(), Error> {
+    match port.current_vif() {
+        None => Ok(()),
+        Some(vif) => Err(Error::InUse {
+            what: format!("port {}", port.address),
+            reason: format!("it is bound to the virtual interface {vif}; detach that first"),
+        }),
+    }
+}

@@ -1,0 +1,163 @@
+//! Which nodes and ports a list has, in which order, and how many: what can be asked of columns alone.
+
+use crate::model::{MacAddress, Port};
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A text or nothing.
+    Text,
+    /// Microseconds since 1970, or nothing.
+    Time,
+    /// True or false.
+    Flag,
+}
+
+/// Fields of a node that are columns, in the order of the statements' parameters.
+pub(super) const NODE: &[(&str, Kind)] = &[
+    ("name", Kind::Text),
+    ("driver", Kind::Text),
+    ("conductor_group", Kind::Text),
+    ("resource_class", Kind::Text),
+    ("owner", Kind::Text),
+    ("lessee", Kind::Text),
+    ("shard", Kind::Text),
+    ("parent_node", Kind::Text),
+    ("instance_uuid", Kind::Text),
+    ("instance_name", Kind::Text),
+    ("allocation_uuid", Kind::Text),
+    ("provision_state", Kind::Text),
+    ("target_provision_state", Kind::Text),
+    ("provision_updated_at", Kind::Time),
+    ("power_state", Kind::Text),
+    ("target_power_state", Kind::Text),
+    ("maintenance", Kind::Flag),
+    ("fault", Kind::Text),
+    ("created_at", Kind::Time),
+    ("updated_at", Kind::Time),
+];
+
+/// A field of a node that is a column, so that lists can be filtered and sorted by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeColumn {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+}
+
+impl NodeColumn {
+    /// The identity of the node.
+    pub const UUID: Self = Self { name: "uuid", kind: Kind::Text };
+    /// When the node was enrolled.
+    pub const CREATED_AT: Self = Self { name: "created_at", kind: Kind::Time };
+
+    /// The field.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// The column of a field; nothing where the field is in the document.
+    pub fn named(field: &str) -> Option<Self> {
+        let found = NODE.iter().find(|(name, _)| *name == field);
+        let found = found.map(|(name, kind)| Self { name, kind: *kind });
+        found.or_else(|| (field == Self::UUID.name).then_some(Self::UUID))
+    }
+}
+
+/// What a node must be like to be in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Filter {
+    /// A text is one of these.
+    IsOneOf(NodeColumn, Vec<String>),
+    /// A flag is this.
+    Flag(NodeColumn, bool),
+    /// There is a value, or none.
+    IsSet(NodeColumn, bool),
+}
+
+/// A place in an order: the value of the column that is sorted by, and the identity for nodes that are alike in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    /// The value, as the record has it.
+    pub value: Value,
+    /// The identity.
+    pub uuid: Uuid,
+}
+
+/// Which nodes, in which order, and how many of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// All of these must be met.
+    pub filters: Vec<Filter>,
+    /// What they are sorted by. Nodes without a value come first.
+    pub sort: NodeColumn,
+    /// Whether the order is turned round.
+    pub descending: bool,
+    /// Those only that come after this place.
+    pub after: Option<Position>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+impl Selection {
+    /// The first nodes, the oldest first.
+    pub fn first(limit: u32) -> Self {
+        Self { filters: Vec::new(), sort: NodeColumn::CREATED_AT, descending: false, after: None, limit }
+    }
+}
+
+/// What the columns of a node say: all of it that most lists need, without its documents.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outline {
+    /// The node.
+    pub uuid: Uuid,
+    /// Its columns as fields, with `uuid` and `reservation`.
+    pub fields: Map<String, Value>,
+    /// When the lease expires that somebody holds.
+    pub lease_expires_at: Option<OffsetDateTime>,
+}
+
+/// Which ports, by their identity, and how many of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortSelection {
+    /// Those of this node.
+    pub node: Option<Uuid>,
+    /// The one with this address.
+    pub address: Option<MacAddress>,
+    /// Those only whose identity comes after this one.
+    pub after: Option<Uuid>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A port, and the node it belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnedPort {
+    /// The node.
+    pub node: Uuid,
+    /// The port.
+    pub port: Port,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_in_documents_are_no_columns() {
+        for (field, kind) in [
+            ("uuid", Kind::Text),
+            ("maintenance", Kind::Flag),
+            ("updated_at", Kind::Time),
+            ("shard", Kind::Text),
+        ] {
+            assert_eq!(NodeColumn::named(field).unwrap().kind, kind, "{field}");
+        }
+        assert_eq!(NodeColumn::named("created_at"), Some(NodeColumn::CREATED_AT));
+        for field in ["extra", "driver_info", "reservation", "1; DROP TABLE nodes", ""] {
+            assert_eq!(NodeColumn::named(field), None, "{field}");
+        }
+    }
+}
