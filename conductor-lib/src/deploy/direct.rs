@@ -1,7 +1,7 @@
 //! The direct deploy: the agent fetches the image itself and writes it (contract 5.3).
 
 use super::image::Image;
-use crate::agent_client::Wait;
+use crate::agent_client::{AgentError, Wait};
 use crate::agent_steps;
 use crate::error::Error;
 use crate::events::EventKind;
@@ -141,6 +141,9 @@ async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
 /// The agent powers its machine off itself, after it flushed what it wrote; only a machine that
 /// stays on is forced. A machine that is off already was asked before a conductor stopped.
 async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
+    if task.node.disable_power_off {
+        return lock_down(task).await;
+    }
     if task.power_state().await? != PowerState::Off {
         ramdisk_logs::collect(task, false).await;
         let told = task.agent().await?.execute("standby.power_off", json!({}), Wait::UntilAccepted).await;
@@ -158,6 +161,27 @@ async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
     Ok(Outcome::Done)
 }
 
+/// The agent of a machine that must never be powered off flushes what it wrote, and ends (section 4.5). One that does
+/// not answer was told so before a conductor stopped.
+async fn lock_down(task: &mut Task) -> Result<Outcome, Error> {
+    ramdisk_logs::collect(task, false).await;
+    let (client, settings) = (task.agent().await?, &task.services.settings);
+    match client.run("standby.sync", json!({})).await {
+        Ok(_) => drop(client.execute("system.lockdown", json!({}), Wait::UntilAccepted).await),
+        Err(AgentError::Unreachable { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let deadline = Instant::now() + settings.power_off_timeout;
+    while client.commands().await.is_ok() {
+        if Instant::now() >= deadline {
+            let reason = "the agent still answers after system.lockdown; see its log";
+            return Err(Error::invalid("the agent", reason));
+        }
+        tokio::time::sleep(settings.power_poll_interval).await;
+    }
+    Ok(Outcome::Done)
+}
+
 async fn switch_to_tenant_network(task: &mut Task) -> Result<Outcome, Error> {
     ramdisk::leave_network(task).await?;
     task.configure_tenant_networks().await?;
@@ -165,7 +189,10 @@ async fn switch_to_tenant_network(task: &mut Task) -> Result<Outcome, Error> {
 }
 
 async fn boot_instance(task: &mut Task) -> Result<Outcome, Error> {
-    task.power_on().await?;
+    match task.node.disable_power_off {
+        true => task.reboot().await?,
+        false => task.power_on().await?,
+    }
     task.emit(EventKind::Booting);
     Ok(Outcome::Done)
 }

@@ -42,6 +42,20 @@ pub trait PowerInterface: Interface {
         self.power_on(node).await
     }
 
+    /// Whether the machine can be started anew without being powered off, from what its boot device is then.
+    fn supports_reset(&self, _node: &Node) -> bool {
+        false
+    }
+
+    /// Starts the machine anew without powering it off.
+    ///
+    /// # Errors
+    ///
+    /// [`InterfaceError::Unsupported`] where it cannot be.
+    async fn reset(&self, _node: &Node) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Power, "reset")
+    }
+
     /// Whether the machine's system can be asked to shut down.
     fn supports_soft_power_off(&self, _node: &Node) -> bool {
         false

@@ -52,5 +52,7 @@ async fn clean_up(task: &mut Task, rescue: Result<Arc<dyn RescueInterface>, Erro
     task.unconfigure_tenant_networks().await?;
     ramdisk::leave_network(task).await?;
     task.clean_up_ramdisk().await?;
-    task.clean_up_instance().await
+    task.clean_up_instance().await?;
+    // An instance that could not be switched off ends now.
+    if task.node.disable_power_off { task.reboot().await } else { Ok(()) }
 }

@@ -16,6 +16,7 @@ impl Task {
     /// Checks that the machine can be controlled, connected and booted, without touching it.
     pub(crate) async fn validate(&self) -> Result<(), Error> {
         self.node.driver_info.fast_track()?;
+        self.check_reset()?;
         let hardware = &self.services.hardware;
         hardware.composition.check_boot(&self.node)?;
         for interface in hardware.that_control(&self.node)? {

@@ -32,6 +32,8 @@ pub struct Task {
     pub(crate) services: Arc<Services>,
     /// Whether a task of this process left the node in the middle of its work.
     pub(crate) was_left: bool,
+    /// Whether the machine stayed on that was to go off, and is reset when it is to be on.
+    resets_when_on: bool,
     reservation: Reservation,
     stored_order: Option<Order>,
     /// How much of the session is to be saved.
@@ -66,6 +68,7 @@ impl Task {
             order: record.order,
             services: Arc::clone(services),
             was_left,
+            resets_when_on: false,
             reservation,
             stored_order: record.order,
             unsaved: Unsaved::Nothing,

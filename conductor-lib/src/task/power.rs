@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::interfaces::InterfaceError;
 use crate::interfaces::power::PowerInterface;
-use crate::model::{PowerAction, PowerState};
+use crate::model::{InterfaceKind, PowerAction, PowerState};
 use crate::power_reading::power_state;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +76,10 @@ impl Task {
     /// As [`Self::power_on`], within another time.
     pub(crate) async fn power_on_within(&mut self, limit: Duration) -> Result<(), Error> {
         let power = self.power().await?;
-        self.within(limit, PowerAction::On, power.power_on(&self.node)).await?;
+        match std::mem::take(&mut self.resets_when_on) {
+            true => self.within(limit, PowerAction::Reboot, power.reset(&self.node)).await?,
+            false => self.within(limit, PowerAction::On, power.power_on(&self.node)).await?,
+        }
         self.node.power_state = Some(PowerState::On);
         Ok(())
     }
@@ -84,9 +87,20 @@ impl Task {
     /// As [`Self::power_off`], within another time.
     pub(crate) async fn power_off_within(&mut self, limit: Duration) -> Result<(), Error> {
         self.forget_agent().await?;
+        if self.node.disable_power_off {
+            return self.postpone_power_off().await;
+        }
         let power = self.power().await?;
         self.within(limit, PowerAction::Off, power.power_off(&self.node)).await?;
         self.node.power_state = Some(PowerState::Off);
+        Ok(())
+    }
+
+    /// A machine that must never be powered off stays on, and is reset when it is to be on.
+    async fn postpone_power_off(&mut self) -> Result<(), Error> {
+        let state = self.power_state().await?;
+        self.resets_when_on = state == PowerState::On;
+        self.node.power_state = Some(state);
         Ok(())
     }
 
@@ -94,7 +108,10 @@ impl Task {
     pub(crate) async fn reboot_within(&mut self, limit: Duration) -> Result<(), Error> {
         self.forget_agent().await?;
         let power = self.power().await?;
-        self.within(limit * 2, PowerAction::Reboot, power.reboot(&self.node)).await?;
+        match self.node.disable_power_off {
+            true => self.within(limit, PowerAction::Reboot, power.reset(&self.node)).await?,
+            false => self.within(limit * 2, PowerAction::Reboot, power.reboot(&self.node)).await?,
+        }
         self.node.power_state = Some(PowerState::On);
         Ok(())
     }
@@ -149,8 +166,32 @@ impl Task {
             return Err(Error::invalid("disable_power_off", reason));
         }
         let power = self.services.hardware.power(&self.node)?;
-        match action.is_soft() && !power.supports_soft_power_off(&self.node) {
-            true => Ok(InterfaceError::unsupported(crate::model::InterfaceKind::Power, action.as_str())?),
+        if action.is_soft() && !power.supports_soft_power_off(&self.node) {
+            return Ok(InterfaceError::unsupported(InterfaceKind::Power, action.as_str())?);
+        }
+        match action {
+            PowerAction::On => Ok(()),
+            PowerAction::Reboot => self.check_reset(),
+            PowerAction::Off | PowerAction::SoftOff | PowerAction::SoftReboot => {
+                let reason =
+                    "the machine of this node must never be powered off; reboot it, or end that first";
+                if self.node.disable_power_off {
+                    Err(Error::invalid("disable_power_off", reason))
+                } else {
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    /// Sees that a machine which must never be powered off can be reset.
+    pub(super) fn check_reset(&self) -> Result<(), Error> {
+        let power = self.services.hardware.power(&self.node)?;
+        match self.node.disable_power_off && !power.supports_reset(&self.node) {
+            true => Ok(InterfaceError::unsupported(
+                InterfaceKind::Power,
+                "a reset, which disable_power_off needs,",
+            )?),
             false => Ok(()),
         }
     }

@@ -172,11 +172,13 @@ impl Agent {
             true => Router::new().fallback(async || vec![b' '; 100 << 20]),
             false => routes,
         };
-        let server = axum_server::from_tcp_rustls(listener, tls).unwrap().serve(routes.into_make_service());
+        let handle = axum_server::Handle::new();
+        let server = axum_server::from_tcp_rustls(listener, tls).unwrap().handle(handle.clone());
+        let server = server.serve(routes.into_make_service());
         tokio::select! {
             _ = server => {}
             () = self.call(&http, &node, &heartbeat) => {}
-            () = self.ends.notified() => {}
+            () = self.ends.notified() => handle.shutdown(),
         }
     }
 
@@ -339,6 +341,11 @@ impl Agent {
             }
             "image.install_bootloader" => {
                 self.run_later(result, script.bootloader_fails.clone().map_or(Ok(Value::Null), Err));
+            }
+            "standby.sync" => self.finish(result.id, Ok(Value::Null)),
+            "system.lockdown" => {
+                self.finish(result.id, Ok(Value::Null));
+                self.ends.notify_one();
             }
             "log.collect_system_logs" => {
                 let logs = script.logs.map(|logs| json!({"system_logs": logs}));

@@ -30,6 +30,8 @@ pub struct State {
     pub boot: Option<Boot>,
     pub power_ons: Vec<Option<Boot>>,
     pub agent: Option<AbortHandle>,
+    /// How often it went off.
+    pub offs: usize,
 }
 
 /// The only machine of a stage, and what its agent will do.
@@ -46,7 +48,7 @@ pub struct FakeMachine {
 
 impl FakeMachine {
     pub fn new(script: Script) -> Self {
-        let state = State { power: PowerState::Off, boot: None, power_ons: Vec::new(), agent: None };
+        let state = State { power: PowerState::Off, boot: None, power_ons: Vec::new(), agent: None, offs: 0 };
         Self {
             state: Arc::new(Mutex::new(state)),
             script: Arc::new(Mutex::new(script)),
@@ -71,9 +73,24 @@ impl FakeMachine {
     pub fn go_off(&self) {
         let mut state = self.state.lock().unwrap();
         state.power = PowerState::Off;
+        state.offs += 1;
         self.script.lock().unwrap().rescue_password = None;
         if let Some(agent) = state.agent.take() {
             agent.abort();
+        }
+    }
+
+    /// Starts what it is to start from.
+    fn start(&self, node: &Node) {
+        let mut state = self.state.lock().unwrap();
+        state.power = PowerState::On;
+        let boot = state.boot.clone();
+        state.power_ons.push(boot.clone());
+        if let Some(Boot::Ramdisk(parameters)) = boot {
+            let parameters = parameters.to_string();
+            let url = parameters.split(' ').find_map(|word| word.strip_prefix("ipa-api-url=")).unwrap();
+            let agent = Agent::new(self.clone(), url, node.ports[0].address.as_str());
+            state.agent = Some(self.runtime.spawn(agent.run()).abort_handle());
         }
     }
 
@@ -82,6 +99,10 @@ impl FakeMachine {
         if let Some(agent) = self.state.lock().unwrap().agent.take() {
             agent.abort();
         }
+    }
+
+    pub fn offs(&self) -> usize {
+        self.state.lock().unwrap().offs
     }
 
     pub fn power_ons(&self) -> Vec<Option<Boot>> {
@@ -162,19 +183,19 @@ impl PowerInterface for FakeMachine {
 
     async fn power_on(&self, node: &Node) -> Result<(), InterfaceError> {
         assert!(!std::mem::take(&mut self.script.lock().unwrap().panics), "a driver panics");
-        let mut state = self.state.lock().unwrap();
-        state.power = PowerState::On;
-        let boot = state.boot.clone();
-        state.power_ons.push(boot.clone());
-        if let Some(Boot::Ramdisk(parameters)) = boot {
-            let parameters = parameters.to_string();
-            let url = parameters.split(' ').find_map(|word| word.strip_prefix("ipa-api-url=")).unwrap();
-            let agent = Agent::new(self.clone(), url, node.ports[0].address.as_str());
-            state.agent = Some(self.runtime.spawn(agent.run()).abort_handle());
-        }
+        self.start(node);
         Ok(())
     }
 
+    fn supports_reset(&self, node: &Node) -> bool {
+        node.driver_text("fake_hard").is_none()
+    }
+
+    async fn reset(&self, node: &Node) -> Result<(), InterfaceError> {
+        self.end_agent();
+        self.start(node);
+        Ok(())
+    }
     fn supports_soft_power_off(&self, node: &Node) -> bool {
         node.driver_text("fake_hard").is_none()
     }

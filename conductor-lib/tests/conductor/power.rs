@@ -1,8 +1,9 @@
 //! Power, as operators order it.
 
 use crate::agent::Script;
+use crate::machine::Boot;
 use crate::node_api::ask;
-use crate::stage::{Stage, fault, new_node};
+use crate::stage::{Stage, fault, image, new_node};
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::{DriverInfo, NewNode, Node, PowerState, ProvisionState};
 use reqwest::Method;
@@ -119,4 +120,70 @@ async fn f64_the_reason_of_a_failure_outlives_power_actions() {
             (ProvisionState::DeployFailed, Some(&*error))
         );
     }
+}
+
+/// A machine that must never be powered off, and the node of another that cannot be reset.
+async fn never_off(script: Script) -> Stage {
+    let stage = Stage::new(script).await;
+    stage.change_node(|node| node.disable_power_off = true).await;
+    stage.machine.state.lock().unwrap().power = PowerState::On;
+    stage
+}
+
+#[tokio::test]
+async fn a_machine_that_must_never_be_powered_off_is_reset_in_place_of_that() {
+    let stage = never_off(Script::default()).await;
+    for target in ["power off", "soft power off", "soft rebooting"] {
+        let refused = put(&stage, "n1", json!({"target": target})).await;
+        assert_eq!(refused.status(), 400, "{target}");
+        assert!(fault(refused).await.starts_with("disable_power_off: "), "{target}");
+    }
+    let node = after(&stage, PowerAction::Reboot, None).await;
+    assert_eq!((node.power_state, node.last_error), (Some(PowerState::On), None));
+    assert_eq!(stage.machine.power_ons().len(), 1);
+
+    stage
+        .change_node(|node| {
+            node.driver_info.insert("fake_hard".to_owned(), "yes".into());
+        })
+        .await;
+    let refused = put(&stage, "n1", json!({"target": "rebooting"})).await;
+    assert!(fault(refused).await.contains("disable_power_off needs"));
+    let refused = stage.conductor.deploy("n1", image()).await.unwrap_err().to_string();
+    assert!(refused.contains("disable_power_off needs"), "{refused}");
+}
+
+/// Section 4.5: its agent is locked down, and every boot is a reset.
+#[tokio::test]
+async fn a_machine_that_must_never_be_powered_off_is_cleaned_deployed_rescued_and_undeployed() {
+    let stage = never_off(Script::default()).await;
+    stage.manageable().await;
+    stage.conductor.provide("n1").await.unwrap();
+    stage.wait_for(ProvisionState::Available).await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::Active).await;
+    let told: Vec<_> = stage.script().accepted.iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!(told[told.len() - 2..], ["standby.sync", "system.lockdown"]);
+    stage.conductor.rescue("n1", "oats").await.unwrap();
+    stage.wait_for(ProvisionState::Rescue).await;
+    stage.conductor.unrescue("n1").await.unwrap();
+    stage.wait_for(ProvisionState::Active).await;
+    stage.conductor.undeploy("n1").await.unwrap();
+    let node = stage.wait_for(ProvisionState::Available).await;
+    assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)));
+    assert_eq!(stage.machine.offs(), 0);
+    let boots = stage.machine.power_ons();
+    let expected = [
+        Some("ramdisk"),
+        Some("ramdisk"),
+        Some("disk"),
+        Some("ramdisk"),
+        Some("disk"),
+        None,
+        Some("ramdisk"),
+    ];
+    let seen = boots
+        .iter()
+        .map(|boot| boot.as_ref().map(|boot| if *boot == Boot::Disk { "disk" } else { "ramdisk" }));
+    assert_eq!(seen.collect::<Vec<_>>(), expected);
 }
