@@ -59,7 +59,9 @@ pub trait DeployInterface: Interface {
             agent_steps::start(task, StepKind::Deploy, step, &json!(step.args)).await?;
             return Ok(Outcome::Wait);
         }
-        ramdisk::run(task).await
+        let outcome = ramdisk::run(task).await?;
+        // Hooks are called by heartbeats alone, also where the agent has stayed.
+        Ok(if self.has_decomposed_deploy_steps() { outcome } else { Outcome::Wait })
     }
 
     /// Takes over a machine that runs its instance already, without touching its power.

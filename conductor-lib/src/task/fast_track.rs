@@ -27,8 +27,9 @@ impl Task {
     /// [`Error::Store`].
     pub(crate) async fn has_agent_that_stayed(&self) -> Result<bool, Error> {
         let (now, window) = (self.services.now(), self.services.settings.fast_track_window());
+        let inspected = self.node.inspection_finished_at;
         if !self.services.is_fast_track_able(&self.node)
-            || !fast_track::is_alive(&self.session, self.node.provision_state, None, now, window)
+            || !fast_track::is_alive(&self.session, self.node.provision_state, inspected, now, window)
         {
             return Ok(false);
         }

@@ -115,6 +115,30 @@ async fn an_interface_that_does_everything_in_one_step_is_driven_by_its_hooks() 
     assert!(accepted.iter().any(|(name, _)| name == "deploy.execute_deploy_step"), "{accepted:?}");
 }
 
+/// Fast track: the hooks run all the same.
+#[tokio::test]
+async fn f39_an_interface_that_does_everything_in_one_step_is_driven_by_an_agent_that_stayed() {
+    let stage = Stage::composed(Script::default(), "any", with_custom).await;
+    stage
+        .change_node(|node| {
+            node.driver_info.insert("fast_track".to_owned(), true.into());
+        })
+        .await;
+    stage.manageable().await;
+    stage.clean(json!([{"interface": "deploy", "step": "erase_devices"}])).await;
+    stage.wait_for(ProvisionState::CleanWait).await;
+    stage.wait_for(ProvisionState::Manageable).await;
+    stage.conductor.provide("n1").await.unwrap();
+    stage.wait_for(ProvisionState::Available).await;
+    let info = with(image(), "deploy_interface", "in-one-step");
+    stage.conductor.deploy("n1", info).await.unwrap();
+    let node = stage.wait_for(ProvisionState::Active).await;
+    assert_eq!(node.last_error, None);
+    let accepted = stage.script().accepted;
+    assert!(accepted.iter().any(|(name, _)| name == "standby.prepare_image"), "{accepted:?}");
+    assert!(matches!(&stage.machine.power_ons()[..], [Some(Boot::Ramdisk(_)), Some(Boot::Disk)]));
+}
+
 #[tokio::test]
 async fn what_fails_in_a_hook_fails_the_deployment_with_the_agents_words() {
     let script = Script { write_fails: Some("no space left on /dev/vda".into()), ..Script::default() };
