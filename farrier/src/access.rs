@@ -37,8 +37,8 @@ pub(crate) struct Access {
     #[arg(long, global = true, value_name = "SHA256", env = "FARRIER_FINGERPRINT")]
     fingerprint: Option<crate::fingerprint::Fingerprint>,
     /// File with a token, or with NAME:PASSWORD. FARRIER_TOKEN, or FARRIER_USERNAME and FARRIER_PASSWORD, win over it
-    /// [default: OS_USERNAME and OS_PASSWORD where OS_AUTH_TYPE is http_basic; on loopback addresses, the token in the
-    /// state directory].
+    /// [default: OS_USERNAME and OS_PASSWORD where OS_AUTH_TYPE is http_basic, OS_TOKEN where it is admin_token; on
+    /// loopback addresses, the token in the state directory].
     #[arg(long, global = true, value_name = "FILE", env = "FARRIER_CREDENTIALS")]
     credentials: Option<PathBuf>,
     #[command(flatten)]

@@ -7,9 +7,15 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use std::path::Path;
 
-/// A value of `Authorization`, which is never printed.
+/// Where a token goes: there it counts for this conductor and for Keystone alike.
+const X_AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
+
+/// Kinds of authentication that `baremetal` has for a conductor whose URL is given.
+const STANDALONE: [&str; 3] = ["none", "http_basic", "admin_token"];
+
+/// A header, whose value is never printed.
 #[derive(Debug)]
-pub(super) struct Credentials(HeaderValue);
+pub(super) struct Credentials(HeaderName, HeaderValue);
 
 impl Credentials {
     /// Finds them: a token of the environment, a name and password of the environment, a file, what `baremetal` would
@@ -28,9 +34,16 @@ impl Credentials {
         if let Some(file) = file {
             return Self::in_file(file).map(Some);
         }
-        if variable("OS_AUTH_TYPE").as_deref() == Some("http_basic") {
-            let name = variable("OS_USERNAME").context("OS_AUTH_TYPE=http_basic needs OS_USERNAME")?;
-            return Self::pair(&name, variable("OS_PASSWORD"), "OS_PASSWORD").map(Some);
+        match variable("OS_AUTH_TYPE").as_deref() {
+            Some("http_basic") => {
+                let name = variable("OS_USERNAME").context("OS_AUTH_TYPE=http_basic needs OS_USERNAME")?;
+                return Self::pair(&name, variable("OS_PASSWORD"), "OS_PASSWORD").map(Some);
+            }
+            Some("admin_token") => {
+                let token = variable("OS_TOKEN").context("OS_AUTH_TYPE=admin_token needs OS_TOKEN")?;
+                return Self::token(&token).map(Some);
+            }
+            _ => {}
         }
         match state.map(StateDir::token).filter(|file| file.exists()) {
             Some(file) => Self::token(&read_token(&file)?).map(Some),
@@ -48,7 +61,7 @@ impl Credentials {
     }
 
     fn token(token: &str) -> anyhow::Result<Self> {
-        Self::new(&format!("Bearer {token}"), token.is_empty())
+        Self::new(X_AUTH_TOKEN, token, token.is_empty())
     }
 
     fn pair(name: &str, password: Option<String>, what: &str) -> anyhow::Result<Self> {
@@ -56,25 +69,26 @@ impl Credentials {
         if name.contains(':') {
             bail!("the name of a user has no colon");
         }
-        Self::new(&format!("Basic {}", STANDARD.encode(format!("{name}:{password}"))), name.is_empty())
+        let pair = STANDARD.encode(format!("{name}:{password}"));
+        Self::new(AUTHORIZATION, &format!("Basic {pair}"), name.is_empty())
     }
 
     /// The text is told in no error.
-    fn new(text: &str, is_empty: bool) -> anyhow::Result<Self> {
+    fn new(header: HeaderName, text: &str, is_empty: bool) -> anyhow::Result<Self> {
         let value = HeaderValue::from_str(text).ok().filter(|_| !is_empty);
         let mut value = value.context("the token or name is empty, or has characters that no token has")?;
         value.set_sensitive(true);
-        Ok(Self(value))
+        Ok(Self(header, value))
     }
 
     pub(super) fn header(&self) -> (HeaderName, HeaderValue) {
-        (AUTHORIZATION, self.0.clone())
+        (self.0.clone(), self.1.clone())
     }
 }
 
 /// Whether the environment is of `baremetal` with a conductor without Keystone: what belongs to Keystone is never shown.
 pub(super) fn is_standalone(variable: &dyn Fn(&str) -> Option<String>) -> bool {
-    variable("OS_AUTH_TYPE").is_some_and(|kind| ["none", "http_basic"].contains(&kind.as_str()))
+    variable("OS_AUTH_TYPE").is_some_and(|kind| STANDALONE.contains(&kind.as_str()))
 }
 
 #[cfg(test)]
@@ -86,7 +100,7 @@ mod tests {
             |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
         let found = Credentials::find(&variable, file, None)?;
         assert!(!format!("{found:?}").contains("c2VjcmV0"), "{found:?}");
-        Ok(found.map(|found| found.0.to_str().unwrap().to_owned()))
+        Ok(found.map(|found| format!("{}: {}", found.0, found.1.to_str().unwrap())))
     }
 
     #[test]
@@ -101,13 +115,16 @@ mod tests {
         let farrier = [("FARRIER_USERNAME", "me"), ("FARRIER_PASSWORD", "secret")];
         let standalone = [("OS_AUTH_TYPE", "http_basic"), ("OS_USERNAME", "me"), ("OS_PASSWORD", "secret")];
         let keystone = [("OS_AUTH_TYPE", "password"), ("OS_USERNAME", "me"), ("OS_PASSWORD", "secret")];
-        let basic = "Basic bWU6c2VjcmV0";
+        let admin = [("OS_AUTH_TYPE", "admin_token"), ("OS_TOKEN", "abc")];
+        let (basic, abc) = ("authorization: Basic bWU6c2VjcmV0", "x-auth-token: abc");
         for (variables, file, expected) in [
-            ([&[("FARRIER_TOKEN", "abc")], &farrier[..]].concat(), Some(&pair), Some("Bearer abc")),
+            ([&[("FARRIER_TOKEN", "abc")], &farrier[..]].concat(), Some(&pair), Some(abc)),
             (farrier.to_vec(), Some(&token), Some(basic)),
-            (standalone.to_vec(), Some(&token), Some("Bearer abc")),
-            (vec![], Some(&pair), Some("Basic bWU6c2VjcmV0OiB4IA==")),
+            (standalone.to_vec(), Some(&token), Some(abc)),
+            (vec![], Some(&pair), Some("authorization: Basic bWU6c2VjcmV0OiB4IA==")),
             (standalone.to_vec(), None, Some(basic)),
+            (admin.to_vec(), None, Some(abc)),
+            (admin[1..].to_vec(), None, None),
             (keystone.to_vec(), None, None),
             (keystone[1..].to_vec(), None, None),
             (vec![("OS_AUTH_TYPE", "none")], None, None),
