@@ -16,6 +16,9 @@ pub enum Error {
     /// No port has this name or identity.
     #[error("port {0:?} does not exist; GET /v1/ports shows those that do")]
     PortNotFound(String),
+    /// No allocation has this name or identity.
+    #[error("allocation {0:?} does not exist; GET /v1/allocations shows those that do")]
+    AllocationNotFound(String),
     /// A lookup matches no node that waits for its agent. Why is not told, so that nobody learns
     /// which addresses exist (contract 13.19).
     #[error("no node that waits for its agent matches; enrol the machine and start an operation first")]

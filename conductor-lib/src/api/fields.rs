@@ -180,6 +180,23 @@ pub(crate) const PORT: &[Field] = &[
 /// The fields of a port in a list where nobody asks for others.
 pub(crate) const PORT_BRIEF: &[&str] = &["uuid", "name", "address", "links"];
 
+/// The fields of an allocation.
+pub(crate) const ALLOCATION: &[Field] = &[
+    once("uuid", 52, Kind::Uuid),
+    set("name", 52, Kind::Text(255)),
+    read("state", 52, Kind::Text(15)),
+    read("node_uuid", 52, Kind::Uuid),
+    read("last_error", 52, Kind::Text(4096)),
+    once("resource_class", 52, Kind::Text(80)),
+    once("traits", 52, Kind::Texts),
+    once("candidate_nodes", 52, Kind::Texts),
+    once("owner", 60, Kind::Text(255)),
+    set("extra", 52, Kind::Map),
+    read("created_at", 52, Kind::Time),
+    read("updated_at", 52, Kind::Time),
+    read("links", 52, Kind::Links),
+];
+
 impl Kind {
     /// What is there where nothing is said.
     pub(crate) fn default(self) -> Value {
@@ -221,6 +238,7 @@ impl Kind {
                 flag(&text).map(Value::from).ok_or_else(|| format!("{text:?} must be true or false"))
             }
             (Self::Map, map @ Value::Object(_)) => Ok(map),
+            (Self::Texts, Value::Array(texts)) if texts.iter().all(Value::is_string) => Ok(texts.into()),
             (Self::Nothing, _) => Err("must be null: this conductor has nothing of the kind".to_owned()),
             (kind, _) => Err(format!("must be {}", kind.article())),
         }

@@ -1,5 +1,6 @@
 //! HTTP interfaces: what firmware, agents and operators call.
 
+mod allocations;
 mod asked;
 pub mod authorization;
 mod body;

@@ -1,7 +1,7 @@
 //! The reference of the operators' interface: a page of the book and an OpenAPI document, both made of the tables that
 //! the routers work by.
 
-use super::fields::{Field, NODE, PORT};
+use super::fields::{ALLOCATION, Field, NODE, PORT};
 use super::nodes::VERBS;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -72,6 +72,13 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/ports/{port}", 1, 200, "Shows a port"),
     route("PATCH", "/ports/{port}", 1, 200, "Changes a port by JSON Patch"),
     route("DELETE", "/ports/{port}", 1, 204, "Takes a port away"),
+    route("GET", "/allocations", 52, 200, "Lists allocations"),
+    route("POST", "/allocations", 52, 201, "Wants a node; whether there is one is told by its state"),
+    route("GET", "/allocations/{allocation}", 52, 200, "Shows an allocation"),
+    route("PATCH", "/allocations/{allocation}", 57, 200, "Changes name or extra of an allocation"),
+    route("DELETE", "/allocations/{allocation}", 52, 204, "Ends an allocation, and frees its node"),
+    route("GET", "/nodes/{node}/allocation", 52, 200, "Shows the allocation that has a node"),
+    route("DELETE", "/nodes/{node}/allocation", 52, 204, "Ends the allocation that has a node"),
     route("GET", "/portgroups", 23, 200, "An empty list: there are no port groups"),
     route("GET", "/portgroups/detail", 23, 200, "As above"),
     route("GET", "/volume/connectors", 32, 200, "An empty list: there are no volumes"),
@@ -113,7 +120,9 @@ fn page() -> String {
         let arguments = arguments.collect::<Vec<_>>().join(", ");
         let _ = writeln!(page, "| `{}` | 1.{} | {arguments} |", verb.target, verb.since);
     }
-    for (title, fields) in [("Fields of a node", NODE), ("Fields of a port", PORT)] {
+    for (title, fields) in
+        [("Fields of a node", NODE), ("Fields of a port", PORT), ("Fields of an allocation", ALLOCATION)]
+    {
         let _ = write!(
             page,
             "\n## {title}\n\n| field | type | since | set by | secrets |\n| --- | --- | --- | --- | --- |\n"
@@ -181,6 +190,8 @@ fn openapi() -> Value {
                 "NewNode": schema(NODE, |field| field.on_create),
                 "Port": schema(PORT, |_| true),
                 "NewPort": schema(PORT, |field| field.on_create),
+                "Allocation": schema(ALLOCATION, |_| true),
+                "NewAllocation": schema(ALLOCATION, |field| field.on_create),
                 "Patch": {"type": "array", "items": {
                     "type": "object",
                     "required": ["op", "path"],
@@ -206,6 +217,7 @@ fn body_of(route: &Route) -> Option<Value> {
     let name = match (route.method, route.path) {
         ("POST", "/nodes") => "NewNode",
         ("POST", "/ports") => "NewPort",
+        ("POST", "/allocations") => "NewAllocation",
         ("PATCH", _) => "Patch",
         ("PUT", "/nodes/{node}/states/provision") => "Provision",
         _ => return None,
@@ -241,6 +253,7 @@ mod tests {
     fn every_path_is_described() {
         let routes = super::super::nodes::routes().into_iter().map(|(path, _)| path);
         let routes = routes.chain(super::super::ports::routes().into_iter().map(|(path, _)| path));
+        let routes = routes.chain(super::super::allocations::routes().into_iter().map(|(path, _)| path));
         let routes = routes.chain(super::super::drivers::routes().into_iter().map(|(path, _)| path));
         let described: BTreeSet<_> = ROUTES.iter().map(|route| route.path).collect();
         assert_eq!(routes.collect::<BTreeSet<_>>(), described);

@@ -71,7 +71,10 @@ impl IntoResponse for Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let status = match &error {
-            Error::NodeNotFound(_) | Error::PortNotFound(_) | Error::LookupFailed => StatusCode::NOT_FOUND,
+            Error::NodeNotFound(_)
+            | Error::PortNotFound(_)
+            | Error::AllocationNotFound(_)
+            | Error::LookupFailed => StatusCode::NOT_FOUND,
             Error::InvalidState { .. }
             | Error::OtherInstance(_)
             | Error::InUse { .. }

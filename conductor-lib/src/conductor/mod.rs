@@ -1,5 +1,6 @@
 //! The conductor: nodes, and the operations on them.
 
+mod allocations;
 mod boot_config;
 mod builder;
 mod by_interface;

@@ -5,6 +5,7 @@
 //! this conductor does not know stays.
 
 mod agent_session;
+mod allocation;
 mod boot_device;
 mod capabilities;
 mod driver_info;
@@ -29,6 +30,7 @@ pub mod transitions;
 mod typed_map;
 
 pub use agent_session::AgentSession;
+pub use allocation::{Allocation, AllocationState};
 pub use boot_device::BootDevice;
 pub use capabilities::{BootMode, Capabilities};
 pub use driver_info::DriverInfo;

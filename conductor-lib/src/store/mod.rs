@@ -23,9 +23,11 @@ pub mod sqlite;
 mod statements;
 
 pub use record::{Change, ConfigDrive, Held, Lease, OrderChange, Record, SessionChange, Terms};
-pub use selection::{Filter, NodeColumn, Outline, OwnedPort, PortSelection, Position, Selection};
+pub use selection::{
+    AllocationSelection, Filter, NodeColumn, Outline, OwnedPort, PortSelection, Position, Selection,
+};
 
-use crate::model::{AgentSession, MacAddress, Node};
+use crate::model::{AgentSession, Allocation, AllocationState, MacAddress, Node};
 use async_trait::async_trait;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -194,7 +196,46 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Failed`].
     async fn expire_all(&self, holder: &str) -> Result<(), StoreError>;
 
-    /// Writes what changed of a node and its ports, at once.
+    /// Adds an allocation.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Taken`] when its name or identity is in use.
+    async fn create_allocation(&self, allocation: &Allocation) -> Result<(), StoreError>;
+
+    /// The allocation with this name or identity.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn allocation(&self, id: &str) -> Result<Option<Allocation>, StoreError>;
+
+    /// Some allocations, by their identity.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn allocations(&self, selection: &AllocationSelection) -> Result<Vec<Allocation>, StoreError>;
+
+    /// Writes an allocation that was in this state. Refused (false) when it is in another by now, or gone.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Taken`] when its name is in use.
+    async fn write_allocation(
+        &self,
+        allocation: &Allocation,
+        was: AllocationState,
+    ) -> Result<bool, StoreError>;
+
+    /// Forgets an allocation.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn delete_allocation(&self, uuid: Uuid) -> Result<(), StoreError>;
+
+    /// Writes what changed of a node and its ports, at once. An allocation that the node has no more is forgotten.
     ///
     /// # Errors
     ///

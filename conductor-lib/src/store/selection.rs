@@ -1,6 +1,6 @@
 //! Which nodes and ports a list has, in which order, and how many: what can be asked of columns alone.
 
-use crate::model::{MacAddress, Port};
+use crate::model::{AllocationState, MacAddress, Port};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -139,6 +139,30 @@ pub struct OwnedPort {
     pub node: Uuid,
     /// The port.
     pub port: Port,
+}
+
+/// Which allocations, by their identity, and how many of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllocationSelection {
+    /// That of this node.
+    pub node: Option<Uuid>,
+    /// Those in this state.
+    pub state: Option<AllocationState>,
+    /// Those that want this class.
+    pub resource_class: Option<String>,
+    /// Those of this project.
+    pub owner: Option<String>,
+    /// Those only whose identity comes after this one.
+    pub after: Option<Uuid>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+impl AllocationSelection {
+    /// The first of all.
+    pub fn first(limit: u32) -> Self {
+        Self { node: None, state: None, resource_class: None, owner: None, after: None, limit }
+    }
 }
 
 #[cfg(test)]

@@ -63,6 +63,17 @@ pub(super) const PORTS: &str = select_ports!(
 pub(super) const PORT: &str = select_ports!("WHERE ports.uuid = $1 OR ports.name = $1");
 pub(super) const PORTS_OF_NODE: &str = select_ports!("WHERE ports.node = $1 ORDER BY ports.place");
 pub(super) const OWNER: &str = "SELECT node FROM ports WHERE address = $1";
+pub(super) const ALLOCATION: &str = "SELECT document FROM allocations WHERE uuid = $1 OR name = $1";
+pub(super) const ALLOCATIONS: &str = "SELECT document FROM allocations WHERE ($1 IS NULL OR node_uuid = $1) \
+    AND ($2 IS NULL OR state = $2) AND ($3 IS NULL OR resource_class = $3) AND ($4 IS NULL OR owner = $4) \
+    AND ($5 IS NULL OR uuid > $5) ORDER BY uuid LIMIT $6";
+pub(super) const INSERT_ALLOCATION: &str = "INSERT INTO allocations (uuid, name, state, node_uuid, resource_class, \
+    owner, document) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+pub(super) const UPDATE_ALLOCATION: &str = "UPDATE allocations SET name = $2, state = $3, node_uuid = $4, \
+    resource_class = $5, owner = $6, document = $7 WHERE uuid = $1 AND state = $8";
+pub(super) const DELETE_ALLOCATION: &str = "DELETE FROM allocations WHERE uuid = $1";
+/// A node, and the allocation that it has or an empty text.
+pub(super) const END_ALLOCATIONS: &str = "DELETE FROM allocations WHERE node_uuid = $1 AND uuid <> $2";
 pub(super) const CONFIG_DRIVE: &str = "SELECT content FROM config_drives WHERE node = $1";
 pub(super) const HOLDER: &str = "SELECT reservation FROM nodes WHERE uuid = $1";
 
@@ -263,6 +274,12 @@ mod tests {
             PORT,
             PORTS_OF_NODE,
             OWNER,
+            ALLOCATION,
+            ALLOCATIONS,
+            INSERT_ALLOCATION,
+            UPDATE_ALLOCATION,
+            DELETE_ALLOCATION,
+            END_ALLOCATIONS,
             CONFIG_DRIVE,
             HOLDER,
             INSERT_NODE,
@@ -290,11 +307,12 @@ mod tests {
             include_str!("migrations/0001_nodes.sql"),
             include_str!("migrations/0002_orders.sql"),
             include_str!("migrations/0003_names_and_ports.sql"),
+            include_str!("migrations/0004_allocations.sql"),
             outlines.as_str(),
             records.as_str(),
         ];
         let here = include_str!("statements.rs").matches("pub(super) const ").count();
-        assert_eq!(statements.len(), here - 1 + 3 + 2, "a statement is not looked at");
+        assert_eq!(statements.len(), here - 1 + 4 + 2, "a statement is not looked at");
         // Whoever needs one of these needs two texts of it; `?` is no parameter of PostgreSQL.
         for word in [
             "?",

@@ -4,9 +4,10 @@ use crate::stage::PATIENCE;
 use async_trait::async_trait;
 use farrier_conductor::Settings;
 use farrier_conductor::attention::Attention;
-use farrier_conductor::model::{AgentSession, MacAddress, Node};
+use farrier_conductor::model::{AgentSession, Allocation, AllocationState, MacAddress, Node};
 use farrier_conductor::store::{
-    Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store, StoreError, Terms,
+    AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store,
+    StoreError, Terms,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -194,6 +195,35 @@ impl Store for GatedStore {
     async fn port(&self, id: &str) -> Result<Option<OwnedPort>, StoreError> {
         self.pass().await?;
         self.inner.port(id).await
+    }
+
+    async fn create_allocation(&self, allocation: &Allocation) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.inner.create_allocation(allocation).await
+    }
+
+    async fn allocation(&self, id: &str) -> Result<Option<Allocation>, StoreError> {
+        self.pass().await?;
+        self.inner.allocation(id).await
+    }
+
+    async fn allocations(&self, selection: &AllocationSelection) -> Result<Vec<Allocation>, StoreError> {
+        self.pass().await?;
+        self.inner.allocations(selection).await
+    }
+
+    async fn write_allocation(
+        &self,
+        allocation: &Allocation,
+        was: AllocationState,
+    ) -> Result<bool, StoreError> {
+        self.pass().await?;
+        self.inner.write_allocation(allocation, was).await
+    }
+
+    async fn delete_allocation(&self, uuid: Uuid) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.inner.delete_allocation(uuid).await
     }
 
     async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {

@@ -20,7 +20,7 @@ pub use states::PowerRequest;
 use super::reply::{fallback, wrong_method};
 use super::routes::everywhere;
 use super::version::{describe, negotiate};
-use super::{body, drivers, events, ports, request_id};
+use super::{allocations, body, drivers, events, ports, request_id};
 use crate::conductor::Conductor;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -29,18 +29,20 @@ use axum::{Router, middleware};
 /// The routes that operators call. They ask nobody who they are: put them behind an
 /// [authorization](super::authorization::authorized), or serve them on a loopback address.
 pub fn nodes_router(conductor: Conductor) -> Router {
-    everywhere(routes().into_iter().chain(ports::routes()).chain(drivers::routes()))
-        .route("/", get(describe))
-        .route("/v1", get(describe))
-        .route("/v1/", get(describe))
-        .merge(events::routes())
-        .fallback(fallback)
-        .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::disable())
-        .layer(middleware::from_fn(body::read))
-        .layer(middleware::from_fn(negotiate))
-        .layer(middleware::from_fn(request_id::identify))
-        .with_state(conductor)
+    everywhere(
+        routes().into_iter().chain(ports::routes()).chain(drivers::routes()).chain(allocations::routes()),
+    )
+    .route("/", get(describe))
+    .route("/v1", get(describe))
+    .route("/v1/", get(describe))
+    .merge(events::routes())
+    .fallback(fallback)
+    .method_not_allowed_fallback(wrong_method)
+    .layer(DefaultBodyLimit::disable())
+    .layer(middleware::from_fn(body::read))
+    .layer(middleware::from_fn(negotiate))
+    .layer(middleware::from_fn(request_id::identify))
+    .with_state(conductor)
 }
 
 pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {

@@ -5,15 +5,17 @@
 //! `synchronous=NORMAL`: a power cut may take the last ones back, but never break the file, and agents say them again.
 //! That saves a flush of the disk for each. Writers take turns in the process, and wait [`BUSY`] for other processes.
 
+mod allocations;
 mod one_document;
 mod reading;
 mod writing;
 
 use super::columns::Column;
 use super::{
-    Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store, StoreError, Terms,
+    AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store,
+    StoreError, Terms,
 };
-use crate::model::{AgentSession, MacAddress, Node};
+use crate::model::{AgentSession, Allocation, AllocationState, MacAddress, Node};
 use async_trait::async_trait;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::query::Query;
@@ -35,6 +37,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "nodes", include_str!("../migrations/0001_nodes.sql")),
     (2, "orders", include_str!("../migrations/0002_orders.sql")),
     (3, "names and ports", include_str!("../migrations/0003_names_and_ports.sql")),
+    (4, "allocations", include_str!("../migrations/0004_allocations.sql")),
 ];
 
 /// How long a writer waits for another process.
@@ -265,6 +268,48 @@ impl Store for SqliteStore {
 
     async fn port(&self, id: &str) -> Result<Option<OwnedPort>, StoreError> {
         reading::port(&self.readers, id).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn create_allocation(&self, allocation: &Allocation) -> Result<(), StoreError> {
+        let created = async {
+            let mut writer = self.single(Kept::Always).await?;
+            allocations::insert(&mut writer.connection, allocation).await?;
+            writer.done();
+            Ok(())
+        };
+        created.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn allocation(&self, id: &str) -> Result<Option<Allocation>, StoreError> {
+        allocations::one(&self.readers, id).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn allocations(&self, selection: &AllocationSelection) -> Result<Vec<Allocation>, StoreError> {
+        allocations::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn write_allocation(
+        &self,
+        allocation: &Allocation,
+        was: AllocationState,
+    ) -> Result<bool, StoreError> {
+        let written = async {
+            let mut writer = self.single(Kept::Always).await?;
+            let is_written = allocations::update(&mut writer.connection, allocation, was).await?;
+            writer.done();
+            Ok(is_written)
+        };
+        written.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn delete_allocation(&self, uuid: Uuid) -> Result<(), StoreError> {
+        let deleted = async {
+            let mut writer = self.single(Kept::Always).await?;
+            allocations::delete(&mut writer.connection, uuid).await?;
+            writer.done();
+            Ok(())
+        };
+        deleted.await.map_err(|failure| self.told(failure))
     }
 
     async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {

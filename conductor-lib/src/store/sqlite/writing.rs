@@ -4,7 +4,7 @@ use super::super::columns::{PORT, SESSION, micros, split};
 use super::super::selection::NODE;
 use super::super::statements as sql;
 use super::super::{Change, ConfigDrive, Lease, OrderChange, Record, SessionChange, StoreError, Terms};
-use super::{Failure, Outcome, Statement, bind, reading};
+use super::{Failure, Outcome, Statement, allocations, bind, reading};
 use crate::model::{AgentSession, Node, Port};
 use sqlx::SqliteConnection;
 use time::OffsetDateTime;
@@ -135,6 +135,7 @@ pub(super) async fn write(
     })?;
     sqlx::query(sql::UPDATE_DOCUMENT).bind(uuid.clone()).bind(document).execute(&mut *connection).await?;
     write_ports(connection, change.node).await?;
+    allocations::end(connection, lease.node, change.node.allocation_uuid).await?;
     write_session(connection, &uuid, change.session).await?;
     match change.config_drive {
         ConfigDrive::Keep => {}
