@@ -3,7 +3,7 @@
 //! A node that is not at rest has a lease, which ends or expires, or a deadline; a node at rest is moved by its
 //! operator alone. So none is ever forgotten: [`Attention::Nobody`] must not be.
 
-use crate::model::{Activity, Order};
+use crate::model::{Activity, Family, Order};
 use crate::settings::Settings;
 use crate::store::Record;
 use time::OffsetDateTime;
@@ -47,9 +47,16 @@ impl Attention {
     }
 }
 
-/// When the agent was last heard of, or its node last moved.
+/// When the agent was last heard of, or its node last moved. An inspection is measured from its beginning (section 1.6):
+/// its agent says nothing before it says all.
 pub(crate) fn last_sign(record: &Record) -> OffsetDateTime {
-    let moved = record.node.provision_updated_at;
+    let node = &record.node;
+    if node.provision_state.family() == Some(Family::Inspect)
+        && let Some(started) = node.inspection_started_at
+    {
+        return started;
+    }
+    let moved = node.provision_updated_at;
     record.session.agent_last_heartbeat.map_or(moved, |heard| heard.max(moved))
 }
 
@@ -117,6 +124,17 @@ mod tests {
         for state in ProvisionState::ALL.iter().filter(|state| state.activity() == Activity::Wait) {
             assert_eq!(Attention::of(&record(*state), &settings), Attention::Operator, "{state}");
         }
+    }
+
+    #[test]
+    fn the_deadline_of_an_inspection_begins_with_it_and_does_not_move() {
+        let settings = Settings { inspect_wait_timeout: Duration::from_secs(7), ..Settings::new("http://c") };
+        let mut record = record(ProvisionState::InspectWait);
+        let later = OffsetDateTime::UNIX_EPOCH + time::Duration::HOUR;
+        record.node.inspection_started_at = Some(OffsetDateTime::UNIX_EPOCH);
+        (record.node.provision_updated_at, record.session.agent_last_heartbeat) = (later, Some(later));
+        let until = OffsetDateTime::UNIX_EPOCH + settings.inspect_wait_timeout;
+        assert_eq!(Attention::of(&record, &settings), Attention::Agent { until });
     }
 
     #[test]

@@ -14,6 +14,7 @@
 
 pub mod agent_client;
 mod agent_steps;
+mod agent_token;
 pub mod api;
 pub mod attention;
 pub mod clock;
@@ -24,6 +25,7 @@ mod error;
 pub mod events;
 pub mod hardware_type;
 pub mod heartbeat;
+pub mod inspect;
 pub mod interfaces;
 mod lookup;
 mod mailbox;
@@ -31,6 +33,7 @@ pub mod model;
 mod operations;
 pub mod plan;
 mod power_reading;
+pub mod raid;
 mod ramdisk;
 mod ramdisk_logs;
 pub mod rescue;

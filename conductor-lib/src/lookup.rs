@@ -1,18 +1,12 @@
 //! Lookup: a machine in its ramdisk asks which node it is (conductor contract 8.2 and 8.4).
 
+use crate::agent_token;
 use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::model::{MacAddress, Node};
 use crate::store::{Record, StoreError};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use farrier_protocol::lookup::MASKED;
-use rand::TryRngCore;
-use rand::rngs::OsRng;
 use uuid::Uuid;
-
-/// Bytes of randomness in a token; 43 characters as text.
-const TOKEN_BYTES: usize = 32;
 
 /// What the machine knows about itself.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +57,7 @@ impl Conductor {
 
     /// A node that is worked on may be about to be powered off, or on: whoever asks then is told to ask again.
     async fn issue_token(&self, seen: &Record) -> Result<String, Error> {
-        let token = new_token();
+        let token = agent_token::new();
         let node = &seen.node;
         if !self.store().issue_token(seen, &token, self.now()).await? {
             let holder = node.reservation.clone().unwrap_or_else(|| "another request".to_owned());
@@ -71,26 +65,5 @@ impl Conductor {
         }
         tracing::info!(node = %node.label(), "agent token issued");
         Ok(token)
-    }
-}
-
-fn new_token() -> String {
-    let mut bytes = [0; TOKEN_BYTES];
-    OsRng.try_fill_bytes(&mut bytes).expect("the kernel has random bytes");
-    URL_SAFE_NO_PAD.encode(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use farrier_protocol::lookup::MIN_TOKEN_LENGTH;
-
-    #[test]
-    fn s24_tokens_are_long_random_and_safe_in_a_url() {
-        let (first, second) = (new_token(), new_token());
-        assert_ne!(first, second);
-        assert_eq!(first.len(), 43);
-        assert!(first.len() >= MIN_TOKEN_LENGTH);
-        assert!(first.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
     }
 }

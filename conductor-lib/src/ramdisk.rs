@@ -2,10 +2,11 @@
 
 use crate::error::Error;
 use crate::events::EventKind;
-use crate::interfaces::deploy::Outcome;
 use crate::interfaces::network::NetworkKind;
+use crate::interfaces::outcome::Outcome;
 use crate::model::Family;
 use crate::task::Task;
+use farrier_media::KernelParameters;
 
 /// Has the ramdisk run for the operation of a node, which counts once saved. Where an agent has stayed from the
 /// operation before (fast track), there is nothing to wait for.
@@ -29,9 +30,19 @@ pub(crate) async fn run(task: &mut Task) -> Result<Outcome, Error> {
 ///
 /// [`Error::Interface`], [`Error::Store`].
 pub(crate) async fn boot(task: &mut Task) -> Result<(), Error> {
+    let parameters = task.agent_options()?;
+    boot_with(task, parameters).await
+}
+
+/// As [`boot`], with these kernel parameters in place of those by which an agent finds this conductor.
+///
+/// # Errors
+///
+/// As [`boot`].
+pub(crate) async fn boot_with(task: &mut Task, parameters: KernelParameters) -> Result<(), Error> {
     task.power_off().await?;
     join_network(task).await?;
-    task.prepare_ramdisk(task.agent_options()?).await?;
+    task.prepare_ramdisk(parameters).await?;
     task.power_on().await?;
     task.emit(EventKind::PowerOn);
     Ok(())

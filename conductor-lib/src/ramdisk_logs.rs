@@ -22,7 +22,7 @@ const TIME: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day
 enum LogError {
     #[error(transparent)]
     Agent(#[from] AgentError),
-    #[error("the agent sent no logs: system_logs must be base64")]
+    #[error("the agent sent no logs: they must be base64")]
     Missing,
     #[error("{file}: {source}; check that the folder exists and may be written")]
     File { file: PathBuf, source: io::Error },
@@ -31,38 +31,59 @@ enum LogError {
 /// Keeps the logs of the ramdisk that a node's operation runs in, if they are wanted when it `has_failed`, or when not.
 /// What goes wrong with that is logged, and changes nothing else.
 pub(crate) async fn collect(task: &Task, has_failed: bool) {
+    let Some(folder) = folder(task, has_failed) else { return };
+    if task.session.agent_url.is_none() {
+        return;
+    }
+    let kept = async { keep(task, folder, &fetch(task).await?).await };
+    tell(task, kept.await);
+}
+
+/// As [`collect`], of logs that the ramdisk has posted by itself, as base64.
+pub(crate) async fn keep_posted(task: &Task, encoded: Option<&str>, has_failed: bool) {
+    if let (Some(folder), Some(encoded)) = (folder(task, has_failed), encoded) {
+        tell(task, keep(task, folder, encoded).await);
+    }
+}
+
+/// Where logs are kept, if they are wanted.
+fn folder(task: &Task, has_failed: bool) -> Option<&Path> {
     let settings = &task.services.settings.agent;
     let is_wanted = match settings.deploy_logs_collect {
         LogCollection::Always => true,
         LogCollection::OnFailure => has_failed,
         LogCollection::Never => false,
     };
-    let Some(folder) = settings.deploy_logs_local_path.as_ref().filter(|_| is_wanted) else { return };
-    if task.session.agent_url.is_none() {
-        return;
-    }
-    match fetch_and_keep(task, folder).await {
+    settings.deploy_logs_local_path.as_deref().filter(|_| is_wanted)
+}
+
+fn tell(task: &Task, kept: Result<PathBuf, LogError>) {
+    match kept {
         Ok(file) => tracing::info!(node = %task.node.label(), "the ramdisk's logs are in {}", file.display()),
         Err(error) => tracing::warn!(node = %task.node.label(), "the ramdisk's logs are not kept: {error}"),
     }
 }
 
-async fn fetch_and_keep(task: &Task, folder: &Path) -> Result<PathBuf, LogError> {
+async fn fetch(task: &Task) -> Result<String, LogError> {
     // An agent that is silent is not waited for again and again.
     let once = AgentSettings { max_command_attempts: 1, ..task.services.settings.agent.clone() };
     let client = AgentClient::new(&task.session, &once)?;
     let answer = client.run("log.collect_system_logs", json!({})).await?;
     let encoded = answer.get("system_logs").and_then(Value::as_str).ok_or(LogError::Missing)?;
+    Ok(encoded.to_owned())
+}
+
+async fn keep(task: &Task, folder: &Path, encoded: &str) -> Result<PathBuf, LogError> {
     let archive = STANDARD.decode(encoded.trim()).map_err(|_| LogError::Missing)?;
     let file = folder.join(file_name(&task.node, task.services.now()));
-    match keep(folder, &file, &archive).await {
+    match write(folder, &file, &archive).await {
         Ok(()) => Ok(file),
         Err(source) => Err(LogError::File { file, source }),
     }
 }
 
 /// Logs may tell secrets of the instance, so nobody else reads them.
-async fn keep(folder: &Path, file: &Path, archive: &[u8]) -> io::Result<()> {
+async fn write(folder: &Path, file: &Path, archive: &[u8]) -> io::Result<()> {
     tokio::fs::create_dir_all(folder).await?;
     let mut options = tokio::fs::OpenOptions::new();
     let mut kept = options.write(true).create(true).truncate(true).mode(0o600).open(file).await?;

@@ -1,5 +1,6 @@
 //! Times and addresses that a conductor works with; the defaults are Ironic's.
 
+use crate::inspect::settings::InspectionSettings;
 use crate::model::{Activity, Family, PasswordHashAlgorithm, ProvisionState, RequestedStep};
 use crate::plan::StepPolicies;
 use std::collections::BTreeMap;
@@ -196,6 +197,8 @@ pub struct Settings {
     pub fast_track: bool,
     /// How long an agent that stays is believed to be there after it was heard of; at most 300 s.
     pub fast_track_timeout: Duration,
+    /// How machines are inspected.
+    pub inspection: InspectionSettings,
     /// How agents are talked to.
     pub agent: AgentSettings,
 }
@@ -239,6 +242,7 @@ impl Settings {
             rescue_password_hash_algorithm: PasswordHashAlgorithm::default(),
             fast_track: false,
             fast_track_timeout: MOST_FAST_TRACK_TIMEOUT,
+            inspection: InspectionSettings::default(),
             agent: AgentSettings::default(),
         }
     }

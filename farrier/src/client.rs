@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow, bail};
 use farrier_conductor::api::nodes::{MaintenanceRequest, PowerRequest, ProvisionRequest};
 use farrier_conductor::events::Event;
 use farrier_conductor::hardware_type::Validity;
-use farrier_conductor::model::{InterfaceKind, MacAddress, PowerAction};
+use farrier_conductor::model::{InspectionData, InterfaceKind, MacAddress, PowerAction};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, Method, StatusCode, Url};
 use serde::de::DeserializeOwned;
@@ -146,6 +146,18 @@ impl NodeApi {
 
     pub(crate) async fn validate(&self, node: &str) -> anyhow::Result<BTreeMap<InterfaceKind, Validity>> {
         self.read(Method::GET, &["nodes", node, "validate"], None::<&()>).await
+    }
+
+    pub(crate) async fn set_target_raid_config(
+        &self,
+        node: &str,
+        target: &Map<String, Value>,
+    ) -> anyhow::Result<()> {
+        self.send(Method::PUT, &["nodes", node, "states", "raid"], Some(target)).await.map(drop)
+    }
+
+    pub(crate) async fn inventory(&self, node: &str) -> anyhow::Result<InspectionData> {
+        self.read(Method::GET, &["nodes", node, "inventory"], None::<&()>).await
     }
 
     /// The node once nobody works on it any more; nothing when it is gone.

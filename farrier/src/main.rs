@@ -8,8 +8,12 @@ mod cleaning;
 mod client;
 mod deploy;
 mod fingerprint;
+mod inspection;
+mod inventory;
+mod json_argument;
 mod node;
 mod private_file;
+mod raid;
 mod record;
 mod report;
 mod rescue;
@@ -126,6 +130,10 @@ mod tests {
             "farrier node retry n1",
             "farrier serve --fast-track true --deploy-logs-collect on_failure --rescue-password-hash-algorithm sha512",
             "farrier node manage n1",
+            "farrier node inspect n1",
+            "farrier node raid n1 {}",
+            "farrier node inventory n1 --json",
+            "farrier serve --inspection-hooks ramdisk-error,root-device --add-ports all --keep-ports present",
             "farrier node provide n1",
             "farrier node clean n1 --steps [] --disable-ramdisk",
             "farrier node service n1 --steps []",
@@ -151,6 +159,8 @@ mod tests {
             "farrier node rescue n1 oats",
             "farrier serve --fast-track-timeout 301",
             "farrier node clean n1",
+            "farrier serve --inspection-hooks port",
+            "farrier serve --add-ports some",
             "farrier node clean n1 --steps no-such-file",
             "farrier node create n1 --mac 1 --driver qemu",
             "farrier node create n1 --mac 52:54:00:00:00:01 --driver qemu --interface sound=x",

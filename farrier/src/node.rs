@@ -1,6 +1,8 @@
 //! `farrier node …`.
 
 use crate::client::NodeApi;
+use crate::inventory;
+use crate::raid::RaidConfig;
 use crate::record::{NodeRecord, PortRecord};
 use crate::rescue::RescuePassword;
 use crate::steps::Steps;
@@ -62,6 +64,27 @@ pub(crate) enum NodeCommand {
     Provide {
         /// Name or UUID.
         node: String,
+    },
+    /// Find out what a manageable machine is made of.
+    Inspect {
+        /// Name or UUID.
+        node: String,
+    },
+    /// Show what the last inspection found out.
+    Inventory {
+        /// Name or UUID.
+        node: String,
+        /// Print all of it as JSON, with what hooks made of it.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Note the RAID volumes that a machine is to have; steps make them.
+    Raid {
+        /// Name or UUID.
+        node: String,
+        /// The volumes: a JSON object such as '{"logical_disks": [{"size_gb": "MAX", "raid_level": "1", "controller":
+        /// "software"}]}', or a file with one; {} for none.
+        target: RaidConfig,
     },
     /// Run clean steps on a manageable machine, in the order given.
     Clean {
@@ -223,6 +246,14 @@ impl NodeCommand {
             Self::Undeploy { node } => provision(api, &node, verb("deleted")).await?,
             Self::Manage { node } => provision(api, &node, verb("manage")).await?,
             Self::Provide { node } => provision(api, &node, verb("provide")).await?,
+            Self::Inspect { node } => provision(api, &node, verb("inspect")).await?,
+            Self::Inventory { node, json: true } => {
+                println!("{}", serde_json::to_string_pretty(&api.inventory(&node).await?)?);
+            }
+            Self::Inventory { node, json: false } => {
+                print!("{}", inventory::table(&api.inventory(&node).await?))
+            }
+            Self::Raid { node, target } => api.set_target_raid_config(&node, &target.0).await?,
             Self::Clean { node, steps, disable_ramdisk } => {
                 let steps = ProvisionRequest { clean_steps: Some(steps.0), ..verb("clean") };
                 let request = ProvisionRequest { disable_ramdisk: Some(disable_ramdisk), ..steps };

@@ -13,6 +13,7 @@ pub(crate) use places::network;
 
 use crate::agents::Agents;
 use crate::cleaning::Cleaning;
+use crate::inspection::Inspection;
 use crate::state_dir::StateDir;
 use crate::times::{Deadlines, PowerSync};
 use anyhow::Context;
@@ -64,6 +65,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     cleaning: Cleaning,
     #[command(flatten)]
+    inspection: Inspection,
+    #[command(flatten)]
     agents: Agents,
     #[command(flatten)]
     deadlines: Deadlines,
@@ -85,6 +88,7 @@ impl Serve {
             ..Settings::new(self.api_url.unwrap_or_else(|| listeners.ramdisk_url()))
         };
         self.cleaning.apply(&mut settings);
+        self.inspection.apply(&mut settings);
         self.agents.apply(&mut settings, &state_dir);
         self.deadlines.apply(&mut settings);
         self.power_sync.apply(&mut settings);

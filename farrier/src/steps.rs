@@ -1,5 +1,6 @@
 //! Steps on the command line.
 
+use crate::json_argument;
 use serde_json::Value;
 use std::str::FromStr;
 
@@ -11,13 +12,7 @@ impl FromStr for Steps {
     type Err = String;
 
     fn from_str(argument: &str) -> Result<Self, Self::Err> {
-        let text = match argument.trim_start().starts_with('[') {
-            true => argument.to_owned(),
-            false => {
-                std::fs::read_to_string(argument).map_err(|error| format!("file {argument}: {error}"))?
-            }
-        };
-        let steps = serde_json::from_str(&text);
+        let steps = serde_json::from_str(&json_argument::text(argument, '[')?);
         steps.map(Self).map_err(|error| format!("must be a JSON list of steps: {error}"))
     }
 }

@@ -14,6 +14,9 @@ const LIMIT: usize = 1 << 20;
 /// Longest body of a provision request, in bytes: a config drive of 64 MiB as base64, and some more.
 const PROVISION_LIMIT: usize = 96 << 20;
 
+/// Longest report of a ramdisk, in bytes (Ironic's `max_json_body_size_inspection`).
+const REPORT_LIMIT: usize = 16 << 20;
+
 /// How deep JSON may be.
 const DEPTH: usize = 25;
 
@@ -37,9 +40,10 @@ pub(crate) async fn read(request: Request, next: Next) -> Response {
 }
 
 fn limit(path: &str) -> usize {
-    match path.trim_end_matches('/').ends_with("/states/provision") {
-        true => PROVISION_LIMIT,
-        false => LIMIT,
+    match path.trim_end_matches('/') {
+        path if path.ends_with("/states/provision") => PROVISION_LIMIT,
+        path if path.ends_with("/continue_inspection") => REPORT_LIMIT,
+        _ => LIMIT,
     }
 }
 
@@ -107,10 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn config_drives_may_be_long_and_nothing_else() {
+    fn config_drives_and_reports_may_be_long_and_nothing_else() {
         for (path, expected) in [
             ("/v1/nodes/n1/states/provision", PROVISION_LIMIT),
             ("/nodes/n1/states/provision/", PROVISION_LIMIT),
+            ("/v1/continue_inspection", REPORT_LIMIT),
+            ("/continue_inspection/", REPORT_LIMIT),
             ("/v1/nodes/n1", LIMIT),
             ("/v1/nodes/provision", LIMIT),
         ] {

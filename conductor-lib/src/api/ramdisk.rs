@@ -1,5 +1,6 @@
 //! What agents call: the API description, lookup and heartbeat (conductor contract 8.1 to 8.3).
 
+use super::inspection;
 use super::reply::{Refusal, fallback, read_json, wrong_method};
 use super::version::{describe, negotiate};
 use crate::conductor::Conductor;
@@ -34,6 +35,7 @@ pub fn ramdisk_router(conductor: Conductor) -> Router {
         }
     }
     endpoints
+        .merge(inspection::ramdisk_routes())
         .route_layer(middleware::from_fn_with_state(conductor.clone(), refuse_if_disabled))
         .route("/", get(describe))
         .route("/v1", get(describe))
@@ -82,7 +84,7 @@ fn query(parameters: &HashMap<String, String>) -> Result<LookupQuery, Refusal> {
 }
 
 /// The least that an agent needs (lesson S40). Python agents read the metrics settings too.
-fn lookup_reply(conductor: &Conductor, answer: LookupAnswer) -> Value {
+pub(super) fn lookup_reply(conductor: &Conductor, answer: LookupAnswer) -> Value {
     let node = answer.node;
     let link = format!("{}/v1/nodes/{}", conductor.settings().api_url, node.uuid);
     let config = LookupConfig {

@@ -45,6 +45,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/nodes/{node}/states", 1, 200, "Shows the states of a node"),
     route("PUT", "/nodes/{node}/states/provision", 1, 202, "Orders an operation"),
     route("PUT", "/nodes/{node}/states/power", 1, 202, "Orders a change of power"),
+    route("PUT", "/nodes/{node}/states/raid", 12, 204, "Notes the RAID volumes that are wanted"),
     route("GET", "/nodes/{node}/management/boot_device", 1, 200, "Tells what the machine starts from"),
     route("PUT", "/nodes/{node}/management/boot_device", 1, 204, "Sets what the machine starts from"),
     route("GET", "/nodes/{node}/management/boot_device/supported", 1, 200, "Lists what it can start from"),
@@ -61,6 +62,7 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/nodes/{node}/vendor_passthru", 1, 200, "Calls the method that the query names"),
     route("PUT", "/nodes/{node}/vendor_passthru", 1, 200, "As POST"),
     route("DELETE", "/nodes/{node}/vendor_passthru", 1, 200, "As POST"),
+    route("GET", "/nodes/{node}/inventory", 81, 200, "Shows what the last inspection told"),
     route("GET", "/nodes/{node}/bios", 40, 200, "An empty list: no interface tells settings of firmware"),
     route("GET", "/nodes/{node}/firmware", 86, 200, "An empty list: no interface tells versions of firmware"),
     route("GET", "/nodes/{node}/ports", 1, 200, "Lists the ports of a node"),
@@ -255,6 +257,8 @@ mod tests {
         let routes = routes.chain(super::super::ports::routes().into_iter().map(|(path, _)| path));
         let routes = routes.chain(super::super::allocations::routes().into_iter().map(|(path, _)| path));
         let routes = routes.chain(super::super::drivers::routes().into_iter().map(|(path, _)| path));
+        let routes = routes.chain(super::super::inspection::node_routes().into_iter().map(|(path, _)| path));
+        let routes = routes.chain(super::super::raid::routes().into_iter().map(|(path, _)| path));
         let described: BTreeSet<_> = ROUTES.iter().map(|route| route.path).collect();
         assert_eq!(routes.collect::<BTreeSet<_>>(), described);
     }

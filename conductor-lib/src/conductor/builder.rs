@@ -7,11 +7,14 @@ use crate::deploy::Direct;
 use crate::error::Error;
 use crate::events::EventLog;
 use crate::hardware_type::{Declared, Hardware, HardwareType, Interfaces};
+use crate::inspect::AgentInspect;
 use crate::interfaces::{
-    Absent, BootInterface, ConsoleInterface, DeployInterface, ManagementInterface, NetworkInterface, Noop,
-    PowerInterface, RescueInterface, StorageInterface, VendorInterface,
+    Absent, BootInterface, ConsoleInterface, DeployInterface, InspectInterface, ManagementInterface,
+    NetworkInterface, Noop, PowerInterface, RaidInterface, RescueInterface, StorageInterface,
+    VendorInterface,
 };
 use crate::model::InterfaceKind;
+use crate::raid::AgentRaid;
 use crate::rescue::AgentRescue;
 use crate::services::Services;
 use crate::settings::Settings;
@@ -19,8 +22,8 @@ use crate::store::Store;
 use std::sync::{Arc, Mutex};
 
 /// Composes a conductor: interfaces by name, hardware types that say which of them go together, and which a node has
-/// that chooses none. `direct`, the rescue interface `agent`, `noop` and `no-console`, `no-inspect`, `no-raid`,
-/// `no-rescue`, `no-vendor`, `no-bios`, `no-firmware` are there already.
+/// that chooses none. `direct`, the interfaces `agent` for inspection, RAID and rescue, `noop` and `no-console`,
+/// `no-inspect`, `no-raid`, `no-rescue`, `no-vendor`, `no-bios`, `no-firmware` are there already.
 pub struct Builder {
     settings: Settings,
     store: Arc<dyn Store>,
@@ -43,8 +46,10 @@ impl Conductor {
             .deploy("direct", Direct)
             .rescue("agent", AgentRescue)
             .rescue("no-rescue", Absent(InterfaceKind::Rescue))
-            .absent(InterfaceKind::Inspect)
-            .absent(InterfaceKind::Raid)
+            .inspect("agent", AgentInspect)
+            .inspect("no-inspect", Absent(InterfaceKind::Inspect))
+            .raid("agent", AgentRaid)
+            .raid("no-raid", Absent(InterfaceKind::Raid))
             .absent(InterfaceKind::Bios)
             .absent(InterfaceKind::Firmware)
     }
@@ -74,6 +79,7 @@ impl Builder {
         storage = Storage: StorageInterface,
         console = Console: ConsoleInterface,
         vendor = Vendor: VendorInterface,
+        raid = Raid: RaidInterface,
     }
 
     /// Registers a deploy interface.
@@ -83,6 +89,15 @@ impl Builder {
         self.declared.boot_needs.insert(name.clone(), interface.boot_need());
         self.interfaces.all.push((InterfaceKind::Deploy, name.clone(), interface.clone()));
         self.with_tasks.deploy.add(name, interface);
+        self
+    }
+
+    /// Registers an inspect interface.
+    #[must_use]
+    pub fn inspect(mut self, name: impl Into<String>, interface: impl InspectInterface + 'static) -> Self {
+        let (name, interface) = (name.into(), Arc::new(interface));
+        self.interfaces.all.push((InterfaceKind::Inspect, name.clone(), interface.clone()));
+        self.with_tasks.inspect.add(name, interface);
         self
     }
 

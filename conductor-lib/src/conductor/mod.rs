@@ -26,6 +26,7 @@ use crate::error::Error;
 use crate::events::EventLog;
 use crate::hardware_type::Validity;
 use crate::interfaces::deploy::DeployInterface;
+use crate::interfaces::inspect::InspectInterface;
 use crate::interfaces::rescue::RescueInterface;
 use crate::model::{InterfaceKind, Node};
 use crate::services::Services;
@@ -108,6 +109,10 @@ impl Conductor {
 
     fn rescue_interface(&self, node: &Node) -> Result<Arc<dyn RescueInterface>, Error> {
         self.0.workers.interfaces.rescue(node)
+    }
+
+    pub(crate) fn inspect_interface(&self, node: &Node) -> Result<Arc<dyn InspectInterface>, Error> {
+        self.0.workers.interfaces.inspect(node)
     }
 
     pub(crate) fn services(&self) -> &Arc<Services> {

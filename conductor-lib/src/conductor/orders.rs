@@ -213,7 +213,7 @@ impl Conductor {
     }
 
     /// Writes an order down, with what it changes of the node, and has it carried out.
-    pub(super) async fn order(
+    pub(crate) async fn order(
         &self,
         mut task: Task,
         verb: Verb,

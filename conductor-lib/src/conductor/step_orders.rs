@@ -154,7 +154,7 @@ impl Conductor {
     }
 
     /// A node that enters an operation, which counts once saved.
-    pub(super) async fn begin_operation(&self, id: &str, event: Event) -> Result<Task, Error> {
+    pub(crate) async fn begin_operation(&self, id: &str, event: Event) -> Result<Task, Error> {
         let mut task = Task::acquire(self.services(), id).await?;
         if task.node.provision_state.takes_verb(event) {
             task.node.permits(event)?;

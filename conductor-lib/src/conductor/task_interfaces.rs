@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::hardware_type::Registered;
 use crate::interfaces::deploy::DeployInterface;
+use crate::interfaces::inspect::InspectInterface;
 use crate::interfaces::rescue::RescueInterface;
 use crate::model::{InterfaceKind, Node};
 use crate::services::Services;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(super) struct RegisteredWithTasks {
     pub(super) deploy: Registered<dyn DeployInterface>,
+    pub(super) inspect: Registered<dyn InspectInterface>,
     pub(super) rescue: Registered<dyn RescueInterface>,
 }
 
@@ -35,6 +37,16 @@ impl TaskInterfaces {
     pub(super) fn deploy(&self, node: &Node) -> Result<Arc<dyn DeployInterface>, Error> {
         let composition = &self.services.hardware.composition;
         Ok(self.registered.deploy.of(node, InterfaceKind::Deploy, composition)?)
+    }
+
+    /// The inspect interface of a node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`].
+    pub(super) fn inspect(&self, node: &Node) -> Result<Arc<dyn InspectInterface>, Error> {
+        let composition = &self.services.hardware.composition;
+        Ok(self.registered.inspect.of(node, InterfaceKind::Inspect, composition)?)
     }
 
     /// The rescue interface of a node.

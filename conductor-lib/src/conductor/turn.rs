@@ -6,6 +6,7 @@ use super::work::Work;
 use crate::agent_client::AgentClient;
 use crate::error::Error;
 use crate::events::EventKind;
+use crate::inspect::operation as inspection;
 use crate::model::{Event, ProvisionState};
 use crate::operations::{self, ATTEMPTS};
 use crate::services::Services;
@@ -133,6 +134,16 @@ impl Turn {
             Work::Adopt => {
                 let deploy = self.interfaces.deploy(&task.node);
                 let progress = async { operations::adopt(&mut task, &*deploy?).await }.await;
+                return self.settle(task, progress).await;
+            }
+            Work::Inspect => {
+                let inspect = self.interfaces.inspect(&task.node);
+                let progress = async { inspection::begin(&mut task, &*inspect?).await }.await;
+                return self.settle(task, progress).await;
+            }
+            Work::ContinueInspection => {
+                let inspect = self.interfaces.inspect(&task.node);
+                let progress = async { inspection::go_on(&mut task, &*inspect?).await }.await;
                 return self.settle(task, progress).await;
             }
             Work::Rescue => {

@@ -19,6 +19,10 @@ pub(super) enum Work {
     Verify,
     /// It is taken over with its instance.
     Adopt,
+    /// Its inspection begins.
+    Inspect,
+    /// Its ramdisk has posted what it saw.
+    ContinueInspection,
     /// It gets a rescue system.
     Rescue,
     /// Its instance is started again after a rescue.
@@ -44,6 +48,7 @@ impl Work {
             Some(Verb::Forget) => return Self::Forget,
             Some(Verb::Abort) => return Self::Abort,
             Some(Verb::CleanUp) => return Self::CleanUp,
+            Some(Verb::ContinueInspection) => return Self::ContinueInspection,
             Some(
                 Verb::Deploy
                 | Verb::Undeploy
@@ -51,6 +56,7 @@ impl Work {
                 | Verb::Clean
                 | Verb::Service
                 | Verb::Adopt
+                | Verb::Inspect
                 | Verb::Rescue
                 | Verb::Unrescue
                 | Verb::PowerOn
@@ -66,6 +72,7 @@ impl Work {
             (ProvisionState::Deleting, _) => Self::Undeploy,
             (ProvisionState::Verifying, _) => Self::Verify,
             (ProvisionState::Adopting, _) => Self::Adopt,
+            (ProvisionState::Inspecting, _) => Self::Inspect,
             (ProvisionState::Rescuing, _) => Self::Rescue,
             (ProvisionState::Unrescuing, _) => Self::Unrescue,
             (_, Activity::Work) => StepKind::of(state).map_or(Self::Abandon, Self::Steps),
@@ -98,6 +105,7 @@ mod tests {
                         Work::Undeploy,
                         Work::Verify,
                         Work::Adopt,
+                        Work::Inspect,
                         Work::Rescue,
                         Work::Unrescue,
                         Work::Abandon,

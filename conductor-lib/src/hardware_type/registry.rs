@@ -8,6 +8,7 @@ use crate::interfaces::console::ConsoleInterface;
 use crate::interfaces::management::ManagementInterface;
 use crate::interfaces::network::NetworkInterface;
 use crate::interfaces::power::PowerInterface;
+use crate::interfaces::raid::RaidInterface;
 use crate::interfaces::storage::StorageInterface;
 use crate::interfaces::vendor::VendorInterface;
 use crate::model::{InterfaceKind, Node};
@@ -72,6 +73,7 @@ pub(crate) struct Interfaces {
     pub(crate) storage: Registered<dyn StorageInterface>,
     pub(crate) console: Registered<dyn ConsoleInterface>,
     pub(crate) vendor: Registered<dyn VendorInterface>,
+    pub(crate) raid: Registered<dyn RaidInterface>,
 }
 
 impl Interfaces {
@@ -128,6 +130,11 @@ impl Hardware {
     /// The storage interface of a node.
     pub(crate) fn storage(&self, node: &Node) -> Result<Arc<dyn StorageInterface>, Unresolved> {
         self.interfaces.storage.of(node, InterfaceKind::Storage, &self.composition)
+    }
+
+    /// The RAID interface of a node.
+    pub(crate) fn raid(&self, node: &Node) -> Result<Arc<dyn RaidInterface>, Unresolved> {
+        self.interfaces.raid.of(node, InterfaceKind::Raid, &self.composition)
     }
 
     /// The boot interface of a node, with those below it; nothing where its hardware type has none.

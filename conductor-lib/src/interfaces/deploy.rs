@@ -2,6 +2,7 @@
 
 use super::base::{Interface, InterfaceError};
 use super::boot::BootNeed;
+use super::outcome::Outcome;
 use crate::error::Error;
 use crate::model::InterfaceKind::Deploy;
 use crate::model::{PlannedStep, StepKind};
@@ -12,15 +13,6 @@ use async_trait::async_trait;
 use farrier_protocol::command::CommandResult;
 use serde_json::json;
 use std::ops::RangeInclusive;
-
-/// How a step left off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// The next step may run.
-    Done,
-    /// The agent calls when it can go on.
-    Wait,
-}
 
 /// One way to put an instance onto a machine.
 ///

@@ -1,7 +1,7 @@
 //! Rescue (section 2.7).
 
 use super::base::{Interface, InterfaceError};
-use super::deploy::Outcome;
+use super::outcome::Outcome;
 use crate::error::Error;
 use crate::model::InterfaceKind::Rescue;
 use crate::task::Task;

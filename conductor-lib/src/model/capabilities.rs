@@ -3,6 +3,7 @@
 use super::typed_map::BadValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// How a machine's firmware boots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +60,11 @@ impl Capabilities {
         self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// Gives a capability a value.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.values.insert(name.to_owned(), value.to_owned());
+    }
+
     /// The boot mode, where one is named.
     ///
     /// # Errors
@@ -75,6 +81,14 @@ impl Capabilities {
                 format!("boot_mode {other:?} must be bios or uefi"),
             )),
         }
+    }
+}
+
+/// The spelling that every client reads: `k1:v1,k2:v2`.
+impl fmt::Display for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pairs: Vec<_> = self.iter().map(|(name, value)| format!("{name}:{value}")).collect();
+        f.write_str(&pairs.join(","))
     }
 }
 
@@ -119,6 +133,17 @@ mod tests {
         for value in [json!(""), json!(null), json!({}), json!("cpu_vt:true")] {
             assert_eq!(boot_mode(value.clone()), Ok(None), "{value}");
         }
+    }
+
+    #[test]
+    fn they_are_written_as_they_are_read() {
+        let holder =
+            Map::from_iter([("capabilities".to_owned(), json!({"boot_mode": "bios", "cpu_vt": true}))]);
+        let mut capabilities = Capabilities::read(&holder, "properties").unwrap();
+        capabilities.set("boot_mode", "uefi");
+        assert_eq!(capabilities.to_string(), "boot_mode:uefi,cpu_vt:true");
+        let written = Map::from_iter([("capabilities".to_owned(), json!(capabilities.to_string()))]);
+        assert_eq!(Capabilities::read(&written, "properties"), Ok(capabilities));
     }
 
     #[test]

@@ -169,10 +169,10 @@ pub struct Node {
     /// Whether the machine must never be powered off.
     #[serde(default)]
     pub disable_power_off: bool,
-    /// When the last inspection began.
+    /// When the last inspection was ordered.
     #[serde(default, with = "time::serde::rfc3339::option")]
     pub inspection_started_at: Option<OffsetDateTime>,
-    /// When the last inspection ended.
+    /// When it was done; nothing while it is under way, and when it failed.
     #[serde(default, with = "time::serde::rfc3339::option")]
     pub inspection_finished_at: Option<OffsetDateTime>,
 
@@ -304,6 +304,13 @@ impl Node {
             Some(_) if by_hand && stays => self.target_provision_state,
             target => target,
         };
+        match event {
+            Event::Inspect => (self.inspection_started_at, self.inspection_finished_at) = (Some(now), None),
+            Event::Done if self.provision_state.family() == Some(Family::Inspect) => {
+                self.inspection_finished_at = Some(now);
+            }
+            _ => {}
+        }
         self.provision_state = state;
         self.provision_updated_at = now;
         true
@@ -448,7 +455,14 @@ pub(super) mod tests {
         // An inspection that began from `manageable` targets it too, and ends with its family.
         let mut inspected = node();
         inspected.provision_state = ProvisionState::Manageable;
-        assert!(inspected.apply(Event::Inspect, now) && inspected.apply(Event::Done, now));
+        let later = now + time::Duration::HOUR;
+        assert!(inspected.apply(Event::Inspect, now));
+        assert_eq!((inspected.inspection_started_at, inspected.inspection_finished_at), (Some(now), None));
+        assert!(inspected.apply(Event::Wait, later) && inspected.apply(Event::Done, later));
+        assert_eq!(
+            (inspected.inspection_started_at, inspected.inspection_finished_at),
+            (Some(now), Some(later))
+        );
         assert!(inspected.apply(Event::Provide, now));
         assert_eq!(inspected.target_provision_state, Some(ProvisionState::Available));
     }

@@ -20,6 +20,10 @@ named_states! {
         Service = "service",
         /// A machine taken over that runs its instance.
         Adopt = "adopt",
+        /// The machine looked at.
+        Inspect = "inspect",
+        /// What its ramdisk posted looked at.
+        ContinueInspection = "continue inspection",
         /// A rescue system, to repair the instance with.
         Rescue = "rescue",
         /// The instance started again after a rescue.

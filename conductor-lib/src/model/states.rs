@@ -33,7 +33,7 @@ macro_rules! named_states {
         }
     };
 }
-pub(super) use named_states;
+pub(crate) use named_states;
 
 named_states! {
     /// Where a node is in its life.

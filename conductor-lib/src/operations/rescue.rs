@@ -7,7 +7,7 @@ use super::ATTEMPTS;
 use crate::agent_client::AgentError;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
-use crate::interfaces::deploy::Outcome;
+use crate::interfaces::outcome::Outcome;
 use crate::interfaces::rescue::RescueInterface;
 use crate::model::{Event, Order, Verb};
 use crate::steps::Progress;

@@ -6,8 +6,8 @@
 use crate::agent_client::{AgentError, Wait, failure_text};
 use crate::error::Error;
 use crate::interfaces::base::Interface;
-use crate::interfaces::deploy::Outcome;
 use crate::interfaces::network::NetworkKind;
+use crate::interfaces::outcome::Outcome;
 use crate::interfaces::rescue::RescueInterface;
 use crate::ramdisk;
 use crate::task::Task;

@@ -8,7 +8,8 @@ use crate::agent_steps;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::interfaces::DriverStep;
-use crate::interfaces::deploy::{DeployInterface, Outcome};
+use crate::interfaces::deploy::DeployInterface;
+use crate::interfaces::outcome::Outcome;
 use crate::model::{Event, PlannedStep, ProvisionState, StepKind};
 use crate::plan::{Missing, place_of};
 use crate::ramdisk;
@@ -26,6 +27,7 @@ pub(crate) async fn check(
     deploy: &dyn DeployInterface,
     kind: StepKind,
 ) -> Result<(), Error> {
+    source::check_requested(task, kind)?;
     if kind == StepKind::Service && !task.node.plan(kind).disable_ramdisk {
         // Whatever nobody knows yet is the agent's.
         let known = source::steps(task, deploy, kind, Missing::LeftOut)?;

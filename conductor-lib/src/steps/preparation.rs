@@ -1,7 +1,7 @@
 //! What comes before the first step of a cleaning or service, and after the last one (section 3.11).
 
 use crate::error::Error;
-use crate::interfaces::deploy::Outcome;
+use crate::interfaces::outcome::Outcome;
 use crate::model::{Event, StepKind};
 use crate::ramdisk;
 use crate::settings::EraseSettings;

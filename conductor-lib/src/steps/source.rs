@@ -4,8 +4,26 @@ use crate::error::Error;
 use crate::interfaces::deploy::DeployInterface;
 use crate::model::{Node, PlannedStep, RequestedStep, StepId, StepKind};
 use crate::plan::{self, KnownStep, Missing, Offer, StepFault};
+use crate::raid;
 use crate::task::Task;
 use std::collections::BTreeMap;
+
+/// The interface whose steps of the agent are there only where the node's RAID interface says so.
+const RAID: &str = "raid";
+
+/// Checks what is asked for that can be told before the agent is there.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] with all that is wrong with it.
+pub(super) fn check_requested(task: &Task, kind: StepKind) -> Result<(), Error> {
+    let requested = match kind {
+        StepKind::Deploy => asked_for(&task.node, &task.services.settings.deploy_templates),
+        StepKind::Clean | StepKind::Service => task.node.plan(kind).requested.clone(),
+    };
+    let faults: Vec<_> = requested.iter().filter_map(|asked| raid::fault(&task.node, asked)).collect();
+    if faults.is_empty() { Ok(()) } else { Err(invalid(kind, &faults)) }
+}
 
 /// The steps of the operation that a node is in, the first one first.
 ///
@@ -24,7 +42,9 @@ pub(super) fn steps(
     if kind == StepKind::Deploy {
         own.extend(deploy.core_steps());
     }
+    let has_raid = task.services.hardware.raid(node).is_ok_and(|raid| raid.runs_steps_of_agent());
     let offered = task.session.cached_steps(kind).unwrap_or_default();
+    let offered = offered.iter().filter(|step| has_raid || step.interface != RAID);
     let mut known = plan::known(kind, own, offered, policy);
     let is_there = |step: &KnownStep| !step.in_band || deploy.in_band().contains(&step.priority);
     if kind == StepKind::Deploy {

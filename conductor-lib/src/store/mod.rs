@@ -22,12 +22,14 @@ pub mod sqlite;
 #[cfg(feature = "sqlite")]
 mod statements;
 
-pub use record::{Change, ConfigDrive, Held, Lease, OrderChange, Record, SessionChange, Terms};
+pub use record::{
+    Change, ConfigDrive, Held, InspectionChange, Lease, OrderChange, Record, SessionChange, Terms,
+};
 pub use selection::{
     AllocationSelection, Filter, NodeColumn, Outline, OwnedPort, PortSelection, Position, Selection,
 };
 
-use crate::model::{AgentSession, Allocation, AllocationState, MacAddress, Node};
+use crate::model::{AgentSession, Allocation, AllocationState, InspectionData, MacAddress, Node};
 use async_trait::async_trait;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -167,6 +169,20 @@ pub trait Store: Send + Sync {
     ///
     /// [`StoreError::Failed`].
     async fn config_drive(&self, uuid: Uuid) -> Result<Option<String>, StoreError>;
+
+    /// What the last inspection of a node told that was done.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError>;
+
+    /// What the ramdisk of a node posted, as long as its inspection is not done.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn received_inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError>;
 
     /// Takes the lease of a node whose last one has ended or expired, with the record as it is then.
     ///

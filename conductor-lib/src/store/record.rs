@@ -1,6 +1,6 @@
 //! What goes into the store and comes out of it.
 
-use crate::model::{AgentSession, Node, Order};
+use crate::model::{AgentSession, InspectionData, Node, Order};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -64,6 +64,8 @@ pub struct Change<'a> {
     pub config_drive: ConfigDrive<'a>,
     /// What changed of its order.
     pub order: OrderChange,
+    /// What changed of its inspection.
+    pub inspection: InspectionChange<'a>,
     /// Whether the lease ends with this.
     pub ends_lease: bool,
 }
@@ -76,6 +78,7 @@ impl<'a> Change<'a> {
             session: SessionChange::Keep,
             config_drive: ConfigDrive::Keep,
             order: OrderChange::Keep,
+            inspection: InspectionChange::Keep,
             ends_lease: false,
         }
     }
@@ -112,4 +115,15 @@ pub enum OrderChange {
     Put(Order),
     /// Nothing is ordered any more.
     Remove,
+}
+
+/// What changed of an inspection.
+#[derive(Debug, Clone, Copy)]
+pub enum InspectionChange<'a> {
+    /// Nothing.
+    Keep,
+    /// The ramdisk has posted this; what the last inspection told stays.
+    Receive(&'a InspectionData),
+    /// This is what the inspection tells.
+    Put(&'a InspectionData),
 }

@@ -50,6 +50,8 @@ pub struct NodeColumn {
 impl NodeColumn {
     /// The identity of the node.
     pub const UUID: Self = Self { name: "uuid", kind: Kind::Text };
+    /// Where the node is in its life.
+    pub const PROVISION_STATE: Self = Self { name: "provision_state", kind: Kind::Text };
     /// When the node was enrolled.
     pub const CREATED_AT: Self = Self { name: "created_at", kind: Kind::Time };
 

@@ -75,6 +75,8 @@ pub(super) const DELETE_ALLOCATION: &str = "DELETE FROM allocations WHERE uuid =
 /// A node, and the allocation that it has or an empty text.
 pub(super) const END_ALLOCATIONS: &str = "DELETE FROM allocations WHERE node_uuid = $1 AND uuid <> $2";
 pub(super) const CONFIG_DRIVE: &str = "SELECT content FROM config_drives WHERE node = $1";
+pub(super) const INSPECTION: &str = "SELECT document FROM inspections WHERE node = $1";
+pub(super) const RECEIVED_INSPECTION: &str = "SELECT received FROM inspections WHERE node = $1";
 pub(super) const HOLDER: &str = "SELECT reservation FROM nodes WHERE uuid = $1";
 
 pub(super) const INSERT_NODE: &str = "INSERT INTO nodes (uuid, name, driver, conductor_group, resource_class, owner, \
@@ -93,6 +95,10 @@ pub(super) const INSERT_CONFIG_DRIVE: &str = "INSERT INTO config_drives (node, c
 
 pub(super) const INSERT_ORDER: &str =
     "INSERT INTO orders (node, verb, ordered_at, attempts) VALUES ($1, $2, $3, $4)";
+pub(super) const RECEIVE_INSPECTION: &str = "INSERT INTO inspections (node, received) VALUES ($1, $2) \
+    ON CONFLICT (node) DO UPDATE SET received = $2";
+pub(super) const PUT_INSPECTION: &str = "INSERT INTO inspections (node, document) VALUES ($1, $2) \
+    ON CONFLICT (node) DO UPDATE SET document = $2, received = NULL";
 pub(super) const DELETE_ORDER: &str = "DELETE FROM orders WHERE node = $1";
 
 /// The guard of everything that is written under a lease: no row when the epoch, the last parameter, was overtaken.
@@ -281,6 +287,10 @@ mod tests {
             DELETE_ALLOCATION,
             END_ALLOCATIONS,
             CONFIG_DRIVE,
+            INSPECTION,
+            RECEIVED_INSPECTION,
+            RECEIVE_INSPECTION,
+            PUT_INSPECTION,
             HOLDER,
             INSERT_NODE,
             INSERT_DOCUMENT,
@@ -308,11 +318,12 @@ mod tests {
             include_str!("migrations/0002_orders.sql"),
             include_str!("migrations/0003_names_and_ports.sql"),
             include_str!("migrations/0004_allocations.sql"),
+            include_str!("migrations/0005_inspections.sql"),
             outlines.as_str(),
             records.as_str(),
         ];
         let here = include_str!("statements.rs").matches("pub(super) const ").count();
-        assert_eq!(statements.len(), here - 1 + 4 + 2, "a statement is not looked at");
+        assert_eq!(statements.len(), here - 1 + 5 + 2, "a statement is not looked at");
         // Whoever needs one of these needs two texts of it; `?` is no parameter of PostgreSQL.
         for word in [
             "?",

@@ -1,6 +1,7 @@
 //! A task: a node under its lease, with the means to change it.
 
 mod fast_track;
+mod inspection;
 mod machine;
 mod power;
 mod reservation;
@@ -13,6 +14,7 @@ use crate::model::{AgentSession, Event, Node, Order};
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::store::{Change, ConfigDrive, OrderChange, Record, SessionChange, StoreError};
+use inspection::UnsavedInspection;
 use reservation::{End, Reservation};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -38,6 +40,8 @@ pub struct Task {
     stored_order: Option<Order>,
     /// How much of the session is to be saved.
     unsaved: Unsaved,
+    /// What of an inspection is to be saved.
+    inspection: UnsavedInspection,
 }
 
 /// How much of a session is to be saved.
@@ -72,6 +76,7 @@ impl Task {
             reservation,
             stored_order: record.order,
             unsaved: Unsaved::Nothing,
+            inspection: UnsavedInspection::Nothing,
         }
     }
 
@@ -171,11 +176,13 @@ impl Task {
             Some(order) => OrderChange::Put(order),
             None => OrderChange::Remove,
         };
-        let change = Change { node: &self.node, session, config_drive, order, ends_lease };
+        let inspection = self.inspection.change();
+        let change = Change { node: &self.node, session, config_drive, order, inspection, ends_lease };
         // Should this be cut off, nobody here knows what is stored.
         self.reservation.end = End::Leave;
         self.services.store.write(&self.reservation.lease, &change).await?;
         (self.unsaved, self.stored_order) = (Unsaved::Nothing, self.order);
+        self.inspection = UnsavedInspection::Nothing;
         self.reservation.end = match ends_lease {
             true => End::IsOver,
             false => End::when(&self.node, self.order.as_ref()),

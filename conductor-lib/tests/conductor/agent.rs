@@ -86,6 +86,10 @@ pub struct Script {
     pub logs: Option<String>,
     /// It ignores `power_off`.
     pub stays_on: bool,
+    /// What it posts of its machine; else [`report`].
+    pub report: Option<Value>,
+    /// How each of its posts was answered.
+    pub posted: Vec<u16>,
     /// Steps that the BMC was given, and how often it was asked whether one has ended, and whether it then fails.
     pub driven: Vec<String>,
     pub polls: u32,
@@ -113,11 +117,32 @@ impl Script {
     }
 }
 
+/// What an agent posts of a machine with two network cards, the first of which has this address.
+pub fn report(address: &str) -> Value {
+    json!({
+        "inventory": {
+            "interfaces": [
+                {"name": "eth0", "mac_address": address, "ipv4_address": "192.0.2.20", "has_carrier": true},
+                {"name": "eth1", "mac_address": SECOND_CARD, "ipv4_address": "192.0.2.21", "has_carrier": true},
+            ],
+            "cpu": {"architecture": "x86_64", "count": 2, "model_name": "Example", "flags": ["vmx"]},
+            "disks": [{"name": "/dev/vda", "size": 10_u64 << 30, "rotational": false, "serial": "A1"}],
+            "memory": {"total": 2_u64 << 30, "physical_mb": 2048},
+            "bmc_address": null, "bmc_v6address": "::/0",
+            "boot": {"current_boot_mode": "uefi", "pxe_interface": null},
+        },
+        "boot_interface": null, "error": null, "logs": "H4sIAAAA",
+    })
+}
+
+/// Address of the second network card of a machine.
+pub const SECOND_CARD: &str = "52:54:00:00:00:a2";
+
 /// A running agent.
 #[derive(Clone)]
 pub struct Agent {
     machine: FakeMachine,
-    conductor: String,
+    conductor: Option<String>,
     address: String,
     commands: Arc<Mutex<Vec<CommandResult>>>,
     /// Told each time somebody asks for the progress.
@@ -129,23 +154,48 @@ pub struct Agent {
 type Answer = Result<Json<Value>, (StatusCode, Json<Fault>)>;
 
 impl Agent {
-    pub fn new(machine: FakeMachine, conductor: &str, address: &str) -> Self {
-        let (conductor, address) = (conductor.to_owned(), address.to_owned());
+    pub fn new(machine: FakeMachine, conductor: Option<String>, address: &str) -> Self {
         Self {
             machine,
             conductor,
-            address,
+            address: address.to_owned(),
             commands: Arc::default(),
             asked: Arc::default(),
             ends: Arc::default(),
         }
     }
 
-    /// Looks the node up, serves its interface with a new certificate, and calls until it is stopped.
-    pub async fn run(self) {
+    /// Posts what it sees of its machine where it is told to, and runs where it is told of a conductor.
+    pub async fn live(self, callback: Option<String>) {
         if self.script().silent {
             return;
         }
+        if let Some(url) = callback {
+            self.post(&url).await;
+        }
+        if self.conductor.is_some() {
+            self.run().await;
+        }
+    }
+
+    /// Posts until it is taken or refused; a conductor that is gone may come again.
+    async fn post(&self, url: &str) {
+        let http = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
+        loop {
+            let report = self.script().report.unwrap_or_else(|| report(&self.address));
+            if let Ok(reply) = http.post(url).json(&report).send().await {
+                let status = reply.status().as_u16();
+                self.change(|script| script.posted.push(status));
+                if status != 409 && status < 500 {
+                    return;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Looks the node up, serves its interface with a new certificate, and calls until it is stopped.
+    async fn run(self) {
         let http = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
         let lookup = self.look_up(&http).await;
         self.machine.script.lock().unwrap().token =
@@ -185,7 +235,7 @@ impl Agent {
     async fn look_up(&self, http: &reqwest::Client) -> Value {
         loop {
             let reply = http
-                .get(format!("{}/v1/lookup?addresses={}", self.conductor, self.address))
+                .get(format!("{}/v1/lookup?addresses={}", self.conductor(), self.address))
                 .header("X-OpenStack-Ironic-API-Version", "1.62")
                 .send()
                 .await;
@@ -203,7 +253,7 @@ impl Agent {
     async fn call(&self, http: &reqwest::Client, node: &str, heartbeat: &Heartbeat) {
         loop {
             let reply = http
-                .post(format!("{}/v1/heartbeat/{node}", self.conductor))
+                .post(format!("{}/v1/heartbeat/{node}", self.conductor()))
                 .header("X-OpenStack-Ironic-API-Version", "1.68")
                 .json(heartbeat)
                 .send()
@@ -223,6 +273,10 @@ impl Agent {
         if has_step && self.script().vanishes {
             std::future::pending::<()>().await;
         }
+    }
+
+    fn conductor(&self) -> &str {
+        self.conductor.as_deref().unwrap()
     }
 
     fn script(&self) -> Script {

@@ -179,6 +179,7 @@ async fn a_conductor_that_starts_leaves_no_node_where_nobody_moves_it() {
             ProvisionState::Deploying => ProvisionState::DeployWait,
             ProvisionState::Deleting | ProvisionState::Cleaning => ProvisionState::CleanWait,
             ProvisionState::Servicing => ProvisionState::ServiceWait,
+            ProvisionState::Inspecting => ProvisionState::InspectWait,
             ProvisionState::Verifying => ProvisionState::Manageable,
             // Without a password, its rescue system has it.
             ProvisionState::Rescuing => ProvisionState::Rescue,

@@ -295,23 +295,6 @@ async fn a_step_that_the_bmc_runs_is_asked_for_and_heartbeats_do_not_end_it() {
 }
 
 #[tokio::test]
-async fn the_volumes_that_a_step_made_are_noted_and_forgotten() {
-    let raid = |step: &str| json!({"interface": "raid", "step": step, "priority": 0});
-    let made = json!({"logical_disks": [{"size_gb": 10, "raid_level": "1", "is_root_volume": true,
-        "root_device_hint": {"wwn": "0x1"}}]});
-    let agent = offers(&[raid("create_configuration"), raid("delete_configuration")]);
-    let stage = Stage::new(Script { produces: made.clone(), ..agent }).await;
-    stage.manageable().await;
-    stage.clean(json!([{"interface": "raid", "step": "create_configuration"}])).await;
-    let node = stage.wait_for(ProvisionState::Manageable).await;
-    assert_eq!(node.raid_config["logical_disks"], made["logical_disks"]);
-    assert_eq!(node.properties["root_device"], json!({"wwn": "0x1"}));
-    stage.clean(json!([{"interface": "raid", "step": "delete_configuration"}])).await;
-    let node = stage.wait_for(ProvisionState::Manageable).await;
-    assert!(node.raid_config.is_empty() && !node.properties.contains_key("root_device"));
-}
-
-#[tokio::test]
 async fn maintenance_pauses_a_cleaning_or_fails_it() {
     for pauses in [true, false] {
         let stage = Stage::with(Script { blocked: true, ..Script::default() }, |settings| {

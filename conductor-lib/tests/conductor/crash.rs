@@ -111,6 +111,7 @@ impl Life {
                 clean_callback_timeout: Duration::from_secs(2),
                 service_callback_timeout: Duration::from_secs(2),
                 rescue_callback_timeout: Duration::from_secs(2),
+                inspect_wait_timeout: Duration::from_secs(2),
                 // A step whose answer came late on a busy host would be begun twice.
                 agent: AgentSettings { command_timeout: Duration::from_secs(5), ..quick("").agent },
                 ..quick(&format!("http://{address}"))
@@ -502,6 +503,36 @@ fn a_conductor_that_is_killed_after_any_write_of_a_retry_gives_no_node_away_uncl
     });
     let not_clean: Vec<_> = ends.iter().filter(|(_, end)| *end != ProvisionState::Available).collect();
     assert!(not_clean.len() <= 10, "{not_clean:?}");
+}
+
+/// `kill -9` after every single write of an inspection: it is done, or it has changed nothing.
+#[test]
+fn a_conductor_that_is_killed_after_any_write_of_an_inspection_finds_all_or_nothing() {
+    let inspect = |life: &Life| {
+        let conductor = life.conductor.clone();
+        life.runtime.spawn(async move { conductor.inspect("n1").await });
+    };
+    let total = writes_of(Script::default(), manage, inspect);
+    assert!(total > 6, "{total}");
+    let ends = for_each(gates(total - 1), |gate| {
+        let (site, node) = killed_at(Script::default(), gate, manage, inspect);
+        let error = node.last_error.unwrap_or_default();
+        let told = site.outside.block_on(site.store.inspection(node.uuid)).unwrap();
+        let is_done = node.inspection_finished_at.is_some();
+        let found = (told.is_some(), node.ports.len() == 2, node.properties.contains_key("cpu_arch"));
+        assert_eq!(found, (is_done, is_done, is_done), "{gate:?}");
+        assert_eq!(site.power(), PowerState::Off, "{gate:?}");
+        assert_eq!(site.machine.state.lock().unwrap().boot, None, "{gate:?}");
+        match node.provision_state {
+            ProvisionState::Manageable => assert_eq!(error, "", "{gate:?}"),
+            // What was posted got lost with the conductor, and no ramdisk posts twice.
+            ProvisionState::InspectFailed => assert!(error.contains("no agent called"), "{gate:?}: {error}"),
+            state => panic!("{gate:?}: {state}"),
+        }
+        is_done
+    });
+    let not_done: Vec<_> = ends.iter().filter(|(_, is_done)| !is_done).collect();
+    assert!(not_done.len() <= 4, "{not_done:?}");
 }
 
 fn order_rescue(life: &Life) {

@@ -4,7 +4,7 @@ use crate::stage::PATIENCE;
 use async_trait::async_trait;
 use farrier_conductor::Settings;
 use farrier_conductor::attention::Attention;
-use farrier_conductor::model::{AgentSession, Allocation, AllocationState, MacAddress, Node};
+use farrier_conductor::model::{AgentSession, Allocation, AllocationState, InspectionData, MacAddress, Node};
 use farrier_conductor::store::{
     AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store,
     StoreError, Terms,
@@ -244,6 +244,16 @@ impl Store for GatedStore {
     async fn config_drive(&self, uuid: Uuid) -> Result<Option<String>, StoreError> {
         self.pass().await?;
         self.inner.config_drive(uuid).await
+    }
+
+    async fn inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
+        self.pass().await?;
+        self.inner.inspection(uuid).await
+    }
+
+    async fn received_inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
+        self.pass().await?;
+        self.inner.received_inspection(uuid).await
     }
 
     async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {

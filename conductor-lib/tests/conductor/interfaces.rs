@@ -51,13 +51,13 @@ async fn what_cannot_work_together_is_refused_at_the_start_with_every_reason() {
         .await
         .hardware_type(HardwareType::new("bare").power(["fake"]).deploy(["direct"]))
         .hardware_type(HardwareType::new("fake").power(["strip"]).boot(["fake"]).deploy(["direct"]))
-        .default_interface(InterfaceKind::Raid, "agent");
+        .default_interface(InterfaceKind::Vendor, "agent");
     let Err(error @ Error::Hardware(_)) = impossible.start().await.map(drop) else { panic!("it started") };
     for reason in [
         "hardware type \"bare\": deploy interface \"direct\" needs a boot interface, and the type has: none",
         "hardware type \"fake\" is declared twice",
         "hardware type \"fake\" names power interface \"strip\", which is not registered; there are: fake",
-        "the default raid interface \"agent\" is not enabled; enabled are: no-raid",
+        "the default vendor interface \"agent\" is not enabled; enabled are: no-vendor",
     ] {
         assert!(error.to_string().contains(reason), "{reason:?} in {error}");
     }
@@ -96,8 +96,8 @@ async fn a_node_is_enrolled_with_the_names_of_all_its_interfaces() {
                 let shown = json!(node);
                 assert_eq!(shown["boot_interface"], boot);
                 assert_eq!(
-                    (&shown["network_interface"], &shown["raid_interface"]),
-                    (&json!("noop"), &json!("no-raid"))
+                    (&shown["network_interface"], &shown["vendor_interface"]),
+                    (&json!("noop"), &json!("no-vendor"))
                 );
                 assert_eq!(conductor.node("n1").await.unwrap().interfaces, node.interfaces);
             }
@@ -117,11 +117,11 @@ async fn each_interface_tells_what_is_missing() {
         "console": {"result": true},
         "deploy": {"result": false, "reason": "image_source: is missing; give the URL of an image"},
         "firmware": {"result": null, "reason": "not supported"},
-        "inspect": {"result": null, "reason": "not supported"},
+        "inspect": {"result": true},
         "management": {"result": true},
         "network": {"result": true},
         "power": {"result": true},
-        "raid": {"result": null, "reason": "not supported"},
+        "raid": {"result": true},
         "rescue": {"result": true},
         "storage": {"result": true},
         "vendor": {"result": null, "reason": "not supported"},

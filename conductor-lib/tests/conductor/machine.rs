@@ -61,7 +61,8 @@ impl FakeMachine {
     /// A conductor whose nodes have this machine.
     pub fn conductor(&self, settings: Settings, store: Arc<dyn Store>) -> Builder {
         let fake = HardwareType::new("fake").power(["fake"]).boot(["fake"]).deploy(["direct"]);
-        let fake = fake.rescue(["agent", "no-rescue"]);
+        let fake = fake.rescue(["agent", "no-rescue"]).inspect(["agent", "no-inspect"]);
+        let fake = fake.raid(["agent", "no-raid"]);
         Conductor::builder(settings, store)
             .power("fake", self.clone())
             .boot("fake", self.clone())
@@ -88,9 +89,11 @@ impl FakeMachine {
         state.power_ons.push(boot.clone());
         if let Some(Boot::Ramdisk(parameters)) = boot {
             let parameters = parameters.to_string();
-            let url = parameters.split(' ').find_map(|word| word.strip_prefix("ipa-api-url=")).unwrap();
-            let agent = Agent::new(self.clone(), url, node.ports[0].address.as_str());
-            state.agent = Some(self.runtime.spawn(agent.run()).abort_handle());
+            let url =
+                |name| parameters.split(' ').find_map(|word| word.strip_prefix(name)).map(str::to_owned);
+            let agent = Agent::new(self.clone(), url("ipa-api-url="), node.ports[0].address.as_str());
+            let started = agent.live(url("ipa-inspection-callback-url="));
+            state.agent = Some(self.runtime.spawn(started).abort_handle());
         }
     }
 
@@ -236,6 +239,10 @@ impl BootInterface for FakeMachine {
     }
 
     async fn validate_rescue(&self, _node: &Node) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    async fn validate_inspection(&self, _node: &Node) -> Result<(), InterfaceError> {
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! What agents call, and what others try.
 
-use crate::agent::Script;
+use crate::agent::{Script, report};
 use crate::stage::{MAC, Stage, fault, new_node};
 use farrier_conductor::PowerAction;
 use farrier_conductor::events::EventKind;
@@ -233,6 +233,8 @@ async fn endpoints_that_are_switched_off_refuse_whoever_calls_and_the_root_still
     for node in ["n1", "nobody"] {
         assert_eq!(stage.heartbeat(node, &heartbeat("x")).await.status(), 403, "{node}");
     }
+    let posted = stage.http.post(format!("{}/v1/continue_inspection", stage.ramdisk_api)).json(&report(MAC));
+    assert_eq!(posted.send().await.unwrap().status(), 403);
     for path in ["/", "/v1"] {
         assert_eq!(stage.get(path, "1.62").await.status(), 200, "{path}");
     }

@@ -1,9 +1,10 @@
 //! The logs of ramdisks in which something failed.
 
-use crate::agent::Script;
-use crate::stage::Stage;
+use crate::agent::{Script, report};
+use crate::stage::{MAC, Stage};
 use farrier_conductor::model::ProvisionState;
 use farrier_conductor::settings::LogCollection;
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -80,4 +81,28 @@ async fn a_failed_cleaning_has_its_label() {
     stage.wait_for(ProvisionState::CleanFailed).await;
     let [name] = &kept(folder.path())[..] else { panic!("not one file") };
     assert!(name.contains("_n1_cleaning_"), "{name}");
+}
+
+#[tokio::test]
+async fn logs_that_a_ramdisk_posts_are_kept_when_its_inspection_fails() {
+    for (error, collect, expected) in [
+        (json!("no disks"), LogCollection::OnFailure, 1),
+        (json!("no disks"), LogCollection::Never, 0),
+        (json!(null), LogCollection::OnFailure, 0),
+        (json!(null), LogCollection::Always, 1),
+    ] {
+        let top = TempDir::new().unwrap();
+        let mut report = report(MAC);
+        report["error"] = error.clone();
+        let stage = stage(Script { report: Some(report), ..Script::default() }, collect, top.path()).await;
+        stage.manageable().await;
+        stage.conductor.inspect("n1").await.unwrap();
+        let is_done = error.is_null();
+        stage
+            .wait_for(if is_done { ProvisionState::Manageable } else { ProvisionState::InspectFailed })
+            .await;
+        let files = kept(top.path());
+        assert_eq!(files.len(), expected, "{error} {collect:?} {files:?}");
+        assert!(files.iter().all(|name| name.contains("_inspection_")), "{files:?}");
+    }
 }

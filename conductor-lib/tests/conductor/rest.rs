@@ -521,7 +521,7 @@ async fn what_belongs_to_a_node_and_to_the_conductor_is_told() {
         ("/v1/drivers", "/drivers/0/name", json!("fake")),
         ("/v1/drivers", "/drivers/0/hosts/0", json!(conductor)),
         ("/v1/drivers/fake", "/default_boot_interface", json!("fake")),
-        ("/v1/drivers/fake", "/enabled_raid_interfaces", json!(["no-raid"])),
+        ("/v1/drivers/fake", "/enabled_raid_interfaces", json!(["agent", "no-raid"])),
         ("/v1/drivers/fake?fields=name", "", json!({"name": "fake"})),
         ("/v1/conductors", "/conductors/0/alive", json!(true)),
         ("/v1/portgroups?node=n1", "/portgroups", json!([])),

@@ -59,6 +59,7 @@ pub fn quick(api_url: &str) -> Settings {
         clean_callback_timeout: Duration::from_secs(10),
         service_callback_timeout: Duration::from_secs(10),
         rescue_callback_timeout: Duration::from_secs(10),
+        inspect_wait_timeout: Duration::from_secs(10),
         check_interval: Duration::from_millis(20),
         progress_interval: Duration::from_millis(10),
         power_state_change_timeout: Duration::from_secs(10),
@@ -137,6 +138,11 @@ impl Stage {
         self.store.write(&lease, &Change { ends_lease: true, ..Change::of(&record.node) }).await.unwrap();
     }
 
+    /// The node as it is stored, with its ports.
+    pub async fn store_node(&self) -> Node {
+        self.store.by_name("n1").await.unwrap().unwrap().node
+    }
+
     pub async fn deploy(&self) {
         self.conductor.deploy("n1", image()).await.unwrap();
     }
@@ -171,9 +177,14 @@ impl Stage {
 
     /// The node once it has reached `state` and nobody works on it any more.
     pub async fn wait_for(&self, state: ProvisionState) -> Node {
+        self.named("n1", state).await
+    }
+
+    /// The node of this name once it has reached `state` and nobody works on it any more.
+    pub async fn named(&self, name: &str, state: ProvisionState) -> Node {
         let end = Instant::now() + PATIENCE;
         loop {
-            let node = self.node().await;
+            let node = self.conductor.node(name).await.unwrap();
             if node.provision_state == state && node.reservation.is_none() {
                 return node;
             }

@@ -97,6 +97,7 @@ impl From<QemuError> for InterfaceError {
 pub fn with_qemu(builder: Builder, state_dir: impl Into<PathBuf>) -> Builder {
     let folders = Folders { state_dir: state_dir.into() };
     let qemu = HardwareType::new("qemu").power(["qemu"]).management(["qemu"]).boot(["qemu"]);
+    let qemu = qemu.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);
     builder
         .power("qemu", QemuPower::new(folders.clone()))
         .management("qemu", QemuManagement::new(folders.clone()))

@@ -137,7 +137,8 @@ impl FakeMachine {
                 running = boot.map(|parameters| {
                     let url = parameters.split(' ').find_map(|word| word.strip_prefix("ipa-api-url="));
                     let url = url.unwrap().replace(HOST_SEEN_BY_GUEST, "127.0.0.1");
-                    let agent = tokio::spawn(Agent::new(self.clone(), &url, MAC).run()).abort_handle();
+                    let agent = tokio::spawn(Agent::new(self.clone(), Some(url.clone()), MAC).live(None))
+                        .abort_handle();
                     (parameters, agent)
                 });
             }

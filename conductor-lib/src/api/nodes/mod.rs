@@ -20,7 +20,7 @@ pub use states::PowerRequest;
 use super::reply::{fallback, wrong_method};
 use super::routes::everywhere;
 use super::version::{describe, negotiate};
-use super::{allocations, body, drivers, events, ports, request_id};
+use super::{allocations, body, drivers, events, inspection, ports, raid, request_id};
 use crate::conductor::Conductor;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -30,7 +30,13 @@ use axum::{Router, middleware};
 /// [authorization](super::authorization::authorized), or serve them on a loopback address.
 pub fn nodes_router(conductor: Conductor) -> Router {
     everywhere(
-        routes().into_iter().chain(ports::routes()).chain(drivers::routes()).chain(allocations::routes()),
+        routes()
+            .into_iter()
+            .chain(ports::routes())
+            .chain(drivers::routes())
+            .chain(inspection::node_routes())
+            .chain(raid::routes())
+            .chain(allocations::routes()),
     )
     .route("/", get(describe))
     .route("/v1", get(describe))

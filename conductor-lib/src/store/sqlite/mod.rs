@@ -15,7 +15,7 @@ use super::{
     AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store,
     StoreError, Terms,
 };
-use crate::model::{AgentSession, Allocation, AllocationState, MacAddress, Node};
+use crate::model::{AgentSession, Allocation, AllocationState, InspectionData, MacAddress, Node};
 use async_trait::async_trait;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::query::Query;
@@ -38,6 +38,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (2, "orders", include_str!("../migrations/0002_orders.sql")),
     (3, "names and ports", include_str!("../migrations/0003_names_and_ports.sql")),
     (4, "allocations", include_str!("../migrations/0004_allocations.sql")),
+    (5, "inspections", include_str!("../migrations/0005_inspections.sql")),
 ];
 
 /// How long a writer waits for another process.
@@ -326,6 +327,14 @@ impl Store for SqliteStore {
 
     async fn config_drive(&self, uuid: Uuid) -> Result<Option<String>, StoreError> {
         reading::config_drive(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
+        reading::inspection(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn received_inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
+        reading::received_inspection(&self.readers, uuid).await.map_err(|failure| self.told(failure))
     }
 
     async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {

@@ -4,7 +4,7 @@ use super::super::columns::{Column, SESSION, join, micros, time_of, value};
 use super::super::selection::{Kind, NODE};
 use super::super::{Held, Outline, OwnedPort, PortSelection, Record, Selection, statements};
 use super::{Outcome, bind};
-use crate::model::{AgentSession, MacAddress, Node, Order, Port, Verb};
+use crate::model::{AgentSession, InspectionData, MacAddress, Node, Order, Port, Verb};
 use serde_json::{Map, Value, json};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteExecutor};
@@ -151,6 +151,26 @@ pub(super) async fn unattended(readers: &SqlitePool, now: OffsetDateTime) -> Out
 pub(super) async fn config_drive(readers: &SqlitePool, uuid: Uuid) -> Outcome<Option<String>> {
     let content = sqlx::query_scalar(statements::CONFIG_DRIVE).bind(uuid.to_string());
     Ok(content.fetch_optional(readers).await?)
+}
+
+/// What the last inspection of a node told.
+pub(super) async fn inspection(readers: &SqlitePool, uuid: Uuid) -> Outcome<Option<InspectionData>> {
+    document(readers, statements::INSPECTION, uuid).await
+}
+
+/// What the ramdisk of a node posted.
+pub(super) async fn received_inspection(readers: &SqlitePool, uuid: Uuid) -> Outcome<Option<InspectionData>> {
+    document(readers, statements::RECEIVED_INSPECTION, uuid).await
+}
+
+async fn document(
+    readers: &SqlitePool,
+    statement: &'static str,
+    uuid: Uuid,
+) -> Outcome<Option<InspectionData>> {
+    let found = sqlx::query_scalar::<Sqlite, Option<String>>(statement).bind(uuid.to_string());
+    let document = found.fetch_optional(readers).await?.flatten();
+    Ok(document.map(|document| serde_json::from_str(&document)).transpose()?)
 }
 
 /// The rows of each node: one for each of its ports, or one.

@@ -3,7 +3,9 @@
 use super::super::columns::{PORT, SESSION, micros, split};
 use super::super::selection::NODE;
 use super::super::statements as sql;
-use super::super::{Change, ConfigDrive, Lease, OrderChange, Record, SessionChange, StoreError, Terms};
+use super::super::{
+    Change, ConfigDrive, InspectionChange, Lease, OrderChange, Record, SessionChange, StoreError, Terms,
+};
 use super::{Failure, Outcome, Statement, allocations, bind, reading};
 use crate::model::{AgentSession, Node, Port};
 use sqlx::SqliteConnection;
@@ -146,6 +148,7 @@ pub(super) async fn write(
         ConfigDrive::Remove => delete_config_drive(connection, &uuid).await?,
     }
     write_order(connection, &uuid, change.order).await?;
+    write_inspection(connection, &uuid, change.inspection).await?;
     match change.ends_lease {
         true => release(connection, lease).await,
         false => Ok(()),
@@ -181,6 +184,21 @@ async fn write_order(connection: &mut SqliteConnection, uuid: &str, change: Orde
         let inserted = sqlx::query(sql::INSERT_ORDER).bind(uuid.to_owned()).bind(order.verb.as_str());
         inserted.bind(micros(order.ordered_at)).bind(order.attempts).execute(connection).await?;
     }
+    Ok(())
+}
+
+async fn write_inspection(
+    connection: &mut SqliteConnection,
+    uuid: &str,
+    change: InspectionChange<'_>,
+) -> Outcome<()> {
+    let (statement, data) = match change {
+        InspectionChange::Keep => return Ok(()),
+        InspectionChange::Receive(data) => (sql::RECEIVE_INSPECTION, data),
+        InspectionChange::Put(data) => (sql::PUT_INSPECTION, data),
+    };
+    let document = serde_json::to_string(data)?;
+    sqlx::query(statement).bind(uuid.to_owned()).bind(document).execute(connection).await?;
     Ok(())
 }
 

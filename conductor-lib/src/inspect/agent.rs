@@ -1,0 +1,95 @@
+//! The inspect interface `agent`: the ramdisk looks at its machine, and posts what it sees.
+
+use super::{bmc_addresses, hooks};
+use crate::error::Error;
+use crate::interfaces::base::Interface;
+use crate::interfaces::inspect::InspectInterface;
+use crate::interfaces::network::NetworkKind;
+use crate::interfaces::outcome::Outcome;
+use crate::model::{InspectionData, Port};
+use crate::task::Task;
+use crate::{ramdisk, ramdisk_logs};
+use async_trait::async_trait;
+use farrier_media::KernelParameters;
+use serde_json::Value;
+
+/// Where the ramdisk posts, below the URL of the conductor.
+pub(crate) const CALLBACK_PATH: &str = "/v1/continue_inspection";
+
+/// The key of the ramdisk's logs in what it posts. They have megabytes, and are kept as files.
+const LOGS: &str = "logs";
+
+/// Inspects machines by the agent in their ramdisk.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AgentInspect;
+
+impl Interface for AgentInspect {}
+
+#[async_trait]
+impl InspectInterface for AgentInspect {
+    async fn validate_inspection(&self, task: &Task) -> Result<(), Error> {
+        task.boots_for_inspection().await.map(drop)
+    }
+
+    async fn inspect_hardware(&self, task: &mut Task) -> Result<Outcome, Error> {
+        let boots = task.boots_for_inspection().await?;
+        bmc_addresses::note(&mut task.node).await;
+        match boots {
+            true => ramdisk::boot_with(task, parameters(task)?).await?,
+            false => {
+                // Whoever boots the ramdisk is told by nobody when.
+                task.power_off().await?;
+                task.power_on().await?;
+            }
+        }
+        Ok(Outcome::Wait)
+    }
+
+    /// The machine is put right before anything of its record changes: its network may be known by ports that go.
+    async fn continue_inspection(&self, task: &mut Task, mut data: InspectionData) -> Result<(), Error> {
+        if task.settings().inspection.power_off && !task.keeps_agent() {
+            task.power_off().await?;
+        }
+        task.clean_up_ramdisk().await?;
+        task.remove_network(NetworkKind::Inspection).await?;
+        bmc_addresses::forget(&mut task.node);
+        let logs = data.plugin_data.remove(LOGS);
+        let looked = hooks::run(task.node.clone(), data, &task.settings().inspection);
+        let logs = logs.as_ref().and_then(Value::as_str);
+        ramdisk_logs::keep_posted(task, logs, looked.is_err()).await;
+        let (mut node, data) = looked
+            .map_err(|refused| Error::invalid(format!("inspection hook {}", refused.hook), refused.reason))?;
+        node.ports = without_those_of_others(task, node.ports).await?;
+        task.node = node;
+        task.note_inspection(data);
+        Ok(())
+    }
+}
+
+/// An agent that is not told of the conductor's API posts its inventory, and does nothing else; one that is to stay
+/// (fast track) is told.
+fn parameters(task: &Task) -> Result<KernelParameters, Error> {
+    let url = format!("{}{CALLBACK_PATH}", task.callback_url());
+    let others = if task.keeps_agent() { task.agent_options()? } else { KernelParameters::default() };
+    let found = others.with("ipa-inspection-callback-url", &url);
+    let parameters =
+        found.and_then(|found| found.followed_by(&task.settings().inspection.extra_kernel_params));
+    parameters.map_err(|error| Error::invalid("the kernel parameters of an inspection", error.to_string()))
+}
+
+/// An address belongs to one node: a network card that another node has, because it was moved or lies, is no port here.
+async fn without_those_of_others(task: &Task, ports: Vec<Port>) -> Result<Vec<Port>, Error> {
+    let mut own = Vec::new();
+    for port in ports {
+        let owners = task.services.store.owners(std::slice::from_ref(&port.address)).await?;
+        match owners.iter().all(|owner| *owner == task.node.uuid) {
+            true => own.push(port),
+            false => tracing::warn!(
+                node = %task.node.uuid,
+                "network card {} belongs to another node already, and is left out",
+                port.address
+            ),
+        }
+    }
+    Ok(own)
+}

@@ -1,0 +1,46 @@
+//! An inspection, from its order to its end. Two orders say how far it has come: the first until the ramdisk posts, the
+//! second from then on.
+
+use crate::error::Error;
+use crate::heartbeat::SessionEnd;
+use crate::interfaces::inspect::InspectInterface;
+use crate::interfaces::outcome::Outcome;
+use crate::model::Event;
+use crate::steps::Progress;
+use crate::task::Task;
+
+/// Begins an inspection, again when a conductor stopped meanwhile.
+///
+/// # Errors
+///
+/// What fails the inspection; [`Error::Store`], when nothing is known to have failed but the store.
+pub(crate) async fn begin(task: &mut Task, inspect: &dyn InspectInterface) -> Result<Progress, Error> {
+    match inspect.inspect_hardware(task).await? {
+        Outcome::Wait => {
+            task.enter(Event::Wait)?;
+            Ok(Progress::Waits)
+        }
+        Outcome::Done => done(task),
+    }
+}
+
+/// Goes on with an inspection whose ramdisk has posted.
+///
+/// # Errors
+///
+/// As [`begin`].
+pub(crate) async fn go_on(task: &mut Task, inspect: &dyn InspectInterface) -> Result<Progress, Error> {
+    let received = task.services.store.received_inspection(task.node.uuid).await?;
+    let nothing =
+        || Error::invalid("the inspection", "what the ramdisk posted is gone; inspect the node again");
+    inspect.continue_inspection(task, received.ok_or_else(nothing)?).await?;
+    done(task)
+}
+
+fn done(task: &mut Task) -> Result<Progress, Error> {
+    let keeps_agent = task.keeps_agent();
+    task.end_session(SessionEnd::Operation { keeps_agent });
+    task.order = None;
+    task.enter(Event::Done)?;
+    Ok(Progress::Done)
+}

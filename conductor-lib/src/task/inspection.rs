@@ -1,0 +1,75 @@
+//! What a task does for an inspection.
+
+use super::{Task, Unsaved};
+use crate::agent_token;
+use crate::error::Error;
+use crate::hardware_type::Unresolved;
+use crate::interfaces::base::InterfaceError;
+use crate::model::{InspectionData, InterfaceKind};
+use crate::store::InspectionChange;
+use farrier_protocol::lookup::MASKED;
+
+/// What of an inspection is to be saved.
+pub(super) enum UnsavedInspection {
+    Nothing,
+    Received(InspectionData),
+    Told(InspectionData),
+}
+
+impl UnsavedInspection {
+    pub(super) fn change(&self) -> InspectionChange<'_> {
+        match self {
+            Self::Nothing => InspectionChange::Keep,
+            Self::Received(data) => InspectionChange::Receive(data),
+            Self::Told(data) => InspectionChange::Put(data),
+        }
+    }
+}
+
+impl Task {
+    /// Keeps what an inspection tells, which counts once saved.
+    pub fn note_inspection(&mut self, data: InspectionData) {
+        self.inspection = UnsavedInspection::Told(data);
+    }
+
+    /// Keeps what the ramdisk posted until the inspection is done, which counts once saved.
+    pub(crate) fn receive_inspection(&mut self, data: InspectionData) {
+        self.inspection = UnsavedInspection::Received(data);
+    }
+
+    /// The conductor's URL as the machine reaches it.
+    pub fn callback_url(&self) -> String {
+        self.services.callback_url(&self.node)
+    }
+
+    /// The token of the agent that runs now, which is issued where it has none, and counts once saved; its mask where it
+    /// was told already.
+    pub(crate) fn issue_token(&mut self) -> String {
+        if self.session.agent_secret_token.is_some() {
+            return MASKED.to_owned();
+        }
+        let token = agent_token::new();
+        self.session.agent_secret_token = Some(token.clone());
+        self.unsaved = Unsaved::All;
+        token
+    }
+
+    /// Whether the conductor boots the ramdisk for an inspection; else somebody else does, where that is allowed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`] when the machine cannot be booted.
+    pub(crate) async fn boots_for_inspection(&self) -> Result<bool, Error> {
+        let is_required = self.services.settings.inspection.require_managed_boot;
+        let Some(boot) = self.services.hardware.boot(&self.node)? else {
+            let hardware_type = self.node.driver.clone();
+            let none = Unresolved::None { kind: InterfaceKind::Boot, hardware_type };
+            return if is_required { Err(none.into()) } else { Ok(false) };
+        };
+        match boot.boot.validate_inspection(&self.node).await {
+            Ok(()) => Ok(true),
+            Err(InterfaceError::Unsupported { .. }) if !is_required => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Options of `farrier serve` about inspection.
+
+use clap::{ArgAction, Args};
+use farrier_conductor::Settings;
+use farrier_conductor::inspect::hooks::{self, Hook, UnknownHook};
+use farrier_conductor::inspect::{AddPorts, InspectionSettings, KeepPorts};
+use farrier_media::KernelParameters;
+
+/// What an inspection looks at, and what it changes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Inspection")]
+pub(crate) struct Inspection {
+    /// What looks at an inventory, in this order, of: ramdisk-error, validate-interfaces, ports, architecture,
+    /// root-device, capabilities.
+    #[arg(long, value_name = "HOOK", value_delimiter = ',', value_parser = hook,
+        default_values_t = hooks::default().iter().map(|hook| Named(*hook)).collect::<Vec<_>>())]
+    inspection_hooks: Vec<Named>,
+    /// Make ports of these network cards: pxe (that from which the machine booted; those that are active where nobody
+    /// tells), active (those with an address) or all.
+    #[arg(long, value_name = "WHICH", default_value_t = InspectionSettings::default().add_ports)]
+    add_ports: AddPorts,
+    /// Keep these ports: all, present (those whose network cards are in the machine) or added (those that add-ports means).
+    #[arg(long, value_name = "WHICH", default_value_t = InspectionSettings::default().keep_ports)]
+    keep_ports: KeepPorts,
+    /// Power machines off that are inspected.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set,
+        default_value_t = InspectionSettings::default().power_off)]
+    inspection_power_off: bool,
+    /// Further kernel parameters of the ramdisk that inspects, such as ipa-inspection-collectors=default,lldp.
+    #[arg(long, value_name = "PARAMETERS", default_value = "")]
+    inspection_kernel_params: KernelParameters,
+}
+
+/// A hook, as operators write it.
+#[derive(Debug, Clone, Copy)]
+struct Named(Hook);
+
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+fn hook(name: &str) -> Result<Named, UnknownHook> {
+    hooks::named(name).map(Named)
+}
+
+impl Inspection {
+    /// Puts the options into the settings of a conductor.
+    pub(crate) fn apply(self, settings: &mut Settings) {
+        settings.inspection = InspectionSettings {
+            hooks: self.inspection_hooks.into_iter().map(|Named(hook)| hook).collect(),
+            add_ports: self.add_ports,
+            keep_ports: self.keep_ports,
+            power_off: self.inspection_power_off,
+            extra_kernel_params: self.inspection_kernel_params,
+            ..InspectionSettings::default()
+        };
+    }
+}
