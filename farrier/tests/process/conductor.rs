@@ -135,8 +135,9 @@ impl Drop for Conductor {
 pub struct Client(Child);
 
 impl Client {
-    pub fn interrupt(&self) {
-        kill(pid(&self.0), Signal::SIGINT).unwrap();
+    /// By the signal that nobody ignores: shells have what they run in the background ignore that of Ctrl-C.
+    pub fn terminate(&self) {
+        kill(pid(&self.0), Signal::SIGTERM).unwrap();
     }
 
     /// Whether it succeeded, and what it complained about.

@@ -119,7 +119,7 @@ async fn a_deployment_does_without_the_client_that_ordered_it() {
     site.enrol(&conductor);
     let client = site.deploy(&conductor);
     site.until(|record| record.order.is_some()).await;
-    client.interrupt();
+    client.terminate();
     assert!(!client.ends().0);
     assert_eq!(site.ends(ProvisionState::Active).await.node.last_error, None);
 }
