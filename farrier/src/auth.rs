@@ -13,13 +13,10 @@ pub(crate) use operators::{Anybody, Operators};
 pub(crate) use roll::{Entry, Proof, Roll};
 
 use crate::state_dir::StateDir;
+use crate::token;
 use anyhow::{anyhow, bail};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::{Args, Subcommand};
 use farrier_conductor::api::authorization::Role;
-use rand::TryRngCore;
-use rand::rngs::OsRng;
 use std::path::PathBuf;
 
 /// Options that say which file it is.
@@ -77,7 +74,7 @@ impl AuthCommand {
             }
             Self::Token { name, role } => {
                 roll::check_name(&name).map_err(|reason| anyhow!(reason))?;
-                let token = new_token();
+                let token = token::new();
                 let proof = Proof::of_token(token.as_bytes());
                 Roll::change(&file, |roll| roll.set(Entry { name, proof, role }))?;
                 println!("{token}");
@@ -95,11 +92,4 @@ impl AuthCommand {
         }
         Ok(())
     }
-}
-
-/// A token that nobody guesses: 32 random bytes.
-pub(crate) fn new_token() -> String {
-    let mut bytes = [0; 32];
-    OsRng.try_fill_bytes(&mut bytes).expect("the kernel has random bytes");
-    URL_SAFE_NO_PAD.encode(bytes)
 }

@@ -11,6 +11,7 @@ mod fingerprint;
 mod inspection;
 mod inventory;
 mod json_argument;
+mod network;
 mod node;
 mod private_file;
 mod raid;
@@ -21,6 +22,7 @@ mod serve;
 mod state_dir;
 mod steps;
 mod times;
+mod token;
 
 use access::Access;
 use clap::{Parser, Subcommand};

@@ -9,7 +9,6 @@ mod places;
 mod renewal;
 
 pub(crate) use certificate::CERTIFICATE;
-pub(crate) use places::network;
 
 use crate::agents::Agents;
 use crate::cleaning::Cleaning;

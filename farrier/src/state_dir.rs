@@ -1,13 +1,12 @@
 //! The folder of a conductor. What lies in it for its own user lets that user's commands find the conductor's
 //! certificate and be its operator.
 
-use crate::auth::new_token;
-use crate::private_file;
+use crate::{private_file, token};
 use anyhow::Context;
 use clap::Args;
-use std::fs::{self, DirBuilder};
+use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Where the folder is.
 #[derive(Debug, Clone, Args)]
@@ -50,29 +49,18 @@ impl StateDir {
     /// The token, which is made at the first start.
     pub(crate) fn make_token(&self) -> anyhow::Result<String> {
         let file = self.token();
-        private_file::create(&file, format!("{}\n", new_token()).as_bytes())
+        private_file::create(&file, format!("{}\n", token::new()).as_bytes())
             .with_context(|| format!("the token {} cannot be written", file.display()))?;
-        read_token(&file)
+        token::read(&file)
     }
-}
-
-/// Reads a file with a token.
-pub(crate) fn read_token(file: &Path) -> anyhow::Result<String> {
-    let text =
-        fs::read_to_string(file).with_context(|| format!("the token {} cannot be read", file.display()))?;
-    let token = text.trim();
-    anyhow::ensure!(
-        !token.is_empty(),
-        "the token {} is empty: remove it, and start the conductor",
-        file.display()
-    );
-    Ok(token.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
     #[test]
     fn a_state_directory_and_its_token_are_for_their_owner() {

@@ -2,7 +2,7 @@
 
 use super::task_interfaces::TaskInterfaces;
 use super::vigil::Vigil;
-use super::work::Work;
+use super::work::{Operation, Work};
 use crate::agent_client::AgentClient;
 use crate::error::Error;
 use crate::events::EventKind;
@@ -131,34 +131,8 @@ impl Turn {
                 let rescue = self.interfaces.rescue(&task.node);
                 operations::clean_up(task, rescue).await?;
             }
-            Work::Adopt => {
-                let deploy = self.interfaces.deploy(&task.node);
-                let progress = async { operations::adopt(&mut task, &*deploy?).await }.await;
-                return self.settle(task, progress).await;
-            }
-            Work::Inspect => {
-                let inspect = self.interfaces.inspect(&task.node);
-                let progress = async { inspection::begin(&mut task, &*inspect?).await }.await;
-                return self.settle(task, progress).await;
-            }
-            Work::ContinueInspection => {
-                let inspect = self.interfaces.inspect(&task.node);
-                let progress = async { inspection::go_on(&mut task, &*inspect?).await }.await;
-                return self.settle(task, progress).await;
-            }
-            Work::Rescue => {
-                let rescue = self.interfaces.rescue(&task.node);
-                let progress = async { operations::rescue(&mut task, &*rescue?).await }.await;
-                return self.settle(task, progress).await;
-            }
-            Work::Unrescue => {
-                let rescue = self.interfaces.rescue(&task.node);
-                let progress = async { operations::unrescue(&mut task, &*rescue?).await }.await;
-                return self.settle(task, progress).await;
-            }
-            Work::Steps(kind) => {
-                let deploy = self.interfaces.deploy(&task.node);
-                let progress = async { steps::resume(&mut task, &*deploy?, kind).await }.await;
+            Work::Operation(operation) => {
+                let progress = self.carry_on(&mut task, operation).await;
                 return self.settle(task, progress).await;
             }
             Work::Abandon => {
@@ -168,6 +142,19 @@ impl Turn {
             }
         }
         Ok(None)
+    }
+
+    /// Carries an operation on as far as it goes by itself.
+    async fn carry_on(&self, task: &mut Task, operation: Operation) -> Result<Progress, Error> {
+        let Self { interfaces, .. } = self;
+        match operation {
+            Operation::Steps(kind) => steps::resume(task, &*interfaces.deploy(&task.node)?, kind).await,
+            Operation::Adopt => operations::adopt(task, &*interfaces.deploy(&task.node)?).await,
+            Operation::Inspect => inspection::begin(task, &*interfaces.inspect(&task.node)?).await,
+            Operation::ContinueInspection => inspection::go_on(task, &*interfaces.inspect(&task.node)?).await,
+            Operation::Rescue => operations::rescue(task, &*interfaces.rescue(&task.node)?).await,
+            Operation::Unrescue => operations::unrescue(task, &*interfaces.rescue(&task.node)?).await,
+        }
     }
 
     /// Records how an operation left off, and gives the task back when there is more to do.

@@ -11,13 +11,28 @@ pub(super) enum Work {
     Power(PowerAction),
     /// Its end was ordered.
     Forget,
-    /// An operation that consists of steps begins, or goes on where a conductor stopped.
-    Steps(StepKind),
     /// Its instance is removed.
     Undeploy,
     /// Its machine is to be proven under control.
     Verify,
-    /// It is taken over with its instance.
+    /// An operation that an interface leads begins, or goes on where a conductor stopped.
+    Operation(Operation),
+    /// Its operation was aborted, and more is owed for it than to clean up.
+    Abort,
+    /// An operation that failed has left something.
+    CleanUp,
+    /// The ramdisk is to call.
+    Await,
+    /// It is in an operation that this conductor does not know.
+    Abandon,
+}
+
+/// An operation that an interface of the node leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// One that consists of steps.
+    Steps(StepKind),
+    /// The node is taken over with its instance.
     Adopt,
     /// Its inspection begins.
     Inspect,
@@ -27,14 +42,6 @@ pub(super) enum Work {
     Rescue,
     /// Its instance is started again after a rescue.
     Unrescue,
-    /// Its operation was aborted, and more is owed for it than to clean up.
-    Abort,
-    /// An operation that failed has left something.
-    CleanUp,
-    /// The ramdisk is to call.
-    Await,
-    /// It is in an operation that this conductor does not know.
-    Abandon,
 }
 
 impl Work {
@@ -48,7 +55,7 @@ impl Work {
             Some(Verb::Forget) => return Self::Forget,
             Some(Verb::Abort) => return Self::Abort,
             Some(Verb::CleanUp) => return Self::CleanUp,
-            Some(Verb::ContinueInspection) => return Self::ContinueInspection,
+            Some(Verb::ContinueInspection) => return Self::Operation(Operation::ContinueInspection),
             Some(
                 Verb::Deploy
                 | Verb::Undeploy
@@ -71,11 +78,14 @@ impl Work {
         match (state, state.activity()) {
             (ProvisionState::Deleting, _) => Self::Undeploy,
             (ProvisionState::Verifying, _) => Self::Verify,
-            (ProvisionState::Adopting, _) => Self::Adopt,
-            (ProvisionState::Inspecting, _) => Self::Inspect,
-            (ProvisionState::Rescuing, _) => Self::Rescue,
-            (ProvisionState::Unrescuing, _) => Self::Unrescue,
-            (_, Activity::Work) => StepKind::of(state).map_or(Self::Abandon, Self::Steps),
+            (ProvisionState::Adopting, _) => Self::Operation(Operation::Adopt),
+            (ProvisionState::Inspecting, _) => Self::Operation(Operation::Inspect),
+            (ProvisionState::Rescuing, _) => Self::Operation(Operation::Rescue),
+            (ProvisionState::Unrescuing, _) => Self::Operation(Operation::Unrescue),
+            (_, Activity::Work) => {
+                let steps = |kind| Self::Operation(Operation::Steps(kind));
+                StepKind::of(state).map_or(Self::Abandon, steps)
+            }
             (_, Activity::Wait) => Self::Await,
             (_, Activity::Rest | Activity::Hold | Activity::Failed) => Self::Nothing,
         }
@@ -101,18 +111,8 @@ mod tests {
             let work = Work::of(&node(*state), None);
             match state.activity() {
                 Activity::Work => {
-                    let works = [
-                        Work::Undeploy,
-                        Work::Verify,
-                        Work::Adopt,
-                        Work::Inspect,
-                        Work::Rescue,
-                        Work::Unrescue,
-                        Work::Abandon,
-                    ];
-                    let is_work =
-                        works.contains(&work) || StepKind::of(*state).map(Work::Steps) == Some(work);
-                    assert!(is_work, "{state} {work:?}");
+                    let works = [Work::Undeploy, Work::Verify, Work::Abandon];
+                    assert!(works.contains(&work) || matches!(work, Work::Operation(_)), "{state} {work:?}");
                 }
                 Activity::Wait => assert_eq!(work, Work::Await, "{state}"),
                 Activity::Rest | Activity::Hold | Activity::Failed => {

@@ -1,6 +1,7 @@
 //! What a command shows of itself.
 
-use crate::state_dir::{StateDir, read_token};
+use crate::state_dir::StateDir;
+use crate::token;
 use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -46,7 +47,7 @@ impl Credentials {
             _ => {}
         }
         match state.map(StateDir::token).filter(|file| file.exists()) {
-            Some(file) => Self::token(&read_token(&file)?).map(Some),
+            Some(file) => Self::token(&token::read(&file)?).map(Some),
             None => Ok(None),
         }
     }

@@ -2,7 +2,7 @@
 //! guesses a password so delays nobody else: no other network, no other name, nobody who shows a token, and nobody whose
 //! password was found right a short while ago, since that is not tried again.
 
-use crate::serve::network;
+use crate::network;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard};
@@ -27,7 +27,7 @@ pub(super) struct Lane {
 
 impl Lane {
     pub(super) fn new(peer: IpAddr, name: Option<&str>) -> Self {
-        Self { network: network(peer), name: name.map(str::to_owned) }
+        Self { network: network::of(peer), name: name.map(str::to_owned) }
     }
 }
 

@@ -2,8 +2,9 @@
 //! holds the most: one without a whole request before one with, and the oldest of these. Whoever opens many connections
 //! drives out nobody but himself.
 
+use crate::network;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::oneshot;
@@ -59,7 +60,8 @@ impl Places {
         let number = table.count;
         let (close, given_away) = oneshot::channel();
         let is_answered = Arc::new(AtomicBool::new(false));
-        let entry = Entry { network: network(peer), is_answered: Arc::clone(&is_answered), _close: close };
+        let entry =
+            Entry { network: network::of(peer), is_answered: Arc::clone(&is_answered), _close: close };
         table.open.insert(number, entry);
         Place { places: self.clone(), number, is_answered, given_away }
     }
@@ -88,14 +90,6 @@ impl Table {
 impl Drop for Place {
     fn drop(&mut self) {
         self.places.table().open.remove(&self.number);
-    }
-}
-
-/// Whom an address belongs to: a host has one IPv4 address, and a whole /64 of IPv6 addresses.
-pub(crate) fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-        address => address,
     }
 }
 
