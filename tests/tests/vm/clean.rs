@@ -3,6 +3,7 @@
 use farrier_tests::environment;
 use farrier_tests::lab::{Lab, Machine};
 use farrier_tests::machine::Firmware;
+use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -39,7 +40,7 @@ fn vm_a_machine_is_available_when_every_byte_of_its_disk_is_erased() {
     lab.order(&["node", "provide", NODE]).unwrap();
     let node = lab.node(NODE).unwrap();
     assert_eq!((&node["provision_state"], &node["power_state"]), (&"available".into(), &"power off".into()));
-    assert!(node["last_error"].is_null() && node["clean_step"].is_null(), "{node}");
+    assert!(node["last_error"].is_null() && node["clean_step"] == json!({}), "{node}");
     let console = lab.console(NODE).tail();
     assert!(fs::read(disk).unwrap().iter().all(|byte| *byte != OLD), "something is left\n{console}");
 }

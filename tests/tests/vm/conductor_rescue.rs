@@ -33,7 +33,7 @@ fn vm_a_machine_is_rescued_and_starts_from_its_disk_again() {
         memory_mib: 256,
         disks: vec![(disk, "ROOT".into())],
         driver_info: vec!["kernel_append_params=ipa-disk-wait-attempts=1".into()],
-        properties: Vec::new(),
+        properties: vec![r#"root_device={"serial": "ROOT"}"#.into()],
     })
     .unwrap();
     let image = Arc::new(image().unwrap());

@@ -22,6 +22,7 @@ mod erase;
 mod examples;
 mod firmware;
 mod hostility;
+mod inspection;
 mod inventory;
 mod iscsi_boot;
 mod multipath;
