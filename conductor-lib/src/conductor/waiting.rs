@@ -88,7 +88,9 @@ impl Turn {
     /// Goes on under the lease, unless something happened to the node since it was looked at.
     async fn take_news(&self, seen: &Record, news: News) -> Result<Next, Error> {
         let mut task = Task::try_acquire(&self.services, self.node).await?;
-        if task.node.provision_updated_at != seen.node.provision_updated_at {
+        let is_as_seen = task.node.provision_updated_at == seen.node.provision_updated_at
+            && task.node.maintenance == seen.node.maintenance;
+        if !is_as_seen {
             task.leave().await?;
             return Ok(Next::Again);
         }
