@@ -88,9 +88,7 @@ impl Turn {
     /// Goes on under the lease, unless something happened to the node since it was looked at.
     async fn take_news(&self, seen: &Record, news: News) -> Result<Next, Error> {
         let mut task = Task::try_acquire(&self.services, self.node).await?;
-        let is_as_seen = task.node.provision_updated_at == seen.node.provision_updated_at
-            && task.node.maintenance == seen.node.maintenance;
-        if !is_as_seen {
+        if !is_as_seen(&task.node, &seen.node) {
             task.leave().await?;
             return Ok(Next::Again);
         }
@@ -233,7 +231,7 @@ impl Turn {
     /// Fails a wait, unless something happened to the node since it was looked at.
     async fn fail_wait(&self, seen: &Record, reason: &str) -> Result<Next, Error> {
         let task = Task::try_acquire(&self.services, self.node).await?;
-        let same = task.node.provision_updated_at == seen.node.provision_updated_at
+        let same = is_as_seen(&task.node, &seen.node)
             && task.session.agent_last_heartbeat == seen.session.agent_last_heartbeat;
         match same {
             true => self.end(task, reason).await,
@@ -243,6 +241,11 @@ impl Turn {
             }
         }
     }
+}
+
+/// Whether a node is still in the state in which it was looked at, and no operator has begun or ended its maintenance.
+fn is_as_seen(node: &Node, seen: &Node) -> bool {
+    node.provision_updated_at == seen.provision_updated_at && node.maintenance == seen.maintenance
 }
 
 fn runs_in_agent(node: &Node) -> bool {

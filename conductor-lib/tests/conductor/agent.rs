@@ -74,6 +74,9 @@ pub struct Script {
     pub panics: bool,
     /// It calls once.
     pub calls_once: bool,
+    /// It keeps whoever asks for its commands waiting once a step has ended, and how many it has kept so.
+    pub holds: bool,
+    pub held: u32,
     /// How often its commands were listed while it ran a step.
     pub listed_at_work: u32,
     /// The hash of the password by which the rescue system that runs can be entered.
@@ -470,6 +473,14 @@ async fn list(State(agent): State<Agent>, Query(query): Query<HashMap<String, St
     let commands = agent.commands.lock().unwrap().clone();
     let is_at_work = commands.iter().any(is_running_step);
     agent.change(|script| script.listed_at_work += u32::from(is_at_work));
+    let is_ended =
+        |c: &CommandResult| is_execute(&c.command_name) && c.command_status != CommandStatus::Running;
+    if commands.iter().any(is_ended) && agent.script().holds {
+        agent.change(|script| script.held += 1);
+        while agent.script().holds {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
     Ok(Json(json!(CommandList { commands })))
 }
 

@@ -322,6 +322,23 @@ async fn maintenance_pauses_a_cleaning_or_fails_it() {
 }
 
 #[tokio::test]
+async fn no_step_begins_once_maintenance_was_set_while_the_agent_was_being_asked() {
+    let stage = Stage::new(Script { holds: true, ..Script::default() }).await;
+    provide(&stage).await;
+    stage.told(|script| script.held > 0).await;
+    stage.conductor.set_maintenance("n1", true, None).await.unwrap();
+    stage.change(|script| script.holds = false);
+    // Time for a step that must not begin.
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    stage.conductor.set_maintenance("n1", false, None).await.unwrap();
+    stage.wait_for(ProvisionState::Available).await;
+    let script = stage.script();
+    let begun: Vec<_> = script.accepted.iter().filter(|(_, params)| params.get("step").is_some()).collect();
+    assert_eq!(begun.len(), 2, "{begun:?}");
+    assert!(begun.iter().all(|(_, params)| params["node"]["maintenance"] == false), "{begun:?}");
+}
+
+#[tokio::test]
 async fn a_machine_that_cannot_be_controlled_stays_enrolled() {
     use farrier_conductor::store::{Change, Store, Terms};
     let stage = Stage::new(Script::default()).await;

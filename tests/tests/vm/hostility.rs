@@ -27,7 +27,8 @@ const ATTEMPTS: usize = 3;
 const CONDUCTOR: Duration = Duration::from_secs(60);
 /// How long the writing agent is looked at before the crowds come.
 const CALM: Duration = Duration::from_secs(15);
-const SIEGE: Duration = Duration::from_secs(120);
+/// Longer than the silence that a conductor and the agent bear.
+const SIEGE: Duration = Duration::from_secs(75);
 /// A crowd.
 const CROWD: usize = 200;
 const KINDS: [Hostility; 6] = [

@@ -155,7 +155,7 @@ fn image_info(server: &ImageServer, content: &Path, format: &str) -> Value {
 fn vm_s12_a_qcow2_of_four_gib_fits_through_256_mib_of_memory() {
     let stable = Stable::new(&[("BIG", json!({}))]);
     let path = |name: &str| stable.folder.path().join(name).display().to_string();
-    make_raw(Path::new(&path("raw")), 4 << 30, 384 * MIB);
+    make_raw(Path::new(&path("raw")), 4 << 30, 288 * MIB);
     for options in [&[][..], &["-c"]] {
         let qcow2 = path("image.qcow2");
         qemu_img(&[&["convert", "-f", "raw", "-O", "qcow2"], options, &[&path("raw"), &qcow2]].concat());

@@ -94,8 +94,8 @@ impl Class {
             Self::Fast => {
                 "A file of this machine, as an NVMe disk of some GiB/s. It takes data faster than one processor \
                  computes a digest of it, which cannot be divided: the digest sets the pace, and SHA-512, for \
-                 which most processors have no instructions, a slower one (about 600 MB/s here, 840 by the OpenSSL that \
-                 Python has). The plain write computes none."
+                 which most processors have no instructions, a slower one, slower too than the OpenSSL that Python \
+                 has. The plain write computes none."
             }
         }
     }
