@@ -178,6 +178,9 @@ pub struct Settings {
     pub steps: StepPolicies,
     /// Steps by the name of a trait: instances that ask for the trait are deployed with them.
     pub deploy_templates: BTreeMap<String, Vec<RequestedStep>>,
+    /// The deploy interfaces among which `autodetect` chooses, the best one first
+    /// (`[DEFAULT]autodetect_deploy_interfaces`).
+    pub autodetect_deploy_interfaces: Vec<String>,
     /// How disks are erased.
     pub erase: EraseSettings,
     /// Longest time that a step `wait` takes.
@@ -233,6 +236,7 @@ impl Settings {
             automated_clean: true,
             steps: StepPolicies::default(),
             deploy_templates: BTreeMap::new(),
+            autodetect_deploy_interfaces: ["ramdisk", "bootc", "direct"].map(str::to_owned).to_vec(),
             erase: EraseSettings::default(),
             max_conductor_wait_step: Duration::from_secs(30),
             allow_provisioning_in_maintenance: true,

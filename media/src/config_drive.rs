@@ -181,15 +181,26 @@ fn encode(path: &Path, image: &[u8]) -> Result<String, ConfigDriveError> {
 }
 
 fn check_packed(path: &Path, content: &[u8]) -> Result<String, ConfigDriveError> {
+    let unknown = |_| ConfigDriveError::Unknown { path: path.to_owned() };
+    let text: String = std::str::from_utf8(content).map_err(unknown)?.split_whitespace().collect();
+    unpack(path, &text).map(|_| text)
+}
+
+/// The image in a config drive as agents take it, which errors call `path`.
+///
+/// # Errors
+///
+/// [`ConfigDriveError::Unknown`], [`ConfigDriveError::TooLarge`].
+pub fn unpack(path: &Path, text: &str) -> Result<Vec<u8>, ConfigDriveError> {
     let unknown = || ConfigDriveError::Unknown { path: path.to_owned() };
-    let text: String = std::str::from_utf8(content).map_err(|_| unknown())?.split_whitespace().collect();
+    let text: String = text.split_whitespace().collect();
     let gzip = STANDARD.decode(&text).map_err(|_| unknown())?;
     let mut image = Vec::new();
     // One byte more than allowed tells a large image without unpacking all of it.
     GzDecoder::new(&gzip[..]).take(SIZE_LIMIT + 1).read_to_end(&mut image).map_err(|_| unknown())?;
     match image.len() as u64 {
         length if length > SIZE_LIMIT => Err(ConfigDriveError::TooLarge { path: path.to_owned() }),
-        _ if is_image(&image) => Ok(text),
+        _ if is_image(&image) => Ok(image),
         _ => Err(unknown()),
     }
 }
@@ -210,9 +221,7 @@ mod tests {
     }
 
     fn unpack(packed: &str) -> Vec<u8> {
-        let mut image = Vec::new();
-        GzDecoder::new(&STANDARD.decode(packed).unwrap()[..]).read_to_end(&mut image).unwrap();
-        image
+        super::unpack(Path::new("x"), packed).unwrap()
     }
 
     #[test]

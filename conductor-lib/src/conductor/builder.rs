@@ -3,7 +3,7 @@
 use super::Conductor;
 use super::task_interfaces::RegisteredWithTasks;
 use crate::clock::{Clock, SystemClock};
-use crate::deploy::Direct;
+use crate::deploy::{Autodetect, Bootc, CustomAgent, Direct, Ramdisk};
 use crate::error::Error;
 use crate::events::EventLog;
 use crate::hardware_type::{Declared, Hardware, HardwareType, Interfaces};
@@ -22,7 +22,7 @@ use crate::store::Store;
 use std::sync::{Arc, Mutex};
 
 /// Composes a conductor: interfaces by name, hardware types that say which of them go together, and which a node has
-/// that chooses none. `direct`, the interfaces `agent` for inspection, RAID and rescue, `noop` and `no-console`,
+/// that chooses none. The deploy interfaces `direct`, `custom-agent`, `bootc`, `ramdisk` and `autodetect`, the interfaces `agent` for inspection, RAID and rescue, `noop` and `no-console`,
 /// `no-inspect`, `no-raid`, `no-rescue`, `no-vendor`, `no-bios`, `no-firmware` are there already.
 pub struct Builder {
     settings: Settings,
@@ -38,12 +38,17 @@ impl Conductor {
     pub fn builder(settings: Settings, store: Arc<dyn Store>) -> Builder {
         let (clock, interfaces) = (Arc::new(SystemClock), Interfaces::default());
         let (with_tasks, declared) = (RegisteredWithTasks::default(), Declared::default());
+        let autodetect = Autodetect::among(&settings.autodetect_deploy_interfaces);
         let builder = Builder { settings, store, clock, interfaces, with_tasks, declared };
         let builder = builder.management("noop", Noop).network("noop", Noop).storage("noop", Noop);
         builder
             .console("no-console", Absent(InterfaceKind::Console))
             .vendor("no-vendor", Absent(InterfaceKind::Vendor))
             .deploy("direct", Direct)
+            .deploy("custom-agent", CustomAgent)
+            .deploy("bootc", Bootc)
+            .deploy("ramdisk", Ramdisk)
+            .deploy("autodetect", autodetect)
             .rescue("agent", AgentRescue)
             .rescue("no-rescue", Absent(InterfaceKind::Rescue))
             .inspect("agent", AgentInspect)
@@ -87,6 +92,7 @@ impl Builder {
     pub fn deploy(mut self, name: impl Into<String>, interface: impl DeployInterface + 'static) -> Self {
         let (name, interface) = (name.into(), Arc::new(interface));
         self.declared.boot_needs.insert(name.clone(), interface.boot_need());
+        self.declared.candidates.insert(name.clone(), interface.candidates().to_vec());
         self.interfaces.all.push((InterfaceKind::Deploy, name.clone(), interface.clone()));
         self.with_tasks.deploy.add(name, interface);
         self

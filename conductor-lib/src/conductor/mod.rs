@@ -82,7 +82,12 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`].
     pub async fn validate(&self, id: &str) -> Result<BTreeMap<InterfaceKind, Validity>, Error> {
-        Ok(self.services().hardware.validate(&self.find(id).await?.node).await)
+        let mut node = self.find(id).await?.node;
+        if node.driver_internal_info.original_deploy_interface.is_none() {
+            // What cannot be resolved, validation tells.
+            self.choose_deploy_interface(&mut node).unwrap_or_default();
+        }
+        Ok(self.services().hardware.validate(&node).await)
     }
 
     /// The keys of `driver_info` that a hardware type reads, with what they mean.
@@ -101,6 +106,10 @@ impl Conductor {
 
     pub(crate) fn store(&self) -> &dyn Store {
         self.services().store.as_ref()
+    }
+
+    fn choose_deploy_interface(&self, node: &mut Node) -> Result<(), Error> {
+        self.0.workers.interfaces.choose_deploy(node)
     }
 
     fn deploy_interface(&self, node: &Node) -> Result<Arc<dyn DeployInterface>, Error> {

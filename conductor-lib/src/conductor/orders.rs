@@ -132,6 +132,7 @@ impl Conductor {
         task.node.permits(event)?;
         check_hints(&task.node.instance_info, &task.node.properties)?;
         check_traits(&task.node)?;
+        self.choose_deploy_interface(&mut task.node)?;
         task.validate().await?;
         let deploy = self.deploy_interface(&task.node)?;
         deploy.validate(&task.node).await?;

@@ -2,7 +2,7 @@
 
 use super::Conductor;
 use crate::error::Error;
-use crate::model::{Activity, Event, NewNode, Node, ProvisionState};
+use crate::model::{Activity, Event, InterfaceKind, NewNode, Node, ProvisionState};
 use crate::store::{ConfigDrive, Outline, Record};
 use crate::task::Task;
 use farrier_protocol::lookup::MASKED;
@@ -158,6 +158,10 @@ impl Conductor {
             return Err(Error::wrong_state(before, INTERFACES_MAY_CHANGE.iter().copied()));
         }
         after.interfaces = self.services().hardware.composition.resolve_all(after)?;
+        if before.interfaces.get(InterfaceKind::Deploy) != after.interfaces.get(InterfaceKind::Deploy) {
+            // What an operator chooses is the node's own from now on.
+            after.driver_internal_info.original_deploy_interface = None;
+        }
         Ok(())
     }
 

@@ -100,7 +100,8 @@ impl Conductor {
     ///
     /// [`Error::InvalidState`], [`Error::Store`] when somebody works on the node.
     pub async fn adopt(&self, id: &str) -> Result<(), Error> {
-        let task = self.begin_operation(id, Event::Adopt).await?;
+        let mut task = self.begin_operation(id, Event::Adopt).await?;
+        self.choose_deploy_interface(&mut task.node)?;
         self.order(task, Verb::Adopt, ConfigDrive::Keep).await
     }
 

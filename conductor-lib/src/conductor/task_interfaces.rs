@@ -39,6 +39,28 @@ impl TaskInterfaces {
         Ok(self.registered.deploy.of(node, InterfaceKind::Deploy, composition)?)
     }
 
+    /// Puts the deploy interface into the record of a node that is to deploy its instance, where its own only chooses one
+    /// (section 5.9).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`].
+    pub(super) fn choose_deploy(&self, node: &mut Node) -> Result<(), Error> {
+        node.restore_deploy_interface();
+        let composition = &self.services.hardware.composition;
+        let Some(own) = composition.resolve(node, InterfaceKind::Deploy)? else { return Ok(()) };
+        let choices = composition.choices(composition.hardware_type(&node.driver)?, own);
+        let supports = |name: &&&String| {
+            let named = self.registered.deploy.0.iter().find(|(one, _)| one == **name);
+            named.is_some_and(|(_, deploy)| deploy.supports_deploy(node))
+        };
+        let chosen = choices.iter().find(supports).or(choices.last());
+        if let Some(name) = chosen.map(|name| (*name).clone()) {
+            node.switch_deploy_interface(&name);
+        }
+        Ok(())
+    }
+
     /// The inspect interface of a node.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What a conductor is composed of, by name, and whether that can work.
 
 use super::declaration::HardwareType;
+use super::not_offered;
 use crate::interfaces::boot::{BootCapability, BootNeed};
 use crate::model::InterfaceKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,16 @@ pub enum HardwareFault {
         name: String,
         /// Those that there are.
         known: String,
+    },
+    /// An interface of Ironic is named that there is not.
+    #[error("{kind} interface {name:?} {reason}")]
+    NotOffered {
+        /// Kind of the interface.
+        kind: InterfaceKind,
+        /// Its name.
+        name: String,
+        /// Why not, and what to use in its place.
+        reason: &'static str,
     },
     /// An interface is to be enabled that there is not.
     #[error("{kind} interface {name:?} cannot be enabled, since it is not registered; there are: {known}")]
@@ -78,6 +89,19 @@ pub enum HardwareFault {
         /// What it names.
         supported: String,
     },
+    /// A deploy interface that chooses another one has none to choose.
+    #[error(
+        "hardware type {hardware_type:?}: deploy interface {deploy:?} chooses among {candidates}, none of which is enabled for \
+         the type"
+    )]
+    NothingToChoose {
+        /// The type.
+        hardware_type: String,
+        /// The deploy interface.
+        deploy: String,
+        /// Those among which it chooses.
+        candidates: String,
+    },
     /// No boot interface of a hardware type goes with one of its deploy interfaces.
     #[error(
         "hardware type {hardware_type:?}: deploy interface {deploy:?} needs {need}, and the type has: {boots}"
@@ -116,6 +140,8 @@ pub(crate) struct Declared {
     pub(crate) boot_capabilities: BTreeMap<String, Vec<BootCapability>>,
     /// What deploy interfaces need of them.
     pub(crate) boot_needs: BTreeMap<String, BootNeed>,
+    /// Of deploy interfaces that choose one, those among which they do, the best one first.
+    pub(crate) candidates: BTreeMap<String, Vec<String>>,
 }
 
 /// A composition that can work.
@@ -126,6 +152,7 @@ pub(crate) struct Composition {
     pub(super) defaults: BTreeMap<InterfaceKind, String>,
     pub(super) boot_capabilities: BTreeMap<String, Vec<BootCapability>>,
     pub(super) boot_needs: BTreeMap<String, BootNeed>,
+    candidates: BTreeMap<String, Vec<String>>,
 }
 
 impl Declared {
@@ -141,7 +168,8 @@ impl Declared {
         let enabled: BTreeMap<InterfaceKind, BTreeSet<String>> = enabled.collect();
         for (kind, name) in self.defaults.iter().filter(|(kind, name)| !enabled[kind].contains(*name)) {
             let enabled = listed(&enabled[kind], ", ");
-            faults.push(HardwareFault::DefaultNotEnabled { kind: *kind, name: name.clone(), enabled });
+            let fault = HardwareFault::DefaultNotEnabled { kind: *kind, name: name.clone(), enabled };
+            faults.push(if self.known(*kind).contains(name) { fault } else { unknown(*kind, name, fault) });
         }
         let composition = Composition {
             types: self.types.iter().map(|one| (one.name().to_owned(), one.clone())).collect(),
@@ -149,6 +177,7 @@ impl Declared {
             defaults: self.defaults,
             boot_capabilities: self.boot_capabilities,
             boot_needs: self.boot_needs,
+            candidates: self.candidates,
         };
         for hardware_type in &self.types {
             faults.extend(composition.faults_of(hardware_type, &self.known));
@@ -179,12 +208,12 @@ impl Declared {
     }
 
     fn wrongly_enabled(&self) -> impl Iterator<Item = HardwareFault> {
-        let unknown = |kind: InterfaceKind, name: &String| !self.known(kind).contains(name);
+        let is_unknown = |kind: InterfaceKind, name: &String| !self.known(kind).contains(name);
         self.enabled.iter().flat_map(move |(kind, names)| {
-            names.iter().filter(move |name| unknown(*kind, name)).map(|name| HardwareFault::UnknownEnabled {
-                kind: *kind,
-                name: name.clone(),
-                known: listed(self.known(*kind), ", "),
+            names.iter().filter(move |name| is_unknown(*kind, name)).map(|name| {
+                let known = listed(self.known(*kind), ", ");
+                let fault = HardwareFault::UnknownEnabled { kind: *kind, name: name.clone(), known };
+                unknown(*kind, name, fault)
             })
         })
     }
@@ -207,8 +236,13 @@ impl Composition {
 
     /// Whether a deploy interface works with a boot interface.
     pub(super) fn goes_with(&self, deploy: &str, boot: Option<&str>) -> bool {
+        self.meets(self.boot_need(deploy), boot)
+    }
+
+    /// Whether a boot interface does for a need.
+    pub(super) fn meets(&self, need: BootNeed, boot: Option<&str>) -> bool {
         let capabilities = boot.map(|boot| self.boot_capabilities.get(boot).map_or(&[][..], Vec::as_slice));
-        self.boot_need(deploy).is_met_by(capabilities)
+        need.is_met_by(capabilities)
     }
 
     fn faults_of(
@@ -221,12 +255,13 @@ impl Composition {
             let supported = hardware_type.supported(kind);
             let registered = known.get(&kind).map_or(&[][..], Vec::as_slice);
             faults.extend(supported.iter().filter(|name| !registered.contains(name)).map(|name| {
-                HardwareFault::Unknown {
+                let fault = HardwareFault::Unknown {
                     hardware_type: hardware_type.name().to_owned(),
                     kind,
                     name: name.clone(),
                     known: listed(registered, ", "),
-                }
+                };
+                unknown(kind, name, fault)
             }));
             if kind.is_mandatory() && self.candidates(hardware_type, kind).next().is_none() {
                 faults.push(HardwareFault::Missing {
@@ -245,7 +280,30 @@ impl Composition {
             }
         }
         faults.extend(self.deploys_without_boot(hardware_type));
+        faults.extend(self.deploys_without_choice(hardware_type));
         faults
+    }
+
+    /// Of the deploy interfaces among which one chooses, those that a type has.
+    pub(crate) fn choices<'a>(&'a self, hardware_type: &'a HardwareType, deploy: &str) -> Vec<&'a String> {
+        let candidates = self.candidates.get(deploy).map_or(&[][..], Vec::as_slice);
+        let is_had =
+            |name: &&String| self.candidates(hardware_type, InterfaceKind::Deploy).any(|one| one == *name);
+        candidates.iter().filter(is_had).collect()
+    }
+
+    fn deploys_without_choice<'a>(
+        &'a self,
+        hardware_type: &'a HardwareType,
+    ) -> impl Iterator<Item = HardwareFault> + 'a {
+        self.candidates(hardware_type, InterfaceKind::Deploy).filter_map(move |deploy| {
+            let candidates = self.candidates.get(deploy).filter(|names| !names.is_empty())?;
+            self.choices(hardware_type, deploy).is_empty().then(|| HardwareFault::NothingToChoose {
+                hardware_type: hardware_type.name().to_owned(),
+                deploy: deploy.clone(),
+                candidates: listed(candidates, ", "),
+            })
+        })
     }
 
     fn deploys_without_boot(&self, hardware_type: &HardwareType) -> impl Iterator<Item = HardwareFault> {
@@ -265,6 +323,14 @@ impl Composition {
             })
             .collect::<Vec<_>>()
             .into_iter()
+    }
+}
+
+/// The fault of naming what nobody has registered: `fault`, unless there is more to say about the name.
+fn unknown(kind: InterfaceKind, name: &str, fault: HardwareFault) -> HardwareFault {
+    match not_offered::reason(kind, name) {
+        Some(reason) => HardwareFault::NotOffered { kind, name: name.to_owned(), reason },
+        None => fault,
     }
 }
 
@@ -290,7 +356,7 @@ pub(super) mod tests {
         let known = [
             (Power, vec!["strip", "ipmi"]),
             (Boot, vec!["pxe", "plain"]),
-            (Deploy, vec!["direct", "ramdisk", "manual"]),
+            (Deploy, vec!["direct", "ramdisk", "manual", "choice"]),
             (Management, vec!["noop"]),
             (InterfaceKind::Network, vec!["noop"]),
             (InterfaceKind::Storage, vec!["noop"]),
@@ -313,6 +379,7 @@ pub(super) mod tests {
                 ("direct".to_owned(), BootNeed::Any),
                 ("ramdisk".to_owned(), BootNeed::Capability(BootCapability::RamdiskBoot)),
             ]),
+            candidates: BTreeMap::from([("choice".to_owned(), owned(vec!["ramdisk", "direct"]))]),
             ..Declared::default()
         }
     }
@@ -328,7 +395,7 @@ pub(super) mod tests {
     #[test]
     fn each_fault_is_told_with_its_reason() {
         type Break = fn(&mut Declared);
-        let faults: [(Break, &str); 12] = [
+        let faults: [(Break, &str); 16] = [
             (|declared| declared.types.clear(), "there is no hardware type"),
             (
                 |declared| declared.types.push(declared.types[0].clone()),
@@ -375,12 +442,56 @@ pub(super) mod tests {
                 "hardware type \"rack\": deploy interface \"ramdisk\" needs a boot interface with the capability \
                  ramdisk_boot, and the type has: plain",
             ),
+            (
+                |declared| declared.types[1] = declared.types[1].clone().deploy(["anaconda"]),
+                "the conductor cannot start: deploy interface \"anaconda\" is not offered, since",
+            ),
+            (
+                |declared| drop(declared.enabled.insert(Deploy, vec!["direct".into(), "anaconda".into()])),
+                "deploy interface \"anaconda\" is not offered, since",
+            ),
+            (
+                |declared| drop(declared.defaults.insert(Deploy, "anaconda".into())),
+                "boot the installer itself by \"ramdisk\"",
+            ),
+            (
+                |declared| declared.types[1] = declared.types[1].clone().deploy(["manual", "choice"]),
+                "hardware type \"bare\": deploy interface \"choice\" chooses among ramdisk, direct, none of which is enabled",
+            ),
         ];
         for (breaks, text) in faults {
             let mut declared = declared();
             breaks(&mut declared);
             let error = declared.check().unwrap_err().to_string();
             assert!(error.contains(text), "{text:?} in {error:?}");
+        }
+    }
+
+    /// Somebody's own interface may have any name.
+    #[test]
+    fn what_is_registered_is_offered() {
+        let mut declared = declared();
+        declared.known.get_mut(&Deploy).unwrap().push("anaconda".into());
+        declared.types[1] = declared.types[1].clone().deploy(["anaconda"]);
+        declared.check().unwrap();
+    }
+
+    #[test]
+    fn a_choice_is_among_what_a_type_has() {
+        for (deploys, enabled, expected) in [
+            (vec!["direct", "ramdisk", "choice"], None, vec!["ramdisk", "direct"]),
+            (vec!["direct", "choice"], None, vec!["direct"]),
+            (vec!["direct", "ramdisk", "choice"], Some(vec!["direct", "choice", "manual"]), vec!["direct"]),
+            (vec!["direct", "ramdisk", "choice"], Some(vec!["choice", "ramdisk", "manual"]), vec!["ramdisk"]),
+        ] {
+            let mut declared = declared();
+            declared.types[0] = declared.types[0].clone().deploy(deploys.clone());
+            let enabled = enabled.map(|names| (Deploy, names.into_iter().map(str::to_owned).collect()));
+            declared.enabled = enabled.into_iter().collect();
+            let composition = declared.check().unwrap();
+            let rack = composition.hardware_type("rack").unwrap();
+            assert_eq!(composition.choices(rack, "choice"), expected, "{deploys:?}");
+            assert!(composition.choices(rack, "direct").is_empty());
         }
     }
 

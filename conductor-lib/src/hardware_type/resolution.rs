@@ -2,7 +2,8 @@
 
 use super::composition::{Composition, listed};
 use super::declaration::HardwareType;
-use crate::interfaces::boot::BootNeed;
+use super::not_offered;
+use crate::interfaces::boot::{BootCapability, BootNeed};
 use crate::model::{BadValue, InterfaceKind, Node, NodeInterfaces};
 
 /// A node has an interface that it cannot have.
@@ -46,6 +47,15 @@ pub enum Unresolved {
         /// The boot interface.
         boot: String,
     },
+    /// The instance is a ramdisk, and its boot interface shows it no config drive.
+    #[error(
+        "configdrive: boot interface {0:?} shows none to an instance that is a ramdisk; leave it out, or choose one with \
+         the capability ramdisk_boot_configdrive"
+    )]
+    ConfigDrive(
+        /// The boot interface.
+        String,
+    ),
     /// `instance_info` names none.
     #[error(transparent)]
     InstanceInfo(#[from] BadValue),
@@ -100,7 +110,8 @@ impl Composition {
             candidates: listed(self.candidates(hardware_type, kind), ", "),
         };
         if !hardware_type.supported(kind).iter().any(|one| one == name) {
-            return Err(refuse(format!("does not work for hardware type {:?}", hardware_type.name())));
+            let unsupported = || format!("does not work for hardware type {:?}", hardware_type.name());
+            return Err(refuse(not_offered::reason(kind, name).map_or_else(unsupported, str::to_owned)));
         }
         if !self.enabled[&kind].contains(name) {
             return Err(refuse("is not enabled".to_owned()));
@@ -128,15 +139,33 @@ impl Composition {
     ///
     /// # Errors
     ///
-    /// [`Unresolved::Combination`], and as [`Self::resolve`].
+    /// [`Unresolved::Combination`], [`Unresolved::ConfigDrive`], and as [`Self::resolve`].
     pub(crate) fn check_boot(&self, node: &Node) -> Result<(), Unresolved> {
         let boot = self.resolve(node, InterfaceKind::Boot)?;
         let Some(deploy) = self.resolve(node, InterfaceKind::Deploy)? else { return Ok(()) };
-        if self.goes_with(deploy, boot) {
-            return Ok(());
+        if !self.goes_with(deploy, boot) {
+            let (need, boot) = (self.boot_need(deploy), boot.unwrap_or("none").to_owned());
+            return Err(Unresolved::Combination { deploy: deploy.to_owned(), need, boot });
         }
-        let (need, boot) = (self.boot_need(deploy), boot.unwrap_or("none").to_owned());
-        Err(Unresolved::Combination { deploy: deploy.to_owned(), need, boot })
+        let has_drive = node.instance_info.get("configdrive").is_some_and(|drive| !drive.is_null());
+        let shows_it = BootNeed::Capability(BootCapability::RamdiskBootConfigdrive);
+        match boot {
+            Some(name) if has_drive && self.boots_ramdisk(node)? && !self.meets(shows_it, boot) => {
+                Err(Unresolved::ConfigDrive(name.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the instance of a node is a ramdisk: its deploy interface needs a boot interface then that boots one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::resolve`].
+    pub(crate) fn boots_ramdisk(&self, node: &Node) -> Result<bool, Unresolved> {
+        let deploy = self.resolve(node, InterfaceKind::Deploy)?;
+        let of_ramdisks = BootNeed::Capability(BootCapability::RamdiskBoot);
+        Ok(deploy.is_some_and(|deploy| self.boot_need(deploy) == of_ramdisks))
     }
 }
 
@@ -201,6 +230,44 @@ mod tests {
         rack.instance_info.insert("boot_interface".into(), json!(7));
         let error = composition.resolve(&rack, Boot).unwrap_err().to_string();
         assert!(error.starts_with("instance_info boot_interface"), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_offered_says_what_to_use_in_its_place() {
+        let composition = declared().check().unwrap();
+        let mut rack = node("rack");
+        rack.interfaces.set(Deploy, "anaconda");
+        let error = composition.resolve(&rack, Deploy).unwrap_err().to_string();
+        assert!(error.starts_with("deploy_interface: \"anaconda\" is not offered, since"), "{error}");
+        assert!(error.ends_with("; use one of: direct, ramdisk"), "{error}");
+    }
+
+    #[test]
+    fn a_ramdisk_gets_no_config_drive_that_its_boot_interface_cannot_show() {
+        for (deploy, drive, shows, is_refused) in [
+            ("ramdisk", true, false, true),
+            ("ramdisk", true, true, false),
+            ("ramdisk", false, false, false),
+            ("direct", true, false, false),
+        ] {
+            let mut declared = declared();
+            let capabilities = declared.boot_capabilities.get_mut("pxe").unwrap();
+            capabilities.extend(shows.then_some(BootCapability::RamdiskBootConfigdrive));
+            let composition = declared.check().unwrap();
+            let mut node = node("rack");
+            node.interfaces.set(Boot, "pxe");
+            node.interfaces.set(Deploy, deploy);
+            node.instance_info.extend(drive.then(|| ("configdrive".to_owned(), json!("******"))));
+            let checked = composition.check_boot(&node);
+            assert_eq!(checked.is_err(), is_refused, "{deploy} {drive} {shows}");
+            assert_eq!(composition.boots_ramdisk(&node), Ok(deploy == "ramdisk"));
+            if let Err(error) = checked {
+                assert!(
+                    error.to_string().starts_with("configdrive: boot interface \"pxe\" shows none"),
+                    "{error}"
+                );
+            }
+        }
     }
 
     #[test]

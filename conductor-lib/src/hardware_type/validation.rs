@@ -34,7 +34,9 @@ impl Hardware {
         for kind in InterfaceKind::ALL.iter().copied() {
             validities.insert(kind, self.validity(node, kind).await);
         }
-        if let Err(error @ Unresolved::Combination { .. }) = self.composition.check_boot(node) {
+        if let Err(error @ (Unresolved::Combination { .. } | Unresolved::ConfigDrive(_))) =
+            self.composition.check_boot(node)
+        {
             validities.insert(InterfaceKind::Deploy, Validity::because(error));
         }
         validities

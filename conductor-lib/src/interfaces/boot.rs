@@ -4,7 +4,7 @@ use super::base::{Interface, InterfaceError};
 use super::management::ManagementInterface;
 use super::network::NetworkInterface;
 use crate::model::InterfaceKind::Boot;
-use crate::model::{BootDevice, Node, ProvisionState};
+use crate::model::{BootDevice, Node, ProvisionState, RamdiskInstance};
 use async_trait::async_trait;
 use farrier_media::KernelParameters;
 use std::fmt;
@@ -144,7 +144,24 @@ pub trait BootInterface: Interface {
         boot.set_boot_device(BootDevice::Disk, true).await
     }
 
-    /// Undoes [`Self::prepare_instance`]; nothing happens where nothing was prepared.
+    /// Has the machine start an instance from now on that is a ramdisk, with its config drive (base64 of gzip, or its
+    /// URL) beside it where there is one. Asked of those alone that have [`BootCapability::RamdiskBoot`], and with a
+    /// config drive of those with [`BootCapability::RamdiskBootConfigdrive`].
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn prepare_ramdisk_instance(
+        &self,
+        _boot: BootContext<'_>,
+        _instance: &RamdiskInstance,
+        _config_drive: Option<&str>,
+    ) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Boot, "prepare_ramdisk_instance")
+    }
+
+    /// Undoes [`Self::prepare_instance`] and [`Self::prepare_ramdisk_instance`]; nothing happens where nothing was
+    /// prepared.
     ///
     /// # Errors
     ///

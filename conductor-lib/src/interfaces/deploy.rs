@@ -5,7 +5,7 @@ use super::boot::BootNeed;
 use super::outcome::Outcome;
 use crate::error::Error;
 use crate::model::InterfaceKind::Deploy;
-use crate::model::{PlannedStep, StepKind};
+use crate::model::{Node, PlannedStep, StepKind};
 use crate::plan::KnownStep;
 use crate::task::Task;
 use crate::{agent_steps, ramdisk};
@@ -34,7 +34,20 @@ pub trait DeployInterface: Interface {
         vec![KnownStep::new(StepKind::Deploy, "deploy", "deploy", 100)]
     }
 
-    /// Priorities at which the agent is there, so that steps of its own have a place.
+    /// The interfaces of which each deployment has one in the place of this one, the best one first (section 5.9). An
+    /// interface that deploys itself has none.
+    fn candidates(&self) -> &[String] {
+        &[]
+    }
+
+    /// Whether it deploys what the instance of a node is, as far as `instance_info` tells: so it is chosen among
+    /// [candidates](Self::candidates).
+    fn supports_deploy(&self, _node: &Node) -> bool {
+        false
+    }
+
+    /// Priorities at which the agent is there, so that steps of its own have a place. An empty range says that there is
+    /// no agent in any deployment.
     fn in_band(&self) -> RangeInclusive<i64> {
         41..=99
     }

@@ -25,6 +25,9 @@ pub struct DriverInternalInfo {
     /// Seconds that the power action which is ordered may take, where its operator has said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_action_timeout: Option<u64>,
+    /// The deploy interface of the node, where its instance was deployed by one that this one has chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub original_deploy_interface: Option<String>,
     /// Everything else.
     #[serde(flatten)]
     pub others: Map<String, Value>,

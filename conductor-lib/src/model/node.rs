@@ -375,6 +375,7 @@ impl Node {
     /// Forgets the instance (section 1.13).
     pub fn end_instance(&mut self) {
         self.end_plans();
+        self.restore_deploy_interface();
         self.instance_info.clear();
         self.instance_uuid.remove();
         self.instance_name = None;

@@ -9,7 +9,7 @@ mod reserved;
 pub use fault::StepFault;
 pub use known::{KnownStep, ParseOverrideError, PriorityOverride, StepPolicies, StepPolicy, known};
 pub use order::sort;
-pub use request::requested;
+pub use request::{requested, requested_by_runbook};
 pub use reserved::Reserved;
 
 use crate::model::{PlannedStep, RequestedStep, StepId, StepKind};

@@ -5,7 +5,12 @@ use crate::model::{RequestedStep, StepId, StepKind};
 use serde_json::{Map, Value};
 
 /// The keys of a step that must be there, and those that may be.
-fn keys(kind: StepKind) -> (&'static [&'static str], &'static [&'static str]) {
+type Keys = (&'static [&'static str], &'static [&'static str]);
+
+/// Those of runbooks, whose steps are for cleaning and service alike.
+const OF_RUNBOOKS: Keys = (&["interface", "step", "args", "order"], &[]);
+
+fn keys(kind: StepKind) -> Keys {
     match kind {
         StepKind::Deploy => (&["interface", "step", "args", "priority"], &[]),
         StepKind::Clean | StepKind::Service => (
@@ -21,10 +26,26 @@ fn keys(kind: StepKind) -> (&'static [&'static str], &'static [&'static str]) {
 ///
 /// All that is wrong with them. Steps on child nodes are refused: this conductor has none.
 pub fn requested(kind: StepKind, steps: &[Value]) -> Result<Vec<RequestedStep>, Vec<StepFault>> {
+    all(keys(kind), steps)
+}
+
+/// Reads the steps of a runbook, in the order that they say; those that say the same stay as they are given.
+///
+/// # Errors
+///
+/// All that is wrong with them.
+pub fn requested_by_runbook(steps: &[Value]) -> Result<Vec<RequestedStep>, Vec<StepFault>> {
+    let orders: Vec<_> = steps.iter().map(|step| step.get("order").and_then(order)).collect();
+    let mut placed: Vec<_> = all(OF_RUNBOOKS, steps)?.into_iter().zip(orders).collect();
+    placed.sort_by_key(|(_, order)| *order);
+    Ok(placed.into_iter().map(|(step, _)| step).collect())
+}
+
+fn all(keys: Keys, steps: &[Value]) -> Result<Vec<RequestedStep>, Vec<StepFault>> {
     let mut faults = Vec::new();
     let mut requested = Vec::new();
     for (index, value) in steps.iter().enumerate() {
-        match read(kind, value) {
+        match read(keys, value) {
             Ok(step) => requested.push(step),
             Err(reasons) => {
                 faults.extend(
@@ -36,9 +57,13 @@ pub fn requested(kind: StepKind, steps: &[Value]) -> Result<Vec<RequestedStep>, 
     if faults.is_empty() { Ok(requested) } else { Err(faults) }
 }
 
-fn read(kind: StepKind, value: &Value) -> Result<RequestedStep, Vec<String>> {
+/// Where a step stands in a runbook: a number, or a text with one.
+fn order(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
+}
+
+fn read((needed, allowed): Keys, value: &Value) -> Result<RequestedStep, Vec<String>> {
     let Some(map) = value.as_object() else { return Err(vec!["must be an object".to_owned()]) };
-    let (needed, allowed) = keys(kind);
     let mut faults: Vec<_> = map
         .keys()
         .filter(|key| !needed.contains(&key.as_str()) && !allowed.contains(&key.as_str()))
@@ -69,6 +94,9 @@ fn read(kind: StepKind, value: &Value) -> Result<RequestedStep, Vec<String>> {
         }
         given => given.flatten(),
     };
+    if map.get("order").is_some_and(|given| order(given).is_none()) {
+        faults.push("\"order\" must be a whole number of 0 and more".to_owned());
+    }
     if map.get("execute_on_child_nodes").is_some_and(|value| *value != Value::Bool(false)) {
         faults.push("cannot run on child nodes: this conductor has none".to_owned());
     }
@@ -96,6 +124,32 @@ mod tests {
         let deploy =
             json!([{"interface": "raid", "step": "apply_configuration", "args": {}, "priority": 90}]);
         assert_eq!(requested(StepKind::Deploy, deploy.as_array().unwrap()).unwrap()[0].priority, Some(90));
+    }
+
+    #[test]
+    fn a_runbook_has_an_order_of_its_own() {
+        let step = |name: &str, order: Value| json!({"interface": "deploy", "step": name, "args": {}, "order": order});
+        let names = |steps: &[Value]| {
+            let steps = requested_by_runbook(steps).unwrap();
+            steps.into_iter().map(|step| step.id.step).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names(&[step("b", json!(2)), step("a", json!("1")), step("c", json!(2))]),
+            ["a", "b", "c"]
+        );
+        for (wrong, expected) in [
+            (json!({"interface": "deploy", "step": "a", "args": {}}), "step 1 lacks \"order\""),
+            (step("a", json!(-1)), "step 1 \"order\" must be a whole number of 0 and more"),
+            (step("a", json!("x")), "step 1 \"order\" must be a whole number of 0 and more"),
+        ] {
+            assert_eq!(requested_by_runbook(&[wrong]).unwrap_err()[0].to_string(), expected);
+        }
+        let mut extra = step("a", json!(1));
+        extra["priority"] = json!(1);
+        assert_eq!(
+            requested_by_runbook(&[extra]).unwrap_err()[0].to_string(),
+            "step 1 has the unknown key \"priority\""
+        );
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub(crate) async fn check(
     kind: StepKind,
 ) -> Result<(), Error> {
     source::check_requested(task, kind)?;
+    if kind == StepKind::Deploy {
+        task.node.plan_mut(kind).disable_ramdisk = deploy.in_band().is_empty();
+    }
     if kind == StepKind::Service && !task.node.plan(kind).disable_ramdisk {
         // Whatever nobody knows yet is the agent's.
         let known = source::steps(task, deploy, kind, Missing::LeftOut)?;
@@ -71,6 +74,7 @@ pub(super) async fn start(
     kind: StepKind,
 ) -> Result<Progress, Error> {
     let missing = match kind {
+        StepKind::Deploy if task.node.plan(kind).disable_ramdisk => Missing::Refused,
         StepKind::Deploy => Missing::LeftOut,
         StepKind::Clean | StepKind::Service => {
             let is_prepared = preparation::prepare(task, kind).await?;

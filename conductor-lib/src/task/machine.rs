@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::hardware_type::{NodeBoot, Unresolved};
 use crate::interfaces::network::{NetworkInterface, NetworkKind};
 use crate::interfaces::storage::StorageInterface;
-use crate::model::InterfaceKind;
+use crate::model::{InterfaceKind, RamdiskInstance};
 use farrier_media::KernelParameters;
 use std::sync::Arc;
 
@@ -67,14 +67,22 @@ impl Task {
         }
     }
 
-    /// Has the machine start its instance from now on.
+    /// Has the machine start its instance from now on: the system on its disk, or a ramdisk where its deploy interface
+    /// needs a boot interface that boots one.
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`]; [`Error::Invalid`] for a ramdisk that nothing can
+    /// be booted by.
     pub async fn prepare_instance(&mut self) -> Result<(), Error> {
         let boot = self.boot().await?;
-        Ok(boot.boot.prepare_instance(boot.context(&self.node)).await?)
+        if !self.services.hardware.composition.boots_ramdisk(&self.node)? {
+            return Ok(boot.boot.prepare_instance(boot.context(&self.node)).await?);
+        }
+        let instance = RamdiskInstance::read(&self.node)?;
+        let config_drive = self.config_drive().await?;
+        let context = boot.context(&self.node);
+        Ok(boot.boot.prepare_ramdisk_instance(context, &instance, config_drive.as_deref()).await?)
     }
 
     /// Undoes [`Self::prepare_instance`]; nothing happens where nothing was prepared.

@@ -263,6 +263,33 @@ fn a_conductor_that_is_killed_after_any_write_of_a_deployment_forgets_no_node() 
     assert!(not_active.len() <= 6, "{not_active:?}");
 }
 
+/// An instance that runs in memory.
+fn order_in_memory(life: &Life) {
+    let conductor = life.conductor.clone();
+    let info = json!({"boot_iso": "http://192.0.2.5/live.iso", "deploy_interface": "autodetect"});
+    let info = serde_json::from_value(info).unwrap();
+    life.runtime.spawn(async move { conductor.deploy("n1", info).await.map(drop) });
+}
+
+#[test]
+fn a_conductor_that_is_killed_while_it_boots_an_instance_into_memory_goes_on() {
+    let total = writes_of(Script::default(), |_, _| {}, order_in_memory);
+    assert!(total > 3, "{total}");
+    for_each(gates(total - 1), |gate| {
+        let (site, node) = killed_at(Script::default(), gate, |_, _| {}, order_in_memory);
+        let last_boot = site.machine.power_ons().pop().flatten();
+        match node.provision_state {
+            ProvisionState::Active => {
+                assert!(matches!(last_boot, Some(Boot::Memory(..))), "{gate:?} {last_boot:?}");
+                assert_eq!(site.power(), PowerState::On, "{gate:?}");
+            }
+            // Before the order is written there is none.
+            ProvisionState::Available => assert_eq!(last_boot, None, "{gate:?}"),
+            state => panic!("{gate:?}: {state} {:?}", node.last_error),
+        }
+    });
+}
+
 #[test]
 fn a_conductor_that_is_killed_while_a_deployment_fails_leaves_no_machine_on() {
     let script = Script { write_fails: Some("disk full".into()), ..Script::default() };

@@ -3,10 +3,10 @@
 use crate::agent::{Agent, Script};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootContext, BootInterface, ConsoleInterface, DriverStep, Interface, InterfaceError, PowerInterface,
-    Properties,
+    BootCapability, BootContext, BootInterface, ConsoleInterface, DriverStep, Interface, InterfaceError,
+    PowerInterface, Properties,
 };
-use farrier_conductor::model::{Node, PlannedStep, PowerState, StepKind};
+use farrier_conductor::model::{Node, PlannedStep, PowerState, RamdiskInstance, StepKind};
 use farrier_conductor::plan::KnownStep;
 use farrier_conductor::store::Store;
 use farrier_conductor::{Builder, Conductor, HardwareType, Settings};
@@ -21,6 +21,8 @@ use tokio::task::AbortHandle;
 pub enum Boot {
     Ramdisk(KernelParameters),
     Disk,
+    /// An instance that is a ramdisk, and its config drive.
+    Memory(RamdiskInstance, Option<String>),
 }
 
 /// What one machine is doing.
@@ -60,7 +62,8 @@ impl FakeMachine {
 
     /// A conductor whose nodes have this machine.
     pub fn conductor(&self, settings: Settings, store: Arc<dyn Store>) -> Builder {
-        let fake = HardwareType::new("fake").power(["fake"]).boot(["fake"]).deploy(["direct"]);
+        let fake = HardwareType::new("fake").power(["fake"]).boot(["fake"]);
+        let fake = fake.deploy(["direct", "ramdisk", "custom-agent", "bootc", "autodetect"]);
         let fake = fake.rescue(["agent", "no-rescue"]).inspect(["agent", "no-inspect"]);
         let fake = fake.raid(["agent", "no-raid"]);
         Conductor::builder(settings, store)
@@ -219,6 +222,10 @@ impl PowerInterface for FakeMachine {
 
 #[async_trait]
 impl BootInterface for FakeMachine {
+    fn capabilities(&self) -> &[BootCapability] {
+        &[BootCapability::RamdiskBoot, BootCapability::RamdiskBootConfigdrive]
+    }
+
     async fn prepare_ramdisk(
         &self,
         _boot: BootContext<'_>,
@@ -229,12 +236,23 @@ impl BootInterface for FakeMachine {
     }
 
     async fn clean_up_ramdisk(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
-        self.state.lock().unwrap().boot.take_if(|boot| *boot != Boot::Disk);
+        self.state.lock().unwrap().boot.take_if(|boot| matches!(boot, Boot::Ramdisk(_)));
         Ok(())
     }
 
     async fn prepare_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
         self.state.lock().unwrap().boot = Some(Boot::Disk);
+        Ok(())
+    }
+
+    async fn prepare_ramdisk_instance(
+        &self,
+        _boot: BootContext<'_>,
+        instance: &RamdiskInstance,
+        config_drive: Option<&str>,
+    ) -> Result<(), InterfaceError> {
+        let boot = Boot::Memory(instance.clone(), config_drive.map(str::to_owned));
+        self.state.lock().unwrap().boot = Some(boot);
         Ok(())
     }
 
@@ -247,7 +265,7 @@ impl BootInterface for FakeMachine {
     }
 
     async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
-        self.state.lock().unwrap().boot.take_if(|boot| *boot == Boot::Disk);
+        self.state.lock().unwrap().boot.take_if(|boot| !matches!(boot, Boot::Ramdisk(_)));
         Ok(())
     }
 }

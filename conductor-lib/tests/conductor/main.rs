@@ -12,6 +12,7 @@ mod crash;
 mod custom_deploy;
 mod deadlines;
 mod deploy;
+mod deploy_family;
 mod fast_track;
 mod gate;
 mod inspection;

@@ -23,6 +23,8 @@ pub(super) struct Paths {
     pub(super) pid: PathBuf,
     /// Where QEMU takes orders.
     pub(super) control: Option<PathBuf>,
+    /// The config drive of an instance that is on no disk.
+    pub(super) config_drive: Option<PathBuf>,
 }
 
 /// What a machine starts from.
@@ -32,8 +34,10 @@ pub(super) enum Boot {
     Disk,
     /// The network, by PXE.
     Network,
-    /// The ramdisk, which QEMU loads itself.
+    /// The ramdisk, or an instance that is one, which QEMU loads itself.
     Ramdisk(RamdiskBoot),
+    /// A medium.
+    Iso(PathBuf),
 }
 
 /// The ramdisk, as QEMU loads it.
@@ -94,9 +98,20 @@ pub(super) fn vector(
         add(&["-blockdev", &image(&name, &disk.file, disk.format, false)]);
         add(&["-device", &device(index, &name, disk)]);
     }
-    if let Boot::Ramdisk(boot) = boot {
-        add(&["-kernel", &boot.kernel.to_string_lossy(), "-initrd", &boot.ramdisk.to_string_lossy()]);
-        add(&["-append", &boot.parameters]);
+    if let Some(drive) = &paths.config_drive {
+        add(&["-blockdev", &image("config-drive", drive, "raw", true)]);
+        add(&["-device", "virtio-blk-pci,drive=config-drive,serial=config-drive"]);
+    }
+    match boot {
+        Boot::Ramdisk(boot) => {
+            add(&["-kernel", &boot.kernel.to_string_lossy(), "-initrd", &boot.ramdisk.to_string_lossy()]);
+            add(&["-append", &boot.parameters]);
+        }
+        Boot::Iso(iso) => {
+            add(&["-blockdev", &image("iso", iso, "raw", true)]);
+            add(&["-device", "ide-cd,drive=iso,bus=ide.5,bootindex=0"]);
+        }
+        Boot::Disk | Boot::Network => {}
     }
     vector.extend(description.extra_args.iter().cloned());
     vector
@@ -152,6 +167,7 @@ mod tests {
             console: "/s/a,b/console.log".into(),
             pid: "/s/pid".into(),
             control: Some("/s/control.sock".into()),
+            config_drive: matches!(boot, Boot::Iso(_)).then(|| "/s/config-drive".into()),
         };
         let vector = vector(&node, &description, accelerator, &paths, 40123, boot);
         (node, vector)
@@ -202,6 +218,24 @@ mod tests {
         let (_, vector) = vector_of(&json!({}), Accelerator::Tcg, &Boot::Network);
         let card = "virtio-net-pci,netdev=net0,bootindex=0,mac=52:54:00:00:00:01";
         assert!(has(&vector, ["-device", card]), "{vector:?}");
+    }
+
+    #[test]
+    fn a_machine_that_boots_a_medium_has_its_config_drive() {
+        let (_, vector) =
+            vector_of(&json!({"qemu_disks": "/a"}), Accelerator::Tcg, &Boot::Iso("/live.iso".into()));
+        for device in [
+            "ide-cd,drive=iso,bus=ide.5,bootindex=0",
+            "virtio-blk-pci,drive=config-drive,serial=config-drive",
+            "virtio-blk-pci,drive=disk0,serial=farrier-0",
+        ] {
+            assert!(has(&vector, ["-device", device]), "{device} in {vector:?}");
+        }
+        let images: Vec<Value> = vector.iter().filter_map(|word| serde_json::from_str(word).ok()).collect();
+        for (name, file) in [("iso", "/live.iso"), ("config-drive", "/s/config-drive")] {
+            let image = images.iter().find(|image| image["node-name"] == name).unwrap();
+            assert_eq!((&image["read-only"], &image["file"]["filename"]), (&json!(true), &json!(file)));
+        }
     }
 
     #[test]

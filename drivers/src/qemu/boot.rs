@@ -2,10 +2,12 @@
 
 use super::arguments::RamdiskBoot;
 use super::description::{self, Description};
-use super::{Folders, QemuError};
+use super::{Folders, QemuError, instance};
 use async_trait::async_trait;
-use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError, Properties};
-use farrier_conductor::model::Node;
+use farrier_conductor::interfaces::{
+    BootCapability, BootContext, BootInterface, Interface, InterfaceError, Properties,
+};
+use farrier_conductor::model::{BootDevice, Node, RamdiskInstance};
 use farrier_media::KernelParameters;
 use reqwest::Url;
 use std::path::{Path, PathBuf};
@@ -38,6 +40,10 @@ impl Interface for QemuBoot {
 
 #[async_trait]
 impl BootInterface for QemuBoot {
+    fn capabilities(&self) -> &[BootCapability] {
+        &[BootCapability::RamdiskBoot, BootCapability::RamdiskBootConfigdrive]
+    }
+
     async fn prepare_ramdisk(
         &self,
         boot: BootContext<'_>,
@@ -49,6 +55,26 @@ impl BootInterface for QemuBoot {
 
     async fn clean_up_ramdisk(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
         Ok(super::remove(&parameters_file(&self.folders.of(boot.node)))?)
+    }
+
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        self.clean_up_instance(boot).await?;
+        self.clean_up_ramdisk(boot).await?;
+        boot.set_boot_device(BootDevice::Disk, true).await
+    }
+
+    async fn prepare_ramdisk_instance(
+        &self,
+        boot: BootContext<'_>,
+        instance: &RamdiskInstance,
+        config_drive: Option<&str>,
+    ) -> Result<(), InterfaceError> {
+        instance::prepare(&self.folders.made_for(boot.node)?, instance, config_drive)?;
+        self.clean_up_ramdisk(boot).await
+    }
+
+    async fn clean_up_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(instance::clean_up(&self.folders.of(boot.node))?)
     }
 
     async fn validate_rescue(&self, node: &Node) -> Result<(), InterfaceError> {

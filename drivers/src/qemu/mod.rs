@@ -6,7 +6,8 @@
 //! `console.log.old` of the one before), `qemu.log` (QEMU's own messages), `qemu.pid`, `control.sock` (where QEMU takes
 //! orders), `vars.fd` (the
 //! variables of UEFI firmware, which outlive power cycles), `kernel-parameters` (there while the machine
-//! boots the ramdisk) and `boot-device` (there while it starts from the network).
+//! boots the ramdisk), `boot-device` (there while it starts from the network), `instance` and `config-drive` (there while
+//! its instance is a ramdisk or an ISO).
 
 mod accelerator;
 mod arguments;
@@ -16,6 +17,7 @@ mod control;
 mod description;
 mod disks;
 mod firmware;
+mod instance;
 mod management;
 mod power;
 mod process;
@@ -93,6 +95,9 @@ impl From<QemuError> for InterfaceError {
     }
 }
 
+/// The deploy interfaces of its machines, the best one first.
+const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-agent"];
+
 /// Adds the hardware type `qemu`, whose machines have their folders below `state_dir`.
 pub fn with_qemu(builder: Builder, state_dir: impl Into<PathBuf>) -> Builder {
     let folders = Folders { state_dir: state_dir.into() };
@@ -103,7 +108,7 @@ pub fn with_qemu(builder: Builder, state_dir: impl Into<PathBuf>) -> Builder {
         .management("qemu", QemuManagement::new(folders.clone()))
         .boot("qemu", QemuBoot::new(folders.clone()))
         .console("qemu", QemuConsole::new(folders))
-        .hardware_type(qemu.console(["qemu"]).deploy(["direct"]).rescue(["agent", "no-rescue"]))
+        .hardware_type(qemu.console(["qemu"]).deploy(DEPLOY).rescue(["agent", "no-rescue"]))
 }
 
 /// Where the files of machines are.

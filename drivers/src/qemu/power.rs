@@ -6,7 +6,7 @@ use super::control::{self, Order};
 use super::description::{self, AcceleratorChoice, Description, Network};
 use super::firmware::{self, Firmware};
 use super::process::Machine;
-use super::{Folders, QemuError, boot, console, management};
+use super::{Folders, QemuError, boot, console, instance, management};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{Interface, InterfaceError, PowerInterface, Properties};
 use farrier_conductor::model::{Node, PowerState};
@@ -46,6 +46,12 @@ impl QemuPower {
             AcceleratorChoice::Auto => self.probe.best(&description).await,
         };
         let folder = &self.folders.made_for(node)?;
+        let agent_port = free_port()?;
+        let (boot, config_drive) = match boot::ramdisk_boot(&description, folder, agent_port)? {
+            Some(ramdisk) => (Boot::Ramdisk(ramdisk), None),
+            None if management::takes_network(folder)? => (Boot::Network, None),
+            None => (instance::boot(folder)?.unwrap_or(Boot::Disk), instance::config_drive(folder)),
+        };
         let paths = Paths {
             vars: match &description.firmware {
                 Firmware::Bios => None,
@@ -54,12 +60,7 @@ impl QemuPower {
             console: console::fresh(&console::file(&description, folder))?,
             pid: machine.pid_file(),
             control: control::socket(folder),
-        };
-        let agent_port = free_port()?;
-        let boot = match boot::ramdisk_boot(&description, folder, agent_port)? {
-            Some(ramdisk) => Boot::Ramdisk(ramdisk),
-            None if management::takes_network(folder)? => Boot::Network,
-            None => Boot::Disk,
+            config_drive,
         };
         let arguments = arguments::vector(node, &description, accelerator, &paths, agent_port, &boot);
         let link_up = description.network != Network::Unplugged;
@@ -113,6 +114,7 @@ impl PowerInterface for QemuPower {
     async fn forget(&self, node: &Node) -> Result<(), InterfaceError> {
         let folder = self.folders.of(node);
         management::forget(&folder)?;
+        instance::clean_up(&folder)?;
         Ok(super::remove(&firmware::variables_file(&folder))?)
     }
 

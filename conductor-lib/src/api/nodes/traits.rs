@@ -3,7 +3,7 @@
 use super::super::asked::Asked;
 use super::super::reply::{Refusal, read_json};
 use crate::conductor::Conductor;
-use crate::model::Node;
+use crate::model::{Node, check_trait};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
@@ -16,9 +16,6 @@ const SINCE: u16 = 37;
 
 /// Most traits of a node.
 const LIMIT: usize = 50;
-
-/// Longest trait, in characters.
-const LENGTH: usize = 255;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -109,7 +106,8 @@ async fn change(
         change(&mut node)?;
         node.traits.sort_unstable();
         node.traits.dedup();
-        node.traits.iter().try_for_each(|name| check(name))?;
+        let checked = node.traits.iter().try_for_each(|name| check_trait(name));
+        checked.map_err(|error| Refusal::bad_request(error.to_string()))?;
         match node.traits.len() > LIMIT {
             true => Err(Refusal::bad_request(format!("traits: a node has at most {LIMIT}"))),
             false => Ok(node),
@@ -117,36 +115,4 @@ async fn change(
     };
     conductor.update(id, changed).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Standard traits are known to schedulers; all others begin with `CUSTOM_`. Both are spelled alike.
-fn check(name: &str) -> Result<(), Refusal> {
-    let is_plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-    let begins_well = name.starts_with(|c: char| c.is_ascii_uppercase());
-    match begins_well && name.len() <= LENGTH && name.chars().all(is_plain) {
-        true => Ok(()),
-        false => Err(Refusal::bad_request(format!(
-            "trait {name:?} must be upper case letters, digits and '_', such as CUSTOM_GOLD, at most {LENGTH} of them"
-        ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn traits_are_spelled_as_schedulers_spell_them() {
-        for (name, is_good) in [
-            ("CUSTOM_GOLD", true),
-            ("HW_CPU_X86_VMX", true),
-            ("custom_gold", false),
-            ("", false),
-            ("1A", false),
-            ("A-B", false),
-        ] {
-            assert_eq!(check(name).is_ok(), is_good, "{name}");
-        }
-        assert!(check(&"A".repeat(256)).is_err());
-    }
 }

@@ -1,0 +1,138 @@
+//! An instance that is a ramdisk or an ISO: QEMU loads it itself, at every power-on, so its files are of this host.
+
+use super::arguments::{Boot, RamdiskBoot};
+use super::{QemuError, read, remove};
+use farrier_conductor::interfaces::InterfaceError;
+use farrier_conductor::model::RamdiskInstance;
+use farrier_media::{KernelParameters, config_drive};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Notes what a machine is to start, and keeps its config drive.
+pub(super) fn prepare(
+    folder: &Path,
+    instance: &RamdiskInstance,
+    drive: Option<&str>,
+) -> Result<(), InterfaceError> {
+    let noted = match instance {
+        RamdiskInstance::Iso(iso) => json!({"iso": file("boot_iso", iso)?}),
+        RamdiskInstance::Kernel { kernel, ramdisk, parameters } => json!({
+            "kernel": file("kernel", kernel)?, "ramdisk": file("ramdisk", ramdisk)?,
+            "parameters": parameters.to_string(),
+        }),
+    };
+    match drive {
+        Some(text) => {
+            let image = config_drive::unpack(Path::new("of the instance"), text);
+            write(&drive_file(folder), &image.map_err(InterfaceError::driver)?)?;
+        }
+        None => remove(&drive_file(folder))?,
+    }
+    Ok(write(&note(folder), noted.to_string().as_bytes())?)
+}
+
+/// Forgets what was noted.
+pub(super) fn clean_up(folder: &Path) -> Result<(), QemuError> {
+    remove(&note(folder))?;
+    remove(&drive_file(folder))
+}
+
+/// What a machine is to start, where something was noted.
+pub(super) fn boot(folder: &Path) -> Result<Option<Boot>, InterfaceError> {
+    let Some(noted) = read(&note(folder))? else { return Ok(None) };
+    let noted: Value = serde_json::from_str(&noted).unwrap_or_default();
+    let text = |key: &str| noted[key].as_str().unwrap_or_default();
+    if noted["iso"].is_string() {
+        return Ok(Some(Boot::Iso(text("iso").into())));
+    }
+    let parameters = text("parameters").parse::<KernelParameters>().and_then(|parameters| {
+        KernelParameters::default().with("console", "ttyS0")?.followed_by(&parameters)
+    });
+    let parameters =
+        parameters.map_err(|error| InterfaceError::invalid("kernel_append_params", error.to_string()))?;
+    let (kernel, ramdisk) = (text("kernel").into(), text("ramdisk").into());
+    Ok(Some(Boot::Ramdisk(RamdiskBoot { kernel, ramdisk, parameters: parameters.to_string() })))
+}
+
+/// The config drive that is beside it, if there is one.
+pub(super) fn config_drive(folder: &Path) -> Option<PathBuf> {
+    Some(drive_file(folder)).filter(|file| file.exists())
+}
+
+fn note(folder: &Path) -> PathBuf {
+    folder.join("instance")
+}
+
+fn drive_file(folder: &Path) -> PathBuf {
+    folder.join("config-drive")
+}
+
+fn write(file: &Path, content: &[u8]) -> Result<(), QemuError> {
+    std::fs::write(file, content).map_err(QemuError::file(file))
+}
+
+/// A file of this host, by its path or its URL.
+fn file(key: &str, url: &str) -> Result<PathBuf, InterfaceError> {
+    let refuse = |reason: String| InterfaceError::invalid(&format!("instance_info {key}"), reason);
+    let path = PathBuf::from(url.strip_prefix("file://").unwrap_or(url));
+    if !path.is_absolute() {
+        return Err(refuse(format!(
+            "{url} must be a file of the conductor's host, such as file:///srv/live.iso"
+        )));
+    }
+    match std::fs::File::open(&path) {
+        Ok(_) => Ok(path),
+        Err(error) => Err(refuse(format!("{} cannot be read: {error}", path.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_noted_is_started_until_it_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let source = folder.join("os.iso");
+        std::fs::write(&source, "iso").unwrap();
+        assert!(boot(folder).unwrap().is_none());
+        let drive = config_drive::make(&serde_json::Map::new()).unwrap();
+        for url in [format!("file://{}", source.display()), source.display().to_string()] {
+            prepare(folder, &RamdiskInstance::Iso(url), Some(&drive)).unwrap();
+            assert!(matches!(boot(folder).unwrap(), Some(Boot::Iso(path)) if path == source));
+            assert!(std::fs::read(config_drive(folder).unwrap()).unwrap().len() > 32774);
+        }
+        let of_host = || source.display().to_string();
+        let kernel = RamdiskInstance::Kernel {
+            kernel: of_host(),
+            ramdisk: of_host(),
+            parameters: "root=/dev/ram0 text".parse().unwrap(),
+        };
+        prepare(folder, &kernel, None).unwrap();
+        let Some(Boot::Ramdisk(ramdisk)) = boot(folder).unwrap() else { panic!("no ramdisk") };
+        assert_eq!(ramdisk.parameters, "console=ttyS0 root=/dev/ram0 text");
+        assert_eq!((ramdisk.kernel, config_drive(folder)), (source, None));
+        clean_up(folder).unwrap();
+        clean_up(folder).unwrap();
+        assert!(boot(folder).unwrap().is_none());
+    }
+
+    #[test]
+    fn files_are_of_this_host() {
+        let folder = tempfile::tempdir().unwrap();
+        for (url, part) in
+            [("http://h/live.iso", "must be a file"), ("file:///none/live.iso", "cannot be read")]
+        {
+            let refused =
+                prepare(folder.path(), &RamdiskInstance::Iso(url.into()), None).unwrap_err().to_string();
+            assert!(refused.starts_with("instance_info boot_iso: ") && refused.contains(part), "{refused}");
+        }
+        let iso = folder.path().join("os.iso");
+        std::fs::write(&iso, "iso").unwrap();
+        let instance = RamdiskInstance::Iso(iso.display().to_string());
+        let refused = prepare(folder.path(), &instance, Some("nonsense")).unwrap_err().to_string();
+        assert!(refused.starts_with("config drive of the instance is neither"), "{refused}");
+        assert!(boot(folder.path()).unwrap().is_none());
+    }
+}
