@@ -4,7 +4,7 @@ use crate::agent_client::AgentError;
 use crate::hardware_type::{ImpossibleHardware, Unresolved};
 use crate::heartbeat::Refusal;
 use crate::interfaces::base::InterfaceError;
-use crate::model::{BadValue, Event, Forbidden, OtherInstance, ProvisionState, StepKind};
+use crate::model::{BadValue, Event, Forbidden, OtherInstance, ProvisionState, StepKind, WorkflowKind};
 use crate::store::StoreError;
 
 /// A request was refused or an operation failed.
@@ -19,6 +19,14 @@ pub enum Error {
     /// No allocation has this name or identity.
     #[error("allocation {0:?} does not exist; GET /v1/allocations shows those that do")]
     AllocationNotFound(String),
+    /// No deploy template or runbook has this name or identity.
+    #[error("{kind} {id:?} does not exist; list those that do")]
+    WorkflowNotFound {
+        /// Which of both.
+        kind: WorkflowKind,
+        /// The name or identity.
+        id: String,
+    },
     /// A lookup matches no node that waits for its agent. Why is not told, so that nobody learns
     /// which addresses exist (contract 13.19).
     #[error("no node that waits for its agent matches; enrol the machine and start an operation first")]

@@ -1,9 +1,8 @@
 //! Times and addresses that a conductor works with; the defaults are Ironic's.
 
 use crate::inspect::settings::InspectionSettings;
-use crate::model::{Activity, Family, PasswordHashAlgorithm, ProvisionState, RequestedStep};
+use crate::model::{Activity, Family, PasswordHashAlgorithm, ProvisionState};
 use crate::plan::StepPolicies;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -176,8 +175,6 @@ pub struct Settings {
     pub automated_clean: bool,
     /// Priorities of steps, and steps that never run.
     pub steps: StepPolicies,
-    /// Steps by the name of a trait: instances that ask for the trait are deployed with them.
-    pub deploy_templates: BTreeMap<String, Vec<RequestedStep>>,
     /// The deploy interfaces among which `autodetect` chooses, the best one first
     /// (`[DEFAULT]autodetect_deploy_interfaces`).
     pub autodetect_deploy_interfaces: Vec<String>,
@@ -235,7 +232,6 @@ impl Settings {
             node_locked_pause: Duration::from_secs(1),
             automated_clean: true,
             steps: StepPolicies::default(),
-            deploy_templates: BTreeMap::new(),
             autodetect_deploy_interfaces: ["ramdisk", "bootc", "direct"].map(str::to_owned).to_vec(),
             erase: EraseSettings::default(),
             max_conductor_wait_step: Duration::from_secs(30),

@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Address,
     /// A list of texts.
     Texts,
+    /// A list of steps.
+    Steps,
     /// A time, or null.
     Time,
     /// The step that is running, or an empty object.
@@ -197,6 +199,31 @@ pub(crate) const ALLOCATION: &[Field] = &[
     read("links", 52, Kind::Links),
 ];
 
+/// The fields of a deploy template.
+pub(crate) const DEPLOY_TEMPLATE: &[Field] = &[
+    once("uuid", 55, Kind::Uuid),
+    set("name", 55, Kind::NeededText(255)),
+    masked(set("steps", 55, Kind::Steps)),
+    set("extra", 55, Kind::Map),
+    read("created_at", 55, Kind::Time),
+    read("updated_at", 55, Kind::Time),
+    read("links", 55, Kind::Links),
+];
+
+/// The fields of a runbook.
+pub(crate) const RUNBOOK: &[Field] = &[
+    once("uuid", 92, Kind::Uuid),
+    set("name", 92, Kind::NeededText(255)),
+    masked(set("steps", 92, Kind::Steps)),
+    set("disable_ramdisk", 92, Kind::Flag),
+    set("public", 92, Kind::Flag),
+    set("owner", 92, Kind::Text(255)),
+    set("extra", 92, Kind::Map),
+    read("created_at", 92, Kind::Time),
+    read("updated_at", 92, Kind::Time),
+    read("links", 92, Kind::Links),
+];
+
 impl Kind {
     /// What is there where nothing is said.
     pub(crate) fn default(self) -> Value {
@@ -204,7 +231,7 @@ impl Kind {
             Self::Flag => false.into(),
             Self::Choice(flag) => flag.into(),
             Self::Map | Self::Step => json!({}),
-            Self::Texts | Self::Links => json!([]),
+            Self::Texts | Self::Steps | Self::Links => json!([]),
             Self::NeededText(_) | Self::EmptyText(_) => "".into(),
             Self::Text(_) | Self::Uuid | Self::Address | Self::Time | Self::Nothing => Value::Null,
         }
@@ -239,6 +266,7 @@ impl Kind {
             }
             (Self::Map, map @ Value::Object(_)) => Ok(map),
             (Self::Texts, Value::Array(texts)) if texts.iter().all(Value::is_string) => Ok(texts.into()),
+            (Self::Steps, Value::Array(steps)) => Ok(steps.into()),
             (Self::Nothing, _) => Err("must be null: this conductor has nothing of the kind".to_owned()),
             (kind, _) => Err(format!("must be {}", kind.article())),
         }
@@ -255,6 +283,7 @@ impl Kind {
             Self::Map | Self::Step => json!({"type": "object"}),
             Self::Address => json!({"type": "string"}),
             Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
+            Self::Steps => json!({"type": "array", "items": {"type": "object"}}),
             Self::Time => json!({"type": ["string", "null"], "format": "date-time"}),
             Self::Nothing => json!({"type": "null"}),
             Self::Links => json!({"type": "array", "items": {"type": "object"}}),
@@ -268,7 +297,7 @@ impl Kind {
             Self::Uuid => "a UUID",
             Self::Flag | Self::Choice(_) => "true or false",
             Self::Map | Self::Step => "an object",
-            Self::Texts | Self::Links => "a list",
+            Self::Texts | Self::Steps | Self::Links => "a list",
             Self::Time => "a time",
             Self::Nothing => "null",
         }

@@ -21,6 +21,7 @@ mod request_id;
 mod routes;
 mod version;
 mod view;
+mod workflows;
 
 pub use asked::Scheme;
 pub use version::description;

@@ -1,7 +1,7 @@
 //! The reference of the operators' interface: a page of the book and an OpenAPI document, both made of the tables that
 //! the routers work by.
 
-use super::fields::{ALLOCATION, Field, NODE, PORT};
+use super::fields::{ALLOCATION, DEPLOY_TEMPLATE, Field, NODE, PORT, RUNBOOK};
 use super::nodes::VERBS;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -81,6 +81,16 @@ pub const ROUTES: &[Route] = &[
     route("DELETE", "/allocations/{allocation}", 52, 204, "Ends an allocation, and frees its node"),
     route("GET", "/nodes/{node}/allocation", 52, 200, "Shows the allocation that has a node"),
     route("DELETE", "/nodes/{node}/allocation", 52, 204, "Ends the allocation that has a node"),
+    route("GET", "/deploy_templates", 55, 200, "Lists deploy templates"),
+    route("POST", "/deploy_templates", 55, 201, "Creates a deploy template"),
+    route("GET", "/deploy_templates/{template}", 55, 200, "Shows a deploy template"),
+    route("PATCH", "/deploy_templates/{template}", 55, 200, "Changes a deploy template by JSON Patch"),
+    route("DELETE", "/deploy_templates/{template}", 55, 204, "Forgets a deploy template"),
+    route("GET", "/runbooks", 92, 200, "Lists runbooks"),
+    route("POST", "/runbooks", 92, 201, "Creates a runbook"),
+    route("GET", "/runbooks/{runbook}", 92, 200, "Shows a runbook"),
+    route("PATCH", "/runbooks/{runbook}", 92, 200, "Changes a runbook by JSON Patch"),
+    route("DELETE", "/runbooks/{runbook}", 92, 204, "Forgets a runbook"),
     route("GET", "/portgroups", 23, 200, "An empty list: there are no port groups"),
     route("GET", "/portgroups/detail", 23, 200, "As above"),
     route("GET", "/volume/connectors", 32, 200, "An empty list: there are no volumes"),
@@ -122,9 +132,13 @@ fn page() -> String {
         let arguments = arguments.collect::<Vec<_>>().join(", ");
         let _ = writeln!(page, "| `{}` | 1.{} | {arguments} |", verb.target, verb.since);
     }
-    for (title, fields) in
-        [("Fields of a node", NODE), ("Fields of a port", PORT), ("Fields of an allocation", ALLOCATION)]
-    {
+    for (title, fields) in [
+        ("Fields of a node", NODE),
+        ("Fields of a port", PORT),
+        ("Fields of an allocation", ALLOCATION),
+        ("Fields of a deploy template", DEPLOY_TEMPLATE),
+        ("Fields of a runbook", RUNBOOK),
+    ] {
         let _ = write!(
             page,
             "\n## {title}\n\n| field | type | since | set by | secrets |\n| --- | --- | --- | --- | --- |\n"
@@ -194,6 +208,10 @@ fn openapi() -> Value {
                 "NewPort": schema(PORT, |field| field.on_create),
                 "Allocation": schema(ALLOCATION, |_| true),
                 "NewAllocation": schema(ALLOCATION, |field| field.on_create),
+                "DeployTemplate": schema(DEPLOY_TEMPLATE, |_| true),
+                "NewDeployTemplate": schema(DEPLOY_TEMPLATE, |field| field.on_create),
+                "Runbook": schema(RUNBOOK, |_| true),
+                "NewRunbook": schema(RUNBOOK, |field| field.on_create),
                 "Patch": {"type": "array", "items": {
                     "type": "object",
                     "required": ["op", "path"],
@@ -220,6 +238,8 @@ fn body_of(route: &Route) -> Option<Value> {
         ("POST", "/nodes") => "NewNode",
         ("POST", "/ports") => "NewPort",
         ("POST", "/allocations") => "NewAllocation",
+        ("POST", "/deploy_templates") => "NewDeployTemplate",
+        ("POST", "/runbooks") => "NewRunbook",
         ("PATCH", _) => "Patch",
         ("PUT", "/nodes/{node}/states/provision") => "Provision",
         _ => return None,
@@ -259,6 +279,7 @@ mod tests {
         let routes = routes.chain(super::super::drivers::routes().into_iter().map(|(path, _)| path));
         let routes = routes.chain(super::super::inspection::node_routes().into_iter().map(|(path, _)| path));
         let routes = routes.chain(super::super::raid::routes().into_iter().map(|(path, _)| path));
+        let routes = routes.chain(super::super::workflows::routes().into_iter().map(|(path, _)| path));
         let described: BTreeSet<_> = ROUTES.iter().map(|route| route.path).collect();
         assert_eq!(routes.collect::<BTreeSet<_>>(), described);
     }

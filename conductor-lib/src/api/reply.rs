@@ -74,6 +74,7 @@ impl From<Error> for Refusal {
             Error::NodeNotFound(_)
             | Error::PortNotFound(_)
             | Error::AllocationNotFound(_)
+            | Error::WorkflowNotFound { .. }
             | Error::LookupFailed => StatusCode::NOT_FOUND,
             Error::InvalidState { .. }
             | Error::OtherInstance(_)

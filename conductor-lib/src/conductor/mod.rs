@@ -18,6 +18,7 @@ mod vigil;
 mod waiting;
 mod work;
 mod workers;
+mod workflows;
 
 pub use builder::Builder;
 pub(crate) use situation::situation;

@@ -140,7 +140,11 @@ impl Conductor {
         task.node.driver_internal_info.renew_instance();
         task.enter(event)?;
         task.begin_session();
-        task.node.plan_mut(StepKind::Deploy).requested = requested_steps(StepKind::Deploy, deploy_steps)?;
+        let requested = match deploy_steps {
+            [] => self.steps_of_templates(&task.node).await?,
+            given => requested_steps(StepKind::Deploy, given)?,
+        };
+        task.node.plan_mut(StepKind::Deploy).requested = requested;
         steps::check(&mut task, &*deploy, StepKind::Deploy).await?;
         let first = self.events().begin(task.node.uuid);
         self.order(task, Verb::Deploy, config_drive).await?;

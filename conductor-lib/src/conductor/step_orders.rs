@@ -4,7 +4,7 @@
 use super::Conductor;
 use super::orders::requested_steps;
 use crate::error::Error;
-use crate::model::{Activity, Event, PlannedStep, ProvisionState, StepKind, Verb};
+use crate::model::{Activity, Event, PlannedStep, ProvisionState, RequestedStep, StepKind, Verb};
 use crate::operations;
 use crate::steps;
 use crate::store::ConfigDrive;
@@ -52,10 +52,24 @@ impl Conductor {
     ///
     /// As [`Self::provide`], and [`Error::Invalid`] for unusable steps.
     pub async fn clean(&self, id: &str, clean_steps: &[Value], disable_ramdisk: bool) -> Result<(), Error> {
-        let mut task = self.begin_operation(id, Event::Clean).await?;
-        task.node.target_provision_state = Some(ProvisionState::Manageable);
-        task.node.plan_mut(StepKind::Clean).disable_ramdisk = disable_ramdisk;
-        self.order_steps(task, StepKind::Clean, clean_steps).await
+        let task = self.begin_operation(id, Event::Clean).await?;
+        let steps = requested_steps(StepKind::Clean, clean_steps)?;
+        self.order_steps(task, StepKind::Clean, steps, disable_ramdisk).await
+    }
+
+    /// As [`Self::clean`], with the steps of a runbook, whose name the node must have as a trait.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::clean`].
+    pub async fn clean_by_runbook(
+        &self,
+        id: &str,
+        runbook: &str,
+        disable_ramdisk: bool,
+    ) -> Result<(), Error> {
+        let task = self.begin_operation(id, Event::Clean).await?;
+        self.order_runbook(task, StepKind::Clean, runbook, disable_ramdisk).await
     }
 
     /// Orders service steps, which run as they are given beneath the instance of a node; without the ramdisk where none
@@ -70,9 +84,24 @@ impl Conductor {
         service_steps: &[Value],
         disable_ramdisk: bool,
     ) -> Result<(), Error> {
-        let mut task = self.begin_operation(id, Event::Service).await?;
-        task.node.plan_mut(StepKind::Service).disable_ramdisk = disable_ramdisk;
-        self.order_steps(task, StepKind::Service, service_steps).await
+        let task = self.begin_operation(id, Event::Service).await?;
+        let steps = requested_steps(StepKind::Service, service_steps)?;
+        self.order_steps(task, StepKind::Service, steps, disable_ramdisk).await
+    }
+
+    /// As [`Self::service`], with the steps of a runbook, whose name the node must have as a trait.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::clean`].
+    pub async fn service_by_runbook(
+        &self,
+        id: &str,
+        runbook: &str,
+        disable_ramdisk: bool,
+    ) -> Result<(), Error> {
+        let task = self.begin_operation(id, Event::Service).await?;
+        self.order_runbook(task, StepKind::Service, runbook, disable_ramdisk).await
     }
 
     /// Orders that an operation which failed goes on at the step that failed, or begins anew where the agent that ran it
@@ -167,11 +196,32 @@ impl Conductor {
         Err(Error::not_allowed(&task.node, event))
     }
 
-    async fn order_steps(&self, mut task: Task, kind: StepKind, steps: &[Value]) -> Result<(), Error> {
+    async fn order_runbook(
+        &self,
+        task: Task,
+        kind: StepKind,
+        runbook: &str,
+        disable_ramdisk: bool,
+    ) -> Result<(), Error> {
+        let runbook = self.runbook_for(&task.node, runbook).await?;
+        self.order_steps(task, kind, runbook.steps, disable_ramdisk || runbook.disable_ramdisk).await
+    }
+
+    async fn order_steps(
+        &self,
+        mut task: Task,
+        kind: StepKind,
+        steps: Vec<RequestedStep>,
+        disable_ramdisk: bool,
+    ) -> Result<(), Error> {
         if steps.is_empty() {
             return Err(Error::invalid(format!("{kind}_steps"), "at least one step is needed"));
         }
-        task.node.plan_mut(kind).requested = requested_steps(kind, steps)?;
+        if kind == StepKind::Clean {
+            task.node.target_provision_state = Some(ProvisionState::Manageable);
+        }
+        let plan = task.node.plan_mut(kind);
+        (plan.requested, plan.disable_ramdisk) = (steps, disable_ramdisk);
         task.validate().await?;
         let deploy = self.deploy_interface(&task.node)?;
         steps::check(&mut task, &*deploy, kind).await?;

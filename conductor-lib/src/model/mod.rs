@@ -32,6 +32,7 @@ mod switched_deploy;
 mod traits;
 pub mod transitions;
 mod typed_map;
+mod workflow;
 
 pub use agent_session::AgentSession;
 pub use allocation::{Allocation, AllocationState};
@@ -59,3 +60,4 @@ pub use step_plan::StepPlan;
 pub use traits::{BadTrait, check_trait};
 pub use transitions::Event;
 pub use typed_map::BadValue;
+pub use workflow::{Workflow, WorkflowKind};

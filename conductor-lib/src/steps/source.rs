@@ -2,11 +2,10 @@
 
 use crate::error::Error;
 use crate::interfaces::deploy::DeployInterface;
-use crate::model::{Node, PlannedStep, RequestedStep, StepId, StepKind};
+use crate::model::{PlannedStep, StepId, StepKind};
 use crate::plan::{self, KnownStep, Missing, Offer, StepFault};
 use crate::raid;
 use crate::task::Task;
-use std::collections::BTreeMap;
 
 /// The interface whose steps of the agent are there only where the node's RAID interface says so.
 const RAID: &str = "raid";
@@ -17,10 +16,7 @@ const RAID: &str = "raid";
 ///
 /// [`Error::Invalid`] with all that is wrong with it.
 pub(super) fn check_requested(task: &Task, kind: StepKind) -> Result<(), Error> {
-    let requested = match kind {
-        StepKind::Deploy => asked_for(&task.node, &task.services.settings.deploy_templates),
-        StepKind::Clean | StepKind::Service => task.node.plan(kind).requested.clone(),
-    };
+    let requested = &task.node.plan(kind).requested;
     let faults: Vec<_> = requested.iter().filter_map(|asked| raid::fault(&task.node, asked)).collect();
     if faults.is_empty() { Ok(()) } else { Err(invalid(kind, &faults)) }
 }
@@ -66,8 +62,8 @@ fn overlaid(
     offer: &Offer<'_>,
     missing: Missing,
 ) -> Result<Vec<PlannedStep>, Vec<StepFault>> {
-    let requested = asked_for(&task.node, &task.services.settings.deploy_templates);
-    let steps = offer.overlaid(&requested, &StepId::new("deploy", "deploy"), missing)?;
+    let requested = &task.node.plan(StepKind::Deploy).requested;
+    let steps = offer.overlaid(requested, &StepId::new("deploy", "deploy"), missing)?;
     let out_of_place = steps.iter().filter(|step| step.in_band && !deploy.in_band().contains(&step.priority));
     let faults: Vec<_> = out_of_place
         .map(|step| StepFault::NoAgent {
@@ -77,15 +73,6 @@ fn overlaid(
         })
         .collect();
     if faults.is_empty() { Ok(steps) } else { Err(faults) }
-}
-
-/// What the operator asks for; else what the deploy templates say whose traits the instance wants.
-fn asked_for(node: &Node, templates: &BTreeMap<String, Vec<RequestedStep>>) -> Vec<RequestedStep> {
-    let given = &node.plan(StepKind::Deploy).requested;
-    if !given.is_empty() {
-        return given.clone();
-    }
-    node.instance_info.traits().filter_map(|name| templates.get(name)).flatten().cloned().collect()
 }
 
 /// What is wrong with steps, as one error.

@@ -27,9 +27,12 @@ pub use record::{
 };
 pub use selection::{
     AllocationSelection, Filter, NodeColumn, Outline, OwnedPort, PortSelection, Position, Selection,
+    WorkflowSelection,
 };
 
-use crate::model::{AgentSession, Allocation, AllocationState, InspectionData, MacAddress, Node};
+use crate::model::{
+    AgentSession, Allocation, AllocationState, InspectionData, MacAddress, Node, Workflow, WorkflowKind,
+};
 use async_trait::async_trait;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -250,6 +253,41 @@ pub trait Store: Send + Sync {
     ///
     /// [`StoreError::Failed`].
     async fn delete_allocation(&self, uuid: Uuid) -> Result<(), StoreError>;
+
+    /// Adds a deploy template or a runbook.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Taken`] when its name or identity is in use.
+    async fn create_workflow(&self, workflow: &Workflow) -> Result<(), StoreError>;
+
+    /// The deploy template or runbook with this name or identity.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn workflow(&self, kind: WorkflowKind, id: &str) -> Result<Option<Workflow>, StoreError>;
+
+    /// Some deploy templates or runbooks, by their identity.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn workflows(&self, selection: &WorkflowSelection) -> Result<Vec<Workflow>, StoreError>;
+
+    /// Writes a deploy template or a runbook. Refused (false) when it is not as it was before, or gone.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Taken`] when its name is in use.
+    async fn write_workflow(&self, before: &Workflow, after: &Workflow) -> Result<bool, StoreError>;
+
+    /// Forgets a deploy template or a runbook.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn delete_workflow(&self, uuid: Uuid) -> Result<(), StoreError>;
 
     /// Writes what changed of a node and its ports, at once. An allocation that the node has no more is forgotten.
     ///

@@ -1,6 +1,6 @@
 //! Which nodes and ports a list has, in which order, and how many: what can be asked of columns alone.
 
-use crate::model::{AllocationState, MacAddress, Port};
+use crate::model::{AllocationState, MacAddress, Port, WorkflowKind};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -165,6 +165,17 @@ impl AllocationSelection {
     pub fn first(limit: u32) -> Self {
         Self { node: None, state: None, resource_class: None, owner: None, after: None, limit }
     }
+}
+
+/// Which deploy templates or runbooks, by their identity, and how many of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkflowSelection {
+    /// Which of both.
+    pub kind: WorkflowKind,
+    /// Those only whose identity comes after this one.
+    pub after: Option<Uuid>,
+    /// At most so many.
+    pub limit: u32,
 }
 
 #[cfg(test)]

@@ -74,6 +74,16 @@ pub(super) const UPDATE_ALLOCATION: &str = "UPDATE allocations SET name = $2, st
 pub(super) const DELETE_ALLOCATION: &str = "DELETE FROM allocations WHERE uuid = $1";
 /// A node, and the allocation that it has or an empty text.
 pub(super) const END_ALLOCATIONS: &str = "DELETE FROM allocations WHERE node_uuid = $1 AND uuid <> $2";
+pub(super) const WORKFLOW: &str =
+    "SELECT document FROM workflows WHERE kind = $1 AND (uuid = $2 OR name = $2)";
+pub(super) const WORKFLOWS: &str = "SELECT document FROM workflows WHERE kind = $1 AND ($2 IS NULL OR uuid > $2) \
+    ORDER BY uuid LIMIT $3";
+pub(super) const INSERT_WORKFLOW: &str =
+    "INSERT INTO workflows (uuid, kind, name, document) VALUES ($1, $2, $3, $4)";
+/// Of one that is as it was before.
+pub(super) const UPDATE_WORKFLOW: &str =
+    "UPDATE workflows SET name = $2, document = $3 WHERE uuid = $1 AND document = $4";
+pub(super) const DELETE_WORKFLOW: &str = "DELETE FROM workflows WHERE uuid = $1";
 pub(super) const CONFIG_DRIVE: &str = "SELECT content FROM config_drives WHERE node = $1";
 pub(super) const INSPECTION: &str = "SELECT document FROM inspections WHERE node = $1";
 pub(super) const RECEIVED_INSPECTION: &str = "SELECT received FROM inspections WHERE node = $1";
@@ -286,6 +296,11 @@ mod tests {
             UPDATE_ALLOCATION,
             DELETE_ALLOCATION,
             END_ALLOCATIONS,
+            WORKFLOW,
+            WORKFLOWS,
+            INSERT_WORKFLOW,
+            UPDATE_WORKFLOW,
+            DELETE_WORKFLOW,
             CONFIG_DRIVE,
             INSPECTION,
             RECEIVED_INSPECTION,
@@ -319,11 +334,12 @@ mod tests {
             include_str!("migrations/0003_names_and_ports.sql"),
             include_str!("migrations/0004_allocations.sql"),
             include_str!("migrations/0005_inspections.sql"),
+            include_str!("migrations/0006_workflows.sql"),
             outlines.as_str(),
             records.as_str(),
         ];
         let here = include_str!("statements.rs").matches("pub(super) const ").count();
-        assert_eq!(statements.len(), here - 1 + 5 + 2, "a statement is not looked at");
+        assert_eq!(statements.len(), here - 1 + 6 + 2, "a statement is not looked at");
         // Whoever needs one of these needs two texts of it; `?` is no parameter of PostgreSQL.
         for word in [
             "?",

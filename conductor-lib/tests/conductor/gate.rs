@@ -4,10 +4,12 @@ use crate::stage::PATIENCE;
 use async_trait::async_trait;
 use farrier_conductor::Settings;
 use farrier_conductor::attention::Attention;
-use farrier_conductor::model::{AgentSession, Allocation, AllocationState, InspectionData, MacAddress, Node};
+use farrier_conductor::model::{
+    AgentSession, Allocation, AllocationState, InspectionData, MacAddress, Node, Workflow, WorkflowKind,
+};
 use farrier_conductor::store::{
     AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store,
-    StoreError, Terms,
+    StoreError, Terms, WorkflowSelection,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -224,6 +226,31 @@ impl Store for GatedStore {
     async fn delete_allocation(&self, uuid: Uuid) -> Result<(), StoreError> {
         self.pass().await?;
         self.inner.delete_allocation(uuid).await
+    }
+
+    async fn create_workflow(&self, workflow: &Workflow) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.inner.create_workflow(workflow).await
+    }
+
+    async fn workflow(&self, kind: WorkflowKind, id: &str) -> Result<Option<Workflow>, StoreError> {
+        self.pass().await?;
+        self.inner.workflow(kind, id).await
+    }
+
+    async fn workflows(&self, selection: &WorkflowSelection) -> Result<Vec<Workflow>, StoreError> {
+        self.pass().await?;
+        self.inner.workflows(selection).await
+    }
+
+    async fn write_workflow(&self, before: &Workflow, after: &Workflow) -> Result<bool, StoreError> {
+        self.pass().await?;
+        self.inner.write_workflow(before, after).await
+    }
+
+    async fn delete_workflow(&self, uuid: Uuid) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.inner.delete_workflow(uuid).await
     }
 
     async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {

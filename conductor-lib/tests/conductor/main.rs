@@ -32,3 +32,4 @@ mod rest;
 mod retry;
 mod service;
 mod stage;
+mod workflows;

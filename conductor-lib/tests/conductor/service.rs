@@ -120,25 +120,3 @@ async fn a_deployment_takes_steps_of_its_user() {
     let error = node.last_error.unwrap();
     assert!(error.contains("deploy.none is unknown"), "{error}");
 }
-
-#[tokio::test]
-async fn a_deploy_template_is_chosen_by_the_traits_of_the_instance() {
-    let offers = vec![json!({"interface": "deploy", "step": "scrub", "priority": 0})];
-    let stage = Stage::with(Script { offers: Some(offers), ..Script::default() }, |settings| {
-        let scrub = serde_json::from_value(json!({"interface": "deploy", "step": "scrub", "priority": 85}));
-        settings.deploy_templates.insert("CUSTOM_SCRUBBED".into(), vec![scrub.unwrap()]);
-    })
-    .await;
-    stage.deploy().await;
-    stage.wait_for(ProvisionState::Active).await;
-    assert_eq!(stage.script().steps(), ["deploy deploy.write_image"]);
-    let mut scrubbed = image();
-    scrubbed.insert("traits".into(), json!(["CUSTOM_SCRUBBED"]));
-    let refused = stage.conductor.deploy("n1", scrubbed.clone()).await.unwrap_err().to_string();
-    assert!(refused.starts_with("instance_info traits: the node lacks CUSTOM_SCRUBBED"), "{refused}");
-    stage.change_node(|node| node.traits = vec!["CUSTOM_SCRUBBED".into(), "CUSTOM_GOLD".into()]).await;
-    stage.conductor.deploy("n1", scrubbed).await.unwrap();
-    stage.wait_for(ProvisionState::DeployWait).await;
-    stage.wait_for(ProvisionState::Active).await;
-    assert_eq!(stage.script().steps()[1..], ["deploy deploy.scrub", "deploy deploy.write_image"]);
-}

@@ -20,7 +20,7 @@ pub use states::PowerRequest;
 use super::reply::{fallback, wrong_method};
 use super::routes::everywhere;
 use super::version::{describe, negotiate};
-use super::{allocations, body, drivers, events, inspection, ports, raid, request_id};
+use super::{allocations, body, drivers, events, inspection, ports, raid, request_id, workflows};
 use crate::conductor::Conductor;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -36,7 +36,8 @@ pub fn nodes_router(conductor: Conductor) -> Router {
             .chain(drivers::routes())
             .chain(inspection::node_routes())
             .chain(raid::routes())
-            .chain(allocations::routes()),
+            .chain(allocations::routes())
+            .chain(workflows::routes()),
     )
     .route("/", get(describe))
     .route("/v1", get(describe))

@@ -39,9 +39,9 @@ pub const VERBS: &[ProvisionVerb] = &[
     verb("undeploy", 73, &[]),
     verb("manage", 4, &[]),
     verb("provide", 4, &[]),
-    verb("clean", 15, &[("clean_steps", 15), ("disable_ramdisk", 70)]),
+    verb("clean", 15, &[("clean_steps", 15), ("disable_ramdisk", 70), ("runbook", 92)]),
     verb("inspect", 6, &[]),
-    verb("service", 87, &[("service_steps", 87), ("disable_ramdisk", 108)]),
+    verb("service", 87, &[("service_steps", 87), ("disable_ramdisk", 108), ("runbook", 92)]),
     verb("rescue", 38, &[("rescue_password", 38)]),
     verb("unrescue", 38, &[]),
     verb("adopt", 17, &[]),
@@ -78,6 +78,9 @@ pub struct ProvisionRequest {
     /// Steps of a service, in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_steps: Option<Vec<Value>>,
+    /// Name or identity of the runbook that has the steps of a cleaning by hand, or of a service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runbook: Option<String>,
     /// The password of a rescue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rescue_password: Option<String>,
@@ -88,12 +91,13 @@ pub struct ProvisionRequest {
 
 impl ProvisionRequest {
     /// The arguments that it can have, and whether it has them.
-    fn arguments(&self) -> [(&'static str, bool); 6] {
+    fn arguments(&self) -> [(&'static str, bool); 7] {
         [
             ("configdrive", self.configdrive.is_some()),
             ("clean_steps", self.clean_steps.is_some()),
             ("deploy_steps", self.deploy_steps.is_some()),
             ("service_steps", self.service_steps.is_some()),
+            ("runbook", self.runbook.is_some()),
             ("rescue_password", self.rescue_password.is_some()),
             ("disable_ramdisk", self.disable_ramdisk.is_some()),
         ]
@@ -122,6 +126,10 @@ impl ProvisionRequest {
                     return Err(Refusal::bad_request(text));
                 }
             }
+        }
+        if self.runbook.is_some() && (self.clean_steps.is_some() || self.service_steps.is_some()) {
+            let text = format!("runbook: takes the place of {}_steps; give one of both", self.target);
+            return Err(Refusal::bad_request(text));
         }
         Ok(())
     }
@@ -157,6 +165,12 @@ async fn carry_out(
     let without_ramdisk = request.disable_ramdisk.unwrap_or_default();
     let steps = |steps: Option<Vec<Value>>| steps.unwrap_or_default();
     match request.target.as_str() {
+        "clean" if let Some(runbook) = &request.runbook => {
+            conductor.clean_by_runbook(id, runbook, without_ramdisk).await
+        }
+        "service" if let Some(runbook) = &request.runbook => {
+            conductor.service_by_runbook(id, runbook, without_ramdisk).await
+        }
         "deleted" | "undeploy" => conductor.undeploy(id).await,
         "manage" => conductor.manage(id).await,
         "provide" => conductor.provide(id).await,

@@ -8,14 +8,17 @@
 mod allocations;
 mod one_document;
 mod reading;
+mod workflows;
 mod writing;
 
 use super::columns::Column;
 use super::{
     AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store,
-    StoreError, Terms,
+    StoreError, Terms, WorkflowSelection,
 };
-use crate::model::{AgentSession, Allocation, AllocationState, InspectionData, MacAddress, Node};
+use crate::model::{
+    AgentSession, Allocation, AllocationState, InspectionData, MacAddress, Node, Workflow, WorkflowKind,
+};
 use async_trait::async_trait;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::query::Query;
@@ -39,6 +42,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (3, "names and ports", include_str!("../migrations/0003_names_and_ports.sql")),
     (4, "allocations", include_str!("../migrations/0004_allocations.sql")),
     (5, "inspections", include_str!("../migrations/0005_inspections.sql")),
+    (6, "workflows", include_str!("../migrations/0006_workflows.sql")),
 ];
 
 /// How long a writer waits for another process.
@@ -307,6 +311,44 @@ impl Store for SqliteStore {
         let deleted = async {
             let mut writer = self.single(Kept::Always).await?;
             allocations::delete(&mut writer.connection, uuid).await?;
+            writer.done();
+            Ok(())
+        };
+        deleted.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn create_workflow(&self, workflow: &Workflow) -> Result<(), StoreError> {
+        let created = async {
+            let mut writer = self.single(Kept::Always).await?;
+            workflows::insert(&mut writer.connection, workflow).await?;
+            writer.done();
+            Ok(())
+        };
+        created.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn workflow(&self, kind: WorkflowKind, id: &str) -> Result<Option<Workflow>, StoreError> {
+        workflows::one(&self.readers, kind, id).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn workflows(&self, selection: &WorkflowSelection) -> Result<Vec<Workflow>, StoreError> {
+        workflows::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn write_workflow(&self, before: &Workflow, after: &Workflow) -> Result<bool, StoreError> {
+        let written = async {
+            let mut writer = self.single(Kept::Always).await?;
+            let is_written = workflows::update(&mut writer.connection, before, after).await?;
+            writer.done();
+            Ok(is_written)
+        };
+        written.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn delete_workflow(&self, uuid: Uuid) -> Result<(), StoreError> {
+        let deleted = async {
+            let mut writer = self.single(Kept::Always).await?;
+            workflows::delete(&mut writer.connection, uuid).await?;
             writer.done();
             Ok(())
         };
