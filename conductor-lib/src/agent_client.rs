@@ -9,9 +9,13 @@ use rand::Rng;
 use reqwest::{Certificate, Client, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use tokio::sync::OnceCell;
 
 /// Most bytes of an answer: collected logs are the largest, and a machine may be in anybody's hands.
 const MOST_ANSWER: usize = 64 << 20;
+
+/// A resource that agents may offer beyond the contract.
+const PROGRESS: &str = "progress";
 
 /// The agent could not be reached, or refused.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +71,14 @@ pub enum AgentError {
         /// The last failure.
         reason: String,
     },
+    /// The agent does not list what is asked for.
+    #[error("the agent at {url} does not offer {what}")]
+    NotOffered {
+        /// The agent.
+        url: String,
+        /// What it does not offer.
+        what: String,
+    },
     /// A command did not end in time.
     #[error("command {what} of the agent at {url} did not end within {seconds} s")]
     Timeout {
@@ -101,6 +113,8 @@ pub struct AgentClient {
     url: String,
     token: Option<String>,
     settings: AgentSettings,
+    /// Whether the agent tells its progress, once it was asked what it offers.
+    tells_progress: OnceCell<bool>,
 }
 
 impl AgentClient {
@@ -123,7 +137,8 @@ impl AgentClient {
             .build()
             .map_err(bad)?;
         let token = session.agent_secret_token.clone();
-        Ok(Self { http, url, token, settings: settings.clone() })
+        let tells_progress = OnceCell::new();
+        Ok(Self { http, url, token, settings: settings.clone(), tells_progress })
     }
 
     /// Whether this talks to the agent of that session; each boot has its own token.
@@ -204,19 +219,33 @@ impl AgentClient {
         Err(self.unreachable(last))
     }
 
-    /// How far the running command is; one attempt only.
+    /// How far the running command is; one attempt only. Ironic's contract does not have it, so that only agents are
+    /// asked that list it among their resources (section 16.1 of the agent's contract).
     ///
     /// # Errors
     ///
-    /// Any [`AgentError`] of a request; agents other than Farrier's refuse.
+    /// Any [`AgentError`] of a request, and [`AgentError::NotOffered`].
     pub async fn progress(&self) -> Result<Progress, AgentError> {
-        let response = self.http.get(format!("{}/v1/progress", self.url)).send().await;
+        match self.tells_progress.get_or_try_init(|| self.offers(PROGRESS)).await? {
+            true => self.resource(PROGRESS).await,
+            false => Err(AgentError::NotOffered { url: self.url.clone(), what: PROGRESS.to_owned() }),
+        }
+    }
+
+    async fn offers(&self, resource: &str) -> Result<bool, AgentError> {
+        Ok(self.resource::<Map<String, Value>>("").await?.contains_key(resource))
+    }
+
+    /// Something that the agent tells everybody; one attempt only.
+    async fn resource<T: DeserializeOwned>(&self, name: &str) -> Result<T, AgentError> {
+        let path = format!("/v1/{name}");
+        let response = self.http.get(format!("{}{path}", self.url)).send().await;
         let response = response.map_err(|error| AgentError::Unreachable {
             url: self.url.clone(),
             attempts: 1,
             reason: chain(&error.without_url()),
         })?;
-        self.read("the progress", response).await
+        self.read(&path, response).await
     }
 
     /// What is answered to an attempt; the reason for another one, where nothing is, or the agent is there and cannot

@@ -67,7 +67,7 @@ async fn routes_of_section_1_2_answer_with_and_without_the_prefix() {
             "",
             200,
             json!({
-                "commands": [link], "status": [link], "media_types": [{"base": "string", "type": "string"}],
+                "commands": [link], "status": [link], "progress": [link], "media_types": [{"base": "string", "type": "string"}],
                 "id": "string", "links": [link],
             }),
         ),
@@ -92,6 +92,9 @@ async fn routes_of_section_1_2_answer_with_and_without_the_prefix() {
         ("commands", "bookmark", "/commands"),
         ("status", "self", "/v1/status"),
         ("status", "bookmark", "/status"),
+        // Beyond the contract: who reads of it may ask for it.
+        ("progress", "self", "/v1/progress"),
+        ("progress", "bookmark", "/progress"),
     ] {
         let expected = json!({"href": server.url(path), "rel": relation});
         assert!(links[resource].as_array().unwrap().contains(&expected), "{links}");

@@ -26,6 +26,7 @@ pub fn version(base: &str) -> Value {
     json!({
         "commands": resource("commands"),
         "status": resource("status"),
+        "progress": resource("progress"),
         "media_types": [{
             "base": "application/json",
             "type": "application/vnd.openstack.ironic-python-agent.v1+json",

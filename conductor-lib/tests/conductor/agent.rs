@@ -77,6 +77,12 @@ pub struct Script {
     /// It keeps whoever asks for its commands waiting once a step has ended, and how many it has kept so.
     pub holds: bool,
     pub held: u32,
+    /// It does nothing once it has posted its inventory.
+    pub hesitates: bool,
+    /// It offers nothing that Ironic's contract does not have.
+    pub offers_no_progress: bool,
+    /// How often its progress was asked for.
+    pub progress_asked: u32,
     /// How often its commands were listed while it ran a step.
     pub listed_at_work: u32,
     /// The hash of the password by which the rescue system that runs can be entered.
@@ -176,6 +182,9 @@ impl Agent {
         if let Some(url) = callback {
             self.post(&url).await;
         }
+        while self.script().hesitates {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         if self.conductor.is_some() {
             self.run().await;
         }
@@ -219,6 +228,7 @@ impl Agent {
         let tls = RustlsConfig::from_pem(certificate.into(), key.into()).await.unwrap();
         let routes = Router::new()
             .route("/v1/commands/", get(list).post(execute))
+            .route("/v1/", get(resources))
             .route("/v1/progress", get(progress))
             .with_state(self.clone());
         let routes = match self.script().floods {
@@ -319,7 +329,7 @@ impl Agent {
         let (is_step, is_write) = (is_execute(&result.command_name), result.command_name == DEPLOY_STEP);
         let work = if self.script().loses_answer { LONG_WORK } else { WORK };
         tokio::spawn(async move {
-            if is_write {
+            if is_write && !agent.script().offers_no_progress {
                 agent.asked.notified().await;
             }
             tokio::time::sleep(work).await;
@@ -529,7 +539,17 @@ async fn execute(
     Ok(Json(json!(result)))
 }
 
+async fn resources(State(agent): State<Agent>) -> Json<Value> {
+    agent.until_vanished().await;
+    let mut resources = json!({"id": "v1", "commands": [], "status": []});
+    if !agent.script().offers_no_progress {
+        resources["progress"] = json!([]);
+    }
+    Json(resources)
+}
+
 async fn progress(State(agent): State<Agent>) -> Json<Progress> {
+    agent.change(|script| script.progress_asked += 1);
     agent.until_vanished().await;
     let writing = agent.commands.lock().unwrap().iter().any(|command| command.command_name == DEPLOY_STEP);
     if writing {

@@ -332,6 +332,15 @@ async fn a_removed_instance_leaves_an_available_node_that_is_off() {
     stage.gone("n1").await;
 }
 
+/// The Python agent is led as Ironic leads it.
+#[tokio::test]
+async fn an_agent_that_does_not_offer_its_progress_is_not_asked_for_it() {
+    let stage = Stage::new(Script { offers_no_progress: true, ..Script::default() }).await;
+    stage.deploy().await;
+    assert_eq!(stage.wait_for(ProvisionState::Active).await.last_error, None);
+    assert_eq!(stage.script().progress_asked, 0);
+}
+
 /// One request at a time tells how far a step is; its end is found without a heartbeat, which may get lost.
 #[tokio::test]
 async fn an_agent_at_work_is_asked_for_its_progress_alone() {

@@ -133,7 +133,7 @@ fn schemas() -> Value {
         "Status": closed(json!({"started_at": {"type": "number"}, "version": text})),
         "Version": closed(json!({"id": text, "links": links})),
         "VersionDescription": closed(json!({
-            "id": text, "links": links, "commands": links, "status": links,
+            "id": text, "links": links, "commands": links, "status": links, "progress": links,
             "media_types": {"type": "array", "items": object},
         })),
     })
