@@ -5,22 +5,22 @@ use crate::events::EventKind;
 use crate::interfaces::network::NetworkKind;
 use crate::interfaces::outcome::Outcome;
 use crate::model::Family;
-use crate::task::Task;
+use crate::task::{Stayed, Task};
 use farrier_media::KernelParameters;
 
 /// Has the ramdisk run for the operation of a node, which counts once saved. Where an agent has stayed from the
-/// operation before (fast track), there is nothing to wait for.
+/// operation before (fast track), there is nothing to boot, and nothing to wait for but the first call of one that was
+/// only inspected by.
 ///
 /// # Errors
 ///
 /// [`Error::Interface`], [`Error::Store`].
 pub(crate) async fn run(task: &mut Task) -> Result<Outcome, Error> {
-    if task.has_agent_that_stayed().await? {
-        join_network(task).await?;
-        return Ok(Outcome::Done);
+    match task.agent_that_stayed().await? {
+        Stayed::Answers => join_network(task).await.map(|()| Outcome::Done),
+        Stayed::WillCall => join_network(task).await.map(|()| Outcome::Wait),
+        Stayed::Gone => boot(task).await.map(|()| Outcome::Wait),
     }
-    boot(task).await?;
-    Ok(Outcome::Wait)
 }
 
 /// Powers the machine off and on with the ramdisk, which counts once saved. It may call as soon as it is on, but

@@ -28,20 +28,20 @@ pub fn is_able(candidate: &Candidate) -> bool {
         && candidate.state.family() != Some(Family::Service)
 }
 
-/// Whether an agent was heard of within `timeout`, by a heartbeat or by its report of an inspection, which needs no
+/// Whether an agent was heard of within `timeout`, by a heartbeat or by the inventory that it posted, which needs no
 /// address.
 ///
-/// The machine must have been read to be on: an address outlives a power loss that nobody noticed (pitfall 13.21).
+/// The machine must have been read to be on: an address outlives a power loss that nobody noticed (pitfall 13.21). That
+/// an inspection has ended lately proves nothing either: the machine may have been switched since, which ends the session.
 pub fn is_alive(
     session: &AgentSession,
     state: ProvisionState,
-    inspection_finished_at: Option<OffsetDateTime>,
     now: OffsetDateTime,
     timeout: Duration,
 ) -> bool {
     let is_recent = |heard: Option<OffsetDateTime>| heard.is_some_and(|heard| now - heard < timeout);
     let is_inspected = matches!(state, ProvisionState::Inspecting | ProvisionState::InspectWait);
-    is_recent(inspection_finished_at)
+    is_recent(session.agent_posted_at)
         || (session.agent_url.is_some() || is_inspected) && is_recent(session.agent_last_heartbeat)
 }
 
@@ -78,7 +78,7 @@ mod tests {
         let now = OffsetDateTime::UNIX_EPOCH + Span::hours(1);
         let ago = |seconds| Some(now - Span::seconds(seconds));
         let url = Some("https://192.0.2.20:9999".to_owned());
-        for (agent_url, heard, inspected, state, expected) in [
+        for (agent_url, heard, posted, state, expected) in [
             (&url, ago(299), None, ProvisionState::Available, true),
             (&url, ago(300), None, ProvisionState::Available, false),
             (&url, None, None, ProvisionState::Available, false),
@@ -90,10 +90,11 @@ mod tests {
             let session = AgentSession {
                 agent_url: agent_url.clone(),
                 agent_last_heartbeat: heard,
+                agent_posted_at: posted,
                 ..AgentSession::default()
             };
-            let alive = is_alive(&session, state, inspected, now, Duration::from_secs(300));
-            assert_eq!(alive, expected, "{state} {heard:?} {inspected:?}");
+            let alive = is_alive(&session, state, now, Duration::from_secs(300));
+            assert_eq!(alive, expected, "{state} {heard:?} {posted:?}");
         }
     }
 }

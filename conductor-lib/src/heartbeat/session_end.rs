@@ -51,6 +51,7 @@ mod tests {
             agent_url: Some("https://192.0.2.20:9999".into()),
             agent_version: Some("0.1.0".into()),
             agent_last_heartbeat: Some(OffsetDateTime::UNIX_EPOCH),
+            agent_posted_at: Some(OffsetDateTime::UNIX_EPOCH),
             agent_verify_ca: Some("PEM".into()),
             agent_status: Some(AgentStatus::Start),
             agent_status_message: Some("begun".into()),

@@ -34,6 +34,9 @@ pub(crate) async fn go_on(task: &mut Task, inspect: &dyn InspectInterface) -> Re
     let nothing =
         || Error::invalid("the inspection", "what the ramdisk posted is gone; inspect the node again");
     inspect.continue_inspection(task, received.ok_or_else(nothing)?).await?;
+    if task.keeps_agent() {
+        task.agent_has_posted();
+    }
     done(task)
 }
 

@@ -19,6 +19,9 @@ pub struct AgentSession {
     /// When the last heartbeat came.
     #[serde(with = "time::serde::rfc3339::option")]
     pub agent_last_heartbeat: Option<OffsetDateTime>,
+    /// When it posted its inventory, where it stayed after that; it calls later.
+    #[serde(with = "time::serde::rfc3339::option", skip_serializing_if = "Option::is_none")]
+    pub agent_posted_at: Option<OffsetDateTime>,
     /// The agent's certificate as PEM text, the only one trusted for it.
     pub agent_verify_ca: Option<String>,
     /// What an installer that is no agent told last.

@@ -5,6 +5,17 @@ use crate::error::Error;
 use crate::heartbeat::{SessionEnd, fast_track};
 use crate::model::{Family, PowerState};
 
+/// What has become of the agent of the operation before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stayed {
+    /// It is there, and answers.
+    Answers,
+    /// It has posted its inventory, and is about to call.
+    WillCall,
+    /// It is gone, or nothing proves that it is not.
+    Gone,
+}
+
 impl Task {
     /// Forgets the agent of the operation before, unless it may stay for the one that the node has entered.
     pub(crate) fn begin_session(&mut self) {
@@ -19,21 +30,34 @@ impl Task {
         ends_in_ramdisk && self.services.is_fast_track_able(&self.node)
     }
 
-    /// Whether an agent has stayed from the operation before, and is there: it was heard of lately, the machine says
-    /// that it is on, and the agent answers. An address alone proves nothing (pitfall 13.21).
+    /// Takes note that the agent has posted its inventory, and stays: it calls later, and counts as heard of meanwhile.
+    pub(crate) fn agent_has_posted(&mut self) {
+        let now = self.services.now();
+        self.learn(|session| session.agent_posted_at = Some(now));
+    }
+
+    /// What has become of the agent of the operation before. It is there when it was heard of lately, the machine says
+    /// that it is on, and the agent answers, unless it has not told its address yet. An address alone proves nothing
+    /// (pitfall 13.21).
     ///
     /// # Errors
     ///
     /// [`Error::Store`].
-    pub(crate) async fn has_agent_that_stayed(&self) -> Result<bool, Error> {
+    pub(crate) async fn agent_that_stayed(&self) -> Result<Stayed, Error> {
         let (now, window) = (self.services.now(), self.services.settings.fast_track_window());
-        let inspected = self.node.inspection_finished_at;
         if !self.services.is_fast_track_able(&self.node)
-            || !fast_track::is_alive(&self.session, self.node.provision_state, inspected, now, window)
+            || !fast_track::is_alive(&self.session, self.node.provision_state, now, window)
         {
-            return Ok(false);
+            return Ok(Stayed::Gone);
         }
-        self.has_agent().await
+        if self.session.agent_url.is_none() {
+            return match self.power_state().await {
+                Ok(PowerState::On) => Ok(Stayed::WillCall),
+                Err(error @ Error::Store(_)) => Err(error),
+                Ok(PowerState::Off) | Err(_) => Ok(Stayed::Gone),
+            };
+        }
+        Ok(if self.has_agent().await? { Stayed::Answers } else { Stayed::Gone })
     }
 
     /// Whether an agent is there: its address is known, the machine says that it is on, and the agent answers.

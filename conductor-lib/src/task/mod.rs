@@ -14,6 +14,7 @@ use crate::model::{AgentSession, Event, Node, Order};
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::store::{Change, ConfigDrive, OrderChange, Record, SessionChange, StoreError};
+pub(crate) use fast_track::Stayed;
 use inspection::UnsavedInspection;
 use reservation::{End, Reservation};
 use std::sync::Arc;
@@ -224,8 +225,12 @@ impl Task {
         }
     }
 
-    /// Forgets of the agent what ends with `end`.
+    /// Forgets of the agent what ends with `end`. Of one that stays nothing ends, also not what it told since the record
+    /// was read (lesson F40).
     pub(crate) fn end_session(&mut self, end: SessionEnd) {
+        if end == (SessionEnd::Operation { keeps_agent: true }) {
+            return;
+        }
         self.session = end.after(&self.session);
         self.unsaved = Unsaved::All;
     }

@@ -3,7 +3,7 @@
 use crate::agent::Script;
 use crate::machine::Boot;
 use crate::stage::{PATIENCE, Stage, new_node};
-use farrier_conductor::model::{DriverInfo, NewNode, Node, PowerState, ProvisionState};
+use farrier_conductor::model::{DriverInfo, NewNode, Node, PowerAction, PowerState, ProvisionState};
 use farrier_conductor::store::Store;
 use serde_json::{Map, json};
 use std::time::{Duration, Instant};
@@ -52,6 +52,41 @@ async fn f39_an_agent_that_stays_cleans_again_without_another_boot() {
     let node = stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)));
     assert_eq!(stage.machine.power_ons().len(), 1);
+}
+
+/// A machine that was inspected, and whose agent has not called yet.
+async fn inspected() -> Stage {
+    let script = Script { hesitates: true, ..Script::default() };
+    let stage = Stage::with(script, |settings| settings.fast_track = true).await;
+    stage.manageable().await;
+    stage.conductor.inspect("n1").await.unwrap();
+    let node = stage.wait_for(ProvisionState::Manageable).await;
+    assert_eq!((&node.last_error, node.power_state), (&None, Some(PowerState::On)));
+    stage
+}
+
+/// Cleans, and tells how often the ramdisk was booted in all.
+async fn cleaned_after(stage: &Stage) -> usize {
+    stage.clean(json!([{"interface": "deploy", "step": "erase_devices"}])).await;
+    stage.wait_for(ProvisionState::CleanWait).await;
+    stage.change(|script| script.hesitates = false);
+    stage.told(|script| script.steps() == ["clean deploy.erase_devices"]).await;
+    assert_eq!(stage.wait_for(ProvisionState::Manageable).await.last_error, None);
+    let boots = stage.machine.power_ons();
+    boots.iter().filter(|boot| matches!(boot, Some(Boot::Ramdisk(_)))).count()
+}
+
+#[tokio::test]
+async fn f39_an_agent_that_has_posted_its_inventory_is_waited_for() {
+    assert_eq!(cleaned_after(&inspected().await).await, 1);
+}
+
+#[tokio::test]
+async fn an_agent_that_has_posted_is_gone_when_its_machine_was_switched() {
+    let stage = inspected().await;
+    stage.conductor.set_power("n1", PowerAction::Reboot).await.unwrap();
+    stage.idle().await;
+    assert_eq!(cleaned_after(&stage).await, 2);
 }
 
 #[tokio::test]
