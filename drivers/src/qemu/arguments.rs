@@ -20,6 +20,8 @@ pub(super) struct Paths {
     /// The variables of UEFI firmware.
     pub(super) vars: Option<PathBuf>,
     pub(super) console: PathBuf,
+    /// Where QEMU listens to what is typed at the console.
+    pub(super) keyboard: Option<PathBuf>,
     pub(super) pid: PathBuf,
     /// Where QEMU takes orders.
     pub(super) control: Option<PathBuf>,
@@ -73,12 +75,7 @@ pub(super) fn vector(
         add(&["-blockdev", &image("vars", vars, "raw", false)]);
     }
     add(&["-chardev", "stdio,id=qmp,signal=off", "-mon", "chardev=qmp,mode=control"]);
-    add(&[
-        "-chardev",
-        &format!("file,id=console,path={}", escaped(&paths.console)),
-        "-serial",
-        "chardev:console",
-    ]);
+    add(&["-chardev", &console(paths), "-serial", "chardev:console"]);
     if let Some(control) = &paths.control {
         let socket = format!("socket,id=control,server=on,wait=off,path={}", escaped(control));
         add(&["-chardev", &socket, "-mon", "chardev=control,mode=control"]);
@@ -115,6 +112,17 @@ pub(super) fn vector(
     }
     vector.extend(description.extra_args.iter().cloned());
     vector
+}
+
+/// The console's log, and where somebody can sit down at it.
+fn console(paths: &Paths) -> String {
+    let log = escaped(&paths.console);
+    match &paths.keyboard {
+        Some(socket) => {
+            format!("socket,id=console,server=on,wait=off,path={},logfile={log}", escaped(socket))
+        }
+        None => format!("file,id=console,path={log}"),
+    }
 }
 
 /// JSON, because file names may hold commas and equal signs.
@@ -165,6 +173,7 @@ mod tests {
         let paths = Paths {
             vars: (description.firmware != Firmware::Bios).then(|| "/s/n1/vars.fd".into()),
             console: "/s/a,b/console.log".into(),
+            keyboard: Some("/s/console.sock".into()),
             pid: "/s/pid".into(),
             control: Some("/s/control.sock".into()),
             config_drive: matches!(boot, Boot::Iso(_)).then(|| "/s/config-drive".into()),
@@ -197,7 +206,10 @@ mod tests {
             ["-netdev", "user,id=net0,hostfwd=tcp:127.0.0.1:40123-:9999"],
             ["-device", "virtio-net-pci,netdev=net0,romfile=,mac=52:54:00:00:00:01"],
             ["-device", "virtio-rng-pci"],
-            ["-chardev", "file,id=console,path=/s/a,,b/console.log"],
+            [
+                "-chardev",
+                "socket,id=console,server=on,wait=off,path=/s/console.sock,logfile=/s/a,,b/console.log",
+            ],
             ["-pidfile", "/s/pid"],
             ["-chardev", "socket,id=control,server=on,wait=off,path=/s/control.sock"],
         ] {

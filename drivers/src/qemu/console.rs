@@ -1,4 +1,4 @@
-//! The serial console of a machine, which is a file.
+//! The serial console of a machine: a log, and a socket for whoever types.
 
 use super::description::{self, Description};
 use super::{Folders, QemuError};
@@ -41,6 +41,11 @@ impl ConsoleInterface for QemuConsole {
 /// The file of the console of a machine.
 pub(super) fn file(description: &Description, folder: &Path) -> PathBuf {
     description.console_log.clone().unwrap_or_else(|| folder.join("console.log"))
+}
+
+/// Where somebody can sit down at the console of a machine that is on; nothing where its folder has too long a name.
+pub(super) fn socket(folder: &Path) -> Option<PathBuf> {
+    super::socket(folder, "console.sock")
 }
 
 /// Puts the console of the last power-on aside, so that this one starts empty.

@@ -11,9 +11,6 @@ use tokio::time::timeout;
 /// How long QEMU may take to take an order.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Longest name of a socket on Linux, in bytes.
-const LONGEST_NAME: usize = 107;
-
 /// What a machine can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
@@ -31,8 +28,7 @@ impl Order {
 
 /// The socket of a machine; nothing where its folder has too long a name for one.
 pub(super) fn socket(folder: &Path) -> Option<PathBuf> {
-    let socket = folder.join("control.sock");
-    (socket.as_os_str().len() <= LONGEST_NAME).then_some(socket)
+    super::socket(folder, "control.sock")
 }
 
 /// Tells a machine something.

@@ -3,11 +3,11 @@
 //! [`with_qemu`] adds the hardware type `qemu` to a conductor, with its power, management, boot and console interfaces.
 //!
 //! Each node has a folder below the state directory: `console.log` (serial console of this power-on;
-//! `console.log.old` of the one before), `qemu.log` (QEMU's own messages), `qemu.pid`, `control.sock` (where QEMU takes
-//! orders), `vars.fd` (the
-//! variables of UEFI firmware, which outlive power cycles), `kernel-parameters` (there while the machine
-//! boots the ramdisk), `boot-device` (there while it starts from the network), `instance` and `config-drive` (there while
-//! its instance is a ramdisk or an ISO).
+//! `console.log.old` of the one before), `console.sock` (where somebody can sit down at that console), `qemu.log`
+//! (QEMU's own messages), `qemu.pid`, `control.sock` (where QEMU takes orders), `vars.fd` (the variables of UEFI
+//! firmware, which outlive power cycles), `kernel-parameters` (there while the machine boots the ramdisk), `boot-device`
+//! (there while it starts from the network), `instance` and `config-drive` (there while its instance is a ramdisk or an
+//! ISO).
 
 mod accelerator;
 mod arguments;
@@ -32,6 +32,9 @@ use management::QemuManagement;
 use power::QemuPower;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// Longest name of a socket on Linux, in bytes.
+const LONGEST_NAME: usize = 107;
 
 /// A QEMU machine could not be controlled.
 #[derive(Debug, thiserror::Error)]
@@ -129,6 +132,12 @@ impl Folders {
         std::fs::create_dir_all(&folder).map_err(QemuError::file(&folder))?;
         Ok(folder)
     }
+}
+
+/// A socket in the folder of a machine; nothing where that has too long a name for one.
+fn socket(folder: &Path, name: &str) -> Option<PathBuf> {
+    let socket = folder.join(name);
+    (socket.as_os_str().len() <= LONGEST_NAME).then_some(socket)
 }
 
 fn remove(file: &Path) -> Result<(), QemuError> {

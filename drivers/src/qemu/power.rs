@@ -58,6 +58,7 @@ impl QemuPower {
                 Firmware::Uefi(firmware) => Some(firmware::own_variables(firmware, folder)?),
             },
             console: console::fresh(&console::file(&description, folder))?,
+            keyboard: console::socket(folder),
             pid: machine.pid_file(),
             control: control::socket(folder),
             config_drive,
