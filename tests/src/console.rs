@@ -1,9 +1,11 @@
 //! Reads the serial console of the emulated machine.
 
 use anyhow::{Context, Result, bail};
-use std::fs;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::thread;
@@ -38,8 +40,24 @@ impl Console {
     ///
     /// The machine is off.
     pub fn typist(&self, port: u16) -> Result<Typist> {
-        let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("the machine is off")?;
-        Ok(Typist { socket, console: self.clone(), start: self.length() })
+        self.typist_at(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("the machine is off")?)
+    }
+
+    /// As [`Console::typist`], at a machine that listens to a socket.
+    ///
+    /// # Errors
+    ///
+    /// The machine is off.
+    pub fn typist_by(&self, socket: &Path) -> Result<Typist> {
+        self.typist_at(UnixStream::connect(socket).context("the machine is off")?)
+    }
+
+    fn typist_at(&self, connection: impl Into<OwnedFd>) -> Result<Typist> {
+        let connection: OwnedFd = connection.into();
+        let (keyboard, mut screen) = (File::from(connection.try_clone()?), File::from(connection));
+        // A machine whose screen nobody reads stands still when it is full.
+        thread::spawn(move || io::copy(&mut screen, &mut io::sink()));
+        Ok(Typist { keyboard, console: self.clone(), start: self.length() })
     }
 
     /// All that was written so far; nothing when there is no file yet.
@@ -158,7 +176,7 @@ impl Watch {
 /// Somebody who types at a machine's console. The machine listens to one at a time.
 #[derive(Debug)]
 pub struct Typist {
-    socket: TcpStream,
+    keyboard: File,
     console: Console,
     start: usize,
 }
@@ -172,7 +190,7 @@ impl Typist {
     pub fn answer(&mut self, prompt: &str, text: &str, limit: Duration) -> Result<()> {
         self.console.wait_for(prompt, self.start, limit)?;
         self.start = self.console.length();
-        Ok(self.socket.write_all(format!("{text}\r").as_bytes())?)
+        Ok(self.keyboard.write_all(format!("{text}\r").as_bytes())?)
     }
 
     /// Waits for `text` in what was written after the last answer.

@@ -3,29 +3,31 @@
 use crate::console::Console;
 use crate::machine::Firmware;
 use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde::Deserialize;
 use serde_json::Value;
-use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often the machine's console is looked at while it is deployed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long the conductor may take to end with its machines.
+const STOP: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
 
-/// The conductor's process and the files of its nodes. Dropping it powers the machines off and ends
-/// the conductor.
+/// The conductor's process and the files of its nodes. Dropping it ends the conductor, and that its machines.
 #[derive(Debug)]
 pub struct Lab {
     farrier: PathBuf,
     folder: PathBuf,
     server: Child,
     url: String,
-    nodes: RefCell<Vec<String>>,
 }
 
 /// A machine to be enrolled.
@@ -97,13 +99,8 @@ impl Lab {
             .spawn()
             .with_context(|| format!("cannot start {}", farrier.display()))?;
         let announced = server.stdout.take().and_then(node_api_url);
-        let mut lab = Self {
-            farrier: farrier.to_owned(),
-            folder: folder.to_owned(),
-            server,
-            url: String::new(),
-            nodes: RefCell::default(),
-        };
+        let mut lab =
+            Self { farrier: farrier.to_owned(), folder: folder.to_owned(), server, url: String::new() };
         lab.url = announced.with_context(|| {
             let log = fs::read_to_string(folder.join("conductor.log")).unwrap_or_default();
             format!("farrier serve did not start:\n{log}")
@@ -140,9 +137,7 @@ impl Lab {
         for pair in &properties {
             create.args(["--property", pair]);
         }
-        output(&mut create)?;
-        self.nodes.borrow_mut().push(machine.name.clone());
-        Ok(())
+        output(&mut create).map(drop)
     }
 
     /// Deploys and calls `report` with each event until `farrier deploy` ends.
@@ -222,6 +217,19 @@ impl Lab {
         Console::new(self.folder.join(format!("{node}-console.log")))
     }
 
+    /// URL of its interface for operators.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The last lines of its log.
+    pub fn log_tail(&self) -> String {
+        const LINES: usize = 30;
+        let text = fs::read_to_string(self.folder.join("conductor.log")).unwrap_or_default();
+        let lines: Vec<_> = text.lines().collect();
+        lines[lines.len().saturating_sub(LINES)..].join("\n")
+    }
+
     /// Folder of this run.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -242,9 +250,10 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        for name in self.nodes.take() {
-            // A machine that is off already, or a conductor that is gone, is no trouble here.
-            output(&mut self.client(&["node", "power", &name, "off"])).ok();
+        kill(Pid::from_raw(self.server.id().cast_signed()), Signal::SIGTERM).ok();
+        let start = Instant::now();
+        while start.elapsed() < STOP && matches!(self.server.try_wait(), Ok(None)) {
+            thread::sleep(POLL);
         }
         self.server.kill().ok();
         self.server.wait().ok();

@@ -21,10 +21,9 @@ pub const FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
 /// The variables with which it starts its first life.
 pub const VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
 
-/// On a busy machine the emulated timer may be so late that the kernel takes it for broken and gives up.
-const TRUST_THE_TIMER: &str = "no_timer_check";
-/// An emulated processor translates a program anew for each address at which it finds it.
-const SAME_ADDRESSES: &str = "norandmaps";
+/// Kernel parameters for emulated machines. On a busy host the emulated timer may be so late that the kernel takes it
+/// for broken and gives up; and an emulated processor translates a program anew for each address at which it finds it.
+pub const EMULATED: &str = "no_timer_check norandmaps";
 
 /// What a machine is made of.
 #[derive(Debug)]
@@ -194,7 +193,7 @@ impl Hardware {
         qemu.args(arguments);
         if let Boot::Ramdisk(dist, parameters) = boot {
             qemu.arg("-kernel").arg(firmware.kernel(dist)).arg("-initrd").arg(dist.join("initramfs.img"));
-            qemu.args(["-append", &format!("{TRUST_THE_TIMER} {SAME_ADDRESSES} {parameters}")]);
+            qemu.args(["-append", &format!("{EMULATED} {parameters}")]);
         }
         let qemu = qemu.stdin(Stdio::null()).spawn().context("cannot start qemu-system-x86_64")?;
         Ok(Machine { qemu, console })

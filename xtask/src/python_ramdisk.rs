@@ -1,4 +1,5 @@
-//! The ramdisk that `cargo xtask bench boot` measures beside Farrier's: the Python agent on Debian.
+//! The ramdisk that `cargo xtask bench boot` measures beside Farrier's, and that `cargo xtask test lifecycle` has the
+//! reference conductor lead: the Python agent on Debian.
 //!
 //! What it holds follows ironic-python-agent-builder for Debian, but in favour of the rival: no compiler,
 //! no SSH server, no firmware, and Python files that are compiled beforehand.

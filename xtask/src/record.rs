@@ -13,7 +13,7 @@ use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, cargo};
 
 /// Each operation once, most of them in a boot of their own, and two that fail.
-const LIFE: &str = "ironic_with_fast_track_and_a_machine_that_is_switched_on_by_hand";
+const LIFE: &str = "under_ironic::ironic_with_fast_track_and_a_machine_that_is_switched_on_by_hand";
 /// Python loads what lies there into Ironic.
 const RECORDER: &str = "tests/ironic/recorder";
 /// Where unit tests read the recordings.
@@ -52,7 +52,7 @@ fn record_life(workspace: &Workspace, dist: &Path, ironic: &IronicEnvironment) -
     let recording = workspace.root.join(RECORDINGS).join(format!("ironic-{}.jsonl", ironic.version));
     let lines = workspace.cache().join(format!("recording-{}", std::process::id()));
     let mut life = cargo();
-    life.args(["test", "--package", "farrier-tests", "--test", "ironic_lifecycle"]);
+    life.args(["test", "--package", "farrier-tests", "--test", "lifecycle"]);
     life.args(["--", "--exact", LIFE, "--nocapture"]).current_dir(&workspace.root);
     life.env("FARRIER_DIST", dist).env("FARRIER_IRONIC", &ironic.folder);
     life.env("PYTHONPATH", workspace.root.join(RECORDER)).env("FARRIER_GOLDEN", &lines);

@@ -20,7 +20,7 @@ use crate::{processor_time, requirements};
 /// Runs the tests. The last line is `N passed, N failed, N skipped`.
 #[derive(Debug, Args)]
 pub struct TestArguments {
-    /// Which tests [default: all but ironic].
+    /// Which tests [default: unit, disk and vm].
     #[arg(value_enum)]
     tier: Option<Tier>,
     /// Writes the numbers and times as JSON.
@@ -136,6 +136,7 @@ fn name(tier: Tier) -> &'static str {
         Tier::Unit => "unit",
         Tier::Disk => "disk",
         Tier::Vm => "vm",
+        Tier::Lifecycle => "lifecycle",
         Tier::Ironic => "ironic",
     }
 }

@@ -11,7 +11,7 @@ use crate::ironic_environment::{self, IronicEnvironment};
 use crate::requirements::Purpose;
 use crate::test_programs::{Built, CONDUCTOR, IMAGE_BUILDER, Tier};
 use crate::workspace::Workspace;
-use crate::{python_environment, python_manager, unpacked_kernel};
+use crate::{python_environment, python_manager, python_ramdisk, unpacked_kernel};
 
 /// Variables of a process.
 pub type Environment = Vec<(&'static str, String)>;
@@ -42,6 +42,9 @@ pub fn purposes(tier: Tier) -> &'static [Purpose] {
             Purpose::MachineAarch64,
             Purpose::Python,
         ],
+        Tier::Lifecycle => {
+            &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python, Purpose::Rival]
+        }
         Tier::Ironic => {
             &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python, Purpose::Ironic]
         }
@@ -65,6 +68,7 @@ pub fn begin(tier: Tier, workspace: &Workspace) -> Result<Begun> {
 pub fn finish(tier: Tier, begun: Begun, workspace: &Workspace, tests: &Built) -> Result<Vec<Environment>> {
     match (tier, begun) {
         (Tier::Ironic, _) => ironic_environments(workspace, tests),
+        (Tier::Lifecycle, _) => Ok(vec![lifecycle_environment(workspace, tests)?]),
         (_, Begun::Nothing) => Ok(vec![Environment::new()]),
         (_, Begun::Machines { images, schemathesis }) => {
             let mut environment = machine_environment(workspace, tests, &images)?;
@@ -72,6 +76,20 @@ pub fn finish(tier: Tier, begun: Begun, workspace: &Workspace, tests: &Built) ->
             Ok(vec![environment])
         }
     }
+}
+
+/// Where lives under the reference conductor find their ramdisks.
+fn lifecycle_environment(workspace: &Workspace, tests: &Built) -> Result<Environment> {
+    let dist = dist::build_with(workspace, "x86_64", Firmware::None, tests.program(IMAGE_BUILDER)?)?;
+    let image =
+        instance_image::cached(workspace, instance_image::TESTED_MEBIBYTES, Kernel::Cloud, Content::USUAL)?;
+    Ok(vec![
+        ("FARRIER_BIN", tests.program(CONDUCTOR)?.display().to_string()),
+        ("FARRIER_DIST", dist.folder.display().to_string()),
+        ("FARRIER_DIST_PYTHON_AGENT", python_ramdisk::cached(workspace)?.display().to_string()),
+        ("FARRIER_IMAGE", image.path.display().to_string()),
+        ("FARRIER_IMAGE_SHA256", image.sha256),
+    ])
 }
 
 /// Where tests find the ramdisk, a BMC and Ironic, for each version of Ironic.

@@ -1,22 +1,16 @@
 //! A real, unmodified Ironic, for one run.
 
-mod api;
 mod boot_loader;
-mod enrolment;
-mod node;
 mod settings;
 
-pub use enrolment::{Control, Enrolment};
-pub use node::{Instance, Node, Order};
 pub use settings::{Cleaning, FAST_TRACK_TIMEOUT};
 
 use crate::image_server::{ImageServer, Reply};
 use crate::machine::free_port;
+use crate::node_api::{Api, Conductor};
 use anyhow::{Context, Result, bail};
-use api::Api;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::json;
 use settings::Settings;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -111,22 +105,6 @@ impl Ironic {
         self.process.id()
     }
 
-    /// Enrols a node and takes it under management.
-    ///
-    /// # Errors
-    ///
-    /// What Ironic answers.
-    pub fn enrol(&self, enrolment: &Enrolment<'_>) -> Result<Node<'_>> {
-        let record = self.api.request("POST", "/v1/nodes", Some(&enrolment.record()))?;
-        let uuid = record["uuid"].as_str().context("the new node has no UUID")?.to_owned();
-        let port = json!({"node_uuid": uuid, "address": enrolment.mac});
-        self.api.request("POST", "/v1/ports", Some(&port))?;
-        let node = Node { ironic: self, uuid };
-        node.order(&Order::manage())?;
-        node.reach("manageable", START)?;
-        Ok(node)
-    }
-
     /// URL of the script with which a machine on QEMU's user network begins to boot by iPXE.
     pub fn ipxe_script(&self) -> String {
         format!("http://10.0.2.2:{}/boot.ipxe", self.files_port)
@@ -152,8 +130,13 @@ impl Ironic {
     pub fn rescues_by_virtual_media(&self) -> bool {
         self.release > 26
     }
+}
 
-    /// The last lines of Ironic's log.
+impl Conductor for Ironic {
+    fn api(&self) -> &Api {
+        &self.api
+    }
+
     fn log_tail(&self) -> String {
         log_tail(&self.folder)
     }

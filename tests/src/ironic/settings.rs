@@ -17,7 +17,7 @@ pub enum Cleaning {
 
 impl Cleaning {
     /// The priorities of `erase_devices` and `erase_devices_metadata`.
-    fn priorities(self) -> (u8, u8) {
+    pub(crate) fn priorities(self) -> (u8, u8) {
         match self {
             Self::Metadata => (0, 10),
             Self::Devices => (10, 0),

@@ -1,11 +1,13 @@
-//! Ironic, an image, and the parts of a machine with a root disk and another one.
+//! A conductor, an image, and the parts of a machine with a root disk and another one.
 
 use crate::disks;
-use crate::horse::{Hand, Horse};
+use crate::horse::Horse;
+use crate::leader::{Leader, Led};
 use crate::system::System;
-use farrier_tests::ironic::{Cleaning, Control, Enrolment, Ironic};
+use farrier_tests::ironic::Cleaning;
 use farrier_tests::machine::{self, Hardware, free_port};
 use farrier_tests::monitor::Monitor;
+use farrier_tests::node_api::{Control, Enrolment, Node};
 use farrier_tests::redfish::Bmc;
 use farrier_tests::{environment, killer};
 use std::fs::{self, File};
@@ -18,11 +20,10 @@ const OTHER_BYTES: usize = 64 * MIB;
 const MAC: &str = "52:54:00:fa:00:03";
 
 pub struct Stable {
-    pub ironic: Ironic,
+    pub leader: Leader,
     pub system: System,
     pub dist: PathBuf,
     pub hardware: Hardware,
-    pub parameters: String,
     /// How its firmware boots, in the inventory's word.
     pub boot_mode: &'static str,
     /// Further disks, and the arguments of QEMU that bring them into the machine.
@@ -32,12 +33,20 @@ pub struct Stable {
 }
 
 impl Stable {
-    pub fn new() -> Self {
-        Self::with_ramdisk("FARRIER_DIST")
+    pub fn new(led: Led) -> Self {
+        Self::with_ramdisk(led, "FARRIER_DIST")
     }
 
-    fn with_ramdisk(dist: &str) -> Self {
+    /// One whose ramdisk has the Python agent, which needs more memory.
+    pub fn with_python_agent(led: Led) -> Self {
+        let mut stable = Self::with_ramdisk(led, "FARRIER_DIST_PYTHON_AGENT");
+        stable.arguments.extend(["-m".into(), "3072".into()]);
+        stable
+    }
+
+    fn with_ramdisk(led: Led, dist: &str) -> Self {
         Self::with_disks(
+            led,
             Cleaning::Metadata,
             |_| environment::path(dist),
             |root, other| {
@@ -48,8 +57,8 @@ impl Stable {
     }
 
     /// One with empty disks of equal size, for a system that boots from any of them.
-    pub fn with_equal_disks(serials: &[&'static str], bytes: u64) -> Self {
-        let mut stable = Self::new();
+    pub fn with_equal_disks(led: Led, serials: &[&'static str], bytes: u64) -> Self {
+        let mut stable = Self::new(led);
         stable.system = System::debian();
         stable.hardware.disks = serials
             .iter()
@@ -64,17 +73,18 @@ impl Stable {
 
     /// One with an asset tag, whose ramdisk brings a manager that checks it.
     pub fn with_asset_tag(tag: &str) -> Self {
-        let mut stable = Self::with_ramdisk("FARRIER_DIST_PYTHON");
+        let mut stable = Self::with_ramdisk(Led::ByIronic, "FARRIER_DIST_PYTHON");
         // Python does not fit where Farrier does.
         let arguments = ["-m".into(), "512".into(), "-smbios".into(), format!("type=3,asset={tag}")];
         stable.arguments.extend(arguments);
         stable
     }
 
-    /// One with four full disks of three kinds, under an Ironic that erases all of a disk.
-    pub fn with_full_disks() -> Self {
+    /// One with four full disks of three kinds, under a conductor that has all of a disk erased.
+    pub fn with_full_disks(led: Led) -> Self {
         let fill = |disk: &Path| disks::fill(disk, OTHER_BYTES);
         let mut stable = Self::with_disks(
+            led,
             Cleaning::Devices,
             |_| environment::path("FARRIER_DIST"),
             |root, other| {
@@ -96,7 +106,7 @@ impl Stable {
     /// One with two full disks whose writes can be held up, and with a manager in its ramdisk that kills the agent.
     pub fn with_killer() -> Self {
         let ramdisk = |folder: &Path| killer::ramdisk(folder).unwrap();
-        let mut stable = Self::with_disks(Cleaning::Metadata, ramdisk, |root, other| {
+        let mut stable = Self::with_disks(Led::ByIronic, Cleaning::Metadata, ramdisk, |root, other| {
             // Room for the image, and for the partition of the config drive behind it.
             disks::fill(root, 2 * OTHER_BYTES);
             disks::fill(other, OTHER_BYTES);
@@ -112,6 +122,7 @@ impl Stable {
     }
 
     fn with_disks(
+        led: Led,
         cleaning: Cleaning,
         dist: impl FnOnce(&Path) -> PathBuf,
         make: impl FnOnce(&Path, &Path),
@@ -134,17 +145,9 @@ impl Stable {
             folder: machine,
         };
         let system = System::small();
-        let installed = environment::path("FARRIER_IRONIC");
-        println!("with {}", installed.display());
-        // Ironic looks whether the image exists, but only the machine reaches 10.0.2.2.
-        let ironic =
-            Ironic::start(&installed, folder.path(), &dist, &system.server.proxy(), cleaning).unwrap();
-        let parameters = format!(
-            "console=ttyS0 ipa-disk-wait-attempts=1 ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}"
-        );
+        let leader = Leader::start(led, folder.path(), &dist, &system.server, &hardware, cleaning);
         let (further, arguments) = (Vec::new(), Vec::new());
-        let boot_mode = "uefi";
-        Self { ironic, system, dist, hardware, parameters, boot_mode, further, arguments, _folder: folder }
+        Self { leader, system, dist, hardware, boot_mode: "uefi", further, arguments, _folder: folder }
     }
 
     /// A BMC for the machine, which asks for `network_boot` when it boots from the network.
@@ -152,12 +155,17 @@ impl Stable {
         Bmc::start(&environment::path("FARRIER_REDFISH"), &self.hardware, network_boot).unwrap()
     }
 
-    pub fn enrol(&self, control: Control<'_>, fast_track: bool) -> Horse<'_> {
-        let Self { dist, parameters, .. } = self;
+    /// A node that boots what its conductor hands over, without a BMC.
+    pub fn enrol(&self, fast_track: bool) -> Horse<'_> {
+        self.enrol_under(self.leader.control(&self.hardware, &self.arguments), fast_track)
+    }
+
+    pub fn enrol_under(&self, control: Control<'_>, fast_track: bool) -> Horse<'_> {
+        let parameters = self.leader.parameters(&self.hardware);
+        let (dist, parameters) = (&self.dist, parameters.as_str());
         let enrolment = Enrolment { mac: MAC, dist, parameters, fast_track, control };
-        let node = self.ironic.enrol(&enrolment).unwrap();
-        let hand = matches!(control, Control::Hand).then_some(Hand { machine: None, fast_track });
-        Horse::new(self, node, hand)
+        let node = Node::enrol(self.leader.conductor(), &enrolment).unwrap();
+        Horse::new(self, node, self.leader.hand(control, fast_track))
     }
 
     pub fn root(&self) -> &Path {

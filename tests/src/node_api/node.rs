@@ -1,18 +1,20 @@
-//! A node, and what an operator orders Ironic to do with it.
+//! A node, and what an operator orders its conductor to do with it.
 
-use super::Ironic;
-use anyhow::{Result, bail};
+use super::{Conductor, Enrolment};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(200);
+/// Longest time until a new node is under control.
+const START: Duration = Duration::from_secs(60);
 
 /// An enrolled node.
 #[derive(Debug)]
 pub struct Node<'a> {
-    pub(super) ironic: &'a Ironic,
+    conductor: &'a dyn Conductor,
     /// Its UUID.
     pub uuid: String,
 }
@@ -103,12 +105,29 @@ impl Order {
     }
 }
 
-impl Node<'_> {
+impl<'a> Node<'a> {
+    /// Enrols a node and takes it under management.
+    ///
+    /// # Errors
+    ///
+    /// What the conductor answers.
+    pub fn enrol(conductor: &'a dyn Conductor, enrolment: &Enrolment<'_>) -> Result<Self> {
+        let api = conductor.api();
+        let record = api.request("POST", "/v1/nodes", Some(&enrolment.record()))?;
+        let uuid = record["uuid"].as_str().context("the new node has no UUID")?.to_owned();
+        let port = json!({"node_uuid": uuid, "address": enrolment.mac});
+        api.request("POST", "/v1/ports", Some(&port))?;
+        let node = Self { conductor, uuid };
+        node.order(&Order::manage())?;
+        node.reach("manageable", START)?;
+        Ok(node)
+    }
+
     /// Starts an operation.
     ///
     /// # Errors
     ///
-    /// What Ironic answers.
+    /// What the conductor answers.
     pub fn order(&self, order: &Order) -> Result<()> {
         self.request("PUT", "/states/provision", Some(&order.0)).map(drop)
     }
@@ -117,7 +136,7 @@ impl Node<'_> {
     ///
     /// # Errors
     ///
-    /// What Ironic answers.
+    /// What the conductor answers.
     pub fn set_instance(&self, instance: &Instance<'_>) -> Result<()> {
         let info = [
             ("image_source", instance.url.as_str()),
@@ -135,17 +154,17 @@ impl Node<'_> {
     ///
     /// # Errors
     ///
-    /// What Ironic answers.
+    /// What the conductor answers.
     pub fn set_property(&self, name: &str, value: &Value) -> Result<()> {
         let patch = json!([{"op": "add", "path": format!("/properties/{name}"), "value": value}]);
         self.request("PATCH", "", Some(&patch)).map(drop)
     }
 
-    /// Tells Ironic that an operator has looked after a failure.
+    /// Tells the conductor that an operator has looked after a failure.
     ///
     /// # Errors
     ///
-    /// What Ironic answers.
+    /// What the conductor answers.
     pub fn leave_maintenance(&self) -> Result<()> {
         self.request("DELETE", "/maintenance", None).map(drop)
     }
@@ -154,18 +173,28 @@ impl Node<'_> {
     ///
     /// # Errors
     ///
-    /// What Ironic answers.
+    /// What the conductor answers.
     pub fn set_raid(&self, wanted: &Value) -> Result<()> {
         let patch = json!([{"op": "replace", "path": "/raid_interface", "value": "agent"}]);
         self.request("PATCH", "", Some(&patch))?;
         self.request("PUT", "/states/raid", Some(wanted)).map(drop)
     }
 
+    /// Switches the machine off, and waits until it is.
+    ///
+    /// # Errors
+    ///
+    /// What the conductor answers, or the machine is on after `limit`.
+    pub fn power_off(&self, limit: Duration) -> Result<()> {
+        self.request("PUT", "/states/power", Some(&json!({"target": "power off"})))?;
+        self.wait_for(limit, |node| node["power_state"] == "power off").map(drop)
+    }
+
     /// Says whether operations from now on take a ramdisk that runs already, or boot it anew.
     ///
     /// # Errors
     ///
-    /// What Ironic answers.
+    /// What the conductor answers.
     pub fn set_fast_track(&self, on: bool) -> Result<()> {
         let patch = json!([{"op": "replace", "path": "/driver_info/fast_track", "value": on}]);
         self.request("PATCH", "", Some(&patch)).map(drop)
@@ -175,7 +204,7 @@ impl Node<'_> {
     ///
     /// # Errors
     ///
-    /// What Ironic answers.
+    /// What the conductor answers.
     pub fn inventory(&self) -> Result<Value> {
         Ok(self.request("GET", "/inventory", None)?["inventory"].clone())
     }
@@ -184,7 +213,7 @@ impl Node<'_> {
     ///
     /// # Errors
     ///
-    /// What Ironic answers.
+    /// What the conductor answers.
     pub fn record(&self) -> Result<Value> {
         self.request("GET", "", None)
     }
@@ -194,7 +223,7 @@ impl Node<'_> {
     /// # Errors
     ///
     /// An operation failed, or the state is not reached after `limit`; the text holds the error and
-    /// Ironic's log.
+    /// the conductor's log.
     pub fn reach(&self, state: &str, limit: Duration) -> Result<Value> {
         let node = self.wait_for(limit, |node| node["provision_state"] == state || has_failed(node))?;
         if node["provision_state"] != state {
@@ -203,7 +232,7 @@ impl Node<'_> {
         Ok(node)
     }
 
-    /// What Ironic knows of the agent, once the agent was heard in the operation that goes on.
+    /// What the conductor knows of the agent, once the agent was heard in the operation that goes on.
     ///
     /// # Errors
     ///
@@ -221,7 +250,7 @@ impl Node<'_> {
     ///
     /// # Errors
     ///
-    /// It is not so after `limit`; the text holds the state and Ironic's log.
+    /// It is not so after `limit`; the text holds the state and the conductor's log.
     pub fn wait_for(&self, limit: Duration, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
         let start = Instant::now();
         loop {
@@ -231,15 +260,17 @@ impl Node<'_> {
             }
             if start.elapsed() > limit {
                 let (state, error) = (&record["provision_state"], &record["last_error"]);
-                let log = self.ironic.log_tail();
-                bail!("after {limit:?} the node is in {state}, last_error {error}; Ironic's log:\n{log}");
+                let log = self.conductor.log_tail();
+                bail!(
+                    "after {limit:?} the node is in {state}, last_error {error}; the conductor's log:\n{log}"
+                );
             }
             thread::sleep(POLL);
         }
     }
 
     fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
-        self.ironic.api.request(method, &format!("/v1/nodes/{}{path}", self.uuid), body)
+        self.conductor.api().request(method, &format!("/v1/nodes/{}{path}", self.uuid), body)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Requests to Ironic's API, which listens on the loopback address without TLS.
+//! Requests to an API that listens on the loopback address without TLS.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -10,26 +10,30 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The API.
 #[derive(Debug)]
-pub(super) struct Api {
+pub struct Api {
     port: u16,
 }
 
 impl Api {
     /// The API at a port of the loopback address.
-    pub(super) fn new(port: u16) -> Self {
+    pub fn new(port: u16) -> Self {
         Self { port }
     }
 
     /// Its port.
-    pub(super) fn port(&self) -> u16 {
+    pub fn port(&self) -> u16 {
         self.port
     }
 
     /// The answer to a request; null when it has no body.
-    pub(super) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
+    ///
+    /// # Errors
+    ///
+    /// Nobody listens, or the answer is none of success; the text holds it.
+    pub fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))
-            .with_context(|| format!("Ironic does not listen on port {}", self.port))?;
+            .with_context(|| format!("nobody listens on port {}", self.port))?;
         connection.set_read_timeout(Some(TIMEOUT))?;
         // HTTP/1.0, so that the answer comes in one piece and ends with the connection.
         write!(

@@ -3,10 +3,11 @@
 use crate::disks;
 use crate::stable::Stable;
 use farrier_tests::console::Console;
-use farrier_tests::ironic::{FAST_TRACK_TIMEOUT, Instance, Node, Order};
+use farrier_tests::ironic::{FAST_TRACK_TIMEOUT, Ironic};
 use farrier_tests::killer;
 use farrier_tests::machine::{Boot, Firmware, Machine};
 use farrier_tests::monitor::Monitor;
+use farrier_tests::node_api::{Instance, Node, Order};
 use serde_json::{Value, json};
 use std::fs;
 use std::thread;
@@ -19,20 +20,21 @@ pub struct Horse<'a> {
     stable: &'a Stable,
     node: Node<'a>,
     console: Console,
-    /// Who switches the machine on, if there is no BMC.
-    hand: Option<Hand>,
+    /// Who switches the machine on, if its conductor cannot.
+    hand: Option<Hand<'a>>,
     /// When an agent can have been heard last.
     last_agent: Instant,
 }
 
 /// An operator, who reads in Ironic what to boot.
-pub struct Hand {
+pub struct Hand<'a> {
+    pub ironic: &'a Ironic,
     pub machine: Option<Machine>,
     pub fast_track: bool,
 }
 
 impl<'a> Horse<'a> {
-    pub fn new(stable: &'a Stable, node: Node<'a>, hand: Option<Hand>) -> Self {
+    pub fn new(stable: &'a Stable, node: Node<'a>, hand: Option<Hand<'a>>) -> Self {
         Self { stable, node, console: stable.hardware.console(), hand, last_agent: Instant::now() }
     }
 
@@ -70,7 +72,7 @@ impl<'a> Horse<'a> {
         self.switched_off();
         self.boot_disks_by_hand();
         self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
-        self.hand.iter_mut().for_each(|hand| hand.machine = None);
+        self.switch_off();
         for missing in 0..self.stable.hardware.disks.len() {
             let start = self.console.length();
             let _machine = self.stable.hardware.boot_without(missing, Firmware::Uefi).unwrap();
@@ -83,7 +85,7 @@ impl<'a> Horse<'a> {
         self.node.set_property("asset_tag", &json!(tag)).unwrap();
     }
 
-    /// Cleans with one step, which fails; gives Ironic's account of it.
+    /// Cleans with one step, which fails; gives the conductor's account of it.
     pub fn fail_to_clean(&mut self, step: &str) -> String {
         let node = self.carry_out(&Order::clean(&[step]), "clean wait", "clean failed");
         self.manage_again();
@@ -156,7 +158,7 @@ impl<'a> Horse<'a> {
         self.assert_no_marks();
     }
 
-    /// The same; gives the steps of the deploy interface that Ironic lists for the machine meanwhile.
+    /// The same; gives the steps of the deploy interface that the conductor lists for the machine meanwhile.
     pub fn provide_and_list_steps(&mut self) -> Vec<Value> {
         const STEPS: &str = "/driver_internal_info/agent_cached_clean_steps/deploy";
         let begin = self.begin(&Order::provide(), "clean wait");
@@ -206,7 +208,7 @@ impl<'a> Horse<'a> {
         let start = self.console.length();
         self.carry_out(&Order::rescue(PASSWORD), "rescue wait", "rescue");
         self.console.wait_for("login:", start, PATIENCE).unwrap();
-        let mut typist = self.console.typist(self.stable.hardware.keyboard_port).unwrap();
+        let mut typist = self.stable.leader.typist(&self.stable.hardware, &self.node.uuid);
         typist.answer("", "rescue", PATIENCE).unwrap();
         typist.answer("Password:", PASSWORD, PATIENCE).unwrap();
         typist.answer("#", "id; echo $((6 * 7)) horses", PATIENCE).unwrap();
@@ -225,6 +227,18 @@ impl<'a> Horse<'a> {
 
     /// Writes the image again as a service step, over a disk that was damaged.
     pub fn service(&mut self) {
+        match self.stable.leader.services_by_fast_track() {
+            true => {
+                self.start_fast_track();
+                self.take_service_step();
+                self.stop_fast_track();
+            }
+            false => self.take_service_step(),
+        }
+    }
+
+    /// The same, where the conductor needs nothing for it.
+    pub fn take_service_step(&mut self) {
         const DAMAGE: u64 = 5 << 20;
         disks::write(self.stable.root(), DAMAGE, b"damage");
         let start = self.console.length();
@@ -264,7 +278,7 @@ impl<'a> Horse<'a> {
         self.assert_no_marks();
     }
 
-    /// Lets Ironic keep a ramdisk that it has booted; one that still runs is not wanted.
+    /// Lets the conductor keep a ramdisk that it has booted; one that still runs is not wanted.
     pub fn start_fast_track(&mut self) {
         // Until then Ironic would take the instance for the ramdisk.
         thread::sleep(FAST_TRACK_TIMEOUT.saturating_sub(self.last_agent.elapsed()));
@@ -318,7 +332,7 @@ impl<'a> Horse<'a> {
         self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
     }
 
-    /// Orders something that the ramdisk does while Ironic is in the state `wait`, and ends in `end`.
+    /// Orders something that the ramdisk does while the node is in the state `wait`, and ends in `end`.
     fn carry_out(&mut self, order: &Order, wait: &str, end: &str) -> Value {
         let begin = self.begin(order, wait);
         self.end(order, begin, end)
@@ -355,9 +369,9 @@ impl<'a> Horse<'a> {
         hand.machine = None;
         self.node.reach(wait, PATIENCE).unwrap();
         let hardware = &self.stable.hardware;
-        let parameters = self.stable.ironic.kernel_parameters(&self.node.uuid, &hardware.mac).unwrap();
+        let parameters = hand.ironic.kernel_parameters(&self.node.uuid, &hardware.mac).unwrap();
         let ramdisk = Boot::Ramdisk(&self.stable.dist, &parameters);
-        hand.machine = Some(hardware.boot_with(ramdisk, &self.stable.arguments).unwrap());
+        hand.machine = Some(hardware.boot_under(Firmware::Uefi, ramdisk, &self.stable.arguments).unwrap());
     }
 
     /// A deployed machine is switched off by its agent; Ironic wants it on.
@@ -369,14 +383,23 @@ impl<'a> Horse<'a> {
     fn boot_disks_by_hand(&mut self) {
         let Some(hand) = &mut self.hand else { return };
         hand.machine = None;
-        hand.machine = Some(self.stable.hardware.boot(Boot::Disks).unwrap());
+        hand.machine = Some(self.stable.hardware.boot_under(Firmware::Uefi, Boot::Disks, &[]).unwrap());
+    }
+
+    /// Switches the machine off, whatever it does.
+    fn switch_off(&mut self) {
+        match &mut self.hand {
+            Some(hand) => hand.machine = None,
+            None => self.node.power_off(PATIENCE).unwrap(),
+        }
     }
 
     /// The agent is called over TLS with its own certificate, and with a token.
     fn assert_trusted(&self) {
         let agent = self.seen(self.node.agent(PATIENCE));
-        assert_eq!(agent["agent_url"], format!("https://127.0.0.1:{}", self.stable.hardware.agent_port));
-        assert_eq!(agent["agent_secret_token"], "******", "Ironic has no token for the agent");
-        assert!(agent["agent_verify_ca"].is_string(), "Ironic does not know the agent's certificate");
+        let url = agent["agent_url"].as_str().unwrap_or_default();
+        assert!(self.stable.leader.calls(&self.stable.hardware, url), "{url}");
+        assert_eq!(agent["agent_secret_token"], "******", "the conductor has no token for the agent");
+        assert!(agent["agent_verify_ca"].is_string(), "the conductor does not know the agent's certificate");
     }
 }

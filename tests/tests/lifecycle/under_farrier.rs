@@ -1,0 +1,53 @@
+//! The same lives under `farrier`, and one of the Python agent.
+
+use crate::leader::Led::ByFarrier;
+use crate::stable::Stable;
+
+#[test]
+fn lifecycle_with_fast_track() {
+    crate::with_fast_track(ByFarrier);
+}
+
+/// Every operation on its own boot.
+#[test]
+fn lifecycle_with_a_boot_for_every_operation() {
+    let stable = Stable::new(ByFarrier);
+    let mut horse = stable.enrol(false);
+    horse.mark_disks();
+    horse.inspect();
+    horse.clean(&["erase_devices_metadata"]);
+    horse.assert_no_marks();
+    horse.mark_disks();
+    horse.provide();
+    horse.deploy("horse");
+    assert_eq!(horse.ramdisk_boots(), 4, "inspection, both cleanings and deployment");
+}
+
+#[test]
+fn lifecycle_d22_with_automated_cleaning_that_erases_disks() {
+    crate::with_automated_cleaning_that_erases_disks(ByFarrier);
+}
+
+#[test]
+fn lifecycle_d19_with_debian_on_a_mirror() {
+    crate::with_debian_on_a_mirror(ByFarrier);
+}
+
+#[test]
+fn lifecycle_d19_with_debian_on_striped_mirrors() {
+    crate::with_debian_on_striped_mirrors(ByFarrier);
+}
+
+/// The Python agent 13, unchanged.
+#[test]
+fn lifecycle_of_the_python_agent() {
+    let stable = Stable::with_python_agent(ByFarrier);
+    let mut horse = stable.enrol(true);
+    horse.mark_disks();
+    horse.inspect();
+    horse.clean(&["erase_devices_metadata"]);
+    horse.assert_no_marks();
+    horse.provide();
+    horse.deploy("horse");
+    horse.undeploy();
+}
