@@ -1,12 +1,13 @@
 //! Talks to the agent of one node (conductor contract 4.1 to 4.3).
 
+use crate::agent_trust;
 use crate::model::AgentSession;
 use crate::settings::AgentSettings;
 use farrier_protocol::command::{CommandList, CommandResult, CommandStatus};
 use farrier_protocol::error::Fault;
 use farrier_protocol::progress::Progress;
 use rand::Rng;
-use reqwest::{Certificate, Client, RequestBuilder, Response, StatusCode};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
@@ -126,16 +127,13 @@ impl AgentClient {
     /// when its certificate is not one.
     pub fn new(session: &AgentSession, settings: &AgentSettings) -> Result<Self, AgentError> {
         let url = session.agent_url.clone().ok_or(AgentError::NotConnected)?;
-        let bad = |error: reqwest::Error| AgentError::Certificate { url: url.clone(), reason: chain(&error) };
-        let trusted = session.agent_verify_ca.iter().map(|pem| Certificate::from_pem(pem.as_bytes()));
-        let trusted = trusted.collect::<Result<Vec<_>, _>>().map_err(bad)?;
-        let http = Client::builder()
-            .timeout(settings.command_timeout)
-            .no_proxy()
-            .tls_version_min(reqwest::tls::Version::TLS_1_3)
-            .tls_certs_only(trusted)
-            .build()
-            .map_err(bad)?;
+        let bad = |reason: String| AgentError::Certificate { url: url.clone(), reason };
+        let http = Client::builder().timeout(settings.command_timeout).no_proxy();
+        let http = match &session.agent_verify_ca {
+            Some(pem) => http.tls_backend_preconfigured(agent_trust::config(pem).map_err(bad)?),
+            None => http.tls_certs_only([]),
+        };
+        let http = http.build().map_err(|error| bad(chain(&error)))?;
         let token = session.agent_secret_token.clone();
         let tells_progress = OnceCell::new();
         Ok(Self { http, url, token, settings: settings.clone(), tells_progress })

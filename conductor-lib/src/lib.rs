@@ -15,6 +15,7 @@
 pub mod agent_client;
 mod agent_steps;
 mod agent_token;
+mod agent_trust;
 pub mod api;
 pub mod attention;
 pub mod clock;
