@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_conductor_is_reached_through_the_user_network() {
-        let boot = QemuBoot::new(Folders { state_dir: "/nonexistent".into() });
+        let boot = QemuBoot::new(Folders::below("/nonexistent".into()));
         for (url, seen) in [
             ("http://127.0.0.1:6385", "http://10.0.2.2:6385"),
             ("http://localhost:8080", "http://10.0.2.2:8080"),

@@ -83,9 +83,9 @@ mod tests {
     #[tokio::test]
     async fn a_machine_starts_from_the_network_once_or_always() {
         let folder = tempfile::tempdir().unwrap();
-        let management = QemuManagement::new(Folders { state_dir: folder.path().into() });
+        let management = QemuManagement::new(Folders::below(folder.path().into()));
         let node = node(&json!({}));
-        let of_node = folder.path().join(node.label());
+        let of_node = folder.path().join(node.uuid.to_string());
         let setting =
             |device, persistent| BootDeviceSetting { device: Some(device), persistent: Some(persistent) };
         let disk = setting(BootDevice::Disk, true);

@@ -2,7 +2,7 @@
 //!
 //! [`with_qemu`] adds the hardware type `qemu` to a conductor, with its power, management, boot and console interfaces.
 //!
-//! Each node has a folder below the state directory: `console.log` (serial console of this power-on;
+//! Each node has a [folder](folders) below the state directory: `console.log` (serial console of this power-on;
 //! `console.log.old` of the one before), `console.sock` (where somebody can sit down at that console), `qemu.log`
 //! (QEMU's own messages), `qemu.pid`, `control.sock` (where QEMU takes orders), `vars.fd` (the variables of UEFI
 //! firmware, which outlive power cycles), `kernel-parameters` (there while the machine boots the ramdisk), `boot-device`
@@ -17,6 +17,7 @@ mod control;
 mod description;
 mod disks;
 mod firmware;
+mod folders;
 mod instance;
 mod management;
 mod power;
@@ -26,8 +27,9 @@ mod qmp;
 use boot::QemuBoot;
 use console::QemuConsole;
 use farrier_conductor::interfaces::InterfaceError;
-use farrier_conductor::model::{BootDevice, Node};
+use farrier_conductor::model::BootDevice;
 use farrier_conductor::{Builder, HardwareType};
+use folders::Folders;
 use management::QemuManagement;
 use power::QemuPower;
 use std::io::ErrorKind;
@@ -103,7 +105,7 @@ const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-a
 
 /// Adds the hardware type `qemu`, whose machines have their folders below `state_dir`.
 pub fn with_qemu(builder: Builder, state_dir: impl Into<PathBuf>) -> Builder {
-    let folders = Folders { state_dir: state_dir.into() };
+    let folders = Folders::below(state_dir.into());
     let qemu = HardwareType::new("qemu").power(["qemu"]).management(["qemu"]).boot(["qemu"]);
     let qemu = qemu.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);
     builder
@@ -112,26 +114,6 @@ pub fn with_qemu(builder: Builder, state_dir: impl Into<PathBuf>) -> Builder {
         .boot("qemu", QemuBoot::new(folders.clone()))
         .console("qemu", QemuConsole::new(folders))
         .hardware_type(qemu.console(["qemu"]).deploy(DEPLOY).rescue(["agent", "no-rescue"]))
-}
-
-/// Where the files of machines are.
-#[derive(Debug, Clone)]
-struct Folders {
-    state_dir: PathBuf,
-}
-
-impl Folders {
-    /// The folder of a node's machine.
-    fn of(&self, node: &Node) -> PathBuf {
-        self.state_dir.join(node.label())
-    }
-
-    /// That folder, which is there then.
-    fn made_for(&self, node: &Node) -> Result<PathBuf, QemuError> {
-        let folder = self.of(node);
-        std::fs::create_dir_all(&folder).map_err(QemuError::file(&folder))?;
-        Ok(folder)
-    }
 }
 
 /// A socket in the folder of a machine; nothing where that has too long a name for one.

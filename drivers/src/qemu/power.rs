@@ -27,7 +27,7 @@ pub(super) struct QemuPower {
 
 impl QemuPower {
     pub(super) fn new(folders: Folders) -> Self {
-        let probe = AcceleratorProbe::new(host_memory().unwrap_or_else(|| folders.state_dir.clone()));
+        let probe = AcceleratorProbe::new(host_memory().unwrap_or_else(|| folders.state_dir().to_owned()));
         Self { folders, probe, started: Mutex::default() }
     }
 
