@@ -4,6 +4,7 @@ use crate::agent_client::AgentError;
 use crate::hardware_type::{ImpossibleHardware, Unresolved};
 use crate::heartbeat::Refusal;
 use crate::interfaces::base::InterfaceError;
+use crate::kept_logs::KeptLogError;
 use crate::model::{BadValue, Event, Forbidden, OtherInstance, ProvisionState, StepKind, WorkflowKind};
 use crate::store::StoreError;
 
@@ -88,6 +89,9 @@ pub enum Error {
     /// The agent could not be reached or refused.
     #[error(transparent)]
     Agent(#[from] AgentError),
+    /// Logs of ramdisks could not be read.
+    #[error(transparent)]
+    Logs(#[from] KeptLogError),
     /// Node records could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),

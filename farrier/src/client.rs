@@ -1,10 +1,15 @@
-//! The operator's side of the REST interface, which is Ironic's, and of the extension that tells events.
+//! The operator's side of the REST interface, which is Ironic's, and of its extensions.
+
+mod allocations;
+mod extension;
+mod history;
+
+pub(crate) use allocations::{AllocationRecord, Wanted};
 
 use crate::access::{self, Connection};
 use crate::record::{NodeRecord, PortRecord};
 use anyhow::{Context, anyhow, bail};
 use farrier_conductor::api::nodes::{MaintenanceRequest, PowerRequest, ProvisionRequest};
-use farrier_conductor::events::Event;
 use farrier_conductor::hardware_type::Validity;
 use farrier_conductor::model::{InspectionData, InterfaceKind, MacAddress, PowerAction};
 use reqwest::header::HeaderValue;
@@ -28,7 +33,25 @@ const READY_FIELDS: &[&str] = &["name", "driver", "driver_info", "properties"];
 const VERSION_HEADER: &str = "X-OpenStack-Ironic-API-Version";
 
 /// How often a node is looked at until an order is carried out.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What lists of nodes show.
+const LIST_FIELDS: &[&str] = &[
+    "uuid",
+    "name",
+    "instance_uuid",
+    "power_state",
+    "provision_state",
+    "provision_updated_at",
+    "maintenance",
+    "fault",
+    "reservation",
+    "last_error",
+    "clean_step",
+    "deploy_step",
+    "service_step",
+    "driver_internal_info",
+];
 
 const UNREADABLE: &str = "the conductor's answer cannot be read; is it the same version?";
 
@@ -48,11 +71,6 @@ struct Nodes {
 #[derive(Deserialize)]
 struct Ports {
     ports: Vec<PortRecord>,
-}
-
-#[derive(Deserialize)]
-struct Events {
-    events: Vec<Event>,
 }
 
 impl NodeApi {
@@ -126,7 +144,7 @@ impl NodeApi {
 
     pub(crate) async fn list(&self) -> anyhow::Result<Vec<NodeRecord>> {
         let mut url = self.path(&["nodes"])?;
-        url.set_query(Some("sort_key=name"));
+        url.set_query(Some(&format!("sort_key=name&fields={}", LIST_FIELDS.join(","))));
         let body = self.request(self.http.get(url)).await?;
         Ok(serde_json::from_slice::<Nodes>(&body).context(UNREADABLE)?.nodes)
     }
@@ -160,31 +178,11 @@ impl NodeApi {
         self.read(Method::GET, &["nodes", node, "inventory"], None::<&()>).await
     }
 
-    /// The node once nobody works on it any more; nothing when it is gone.
-    pub(crate) async fn settled(&self, node: &str) -> anyhow::Result<Option<NodeRecord>> {
-        self.until(node, |_| true).await
-    }
-
-    /// The node once its operation is over, or held; nothing when it is gone.
-    pub(crate) async fn rested(&self, node: &str) -> anyhow::Result<Option<NodeRecord>> {
-        self.until(node, NodeRecord::rests).await
-    }
-
-    /// The node once it is as wanted and nobody works on it any more; nothing when it is gone.
-    async fn until(
-        &self,
-        node: &str,
-        wanted: impl Fn(&NodeRecord) -> bool,
-    ) -> anyhow::Result<Option<NodeRecord>> {
-        loop {
-            let request = self.http.get(self.path(&["nodes", node])?);
-            let Some(body) = self.find(request).await? else { return Ok(None) };
-            let found: NodeRecord = serde_json::from_slice(&body).context(UNREADABLE)?;
-            if found.reservation.is_none() && wanted(&found) {
-                return Ok(Some(found));
-            }
-            tokio::time::sleep(LOOK_INTERVAL).await;
-        }
+    /// The node; nothing when it is gone.
+    pub(crate) async fn look(&self, node: &str) -> anyhow::Result<Option<NodeRecord>> {
+        let request = self.http.get(self.path(&["nodes", node])?);
+        let body = self.find(request).await?;
+        body.map(|body| serde_json::from_slice(&body).context(UNREADABLE)).transpose()
     }
 
     pub(crate) async fn delete(&self, node: &str) -> anyhow::Result<()> {
@@ -214,13 +212,6 @@ impl NodeApi {
         self.send(Method::DELETE, &["nodes", node, "maintenance"], None::<&()>).await.map(drop)
     }
 
-    pub(crate) async fn events(&self, node: &str, since: u64) -> anyhow::Result<Vec<Event>> {
-        let mut url = self.below("farrier", &["v1", "nodes", node, "events"])?;
-        url.set_query(Some(&format!("since={since}")));
-        let body = self.request(self.http.get(url)).await?;
-        Ok(serde_json::from_slice::<Events>(&body).context("the conductor's events cannot be read")?.events)
-    }
-
     async fn read<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -237,7 +228,16 @@ impl NodeApi {
         path: &[&str],
         body: Option<&impl Serialize>,
     ) -> anyhow::Result<Vec<u8>> {
-        let request = self.http.request(method, self.path(path)?);
+        self.send_to(method, self.path(path)?, body).await
+    }
+
+    async fn send_to(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<&impl Serialize>,
+    ) -> anyhow::Result<Vec<u8>> {
+        let request = self.http.request(method, url);
         self.request(match body {
             Some(body) => request.json(body),
             None => request,

@@ -1,11 +1,11 @@
 //! `farrier deploy`.
 
-use crate::client::NodeApi;
+use crate::client::{AllocationRecord, NodeApi, Wanted};
 use crate::report::Report;
 use crate::steps::Steps;
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use farrier_conductor::api::nodes::ProvisionRequest;
+use farrier_conductor::api::extension::Deployment;
 use farrier_conductor::events::EventKind;
 use farrier_conductor::model::ProvisionState;
 use farrier_media::config_drive;
@@ -25,8 +25,18 @@ const QUIET_ROUNDS: u32 = 40;
 #[derive(Debug, Args)]
 #[group(id = "deployment")]
 pub(crate) struct DeployOptions {
-    /// Name or UUID of the node.
-    node: String,
+    /// Name or UUID of the node; or have one taken by --resource-class.
+    #[arg(required_unless_present = "resource_class", conflicts_with = "resource_class")]
+    node: Option<String>,
+    /// Take any available node of this class, in one step.
+    #[arg(long, value_name = "CLASS")]
+    resource_class: Option<String>,
+    /// A trait that the node must have.
+    #[arg(long = "trait", value_name = "TRAIT", requires = "resource_class")]
+    traits: Vec<String>,
+    /// Name or UUID of a node that may be taken, where not any may be.
+    #[arg(long = "candidate", value_name = "NODE", requires = "resource_class")]
+    candidates: Vec<String>,
     /// URL of the image, as the machine reaches it: of a whole disk, or with --root-gb of a partition.
     #[arg(long, value_name = "URL")]
     image: String,
@@ -65,16 +75,29 @@ pub(crate) struct DeployOptions {
     timeout: Option<u64>,
 }
 
+/// The node that a deployment is for.
+struct Chosen {
+    node: String,
+    /// By which it was taken.
+    allocation: Option<AllocationRecord>,
+}
+
 impl DeployOptions {
     pub(crate) async fn run(self, api: &NodeApi) -> anyhow::Result<()> {
         let deadline = self.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-        let before = api.events(&self.node, 0).await?;
-        let mut since = before.last().map_or(0, |event| event.sequence + 1);
-        self.order(api).await?;
+        let deployment = self.deployment()?;
         let mut report = Report::new(self.json);
+        let Chosen { node, allocation } = self.choose(api, deadline).await?;
+        if allocation.is_some() {
+            report.taken(&api.show(&node).await?)?;
+        }
+        let mut since = match api.deploy(&node, &deployment).await {
+            Ok(since) => since,
+            Err(error) => return Err(freed(api, allocation, error).await),
+        };
         let mut quiet = 0;
         loop {
-            let events = api.events(&self.node, since).await?;
+            let events = api.events(&node, since).await?;
             quiet = if events.is_empty() { quiet + 1 } else { 0 };
             for event in events {
                 since = event.sequence + 1;
@@ -87,14 +110,13 @@ impl DeployOptions {
             }
             if quiet == QUIET_ROUNDS {
                 quiet = 0;
-                if let Some(end) = self.end_without_event(api).await? {
+                if let Some(end) = end_without_event(api, &node).await? {
                     return end;
                 }
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 bail!(
-                    "node {} was not active after {} s; `farrier node show {0}` tells where it is",
-                    self.node,
+                    "node {node} was not active after {} s; `farrier explain {node}` tells where it is",
                     self.timeout.unwrap_or_default()
                 );
             }
@@ -102,19 +124,29 @@ impl DeployOptions {
         }
     }
 
-    /// Says what is to be deployed, and orders it. What has an instance already is rebuilt.
-    async fn order(&self, api: &NodeApi) -> anyhow::Result<()> {
-        let configdrive = self.config_drive.as_ref().map(|path| config_drive::pack(path)).transpose()?;
-        let state = api.show(&self.node).await?.provision_state;
-        let has_instance = [ProvisionState::Active, ProvisionState::Error].contains(&state);
-        api.patch(&self.node, [("/instance_info".to_owned(), Value::Object(self.instance_info()))]).await?;
-        let request = ProvisionRequest {
-            target: if has_instance { "rebuild" } else { "active" }.to_owned(),
-            configdrive: configdrive.map(Value::from),
-            deploy_steps: self.steps.clone().map(|steps| steps.0),
-            ..ProvisionRequest::default()
+    /// The node that was named, or one that is taken now.
+    async fn choose(&self, api: &NodeApi, deadline: Option<Instant>) -> anyhow::Result<Chosen> {
+        let Some(resource_class) = self.resource_class.clone() else {
+            return Ok(Chosen { node: self.node.clone().unwrap_or_default(), allocation: None });
         };
-        api.provision(&self.node, &request).await
+        let (traits, candidate_nodes) = (self.traits.clone(), self.candidates.clone());
+        let wanted = Wanted { resource_class, traits, candidate_nodes };
+        let allocation = api.allocate(&wanted, deadline).await?;
+        let node = allocation
+            .node_uuid
+            .clone()
+            .context("the allocation has no node; look at the conductor's log")?;
+        Ok(Chosen { node, allocation: Some(allocation) })
+    }
+
+    /// What is to be deployed.
+    fn deployment(&self) -> anyhow::Result<Deployment> {
+        let mut info = self.instance_info();
+        if let Some(path) = &self.config_drive {
+            info.insert("configdrive".into(), config_drive::pack(path)?.into());
+        }
+        let deploy_steps = self.steps.clone().map(|steps| steps.0).unwrap_or_default();
+        Ok(Deployment { instance_info: info.into(), deploy_steps })
     }
 
     fn instance_info(&self) -> Map<String, Value> {
@@ -132,19 +164,34 @@ impl DeployOptions {
         if self.preserve_ephemeral {
             info.insert("preserve_ephemeral".into(), true.into());
         }
+        if !self.traits.is_empty() {
+            info.insert("traits".into(), self.traits.clone().into());
+        }
         info
     }
+}
 
-    /// How the deployment ended, when the node is in a state of rest.
-    async fn end_without_event(&self, api: &NodeApi) -> anyhow::Result<Option<anyhow::Result<()>>> {
-        let node = api.show(&self.node).await?;
-        Ok(match node.provision_state {
-            ProvisionState::Deploying | ProvisionState::DeployWait => None,
-            ProvisionState::Active => Some(Ok(())),
-            state => {
-                let error = node.last_error.unwrap_or_else(|| format!("node {} is {state}", self.node));
-                Some(Err(anyhow!(error)))
-            }
-        })
+/// Why a deployment was refused. A node that was taken for it is free again.
+async fn freed(api: &NodeApi, allocation: Option<AllocationRecord>, refusal: anyhow::Error) -> anyhow::Error {
+    let Some(allocation) = allocation else { return refusal };
+    match api.free(&allocation).await {
+        Ok(()) => refusal,
+        Err(error) => refusal.context(format!(
+            "the node stays taken by allocation {} ({error}), because it could not be deployed",
+            allocation.uuid
+        )),
     }
+}
+
+/// How the deployment ended, when the node is in a state of rest.
+async fn end_without_event(api: &NodeApi, node: &str) -> anyhow::Result<Option<anyhow::Result<()>>> {
+    let found = api.show(node).await?;
+    Ok(match found.provision_state {
+        ProvisionState::Deploying | ProvisionState::DeployWait => None,
+        ProvisionState::Active => Some(Ok(())),
+        state => {
+            let error = found.last_error.unwrap_or_else(|| format!("node {node} is {state}"));
+            Some(Err(anyhow!(error)))
+        }
+    })
 }

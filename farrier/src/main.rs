@@ -4,13 +4,18 @@
 mod access;
 mod agents;
 mod auth;
+mod certificates;
 mod cleaning;
 mod client;
+mod completions;
 mod deploy;
+mod explain;
 mod fingerprint;
+mod history;
 mod inspection;
 mod inventory;
 mod json_argument;
+mod logs;
 mod network;
 mod node;
 mod private_file;
@@ -21,18 +26,24 @@ mod rescue;
 mod serve;
 mod state_dir;
 mod steps;
+mod table;
 mod times;
+mod times_of_day;
 mod token;
+mod validity;
+mod waiting;
+mod watch;
 
 use access::Access;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use client::NodeApi;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
+use waiting::GaveUp;
 
 /// Puts operating systems on bare metal.
 #[derive(Debug, Parser)]
-#[command(name = "farrier", version, propagate_version = true)]
+#[command(name = "farrier", version, propagate_version = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -46,6 +57,8 @@ enum Command {
     Node {
         #[command(flatten)]
         conductor: Access,
+        #[command(flatten)]
+        waiting: waiting::Waiting,
         #[command(subcommand)]
         command: node::NodeCommand,
     },
@@ -65,7 +78,55 @@ enum Command {
         #[command(flatten)]
         deploy: deploy::DeployOptions,
     },
+    /// Show all nodes as they are now, and as they change: a table on a terminal, else a line for each change.
+    Watch {
+        #[command(flatten)]
+        conductor: Access,
+        #[command(flatten)]
+        watch: watch::Watch,
+    },
+    /// Tell what a node waits for, since when and until when, on what evidence, and what to do.
+    Explain {
+        #[command(flatten)]
+        conductor: Access,
+        #[command(flatten)]
+        explain: explain::Explain,
+    },
+    /// Tell what happened to a node, and who wanted it.
+    History {
+        #[command(flatten)]
+        conductor: Access,
+        #[command(flatten)]
+        history: history::History,
+    },
+    /// Show, and verify, what proves that the disks of a node were erased.
+    Certificates {
+        #[command(flatten)]
+        conductor: Access,
+        #[command(flatten)]
+        certificates: certificates::ShowCertificates,
+    },
+    /// List the logs that were kept of ramdisks in which an operation failed, and fetch them.
+    Logs {
+        #[command(flatten)]
+        conductor: Access,
+        #[command(flatten)]
+        logs: logs::Logs,
+    },
+    /// Tell for each interface of a node what is missing; fails when power, boot or management cannot do their part.
+    Validate {
+        #[command(flatten)]
+        conductor: Access,
+        #[command(flatten)]
+        validate: validity::Validate,
+    },
+    /// Print what makes a shell complete these commands.
+    Completions(completions::Completions),
 }
+
+/// How the commands end.
+const EXIT_CODES: &str = "Ends with 0 when all is done, 1 when something was refused or failed, 2 when the command line \
+    is wrong, and 3 when an order goes on that was waited for long enough.";
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -73,7 +134,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("farrier: {}", format!("{error:#}").replace('\n', " "));
-            ExitCode::FAILURE
+            if error.is::<GaveUp>() { ExitCode::from(3) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -87,17 +148,28 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     runtime.block_on(async {
         match cli.command {
             Command::Serve(serve) => serve.run().await,
-            Command::Node { conductor, command } => command.run(&NodeApi::new(conductor.open()?)).await,
-            Command::Deploy { conductor, deploy } => deploy.run(&NodeApi::new(conductor.open()?)).await,
+            Command::Node { conductor, waiting, command } => command.run(&open(conductor)?, &waiting).await,
+            Command::Deploy { conductor, deploy } => deploy.run(&open(conductor)?).await,
+            Command::Watch { conductor, watch } => watch.run(&open(conductor)?).await,
+            Command::Explain { conductor, explain } => explain.run(&open(conductor)?).await,
+            Command::History { conductor, history } => history.run(&open(conductor)?).await,
+            Command::Certificates { conductor, certificates } => certificates.run(&open(conductor)?).await,
+            Command::Logs { conductor, logs } => logs.run(&open(conductor)?).await,
+            Command::Validate { conductor, validate } => validate.run(&open(conductor)?).await,
+            Command::Completions(completions) => completions.print(Cli::command()),
             Command::Auth { file, state_dir, command } => command.run(&file, &state_dir),
         }
     })
 }
 
+/// The conductor that the command is for.
+fn open(conductor: Access) -> anyhow::Result<NodeApi> {
+    Ok(NodeApi::new(conductor.open()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -142,7 +214,20 @@ mod tests {
             "farrier node abort n1",
             "farrier node unhold n1",
             "farrier node maintenance n1 on --reason fan",
+            "farrier node provide n1 --no-wait",
+            "farrier node --wait 60 undeploy n1",
+            "farrier node list --json",
+            "farrier watch --once --interval 5",
+            "farrier watch --json --url http://127.0.0.1:1",
+            "farrier explain n1 --json",
+            "farrier history n1 --long",
+            "farrier certificates n1 --verify --json",
+            "farrier logs n1",
+            "farrier logs n1 --fetch latest --output /tmp/logs.tar.gz",
+            "farrier validate n1 --json",
+            "farrier completions bash",
             "farrier deploy n1 --image http://h/i --checksum sha256:00 --config-drive /d --json --timeout 60",
+            "farrier deploy --resource-class c --trait CUSTOM_A --trait CUSTOM_B --candidate n1 --image http://h/i --checksum 0",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
         }
@@ -156,7 +241,14 @@ mod tests {
             "farrier node list --fingerprint 00",
             "farrier node list --password secret",
             "farrier deploy n1 --image http://h/i",
+            "farrier deploy --image http://h/i --checksum 0",
+            "farrier deploy n1 --resource-class c --image http://h/i --checksum 0",
+            "farrier deploy n1 --trait CUSTOM_A --image http://h/i --checksum 0",
             "farrier node power n1 sideways",
+            "farrier node provide n1 --no-wait --wait 5",
+            "farrier watch --interval 0",
+            "farrier logs n1 --output f",
+            "farrier completions tcsh",
             "farrier node power n1 soft-off --timeout 0",
             "farrier node rescue n1 oats",
             "farrier serve --fast-track-timeout 301",

@@ -1,11 +1,12 @@
 //! A node as the REST interface shows it, as far as the commands read it.
 
+use farrier_conductor::erasing::Erasure;
 use farrier_conductor::model::{Activity, InterfaceKind, MacAddress, PowerState, ProvisionState};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A node as the REST interface shows it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct NodeRecord {
     pub(crate) uuid: String,
     pub(crate) name: Option<String>,
@@ -57,6 +58,12 @@ impl NodeRecord {
         ["clean_step", "deploy_step", "service_step"]
             .iter()
             .find_map(|field| self.others.get(*field)?.get("step")?.as_str())
+    }
+
+    /// Whether its disks are proven to be erased, since it became available.
+    pub(crate) fn erasure(&self) -> Option<Erasure> {
+        let mark = self.others.get("driver_internal_info")?.get("erasure")?;
+        serde_json::from_value(mark.clone()).ok()
     }
 
     /// Whether its operation is over, or held.

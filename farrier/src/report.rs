@@ -1,10 +1,12 @@
 //! How a deployment is shown: a progress bar on terminals, else a log, or JSON lines.
 
+use crate::record::NodeRecord;
 use farrier_conductor::events::{Event, EventKind};
 use farrier_protocol::progress::{Phase, Progress};
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
+use serde_json::json;
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Seconds between two progress lines of a log.
 const LOG_INTERVAL: f64 = 5.0;
@@ -29,6 +31,21 @@ impl Report {
             false => View::Log { phase: Phase::Idle, at: 0.0 },
         };
         Self { view, started: None }
+    }
+
+    /// Shows which node was taken for the deployment.
+    pub(crate) fn taken(&mut self, node: &NodeRecord) -> anyhow::Result<()> {
+        match self.view {
+            View::Json => {
+                let at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
+                println!(
+                    "{}",
+                    json!({"event": "node_taken", "at": at, "node": node.uuid, "name": node.name})
+                );
+            }
+            View::Bar(_) | View::Log { .. } => println!("node {} ({})", node.label(), node.uuid),
+        }
+        Ok(std::io::stdout().flush()?)
     }
 
     /// Shows one event.

@@ -144,6 +144,8 @@ fn deploy(lab: &Lab, disk: &Path, image: &InstanceImage, show: &mut Show) -> Res
     for (name, at) in sightings {
         show.moments.record(name, at);
     }
+    // The first two lines of it: where the node is, and whom it waits for.
+    lab.order(&["explain", NODE])?.lines().take(2).for_each(|line| show.say(line));
     Ok((hostname, show.moments.timeline()?))
 }
 

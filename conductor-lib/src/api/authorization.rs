@@ -5,6 +5,7 @@
 use super::reply::Refusal;
 use super::request_id;
 use super::version::negotiate;
+use crate::caller::on_behalf_of;
 use async_trait::async_trait;
 use axum::Router;
 use axum::extract::{Request, State};
@@ -163,6 +164,7 @@ async fn admit(
     if *role == Role::Admin && !Role::Reader.allows(&parts.method) {
         tracing::info!(by = name, method = %parts.method, path = parts.uri.path(), "order");
     }
+    let name = name.clone();
     parts.extensions.insert(identity);
-    Ok(next.run(Request::from_parts(parts, body)).await)
+    Ok(on_behalf_of(&name, next.run(Request::from_parts(parts, body))).await)
 }

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 /// Longest body, in bytes (Ironic's `max_json_body_size`).
 const LIMIT: usize = 1 << 20;
 
-/// Longest body of a provision request, in bytes: a config drive of 64 MiB as base64, and some more.
+/// Longest body of a request to deploy, in bytes: a config drive of 64 MiB as base64, and some more.
 const PROVISION_LIMIT: usize = 96 << 20;
 
 /// Longest report of a ramdisk, in bytes (Ironic's `max_json_body_size_inspection`).
@@ -41,7 +41,7 @@ pub(crate) async fn read(request: Request, next: Next) -> Response {
 
 fn limit(path: &str) -> usize {
     match path.trim_end_matches('/') {
-        path if path.ends_with("/states/provision") => PROVISION_LIMIT,
+        path if path.ends_with("/states/provision") || path.ends_with("/deployment") => PROVISION_LIMIT,
         path if path.ends_with("/continue_inspection") => REPORT_LIMIT,
         _ => LIMIT,
     }

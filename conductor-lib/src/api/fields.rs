@@ -223,6 +223,20 @@ pub(crate) const RUNBOOK: &[Field] = &[
     read("updated_at", 92, Kind::Time),
     read("links", 92, Kind::Links),
 ];
+/// The fields of an entry of a node's history.
+pub(crate) const HISTORY: &[Field] = &[
+    read("uuid", 78, Kind::Uuid),
+    read("created_at", 78, Kind::Time),
+    read("severity", 78, Kind::Text(10)),
+    read("event_type", 78, Kind::Text(255)),
+    read("event", 78, Kind::Text(8192)),
+    read("conductor", 78, Kind::Text(255)),
+    read("user", 78, Kind::Text(64)),
+    read("links", 78, Kind::Links),
+];
+
+/// The fields of such an entry in a list where nobody asks for others.
+pub(crate) const HISTORY_BRIEF: &[&str] = &["uuid", "created_at", "severity", "event", "links"];
 
 impl Kind {
     /// What is there where nothing is said.

@@ -1,7 +1,7 @@
 //! The reference of the operators' interface: a page of the book and an OpenAPI document, both made of the tables that
 //! the routers work by.
 
-use super::fields::{ALLOCATION, DEPLOY_TEMPLATE, Field, NODE, PORT, RUNBOOK};
+use super::fields::{ALLOCATION, DEPLOY_TEMPLATE, Field, HISTORY, NODE, PORT, RUNBOOK};
 use super::nodes::VERBS;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -63,6 +63,8 @@ pub const ROUTES: &[Route] = &[
     route("PUT", "/nodes/{node}/vendor_passthru", 1, 200, "As POST"),
     route("DELETE", "/nodes/{node}/vendor_passthru", 1, 200, "As POST"),
     route("GET", "/nodes/{node}/inventory", 81, 200, "Shows what the last inspection told"),
+    route("GET", "/nodes/{node}/history", 78, 200, "Lists what happened to a node, the oldest first"),
+    route("GET", "/nodes/{node}/history/{entry}", 78, 200, "Shows one entry of it"),
     route("GET", "/nodes/{node}/bios", 40, 200, "An empty list: no interface tells settings of firmware"),
     route("GET", "/nodes/{node}/firmware", 86, 200, "An empty list: no interface tells versions of firmware"),
     route("GET", "/nodes/{node}/ports", 1, 200, "Lists the ports of a node"),
@@ -102,6 +104,28 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/conductors/{conductor}", 49, 200, "Shows a conductor"),
 ];
 
+/// What else operators may send, below `/farrier/v1`: what no version of Ironic has.
+pub const EXTENSIONS: &[Route] = &[
+    route("GET", "/nodes/{node}/events", 1, 200, "What happened in the operation under way, from `since` on"),
+    route(
+        "GET",
+        "/nodes/{node}/explanation",
+        1,
+        200,
+        "What a node waits for, on what evidence, and what to do",
+    ),
+    route("GET", "/nodes/{node}/certificates", 1, 200, "Certificates of erasure, and what they prove"),
+    route("GET", "/nodes/{node}/logs", 1, 200, "Lists the logs that were kept of its ramdisks"),
+    route("GET", "/nodes/{node}/logs/{name}", 1, 200, "One archive of them, for administrators alone"),
+    route(
+        "PUT",
+        "/nodes/{node}/deployment",
+        1,
+        202,
+        "Orders a deployment, with `instance_info` and `deploy_steps`",
+    ),
+];
+
 /// Both documents, each with its path below `docs/`.
 pub fn documents() -> [(&'static str, String); 2] {
     [("src/reference/node-api.md", page()), ("node-openapi.json", format!("{:#}\n", openapi()))]
@@ -114,8 +138,7 @@ fn page() -> String {
          The REST interface of operators is Ironic's, versions 1.1 to 1.110; a request asks for one by the header \
          `X-OpenStack-Ironic-API-Version`, and gets 1.1 where it asks for none. Each path works with and without `/v1`, \
          and with and without a slash at its end. [node-openapi.json](../../node-openapi.json) has the same for \
-         machines. `GET /farrier/v1/nodes/{node}/events?since=N` is an extension: what happened to a node, by sequence \
-         numbers.\n\n\
+         machines.\n\n\
          A list without `limit` is answered in full. A node that is locked answers 409, and so does a change that has \
          to wait; a verb that its state does not allow answers 400.\n\n\
          ## Requests\n\n| request | since | status | what it does |\n| --- | --- | --- | --- |\n",
@@ -132,12 +155,18 @@ fn page() -> String {
         let arguments = arguments.collect::<Vec<_>>().join(", ");
         let _ = writeln!(page, "| `{}` | 1.{} | {arguments} |", verb.target, verb.since);
     }
+    page.push_str("\n## Extensions\n\nOf Farrier alone, below `/farrier/v1`, in every version.\n\n");
+    page.push_str("| request | status | what it does |\n| --- | --- | --- |\n");
+    for Route { method, path, status, summary, .. } in EXTENSIONS {
+        let _ = writeln!(page, "| `{method} /farrier/v1{path}` | {status} | {summary} |");
+    }
     for (title, fields) in [
         ("Fields of a node", NODE),
         ("Fields of a port", PORT),
         ("Fields of an allocation", ALLOCATION),
         ("Fields of a deploy template", DEPLOY_TEMPLATE),
         ("Fields of a runbook", RUNBOOK),
+        ("Fields of an entry of a node's history", HISTORY),
     ] {
         let _ = write!(
             page,
@@ -278,9 +307,13 @@ mod tests {
         let routes = routes.chain(super::super::allocations::routes().into_iter().map(|(path, _)| path));
         let routes = routes.chain(super::super::drivers::routes().into_iter().map(|(path, _)| path));
         let routes = routes.chain(super::super::inspection::node_routes().into_iter().map(|(path, _)| path));
+        let routes = routes.chain(super::super::history::routes().into_iter().map(|(path, _)| path));
         let routes = routes.chain(super::super::raid::routes().into_iter().map(|(path, _)| path));
         let routes = routes.chain(super::super::workflows::routes().into_iter().map(|(path, _)| path));
         let described: BTreeSet<_> = ROUTES.iter().map(|route| route.path).collect();
         assert_eq!(routes.collect::<BTreeSet<_>>(), described);
+        let extensions = super::super::extension::routes().into_iter().map(|(path, _)| path);
+        let described: BTreeSet<_> = EXTENSIONS.iter().map(|route| route.path).collect();
+        assert_eq!(extensions.collect::<BTreeSet<_>>(), described);
     }
 }

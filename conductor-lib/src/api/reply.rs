@@ -95,6 +95,7 @@ impl From<Error> for Refusal {
             Error::Store(StoreError::Gone(_)) => StatusCode::NOT_FOUND,
             Error::Store(StoreError::Full { .. }) => StatusCode::INSUFFICIENT_STORAGE,
             Error::StepFailed { .. }
+            | Error::Logs(_)
             | Error::Hardware(_)
             | Error::Interface(InterfaceError::Driver(_))
             | Error::Agent(_)

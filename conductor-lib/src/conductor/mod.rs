@@ -4,6 +4,7 @@ mod allocations;
 mod boot_config;
 mod builder;
 mod by_interface;
+mod explaining;
 mod orders;
 mod periodic;
 mod ports;

@@ -1,6 +1,7 @@
 //! Records of nodes: enrolled, described, and changed by operators.
 
 use super::Conductor;
+use crate::erasing::Erasure;
 use crate::error::Error;
 use crate::model::{Activity, Event, InterfaceKind, NewNode, Node, ProvisionState};
 use crate::store::{ConfigDrive, Outline, Record};
@@ -56,6 +57,8 @@ impl Conductor {
         node.interfaces = hardware.composition.resolve_all(&node)?;
         if node.provision_state == ProvisionState::Available {
             hardware.power(&node)?.validate(&node).await?;
+            let reason = "it was enrolled as available, and not cleaned since";
+            node.driver_internal_info.erasure = Some(Erasure::not_proven(self.now(), reason));
         }
         self.store().create(&node).await?;
         Ok(node)

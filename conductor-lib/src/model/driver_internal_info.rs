@@ -2,6 +2,7 @@
 
 use super::step::StepKind;
 use super::step_plan::{CleanNotes, DeployNotes, ServiceNotes, StepPlan};
+use crate::erasing::Erasure;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -28,6 +29,9 @@ pub struct DriverInternalInfo {
     /// The deploy interface of the node, where its instance was deployed by one that this one has chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original_deploy_interface: Option<String>,
+    /// Whether the disks are proven to be erased, from the moment that the node is available until its next deployment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erasure: Option<Erasure>,
     /// Everything else.
     #[serde(flatten)]
     pub others: Map<String, Value>,
@@ -90,6 +94,7 @@ impl DriverInternalInfo {
 
     /// Forgets what was noted of an instance that is deployed anew, but for the layout that is on the disk.
     pub fn renew_instance(&mut self) {
+        self.erasure = None;
         let layout = self.others.remove_entry(LAYOUT);
         self.end_instance();
         self.others.extend(layout);

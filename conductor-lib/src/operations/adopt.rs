@@ -17,6 +17,7 @@ pub(crate) async fn adopt(task: &mut Task, deploy: &dyn DeployInterface) -> Resu
     deploy.validate(&task.node).await?;
     task.node.power_state = Some(task.power_state().await?);
     deploy.take_over(task).await?;
+    task.node.driver_internal_info.erasure = None;
     task.order = None;
     task.enter(Event::Done)?;
     Ok(Progress::Done)

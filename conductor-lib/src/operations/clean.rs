@@ -1,20 +1,28 @@
 //! Automated cleaning, between two users of a machine (section 1.13).
 
+use crate::erasing::Erasure;
 use crate::error::Error;
 use crate::model::{Event, Order, Verb};
 use crate::task::Task;
 
 /// Orders the cleaning of a node that has entered it, which counts once saved. Where cleaning is switched off, the node
-/// is available at once: that is the operator's explicit word, by the node or the conductor's settings.
+/// is available at once: that is the operator's explicit word, by the node or the conductor's settings, and the node
+/// bears the mark that nothing proves its disks erased.
 ///
 /// # Errors
 ///
 /// [`Error::InvalidState`] in another state.
 pub(crate) fn order_cleaning(task: &mut Task) -> Result<(), Error> {
-    if task.node.automated_clean.unwrap_or(task.services.settings.automated_clean) {
+    task.forget_certificates();
+    let own = task.node.automated_clean;
+    if own.unwrap_or(task.services.settings.automated_clean) {
         task.order = Some(Order::new(Verb::Clean, task.services.now()));
         return Ok(());
     }
+    let by = if own.is_some() { "the node" } else { "the conductor's settings" };
+    let mark =
+        Erasure::not_proven(task.services.now(), format!("automated cleaning is switched off by {by}"));
+    task.node.driver_internal_info.erasure = Some(mark);
     task.order = None;
     task.enter(if task.node.retired { Event::Manage } else { Event::Done })
 }

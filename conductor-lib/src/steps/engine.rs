@@ -418,6 +418,9 @@ async fn end(task: &mut Task, kind: StepKind) -> Result<Progress, Error> {
     let plan = task.node.plan_mut(kind);
     plan.index = Some(plan.steps.len());
     super::tear_down(task, kind).await?;
+    if kind == StepKind::Clean && !task.node.is_cleaned_by_hand() {
+        task.mark_erasure().await?;
+    }
     let is_manageable = kind == StepKind::Clean
         && (task.node.target_provision_state == Some(ProvisionState::Manageable) || task.node.retired);
     let keeps_agent = task.keeps_agent();

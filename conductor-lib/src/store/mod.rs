@@ -23,19 +23,25 @@ pub mod sqlite;
 mod statements;
 
 pub use record::{
-    Change, ConfigDrive, Held, InspectionChange, Lease, OrderChange, Record, SessionChange, Terms,
+    CertificateChange, Change, ConfigDrive, Held, InspectionChange, Lease, OrderChange, Record,
+    SessionChange, Terms,
 };
 pub use selection::{
     AllocationSelection, Filter, NodeColumn, Outline, OwnedPort, PortSelection, Position, Selection,
     WorkflowSelection,
 };
 
+use crate::erasing::EraseCertificate;
 use crate::model::{
-    AgentSession, Allocation, AllocationState, InspectionData, MacAddress, Node, Workflow, WorkflowKind,
+    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Workflow,
+    WorkflowKind,
 };
 use async_trait::async_trait;
 use time::OffsetDateTime;
 use uuid::Uuid;
+
+/// Entries that are kept of the history of a node; older ones are forgotten.
+pub const HISTORY_LIMIT: u32 = 300;
 
 /// A record could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -186,6 +192,20 @@ pub trait Store: Send + Sync {
     ///
     /// [`StoreError::Failed`].
     async fn received_inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError>;
+
+    /// What happened to a node, the oldest first: the last [`HISTORY_LIMIT`] entries.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn history(&self, uuid: Uuid) -> Result<Vec<HistoryEntry>, StoreError>;
+
+    /// The certificates of erasure of a node's disks, by disk and step.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn certificates(&self, uuid: Uuid) -> Result<Vec<EraseCertificate>, StoreError>;
 
     /// Takes the lease of a node whose last one has ended or expired, with the record as it is then.
     ///

@@ -1,6 +1,7 @@
 //! What goes into the store and comes out of it.
 
-use crate::model::{AgentSession, InspectionData, Node, Order};
+use crate::erasing::EraseCertificate;
+use crate::model::{AgentSession, HistoryEntry, InspectionData, Node, Order};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -66,6 +67,10 @@ pub struct Change<'a> {
     pub order: OrderChange,
     /// What changed of its inspection.
     pub inspection: InspectionChange<'a>,
+    /// What changed of the certificates of erasure of its disks.
+    pub certificates: CertificateChange<'a>,
+    /// What this adds to its history.
+    pub history: &'a [HistoryEntry],
     /// Whether the lease ends with this.
     pub ends_lease: bool,
 }
@@ -79,6 +84,8 @@ impl<'a> Change<'a> {
             config_drive: ConfigDrive::Keep,
             order: OrderChange::Keep,
             inspection: InspectionChange::Keep,
+            certificates: CertificateChange::default(),
+            history: &[],
             ends_lease: false,
         }
     }
@@ -126,4 +133,13 @@ pub enum InspectionChange<'a> {
     Receive(&'a InspectionData),
     /// This is what the inspection tells.
     Put(&'a InspectionData),
+}
+
+/// What changed of the certificates of erasure of a node's disks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CertificateChange<'a> {
+    /// Whether those that there are go first.
+    pub forgets: bool,
+    /// Those that there are from now on, each in the place of an earlier one of its disk and step.
+    pub new: &'a [EraseCertificate],
 }

@@ -87,6 +87,10 @@ pub(super) const DELETE_WORKFLOW: &str = "DELETE FROM workflows WHERE uuid = $1"
 pub(super) const CONFIG_DRIVE: &str = "SELECT content FROM config_drives WHERE node = $1";
 pub(super) const INSPECTION: &str = "SELECT document FROM inspections WHERE node = $1";
 pub(super) const RECEIVED_INSPECTION: &str = "SELECT received FROM inspections WHERE node = $1";
+pub(super) const HISTORY: &str = "SELECT uuid, created_at, severity, event_type, event, conductor, by_user \
+    FROM node_history WHERE node = $1 ORDER BY place";
+pub(super) const CERTIFICATES: &str =
+    "SELECT document FROM erase_certificates WHERE node = $1 ORDER BY disk, step";
 pub(super) const HOLDER: &str = "SELECT reservation FROM nodes WHERE uuid = $1";
 
 pub(super) const INSERT_NODE: &str = "INSERT INTO nodes (uuid, name, driver, conductor_group, resource_class, owner, \
@@ -109,6 +113,15 @@ pub(super) const RECEIVE_INSPECTION: &str = "INSERT INTO inspections (node, rece
     ON CONFLICT (node) DO UPDATE SET received = $2";
 pub(super) const PUT_INSPECTION: &str = "INSERT INTO inspections (node, document) VALUES ($1, $2) \
     ON CONFLICT (node) DO UPDATE SET document = $2, received = NULL";
+pub(super) const INSERT_HISTORY: &str = "INSERT INTO node_history (uuid, node, created_at, severity, event_type, \
+    event, conductor, by_user, place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, \
+    (SELECT COALESCE(MAX(place), -1) + 1 FROM node_history WHERE node = $2))";
+/// A node, and how many entries stay.
+pub(super) const TRIM_HISTORY: &str = "DELETE FROM node_history WHERE node = $1 \
+    AND place <= (SELECT MAX(place) FROM node_history WHERE node = $1) - $2";
+pub(super) const PUT_CERTIFICATE: &str = "INSERT INTO erase_certificates (node, disk, step, document) \
+    VALUES ($1, $2, $3, $4) ON CONFLICT (node, disk, step) DO UPDATE SET document = $4";
+pub(super) const DELETE_CERTIFICATES: &str = "DELETE FROM erase_certificates WHERE node = $1";
 pub(super) const DELETE_ORDER: &str = "DELETE FROM orders WHERE node = $1";
 
 /// The guard of everything that is written under a lease: no row when the epoch, the last parameter, was overtaken.
@@ -306,6 +319,12 @@ mod tests {
             RECEIVED_INSPECTION,
             RECEIVE_INSPECTION,
             PUT_INSPECTION,
+            HISTORY,
+            INSERT_HISTORY,
+            TRIM_HISTORY,
+            CERTIFICATES,
+            PUT_CERTIFICATE,
+            DELETE_CERTIFICATES,
             HOLDER,
             INSERT_NODE,
             INSERT_DOCUMENT,
@@ -335,6 +354,7 @@ mod tests {
             include_str!("migrations/0004_allocations.sql"),
             include_str!("migrations/0005_inspections.sql"),
             include_str!("migrations/0006_workflows.sql"),
+            include_str!("migrations/0008_evidence.sql"),
             outlines.as_str(),
             records.as_str(),
         ];

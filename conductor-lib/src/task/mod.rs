@@ -1,6 +1,8 @@
 //! A task: a node under its lease, with the means to change it.
 
+mod erasing;
 mod fast_track;
+mod history;
 mod inspection;
 mod machine;
 mod power;
@@ -14,6 +16,7 @@ use crate::model::{AgentSession, Event, Node, Order};
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::store::{Change, ConfigDrive, OrderChange, Record, SessionChange, StoreError};
+use erasing::UnsavedCertificates;
 pub(crate) use fast_track::Stayed;
 use inspection::UnsavedInspection;
 use reservation::{End, Reservation};
@@ -38,11 +41,14 @@ pub struct Task {
     /// Whether the machine stayed on that was to go off, and is reset when it is to be on.
     resets_when_on: bool,
     reservation: Reservation,
-    stored_order: Option<Order>,
+    /// The record and the order as they are stored; apart, since a task is moved much.
+    stored: Box<(Node, Option<Order>)>,
     /// How much of the session is to be saved.
     unsaved: Unsaved,
     /// What of an inspection is to be saved.
     inspection: UnsavedInspection,
+    /// What of certificates of erasure is to be saved.
+    certificates: UnsavedCertificates,
 }
 
 /// How much of a session is to be saved.
@@ -68,6 +74,7 @@ impl Task {
 
     fn of(services: &Arc<Services>, reservation: Reservation, record: Record, was_left: bool) -> Self {
         Self {
+            stored: Box::new((record.node.clone(), record.order)),
             node: record.node,
             session: record.session,
             order: record.order,
@@ -75,9 +82,9 @@ impl Task {
             was_left,
             resets_when_on: false,
             reservation,
-            stored_order: record.order,
             unsaved: Unsaved::Nothing,
             inspection: UnsavedInspection::Nothing,
+            certificates: UnsavedCertificates::default(),
         }
     }
 
@@ -173,17 +180,28 @@ impl Task {
             Unsaved::All => SessionChange::Replace(&self.session),
         };
         let order = match self.order {
-            order if order == self.stored_order => OrderChange::Keep,
+            order if order == self.stored.1 => OrderChange::Keep,
             Some(order) => OrderChange::Put(order),
             None => OrderChange::Remove,
         };
-        let inspection = self.inspection.change();
-        let change = Change { node: &self.node, session, config_drive, order, inspection, ends_lease };
+        let (inspection, history) = (self.inspection.change(), self.happened());
+        let change = Change {
+            node: &self.node,
+            session,
+            config_drive,
+            order,
+            inspection,
+            certificates: self.certificates.change(),
+            history: &history,
+            ends_lease,
+        };
         // Should this be cut off, nobody here knows what is stored.
         self.reservation.end = End::Leave;
         self.services.store.write(&self.reservation.lease, &change).await?;
-        (self.unsaved, self.stored_order) = (Unsaved::Nothing, self.order);
+        self.unsaved = Unsaved::Nothing;
+        *self.stored = (self.node.clone(), self.order);
         self.inspection = UnsavedInspection::Nothing;
+        self.certificates = UnsavedCertificates::default();
         self.reservation.end = match ends_lease {
             true => End::IsOver,
             false => End::when(&self.node, self.order.as_ref()),

@@ -1,5 +1,8 @@
 //! An agent that speaks the contract and writes nothing.
 
+#[path = "agent/signing.rs"]
+pub mod signing;
+
 use crate::machine::FakeMachine;
 use axum::body::Bytes;
 use axum::extract::{Query, State};
@@ -13,9 +16,10 @@ use farrier_protocol::heartbeat::Heartbeat;
 use farrier_protocol::image_info::ImageInfo;
 use farrier_protocol::progress::{Phase, Progress};
 use serde_json::{Value, json};
+use signing::{Key, Proof};
 use std::collections::HashMap;
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -43,6 +47,8 @@ pub struct Script {
     pub offers: Option<Vec<Value>>,
     /// What its steps produce.
     pub produces: Value,
+    /// What its erase steps prove.
+    pub proof: Proof,
     /// Its steps do not end before this ends.
     pub blocked: bool,
     /// How often it says that its hardware managers have changed when a step is sent, and whether they have.
@@ -158,6 +164,7 @@ pub struct Agent {
     asked: Arc<Notify>,
     /// Told when it has nothing to do any more.
     ends: Arc<Notify>,
+    key: Arc<OnceLock<Key>>,
 }
 
 type Answer = Result<Json<Value>, (StatusCode, Json<Fault>)>;
@@ -171,6 +178,7 @@ impl Agent {
             commands: Arc::default(),
             asked: Arc::default(),
             ends: Arc::default(),
+            key: Arc::default(),
         }
     }
 
@@ -216,6 +224,7 @@ impl Agent {
 
         let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let (certificate, key) = (certified.cert.pem(), certified.signing_key.serialize_pem());
+        self.key.get_or_init(|| Key::new(certified.cert.der(), certified.signing_key.serialize_der()));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let heartbeat = Heartbeat {
@@ -381,7 +390,11 @@ impl Agent {
                 let report = json!({"bytes_written": 100, "bytes_zeroed": 28});
                 let other = json!({"interface": "raid", "step": "apply_configuration"});
                 let echo = if script.lies { &other } else { step };
+                let name = step["step"].as_str().unwrap();
+                let proves = name.starts_with("erase_devices") && !script.proof.disks.is_empty();
+                let node = request.params["node"]["uuid"].as_str().unwrap_or_default();
                 let produced = match script.produces.clone() {
+                    _ if proves => signing::erased(&script.proof, self.key.get().unwrap(), node, name),
                     Value::Null => json!({"result": "prepare_image: image (x) written", "report": report}),
                     produced => produced,
                 };

@@ -1,6 +1,7 @@
 //! Conductors that are killed, stopped or overtaken while they work.
 
 use crate::agent::Script;
+use crate::agent::signing::Proof;
 use crate::gate::{Gate, GatedStore};
 use crate::machine::{Boot, FakeMachine};
 use crate::stage::{MAC, PATIENCE, image, new_node, quick};
@@ -394,6 +395,40 @@ fn a_conductor_that_is_killed_after_any_write_of_a_cleaning_gives_no_node_away_u
                 assert!(site.machine.power_ons().is_empty() && error.is_empty(), "{gate:?}: {error}");
             }
             state => panic!("{gate:?}: {state}"),
+        }
+        node.provision_state
+    });
+    let not_clean: Vec<_> = ends.iter().filter(|(_, end)| *end != ProvisionState::Available).collect();
+    assert!(not_clean.len() <= 10, "{not_clean:?}");
+}
+
+/// `kill -9` after every single write of a cleaning whose agent proves what it erased: a node that is available has the
+/// certificates of all of its steps, or says why it has none, and its history tells how it came there.
+#[test]
+fn a_conductor_that_is_killed_after_any_write_of_a_cleaning_loses_no_certificate() {
+    let script = || Script { proof: Proof::of(&["S1"]), ..Script::default() };
+    let provide = |life: &Life| {
+        let conductor = life.conductor.clone();
+        life.runtime.spawn(async move { conductor.provide("n1").await });
+    };
+    let total = writes_of(script(), manage, provide);
+    let ends = for_each(gates(total - 1), |gate| {
+        let (site, node) = killed_at(script(), gate, manage, provide);
+        let certificates = site.outside.block_on(site.store.certificates(node.uuid)).unwrap();
+        let history = site.outside.block_on(site.store.history(node.uuid)).unwrap();
+        let mark = node.driver_internal_info.erasure.map(|mark| mark.to_string());
+        let last = history
+            .iter()
+            .rfind(|entry| entry.event.contains(&format!("{:?}", node.provision_state.as_str())));
+        assert!(last.is_some(), "{gate:?} {history:#?}");
+        if node.provision_state == ProvisionState::Available {
+            let steps: Vec<_> = certificates.iter().map(|one| one.statement.step.as_str()).collect();
+            assert_eq!(steps, ["erase_devices", "erase_devices_metadata"], "{gate:?}");
+            assert_eq!(mark.as_deref(), Some("proven: S1 erased"), "{gate:?}");
+            let marked = history.iter().filter(|entry| entry.event == "erasure proven: S1 erased").count();
+            assert_eq!(marked, 1, "{gate:?} {history:#?}");
+        } else {
+            assert!(mark.is_none_or(|mark| mark.starts_with("not proven")), "{gate:?}");
         }
         node.provision_state
     });

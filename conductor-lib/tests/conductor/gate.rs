@@ -4,8 +4,10 @@ use crate::stage::PATIENCE;
 use async_trait::async_trait;
 use farrier_conductor::Settings;
 use farrier_conductor::attention::Attention;
+use farrier_conductor::erasing::EraseCertificate;
 use farrier_conductor::model::{
-    AgentSession, Allocation, AllocationState, InspectionData, MacAddress, Node, Workflow, WorkflowKind,
+    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Workflow,
+    WorkflowKind,
 };
 use farrier_conductor::store::{
     AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store,
@@ -281,6 +283,16 @@ impl Store for GatedStore {
     async fn received_inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
         self.pass().await?;
         self.inner.received_inspection(uuid).await
+    }
+
+    async fn certificates(&self, uuid: Uuid) -> Result<Vec<EraseCertificate>, StoreError> {
+        self.pass().await?;
+        self.inner.certificates(uuid).await
+    }
+
+    async fn history(&self, uuid: Uuid) -> Result<Vec<HistoryEntry>, StoreError> {
+        self.pass().await?;
+        self.inner.history(uuid).await
     }
 
     async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {

@@ -140,6 +140,14 @@ impl Client {
         kill(pid(&self.0), Signal::SIGTERM).unwrap();
     }
 
+    /// Its exit code, and what it printed.
+    pub fn prints(self) -> (Option<i32>, String) {
+        let output = self.0.wait_with_output().unwrap();
+        let (printed, complained) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        (output.status.code(), printed + &complained)
+    }
+
     /// Whether it succeeded, and what it complained about.
     pub fn ends(self) -> (bool, String) {
         let output = self.0.wait_with_output().unwrap();

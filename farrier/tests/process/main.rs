@@ -13,6 +13,7 @@ mod full_disk;
 mod hostile_agent;
 mod killed;
 mod machine;
+mod night;
 mod operators;
 mod site;
 mod stopped;

@@ -41,6 +41,13 @@ fn vm_a_machine_is_available_when_every_byte_of_its_disk_is_erased() {
     let node = lab.node(NODE).unwrap();
     assert_eq!((&node["provision_state"], &node["power_state"]), (&"available".into(), &"power off".into()));
     assert!(node["last_error"].is_null() && node["clean_step"] == json!({}), "{node}");
+    let proof = lab.order(&["certificates", NODE, "--verify"]).unwrap();
+    assert!(
+        proof.contains("Erasure: proven: ROOT erased") && proof.matches("verified").count() == 2,
+        "{proof}"
+    );
+    let history = lab.order(&["history", NODE]).unwrap();
+    assert!(history.contains("clean step deploy.erase_devices (2 of 2)"), "{history}");
     let console = lab.console(NODE).tail();
     assert!(fs::read(disk).unwrap().iter().all(|byte| *byte != OLD), "something is left\n{console}");
 }

@@ -20,7 +20,7 @@ pub use states::PowerRequest;
 use super::reply::{fallback, wrong_method};
 use super::routes::everywhere;
 use super::version::{describe, negotiate};
-use super::{allocations, body, drivers, events, inspection, ports, raid, request_id, workflows};
+use super::{allocations, body, drivers, extension, history, inspection, ports, raid, request_id, workflows};
 use crate::conductor::Conductor;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -36,13 +36,14 @@ pub fn nodes_router(conductor: Conductor) -> Router {
             .chain(drivers::routes())
             .chain(inspection::node_routes())
             .chain(raid::routes())
+            .chain(history::routes())
             .chain(allocations::routes())
             .chain(workflows::routes()),
     )
     .route("/", get(describe))
     .route("/v1", get(describe))
     .route("/v1/", get(describe))
-    .merge(events::routes())
+    .merge(extension::router())
     .fallback(fallback)
     .method_not_allowed_fallback(wrong_method)
     .layer(DefaultBodyLimit::disable())

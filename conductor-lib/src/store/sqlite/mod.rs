@@ -6,6 +6,8 @@
 //! That saves a flush of the disk for each. Writers take turns in the process, and wait [`BUSY`] for other processes.
 
 mod allocations;
+mod certificates;
+mod history;
 mod one_document;
 mod reading;
 mod workflows;
@@ -16,8 +18,10 @@ use super::{
     AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store,
     StoreError, Terms, WorkflowSelection,
 };
+use crate::erasing::EraseCertificate;
 use crate::model::{
-    AgentSession, Allocation, AllocationState, InspectionData, MacAddress, Node, Workflow, WorkflowKind,
+    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Workflow,
+    WorkflowKind,
 };
 use async_trait::async_trait;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
@@ -43,6 +47,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (4, "allocations", include_str!("../migrations/0004_allocations.sql")),
     (5, "inspections", include_str!("../migrations/0005_inspections.sql")),
     (6, "workflows", include_str!("../migrations/0006_workflows.sql")),
+    (8, "evidence", include_str!("../migrations/0008_evidence.sql")),
 ];
 
 /// How long a writer waits for another process.
@@ -377,6 +382,14 @@ impl Store for SqliteStore {
 
     async fn received_inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
         reading::received_inspection(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn history(&self, uuid: Uuid) -> Result<Vec<HistoryEntry>, StoreError> {
+        history::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn certificates(&self, uuid: Uuid) -> Result<Vec<EraseCertificate>, StoreError> {
+        certificates::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
     }
 
     async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {

@@ -1,3 +1,5 @@
+mod evidence;
+
 use super::*;
 use crate::model::{Event, InterfaceKind, NewNode, Order, Port, Verb};
 use crate::store::{ConfigDrive, Filter, NodeColumn, OrderChange, Position, SessionChange};

@@ -1,25 +1,20 @@
-//! An extension of Farrier, below a path of its own: what happened to a node, as progress bars and timelines need it.
+//! What happened to a node in the operation under way, as progress bars and timelines need it.
 
-use super::reply::Refusal;
+use super::super::reply::Refusal;
 use crate::conductor::Conductor;
+use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::routing::get;
-use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 #[derive(Debug, Deserialize)]
-struct EventQuery {
+pub(super) struct EventQuery {
     #[serde(default)]
     since: u64,
 }
 
-/// The routes of the extension.
-pub(super) fn routes() -> Router<Conductor> {
-    Router::new().route("/farrier/v1/nodes/{node}/events", get(events))
-}
-
-async fn events(
+/// `GET /farrier/v1/nodes/{node}/events`
+pub(super) async fn events(
     State(conductor): State<Conductor>,
     Path(id): Path<String>,
     Query(query): Query<EventQuery>,

@@ -1,0 +1,34 @@
+//! Extensions of Farrier, below a path of their own, which clients of Ironic never ask.
+
+mod deployment;
+mod events;
+mod evidence;
+mod logs;
+
+pub use deployment::{Deployment, DeploymentOrdered};
+pub use evidence::Certificates;
+
+use crate::conductor::Conductor;
+use axum::Router;
+use axum::routing::{MethodRouter, get, put};
+
+/// Where all of them are.
+const ROOT: &str = "/farrier/v1";
+
+/// The routes, with their paths below the root.
+pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
+    vec![
+        ("/nodes/{node}/events", get(events::events)),
+        ("/nodes/{node}/explanation", get(evidence::explanation)),
+        ("/nodes/{node}/certificates", get(evidence::certificates)),
+        ("/nodes/{node}/logs", get(logs::list)),
+        ("/nodes/{node}/logs/{name}", get(logs::archive)),
+        ("/nodes/{node}/deployment", put(deployment::order)),
+    ]
+}
+
+/// All of them.
+pub(super) fn router() -> Router<Conductor> {
+    let route = |router: Router<Conductor>, (path, methods)| router.route(&format!("{ROOT}{path}"), methods);
+    routes().into_iter().fold(Router::new(), route)
+}

@@ -1,0 +1,96 @@
+//! What happened to a node, as Ironic's API tells it from version 1.78 on.
+
+use super::asked::Asked;
+use super::fields::{HISTORY, HISTORY_BRIEF};
+use super::listing::{Paging, Piece, Reading, Source, answer};
+use super::reply::Refusal;
+use super::view::View;
+use crate::conductor::Conductor;
+use crate::error::Error;
+use crate::model::HistoryEntry;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::{MethodRouter, get};
+use serde_json::{Map, Value};
+use std::collections::VecDeque;
+use uuid::Uuid;
+
+/// First version with histories.
+const SINCE: u16 = 78;
+
+pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
+    vec![("/nodes/{node}/history", get(list)), ("/nodes/{node}/history/{entry}", get(show))]
+}
+
+async fn list(
+    State(conductor): State<Conductor>,
+    mut asked: Asked,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    asked.since(SINCE)?;
+    let node = conductor.find(&id).await?.node.uuid;
+    let url = asked.same_list(&collection(node));
+    let view = View::new(&asked.clone(), asked.take_fields(HISTORY, Some(HISTORY_BRIEF))?);
+    let paging = Paging::take(&mut asked)?;
+    asked.done()?;
+    let mut entries = VecDeque::from(entries(&conductor, node).await?);
+    if let Some(marker) = &paging.marker {
+        let place = entries.iter().position(|entry| entry.uuid.to_string() == *marker);
+        let place = place.ok_or_else(|| unknown(marker))?;
+        entries.drain(..=place);
+    }
+    let step = u32::try_from(entries.len()).unwrap_or(u32::MAX).saturating_add(1);
+    answer("history", History { entries, view, node }, step, &paging, url).await
+}
+
+async fn show(
+    State(conductor): State<Conductor>,
+    asked: Asked,
+    Path((id, entry)): Path<(String, String)>,
+) -> Result<Json<Value>, Refusal> {
+    asked.since(SINCE)?;
+    let node = conductor.find(&id).await?.node.uuid;
+    let view = View::new(&asked, HISTORY.iter().collect());
+    let found = entries(&conductor, node).await?.into_iter().find(|one| one.uuid.to_string() == entry);
+    Ok(Json(shown(&view, node, &found.ok_or_else(|| unknown(&entry))?)))
+}
+
+async fn entries(conductor: &Conductor, node: Uuid) -> Result<Vec<HistoryEntry>, Error> {
+    Ok(conductor.store().history(node).await?)
+}
+
+fn unknown(entry: &str) -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, format!("the history of the node has no entry {entry:?}"))
+}
+
+fn collection(node: Uuid) -> String {
+    format!("nodes/{node}/history")
+}
+
+fn shown(view: &View, node: Uuid, entry: &HistoryEntry) -> Value {
+    let fields = match serde_json::to_value(entry) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    view.of(&collection(node), &entry.uuid.to_string(), fields)
+}
+
+/// The entries that are left of a list.
+struct History {
+    entries: VecDeque<HistoryEntry>,
+    view: View,
+    node: Uuid,
+}
+
+impl Source for History {
+    fn next(&mut self, most: u32) -> Reading<'_> {
+        Box::pin(async move {
+            let count = self.entries.len().min(most as usize);
+            let next: Vec<_> = self.entries.drain(..count).collect();
+            let members = next.iter().map(|entry| shown(&self.view, self.node, entry)).collect();
+            Ok(Piece { members, count, last: next.last().map(|entry| entry.uuid) })
+        })
+    }
+}

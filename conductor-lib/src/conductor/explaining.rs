@@ -1,0 +1,105 @@
+//! What operators ask when a node does not do what they expect.
+
+use super::Conductor;
+use crate::agent_client::{AgentClient, failure_text};
+use crate::console;
+use crate::erasing::{EraseCertificate, Erasure};
+use crate::error::Error;
+use crate::explanation::{Evidence, Explanation, explain};
+use crate::kept_logs::{self, KeptLog};
+use crate::model::Activity;
+use crate::settings::AgentSettings;
+use crate::store::Record;
+use farrier_protocol::command::CommandStatus;
+use std::time::Duration;
+
+/// How long an agent is asked for what it does: whoever wants to know waits for the answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+impl Conductor {
+    /// What the node with this name or identity waits for, with what its agent and its console say now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`].
+    pub async fn explain(&self, id: &str) -> Result<Explanation, Error> {
+        let record = self.find(id).await?;
+        let mut explanation = explain(&record, self.settings(), self.now());
+        if record.node.provision_state.activity() != Activity::Rest {
+            explanation.evidence.extend(self.last_command(&record).await);
+            explanation.evidence.extend(self.console(&record));
+        }
+        Ok(explanation)
+    }
+
+    /// The certificates of erasure of the disks of the node with this name or identity, and whether they prove all of
+    /// them erased since it became available.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`].
+    pub async fn certificates(&self, id: &str) -> Result<(Option<Erasure>, Vec<EraseCertificate>), Error> {
+        let node = self.find(id).await?.node;
+        let certificates = self.store().certificates(node.uuid).await?;
+        Ok((node.driver_internal_info.erasure, certificates))
+    }
+
+    /// The logs that were kept of the ramdisks of the node with this name or identity, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Logs`].
+    pub async fn logs(&self, id: &str) -> Result<Vec<KeptLog>, Error> {
+        let node = self.find(id).await?.node.uuid;
+        match &self.settings().agent.deploy_logs_local_path {
+            Some(folder) => Ok(kept_logs::of(folder, node)?),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// One archive of them; nothing when there is none of this name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::logs`].
+    pub async fn log(&self, id: &str, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let node = self.find(id).await?.node.uuid;
+        match &self.settings().agent.deploy_logs_local_path {
+            Some(folder) => Ok(kept_logs::read(folder, node, name)?),
+            None => Ok(None),
+        }
+    }
+
+    /// What the agent ran last.
+    async fn last_command(&self, record: &Record) -> Option<Evidence> {
+        record.session.agent_url.as_ref()?;
+        let once = AgentSettings { max_command_attempts: 1, ..self.settings().agent.clone() };
+        let client = AgentClient::new(&record.session, &once).ok()?;
+        let said = match tokio::time::timeout(PATIENCE, client.commands()).await {
+            Ok(Ok(commands)) => match commands.last() {
+                Some(last) if last.command_error.is_some() => failure_text(&last.command_name, last),
+                Some(last) => format!("{} {}", last.command_name, status(&last.command_status)),
+                None => "none: it waits for one".to_owned(),
+            },
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("the agent did not answer within {} s", PATIENCE.as_secs()),
+        };
+        Some(Evidence::new("last command", said))
+    }
+
+    /// Where the console is written to, and its last line.
+    fn console(&self, record: &Record) -> Option<Evidence> {
+        let console = self.services().hardware.console(&record.node).ok()?;
+        let file = console.log_file(&record.node)?;
+        let said = match console::last_line(&file) {
+            Some(line) => format!("{} ends with: {line}", file.display()),
+            None => format!("{} is empty", file.display()),
+        };
+        Some(Evidence::new("console", said))
+    }
+}
+
+/// A status as it is on the wire.
+fn status(status: &CommandStatus) -> String {
+    serde_json::to_value(status).ok().and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,90 @@
+//! The logs of ramdisks that were kept, as operators find them again: one archive for each operation that failed, whose
+//! name begins with the identity of its node.
+
+use serde::{Deserialize, Serialize};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// An archive of logs that was kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptLog {
+    /// Name of its file.
+    pub name: String,
+    /// How long it is.
+    pub size_bytes: u64,
+    /// When it was kept.
+    #[serde(with = "time::serde::rfc3339")]
+    pub kept_at: OffsetDateTime,
+}
+
+/// Logs that are kept cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {source}; check that the conductor may read it")]
+pub struct KeptLogError {
+    file: PathBuf,
+    source: io::Error,
+}
+
+/// The archives of a node in a folder, the oldest first.
+///
+/// # Errors
+///
+/// [`KeptLogError`], but not for a folder that there is not yet.
+pub(crate) fn of(folder: &Path, node: Uuid) -> Result<Vec<KeptLog>, KeptLogError> {
+    let failed = |source| KeptLogError { file: folder.to_owned(), source };
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let mut kept = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let (Ok(name), Ok(facts)) = (entry.file_name().into_string(), entry.metadata()) else { continue };
+        if facts.is_file() && name.starts_with(&node.to_string()) {
+            let kept_at = facts.modified().map_or(OffsetDateTime::UNIX_EPOCH, OffsetDateTime::from);
+            kept.push(KeptLog { name, size_bytes: facts.len(), kept_at });
+        }
+    }
+    kept.sort_by(|one, other| (one.kept_at, &one.name).cmp(&(other.kept_at, &other.name)));
+    Ok(kept)
+}
+
+/// An archive of a node; nothing when there is none of this name.
+///
+/// # Errors
+///
+/// [`KeptLogError`].
+pub(crate) fn read(folder: &Path, node: Uuid, name: &str) -> Result<Option<Vec<u8>>, KeptLogError> {
+    // Only what is listed is read, so that no name leads elsewhere.
+    let Some(log) = of(folder, node)?.into_iter().find(|log| log.name == name) else { return Ok(None) };
+    let file = folder.join(log.name);
+    std::fs::read(&file).map(Some).map_err(|source| KeptLogError { file, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_node_has_its_own_archives_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = Uuid::from_u128(7);
+        assert_eq!(of(&folder.path().join("none"), node).unwrap(), []);
+        let names = [format!("{node}_n1_cleaning.tar.gz"), format!("{}_n2.tar.gz", Uuid::nil())];
+        for name in &names {
+            fs::write(folder.path().join(name), name).unwrap();
+        }
+        fs::create_dir(folder.path().join(format!("{node}_folder"))).unwrap();
+        fs::write(folder.path().parent().unwrap().join("farrier-outside"), "").ok();
+        let kept = of(folder.path(), node).unwrap();
+        assert_eq!(kept.iter().map(|log| &log.name).collect::<Vec<_>>(), [&names[0]]);
+        assert_eq!(kept[0].size_bytes, names[0].len() as u64);
+        assert_eq!(read(folder.path(), node, &names[0]).unwrap().unwrap(), names[0].as_bytes());
+        for name in [&names[1], "../passwd", "", &format!("{node}_folder")] {
+            assert_eq!(read(folder.path(), node, name).unwrap(), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Allocations: any node that is as wanted.
+
+use super::{LOOK_INTERVAL, NodeApi};
+use anyhow::bail;
+use farrier_conductor::model::AllocationState;
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+/// What a node must be like.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Wanted {
+    pub(crate) resource_class: String,
+    pub(crate) traits: Vec<String>,
+    /// Names or UUIDs of the nodes that come into question; any where there are none.
+    pub(crate) candidate_nodes: Vec<String>,
+}
+
+/// An allocation as the REST interface shows it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct AllocationRecord {
+    pub(crate) uuid: String,
+    pub(crate) state: AllocationState,
+    pub(crate) node_uuid: Option<String>,
+    pub(crate) last_error: Option<String>,
+}
+
+impl NodeApi {
+    /// Has a node taken that is as wanted, and waits until it is. One that cannot be had leaves no allocation.
+    pub(crate) async fn allocate(
+        &self,
+        wanted: &Wanted,
+        deadline: Option<Instant>,
+    ) -> anyhow::Result<AllocationRecord> {
+        let mut allocation: AllocationRecord =
+            self.read(Method::POST, &["allocations"], Some(wanted)).await?;
+        while allocation.state == AllocationState::Allocating {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                self.free(&allocation).await?;
+                bail!("no node was taken in time; those that are as wanted may be worked on");
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            allocation = self.read(Method::GET, &["allocations", &allocation.uuid], None::<&()>).await?;
+        }
+        if allocation.state == AllocationState::Error {
+            self.free(&allocation).await?;
+            bail!("{}", allocation.last_error.unwrap_or_else(|| "no node is as wanted".to_owned()));
+        }
+        Ok(allocation)
+    }
+
+    /// Ends an allocation, and frees its node.
+    pub(crate) async fn free(&self, allocation: &AllocationRecord) -> anyhow::Result<()> {
+        self.send(Method::DELETE, &["allocations", &allocation.uuid], None::<&()>).await.map(drop)
+    }
+}

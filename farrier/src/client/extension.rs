@@ -1,0 +1,65 @@
+//! What only this conductor has, below `/farrier`.
+
+use super::{NodeApi, UNREADABLE};
+use anyhow::Context;
+use farrier_conductor::KeptLog;
+use farrier_conductor::api::extension::{Certificates, Deployment, DeploymentOrdered};
+use farrier_conductor::events::Event;
+use farrier_conductor::explanation::Explanation;
+use reqwest::{Method, Url};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+#[derive(Deserialize)]
+struct Events {
+    events: Vec<Event>,
+}
+
+#[derive(Deserialize)]
+struct Logs {
+    logs: Vec<KeptLog>,
+}
+
+impl NodeApi {
+    /// Orders a deployment, and gives the sequence number of its first event.
+    pub(crate) async fn deploy(&self, node: &str, deployment: &Deployment) -> anyhow::Result<u64> {
+        let url = self.extension(node, &["deployment"])?;
+        let body = self.send_to(Method::PUT, url, Some(deployment)).await?;
+        Ok(serde_json::from_slice::<DeploymentOrdered>(&body).context(UNREADABLE)?.events_since)
+    }
+
+    pub(crate) async fn events(&self, node: &str, since: u64) -> anyhow::Result<Vec<Event>> {
+        let mut url = self.extension(node, &["events"])?;
+        url.set_query(Some(&format!("since={since}")));
+        Ok(self.get::<Events>(url).await?.events)
+    }
+
+    /// What a node waits for.
+    pub(crate) async fn explain(&self, node: &str) -> anyhow::Result<Explanation> {
+        self.get(self.extension(node, &["explanation"])?).await
+    }
+
+    /// What proves that the disks of a node were erased.
+    pub(crate) async fn certificates(&self, node: &str) -> anyhow::Result<Certificates> {
+        self.get(self.extension(node, &["certificates"])?).await
+    }
+
+    /// The logs that were kept of the ramdisks of a node, the oldest first.
+    pub(crate) async fn logs(&self, node: &str) -> anyhow::Result<Vec<KeptLog>> {
+        Ok(self.get::<Logs>(self.extension(node, &["logs"])?).await?.logs)
+    }
+
+    /// One archive of them.
+    pub(crate) async fn log(&self, node: &str, name: &str) -> anyhow::Result<Vec<u8>> {
+        self.send_to(Method::GET, self.extension(node, &["logs", name])?, None::<&()>).await
+    }
+
+    async fn get<T: DeserializeOwned>(&self, url: Url) -> anyhow::Result<T> {
+        let body = self.send_to(Method::GET, url, None::<&()>).await?;
+        serde_json::from_slice(&body).context(UNREADABLE)
+    }
+
+    fn extension(&self, node: &str, what: &[&str]) -> anyhow::Result<Url> {
+        self.below("farrier", &[&["v1", "nodes", node], what].concat())
+    }
+}
