@@ -32,10 +32,10 @@ pub(crate) struct DeployOptions {
     #[arg(long, value_name = "CLASS")]
     resource_class: Option<String>,
     /// A trait that the node must have.
-    #[arg(long = "trait", value_name = "TRAIT", requires = "resource_class")]
+    #[arg(long = "trait", value_name = "TRAIT", requires = "resource_class", conflicts_with = "node")]
     traits: Vec<String>,
     /// Name or UUID of a node that may be taken, where not any may be.
-    #[arg(long = "candidate", value_name = "NODE", requires = "resource_class")]
+    #[arg(long = "candidate", value_name = "NODE", requires = "resource_class", conflicts_with = "node")]
     candidates: Vec<String>,
     /// URL of the image, as the machine reaches it: of a whole disk, or with --root-gb of a partition.
     #[arg(long, value_name = "URL")]

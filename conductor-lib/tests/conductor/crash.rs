@@ -108,6 +108,8 @@ impl Life {
             let settings = Settings {
                 conductor_name: name.to_owned(),
                 lease: Duration::from_millis(400),
+                // On a busy computer somebody else's short work may be met again and again.
+                node_locked_attempts: 100,
                 deploy_callback_timeout: Duration::from_secs(2),
                 clean_callback_timeout: Duration::from_secs(2),
                 service_callback_timeout: Duration::from_secs(2),
