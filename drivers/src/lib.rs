@@ -2,5 +2,7 @@
 //!
 //! They use only the public interface of `farrier-conductor`, as a driver of somebody else would.
 
+#[cfg(feature = "fake")]
+pub mod fake;
 #[cfg(feature = "qemu")]
 pub mod qemu;

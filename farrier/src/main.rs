@@ -11,6 +11,7 @@ mod completions;
 mod deploy;
 mod explain;
 mod fingerprint;
+mod hardware;
 mod history;
 mod inspection;
 mod inventory;
@@ -185,6 +186,7 @@ mod tests {
             "farrier serve --tls-cert c --tls-key k --ramdisk-tls-cert c --ramdisk-tls-key k --auth-file f",
             "farrier serve --admin-plain-http --auth-strategy noauth --api-url https://c.example:6385",
             "farrier serve --enable-ramdisk-endpoints false",
+            "farrier serve --enabled-hardware-types qemu,fake-hardware",
             "farrier auth add me --role admin --state-dir /tmp/x",
             "farrier auth --auth-file f token ci --role reader",
             "farrier auth remove me",
@@ -235,6 +237,7 @@ mod tests {
             "farrier",
             "farrier serve --tls-cert c",
             "farrier serve --auth-strategy none",
+            "farrier serve --enabled-hardware-types redfish",
             "farrier auth add me",
             "farrier auth add me --role root",
             "farrier auth add me --role admin --bcrypt-cost 3",

@@ -12,6 +12,7 @@ pub(crate) use certificate::CERTIFICATE;
 
 use crate::agents::Agents;
 use crate::cleaning::Cleaning;
+use crate::hardware::Hardware;
 use crate::inspection::Inspection;
 use crate::state_dir::StateDir;
 use crate::times::{Deadlines, PowerSync};
@@ -23,7 +24,6 @@ use farrier_conductor::api::nodes::nodes_router;
 use farrier_conductor::api::ramdisk::ramdisk_router;
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::{Conductor, Settings};
-use farrier_drivers::qemu::with_qemu;
 use listeners::ListenerOptions;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,6 +62,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     conductor_name: Option<String>,
     #[command(flatten)]
+    hardware: Hardware,
+    #[command(flatten)]
     cleaning: Cleaning,
     #[command(flatten)]
     inspection: Inspection,
@@ -92,7 +94,8 @@ impl Serve {
         self.deadlines.apply(&mut settings);
         self.power_sync.apply(&mut settings);
         let store = Arc::new(SqliteStore::open(&database).await?);
-        let conductor = with_qemu(Conductor::builder(settings, store), state_dir).start().await?;
+        let builder = Conductor::builder(settings, store);
+        let conductor = self.hardware.compose(builder, &state_dir).start().await?;
 
         listeners.announce();
         let (mut interrupt, mut terminate) =

@@ -2,7 +2,6 @@
 
 use super::registry::Hardware;
 use super::resolution::Unresolved;
-use crate::interfaces::base::InterfaceError;
 use crate::model::{InterfaceKind, Node};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,10 +27,10 @@ impl Validity {
 }
 
 impl Hardware {
-    /// What each interface of a node says about it.
+    /// What each interface of a node says about it. Methods of vendors are told by themselves what they lack.
     pub(crate) async fn validate(&self, node: &Node) -> BTreeMap<InterfaceKind, Validity> {
         let mut validities = BTreeMap::new();
-        for kind in InterfaceKind::ALL.iter().copied() {
+        for kind in InterfaceKind::ALL.iter().copied().filter(|kind| *kind != InterfaceKind::Vendor) {
             validities.insert(kind, self.validity(node, kind).await);
         }
         if let Err(error @ (Unresolved::Combination { .. } | Unresolved::ConfigDrive(_))) =
@@ -51,7 +50,6 @@ impl Hardware {
         let Some(interface) = self.interfaces.named(kind, name) else { return Validity::unsupported() };
         match interface.validate(node).await {
             Ok(()) => Validity { result: Some(true), reason: None },
-            Err(InterfaceError::Unsupported { .. }) => Validity::unsupported(),
             Err(error) => Validity::because(error),
         }
     }

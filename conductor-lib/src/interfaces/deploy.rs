@@ -52,6 +52,11 @@ pub trait DeployInterface: Interface {
         41..=99
     }
 
+    /// Whether an agent ever runs on its machines. Where none does, cleaning and service are steps of interfaces alone.
+    fn runs_agents(&self) -> bool {
+        true
+    }
+
     /// Runs one step of a deployment, of its own or of the agent. Those of the agent are sent to it; any other boots
     /// the ramdisk, unless an implementation knows better.
     ///

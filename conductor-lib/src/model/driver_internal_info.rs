@@ -22,6 +22,7 @@ pub struct DriverInternalInfo {
     #[serde(flatten, with = "ServiceNotes")]
     pub service: StepPlan,
     /// Root file system UUID, or disk identifier of a whole-disk image, of the written instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub root_uuid_or_disk_id: Option<String>,
     /// Seconds that the power action which is ordered may take, where its operator has said so.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,7 +137,6 @@ mod tests {
         assert_eq!(
             serde_json::to_value(&notes).unwrap(),
             json!({
-                "root_uuid_or_disk_id": null,
                 "last_power_state_change": "2026-11-23T03:00:00Z",
                 "vendor_note": {"deep": [1, 2]},
             })

@@ -28,9 +28,7 @@ pub(crate) async fn check(
     kind: StepKind,
 ) -> Result<(), Error> {
     source::check_requested(task, kind)?;
-    if kind == StepKind::Deploy {
-        task.node.plan_mut(kind).disable_ramdisk = deploy.in_band().is_empty();
-    }
+    leave_out_agent(task, deploy, kind);
     if kind == StepKind::Service && !task.node.plan(kind).disable_ramdisk {
         // Whatever nobody knows yet is the agent's.
         let known = source::steps(task, deploy, kind, Missing::LeftOut)?;
@@ -40,6 +38,15 @@ pub(crate) async fn check(
     }
     let missing = if task.node.plan(kind).disable_ramdisk { Missing::Refused } else { Missing::LeftOut };
     source::steps(task, deploy, kind, missing).map(drop)
+}
+
+/// Takes note of an operation for which the deploy interface runs no agent.
+fn leave_out_agent(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) {
+    let plan = task.node.plan_mut(kind);
+    match kind {
+        StepKind::Deploy => plan.disable_ramdisk = deploy.in_band().is_empty(),
+        StepKind::Clean | StepKind::Service => plan.disable_ramdisk |= !deploy.runs_agents(),
+    }
 }
 
 /// Begins an operation, or goes on with one on which a conductor worked that stopped. What the agent runs is left to
@@ -77,6 +84,7 @@ pub(super) async fn start(
         StepKind::Deploy if task.node.plan(kind).disable_ramdisk => Missing::Refused,
         StepKind::Deploy => Missing::LeftOut,
         StepKind::Clean | StepKind::Service => {
+            leave_out_agent(task, deploy, kind);
             let is_prepared = preparation::prepare(task, kind).await?;
             if is_prepared == Outcome::Wait {
                 return Ok(Progress::Waits);

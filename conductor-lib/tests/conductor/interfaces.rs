@@ -112,11 +112,11 @@ async fn each_interface_tells_what_is_missing() {
     let stage = Stage::new(Script::default()).await;
     let get = async |path: &str| stage.http.get(format!("{}{path}", stage.node_api)).send().await.unwrap();
     let expected = json!({
-        "bios": {"result": null, "reason": "not supported"},
+        "bios": {"result": false, "reason": "bios is not supported; choose another bios_interface for the node"},
         "boot": {"result": true},
         "console": {"result": true},
         "deploy": {"result": false, "reason": "image_source: is missing; give the URL of an image"},
-        "firmware": {"result": null, "reason": "not supported"},
+        "firmware": {"result": false, "reason": "firmware is not supported; choose another firmware_interface for the node"},
         "inspect": {"result": true},
         "management": {"result": true},
         "network": {"result": true},
@@ -124,7 +124,6 @@ async fn each_interface_tells_what_is_missing() {
         "raid": {"result": true},
         "rescue": {"result": true},
         "storage": {"result": true},
-        "vendor": {"result": null, "reason": "not supported"},
     });
     assert_eq!(get("/v1/nodes/n1/validate").await.json::<Value>().await.unwrap(), expected);
     stage.deploy().await;

@@ -1,0 +1,38 @@
+//! Deploys nothing, in one step.
+
+use async_trait::async_trait;
+use farrier_conductor::interfaces::{BootNeed, DeployInterface, Interface, Outcome};
+use farrier_conductor::model::{PlannedStep, StepKind};
+use farrier_conductor::plan::KnownStep;
+use farrier_conductor::{Error, Task};
+use std::ops::RangeInclusive;
+
+/// The deployment is over when it begins.
+#[derive(Debug)]
+pub(super) struct FakeDeploy;
+
+impl Interface for FakeDeploy {}
+
+#[async_trait]
+impl DeployInterface for FakeDeploy {
+    fn boot_need(&self) -> BootNeed {
+        BootNeed::Nothing
+    }
+
+    fn core_steps(&self) -> Vec<KnownStep> {
+        let deploy = KnownStep::new(StepKind::Deploy, "deploy", "deploy", 100);
+        vec![KnownStep { requires_ramdisk: false, ..deploy }]
+    }
+
+    fn in_band(&self) -> RangeInclusive<i64> {
+        RangeInclusive::new(1, 0)
+    }
+
+    fn runs_agents(&self) -> bool {
+        false
+    }
+
+    async fn execute(&self, _task: &mut Task, _step: &PlannedStep) -> Result<Outcome, Error> {
+        Ok(Outcome::Done)
+    }
+}

@@ -1,0 +1,64 @@
+//! What machines that are not there were told.
+
+use farrier_conductor::interfaces::BootDeviceSetting;
+use farrier_conductor::model::{BootDevice, Node, PowerState};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use uuid::Uuid;
+
+/// What one of them was told.
+#[derive(Debug, Clone)]
+pub(super) struct Machine {
+    pub(super) power: PowerState,
+    pub(super) boot_device: BootDeviceSetting,
+}
+
+/// All of them. Clones are the same ones.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Machines(Arc<Mutex<HashMap<Uuid, Machine>>>);
+
+impl Machines {
+    /// That of a node, as it is now. One that was told nothing yet has the power that the record has.
+    pub(super) fn of(&self, node: &Node) -> Machine {
+        self.all().get(&node.uuid).cloned().unwrap_or_else(|| untold(node))
+    }
+
+    /// Tells that of a node something.
+    pub(super) fn tell(&self, node: &Node, change: impl FnOnce(&mut Machine)) {
+        change(self.all().entry(node.uuid).or_insert_with(|| untold(node)));
+    }
+
+    /// Forgets that of a node.
+    pub(super) fn forget(&self, node: &Node) {
+        self.all().remove(&node.uuid);
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<Uuid, Machine>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn untold(node: &Node) -> Machine {
+    let boot_device = BootDeviceSetting { device: Some(BootDevice::Pxe), persistent: Some(false) };
+    Machine { power: node.power_state.unwrap_or(PowerState::Off), boot_device }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farrier_conductor::model::NewNode;
+    use time::OffsetDateTime;
+
+    #[test]
+    fn a_machine_remembers_until_it_is_forgotten() {
+        let machines = Machines::default();
+        let mut node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
+        assert_eq!(machines.of(&node).power, PowerState::Off);
+        node.power_state = Some(PowerState::On);
+        assert_eq!(machines.of(&node).power, PowerState::On);
+        machines.tell(&node, |machine| machine.power = PowerState::Off);
+        assert_eq!(machines.of(&node).power, PowerState::Off);
+        machines.forget(&node);
+        assert_eq!(machines.of(&node).power, PowerState::On);
+    }
+}

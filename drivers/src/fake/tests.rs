@@ -1,0 +1,70 @@
+//! The life of a node whose hardware is not there.
+
+use super::{FAKE_HARDWARE, with_fake_hardware};
+use farrier_conductor::model::{InitialState, InstanceInfo, NewNode, Node, PowerState, ProvisionState};
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::{Conductor, PowerAction, Settings};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn node(conductor: &Conductor, has_come: impl Fn(&Node) -> bool) -> Node {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let node = conductor.node("n1").await.unwrap();
+        if node.reservation.is_none() && has_come(&node) {
+            return node;
+        }
+        assert!(Instant::now() < end, "the node stays {}: {:?}", node.provision_state, node.last_error);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn reaches(conductor: &Conductor, state: ProvisionState) -> Node {
+    node(conductor, |node| node.provision_state == state).await
+}
+
+#[tokio::test]
+async fn a_whole_life_needs_no_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
+    let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
+    let conductor = &with_fake_hardware(builder).start().await.unwrap();
+    let (name, initial_state) = (Some("n1".to_owned()), InitialState::Enroll);
+    let new = NewNode { name, driver: FAKE_HARDWARE.to_owned(), initial_state, ..NewNode::default() };
+    conductor.create_node(new).await.unwrap();
+
+    conductor.manage("n1").await.unwrap();
+    reaches(conductor, ProvisionState::Manageable).await;
+    conductor.inspect("n1").await.unwrap();
+    reaches(conductor, ProvisionState::Manageable).await;
+    let step = [json!({"interface": "vendor", "step": "log_passthrough"})];
+    conductor.clean("n1", &step, false).await.unwrap();
+    reaches(conductor, ProvisionState::Manageable).await;
+    conductor.provide("n1").await.unwrap();
+    let cleaned = reaches(conductor, ProvisionState::Available).await;
+    assert!(cleaned.driver_internal_info.erasure.is_some_and(|mark| !mark.is_proven));
+
+    conductor.set_power("n1", PowerAction::On).await.unwrap();
+    node(conductor, |node| node.power_state == Some(PowerState::On)).await;
+    conductor.deploy("n1", InstanceInfo::default()).await.unwrap();
+    reaches(conductor, ProvisionState::Active).await;
+    conductor.rescue("n1", "oats").await.unwrap();
+    let rescued = reaches(conductor, ProvisionState::Rescue).await;
+    assert!(rescued.instance_info.hashed_rescue_password().is_none());
+    conductor.unrescue("n1").await.unwrap();
+    reaches(conductor, ProvisionState::Active).await;
+    conductor.service("n1", &step, false).await.unwrap();
+    reaches(conductor, ProvisionState::Active).await;
+    conductor.undeploy("n1").await.unwrap();
+    let last = reaches(conductor, ProvisionState::Available).await;
+    assert_eq!((last.power_state, last.last_error), (Some(PowerState::Off), None));
+    conductor.delete_node("n1").await.unwrap();
+    let end = Instant::now() + PATIENCE;
+    while conductor.node("n1").await.is_ok() {
+        assert!(Instant::now() < end, "the node stays");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

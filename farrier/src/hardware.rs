@@ -1,0 +1,36 @@
+//! Options of `farrier serve` about the machines that it can lead.
+
+use clap::{Args, ValueEnum};
+use farrier_conductor::Builder;
+use farrier_drivers::fake::with_fake_hardware;
+use farrier_drivers::qemu::with_qemu;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// What nodes may be.
+#[derive(Debug, Args)]
+pub(crate) struct Hardware {
+    /// Hardware types that nodes may have: qemu (local virtual machines), fake-hardware (nothing at all, for trying out
+    /// clients).
+    #[arg(long, value_enum, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true,
+        default_values_t = [HardwareType::Qemu])]
+    enabled_hardware_types: Vec<HardwareType>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum HardwareType {
+    Qemu,
+    FakeHardware,
+}
+
+impl Hardware {
+    /// Adds them to a conductor that has its state in a folder.
+    pub(crate) fn compose(self, builder: Builder, state_dir: &Path) -> Builder {
+        // One that is named twice is meant once.
+        let types: BTreeSet<_> = self.enabled_hardware_types.into_iter().collect();
+        types.into_iter().fold(builder, |builder, hardware_type| match hardware_type {
+            HardwareType::Qemu => with_qemu(builder, state_dir),
+            HardwareType::FakeHardware => with_fake_hardware(builder),
+        })
+    }
+}
