@@ -37,7 +37,7 @@ pub struct DistArguments {
     /// Architecture to build for.
     #[arg(long, default_value = "x86_64", value_parser = ["x86_64", "aarch64"])]
     arch: String,
-    /// Links the agent in a fraction of the time: larger than what ships, and held to no budget.
+    /// Has the agent compiled and linked in a fraction of the time: larger than what ships, and held to no budget.
     #[arg(long)]
     quick: bool,
     /// Writes the sizes as JSON.
@@ -84,13 +84,23 @@ pub enum Firmware {
     Common,
 }
 
-/// How the agent is linked.
+/// How the agent is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Linking {
-    /// As a whole, by one processor for minutes.
-    AsShipped,
-    /// Crate by crate. The agent is a third larger.
+enum Profile {
+    /// Linked as a whole, by one processor for minutes.
+    Shipped,
+    /// As tests are, crate by crate and without optimisation.
     Quick,
+}
+
+impl Profile {
+    /// The folder below a target's in which cargo puts what it built.
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Shipped => "release",
+            Self::Quick => "debug",
+        }
+    }
 }
 
 /// What was built.
@@ -156,32 +166,46 @@ pub fn build(workspace: &Workspace, arch: &str, firmware: Firmware) -> Result<Di
 
 /// As [`build`], with this builder.
 pub fn build_with(workspace: &Workspace, arch: &str, firmware: Firmware, builder: &Path) -> Result<Dist> {
-    let dist = assemble(workspace, arch, firmware, Linking::AsShipped, builder)?;
+    let dist = assemble(workspace, arch, firmware, Profile::Shipped, builder)?;
     dist.sizes.check()?;
     Ok(dist)
 }
 
-/// Builds `dist/<arch>` with an agent that was compiled and linked quickly: to see that it boots, not to ship it or to measure it.
+/// Builds `dist/<arch>` with an agent that was compiled and linked quickly: to see that it boots, not to ship it or to
+/// measure it.
 pub fn build_quickly(workspace: &Workspace, arch: &str, builder: &Path) -> Result<Dist> {
-    assemble(workspace, arch, Firmware::None, Linking::Quick, builder)
+    assemble(workspace, arch, Firmware::None, Profile::Quick, builder)
 }
 
-/// Links the agents of both architectures, the one that ships first: for minutes it keeps one processor busy, and
-/// leaves the other one to others.
-pub fn link_agents(workspace: &Workspace) -> Result<()> {
-    build_agent(workspace, "x86_64", Linking::AsShipped)?;
-    build_agent(workspace, "aarch64", Linking::Quick)
+/// Links the agent that ships for an architecture: for minutes it keeps one processor busy, and leaves the other one to
+/// others.
+pub fn link_agent(workspace: &Workspace, arch: &str) -> Result<()> {
+    build_agent(workspace, arch, Profile::Shipped)
+}
+
+/// Has the packages in the cache that `dist/<arch>` is made from.
+pub fn fetch(workspace: &Workspace, arch: &str) -> Result<()> {
+    let packages = Packages::of(workspace, arch)?;
+    kernel_package::fetch(&packages)?;
+    packages.unpacked(boot_loaders(arch))?;
+    programs(&packages)?;
+    Ok(())
+}
+
+/// Has in the cache what the agent links that is not in Rust.
+pub fn compile_c(workspace: &Workspace, arch: &str) -> Result<()> {
+    CompilerOfC::of(workspace, arch).map(|_| ())
 }
 
 fn assemble(
     workspace: &Workspace,
     arch: &str,
     firmware: Firmware,
-    linking: Linking,
+    profile: Profile,
     builder: &Path,
 ) -> Result<Dist> {
-    build_agent(workspace, arch, linking)?;
-    let agent = workspace.target.join(format!("{arch}-unknown-linux-musl/release/farrier-agent"));
+    build_agent(workspace, arch, profile)?;
+    let agent = workspace.target.join(format!("{}/{}/farrier-agent", target(arch), profile.folder()));
     let packages = Packages::of(workspace, arch)?;
     let kernel = kernel_package::fetch(&packages)?;
     let boot_loaders = packages.unpacked(boot_loaders(arch))?;
@@ -256,43 +280,68 @@ fn with_firmware(workspace: &Workspace, arch: &str, build: impl Fn(&Path) -> Com
     Ok(bytes)
 }
 
+/// The name of the compilation target for an architecture.
+fn target(arch: &str) -> String {
+    format!("{arch}-unknown-linux-musl")
+}
+
 /// Builds the static agent.
-fn build_agent(workspace: &Workspace, arch: &str, linking: Linking) -> Result<()> {
-    let target = format!("{arch}-unknown-linux-musl");
+fn build_agent(workspace: &Workspace, arch: &str, profile: Profile) -> Result<()> {
+    let target = target(arch);
     add_target(&target)?;
     let mut build = cargo();
-    build.args(["build", "--release", "-p", "farrier-agent", "--target", &target]);
-    if linking == Linking::Quick {
-        build.args([
-            "--config",
-            "profile.release.lto=\"off\"",
-            "--config",
-            "profile.release.codegen-units=16",
-            "--config",
-            "profile.release.opt-level=0",
-        ]);
+    build.args(["build", "-p", "farrier-agent", "--target", &target]);
+    let mut flags = Vec::new();
+    match profile {
+        Profile::Shipped => _ = build.arg("--release"),
+        // Symbols are all that the profile of tests would leave in.
+        Profile::Quick => flags.push("-Cstrip=symbols"),
     }
-    set_compiler(&mut build, workspace, arch, &target.replace('-', "_"))?;
+    let compiler = CompilerOfC::of(workspace, arch)?;
+    compiler.announce(&mut build, &target.replace('-', "_"));
+    if compiler.zig.is_some() {
+        // The toolchain's own linker and start-up files need nothing of the system.
+        build.env(cargo_variable(&target, "LINKER"), "rust-lld");
+        flags.push("-Clink-self-contained=yes");
+    }
+    if !flags.is_empty() {
+        build.env(cargo_variable(&target, "RUSTFLAGS"), flags.join(" "));
+    }
     run(build.current_dir(&workspace.root))
 }
 
-/// Has `build` compile and link for `arch` what is not in Rust, with the target's name as variables have it.
-fn set_compiler(build: &mut Command, workspace: &Workspace, arch: &str, target: &str) -> Result<()> {
-    if arch == std::env::consts::ARCH {
-        Libblkid::build(workspace, arch, None)?.announce(build, target);
-        build.env(format!("CC_{target}"), "musl-gcc");
-        return Ok(());
+/// The variable by which cargo is told something for one target.
+fn cargo_variable(target: &str, name: &str) -> String {
+    format!("CARGO_TARGET_{}_{name}", target.replace('-', "_").to_uppercase())
+}
+
+/// What compiles and links for an architecture what is not in Rust.
+struct CompilerOfC {
+    libblkid: Libblkid,
+    /// Where the system's own compiler is for another architecture.
+    zig: Option<Zig>,
+}
+
+impl CompilerOfC {
+    /// Has it in the cache.
+    fn of(workspace: &Workspace, arch: &str) -> Result<Self> {
+        let is_foreign = arch != std::env::consts::ARCH;
+        let zig = if is_foreign { Some(Zig::install(workspace, arch)?) } else { None };
+        let libblkid = Libblkid::build(workspace, arch, zig.as_ref())?;
+        Ok(Self { libblkid, zig })
     }
-    let zig = Zig::install(workspace, arch)?;
-    Libblkid::build(workspace, arch, Some(&zig))?.announce(build, target);
-    build.env(format!("CC_{target}"), &zig.compiler).env(format!("AR_{target}"), &zig.archiver);
-    // What it compiles without optimisation would call a library of checks that is not there.
-    build.env(format!("CFLAGS_{target}"), "-fno-sanitize=undefined");
-    // The toolchain's own linker and start-up files need nothing of the system.
-    let upper = target.to_uppercase();
-    build.env(format!("CARGO_TARGET_{upper}_LINKER"), "rust-lld");
-    build.env(format!("CARGO_TARGET_{upper}_RUSTFLAGS"), "-Clink-self-contained=yes");
-    Ok(())
+
+    /// Has `build` use it, with the target's name as variables have it.
+    fn announce(&self, build: &mut Command, target: &str) {
+        self.libblkid.announce(build, target);
+        let Some(zig) = &self.zig else {
+            build.env(format!("CC_{target}"), "musl-gcc");
+            return;
+        };
+        build.env(format!("CC_{target}"), &zig.compiler).env(format!("AR_{target}"), &zig.archiver);
+        // What it compiles without optimisation would call a library of checks that is not there.
+        build.env(format!("CFLAGS_{target}"), "-fno-sanitize=undefined");
+    }
 }
 
 /// Packages with the boot loaders of an architecture.

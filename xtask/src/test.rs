@@ -20,7 +20,7 @@ use crate::{processor_time, requirements};
 /// Runs the tests. The last line is `N passed, N failed, N skipped`.
 #[derive(Debug, Args)]
 pub struct TestArguments {
-    /// Which tests [default: unit, disk and vm].
+    /// Which tests [default: unit, disk, vm and aarch64].
     #[arg(value_enum)]
     tier: Option<Tier>,
     /// Writes the numbers and times as JSON.
@@ -53,9 +53,12 @@ impl TestReport {
     }
 }
 
+/// What runs when no tier is named, in this order.
+const USUAL: [Tier; 4] = [Tier::Unit, Tier::Disk, Tier::Vm, Tier::Aarch64];
+
 /// Runs the command.
 pub fn test(arguments: &TestArguments) -> Result<()> {
-    let tiers = arguments.tier.map_or_else(|| vec![Tier::Unit, Tier::Disk, Tier::Vm], |tier| vec![tier]);
+    let tiers = arguments.tier.map_or_else(|| USUAL.to_vec(), |tier| vec![tier]);
     let mut report = TestReport::default();
     let result = run_tiers(&tiers, !arguments.no_install, &mut report);
     if let Err(error) = &result {
@@ -87,6 +90,7 @@ fn run_tiers(tiers: &[Tier], install: bool, report: &mut TestReport) -> Result<(
     let start = Instant::now();
     thread::scope(|scope| {
         // What machines need keeps one processor busy with linking for minutes: the other has what comes before them.
+        // So it is with the ramdisk of the other architecture, which is compiled while tests run that do without.
         let begun: Vec<_> =
             tiers.iter().map(|tier| (*tier, scope.spawn(|| test_needs::begin(*tier, workspace)))).collect();
         let built = Arc::new(test_programs::build(workspace)?);
@@ -136,6 +140,7 @@ fn name(tier: Tier) -> &'static str {
         Tier::Unit => "unit",
         Tier::Disk => "disk",
         Tier::Vm => "vm",
+        Tier::Aarch64 => "aarch64",
         Tier::Lifecycle => "lifecycle",
         Tier::Ironic => "ironic",
     }

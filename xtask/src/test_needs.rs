@@ -21,7 +21,7 @@ pub type Environment = Vec<(&'static str, String)>;
 pub enum Begun {
     /// Nothing is needed.
     Nothing,
-    /// The agents are linked, and this is there.
+    /// The agent is linked, and this is there.
     Machines {
         /// A whole disk and a partition.
         images: [InstanceImage; 2],
@@ -35,13 +35,8 @@ pub fn purposes(tier: Tier) -> &'static [Purpose] {
     match tier {
         Tier::Unit => &[Purpose::Unit],
         Tier::Disk => &[Purpose::Disk],
-        Tier::Vm => &[
-            Purpose::Dist,
-            Purpose::InstanceImage,
-            Purpose::Machine,
-            Purpose::MachineAarch64,
-            Purpose::Python,
-        ],
+        Tier::Vm => &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python],
+        Tier::Aarch64 => &[Purpose::Dist, Purpose::Machine, Purpose::MachineAarch64, Purpose::Python],
         Tier::Lifecycle => {
             &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python, Purpose::Rival]
         }
@@ -53,15 +48,20 @@ pub fn purposes(tier: Tier) -> &'static [Purpose] {
 
 /// Makes what does not depend on the tests, to be called while they are compiled.
 pub fn begin(tier: Tier, workspace: &Workspace) -> Result<Begun> {
-    if tier != Tier::Vm {
-        return Ok(Begun::Nothing);
+    match tier {
+        Tier::Vm => thread::scope(|scope| {
+            // What comes from the network is made beside what the compiler makes.
+            let fetched = scope.spawn(|| fetched(workspace));
+            dist::link_agent(workspace, "x86_64")?;
+            fetched.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")))
+        }),
+        Tier::Aarch64 => {
+            dist::fetch(workspace, "aarch64")?;
+            dist::compile_c(workspace, "aarch64")?;
+            Ok(Begun::Nothing)
+        }
+        _ => Ok(Begun::Nothing),
     }
-    // What comes from the network is made beside what the compiler makes.
-    thread::scope(|scope| {
-        let fetched = scope.spawn(|| fetched(workspace));
-        dist::link_agents(workspace)?;
-        fetched.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")))
-    })
 }
 
 /// Makes the rest, and tells where everything is: the tests of a tier run once with each set of variables.
@@ -69,6 +69,7 @@ pub fn finish(tier: Tier, begun: Begun, workspace: &Workspace, tests: &Built) ->
     match (tier, begun) {
         (Tier::Ironic, _) => ironic_environments(workspace, tests),
         (Tier::Lifecycle, _) => Ok(vec![lifecycle_environment(workspace, tests)?]),
+        (Tier::Aarch64, _) => Ok(vec![aarch64_environment(workspace, tests)?]),
         (_, Begun::Nothing) => Ok(vec![Environment::new()]),
         (_, Begun::Machines { images, schemathesis }) => {
             let mut environment = machine_environment(workspace, tests, &images)?;
@@ -120,8 +121,18 @@ fn ironic_environments(workspace: &Workspace, tests: &Built) -> Result<Vec<Envir
     Ok(ironics.iter().map(environment).collect())
 }
 
-/// Where tests with virtual machines find what they boot and deploy. Sizes and memory are tested with the ramdisk for
-/// this architecture, which is what ships; the other one only has to boot.
+/// Where tests find the ramdisk that boots on aarch64. Sizes and memory are tested with the other one.
+fn aarch64_environment(workspace: &Workspace, tests: &Built) -> Result<Environment> {
+    let builder = tests.program(IMAGE_BUILDER)?;
+    let dist = dist::build_quickly(workspace, "aarch64", builder)?;
+    Ok(vec![
+        ("FARRIER_DIST", dist.folder.display().to_string()),
+        ("FARRIER_BOOT_LOADERS", dist.boot_loaders.display().to_string()),
+        ("FARRIER_IMAGE_BUILDER", builder.display().to_string()),
+    ])
+}
+
+/// Where tests with virtual machines find what they boot and deploy: the ramdisk that ships.
 fn machine_environment(
     workspace: &Workspace,
     tests: &Built,
@@ -129,7 +140,6 @@ fn machine_environment(
 ) -> Result<Environment> {
     let builder = tests.program(IMAGE_BUILDER)?;
     let dist = dist::build_with(workspace, "x86_64", Firmware::Common, builder)?;
-    let aarch64 = dist::build_quickly(workspace, "aarch64", builder)?;
     let unpacked_kernel = workspace.cache().join("vmlinux");
     unpacked_kernel::write(&dist.folder.join("vmlinuz"), &unpacked_kernel)?;
     Ok(vec![
@@ -139,8 +149,6 @@ fn machine_environment(
         ("FARRIER_BOOT_LOADERS", dist.boot_loaders.display().to_string()),
         ("FARRIER_PROGRAMS", dist.programs.display().to_string()),
         ("FARRIER_MODULE_CACHE", dist::module_cache(workspace).display().to_string()),
-        ("FARRIER_DIST_AARCH64", aarch64.folder.display().to_string()),
-        ("FARRIER_BOOT_LOADERS_AARCH64", aarch64.boot_loaders.display().to_string()),
         ("FARRIER_IMAGE_BUILDER", builder.display().to_string()),
         ("FARRIER_IMAGE", image.path.display().to_string()),
         ("FARRIER_IMAGE_SHA256", image.sha256.clone()),
@@ -150,8 +158,9 @@ fn machine_environment(
     ])
 }
 
-/// The images to deploy, and schemathesis.
+/// What the ramdisk is made of, the images to deploy, and schemathesis.
 fn fetched(workspace: &Workspace) -> Result<Begun> {
+    dist::fetch(workspace, "x86_64")?;
     let image =
         |content| instance_image::cached(workspace, instance_image::TESTED_MEBIBYTES, Kernel::Cloud, content);
     let images = [image(Content::USUAL)?, image(Content::Partition)?];

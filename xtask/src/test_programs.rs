@@ -33,6 +33,8 @@ pub enum Tier {
     Disk,
     /// `vm_`: boots the ramdisk in virtual machines.
     Vm,
+    /// `aarch64_`: the same on the other architecture, where the ramdisk only has to boot.
+    Aarch64,
     /// `lifecycle_`: the same, through whole lives of nodes that the reference conductor leads.
     Lifecycle,
     /// `ironic_`: the same lives, led by a real Ironic from PyPI.
@@ -91,6 +93,8 @@ impl Tier {
             Self::Disk
         } else if name.starts_with("vm_") {
             Self::Vm
+        } else if name.starts_with("aarch64_") {
+            Self::Aarch64
         } else if name.starts_with("lifecycle_") {
             Self::Lifecycle
         } else if name.starts_with("ironic_") {
@@ -107,7 +111,9 @@ impl Tier {
         match self {
             Self::Unit => Crew { processes: 1, threads: processors, is_alone: false },
             Self::Disk => Crew { processes: 1, threads: 1, is_alone: true },
-            Self::Vm | Self::Lifecycle => Crew { processes: processors, threads: 1, is_alone: true },
+            Self::Vm | Self::Aarch64 | Self::Lifecycle => {
+                Crew { processes: processors, threads: 1, is_alone: true }
+            }
             Self::Ironic => Crew { processes: 1, threads: (processors / 2).max(1), is_alone: false },
         }
     }
@@ -357,6 +363,7 @@ mod tests {
             ("wipe::tests::loop_wipes_all", Tier::Disk),
             ("vm_deploys", Tier::Vm),
             ("vm_image::plain", Tier::Unit),
+            ("aarch64_boots", Tier::Aarch64),
             ("lifecycle_of_an_agent", Tier::Lifecycle),
             ("ironic_deploys", Tier::Ironic),
             ("ironic::api::tests::answers_are_read", Tier::Unit),

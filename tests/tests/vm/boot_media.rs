@@ -19,20 +19,14 @@ const LEAST_WITH_GRUB: u32 = 320;
 /// As the kernel of aarch64 is unpacked before it runs, GRUB holds more at a time.
 const LEAST_WITH_GRUB_ON_AARCH64: u32 = 512;
 
-/// The variable of this name for the architecture that the firmware is for.
-fn environment_of(firmware: Firmware, name: &str) -> PathBuf {
-    let suffix = if firmware == Firmware::Aavmf { "_AARCH64" } else { "" };
-    environment::path(&format!("{name}{suffix}"))
-}
-
 /// Makes media of the built ramdisk whose agent calls `url`.
-fn media(firmware: Firmware, format: &str, url: &str, more: &[&str], folder: &Path) -> PathBuf {
+fn media(format: &str, url: &str, more: &[&str], folder: &Path) -> PathBuf {
     let output = Command::new(environment::path("FARRIER_IMAGE_BUILDER"))
         .args(["media", "--format", format, "--kernel-parameters", &format!("ipa-api-url={url}")])
         .arg("--dist")
-        .arg(environment_of(firmware, "FARRIER_DIST"))
+        .arg(environment::path("FARRIER_DIST"))
         .arg("--boot-loaders")
-        .arg(environment_of(firmware, "FARRIER_BOOT_LOADERS"))
+        .arg(environment::path("FARRIER_BOOT_LOADERS"))
         .args(more)
         .arg("--output")
         .arg(folder)
@@ -74,7 +68,7 @@ fn calls_home(
 /// Boots an ISO image and sees its heartbeat.
 fn iso_calls_home(firmware: Firmware, memory_mib: u32, drive: Drive) -> String {
     let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
-    let iso = media(firmware, "iso", &conductor.guest_url(), &[], folder.path());
+    let iso = media("iso", &conductor.guest_url(), &[], folder.path());
     calls_home(firmware, memory_mib, Source::Medium(&iso, drive), &conductor, folder.path())
 }
 
@@ -102,7 +96,7 @@ fn vm_an_iso_on_a_stick_boots_with_the_secure_boot_keys_of_every_server() {
 /// Boots a unified kernel image and sees its heartbeat.
 fn uki_calls_home(firmware: Firmware, signing: &[&str]) -> String {
     let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
-    let uki = media(firmware, "uki", &conductor.guest_url(), signing, folder.path());
+    let uki = media("uki", &conductor.guest_url(), signing, folder.path());
     let esp = esp(&uki, folder.path());
     calls_home(firmware, LEAST, Source::Medium(&esp, Drive::Usb), &conductor, folder.path())
 }
@@ -129,7 +123,7 @@ fn vm_a_signed_unified_kernel_image_boots_where_its_key_is_known_and_no_other_do
     assert!(console.contains("secureboot: Secure boot enabled"), "{console}");
 
     let firmware = Firmware::OvmfTestKey;
-    let unsigned = media(firmware, "uki", "http://10.0.2.2:1", &[], folder.path());
+    let unsigned = media("uki", "http://10.0.2.2:1", &[], folder.path());
     let esp = esp(&unsigned, folder.path());
     let machine =
         BootMachine::start(firmware, LEAST, Source::Medium(&esp, Drive::Usb), folder.path()).unwrap();
@@ -138,15 +132,15 @@ fn vm_a_signed_unified_kernel_image_boots_where_its_key_is_known_and_no_other_do
 }
 
 #[test]
-fn vm_kernel_and_ramdisk_boot_on_aarch64() {
+fn aarch64_kernel_and_ramdisk_boot() {
     let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
-    let dist = environment_of(Firmware::Aavmf, "FARRIER_DIST");
+    let dist = environment::path("FARRIER_DIST");
     let parameters = format!("console=ttyAMA0 ipa-api-url={}", conductor.guest_url());
     let source = Source::Ramdisk(&dist, &parameters);
     calls_home(Firmware::Aavmf, LEAST, source, &conductor, folder.path());
 }
 
 #[test]
-fn vm_an_iso_boots_on_aarch64() {
+fn aarch64_an_iso_boots() {
     iso_calls_home(Firmware::Aavmf, LEAST_WITH_GRUB_ON_AARCH64, Drive::Optical);
 }
