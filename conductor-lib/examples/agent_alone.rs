@@ -4,8 +4,8 @@
 //! $ cargo run -p farrier-conductor --example agent_alone -- 0.0.0.0:6385
 //! ```
 //!
-//! Boot the machine from the ramdisk with `ipa-api-url=http://THIS-HOST:6385`. Of the library this takes the agent's client
-//! and nothing else. Whoever calls is believed, so it is for a network of which everybody is trusted.
+//! Boot the machine from the ramdisk with `ipa-api-url=http://THIS-HOST:6385`. Of the library this takes the agent's
+//! client and nothing else. Whoever calls is believed, so it is for a network of which everybody is trusted.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;

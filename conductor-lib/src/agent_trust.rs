@@ -44,9 +44,9 @@ impl Trust {
 }
 
 impl ServerCertVerifier for Trust {
-    /// The Python agent signs its certificate by ECDSA with SHA-512, which not every implementation of TLS can check. It
-    /// need not be: that an agent has signed its certificate itself proves nothing, and that it is this one is told by
-    /// its bytes. Everything else is checked as ever, its time before its signature.
+    /// The Python agent signs its certificate by ECDSA with SHA-512, which not every implementation of TLS can check.
+    /// It need not be: that an agent has signed its certificate itself proves nothing, and that it is this one is told
+    /// by its bytes. Everything else is checked as ever, its time before its signature.
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,

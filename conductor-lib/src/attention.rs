@@ -47,8 +47,8 @@ impl Attention {
     }
 }
 
-/// When the agent was last heard of, or its node last moved. An inspection is measured from its beginning (section 1.6):
-/// its agent says nothing before it says all.
+/// When the agent was last heard of, or its node last moved. An inspection is measured from its beginning (section
+/// 1.6): its agent says nothing before it says all.
 pub(crate) fn last_sign(record: &Record) -> OffsetDateTime {
     let node = &record.node;
     if node.provision_state.family() == Some(Family::Inspect)

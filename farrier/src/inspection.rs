@@ -19,7 +19,8 @@ pub(crate) struct Inspection {
     /// tells), active (those with an address) or all.
     #[arg(long, value_name = "WHICH", default_value_t = InspectionSettings::default().add_ports)]
     add_ports: AddPorts,
-    /// Keep these ports: all, present (those whose network cards are in the machine) or added (those that add-ports means).
+    /// Keep these ports: all, present (those whose network cards are in the machine) or added (those that add-ports
+    /// means).
     #[arg(long, value_name = "WHICH", default_value_t = InspectionSettings::default().keep_ports)]
     keep_ports: KeepPorts,
     /// Power machines off that are inspected.

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all tests, by what they need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
@@ -56,6 +56,9 @@ impl TestReport {
 /// What runs when no tier is named, in this order.
 const USUAL: [Tier; 4] = [Tier::Unit, Tier::Disk, Tier::Vm, Tier::Aarch64];
 
+/// For how many tiers what they need is finished at a time, before them.
+const AHEAD: usize = 2;
+
 /// Runs the command.
 pub fn test(arguments: &TestArguments) -> Result<()> {
     let tiers = arguments.tier.map_or_else(|| USUAL.to_vec(), |tier| vec![tier]);
@@ -90,12 +93,12 @@ fn run_tiers(tiers: &[Tier], install: bool, report: &mut TestReport) -> Result<(
     let start = Instant::now();
     thread::scope(|scope| {
         // What machines need keeps one processor busy with linking for minutes: the other has what comes before them.
-        // So it is with the ramdisk of the other architecture, which is compiled while tests run that do without.
         let begun: Vec<_> =
             tiers.iter().map(|tier| (*tier, scope.spawn(|| test_needs::begin(*tier, workspace)))).collect();
         let built = Arc::new(test_programs::build(workspace)?);
         report.timings.push(Timing::new("building the tests", start.elapsed()));
-        let needs = begun.into_iter().map(|(tier, begun)| {
+        let programs = Arc::clone(&built);
+        let mut unfinished = begun.into_iter().map(|(tier, begun)| {
             let built = Arc::clone(&built);
             let environments = move || {
                 let environments = test_needs::finish(tier, joined(begun)?, workspace, &built)?;
@@ -103,12 +106,25 @@ fn run_tiers(tiers: &[Tier], install: bool, report: &mut TestReport) -> Result<(
             };
             (tier, scope.spawn(environments))
         });
-        for (tier, needs) in needs.collect::<Vec<_>>() {
-            println!("\n== {} tests", name(tier));
-            let (environments, timing) = joined(needs)?;
-            let outcome = run_tier(tier, &environments, workspace, &built.programs)?;
-            report.timings.push(timing);
-            report.add(tier, outcome);
+        let mut needs: VecDeque<_> = unfinished.by_ref().take(AHEAD).collect();
+        let mut beside = Vec::new();
+        while let Some((tier, needed)) = needs.pop_front() {
+            needs.extend(unfinished.next());
+            let programs = Arc::clone(&programs);
+            let run = move || -> Result<_> {
+                let (environments, timing) = joined(needed)?;
+                println!("\n== {} tests", name(tier));
+                let mut outcome = run_tier(tier, &environments, workspace, &programs.programs)?;
+                outcome.timings.push(timing);
+                Ok(outcome)
+            };
+            match tier.leaves_room() {
+                true => beside.push((tier, scope.spawn(run))),
+                false => report.add(tier, run()?),
+            }
+        }
+        for (tier, run) in beside {
+            report.add(tier, joined(run)?);
         }
         Ok(())
     })

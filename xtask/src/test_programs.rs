@@ -104,6 +104,11 @@ impl Tier {
         }
     }
 
+    /// Whether its tests leave so much of the processors that those of the next tier run beside them.
+    pub fn leaves_room(self) -> bool {
+        self == Self::Disk
+    }
+
     /// How its tests share the processors: each machine gets one, and one that Ironic leads another for Ironic;
     /// disks get all of them.
     fn crew(self) -> Crew {
@@ -262,7 +267,8 @@ impl Batch<'_> {
             .arg(format!("--test-threads={}", crew.threads))
             .args(["--show-output", "--exact"])
             .args(&self.names);
-        run_and_count(program.current_dir(package_folder), &self.name(), crew.processes == 1)
+        let is_shown_at_once = crew.processes == 1 && !tier.leaves_room();
+        run_and_count(program.current_dir(package_folder), &self.name(), is_shown_at_once)
     }
 
     /// The test, or the program with how many tests of it.

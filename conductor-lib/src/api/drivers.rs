@@ -12,7 +12,8 @@ use axum::routing::{MethodRouter, get};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// First versions: of the interfaces of a hardware type, of choosing its fields, of conductors, of port groups, of volumes.
+/// First versions: of the interfaces of a hardware type, of choosing its fields, of conductors, of port groups, of
+/// volumes.
 const INTERFACES: u16 = 30;
 const FIELDS: u16 = 77;
 const CONDUCTORS: u16 = 49;

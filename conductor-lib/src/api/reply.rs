@@ -54,8 +54,8 @@ impl fmt::Display for Refusal {
 }
 
 impl IntoResponse for Refusal {
-    /// The fault is JSON inside JSON text, as every client of this interface expects it; that of a version that there is
-    /// not has keys of its own.
+    /// The fault is JSON inside JSON text, as every client of this interface expects it; that of a version that there
+    /// is not has keys of its own.
     fn into_response(self) -> Response {
         let faultcode = if self.status.is_server_error() { "Server" } else { "Client" };
         let fault = match self.status {

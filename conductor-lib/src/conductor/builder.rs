@@ -22,8 +22,9 @@ use crate::store::Store;
 use std::sync::{Arc, Mutex};
 
 /// Composes a conductor: interfaces by name, hardware types that say which of them go together, and which a node has
-/// that chooses none. The deploy interfaces `direct`, `custom-agent`, `bootc`, `ramdisk` and `autodetect`, the interfaces `agent` for inspection, RAID and rescue, `noop` and `no-console`,
-/// `no-inspect`, `no-raid`, `no-rescue`, `no-vendor`, `no-bios`, `no-firmware` are there already.
+/// that chooses none. The deploy interfaces `direct`, `custom-agent`, `bootc`, `ramdisk` and `autodetect`, the
+/// interfaces `agent` for inspection, RAID and rescue, `noop` and `no-console`, `no-inspect`, `no-raid`, `no-rescue`,
+/// `no-vendor`, `no-bios`, `no-firmware` are there already.
 pub struct Builder {
     settings: Settings,
     store: Arc<dyn Store>,

@@ -21,7 +21,8 @@ pub(super) fn requested_steps(kind: StepKind, steps: &[Value]) -> Result<Vec<Req
     requested(kind, steps).map_err(|faults| steps::invalid(kind, &faults))
 }
 
-/// Refuses root device hints that no disk can be found by, before the machine is switched on. Those of the instance win.
+/// Refuses root device hints that no disk can be found by, before the machine is switched on. Those of the instance
+/// win.
 fn check_hints(instance_info: &InstanceInfo, properties: &Properties) -> Result<(), Error> {
     let given = [instance_info.get("root_device"), properties.get("root_device")];
     match given.into_iter().flatten().find(|hints| !hints.is_null()).map(Hints::parse) {
@@ -52,8 +53,8 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Invalid`] for an unusable image or step, [`Error::Interface`]
-    /// when an interface cannot do its part, [`Error::Store`] when somebody works on the node.
+    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Invalid`] for an unusable image or step,
+    /// [`Error::Interface`] when an interface cannot do its part, [`Error::Store`] when somebody works on the node.
     pub async fn deploy(&self, id: &str, instance_info: InstanceInfo) -> Result<u64, Error> {
         self.deploy_with_steps(id, instance_info, &[]).await
     }

@@ -104,8 +104,8 @@ impl Conductor {
         self.order_runbook(task, StepKind::Service, runbook, disable_ramdisk).await
     }
 
-    /// Orders that an operation which failed goes on at the step that failed, or begins anew where the agent that ran it
-    /// is gone. Ironic has no such verb.
+    /// Orders that an operation which failed goes on at the step that failed, or begins anew where the agent that ran
+    /// it is gone. Ironic has no such verb.
     ///
     /// # Errors
     ///

@@ -39,8 +39,8 @@ impl TaskInterfaces {
         Ok(self.registered.deploy.of(node, InterfaceKind::Deploy, composition)?)
     }
 
-    /// Puts the deploy interface into the record of a node that is to deploy its instance, where its own only chooses one
-    /// (section 5.9).
+    /// Puts the deploy interface into the record of a node that is to deploy its instance, where its own only chooses
+    /// one (section 5.9).
     ///
     /// # Errors
     ///

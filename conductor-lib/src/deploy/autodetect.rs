@@ -1,7 +1,7 @@
 //! Autodetect: each deployment has the interface that can deploy what its instance is (section 5.9).
 //!
-//! The choice is made when a deployment is ordered, or an adoption, and is in the record of the node from then on, until
-//! the instance is removed: whatever is done to the instance meanwhile is done by the interface that deployed it.
+//! The choice is made when a deployment is ordered, or an adoption, and is in the record of the node from then on,
+//! until the instance is removed: whatever is done to the instance meanwhile is done by the interface that deployed it.
 
 use crate::error::Error;
 use crate::interfaces::base::Interface;
@@ -11,8 +11,8 @@ use crate::model::PlannedStep;
 use crate::task::Task;
 use async_trait::async_trait;
 
-/// Has the first of some interfaces deploy that [supports](DeployInterface::supports_deploy) it; the last one where none
-/// does.
+/// Has the first of some interfaces deploy that [supports](DeployInterface::supports_deploy) it; the last one where
+/// none does.
 #[derive(Debug, Clone)]
 pub struct Autodetect {
     candidates: Vec<String>,

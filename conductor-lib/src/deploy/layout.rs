@@ -22,13 +22,13 @@ pub struct Layout {
 impl Layout {
     /// The layout that an instance wants; nothing for an image of a whole disk.
     ///
-    /// An image is a partition's when `image_type` says so, or when the instance names a kernel and a ramdisk of its own
-    /// and no type (section 11.5).
+    /// An image is a partition's when `image_type` says so, or when the instance names a kernel and a ramdisk of its
+    /// own and no type (section 11.5).
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`], naming the key: the root partition has no size, a size cannot be read, or an image of a whole
-    /// disk is to get swap space or an ephemeral partition.
+    /// [`Error::Invalid`], naming the key: the root partition has no size, a size cannot be read, or an image of a
+    /// whole disk is to get swap space or an ephemeral partition.
     pub fn read(info: &InstanceInfo) -> Result<Option<Self>, Error> {
         let has = |key| info.text(key).map(|text| text.is_some());
         let is_partition = match info.text("image_type")? {

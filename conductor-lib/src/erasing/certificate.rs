@@ -1,5 +1,5 @@
-//! A certificate of erasure: a JSON Web Signature (RFC 7515) in its compact form, whose header brings the certificate of
-//! the agent (`x5c`).
+//! A certificate of erasure: a JSON Web Signature (RFC 7515) in its compact form, whose header brings the certificate
+//! of the agent (`x5c`).
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};

@@ -1,7 +1,7 @@
 //! What a node waits for, since when and until when, what is known about it, and what to do: `farrier explain`.
 //!
-//! It is told by the record alone, whatever state it is in, whoever has its lease, and whatever is wrong with it; a test
-//! goes through all of that. What the agent and the console say at this moment is added by the conductor.
+//! It is told by the record alone, whatever state it is in, whoever has its lease, and whatever is wrong with it; a
+//! test goes through all of that. What the agent and the console say at this moment is added by the conductor.
 
 mod evidence;
 mod operator;

@@ -32,7 +32,8 @@ pub fn is_able(candidate: &Candidate) -> bool {
 /// address.
 ///
 /// The machine must have been read to be on: an address outlives a power loss that nobody noticed (pitfall 13.21). That
-/// an inspection has ended lately proves nothing either: the machine may have been switched since, which ends the session.
+/// an inspection has ended lately proves nothing either: the machine may have been switched since, which ends the
+/// session.
 pub fn is_alive(
     session: &AgentSession,
     state: ProvisionState,

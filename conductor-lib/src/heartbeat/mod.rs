@@ -1,7 +1,7 @@
 //! Heartbeats (sections 2 and 8.3).
 //!
-//! A heartbeat passes three pure functions, which need nothing of this library but its model, so that a conductor with a
-//! store of its own can use them alone: [`accept`] says whether it is the agent's and what is then known of the
+//! A heartbeat passes three pure functions, which need nothing of this library but its model, so that a conductor with
+//! a store of its own can use them alone: [`accept`] says whether it is the agent's and what is then known of the
 //! agent, [`decide`] what it sets off, and [`SessionEnd::after`] when all of it is forgotten. [`fast_track`] says
 //! whether an agent may stay between operations.
 

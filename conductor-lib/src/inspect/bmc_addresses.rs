@@ -17,8 +17,8 @@ const ADDRESS: &str = "_address";
 /// Longest time for one name.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Notes the addresses of a node's BMC for the inspection that begins. A name that nobody knows makes a machine harder to
-/// find, and no more.
+/// Notes the addresses of a node's BMC for the inspection that begins. A name that nobody knows makes a machine harder
+/// to find, and no more.
 pub(super) async fn note(node: &mut Node) {
     forget(node);
     let texts = node.driver_info.iter().filter(|(key, _)| key.ends_with(ADDRESS));

@@ -28,8 +28,8 @@ pub enum RamdiskInstance {
 }
 
 impl RamdiskInstance {
-    /// Reads `boot_iso`, or else `kernel` and `ramdisk` with `kernel_append_params` (of `driver_info` where the instance
-    /// has none) and `ramdisk_kernel_arguments`.
+    /// Reads `boot_iso`, or else `kernel` and `ramdisk` with `kernel_append_params` (of `driver_info` where the
+    /// instance has none) and `ramdisk_kernel_arguments`.
     ///
     /// # Errors
     ///

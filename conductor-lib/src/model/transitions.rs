@@ -222,8 +222,8 @@ impl ProvisionState {
         Self::ALL.iter().copied().filter(move |state| state.takes_verb(event))
     }
 
-    /// Whether an operator may have `event` happen in it. A conductor that works on the node may have events of the same
-    /// name happen, as the ends of a removal and of cleaning.
+    /// Whether an operator may have `event` happen in it. A conductor that works on the node may have events of the
+    /// same name happen, as the ends of a removal and of cleaning.
     pub fn takes_verb(self, event: Event) -> bool {
         self.after(event).is_some() && self.activity() != Activity::Work
     }

@@ -6,8 +6,8 @@ use crate::model::Event;
 use crate::steps::Progress;
 use crate::task::Task;
 
-/// Takes over a machine as if its instance had been deployed by this conductor, which its power does not notice. When it
-/// cannot be, nothing was done to it.
+/// Takes over a machine as if its instance had been deployed by this conductor, which its power does not notice. When
+/// it cannot be, nothing was done to it.
 ///
 /// # Errors
 ///

@@ -1,7 +1,8 @@
 //! What is done to a node under its lease, from an order or a wait to the state that it rests in.
 //!
-//! Each takes the task and ends it, or gives it back when more is to be done. [`Error::Store`](crate::error::Error::Store) says that the store failed and
-//! nothing else: the node stays as it is recorded, and whoever takes it up next begins there.
+//! Each takes the task and ends it, or gives it back when more is to be done.
+//! [`Error::Store`](crate::error::Error::Store) says that the store failed and nothing else: the node stays as it is
+//! recorded, and whoever takes it up next begins there.
 
 mod adopt;
 mod clean;

@@ -30,8 +30,8 @@ pub(crate) async fn rescue(task: &mut Task, rescue: &dyn RescueInterface) -> Res
     end(task, rescue).await
 }
 
-/// Goes on with a rescue whose agent has called. When nobody knows whether it took the password, as its answer was lost,
-/// or a conductor that stopped had asked it, the rescue begins anew.
+/// Goes on with a rescue whose agent has called. When nobody knows whether it took the password, as its answer was
+/// lost, or a conductor that stopped had asked it, the rescue begins anew.
 ///
 /// # Errors
 ///

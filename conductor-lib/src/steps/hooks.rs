@@ -37,8 +37,8 @@ pub(super) fn after_step(
     }
 }
 
-/// Keeps the certificates of erasure that a step has produced, which counts once saved. They must be signed by the agent
-/// that ran it; of one whose own certificate did not come with its heartbeat, nothing is kept.
+/// Keeps the certificates of erasure that a step has produced, which counts once saved. They must be signed by the
+/// agent that ran it; of one whose own certificate did not come with its heartbeat, nothing is kept.
 fn note_certificates(
     task: &mut Task,
     kind: StepKind,

@@ -42,8 +42,8 @@ impl Task {
         self.services.callback_url(&self.node)
     }
 
-    /// The token of the agent that runs now, which is issued where it has none, and counts once saved; its mask where it
-    /// was told already.
+    /// The token of the agent that runs now, which is issued where it has none, and counts once saved; its mask where
+    /// it was told already.
     pub(crate) fn issue_token(&mut self) -> String {
         if self.session.agent_secret_token.is_some() {
             return MASKED.to_owned();

@@ -243,8 +243,9 @@ impl Task {
         }
     }
 
-    /// Forgets of the agent what ends with `end`. Of one that stays nothing ends, also not what it told since the record
-    /// was read (lesson F40).
+    /// Forgets of the agent what ends with `end`. Of one that stays nothing ends, also not what it told since the
+    /// record was read (lesson F40). That everything ends counts also where nothing was known: it may have called
+    /// since.
     pub(crate) fn end_session(&mut self, end: SessionEnd) {
         if end == (SessionEnd::Operation { keeps_agent: true }) {
             return;

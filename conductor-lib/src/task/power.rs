@@ -64,7 +64,8 @@ impl Task {
         self.power_off_within(self.services.settings.power_state_change_timeout).await
     }
 
-    /// Powers the machine off and on, which counts once saved. The agent is forgotten before, as by [`Self::power_off`].
+    /// Powers the machine off and on, which counts once saved. The agent is forgotten before, as by
+    /// [`Self::power_off`].
     ///
     /// # Errors
     ///

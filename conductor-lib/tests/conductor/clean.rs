@@ -60,7 +60,6 @@ async fn a_machine_is_cleaned_before_it_is_available_again() {
 async fn a_node_is_provided_by_cleaning_it() {
     let stage = Stage::new(Script::default()).await;
     provide(&stage).await;
-    stage.wait_for(ProvisionState::CleanWait).await;
     stage.wait_for(ProvisionState::Available).await;
     assert_eq!(stage.script().steps(), ERASED);
     assert_eq!((ramdisk_boots(&stage), stage.machine.power_ons().len()), (1, 1));

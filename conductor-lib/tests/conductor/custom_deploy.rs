@@ -126,7 +126,6 @@ async fn f39_an_interface_that_does_everything_in_one_step_is_driven_by_an_agent
         .await;
     stage.manageable().await;
     stage.clean(json!([{"interface": "deploy", "step": "erase_devices"}])).await;
-    stage.wait_for(ProvisionState::CleanWait).await;
     stage.wait_for(ProvisionState::Manageable).await;
     stage.conductor.provide("n1").await.unwrap();
     stage.wait_for(ProvisionState::Available).await;

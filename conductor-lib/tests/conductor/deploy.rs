@@ -300,7 +300,6 @@ async fn f39_a_failed_node_and_an_active_one_can_be_deployed_again() {
     stage.machine.script.lock().unwrap().write_fails = None;
     for _ in 0..2 {
         stage.deploy().await;
-        stage.wait_for(ProvisionState::DeployWait).await;
         let node = stage.wait_for(ProvisionState::Active).await;
         assert_eq!(node.last_error, None);
     }

@@ -104,7 +104,6 @@ async fn a_ramdisk_runs_again_after_a_rescue_and_a_service() {
     assert_eq!(stage.machine.power_ons().last(), Some(&in_memory(None)));
     let steps = json!({"service_steps": [{"interface": "deploy", "step": "erase_devices"}]});
     assert_eq!(provision(&stage, "service", steps).await.status(), 202);
-    stage.wait_for(ProvisionState::ServiceWait).await;
     stage.wait_for(ProvisionState::Active).await;
     assert_eq!(stage.machine.power_ons().len(), 5);
     assert_eq!(stage.machine.power_ons().last(), Some(&in_memory(None)));
@@ -164,7 +163,6 @@ async fn f64_a_custom_agent_that_fails_or_does_nothing_deploys_nothing() {
     stage.change(|script| script.write_fails = Some("no space left on /dev/vda".into()));
     let steps = json!({"deploy_steps": [step("write_os", json!({}), 80)]});
     assert_eq!(provision(&stage, "active", steps.clone()).await.status(), 202);
-    stage.wait_for(ProvisionState::DeployWait).await;
     let node = stage.wait_for(ProvisionState::DeployFailed).await;
     assert_eq!(node.last_error.unwrap(), "deploy step write_os failed: no space left on /dev/vda");
     assert!(!stage.machine.power_ons().contains(&Some(Boot::Disk)));
@@ -263,7 +261,6 @@ async fn f39_autodetect_chooses_again_for_what_is_another_instance() {
         200
     );
     assert_eq!(provision(&stage, "rebuild", json!({})).await.status(), 202);
-    stage.wait_for(ProvisionState::DeployWait).await;
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!(json!(node)["deploy_interface"], "bootc");
     assert_eq!(stage.machine.power_ons().last(), Some(&Some(Boot::Disk)));
@@ -280,7 +277,6 @@ async fn a_retry_stays_with_what_autodetect_has_chosen() {
     assert_eq!(get(&stage, "/v1/nodes/n1").await["deploy_interface"], "bootc");
     stage.change(|script| script.write_fails = None);
     assert_eq!(provision(&stage, "retry", json!({})).await.status(), 202);
-    stage.wait_for(ProvisionState::DeployWait).await;
     stage.wait_for(ProvisionState::Active).await;
     undeploy(&stage).await;
     assert_eq!(get(&stage, "/v1/nodes/n1").await["deploy_interface"], "autodetect");

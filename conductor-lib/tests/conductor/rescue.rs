@@ -112,7 +112,6 @@ async fn f64_a_failed_rescue_is_told_in_the_agents_words_and_can_be_ended_or_ord
     // Another one takes the place of the first.
     let first = hash(&stage);
     stage.conductor.rescue("n1", "hay").await.unwrap();
-    stage.wait_for(ProvisionState::RescueWait).await;
     stage.wait_for(ProvisionState::Rescue).await;
     assert_ne!(first, hash(&stage));
 }

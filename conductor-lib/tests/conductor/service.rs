@@ -27,7 +27,6 @@ async fn an_instance_is_serviced_and_runs_again() {
         .service("n1", &[step("deploy", "erase_devices"), step("power", "at_once")], false)
         .await
         .unwrap();
-    stage.wait_for(ProvisionState::ServiceWait).await;
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)));
     assert_eq!((node.service_step, &node.instance_info), (None, &instance));
@@ -73,7 +72,6 @@ async fn a_service_whose_hardware_managers_change_runs_the_same_step_again() {
     stage.change(|script| script.mismatches = 1);
     let steps = [step("deploy", "erase_devices"), step("deploy", "erase_devices_metadata")];
     stage.conductor.service("n1", &steps, false).await.unwrap();
-    stage.wait_for(ProvisionState::ServiceWait).await;
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!(node.last_error, None);
     let expected = ["erase_devices", "erase_devices", "erase_devices_metadata"];

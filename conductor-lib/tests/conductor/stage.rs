@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 pub const MAC: &str = "52:54:00:00:00:01";
 
 /// Longest time any test waits for anything.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Stage {
     pub conductor: Conductor,

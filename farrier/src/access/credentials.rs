@@ -87,7 +87,8 @@ impl Credentials {
     }
 }
 
-/// Whether the environment is of `baremetal` with a conductor without Keystone: what belongs to Keystone is never shown.
+/// Whether the environment is of `baremetal` with a conductor without Keystone: what belongs to Keystone is never
+/// shown.
 pub(super) fn is_standalone(variable: &dyn Fn(&str) -> Option<String>) -> bool {
     variable("OS_AUTH_TYPE").is_some_and(|kind| STANDALONE.contains(&kind.as_str()))
 }

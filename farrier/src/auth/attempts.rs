@@ -1,6 +1,6 @@
 //! How often passwords may be tried: a few at once, then one every few seconds, of each network for each name. Whoever
-//! guesses a password so delays nobody else: no other network, no other name, nobody who shows a token, and nobody whose
-//! password was found right a short while ago, since that is not tried again.
+//! guesses a password so delays nobody else: no other network, no other name, nobody who shows a token, and nobody
+//! whose password was found right a short while ago, since that is not tried again.
 
 use crate::network;
 use std::collections::HashMap;

@@ -28,7 +28,8 @@ const MOMENTS: &[Moment] = &[
 /// How many deployments there may be until the moment of one is not missed: some are over in milliseconds.
 const ATTEMPTS: u32 = 10;
 
-/// Kills the conductor of a deployment at a moment, does something, and starts it again. Gives the record as it was then.
+/// Kills the conductor of a deployment at a moment, does something, and starts it again. Gives the record as it was
+/// then.
 async fn killed(script: Script, wanted: fn(&Record) -> bool, meanwhile: fn(&Site)) -> (Site, Record) {
     for _ in 0..ATTEMPTS {
         if let Some(caught) = killed_if_caught(&script, wanted, meanwhile).await {

@@ -1,5 +1,5 @@
-//! A machine whose QEMU is a shell script: it lets itself be started like QEMU, and lives until it is ended. When it boots
-//! the ramdisk, its agent lives in the test.
+//! A machine whose QEMU is a shell script: it lets itself be started like QEMU, and lives until it is ended. When it
+//! boots the ramdisk, its agent lives in the test.
 
 use crate::agent::{Agent, Script};
 use crate::site::PATIENCE;
@@ -18,8 +18,8 @@ pub const MAC: &str = "52:54:00:00:00:01";
 /// The conductor's host, as the driver believes that machines see it.
 const HOST_SEEN_BY_GUEST: &str = "10.0.2.2";
 
-/// What stands for QEMU. It takes its arguments as QEMU does, answers whatever is said by QMP, writes down what it boots,
-/// and then waits for a word that nobody says.
+/// What stands for QEMU. It takes its arguments as QEMU does, answers whatever is said by QMP, writes down what it
+/// boots, and then waits for a word that nobody says.
 const QEMU: &str = r#"#!/bin/sh
 while [ $# -gt 0 ]; do
     case "$1" in

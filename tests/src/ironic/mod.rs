@@ -35,8 +35,8 @@ pub struct Ironic {
 }
 
 impl Ironic {
-    /// Starts the Ironic that is installed in `environment` with its state in `folder`. It may read
-    /// files in `dist`, and reaches other addresses than the loopback address through `proxy`. Its automated cleaning is as said.
+    /// Starts the Ironic that is installed in `environment` with its state in `folder`. It may read files in `dist`,
+    /// and reaches other addresses than the loopback address through `proxy`. Its automated cleaning is as said.
     ///
     /// # Errors
     ///

@@ -62,8 +62,8 @@ impl<'a> Horse<'a> {
         assert_eq!(node["raid_config"]["logical_disks"], wanted["logical_disks"], "{}", node["raid_config"]);
     }
 
-    /// Deploys onto the root volume, and boots from what is left without each disk in turn.
-    pub fn deploy_onto_raid(&mut self, name: &str) {
+    /// Deploys Debian, and waits until it has booted with the name from its config drive.
+    pub fn deploy_debian(&mut self, name: &str) {
         let sum = self.stable.system.sha256.clone();
         let instance = self.instance(name, &sum);
         self.node.set_instance(&instance).unwrap();
@@ -71,7 +71,12 @@ impl<'a> Horse<'a> {
         self.carry_out(&Order::deploy(&instance), "wait call-back", "active");
         self.switched_off();
         self.boot_disks_by_hand();
-        self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
+        self.console.wait_for(&format!("{name} login:"), start, PATIENCE).unwrap();
+    }
+
+    /// Deploys Debian onto the root volume, and boots from what is left without each disk in turn.
+    pub fn deploy_onto_raid(&mut self, name: &str) {
+        self.deploy_debian(name);
         self.switch_off();
         for missing in 0..self.stable.hardware.disks.len() {
             let start = self.console.length();
@@ -317,7 +322,7 @@ impl<'a> Horse<'a> {
     }
 
     fn instance<'b>(&self, name: &str, sha256: &'b str) -> Instance<'b> {
-        Instance { url: self.stable.system.server.guest_url(), sha256, meta_data: json!({"name": name}) }
+        Instance { url: self.stable.system.server.guest_url(), sha256, meta_data: json!({"name": name, "hostname": name}) }
     }
 
     /// Deploys the image, and waits until it has booted.

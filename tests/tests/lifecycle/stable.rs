@@ -37,9 +37,10 @@ impl Stable {
         Self::with_ramdisk(led, "FARRIER_DIST")
     }
 
-    /// One whose ramdisk has the Python agent, which needs more memory.
+    /// One whose ramdisk has the Python agent, which needs more memory, and a system that it can make bootable.
     pub fn with_python_agent(led: Led) -> Self {
         let mut stable = Self::with_ramdisk(led, "FARRIER_DIST_PYTHON_AGENT");
+        stable.system = System::debian();
         stable.arguments.extend(["-m".into(), "3072".into()]);
         stable
     }

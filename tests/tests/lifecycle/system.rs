@@ -24,7 +24,7 @@ impl System {
         Self { server, sha256: sha256(&image), greeting: GREETING, image }
     }
 
-    /// A Debian system that finds its root on RAID.
+    /// A Debian system, which also finds its root on RAID.
     pub fn debian() -> Self {
         let server = ImageServer::start(vec![Reply::File(environment::path("FARRIER_IMAGE"))]).unwrap();
         let sha256 = environment::path("FARRIER_IMAGE_SHA256").into_os_string().into_string().unwrap();

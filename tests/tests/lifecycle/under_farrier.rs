@@ -1,4 +1,4 @@
-//! The same lives under `farrier`, and the first part of one with the Python agent.
+//! The same lives under `farrier`, and one with the Python agent.
 
 use crate::leader::Led::ByFarrier;
 use crate::stable::Stable;
@@ -38,9 +38,9 @@ fn lifecycle_d19_with_debian_on_striped_mirrors() {
     crate::with_debian_on_striped_mirrors(ByFarrier);
 }
 
-/// The Python agent 13, unchanged, makes a machine ready for its first user.
+/// The Python agent 13, unchanged, serves a machine from its inspection until it waits for its second user.
 #[test]
-fn lifecycle_with_the_python_agent_up_to_available() {
+fn lifecycle_with_the_python_agent() {
     let stable = Stable::with_python_agent(ByFarrier);
     let mut horse = stable.enrol(true);
     horse.mark_disks();
@@ -48,4 +48,7 @@ fn lifecycle_with_the_python_agent_up_to_available() {
     horse.clean(&["erase_devices_metadata"]);
     horse.assert_no_marks();
     horse.provide();
+    horse.deploy_debian("horse");
+    horse.stop_fast_track();
+    horse.undeploy();
 }

@@ -177,8 +177,8 @@ fn besiege(agent: &CommandedAgent, address: SocketAddr) -> Besieged {
     Besieged { started, ended, heartbeats, answers, meetings }
 }
 
-/// The last command, asked for as often as a conductor does (`[agent]max_command_attempts`): the crowds come from its own
-/// address, and what that address may have open at a time is bounded.
+/// The last command, asked for as often as a conductor does (`[agent]max_command_attempts`): the crowds come from its
+/// own address, and what that address may have open at a time is bounded.
 fn ask(agent: &CommandedAgent) -> Value {
     let mut refused = Vec::new();
     while refused.len() < ATTEMPTS {

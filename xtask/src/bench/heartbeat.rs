@@ -1,7 +1,7 @@
 //! `cargo xtask bench heartbeat`: how many agents a conductor can hear, beside Ironic on the same machine.
 //!
-//! Both know the same nodes and keep them in SQLite. Clients on the same machine send heartbeats, look up nodes that there
-//! are, and look up one that there is not; the time is that from the request to the whole answer.
+//! Both know the same nodes and keep them in SQLite. Clients on the same machine send heartbeats, look up nodes that
+//! there are, and look up one that there is not; the time is that from the request to the whole answer.
 
 mod load;
 mod site;
@@ -30,8 +30,8 @@ const P99_MS: f64 = 50.0;
 /// What the conductor may take of memory, in KiB, and for each node beside that.
 const MEMORY_KIB: (u64, u64) = (64 << 10, 2);
 
-/// Measures how many heartbeats and lookups the reference conductor takes in a second, beside Ironic, both with the same
-/// nodes on SQLite.
+/// Measures how many heartbeats and lookups the reference conductor takes in a second, beside Ironic, both with the
+/// same nodes on SQLite.
 #[derive(Debug, Args)]
 pub struct HeartbeatArguments {
     /// Writes the figures as JSON.

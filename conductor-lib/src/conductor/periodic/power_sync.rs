@@ -34,8 +34,8 @@ enum Act {
     GiveUp,
 }
 
-/// Judges a machine that was read, twice where it contradicted its record, and that failed so often before: what is done
-/// about it, and how often it has failed now.
+/// Judges a machine that was read, twice where it contradicted its record, and that failed so often before: what is
+/// done about it, and how often it has failed now.
 fn judge(
     recorded: Option<PowerState>,
     read: Option<PowerState>,

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// Looks at all leases of others once in the time that one lasts: whoever lives renews its own several times in between.
+/// Looks at all leases of others once in the time that one lasts: whoever lives renews its own several times in
+/// between.
 pub(super) struct SilentHolders {
     services: Arc<Services>,
     /// The leases as they were a round ago: their epochs, and when they were to expire.

@@ -1,7 +1,7 @@
 //! The layout before the first migration: a node was one JSON document, with its agent and its config drive inside.
 //!
-//! A file of that layout is brought over in two transactions, one before and one after the migrations. Whatever ends the conductor
-//! between them, the next start goes on, and until the last one is committed the old rows are there.
+//! A file of that layout is brought over in two transactions, one before and one after the migrations. Whatever ends
+//! the conductor between them, the next start goes on, and until the last one is committed the old rows are there.
 
 use super::{Failure, Outcome, writing};
 use crate::model::{AgentSession, Node};
