@@ -197,6 +197,24 @@ pub enum Error {
         reason: String,
     },
 
+    /// A disk cannot be exported as it was asked for.
+    #[error("{field}: {reason}; correct the parameter")]
+    InvalidExport {
+        /// Name of the parameter.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// A disk could not be exported by iSCSI, or be taken back.
+    #[error("iSCSI target {target}: {reason}")]
+    IscsiTarget {
+        /// Name of the target.
+        target: String,
+        /// What happened, and what to do.
+        reason: String,
+    },
+
     /// There is no EFI system partition to boot from.
     #[error(
         "{device} has no EFI system partition; use an image that boots by UEFI, or boot the machine in BIOS mode"
@@ -282,7 +300,8 @@ impl Error {
             | Self::NoEsp { .. }
             | Self::BiosOnly { .. } => ErrorKind::DeviceNotFound,
             Self::NoLoader { .. } => ErrorKind::InvalidImage,
-            Self::InvalidPattern { .. } => ErrorKind::InvalidCommandParamsError,
+            Self::InvalidPattern { .. } | Self::InvalidExport { .. } => ErrorKind::InvalidCommandParamsError,
+            Self::IscsiTarget { .. } => ErrorKind::ISCSIError,
             Self::Device { .. } | Self::Multipath { .. } => ErrorKind::BlockDeviceError,
             Self::InvalidRaidConfig { .. } | Self::Raid { .. } => ErrorKind::SoftwareRAIDError,
             Self::Protected { .. } => ErrorKind::ProtectedDeviceError,

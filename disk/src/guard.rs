@@ -17,6 +17,7 @@ pub use installed::RootPartition;
 pub use raid::{BootPartition, RaidArray, RaidDisk, RaidPlan, RaidTarget, kept_volumes, plan_raid};
 pub use survey::{Obstacle, Survey, SurveyedDisk, survey};
 
+use crate::device::usage::Usage;
 use crate::device::{BlockDevice, stack};
 use crate::error::Error;
 use crate::hints::{Hints, Verdict, gib_text};
@@ -217,6 +218,20 @@ impl RootDisk {
         }
         self.volumes.stop_others(&device)?;
         WritableDisk::open(&device)
+    }
+
+    /// The device node of the disk, for the kernel to let others read. It is still the chosen disk, and nobody on
+    /// this machine uses it; nothing keeps others from writing to it, which the kernel is to do.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ChangedSinceChosen`] or [`Error::InUse`].
+    pub fn free_to_read(&self) -> Result<PathBuf, Error> {
+        let device = self.choice.confirm()?;
+        match Usage::read(&device.disk.name)?.user_of(&device) {
+            Some(user) => Err(Error::InUse { device: device.disk.name, user }),
+            None => Ok(device.disk.name.into()),
+        }
     }
 }
 

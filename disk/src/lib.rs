@@ -15,6 +15,7 @@ pub mod guard;
 pub mod hints;
 pub mod io;
 pub mod iscsi_boot;
+pub mod iscsi_target;
 pub mod layout;
 pub mod list;
 pub mod md;

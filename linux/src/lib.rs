@@ -10,6 +10,7 @@ pub mod ata;
 pub mod blkid;
 pub mod block;
 pub mod clock;
+pub mod configfs;
 pub mod console;
 pub mod device_mapper;
 pub mod dhcp;

@@ -40,6 +40,9 @@ pub const FOR_CONTAINERS: &[KernelMount] = &[
 /// Where drivers let people look at, and order, what is no interface.
 pub const DEBUGFS: KernelMount = KernelMount { kind: "debugfs", target: "/sys/kernel/debug", options: "" };
 
+/// Where objects of the kernel are made, such as targets of iSCSI. It is a module.
+pub const CONFIGFS: KernelMount = KernelMount { kind: "configfs", target: "/sys/kernel/config", options: "" };
+
 /// What a crashed kernel left behind.
 pub const PSTORE: KernelMount = KernelMount { kind: "pstore", target: "/sys/fs/pstore", options: "" };
 

@@ -120,6 +120,7 @@ error_kinds! {
     DeploymentError, 500, "Deploy step failed";
     ServicingError, 500, "Service step failed";
     SoftwareRAIDError, 500, "Software RAID caused unknown error";
+    ISCSIError, 500, "Error starting iSCSI target";
     DeviceNotFound, 404, "Error finding the disk or partition device to deploy the image onto";
 }
 

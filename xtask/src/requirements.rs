@@ -105,6 +105,10 @@ const REQUIREMENTS: &[Requirement] = &[
     file("/usr/lib/ipxe/qemu/efi-virtio.rom", "ipxe-qemu", &[Purpose::Ironic, Purpose::Machine]),
     command("tgtd", "tgt", &[Purpose::Machine]),
     command("iscsistart", "open-iscsi", &[Purpose::Machine]),
+    // QEMU's own initiator, and libiscsi's tools.
+    file("/var/lib/dpkg/info/qemu-block-extra.list", "qemu-block-extra", &[Purpose::Machine]),
+    command("qemu-io", "qemu-utils", &[Purpose::Machine]),
+    command("iscsi-test-cu", "libiscsi-bin", &[Purpose::Machine]),
     file("/usr/sbin/libvirtd", "libvirt-daemon", &[Purpose::Ironic]),
     file(
         "/var/lib/dpkg/info/libvirt-daemon-driver-qemu.list",

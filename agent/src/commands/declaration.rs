@@ -64,6 +64,8 @@ pub enum JsonType {
     Null,
     /// `true` or `false`
     Boolean,
+    /// Number without a fraction.
+    Integer,
     /// Text.
     String,
     /// List.
@@ -78,6 +80,7 @@ impl JsonType {
         match self {
             Self::Null => "null",
             Self::Boolean => "boolean",
+            Self::Integer => "integer",
             Self::String => "string",
             Self::Array => "array",
             Self::Object => "object",
@@ -88,6 +91,7 @@ impl JsonType {
         match self {
             Self::Null => value.is_null(),
             Self::Boolean => value.is_boolean(),
+            Self::Integer => value.is_i64() || value.is_u64(),
             Self::String => value.is_string(),
             Self::Array => value.is_array(),
             Self::Object => value.is_object(),

@@ -3,7 +3,7 @@
 use crate::agent::Agent;
 use crate::commands::errors::from_disk;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
-use crate::deployment::root_disk;
+use crate::deployment::{export, root_disk};
 use farrier_disk::boot_entry::{self, BootEntry};
 use farrier_disk::bootloader::{self, Installed, Request};
 use farrier_linux::efivars::EfiVariables;
@@ -47,8 +47,10 @@ fn install_bootloader(agent: &Arc<Agent>, params: &Params) -> Result<Value, Comm
     }
 }
 
-/// The firmware mode of the running system decides, not the one that was asked for (F19).
+/// The firmware mode of the running system decides, not the one that was asked for (F19). Who exported the disk is done
+/// writing to it (section 4.4).
 fn make_bootable(agent: &Agent, params: &Params) -> Result<(), CommandError> {
+    export::stop(agent)?;
     let variables = EfiVariables::system();
     if let Some(variables) = &variables {
         let entries = boot_entry::install(&root_disk::wait(agent)?, variables).map_err(from_disk)?;

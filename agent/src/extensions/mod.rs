@@ -2,6 +2,7 @@
 
 pub mod flow;
 pub mod image;
+pub mod iscsi;
 pub mod log;
 pub mod poll;
 pub mod rescue;
@@ -19,6 +20,7 @@ pub const EXTENSIONS: &[(&str, &[Command])] = &[
     ("deploy", steps::DEPLOY_COMMANDS),
     ("flow", flow::COMMANDS),
     ("image", image::COMMANDS),
+    ("iscsi", iscsi::COMMANDS),
     ("log", log::COMMANDS),
     ("poll", poll::COMMANDS),
     ("rescue", rescue::COMMANDS),
@@ -67,6 +69,8 @@ mod tests {
             ("deploy", "get_deploy_steps", Kind::Sync),
             ("deploy", "execute_deploy_step", Kind::Async),
             ("image", "install_bootloader", Kind::Async),
+            ("iscsi", "start_iscsi_target", Kind::Async),
+            ("iscsi", "stop_iscsi_target", Kind::Async),
             ("log", "collect_system_logs", Kind::Sync),
             ("poll", "get_hardware_info", Kind::Sync),
         ] {

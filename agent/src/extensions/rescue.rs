@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
+use crate::deployment::export;
 use crate::extensions::rescue_password;
 use farrier_init::lockdown::Stopped;
 use farrier_protocol::error::CommandError;
@@ -29,6 +30,7 @@ fn finalize_rescue(agent: &Arc<Agent>, params: &Params) -> Result<Value, Command
     let is_hashed = params.get("hashed").and_then(Value::as_bool).unwrap_or(false);
     let hash = rescue_password::password_hash(password(params), is_hashed)?;
     rescue_password::store(&agent.root, &hash)?;
+    export::stop_for_good(agent);
     agent.stop_serving(Stopped::Rescued);
     Ok(Value::Null)
 }

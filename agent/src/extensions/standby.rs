@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
+use crate::deployment::export;
 use crate::life::clock;
 use farrier_hardware::container::bootc::Order;
 use farrier_linux::power::{self, Stop};
@@ -138,6 +139,7 @@ fn sync() -> Result<(), CommandError> {
 /// The next system starts with the right time, and everything is on the disks before the machine stops;
 /// a failing flush is only logged here (section 5.8).
 fn leave(agent: &Agent, stop: Stop) -> Result<Value, CommandError> {
+    export::stop_for_good(agent);
     agent.runtime.block_on(clock::hand_over(&agent.options))?;
     if let Err(error) = sync() {
         tracing::warn!("{}", error.details);

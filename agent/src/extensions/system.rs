@@ -1,6 +1,7 @@
 //! Closing the machine (section 1.7).
 
 use crate::commands::{Command, Kind};
+use crate::deployment::export;
 use farrier_init::lockdown::Stopped;
 use serde_json::Value;
 
@@ -12,6 +13,7 @@ pub const COMMANDS: &[Command] = &[Command {
     parameters: &[],
     validate: None,
     run: |agent, _| {
+        export::stop_for_good(agent);
         agent.stop_serving(Stopped::LockedDown);
         Ok(Value::Null)
     },

@@ -2,6 +2,8 @@
 
 use crate::device::BlockDevice;
 use crate::error::Error;
+use crate::iscsi_target::layout::{self, Exported};
+use farrier_linux::mount::CONFIGFS;
 use farrier_linux::sysfs;
 use std::fs;
 use std::path::Path;
@@ -9,11 +11,12 @@ use std::path::Path;
 const MOUNTS: &str = "/proc/self/mountinfo";
 const SWAPS: &str = "/proc/swaps";
 
-/// What the kernel says about mounts and swap areas, read once.
+/// What the kernel says about mounts, swap areas and exports, read once.
 #[derive(Debug, Default)]
 pub struct Usage {
     mounts: String,
     swaps: String,
+    exported: Option<Exported>,
 }
 
 impl Usage {
@@ -29,7 +32,8 @@ impl Usage {
             source,
         })?;
         // A kernel without swap has no such list.
-        Ok(Self { mounts, swaps: fs::read_to_string(SWAPS).unwrap_or_default() })
+        let swaps = fs::read_to_string(SWAPS).unwrap_or_default();
+        Ok(Self { mounts, swaps, exported: layout::exported(Path::new(CONFIGFS.target)) })
     }
 
     /// Who uses the disk or one of its partitions.
@@ -46,6 +50,11 @@ impl Usage {
         }
         if let Some(target) = self.mount_point(sysfs::attribute(directory, "dev").as_deref(), &node) {
             return Some(format!("{name} is mounted on {target}"));
+        }
+        if let Some(exported) =
+            self.exported.as_ref().filter(|exported| exported.disk.as_os_str() == node.as_str())
+        {
+            return Some(format!("{exported}; iscsi.stop_iscsi_target ends that"));
         }
         let is_swap = self.swaps.lines().any(|line| line.split_whitespace().next() == Some(&node));
         is_swap.then(|| format!("{name} is used as swap"))
@@ -107,7 +116,7 @@ mod tests {
         let mounts = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw\n\
                       37 35 8:1 / /boot rw - ext4 /dev/sda1 rw\n\
                       38 35 0:40 / /data rw - btrfs /dev/sdb rw\nbroken\n";
-        let usage = Usage { mounts: mounts.to_owned(), swaps: String::new() };
+        let usage = Usage { mounts: mounts.to_owned(), ..Usage::default() };
         for (number, node, expected) in [
             ("8:1", "/dev/sda1", Some("/boot")),
             ("98:0", "/dev/x", Some("/mnt2")),
@@ -139,7 +148,14 @@ mod tests {
         sysfs.disk(DISK, 5 << 30, &[("sda2/partition", "2")]);
         let device = BlockDevice::describe(sysfs.path(), "sda").unwrap();
         let swaps = "Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n".to_owned();
-        let usage = Usage { mounts: String::new(), swaps };
+        let usage = Usage { swaps, ..Usage::default() };
         assert_eq!(usage.user_of(&device).as_deref(), Some("sda2 is used as swap"));
+        for (disk, expected) in [("/dev/sda", true), ("/dev/sdb", false)] {
+            let target = Some("iqn.2008-10.org.openstack:x".to_owned());
+            let exported = Some(Exported { disk: disk.into(), target });
+            let told = Usage { exported, ..Usage::default() }.user_of(&device);
+            let text = "/dev/sda is exported by iSCSI as iqn.2008-10.org.openstack:x; iscsi.stop_iscsi_target ends that";
+            assert_eq!(told.as_deref(), expected.then_some(text));
+        }
     }
 }

@@ -25,6 +25,7 @@ mod hostility;
 mod inspection;
 mod inventory;
 mod iscsi_boot;
+mod iscsi_export;
 mod multipath;
 mod network;
 mod openapi;

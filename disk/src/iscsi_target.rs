@@ -1,0 +1,207 @@
+//! Exporting a disk by iSCSI (section 4.4), by the target of the kernel, LIO.
+//!
+//! LIO is set up in configfs. What is made there, below `target/`:
+//!
+//! | path | what it is |
+//! |---|---|
+//! | `core/iblock_0/farrier` | the disk: `control` and `udev_path` name it, `wwn/vpd_unit_serial` is what initiators know it by, `alias` tells whether it was wiped; `enable` has the kernel claim it |
+//! | `iscsi/IQN/tpgt_1` | the target: `attrib` says who may log in, `auth` with which CHAP secret; `enable` opens it |
+//! | `…/lun/lun_1/farrier` | a link to the disk: logical unit 1 |
+//! | `…/acls/INITIATOR` | an initiator that may log in, with its own `auth` and, in `lun_1`, a link to the logical unit; none of them lets in everybody |
+//! | `…/np/[::]:PORT` | the portal, a socket for all addresses, of IPv6 and IPv4; `0.0.0.0:PORT` where there is no IPv6 |
+//!
+//! [`layout`] says all this as data, so that it can be compared with what is there. Nothing else is remembered: an
+//! agent that was started again finds the export of the one before it, and whoever looks for a disk's users finds it
+//! too. The kernel claims the disk as an exclusive open does, so nothing in the ramdisk can write to it meanwhile.
+//!
+//! Several initiators may log in at once, as everywhere in iSCSI. Reservations keep them apart, and an allow-list
+//! keeps strangers out.
+
+pub mod layout;
+mod terms;
+
+pub use terms::{Chap, IscsiName, Terms};
+
+use crate::error::Error;
+use crate::guard::RootDisk;
+use crate::io::HandedOverDisk;
+use farrier_linux::block;
+use farrier_linux::configfs::Change;
+use farrier_linux::modules::ModuleIndex;
+use farrier_linux::mount::CONFIGFS;
+use layout::{Exported, Layout};
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+/// The modules that LIO is made of; what they need comes by itself.
+const MODULES: &[&str] = &["configfs", "target_core_mod", "target_core_iblock", "iscsi_target_mod"];
+
+/// A disk that the guard has let go of for the kernel.
+#[derive(Debug)]
+pub enum Medium {
+    /// Initiators may write to it.
+    Writable(HandedOverDisk),
+    /// They may only read it.
+    ReadOnly(PathBuf),
+}
+
+impl Medium {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Writable(disk) => disk.path(),
+            Self::ReadOnly(path) => path,
+        }
+    }
+}
+
+/// The iSCSI target of a kernel.
+#[derive(Debug)]
+pub struct IscsiTarget {
+    configfs: PathBuf,
+}
+
+impl IscsiTarget {
+    /// That of the machine whose files lie below `root`.
+    pub fn below(root: &Path) -> Self {
+        Self { configfs: root.join(CONFIGFS.target.trim_start_matches('/')) }
+    }
+
+    /// What is exported.
+    pub fn exported(&self) -> Option<Exported> {
+        layout::exported(&self.configfs)
+    }
+
+    /// Whether `disk` is exported under these terms already.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IscsiTarget`] when another disk is, or under other terms.
+    pub fn has(&self, disk: &RootDisk, terms: &Terms) -> Result<bool, Error> {
+        let Some(exported) = self.exported() else { return Ok(false) };
+        let path = Path::new(&disk.device().disk.name);
+        let layout = Layout::new(path, &serial(disk, terms), portal(terms), terms);
+        match layout.difference(&self.configfs) {
+            None => Ok(true),
+            Some(path) => Err(terms.failed(format!(
+                "{exported} already, and not as it is asked for now ({}); order iscsi.stop_iscsi_target first",
+                path.display()
+            ))),
+        }
+    }
+
+    /// Exports `medium`, which is `disk`, under these terms; the medium has the last word on whether it is written to.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IscsiTarget`]: the kernel has no target, the port is in use, the disk is claimed by something else.
+    /// Nothing is exported then.
+    pub fn start(&self, disk: &RootDisk, medium: Medium, terms: &Terms) -> Result<(), Error> {
+        let (path, serial) = (medium.path(), serial(disk, terms));
+        let read_only = matches!(medium, Medium::ReadOnly(_));
+        let terms = &Terms { read_only, ..terms.clone() };
+        self.make_ready(terms)?;
+        for change in Layout::new(path, &serial, portal(terms), terms).changes() {
+            if let Err(source) = change.apply(&self.configfs) {
+                let error = terms.failed(refusal(change, path, terms, &source));
+                if let Err(also) = self.stop() {
+                    tracing::error!("{also}");
+                }
+                return Err(error);
+            }
+        }
+        tracing::info!(disk = %path.display(), target = %terms.target, port = terms.port, read_only,
+            "disk exported by iSCSI");
+        Ok(())
+    }
+
+    /// Ends the export, and with it what is left of one that was cut off: sessions are closed, what was written is
+    /// on the disk, which is free again. Returns what was exported. Everything is tried, whatever fails.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IscsiTarget`] or [`Error::Device`], the first of all.
+    pub fn stop(&self) -> Result<Option<Exported>, Error> {
+        let exported = self.exported();
+        let mut outcome = Ok(());
+        for change in layout::removal(&self.configfs) {
+            let done = change.apply(&self.configfs).map_err(|source| Error::IscsiTarget {
+                target: exported.as_ref().and_then(|one| one.target.clone()).unwrap_or_default(),
+                reason: format!(
+                    "the kernel keeps {} ({source}); log the initiators out, or restart the machine",
+                    change.path().display()
+                ),
+            });
+            outcome = outcome.and(done);
+        }
+        if let Some(exported) = &exported {
+            outcome = outcome.and(settle(&exported.disk));
+            tracing::info!(disk = %exported.disk.display(), "iSCSI export ended");
+        }
+        outcome.map(|()| exported)
+    }
+
+    /// Loads what the running kernel needs. Nobody else asks for these modules.
+    fn make_ready(&self, terms: &Terms) -> Result<(), Error> {
+        if !self.configfs.join(layout::ROOT).is_dir() && self.configfs == Path::new(CONFIGFS.target) {
+            MODULES.iter().for_each(|module| ModuleIndex::load_unasked(module));
+            CONFIGFS.mount().map_err(|error| terms.failed(error.to_string()))?;
+        }
+        layout::protocol().apply(&self.configfs).map_err(|source| {
+            let modules = MODULES.join(", ");
+            terms.failed(format!(
+                "the kernel has no iSCSI target ({source}); build the ramdisk with its modules {modules}"
+            ))
+        })
+    }
+}
+
+/// All addresses of the machine. The kernel has this list where it has IPv6.
+fn portal(terms: &Terms) -> SocketAddr {
+    let has_ipv6 = Path::new("/proc/net/if_inet6").exists();
+    let (all, all_ipv6) = (Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into());
+    SocketAddr::new(if has_ipv6 { all_ipv6 } else { all }, terms.port)
+}
+
+/// Whether somebody listens there. LIO says of every portal that it cannot have that it is invalid.
+fn is_taken(portal: SocketAddr) -> bool {
+    TcpListener::bind(portal).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+}
+
+/// What the kernel's refusal means.
+fn refusal(change: &Change, disk: &Path, terms: &Terms, source: &io::Error) -> String {
+    let path = change.path();
+    match source.raw_os_error() {
+        Some(libc::EINVAL) if is_taken(portal(terms)) => {
+            format!("port {} is in use on this machine; name another portal_port", terms.port)
+        }
+        Some(libc::EBUSY) => format!("{} is in use; release the disk and try again", disk.display()),
+        _ => format!("the kernel refused {} ({source}); look into the kernel log", path.display()),
+    }
+}
+
+/// What initiators wrote past the kernel's caches is on the disk after this, and the kernel knows its partitions.
+fn settle(disk: &Path) -> Result<(), Error> {
+    let failed = |action: &str| {
+        let (device, action) = (disk.to_owned(), action.to_owned());
+        move |source| Error::Device { device, action, source }
+    };
+    let file = File::open(disk).map_err(failed("opening it after its export"))?;
+    block::flush_buffers(&file).map_err(failed("flushing it after its export"))?;
+    if let Err(error) = block::reread_partitions(&file) {
+        tracing::warn!(disk = %disk.display(), %error, "its partitions are looked at when it is opened next");
+    }
+    Ok(())
+}
+
+/// Serial number of the logical unit: 24 digits that no other export has, then the disk's own, as inventories show it.
+/// LIO makes the World Wide Name of the logical unit from the digits, and initiators take disks of one name for one
+/// disk.
+fn serial(disk: &RootDisk, terms: &Terms) -> String {
+    let own = disk.device().disk.serial.as_deref().unwrap_or_default();
+    layout::serial(&terms.target, own)
+}
+
+#[cfg(test)]
+mod tests;
