@@ -5,7 +5,7 @@ use crate::hardware_type::{ImpossibleHardware, Unresolved};
 use crate::heartbeat::Refusal;
 use crate::interfaces::base::InterfaceError;
 use crate::kept_logs::KeptLogError;
-use crate::model::{BadValue, Event, Forbidden, OtherInstance, ProvisionState, StepKind, WorkflowKind};
+use crate::model::{BadValue, Event, Forbidden, OtherInstance, ProvisionState, ResourceKind, StepKind};
 use crate::store::StoreError;
 
 /// A request was refused or an operation failed.
@@ -20,11 +20,11 @@ pub enum Error {
     /// No allocation has this name or identity.
     #[error("allocation {0:?} does not exist; GET /v1/allocations shows those that do")]
     AllocationNotFound(String),
-    /// No deploy template or runbook has this name or identity.
+    /// No plain resource of a kind has this name or identity.
     #[error("{kind} {id:?} does not exist; list those that do")]
-    WorkflowNotFound {
-        /// Which of both.
-        kind: WorkflowKind,
+    ResourceNotFound {
+        /// What it would be.
+        kind: ResourceKind,
         /// The name or identity.
         id: String,
     },

@@ -3,8 +3,10 @@
 mod allocations;
 mod extension;
 mod history;
+mod workflows;
 
 pub(crate) use allocations::{AllocationRecord, Wanted};
+pub(crate) use workflows::{Workflow, Workflows};
 
 use crate::access::{self, Connection};
 use crate::record::{NodeRecord, PortRecord};

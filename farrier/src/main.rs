@@ -34,10 +34,11 @@ mod token;
 mod validity;
 mod waiting;
 mod watch;
+mod workflow;
 
 use access::Access;
 use clap::{CommandFactory, Parser, Subcommand};
-use client::NodeApi;
+use client::{NodeApi, Workflows};
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 use waiting::GaveUp;
@@ -78,6 +79,20 @@ enum Command {
         conductor: Access,
         #[command(flatten)]
         deploy: deploy::DeployOptions,
+    },
+    /// Keep deploy templates: steps of the deployments of instances that want their names as traits.
+    Template {
+        #[command(flatten)]
+        conductor: Access,
+        #[command(subcommand)]
+        command: workflow::WorkflowCommand,
+    },
+    /// Keep runbooks: steps of cleaning and service for nodes that have their names as traits.
+    Runbook {
+        #[command(flatten)]
+        conductor: Access,
+        #[command(subcommand)]
+        command: workflow::WorkflowCommand,
     },
     /// Show all nodes as they are now, and as they change: a table on a terminal, else a line for each change.
     Watch {
@@ -151,6 +166,12 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Serve(serve) => serve.run().await,
             Command::Node { conductor, waiting, command } => command.run(&open(conductor)?, &waiting).await,
             Command::Deploy { conductor, deploy } => deploy.run(&open(conductor)?).await,
+            Command::Template { conductor, command } => {
+                command.run(&open(conductor)?, Workflows::Templates).await
+            }
+            Command::Runbook { conductor, command } => {
+                command.run(&open(conductor)?, Workflows::Runbooks).await
+            }
             Command::Watch { conductor, watch } => watch.run(&open(conductor)?).await,
             Command::Explain { conductor, explain } => explain.run(&open(conductor)?).await,
             Command::History { conductor, history } => history.run(&open(conductor)?).await,
@@ -213,6 +234,12 @@ mod tests {
             "farrier node provide n1",
             "farrier node clean n1 --steps [] --disable-ramdisk",
             "farrier node service n1 --steps []",
+            "farrier node clean n1 --runbook CUSTOM_WIPED",
+            "farrier node service n1 --runbook CUSTOM_WIPED --disable-ramdisk",
+            "farrier template create CUSTOM_RAID --steps []",
+            "farrier template list --json",
+            "farrier runbook show CUSTOM_WIPED --url http://127.0.0.1:1",
+            "farrier runbook delete CUSTOM_WIPED",
             "farrier node abort n1",
             "farrier node unhold n1",
             "farrier node maintenance n1 on --reason fan",
@@ -256,6 +283,8 @@ mod tests {
             "farrier node rescue n1 oats",
             "farrier serve --fast-track-timeout 301",
             "farrier node clean n1",
+            "farrier node clean n1 --steps [] --runbook CUSTOM_WIPED",
+            "farrier template create CUSTOM_RAID",
             "farrier serve --inspection-hooks port",
             "farrier serve --add-ports some",
             "farrier node clean n1 --steps no-such-file",

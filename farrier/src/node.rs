@@ -8,7 +8,7 @@ use crate::inventory;
 use crate::raid::RaidConfig;
 use crate::record::NodeRecord;
 use crate::rescue::RescuePassword;
-use crate::steps::Steps;
+use crate::steps::ChosenSteps;
 use crate::validity::Validate;
 use crate::waiting::Waiting;
 use anyhow::bail;
@@ -90,24 +90,22 @@ pub(crate) enum NodeCommand {
         /// "software"}]}', or a file with one; {} for none.
         target: RaidConfig,
     },
-    /// Run clean steps on a manageable machine, in the order given.
+    /// Run clean steps on a manageable machine, in the order given or as a runbook has them.
     Clean {
         /// Name or UUID.
         node: String,
-        /// The steps: a JSON list such as '[{"interface": "deploy", "step": "erase_devices"}]', or a file with one.
-        #[arg(long, value_name = "FILE|JSON")]
-        steps: Steps,
+        #[command(flatten)]
+        chosen: ChosenSteps,
         /// Run them without the ramdisk: steps of the machine's own controller alone.
         #[arg(long)]
         disable_ramdisk: bool,
     },
-    /// Run service steps beneath an instance, in the order given.
+    /// Run service steps beneath an instance, in the order given or as a runbook has them.
     Service {
         /// Name or UUID.
         node: String,
-        /// The steps, as for clean.
-        #[arg(long, value_name = "FILE|JSON")]
-        steps: Steps,
+        #[command(flatten)]
+        chosen: ChosenSteps,
         /// Run them without the ramdisk: steps of the machine's own controller alone.
         #[arg(long)]
         disable_ramdisk: bool,
@@ -205,13 +203,15 @@ impl NodeCommand {
                 print!("{}", inventory::table(&api.inventory(&node).await?))
             }
             Self::Raid { node, target } => api.set_target_raid_config(&node, &target.0).await?,
-            Self::Clean { node, steps, disable_ramdisk } => {
-                let steps = ProvisionRequest { clean_steps: Some(steps.0), ..verb("clean") };
+            Self::Clean { node, chosen, disable_ramdisk } => {
+                let (clean_steps, runbook) = chosen.taken();
+                let steps = ProvisionRequest { clean_steps, runbook, ..verb("clean") };
                 let request = ProvisionRequest { disable_ramdisk: Some(disable_ramdisk), ..steps };
                 provision(api, &node, waiting, request).await?;
             }
-            Self::Service { node, steps, disable_ramdisk } => {
-                let steps = ProvisionRequest { service_steps: Some(steps.0), ..verb("service") };
+            Self::Service { node, chosen, disable_ramdisk } => {
+                let (service_steps, runbook) = chosen.taken();
+                let steps = ProvisionRequest { service_steps, runbook, ..verb("service") };
                 let request = ProvisionRequest { disable_ramdisk: Some(disable_ramdisk), ..steps };
                 provision(api, &node, waiting, request).await?;
             }

@@ -1,6 +1,7 @@
 //! Steps on the command line.
 
 use crate::json_argument;
+use clap::Args;
 use serde_json::Value;
 use std::str::FromStr;
 
@@ -14,6 +15,25 @@ impl FromStr for Steps {
     fn from_str(argument: &str) -> Result<Self, Self::Err> {
         let steps = serde_json::from_str(&json_argument::text(argument, '[')?);
         steps.map(Self).map_err(|error| format!("must be a JSON list of steps: {error}"))
+    }
+}
+
+/// The steps of a cleaning or service, or who has them.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ChosenSteps {
+    /// The steps: a JSON list such as '[{"interface": "deploy", "step": "erase_devices"}]', or a file with one.
+    #[arg(long, value_name = "FILE|JSON")]
+    steps: Option<Steps>,
+    /// Name or UUID of the runbook that has them.
+    #[arg(long, value_name = "RUNBOOK")]
+    runbook: Option<String>,
+}
+
+impl ChosenSteps {
+    /// The steps, or the runbook.
+    pub(crate) fn taken(self) -> (Option<Vec<Value>>, Option<String>) {
+        (self.steps.map(|steps| steps.0), self.runbook)
     }
 }
 

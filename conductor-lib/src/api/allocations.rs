@@ -1,11 +1,11 @@
 //! Allocations: what users want of any node, and the node that they got.
 
 use super::asked::Asked;
-use super::fields::{ALLOCATION, read_new, settable};
-use super::json_patch::{self, Operation};
-use super::listing::{Paging, Piece, Reading, Source, answer};
+use super::fields::{ALLOCATION, read_new};
+use super::listing::{Paging, Successive, answer};
+use super::patch::Patch;
 use super::reply::{Refusal, read_json};
-use super::view::{View, links};
+use super::view::{View, created};
 use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::model::{Allocation, AllocationState};
@@ -14,15 +14,15 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::http::header::LOCATION;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// First versions: of allocations, and of their PATCH.
+/// First versions: of allocations, of their PATCH, and of those for a node that has its instance already.
 const SINCE: u16 = 52;
 const PATCH: u16 = 57;
+const BACKFILL: u16 = 58;
 
 /// Allocations that are read at a time.
 const STEP: u32 = 500;
@@ -56,31 +56,27 @@ async fn list(State(conductor): State<Conductor>, mut asked: Asked) -> Result<Re
     if let Some(marker) = &paging.marker {
         selection.after = Some(conductor.allocation(marker).await?.uuid);
     }
-    answer("allocations", Allocations { conductor, view, selection }, STEP, &paging, url).await
-}
-
-/// Allocations as they look in the answer.
-struct Allocations {
-    conductor: Conductor,
-    view: View,
-    selection: AllocationSelection,
-}
-
-impl Source for Allocations {
-    fn next(&mut self, most: u32) -> Reading<'_> {
-        Box::pin(async move {
-            self.selection.limit = most;
-            let found = self.conductor.store().allocations(&self.selection).await.map_err(Error::from)?;
-            let last = found.last().map(|allocation| allocation.uuid);
-            self.selection.after = last.or(self.selection.after);
-            let members = found.iter().map(|allocation| shown(&self.view, allocation)).collect();
-            Ok(Piece { count: found.len(), members, last })
-        })
-    }
+    let after = selection.after;
+    let read = move |after: Option<Uuid>, limit: u32| {
+        let (conductor, view) = (conductor.clone(), view.clone());
+        let selection = AllocationSelection { after, limit, ..selection.clone() };
+        async move {
+            let found = conductor.store().allocations(&selection).await?;
+            let members = found.iter().map(|allocation| (allocation.uuid, shown(&view, allocation)));
+            Ok::<_, Error>(members.collect())
+        }
+    };
+    answer("allocations", Successive { after, read }, STEP, &paging, url).await
 }
 
 fn shown(view: &View, allocation: &Allocation) -> Value {
     view.of("allocations", &allocation.uuid.to_string(), document(allocation))
+}
+
+fn read(record: Map<String, Value>) -> Result<Allocation, Refusal> {
+    serde_json::from_value(Value::Object(record)).map_err(|error| {
+        Refusal::bad_request(format!("the allocation cannot be as it is asked for: {error}"))
+    })
 }
 
 fn document(allocation: &Allocation) -> Map<String, Value> {
@@ -105,9 +101,14 @@ async fn create(
     State(conductor): State<Conductor>,
     mut asked: Asked,
     body: Bytes,
-) -> Result<impl IntoResponse, Refusal> {
+) -> Result<Response, Refusal> {
     asked.since(SINCE)?;
-    let mut given = read_new(ALLOCATION, read_json(&body)?, asked.version)?;
+    let mut given: Map<String, Value> = read_json(&body)?;
+    let node = given.remove("node").filter(|node| !node.is_null());
+    if node.is_some() {
+        asked.needs(BACKFILL, "node")?;
+    }
+    let mut given = read_new(ALLOCATION, given, asked.version)?;
     let mut candidates = Vec::new();
     for name in
         given.remove("candidate_nodes").iter().flat_map(|names| names.as_array().into_iter().flatten())
@@ -121,14 +122,20 @@ async fn create(
     given.insert("candidate_nodes".into(), json!(candidates));
     given.insert("state".into(), AllocationState::Allocating.as_str().into());
     given.insert("created_at".into(), document_time(&conductor));
-    let allocation = serde_json::from_value(Value::Object(given)).map_err(|error| {
-        Refusal::bad_request(format!("the allocation cannot be as it is asked for: {error}"))
-    })?;
-    let allocation = conductor.create_allocation(allocation).await?;
+    let allocation = match node {
+        Some(node) => {
+            let node = node.as_str().unwrap_or_default();
+            let backfilled = conductor.backfill_allocation(read(given)?, node).await;
+            backfilled.map_err(|error| match error {
+                Error::NodeNotFound(_) => Refusal::bad_request(format!("node: {error}")),
+                error => error.into(),
+            })?
+        }
+        None => conductor.create_allocation(read(given)?).await?,
+    };
     let view = View::new(&asked.clone(), asked.take_fields(ALLOCATION, None)?);
-    let place = links(&asked.url, &format!("allocations/{}", allocation.uuid))[0]["href"].clone();
-    let place = place.as_str().unwrap_or_default().to_owned();
-    Ok((StatusCode::CREATED, [(LOCATION, place)], Json(shown(&view, &allocation))))
+    let path = format!("allocations/{}", allocation.uuid);
+    Ok(created(&asked.url, &path, shown(&view, &allocation)))
 }
 
 fn document_time(conductor: &Conductor) -> Value {
@@ -143,28 +150,9 @@ async fn update(
     body: Bytes,
 ) -> Result<Json<Value>, Refusal> {
     asked.since(PATCH)?;
-    let patch: Vec<Operation> = read_json(&body)?;
-    json_patch::check_length(&patch)?;
-    let mut changed = Vec::new();
-    for operation in &patch {
-        let name = operation.field()?;
-        changed.push(settable(ALLOCATION, &name, asked.version, |field| field.on_patch, "by a patch")?);
-    }
-    let allocation = conductor
-        .update_allocation(&id, |allocation| {
-            let mut record = document(&allocation);
-            for operation in &patch {
-                operation.apply(&mut record)?;
-            }
-            for field in &changed {
-                let value = record.remove(field.name).unwrap_or_default();
-                record.insert(field.name.to_owned(), field.read(value)?);
-            }
-            serde_json::from_value(Value::Object(record)).map_err(|error| {
-                Refusal::bad_request(format!("the allocation cannot be as it is asked for: {error}"))
-            })
-        })
-        .await?;
+    let patch = Patch::read(&body, ALLOCATION, asked.version)?;
+    let change = |before: Allocation| read(patch.apply(document(&before))?);
+    let allocation = conductor.update_allocation(&id, change).await?;
     let view = View::new(&asked.clone(), asked.take_fields(ALLOCATION, None)?);
     Ok(Json(shown(&view, &allocation)))
 }

@@ -1,4 +1,4 @@
-//! Hardware types, as Ironic's drivers, the conductors that have them, and resources of which there are none.
+//! Hardware types, as Ironic's drivers, and the conductors that have them.
 
 use super::asked::Asked;
 use super::reply::Refusal;
@@ -12,13 +12,10 @@ use axum::routing::{MethodRouter, get};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// First versions: of the interfaces of a hardware type, of choosing its fields, of conductors, of port groups, of
-/// volumes.
+/// First versions: of the interfaces of a hardware type, of choosing its fields, of conductors.
 const INTERFACES: u16 = 30;
 const FIELDS: u16 = 77;
 const CONDUCTORS: u16 = 49;
-const PORTGROUPS: u16 = 23;
-const VOLUMES: u16 = 32;
 
 pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
     vec![
@@ -27,11 +24,6 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
         ("/drivers/{driver}/properties", get(properties)),
         ("/conductors", get(conductors)),
         ("/conductors/{conductor}", get(conductor)),
-        ("/portgroups", get(no_portgroups)),
-        ("/portgroups/detail", get(no_portgroups)),
-        ("/nodes/{node}/portgroups", get(no_portgroups_of_node)),
-        ("/volume/connectors", get(no_connectors)),
-        ("/volume/targets", get(no_targets)),
     ]
 }
 
@@ -128,24 +120,4 @@ fn itself(conductor: &Conductor, asked: &Asked) -> Map<String, Value> {
         "links": links(&asked.url, &format!("conductors/{name}")),
     });
     own.as_object().cloned().unwrap_or_default()
-}
-
-async fn no_portgroups(asked: Asked) -> Result<Json<Value>, Refusal> {
-    asked.since(PORTGROUPS)?;
-    Ok(Json(json!({"portgroups": []})))
-}
-
-async fn no_portgroups_of_node(asked: Asked) -> Result<Json<Value>, Refusal> {
-    asked.since(PORTGROUPS + 1)?;
-    no_portgroups(asked).await
-}
-
-async fn no_connectors(asked: Asked) -> Result<Json<Value>, Refusal> {
-    asked.since(VOLUMES)?;
-    Ok(Json(json!({"connectors": []})))
-}
-
-async fn no_targets(asked: Asked) -> Result<Json<Value>, Refusal> {
-    asked.since(VOLUMES)?;
-    Ok(Json(json!({"targets": []})))
 }

@@ -27,6 +27,10 @@ pub(crate) enum Kind {
     Map,
     /// A MAC address.
     Address,
+    /// A MAC address, or null.
+    AddressOrNull,
+    /// A number that is not negative.
+    Number,
     /// A list of texts.
     Texts,
     /// A list of steps.
@@ -35,8 +39,6 @@ pub(crate) enum Kind {
     Time,
     /// The step that is running, or an empty object.
     Step,
-    /// Always null: there is nothing of the kind.
-    Nothing,
     /// Where to find more.
     Links,
 }
@@ -94,7 +96,7 @@ pub(crate) const NODE: &[Field] = &[
     set("instance_uuid", 1, Kind::Uuid),
     set("instance_name", 104, Kind::Text(255)),
     read("allocation_uuid", 52, Kind::Uuid),
-    set("chassis_uuid", 1, Kind::Nothing),
+    set("chassis_uuid", 1, Kind::Uuid),
     masked(set("extra", 1, Kind::Map)),
     masked(set("network_data", 66, Kind::Map)),
     set("resource_class", 21, Kind::Text(80)),
@@ -136,7 +138,7 @@ pub(crate) const NODE: &[Field] = &[
     set("retired_reason", 61, Kind::Text(4096)),
     set("automated_clean", 47, Kind::Choice(None)),
     set("disable_power_off", 95, Kind::Flag),
-    read("console_enabled", 1, Kind::Choice(Some(false))),
+    read("console_enabled", 1, Kind::Flag),
     read("clean_step", 7, Kind::Step),
     read("deploy_step", 44, Kind::Step),
     read("service_step", 87, Kind::Step),
@@ -167,7 +169,7 @@ pub(crate) const PORT: &[Field] = &[
     set("pxe_enabled", 19, Kind::Choice(Some(true))),
     set("local_link_connection", 19, Kind::Map),
     set("physical_network", 34, Kind::Text(64)),
-    set("portgroup_uuid", 24, Kind::Nothing),
+    set("portgroup_uuid", 24, Kind::Uuid),
     set("is_smartnic", 53, Kind::Flag),
     set("description", 97, Kind::Text(255)),
     set("vendor", 100, Kind::Text(32)),
@@ -223,6 +225,63 @@ pub(crate) const RUNBOOK: &[Field] = &[
     read("updated_at", 92, Kind::Time),
     read("links", 92, Kind::Links),
 ];
+
+/// The fields of a chassis.
+pub(crate) const CHASSIS: &[Field] = &[
+    once("uuid", 1, Kind::Uuid),
+    set("description", 1, Kind::Text(255)),
+    set("extra", 1, Kind::Map),
+    read("created_at", 1, Kind::Time),
+    read("updated_at", 1, Kind::Time),
+    read("links", 1, Kind::Links),
+    read("nodes", 1, Kind::Links),
+];
+
+/// The fields of a port group.
+pub(crate) const PORT_GROUP: &[Field] = &[
+    once("uuid", 23, Kind::Uuid),
+    set("name", 23, Kind::Text(255)),
+    set("address", 23, Kind::AddressOrNull),
+    set("node_uuid", 23, Kind::Uuid),
+    set("standalone_ports_supported", 23, Kind::Choice(Some(true))),
+    set("mode", 26, Kind::Text(255)),
+    set("properties", 26, Kind::Map),
+    set("physical_network", 102, Kind::Text(64)),
+    set("category", 103, Kind::Text(80)),
+    set("extra", 23, Kind::Map),
+    read("internal_info", 23, Kind::Map),
+    read("created_at", 23, Kind::Time),
+    read("updated_at", 23, Kind::Time),
+    read("links", 23, Kind::Links),
+    read("ports", 24, Kind::Links),
+];
+
+/// The fields of a volume connector.
+pub(crate) const VOLUME_CONNECTOR: &[Field] = &[
+    once("uuid", 32, Kind::Uuid),
+    set("node_uuid", 32, Kind::Uuid),
+    set("type", 32, Kind::NeededText(32)),
+    set("connector_id", 32, Kind::NeededText(255)),
+    set("extra", 32, Kind::Map),
+    read("created_at", 32, Kind::Time),
+    read("updated_at", 32, Kind::Time),
+    read("links", 32, Kind::Links),
+];
+
+/// The fields of a volume target.
+pub(crate) const VOLUME_TARGET: &[Field] = &[
+    once("uuid", 32, Kind::Uuid),
+    set("node_uuid", 32, Kind::Uuid),
+    set("volume_type", 32, Kind::NeededText(64)),
+    masked(set("properties", 32, Kind::Map)),
+    set("boot_index", 32, Kind::Number),
+    set("volume_id", 32, Kind::NeededText(36)),
+    set("extra", 32, Kind::Map),
+    read("created_at", 32, Kind::Time),
+    read("updated_at", 32, Kind::Time),
+    read("links", 32, Kind::Links),
+];
+
 /// The fields of an entry of a node's history.
 pub(crate) const HISTORY: &[Field] = &[
     read("uuid", 78, Kind::Uuid),
@@ -247,7 +306,9 @@ impl Kind {
             Self::Map | Self::Step => json!({}),
             Self::Texts | Self::Steps | Self::Links => json!([]),
             Self::NeededText(_) | Self::EmptyText(_) => "".into(),
-            Self::Text(_) | Self::Uuid | Self::Address | Self::Time | Self::Nothing => Value::Null,
+            Self::Text(_) | Self::Uuid | Self::Address | Self::AddressOrNull | Self::Number | Self::Time => {
+                Value::Null
+            }
         }
     }
 
@@ -258,11 +319,13 @@ impl Kind {
     /// What would be right.
     pub(crate) fn read(self, value: Value) -> Result<Value, String> {
         match (self, value) {
-            (Self::Address, Value::String(text)) => match text.parse::<MacAddress>() {
+            (Self::Address | Self::AddressOrNull, Value::String(text)) => match text.parse::<MacAddress>() {
                 Ok(address) => Ok(address.as_str().into()),
                 Err(error) => Err(error.to_string()),
             },
             (Self::NeededText(_) | Self::Address, Value::Null) => Err("must be a text".to_owned()),
+            (Self::Number, Value::Number(number)) if number.is_u64() => Ok(number.into()),
+            (Self::Number, _) => Err("must be a number that is not negative".to_owned()),
             (_, Value::Null) => Ok(self.default()),
             (Self::Text(limit) | Self::NeededText(limit) | Self::EmptyText(limit), Value::String(text)) => {
                 match text.chars().count() <= limit {
@@ -281,7 +344,6 @@ impl Kind {
             (Self::Map, map @ Value::Object(_)) => Ok(map),
             (Self::Texts, Value::Array(texts)) if texts.iter().all(Value::is_string) => Ok(texts.into()),
             (Self::Steps, Value::Array(steps)) => Ok(steps.into()),
-            (Self::Nothing, _) => Err("must be null: this conductor has nothing of the kind".to_owned()),
             (kind, _) => Err(format!("must be {}", kind.article())),
         }
     }
@@ -296,10 +358,11 @@ impl Kind {
             Self::Choice(_) => json!({"type": ["boolean", "null"]}),
             Self::Map | Self::Step => json!({"type": "object"}),
             Self::Address => json!({"type": "string"}),
+            Self::AddressOrNull => json!({"type": ["string", "null"]}),
+            Self::Number => json!({"type": "integer", "minimum": 0}),
             Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Self::Steps => json!({"type": "array", "items": {"type": "object"}}),
             Self::Time => json!({"type": ["string", "null"], "format": "date-time"}),
-            Self::Nothing => json!({"type": "null"}),
             Self::Links => json!({"type": "array", "items": {"type": "object"}}),
         }
     }
@@ -307,13 +370,17 @@ impl Kind {
     /// What it is, in words.
     pub(crate) fn article(self) -> &'static str {
         match self {
-            Self::Text(_) | Self::NeededText(_) | Self::EmptyText(_) | Self::Address => "a text",
+            Self::Text(_)
+            | Self::NeededText(_)
+            | Self::EmptyText(_)
+            | Self::Address
+            | Self::AddressOrNull => "a text",
+            Self::Number => "a number",
             Self::Uuid => "a UUID",
             Self::Flag | Self::Choice(_) => "true or false",
             Self::Map | Self::Step => "an object",
             Self::Texts | Self::Steps | Self::Links => "a list",
             Self::Time => "a time",
-            Self::Nothing => "null",
         }
     }
 }
@@ -411,8 +478,7 @@ mod tests {
     use time::OffsetDateTime;
 
     /// Fields that are no part of the record.
-    const COMPUTED: &[&str] =
-        &["chassis_uuid", "conductor", "console_enabled", "links", "ports", "portgroups", "states", "volume"];
+    const COMPUTED: &[&str] = &["conductor", "links", "ports", "portgroups", "states", "volume"];
 
     #[test]
     fn the_table_and_the_record_have_the_same_fields() {
@@ -483,11 +549,7 @@ mod tests {
             ),
             ("instance_uuid", json!("x"), Err("instance_uuid: \"x\" must be a UUID")),
             ("chassis_uuid", json!(null), Ok(json!(null))),
-            (
-                "chassis_uuid",
-                json!("x"),
-                Err("chassis_uuid: must be null: this conductor has nothing of the kind"),
-            ),
+            ("chassis_uuid", json!("x"), Err("chassis_uuid: \"x\" must be a UUID")),
         ] {
             let read = named(NODE, name).unwrap().read(value.clone());
             assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::asked::Asked;
 use super::fields::{HISTORY, HISTORY_BRIEF};
-use super::listing::{Paging, Piece, Reading, Source, answer};
+use super::listing::{Given, Paging, answer};
 use super::reply::Refusal;
 use super::view::View;
 use crate::conductor::Conductor;
@@ -14,7 +14,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 use serde_json::{Map, Value};
-use std::collections::VecDeque;
 use uuid::Uuid;
 
 /// First version with histories.
@@ -35,14 +34,11 @@ async fn list(
     let view = View::new(&asked.clone(), asked.take_fields(HISTORY, Some(HISTORY_BRIEF))?);
     let paging = Paging::take(&mut asked)?;
     asked.done()?;
-    let mut entries = VecDeque::from(entries(&conductor, node).await?);
-    if let Some(marker) = &paging.marker {
-        let place = entries.iter().position(|entry| entry.uuid.to_string() == *marker);
-        let place = place.ok_or_else(|| unknown(marker))?;
-        entries.drain(..=place);
-    }
-    let step = u32::try_from(entries.len()).unwrap_or(u32::MAX).saturating_add(1);
-    answer("history", History { entries, view, node }, step, &paging, url).await
+    let entries = entries(&conductor, node).await?;
+    let entries = entries.iter().map(|entry| (entry.uuid, shown(&view, node, entry))).collect();
+    let entries = Given::after(paging.marker.as_deref(), entries)?;
+    let step = entries.step();
+    answer("history", entries, step, &paging, url).await
 }
 
 async fn show(
@@ -75,22 +71,4 @@ fn shown(view: &View, node: Uuid, entry: &HistoryEntry) -> Value {
         _ => Map::new(),
     };
     view.of(&collection(node), &entry.uuid.to_string(), fields)
-}
-
-/// The entries that are left of a list.
-struct History {
-    entries: VecDeque<HistoryEntry>,
-    view: View,
-    node: Uuid,
-}
-
-impl Source for History {
-    fn next(&mut self, most: u32) -> Reading<'_> {
-        Box::pin(async move {
-            let count = self.entries.len().min(most as usize);
-            let next: Vec<_> = self.entries.drain(..count).collect();
-            let members = next.iter().map(|entry| shown(&self.view, self.node, entry)).collect();
-            Ok(Piece { members, count, last: next.last().map(|entry| entry.uuid) })
-        })
-    }
 }

@@ -2,11 +2,14 @@
 
 use super::asked::Asked;
 use super::reply::Refusal;
+use crate::error::Error;
 use axum::body::{Body, Bytes};
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::fmt::Write;
 use std::pin::Pin;
 use uuid::Uuid;
@@ -28,6 +31,70 @@ pub(crate) type Reading<'a> = Pin<Box<dyn Future<Output = Result<Piece, Refusal>
 pub(crate) trait Source: Send + 'static {
     /// The next members, at most so many; fewer than that at the end.
     fn next(&mut self, most: u32) -> Reading<'_>;
+}
+
+/// A list whose members come by their identity: `read` has those after one, at most so many.
+pub(crate) struct Successive<R> {
+    /// The one before the next.
+    pub(crate) after: Option<Uuid>,
+    /// Reads the next ones, as they look in the answer.
+    pub(crate) read: R,
+}
+
+impl<R, F> Source for Successive<R>
+where
+    R: FnMut(Option<Uuid>, u32) -> F + Send + 'static,
+    F: Future<Output = Result<Vec<(Uuid, Value)>, Error>> + Send + 'static,
+{
+    fn next(&mut self, most: u32) -> Reading<'_> {
+        Box::pin(async move {
+            let found = (self.read)(self.after, most).await?;
+            let last = found.last().map(|(uuid, _)| *uuid);
+            self.after = last.or(self.after);
+            let count = found.len();
+            Ok(Piece { members: found.into_iter().map(|(_, member)| member).collect(), count, last })
+        })
+    }
+}
+
+/// A list of which all members are there.
+pub(crate) struct Given(
+    /// Those that are left.
+    pub(crate) VecDeque<(Uuid, Value)>,
+);
+
+impl Given {
+    /// Those after a marker.
+    ///
+    /// # Errors
+    ///
+    /// 404 when the marker is none of them.
+    pub(crate) fn after(marker: Option<&str>, members: Vec<(Uuid, Value)>) -> Result<Self, Refusal> {
+        let mut members = VecDeque::from(members);
+        if let Some(marker) = marker {
+            let place = members.iter().position(|(uuid, _)| uuid.to_string() == marker);
+            let unknown =
+                || Refusal::new(StatusCode::NOT_FOUND, format!("marker: the list has no {marker:?}"));
+            members.drain(..=place.ok_or_else(unknown)?);
+        }
+        Ok(Self(members))
+    }
+
+    /// More than there are.
+    pub(crate) fn step(&self) -> u32 {
+        u32::try_from(self.0.len()).unwrap_or(u32::MAX).saturating_add(1)
+    }
+}
+
+impl Source for Given {
+    fn next(&mut self, most: u32) -> Reading<'_> {
+        Box::pin(async move {
+            let count = self.0.len().min(most as usize);
+            let next: Vec<_> = self.0.drain(..count).collect();
+            let last = next.last().map(|(uuid, _)| *uuid);
+            Ok(Piece { members: next.into_iter().map(|(_, member)| member).collect(), count, last })
+        })
+    }
 }
 
 /// How many members a list has, and where it begins.

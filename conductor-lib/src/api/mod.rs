@@ -13,16 +13,17 @@ mod inspection;
 mod json_patch;
 mod listing;
 pub mod nodes;
+mod patch;
 mod ports;
 mod raid;
 pub mod ramdisk;
 pub mod reference;
 mod reply;
 mod request_id;
+mod resources;
 mod routes;
 mod version;
 mod view;
-mod workflows;
 
 pub use asked::Scheme;
 pub use version::description;

@@ -1,27 +1,32 @@
 //! Ports: the network cards of machines, which are created, changed and deleted by themselves.
 
 use super::asked::Asked;
-use super::fields::{PORT, PORT_BRIEF, read_new, settable};
-use super::json_patch::{self, Op, Operation};
-use super::listing::{Paging, Piece, Reading, Source, answer};
+use super::fields::{PORT, PORT_BRIEF, read_new};
+use super::listing::{Given, Paging, Successive, answer};
+use super::patch::Patch;
 use super::reply::{Refusal, read_json};
-use super::view::{View, links};
+use super::view::{View, created};
 use crate::conductor::Conductor;
 use crate::error::Error;
-use crate::model::{MacAddress, Port};
+use crate::model::{MacAddress, Port, ResourceKind};
 use crate::store::{OwnedPort, PortSelection};
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::http::header::LOCATION;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 /// Ports that are read at a time.
 const STEP: u32 = 500;
+
+/// The key of its group in the record of a port, as agents are told it.
+const GROUP: &str = "portgroup_id";
+
+/// First version in which ports are in groups.
+const IN_GROUPS: u16 = 24;
 
 /// First version in which the node of a port may be called by its name.
 const NODE_NAME: u16 = 94;
@@ -31,6 +36,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
         ("/ports", get(brief).post(create)),
         ("/ports/detail", get(detail)),
         ("/ports/{port}", get(show).patch(update).delete(delete)),
+        ("/portgroups/{portgroup}/ports", get(of_port_group)),
         ("/nodes/{node}/ports", get(of_node)),
         ("/nodes/{node}/ports/detail", get(detail_of_node)),
     ]
@@ -42,6 +48,20 @@ async fn brief(State(conductor): State<Conductor>, asked: Asked) -> Result<Respo
 
 async fn detail(State(conductor): State<Conductor>, asked: Asked) -> Result<Response, Refusal> {
     list(conductor, asked, "ports/detail", None, None).await
+}
+
+async fn of_port_group(
+    State(conductor): State<Conductor>,
+    mut asked: Asked,
+    Path(group): Path<String>,
+) -> Result<Response, Refusal> {
+    asked.since(IN_GROUPS)?;
+    let url = asked.same_list(&format!("portgroups/{group}/ports"));
+    let fields = asked.take_fields(PORT, Some(PORT_BRIEF))?;
+    let view = View::new(&asked, fields);
+    let paging = Paging::take(&mut asked)?;
+    asked.done()?;
+    list_of_group(&conductor, &view, &group, &paging, url).await
 }
 
 async fn of_node(
@@ -80,39 +100,44 @@ async fn list(
         }
         (None, None, None) => None,
     };
-    let has_group = asked.take("portgroup", 24)?.is_some();
+    let group = asked.take("portgroup", IN_GROUPS)?;
     asked.done()?;
+    if let Some(group) = group {
+        return list_of_group(&conductor, &view, &group, &paging, url).await;
+    }
     let after = match &paging.marker {
         Some(marker) => Some(conductor.port(marker).await?.port.uuid),
         None => None,
     };
-    let selection = PortSelection { node, address, after, limit: 0 };
-    answer("ports", Ports { conductor, view, selection, is_empty: has_group }, STEP, &paging, url).await
+    let read = move |after: Option<Uuid>, limit: u32| {
+        let (conductor, view) = (conductor.clone(), view.clone());
+        let selection = PortSelection { node, address: address.clone(), after, limit };
+        async move {
+            let ports = conductor.store().ports(&selection).await?;
+            let members = ports.iter().map(|owned| (owned.port.uuid, shown(&view, owned)));
+            Ok::<_, Error>(members.collect())
+        }
+    };
+    answer("ports", Successive { after, read }, STEP, &paging, url).await
 }
 
-/// Ports as they look in the answer.
-struct Ports {
-    conductor: Conductor,
-    view: View,
-    selection: PortSelection,
-    /// There is no group of ports, and so none is in one.
-    is_empty: bool,
-}
-
-impl Source for Ports {
-    fn next(&mut self, most: u32) -> Reading<'_> {
-        Box::pin(async move {
-            self.selection.limit = if self.is_empty { 0 } else { most };
-            let ports = self.conductor.store().ports(&self.selection).await.map_err(Error::from)?;
-            let last = ports.last().map(|owned| owned.port.uuid);
-            self.selection.after = last.or(self.selection.after);
-            Ok(Piece {
-                count: ports.len(),
-                members: ports.iter().map(|owned| shown(&self.view, owned)).collect(),
-                last,
-            })
-        })
-    }
+/// The ports of a group, which are all of one node.
+async fn list_of_group(
+    conductor: &Conductor,
+    view: &View,
+    group: &str,
+    paging: &Paging,
+    url: String,
+) -> Result<Response, Refusal> {
+    let group = conductor.resource(ResourceKind::PortGroup, group).await?;
+    let node = group.node_uuid.unwrap_or_default();
+    let record = conductor.store().get(node).await.map_err(Error::from)?;
+    let ports = record.into_iter().flat_map(|record| record.node.ports);
+    let ports = ports.filter(|port| port.portgroup_id == Some(group.uuid));
+    let members = ports.map(|port| (port.uuid, shown(view, &OwnedPort { node, port }))).collect();
+    let members = Given::after(paging.marker.as_deref(), members)?;
+    let step = members.step();
+    answer("ports", members, step, paging, url).await
 }
 
 fn shown(view: &View, owned: &OwnedPort) -> Value {
@@ -123,6 +148,8 @@ fn shown(view: &View, owned: &OwnedPort) -> Value {
 fn document(owned: &OwnedPort) -> Map<String, Value> {
     let Ok(Value::Object(mut port)) = serde_json::to_value(&owned.port) else { return Map::new() };
     port.insert("node_uuid".into(), json!(owned.node));
+    let group = port.remove(GROUP).unwrap_or_default();
+    port.insert("portgroup_uuid".into(), group);
     port
 }
 
@@ -140,7 +167,7 @@ async fn create(
     State(conductor): State<Conductor>,
     mut asked: Asked,
     body: Bytes,
-) -> Result<impl IntoResponse, Refusal> {
+) -> Result<Response, Refusal> {
     let mut given: Map<String, Value> = read_json(&body)?;
     if let Some(node) = given.get("node_uuid").and_then(Value::as_str).map(str::to_owned)
         && node.parse::<Uuid>().is_err()
@@ -158,9 +185,8 @@ async fn create(
     }
     let owned = conductor.create_port(&node, read_record(given)?).await.map_err(bad_node)?;
     let fields = asked.take_fields(PORT, None)?;
-    let place = links(&asked.url, &format!("ports/{}", owned.port.uuid))[0]["href"].clone();
-    let shown = Json(shown(&View::new(&asked, fields), &owned));
-    Ok((StatusCode::CREATED, [(LOCATION, place.as_str().unwrap_or_default().to_owned())], shown))
+    let path = format!("ports/{}", owned.port.uuid);
+    Ok(created(&asked.url, &path, shown(&View::new(&asked, fields), &owned)))
 }
 
 /// A node that is named in a body and does not exist makes the body wrong, not the path.
@@ -174,7 +200,9 @@ fn bad_node(error: Error) -> Refusal {
 /// Without what is null or kept elsewhere.
 fn read_record(mut record: Map<String, Value>) -> Result<Port, Refusal> {
     record.remove("node_uuid");
-    record.remove("portgroup_uuid");
+    if let Some(group) = record.remove("portgroup_uuid") {
+        record.insert(GROUP.to_owned(), group);
+    }
     record.retain(|_, value| !value.is_null());
     serde_json::from_value(Value::Object(record))
         .map_err(|error| Refusal::bad_request(format!("the port cannot be as it is asked for: {error}")))
@@ -186,27 +214,10 @@ async fn update(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<Json<Value>, Refusal> {
-    let patch: Vec<Operation> = read_json(&body)?;
-    json_patch::check_length(&patch)?;
-    let mut changed = Vec::new();
-    for operation in &patch {
-        let name = operation.field()?;
-        let may = |field: &super::fields::Field| field.on_patch || operation.op == Op::Test;
-        changed.push(settable(PORT, &name, asked.version, may, "by a patch")?);
-    }
+    let patch = Patch::read(&body, PORT, asked.version)?;
     let owned = conductor
         .update_port(&id, |owned| {
-            let mut record = document(&owned);
-            for field in &changed {
-                record.entry(field.name).or_insert_with(|| field.kind.default());
-            }
-            for operation in &patch {
-                operation.apply(&mut record)?;
-            }
-            for field in &changed {
-                let value = record.remove(field.name).unwrap_or_default();
-                record.insert(field.name.to_owned(), field.read(value)?);
-            }
+            let record = patch.apply(document(&owned))?;
             if record.get("node_uuid") != Some(&json!(owned.node)) {
                 return Err(Refusal::bad_request(
                     "node_uuid: a port stays with its node; delete it and create it at the other one",

@@ -1,7 +1,10 @@
 //! The reference of the operators' interface: a page of the book and an OpenAPI document, both made of the tables that
 //! the routers work by.
 
-use super::fields::{ALLOCATION, DEPLOY_TEMPLATE, Field, HISTORY, NODE, PORT, RUNBOOK};
+use super::fields::{
+    ALLOCATION, CHASSIS, DEPLOY_TEMPLATE, Field, HISTORY, NODE, PORT, PORT_GROUP, RUNBOOK, VOLUME_CONNECTOR,
+    VOLUME_TARGET,
+};
 use super::nodes::VERBS;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -45,6 +48,22 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/nodes/{node}/states", 1, 200, "Shows the states of a node"),
     route("PUT", "/nodes/{node}/states/provision", 1, 202, "Orders an operation"),
     route("PUT", "/nodes/{node}/states/power", 1, 202, "Orders a change of power"),
+    route("PUT", "/nodes/{node}/states/boot_mode", 76, 202, "Has the machine start by BIOS or UEFI"),
+    route(
+        "PUT",
+        "/nodes/{node}/states/secure_boot",
+        76,
+        202,
+        "Has it start only what is signed, or anything",
+    ),
+    route("GET", "/nodes/{node}/states/console", 1, 200, "Tells how its serial console is reached"),
+    route(
+        "PUT",
+        "/nodes/{node}/states/console",
+        1,
+        202,
+        "Opens its serial console to its users, or closes it",
+    ),
     route("PUT", "/nodes/{node}/states/raid", 12, 204, "Notes the RAID volumes that are wanted"),
     route("GET", "/nodes/{node}/management/boot_device", 1, 200, "Tells what the machine starts from"),
     route("PUT", "/nodes/{node}/management/boot_device", 1, 204, "Sets what the machine starts from"),
@@ -65,11 +84,23 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/nodes/{node}/inventory", 81, 200, "Shows what the last inspection told"),
     route("GET", "/nodes/{node}/history", 78, 200, "Lists what happened to a node, the oldest first"),
     route("GET", "/nodes/{node}/history/{entry}", 78, 200, "Shows one entry of it"),
+    route("GET", "/nodes/{node}/vmedia", 93, 200, "Tells what is in virtual drives"),
+    route("POST", "/nodes/{node}/vmedia", 89, 204, "Has a virtual drive hold a medium"),
+    route(
+        "DELETE",
+        "/nodes/{node}/vmedia",
+        89,
+        204,
+        "Empties virtual drives: those in `device_types`, or all",
+    ),
     route("GET", "/nodes/{node}/bios", 40, 200, "An empty list: no interface tells settings of firmware"),
+    route("GET", "/nodes/{node}/bios/{setting}", 40, 404, "No interface tells settings of firmware"),
     route("GET", "/nodes/{node}/firmware", 86, 200, "An empty list: no interface tells versions of firmware"),
     route("GET", "/nodes/{node}/ports", 1, 200, "Lists the ports of a node"),
     route("GET", "/nodes/{node}/ports/detail", 1, 200, "Lists them with all of their fields"),
-    route("GET", "/nodes/{node}/portgroups", 24, 200, "An empty list: there are no port groups"),
+    route("GET", "/nodes/{node}/portgroups", 24, 200, "Lists the port groups of a node"),
+    route("GET", "/nodes/{node}/volume/connectors", 32, 200, "Lists the volume connectors of a node"),
+    route("GET", "/nodes/{node}/volume/targets", 32, 200, "Lists the volumes of a node"),
     route("GET", "/ports", 1, 200, "Lists ports"),
     route("POST", "/ports", 1, 201, "Gives a node a port"),
     route("GET", "/ports/detail", 1, 200, "Lists ports with all of their fields"),
@@ -93,10 +124,30 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/runbooks/{runbook}", 92, 200, "Shows a runbook"),
     route("PATCH", "/runbooks/{runbook}", 92, 200, "Changes a runbook by JSON Patch"),
     route("DELETE", "/runbooks/{runbook}", 92, 204, "Forgets a runbook"),
-    route("GET", "/portgroups", 23, 200, "An empty list: there are no port groups"),
-    route("GET", "/portgroups/detail", 23, 200, "As above"),
-    route("GET", "/volume/connectors", 32, 200, "An empty list: there are no volumes"),
-    route("GET", "/volume/targets", 32, 200, "An empty list: there are no volumes"),
+    route("GET", "/chassis", 1, 200, "Lists chassis"),
+    route("POST", "/chassis", 1, 201, "Creates a chassis"),
+    route("GET", "/chassis/detail", 1, 200, "Lists chassis with all of their fields"),
+    route("GET", "/chassis/{chassis}", 1, 200, "Shows a chassis"),
+    route("PATCH", "/chassis/{chassis}", 1, 200, "Changes a chassis by JSON Patch"),
+    route("DELETE", "/chassis/{chassis}", 1, 204, "Forgets a chassis in which no node is"),
+    route("GET", "/chassis/{chassis}/nodes", 1, 200, "Lists the nodes in a chassis"),
+    route("GET", "/portgroups", 23, 200, "Lists port groups"),
+    route("POST", "/portgroups", 23, 201, "Gives a node a port group"),
+    route("GET", "/portgroups/detail", 23, 200, "Lists port groups with all of their fields"),
+    route("GET", "/portgroups/{portgroup}", 23, 200, "Shows a port group"),
+    route("PATCH", "/portgroups/{portgroup}", 23, 200, "Changes a port group by JSON Patch"),
+    route("DELETE", "/portgroups/{portgroup}", 23, 204, "Forgets a port group that has no port"),
+    route("GET", "/portgroups/{portgroup}/ports", 24, 200, "Lists the ports of a port group"),
+    route("GET", "/volume/connectors", 32, 200, "Lists what machines are known by where volumes are"),
+    route("POST", "/volume/connectors", 32, 201, "Gives a node a volume connector"),
+    route("GET", "/volume/connectors/{connector}", 32, 200, "Shows a volume connector"),
+    route("PATCH", "/volume/connectors/{connector}", 32, 200, "Changes it, of a node that is off"),
+    route("DELETE", "/volume/connectors/{connector}", 32, 204, "Takes it away, of a node that is off"),
+    route("GET", "/volume/targets", 32, 200, "Lists volumes of other machines"),
+    route("POST", "/volume/targets", 32, 201, "Gives a node a volume"),
+    route("GET", "/volume/targets/{target}", 32, 200, "Shows a volume"),
+    route("PATCH", "/volume/targets/{target}", 32, 200, "Changes it, of a node that is off"),
+    route("DELETE", "/volume/targets/{target}", 32, 204, "Takes it away, of a node that is off"),
     route("GET", "/drivers", 1, 200, "Lists hardware types"),
     route("GET", "/drivers/{driver}", 1, 200, "Shows a hardware type"),
     route("GET", "/drivers/{driver}/properties", 1, 200, "Lists keys of `driver_info`"),
@@ -166,6 +217,10 @@ fn page() -> String {
         ("Fields of an allocation", ALLOCATION),
         ("Fields of a deploy template", DEPLOY_TEMPLATE),
         ("Fields of a runbook", RUNBOOK),
+        ("Fields of a chassis", CHASSIS),
+        ("Fields of a port group", PORT_GROUP),
+        ("Fields of a volume connector", VOLUME_CONNECTOR),
+        ("Fields of a volume target", VOLUME_TARGET),
         ("Fields of an entry of a node's history", HISTORY),
     ] {
         let _ = write!(
@@ -241,6 +296,14 @@ fn openapi() -> Value {
                 "NewDeployTemplate": schema(DEPLOY_TEMPLATE, |field| field.on_create),
                 "Runbook": schema(RUNBOOK, |_| true),
                 "NewRunbook": schema(RUNBOOK, |field| field.on_create),
+                "Chassis": schema(CHASSIS, |_| true),
+                "NewChassis": schema(CHASSIS, |field| field.on_create),
+                "PortGroup": schema(PORT_GROUP, |_| true),
+                "NewPortGroup": schema(PORT_GROUP, |field| field.on_create),
+                "VolumeConnector": schema(VOLUME_CONNECTOR, |_| true),
+                "NewVolumeConnector": schema(VOLUME_CONNECTOR, |field| field.on_create),
+                "VolumeTarget": schema(VOLUME_TARGET, |_| true),
+                "NewVolumeTarget": schema(VOLUME_TARGET, |field| field.on_create),
                 "Patch": {"type": "array", "items": {
                     "type": "object",
                     "required": ["op", "path"],
@@ -269,6 +332,10 @@ fn body_of(route: &Route) -> Option<Value> {
         ("POST", "/allocations") => "NewAllocation",
         ("POST", "/deploy_templates") => "NewDeployTemplate",
         ("POST", "/runbooks") => "NewRunbook",
+        ("POST", "/chassis") => "NewChassis",
+        ("POST", "/portgroups") => "NewPortGroup",
+        ("POST", "/volume/connectors") => "NewVolumeConnector",
+        ("POST", "/volume/targets") => "NewVolumeTarget",
         ("PATCH", _) => "Patch",
         ("PUT", "/nodes/{node}/states/provision") => "Provision",
         _ => return None,
@@ -302,18 +369,68 @@ mod tests {
 
     #[test]
     fn every_path_is_described() {
-        let routes = super::super::nodes::routes().into_iter().map(|(path, _)| path);
-        let routes = routes.chain(super::super::ports::routes().into_iter().map(|(path, _)| path));
-        let routes = routes.chain(super::super::allocations::routes().into_iter().map(|(path, _)| path));
-        let routes = routes.chain(super::super::drivers::routes().into_iter().map(|(path, _)| path));
-        let routes = routes.chain(super::super::inspection::node_routes().into_iter().map(|(path, _)| path));
-        let routes = routes.chain(super::super::history::routes().into_iter().map(|(path, _)| path));
-        let routes = routes.chain(super::super::raid::routes().into_iter().map(|(path, _)| path));
-        let routes = routes.chain(super::super::workflows::routes().into_iter().map(|(path, _)| path));
+        let routes = super::super::nodes::all_routes().into_iter().map(|(path, _)| path);
         let described: BTreeSet<_> = ROUTES.iter().map(|route| route.path).collect();
         assert_eq!(routes.collect::<BTreeSet<_>>(), described);
         let extensions = super::super::extension::routes().into_iter().map(|(path, _)| path);
         let described: BTreeSet<_> = EXTENSIONS.iter().map(|route| route.path).collect();
         assert_eq!(extensions.collect::<BTreeSet<_>>(), described);
+    }
+
+    /// What clients really send: every tool that is driven by this interface needs these requests.
+    #[test]
+    fn what_clients_send_is_served() {
+        for (methods, path) in [
+            ("GET", "/drivers"),
+            ("GET", "/drivers/{driver}"),
+            ("GET", "/drivers/{driver}/properties"),
+            ("GET", "/conductors"),
+            ("GET", "/conductors/{conductor}"),
+            ("GET POST", "/nodes"),
+            ("GET", "/nodes/detail"),
+            ("GET PATCH DELETE", "/nodes/{node}"),
+            ("GET", "/nodes/{node}/validate"),
+            ("PUT DELETE", "/nodes/{node}/maintenance"),
+            ("GET", "/nodes/{node}/states"),
+            ("PUT", "/nodes/{node}/states/provision"),
+            ("PUT", "/nodes/{node}/states/power"),
+            ("PUT", "/nodes/{node}/states/raid"),
+            ("PUT", "/nodes/{node}/states/boot_mode"),
+            ("PUT", "/nodes/{node}/states/secure_boot"),
+            ("GET PUT", "/nodes/{node}/states/console"),
+            ("GET PUT", "/nodes/{node}/management/boot_device"),
+            ("GET", "/nodes/{node}/management/boot_device/supported"),
+            ("PUT", "/nodes/{node}/management/inject_nmi"),
+            ("GET", "/nodes/{node}/inventory"),
+            ("GET", "/nodes/{node}/bios"),
+            ("GET", "/nodes/{node}/bios/{setting}"),
+            ("GET", "/nodes/{node}/firmware"),
+            ("GET POST DELETE", "/nodes/{node}/vmedia"),
+            ("GET POST", "/nodes/{node}/vifs"),
+            ("DELETE", "/nodes/{node}/vifs/{vif}"),
+            ("GET PUT DELETE", "/nodes/{node}/traits"),
+            ("PUT DELETE", "/nodes/{node}/traits/{trait}"),
+            ("GET", "/nodes/{node}/history"),
+            ("GET", "/nodes/{node}/history/{entry}"),
+            ("GET", "/nodes/{node}/vendor_passthru/methods"),
+            ("POST DELETE", "/nodes/{node}/vendor_passthru"),
+            ("GET POST", "/ports"),
+            ("GET", "/ports/detail"),
+            ("GET PATCH DELETE", "/ports/{port}"),
+            ("GET", "/nodes/{node}/ports"),
+            ("GET", "/nodes/{node}/ports/detail"),
+            ("GET POST", "/allocations"),
+            ("GET PATCH DELETE", "/allocations/{allocation}"),
+            ("GET DELETE", "/nodes/{node}/allocation"),
+            ("GET", "/portgroups"),
+            ("GET", "/portgroups/detail"),
+            ("GET", "/volume/connectors"),
+            ("GET", "/volume/targets"),
+        ] {
+            for method in methods.split(' ') {
+                let is_it = |route: &Route| route.method == method && route.path == path;
+                assert!(ROUTES.iter().any(is_it), "{method} {path}");
+            }
+        }
     }
 }

@@ -74,7 +74,7 @@ impl From<Error> for Refusal {
             Error::NodeNotFound(_)
             | Error::PortNotFound(_)
             | Error::AllocationNotFound(_)
-            | Error::WorkflowNotFound { .. }
+            | Error::ResourceNotFound { .. }
             | Error::LookupFailed => StatusCode::NOT_FOUND,
             Error::InvalidState { .. }
             | Error::OtherInstance(_)

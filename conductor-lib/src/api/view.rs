@@ -3,6 +3,10 @@
 use super::asked::Asked;
 use super::fields::{Field, Kind};
 use crate::model::ProvisionState;
+use axum::Json;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
 use farrier_protocol::heartbeat::ApiVersion;
 use serde_json::{Map, Value, json};
 
@@ -64,6 +68,12 @@ impl View {
             _ => value,
         }
     }
+}
+
+/// The answer to whoever has created something: what it is, and where.
+pub(crate) fn created(url: &str, path: &str, shown: Value) -> Response {
+    let place = format!("{url}/v1/{path}");
+    (StatusCode::CREATED, [(LOCATION, place)], Json(shown)).into_response()
 }
 
 /// Where a resource is, with the version before its path and without.

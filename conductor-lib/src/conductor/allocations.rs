@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::model::{Allocation, AllocationState, InstanceUuid, ProvisionState};
 use crate::store::{AllocationSelection, Filter, NodeColumn, Selection, StoreError};
 use crate::task::Task;
+use serde_json::json;
 use uuid::Uuid;
 
 /// Nodes that are looked at for one allocation.
@@ -16,6 +17,9 @@ const MOST_NODES: u32 = 10_000;
 
 /// Allocations that one round goes on with.
 const MOST_ALLOCATIONS: u32 = 1000;
+
+/// The key of `instance_info` with the traits that an instance wants.
+const TRAITS: &str = "traits";
 
 /// How one look for a node ended.
 enum Found {
@@ -47,6 +51,47 @@ impl Conductor {
             }
         });
         Ok(allocation)
+    }
+
+    /// Writes down that a node was taken, which has its instance already.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::InvalidState`], [`Error::InUse`] when it was taken by somebody else,
+    /// [`Error::Invalid`] when it is not as wanted, and as [`Self::create_allocation`].
+    pub async fn backfill_allocation(
+        &self,
+        mut allocation: Allocation,
+        node: &str,
+    ) -> Result<Allocation, Error> {
+        allocation.name.iter().try_for_each(|name| check_name(name))?;
+        let mut task = Task::acquire(self.services(), node).await?;
+        let node = &mut task.node;
+        if node.provision_state != ProvisionState::Active {
+            return Err(Error::wrong_state(node, [ProvisionState::Active]));
+        }
+        let instance = node.instance_uuid.get();
+        if node.allocation_uuid.is_some() || instance.is_some_and(|instance| instance != allocation.uuid) {
+            let reason = "an allocation or another instance has it".to_owned();
+            return Err(Error::InUse { what: format!("node {}", node.label()), reason });
+        }
+        let class = allocation.resource_class.take().or_else(|| node.resource_class.clone());
+        if class != node.resource_class || !allocation.traits.iter().all(|name| node.traits.contains(name)) {
+            let reason = format!("node {} has another resource class, or lacks traits", node.label());
+            return Err(Error::invalid("node", reason));
+        }
+        (allocation.resource_class, allocation.state) = (class, AllocationState::Active);
+        allocation.node_uuid = Some(node.uuid);
+        self.store().create_allocation(&allocation).await?;
+        node.instance_uuid.set(allocation.uuid)?;
+        node.allocation_uuid = Some(allocation.uuid);
+        match task.finish().await {
+            Ok(()) => Ok(allocation),
+            Err(error) => {
+                self.store().delete_allocation(allocation.uuid).await?;
+                Err(error)
+            }
+        }
     }
 
     /// The allocation with this name or identity.
@@ -101,6 +146,7 @@ impl Conductor {
                 }
                 task.node.allocation_uuid = None;
                 task.node.instance_uuid.remove();
+                task.node.instance_info.remove(TRAITS);
             }
             task.finish().await?;
         }
@@ -195,6 +241,10 @@ impl Conductor {
         instance.set(allocation.uuid)?;
         task.node.instance_uuid = instance;
         task.node.allocation_uuid = Some(allocation.uuid);
+        if !allocation.traits.is_empty() {
+            // What is wanted of the node is wanted of its deployment: templates by these names lead it.
+            task.node.instance_info.insert(TRAITS.to_owned(), json!(allocation.traits));
+        }
         task.finish().await?;
         Ok(true)
     }

@@ -2,8 +2,8 @@
 
 use super::Conductor;
 use crate::error::Error;
-use crate::interfaces::{BootDeviceSetting, InterfaceError, VendorMethod};
-use crate::model::{BootDevice, InterfaceKind};
+use crate::interfaces::{BootDeviceSetting, ConsoleAccess, InterfaceError, VendorMethod, VirtualMedium};
+use crate::model::{BootDevice, BootMode, InterfaceKind};
 use crate::task::Task;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -65,6 +65,109 @@ impl Conductor {
         task.hold().await?;
         in_time(management.set_boot_device(&task.node, device, persistent)).await?;
         task.leave().await
+    }
+
+    /// Has the machine of a node start by the boot sector or by UEFI.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] for a mode that it does not have, and as [`Self::set_boot_device`].
+    pub async fn set_boot_mode(&self, id: &str, mode: BootMode) -> Result<(), Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        let management = self.services().hardware.management(&task.node)?;
+        let supported = management.get_supported_boot_modes(&task.node);
+        if !supported.contains(&mode) {
+            let supported: Vec<_> = supported.iter().map(|mode| mode.as_str()).collect();
+            let (mode, supported) = (mode.as_str(), supported.join(", "));
+            let reason = format!("the machine cannot be told to start by {mode}; it can by: {supported}");
+            return Err(Error::invalid("boot_mode", reason));
+        }
+        task.hold().await?;
+        in_time(management.set_boot_mode(&task.node, mode)).await?;
+        task.node.boot_mode = Some(mode.as_str().to_owned());
+        task.finish().await
+    }
+
+    /// Has the machine of a node start only what is signed, or anything.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn set_secure_boot(&self, id: &str, on: bool) -> Result<(), Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        let management = self.services().hardware.management(&task.node)?;
+        task.hold().await?;
+        in_time(management.set_secure_boot_state(&task.node, on)).await?;
+        task.node.secure_boot = Some(on);
+        task.finish().await
+    }
+
+    /// What is in the virtual drives of a node's machine.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn virtual_media(&self, id: &str) -> Result<Vec<VirtualMedium>, Error> {
+        let node = self.find(id).await?.node;
+        let management = self.services().hardware.management(&node)?;
+        in_time(management.get_virtual_media(&node)).await
+    }
+
+    /// Has a virtual drive of a node's machine hold the medium at a URL.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn attach_virtual_media(&self, id: &str, drive: BootDevice, url: &str) -> Result<(), Error> {
+        let task = Task::acquire(self.services(), id).await?;
+        let management = self.services().hardware.management(&task.node)?;
+        task.hold().await?;
+        in_time(management.attach_virtual_media(&task.node, drive, url)).await?;
+        task.leave().await
+    }
+
+    /// Empties virtual drives of a node's machine: these, or all where none is named.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn detach_virtual_media(&self, id: &str, drives: &[BootDevice]) -> Result<(), Error> {
+        let task = Task::acquire(self.services(), id).await?;
+        let management = self.services().hardware.management(&task.node)?;
+        task.hold().await?;
+        in_time(management.detach_virtual_media(&task.node, drives)).await?;
+        task.leave().await
+    }
+
+    /// How users reach the serial console of a node's machine; nothing while it is closed to them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn console_access(&self, id: &str) -> Result<Option<ConsoleAccess>, Error> {
+        let node = self.find(id).await?.node;
+        if !node.console_enabled {
+            return Ok(None);
+        }
+        let console = self.services().hardware.console(&node)?;
+        in_time(console.get_console(&node)).await.map(Some)
+    }
+
+    /// Opens the serial console of a node's machine to its users, or closes it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn set_console(&self, id: &str, enabled: bool) -> Result<(), Error> {
+        let mut task = Task::acquire(self.services(), id).await?;
+        let console = self.services().hardware.console(&task.node)?;
+        task.hold().await?;
+        match enabled {
+            true => in_time(console.start_console(&task.node)).await?,
+            false => in_time(console.stop_console(&task.node)).await?,
+        }
+        task.node.console_enabled = enabled;
+        task.finish().await
     }
 
     /// Interrupts what runs on the machine of a node.

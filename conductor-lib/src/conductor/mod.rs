@@ -10,6 +10,7 @@ mod periodic;
 mod ports;
 mod records;
 mod rescue_orders;
+mod resources;
 mod situation;
 mod start_up;
 mod step_orders;

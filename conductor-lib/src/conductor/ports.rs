@@ -3,7 +3,7 @@
 use super::Conductor;
 use super::records::check_name;
 use crate::error::Error;
-use crate::model::{Node, Port};
+use crate::model::{Node, Port, ResourceKind};
 use crate::store::OwnedPort;
 use crate::task::Task;
 
@@ -26,6 +26,7 @@ impl Conductor {
     pub async fn create_port(&self, node: &str, port: Port) -> Result<OwnedPort, Error> {
         port.name.iter().try_for_each(|name| check_name(name))?;
         let mut task = Task::acquire(self.services(), node).await?;
+        self.check_group_of(&port, &task.node).await?;
         let uuid = port.uuid;
         task.node.ports.push(Port { created_at: Some(self.now()), updated_at: None, ..port });
         task.finish().await?;
@@ -44,8 +45,7 @@ impl Conductor {
     ) -> Result<OwnedPort, E> {
         let owned = self.port(id).await?;
         let mut task = Task::acquire(self.services(), &owned.node.to_string()).await?;
-        let port = of(&mut task.node, &owned)?;
-        let before = port.clone();
+        let before = of(&mut task.node, &owned)?.clone();
         let after = change(OwnedPort { node: owned.node, port: before.clone() })?;
         if before.name != after.name {
             after.name.iter().try_for_each(|name| check_name(name))?;
@@ -53,7 +53,10 @@ impl Conductor {
         if before.address != after.address {
             check_free(&before)?;
         }
-        *port =
+        if before.portgroup_id != after.portgroup_id {
+            self.check_group_of(&after, &task.node).await?;
+        }
+        *of(&mut task.node, &owned)? =
             Port { uuid: before.uuid, created_at: before.created_at, updated_at: Some(self.now()), ..after };
         task.finish().await?;
         Ok(self.port(&owned.port.uuid.to_string()).await?)
@@ -71,6 +74,19 @@ impl Conductor {
         check_free(port)?;
         task.node.ports.retain(|port| port.uuid != owned.port.uuid);
         task.finish().await
+    }
+
+    /// A port is in a group of its own node.
+    async fn check_group_of(&self, port: &Port, node: &Node) -> Result<(), Error> {
+        let Some(group) = port.portgroup_id else { return Ok(()) };
+        let found = self.store().resource(ResourceKind::PortGroup, &group.to_string()).await?;
+        match found.is_some_and(|found| found.node_uuid == Some(node.uuid)) {
+            true => Ok(()),
+            false => {
+                let reason = format!("node {} has no port group {group}; create it first", node.label());
+                Err(Error::invalid("portgroup_uuid", reason))
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Conductor;
 use crate::erasing::Erasure;
 use crate::error::Error;
-use crate::model::{Activity, Event, InterfaceKind, NewNode, Node, ProvisionState};
+use crate::model::{Activity, Event, InterfaceKind, NewNode, Node, ProvisionState, ResourceKind};
 use crate::store::{ConfigDrive, Outline, Record};
 use crate::task::Task;
 use farrier_protocol::lookup::MASKED;
@@ -46,6 +46,7 @@ impl Conductor {
         node.name.iter().try_for_each(|name| check_name(name))?;
         check_group(&mut node)?;
         self.check_parent(&node).await?;
+        self.check_chassis(&node).await?;
         let config_drive = node.instance_info.take_config_drive()?;
         if config_drive.is_some() {
             return Err(Error::invalid(
@@ -146,6 +147,9 @@ impl Conductor {
         if before.parent_node != after.parent_node {
             self.check_parent(&after).await?;
         }
+        if before.chassis_uuid != after.chassis_uuid {
+            self.check_chassis(&after).await?;
+        }
         if before.driver != after.driver || before.interfaces != after.interfaces {
             self.check_interfaces(before, &mut after)?;
         }
@@ -178,6 +182,14 @@ impl Conductor {
                 None => Err(Error::invalid("parent_node", format!("node {parent} does not exist"))),
             },
             None => Ok(()),
+        }
+    }
+
+    async fn check_chassis(&self, node: &Node) -> Result<(), Error> {
+        let Some(chassis) = node.chassis_uuid else { return Ok(()) };
+        match self.store().resource(ResourceKind::Chassis, &chassis.to_string()).await? {
+            Some(_) => Ok(()),
+            None => Err(Error::invalid("chassis_uuid", format!("chassis {chassis} does not exist"))),
         }
     }
 

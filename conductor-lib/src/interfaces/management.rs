@@ -4,6 +4,7 @@ use super::base::{Interface, InterfaceError};
 use crate::model::InterfaceKind::Management;
 use crate::model::{BootDevice, BootMode, MacAddress, Node};
 use async_trait::async_trait;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// What firmware starts from, as far as it is known.
@@ -13,6 +14,17 @@ pub struct BootDeviceSetting {
     pub device: Option<BootDevice>,
     /// Whether it holds for more than one start.
     pub persistent: Option<bool>,
+}
+
+/// What is in a virtual drive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VirtualMedium {
+    /// URL of the medium; nothing where there is none.
+    pub image: Option<String>,
+    /// Whether there is one.
+    pub inserted: bool,
+    /// What the drive can be.
+    pub media_types: Vec<BootDevice>,
 }
 
 /// Manages a machine by its BMC. Every method may fail with [`InterfaceError::Unsupported`].
@@ -115,6 +127,15 @@ pub trait ManagementInterface: Interface {
     /// Any [`InterfaceError`].
     async fn get_mac_addresses(&self, _node: &Node) -> Result<Vec<MacAddress>, InterfaceError> {
         InterfaceError::unsupported(Management, "get_mac_addresses")
+    }
+
+    /// What is in the virtual drives.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn get_virtual_media(&self, _node: &Node) -> Result<Vec<VirtualMedium>, InterfaceError> {
+        InterfaceError::unsupported(Management, "get_virtual_media")
     }
 
     /// Has a virtual drive hold the medium at this URL.

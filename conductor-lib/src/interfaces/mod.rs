@@ -30,7 +30,7 @@ pub use console::{ConsoleAccess, ConsoleInterface};
 pub use deploy::DeployInterface;
 pub use dhcp::{DhcpOption, DhcpProvider};
 pub use inspect::InspectInterface;
-pub use management::{BootDeviceSetting, ManagementInterface};
+pub use management::{BootDeviceSetting, ManagementInterface, VirtualMedium};
 pub use network::{NetworkInterface, NetworkKind};
 pub use none::{Absent, Noop};
 pub use outcome::Outcome;

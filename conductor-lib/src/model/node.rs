@@ -95,6 +95,9 @@ pub struct Node {
     /// The part of a large site that it belongs to, for those who look after one part alone.
     #[serde(default)]
     pub shard: Option<String>,
+    /// What its machine stands in.
+    #[serde(default)]
+    pub chassis_uuid: Option<Uuid>,
     /// The node whose machine this one is a part of.
     #[serde(default)]
     pub parent_node: Option<Uuid>,
@@ -150,6 +153,9 @@ pub struct Node {
     /// Whether the machine starts only what is signed, as it said last.
     #[serde(default)]
     pub secure_boot: Option<bool>,
+    /// Whether its serial console is open to its users.
+    #[serde(default)]
+    pub console_enabled: bool,
     /// How the machine is, as its BMC said last: `OK`, `Warning` or `Critical`.
     #[serde(default)]
     pub health: Option<String>,
@@ -236,6 +242,7 @@ impl Node {
             owner: None,
             lessee: None,
             shard: None,
+            chassis_uuid: None,
             parent_node: None,
             driver_info: new.driver_info,
             driver_internal_info: DriverInternalInfo::default(),
@@ -263,6 +270,7 @@ impl Node {
             target_power_state: None,
             boot_mode: None,
             secure_boot: None,
+            console_enabled: false,
             health: None,
             last_error: None,
             clean_step: None,

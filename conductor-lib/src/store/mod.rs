@@ -27,14 +27,14 @@ pub use record::{
     SessionChange, Terms,
 };
 pub use selection::{
-    AllocationSelection, Filter, NodeColumn, Outline, OwnedPort, PortSelection, Position, Selection,
-    WorkflowSelection,
+    AllocationSelection, Filter, NodeColumn, Outline, OwnedPort, PortSelection, Position, ResourceSelection,
+    Selection,
 };
 
 use crate::erasing::EraseCertificate;
 use crate::model::{
-    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Workflow,
-    WorkflowKind,
+    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Resource,
+    ResourceKind,
 };
 use async_trait::async_trait;
 use time::OffsetDateTime;
@@ -274,40 +274,40 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Failed`].
     async fn delete_allocation(&self, uuid: Uuid) -> Result<(), StoreError>;
 
-    /// Adds a deploy template or a runbook.
+    /// Adds a plain resource.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Taken`] when its name or identity is in use.
-    async fn create_workflow(&self, workflow: &Workflow) -> Result<(), StoreError>;
+    /// [`StoreError::Taken`] when its name, identity or what else it is known by is in use.
+    async fn create_resource(&self, resource: &Resource) -> Result<(), StoreError>;
 
-    /// The deploy template or runbook with this name or identity.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Failed`].
-    async fn workflow(&self, kind: WorkflowKind, id: &str) -> Result<Option<Workflow>, StoreError>;
-
-    /// Some deploy templates or runbooks, by their identity.
+    /// The plain resource of a kind with this name or identity.
     ///
     /// # Errors
     ///
     /// [`StoreError::Failed`].
-    async fn workflows(&self, selection: &WorkflowSelection) -> Result<Vec<Workflow>, StoreError>;
+    async fn resource(&self, kind: ResourceKind, id: &str) -> Result<Option<Resource>, StoreError>;
 
-    /// Writes a deploy template or a runbook. Refused (false) when it is not as it was before, or gone.
+    /// Some plain resources, by their identity.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn resources(&self, selection: &ResourceSelection) -> Result<Vec<Resource>, StoreError>;
+
+    /// Writes a plain resource. Refused (false) when it is not as it was before, or gone.
     ///
     /// # Errors
     ///
     /// [`StoreError::Taken`] when its name is in use.
-    async fn write_workflow(&self, before: &Workflow, after: &Workflow) -> Result<bool, StoreError>;
+    async fn write_resource(&self, before: &Resource, after: &Resource) -> Result<bool, StoreError>;
 
-    /// Forgets a deploy template or a runbook.
+    /// Forgets a plain resource.
     ///
     /// # Errors
     ///
     /// [`StoreError::Failed`].
-    async fn delete_workflow(&self, uuid: Uuid) -> Result<(), StoreError>;
+    async fn delete_resource(&self, uuid: Uuid) -> Result<(), StoreError>;
 
     /// Writes what changed of a node and its ports, at once. An allocation that the node has no more is forgotten.
     ///

@@ -1,6 +1,6 @@
 //! Which nodes and ports a list has, in which order, and how many: what can be asked of columns alone.
 
-use crate::model::{AllocationState, MacAddress, Port, WorkflowKind};
+use crate::model::{AllocationState, MacAddress, Port, ResourceKind};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -38,6 +38,7 @@ pub(super) const NODE: &[(&str, Kind)] = &[
     ("fault", Kind::Text),
     ("created_at", Kind::Time),
     ("updated_at", Kind::Time),
+    ("chassis_uuid", Kind::Text),
 ];
 
 /// A field of a node that is a column, so that lists can be filtered and sorted by it.
@@ -167,15 +168,26 @@ impl AllocationSelection {
     }
 }
 
-/// Which deploy templates or runbooks, by their identity, and how many of them.
+/// Which plain resources, by their identity, and how many of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkflowSelection {
-    /// Which of both.
-    pub kind: WorkflowKind,
+pub struct ResourceSelection {
+    /// What they are.
+    pub kind: ResourceKind,
+    /// Those of this node.
+    pub node: Option<Uuid>,
+    /// The one that is known by this, beside its name ([`Resource::natural_key`](crate::model::Resource::natural_key)).
+    pub natural_key: Option<String>,
     /// Those only whose identity comes after this one.
     pub after: Option<Uuid>,
     /// At most so many.
     pub limit: u32,
+}
+
+impl ResourceSelection {
+    /// The first of a kind.
+    pub fn first(kind: ResourceKind, limit: u32) -> Self {
+        Self { kind, node: None, natural_key: None, after: None, limit }
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ macro_rules! select_records {
             "nodes.lessee, nodes.shard, nodes.parent_node, nodes.instance_uuid, nodes.instance_name, ",
             "nodes.allocation_uuid, nodes.provision_state, nodes.target_provision_state, ",
             "nodes.provision_updated_at, nodes.power_state, nodes.target_power_state, nodes.maintenance, ",
-            "nodes.fault, nodes.created_at, nodes.updated_at, nodes.reservation, nodes.lease_epoch, nodes.lease_expires_at, ",
+            "nodes.fault, nodes.created_at, nodes.updated_at, nodes.chassis_uuid, nodes.reservation, nodes.lease_epoch, nodes.lease_expires_at, ",
             "node_documents.document AS node_document, ",
             "agent_sessions.agent_secret_token, agent_sessions.agent_url, agent_sessions.agent_version, ",
             "agent_sessions.agent_last_heartbeat, agent_sessions.agent_verify_ca, agent_sessions.agent_status, ",
@@ -74,16 +74,15 @@ pub(super) const UPDATE_ALLOCATION: &str = "UPDATE allocations SET name = $2, st
 pub(super) const DELETE_ALLOCATION: &str = "DELETE FROM allocations WHERE uuid = $1";
 /// A node, and the allocation that it has or an empty text.
 pub(super) const END_ALLOCATIONS: &str = "DELETE FROM allocations WHERE node_uuid = $1 AND uuid <> $2";
-pub(super) const WORKFLOW: &str =
-    "SELECT document FROM workflows WHERE kind = $1 AND (uuid = $2 OR name = $2)";
-pub(super) const WORKFLOWS: &str = "SELECT document FROM workflows WHERE kind = $1 AND ($2 IS NULL OR uuid > $2) \
-    ORDER BY uuid LIMIT $3";
-pub(super) const INSERT_WORKFLOW: &str =
-    "INSERT INTO workflows (uuid, kind, name, document) VALUES ($1, $2, $3, $4)";
-/// Of one that is as it was before.
-pub(super) const UPDATE_WORKFLOW: &str =
-    "UPDATE workflows SET name = $2, document = $3 WHERE uuid = $1 AND document = $4";
-pub(super) const DELETE_WORKFLOW: &str = "DELETE FROM workflows WHERE uuid = $1";
+pub(super) const RESOURCE: &str =
+    "SELECT document FROM resources WHERE kind = $1 AND (uuid = $2 OR name = $2)";
+pub(super) const RESOURCES: &str = "SELECT document FROM resources WHERE kind = $1 AND ($2 IS NULL OR node = $2) \
+    AND ($3 IS NULL OR natural_key = $3) AND ($4 IS NULL OR uuid > $4) ORDER BY uuid LIMIT $5";
+pub(super) const INSERT_RESOURCE: &str = "INSERT INTO resources (uuid, kind, name, node, natural_key, document) \
+    VALUES ($1, $2, $3, $4, $5, $6)";
+pub(super) const UPDATE_RESOURCE: &str =
+    "UPDATE resources SET name = $2, node = $3, natural_key = $4, document = $5 WHERE uuid = $1";
+pub(super) const DELETE_RESOURCE: &str = "DELETE FROM resources WHERE uuid = $1";
 pub(super) const CONFIG_DRIVE: &str = "SELECT content FROM config_drives WHERE node = $1";
 pub(super) const INSPECTION: &str = "SELECT document FROM inspections WHERE node = $1";
 pub(super) const RECEIVED_INSPECTION: &str = "SELECT received FROM inspections WHERE node = $1";
@@ -96,8 +95,8 @@ pub(super) const HOLDER: &str = "SELECT reservation FROM nodes WHERE uuid = $1";
 pub(super) const INSERT_NODE: &str = "INSERT INTO nodes (uuid, name, driver, conductor_group, resource_class, owner, \
     lessee, shard, parent_node, instance_uuid, instance_name, allocation_uuid, provision_state, \
     target_provision_state, provision_updated_at, power_state, target_power_state, maintenance, fault, created_at, \
-    updated_at, lease_epoch) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, 0)";
+    updated_at, chassis_uuid, lease_epoch) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, 0)";
 pub(super) const INSERT_DOCUMENT: &str = "INSERT INTO node_documents (node, document) VALUES ($1, $2)";
 /// A new port comes after those that the node has.
 pub(super) const INSERT_PORT: &str = "INSERT INTO ports (uuid, address, name, updated_at, created_at, document, node, \
@@ -129,7 +128,7 @@ pub(super) const UPDATE_NODE: &str = "UPDATE nodes SET name = $2, driver = $3, c
     resource_class = $5, owner = $6, lessee = $7, shard = $8, parent_node = $9, instance_uuid = $10, \
     instance_name = $11, allocation_uuid = $12, provision_state = $13, target_provision_state = $14, \
     provision_updated_at = $15, power_state = $16, target_power_state = $17, maintenance = $18, fault = $19, \
-    created_at = $20, updated_at = $21 WHERE uuid = $1 AND lease_epoch = $22";
+    created_at = $20, updated_at = $21, chassis_uuid = $22 WHERE uuid = $1 AND lease_epoch = $23";
 /// A document that is as it was is not written.
 pub(super) const UPDATE_DOCUMENT: &str =
     "UPDATE node_documents SET document = $2 WHERE node = $1 AND document <> $2";
@@ -309,11 +308,11 @@ mod tests {
             UPDATE_ALLOCATION,
             DELETE_ALLOCATION,
             END_ALLOCATIONS,
-            WORKFLOW,
-            WORKFLOWS,
-            INSERT_WORKFLOW,
-            UPDATE_WORKFLOW,
-            DELETE_WORKFLOW,
+            RESOURCE,
+            RESOURCES,
+            INSERT_RESOURCE,
+            UPDATE_RESOURCE,
+            DELETE_RESOURCE,
             CONFIG_DRIVE,
             INSPECTION,
             RECEIVED_INSPECTION,
@@ -355,11 +354,12 @@ mod tests {
             include_str!("migrations/0005_inspections.sql"),
             include_str!("migrations/0006_workflows.sql"),
             include_str!("migrations/0008_evidence.sql"),
+            include_str!("migrations/0009_resources.sql"),
             outlines.as_str(),
             records.as_str(),
         ];
         let here = include_str!("statements.rs").matches("pub(super) const ").count();
-        assert_eq!(statements.len(), here - 1 + 7 + 2, "a statement is not looked at");
+        assert_eq!(statements.len(), here - 1 + 8 + 2, "a statement is not looked at");
         // Whoever needs one of these needs two texts of it; `?` is no parameter of PostgreSQL.
         for word in [
             "?",

@@ -6,12 +6,12 @@ use farrier_conductor::Settings;
 use farrier_conductor::attention::Attention;
 use farrier_conductor::erasing::EraseCertificate;
 use farrier_conductor::model::{
-    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Workflow,
-    WorkflowKind,
+    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Resource,
+    ResourceKind,
 };
 use farrier_conductor::store::{
-    AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store,
-    StoreError, Terms, WorkflowSelection,
+    AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, ResourceSelection,
+    Selection, Store, StoreError, Terms,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -230,29 +230,29 @@ impl Store for GatedStore {
         self.inner.delete_allocation(uuid).await
     }
 
-    async fn create_workflow(&self, workflow: &Workflow) -> Result<(), StoreError> {
+    async fn create_resource(&self, resource: &Resource) -> Result<(), StoreError> {
         self.pass().await?;
-        self.inner.create_workflow(workflow).await
+        self.inner.create_resource(resource).await
     }
 
-    async fn workflow(&self, kind: WorkflowKind, id: &str) -> Result<Option<Workflow>, StoreError> {
+    async fn resource(&self, kind: ResourceKind, id: &str) -> Result<Option<Resource>, StoreError> {
         self.pass().await?;
-        self.inner.workflow(kind, id).await
+        self.inner.resource(kind, id).await
     }
 
-    async fn workflows(&self, selection: &WorkflowSelection) -> Result<Vec<Workflow>, StoreError> {
+    async fn resources(&self, selection: &ResourceSelection) -> Result<Vec<Resource>, StoreError> {
         self.pass().await?;
-        self.inner.workflows(selection).await
+        self.inner.resources(selection).await
     }
 
-    async fn write_workflow(&self, before: &Workflow, after: &Workflow) -> Result<bool, StoreError> {
+    async fn write_resource(&self, before: &Resource, after: &Resource) -> Result<bool, StoreError> {
         self.pass().await?;
-        self.inner.write_workflow(before, after).await
+        self.inner.write_resource(before, after).await
     }
 
-    async fn delete_workflow(&self, uuid: Uuid) -> Result<(), StoreError> {
+    async fn delete_resource(&self, uuid: Uuid) -> Result<(), StoreError> {
         self.pass().await?;
-        self.inner.delete_workflow(uuid).await
+        self.inner.delete_resource(uuid).await
     }
 
     async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {

@@ -5,6 +5,7 @@
 
 mod adopt;
 mod agent;
+mod allocations;
 mod attention;
 mod authorization;
 mod certificates;
@@ -17,6 +18,7 @@ mod deploy_family;
 mod explain;
 mod extension;
 mod fast_track;
+mod firmware;
 mod gate;
 mod history;
 mod inspection;
@@ -32,6 +34,7 @@ mod raid;
 mod ramdisk_api;
 mod ramdisk_logs;
 mod rescue;
+mod resources;
 mod rest;
 mod retry;
 mod service;

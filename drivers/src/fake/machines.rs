@@ -1,8 +1,8 @@
 //! What machines that are not there were told.
 
 use farrier_conductor::interfaces::BootDeviceSetting;
-use farrier_conductor::model::{BootDevice, Node, PowerState};
-use std::collections::HashMap;
+use farrier_conductor::model::{BootDevice, BootMode, Node, PowerState};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
@@ -11,6 +11,10 @@ use uuid::Uuid;
 pub(super) struct Machine {
     pub(super) power: PowerState,
     pub(super) boot_device: BootDeviceSetting,
+    pub(super) boot_mode: BootMode,
+    pub(super) secure_boot: bool,
+    /// What is in its virtual drives: the URL in each that is not empty.
+    pub(super) media: BTreeMap<BootDevice, String>,
 }
 
 /// All of them. Clones are the same ones.
@@ -40,7 +44,13 @@ impl Machines {
 
 fn untold(node: &Node) -> Machine {
     let boot_device = BootDeviceSetting { device: Some(BootDevice::Pxe), persistent: Some(false) };
-    Machine { power: node.power_state.unwrap_or(PowerState::Off), boot_device }
+    Machine {
+        power: node.power_state.unwrap_or(PowerState::Off),
+        boot_device,
+        boot_mode: BootMode::Uefi,
+        secure_boot: false,
+        media: BTreeMap::new(),
+    }
 }
 
 #[cfg(test)]

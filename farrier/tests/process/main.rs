@@ -17,3 +17,4 @@ mod night;
 mod operators;
 mod site;
 mod stopped;
+mod workflows;

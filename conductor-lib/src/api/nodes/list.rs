@@ -6,9 +6,9 @@ use super::super::listing::{Paging, Piece, Reading, Source, answer};
 use super::super::reply::Refusal;
 use super::super::view::View;
 use crate::conductor::Conductor;
-use crate::model::{Fault, ProvisionState};
+use crate::model::{Fault, ProvisionState, ResourceKind};
 use crate::store::{Filter, NodeColumn, Outline, Position, Selection};
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::response::Response;
 use serde_json::{Map, Value};
 
@@ -31,6 +31,7 @@ enum By {
 
 /// Words that choose nodes, and the first version that has each.
 const FILTERS: &[(&str, u16, By)] = &[
+    ("chassis_uuid", 1, By::Text("chassis_uuid")),
     ("instance_uuid", 1, By::Text("instance_uuid")),
     ("associated", 1, By::IsSet("instance_uuid")),
     ("maintenance", 1, By::Flag("maintenance")),
@@ -49,7 +50,7 @@ const FILTERS: &[(&str, u16, By)] = &[
 
 /// `GET /nodes`
 pub(super) async fn brief(State(conductor): State<Conductor>, asked: Asked) -> Result<Response, Refusal> {
-    list(conductor, asked, "nodes", Some(NODE_BRIEF)).await
+    list(conductor, asked, "nodes", Vec::new(), Some(NODE_BRIEF)).await
 }
 
 /// `GET /nodes/detail`
@@ -60,13 +61,25 @@ pub(super) async fn detail(
     if asked.take("fields", 1)?.is_some() {
         return Err(Refusal::bad_request("fields: /nodes/detail has all of them; ask /nodes for some"));
     }
-    list(conductor, asked, "nodes/detail", None).await
+    list(conductor, asked, "nodes/detail", Vec::new(), None).await
+}
+
+/// `GET /chassis/{chassis}/nodes`
+pub(super) async fn of_chassis(
+    State(conductor): State<Conductor>,
+    asked: Asked,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let chassis = conductor.resource(ResourceKind::Chassis, &id).await?.uuid.to_string();
+    let filters = vec![Filter::IsOneOf(column("chassis_uuid"), vec![chassis])];
+    list(conductor, asked, &format!("chassis/{id}/nodes"), filters, Some(NODE_BRIEF)).await
 }
 
 async fn list(
     conductor: Conductor,
     mut asked: Asked,
     path: &str,
+    among: Vec<Filter>,
     usual: Option<&'static [&'static str]>,
 ) -> Result<Response, Refusal> {
     let url = asked.same_list(path);
@@ -76,22 +89,25 @@ async fn list(
     }
     let paging = Paging::take(&mut asked)?;
     let mut selection = Selection::first(0);
-    selection.filters = filters(&conductor, &mut asked)?;
+    selection.filters = among;
+    selection.filters.extend(filters(&conductor, &mut asked)?);
     (selection.sort, selection.descending) = order(&mut asked)?;
     asked.done()?;
     if let Some(marker) = &paging.marker {
         selection.after = Some(place(&conductor, marker, selection.sort).await?);
     }
     let is_brief = view.needs_only(|field| {
-        ["reservation", "conductor", "chassis_uuid", "console_enabled"].contains(&field)
-            || NodeColumn::named(field).is_some()
+        ["reservation", "conductor"].contains(&field) || NodeColumn::named(field).is_some()
     });
     let source = Nodes { conductor, view, selection, is_brief };
     answer("nodes", source, if is_brief { OUTLINES } else { RECORDS }, &paging, url).await
 }
 
+fn column(field: &str) -> NodeColumn {
+    NodeColumn::named(field).expect("filters are columns")
+}
+
 fn filters(conductor: &Conductor, asked: &mut Asked) -> Result<Vec<Filter>, Refusal> {
-    let column = |field: &str| NodeColumn::named(field).expect("filters are columns");
     let mut filters = Vec::new();
     for (word, since, by) in FILTERS {
         let filter = match by {

@@ -3,6 +3,8 @@
 //! Each room has the routes of one resource. What a field is called, since when it is there and who may set it is in
 //! one table, and so are the verbs of the provision interface and the words that choose nodes.
 
+mod console;
+mod firmware;
 mod list;
 mod maintenance;
 mod management;
@@ -12,6 +14,7 @@ mod states;
 mod traits;
 mod vendor;
 mod vifs;
+mod virtual_media;
 
 pub use maintenance::MaintenanceRequest;
 pub use provision::{ProvisionRequest, ProvisionVerb, VERBS};
@@ -20,7 +23,7 @@ pub use states::PowerRequest;
 use super::reply::{fallback, wrong_method};
 use super::routes::everywhere;
 use super::version::{describe, negotiate};
-use super::{allocations, body, drivers, extension, history, inspection, ports, raid, request_id, workflows};
+use super::{allocations, body, drivers, extension, history, inspection, ports, raid, request_id, resources};
 use crate::conductor::Conductor;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, delete, get, post, put};
@@ -29,40 +32,49 @@ use axum::{Router, middleware};
 /// The routes that operators call. They ask nobody who they are: put them behind an
 /// [authorization](super::authorization::authorized), or serve them on a loopback address.
 pub fn nodes_router(conductor: Conductor) -> Router {
-    everywhere(
-        routes()
-            .into_iter()
-            .chain(ports::routes())
-            .chain(drivers::routes())
-            .chain(inspection::node_routes())
-            .chain(raid::routes())
-            .chain(history::routes())
-            .chain(allocations::routes())
-            .chain(workflows::routes()),
-    )
-    .route("/", get(describe))
-    .route("/v1", get(describe))
-    .route("/v1/", get(describe))
-    .merge(extension::router())
-    .fallback(fallback)
-    .method_not_allowed_fallback(wrong_method)
-    .layer(DefaultBodyLimit::disable())
-    .layer(middleware::from_fn(body::read))
-    .layer(middleware::from_fn(negotiate))
-    .layer(middleware::from_fn(request_id::identify))
-    .with_state(conductor)
+    everywhere(all_routes())
+        .route("/", get(describe))
+        .route("/v1", get(describe))
+        .route("/v1/", get(describe))
+        .merge(extension::router())
+        .fallback(fallback)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn(body::read))
+        .layer(middleware::from_fn(negotiate))
+        .layer(middleware::from_fn(request_id::identify))
+        .with_state(conductor)
 }
 
-pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
+/// Those of every resource.
+pub(super) fn all_routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
+    let rooms = [
+        routes(),
+        ports::routes(),
+        drivers::routes(),
+        inspection::node_routes(),
+        raid::routes(),
+        history::routes(),
+        allocations::routes(),
+        resources::routes(),
+    ];
+    rooms.into_iter().flatten().collect()
+}
+
+fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
     vec![
         ("/nodes", get(list::brief).post(record::create)),
         ("/nodes/detail", get(list::detail)),
+        ("/chassis/{chassis}/nodes", get(list::of_chassis)),
         ("/nodes/{node}", get(record::show).patch(record::update).delete(record::delete)),
         ("/nodes/{node}/validate", get(record::validate)),
         ("/nodes/{node}/maintenance", put(maintenance::begin).delete(maintenance::end)),
         ("/nodes/{node}/states", get(states::show)),
         ("/nodes/{node}/states/provision", put(provision::order)),
         ("/nodes/{node}/states/power", put(states::power)),
+        ("/nodes/{node}/states/boot_mode", put(firmware::set_boot_mode)),
+        ("/nodes/{node}/states/secure_boot", put(firmware::set_secure_boot)),
+        ("/nodes/{node}/states/console", get(console::show).put(console::switch)),
         (
             "/nodes/{node}/management/boot_device",
             get(management::boot_device).put(management::set_boot_device),
@@ -75,7 +87,12 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
         ("/nodes/{node}/vifs/{vif}", delete(vifs::detach)),
         ("/nodes/{node}/vendor_passthru/methods", get(vendor::methods)),
         ("/nodes/{node}/vendor_passthru", post(vendor::call).put(vendor::call).delete(vendor::call)),
-        ("/nodes/{node}/bios", get(record::no_bios)),
-        ("/nodes/{node}/firmware", get(record::no_firmware)),
+        (
+            "/nodes/{node}/vmedia",
+            get(virtual_media::list).post(virtual_media::attach).delete(virtual_media::detach),
+        ),
+        ("/nodes/{node}/bios", get(firmware::settings)),
+        ("/nodes/{node}/bios/{setting}", get(firmware::setting)),
+        ("/nodes/{node}/firmware", get(firmware::versions)),
     ]
 }

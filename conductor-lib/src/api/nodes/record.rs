@@ -4,7 +4,7 @@ use super::super::asked::Asked;
 use super::super::fields::{NODE, read_new, settable};
 use super::super::json_patch::{self, Op, Operation};
 use super::super::reply::{Refusal, read_json};
-use super::super::view::{View, links};
+use super::super::view::{View, created};
 use crate::conductor::Conductor;
 use crate::hardware_type::Validity;
 use crate::model::{InitialState, InterfaceKind, NewNode, Node};
@@ -12,10 +12,9 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::http::header::LOCATION;
-use axum::response::IntoResponse;
+use axum::response::Response;
 use farrier_protocol::heartbeat::ApiVersion;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// First version in which new nodes are not yet known to be controllable.
@@ -29,7 +28,7 @@ pub(super) async fn create(
     State(conductor): State<Conductor>,
     asked: Asked,
     body: Bytes,
-) -> Result<impl IntoResponse, Refusal> {
+) -> Result<Response, Refusal> {
     asked.done()?;
     let given = read_new(NODE, read_json(&body)?, asked.version)?;
     if !given.contains_key("driver") {
@@ -43,9 +42,9 @@ pub(super) async fn create(
     let mut record = document(&node)?;
     record.extend(given.into_iter().filter(|(name, value)| name != "uuid" || !value.is_null()));
     let node = conductor.enrol(read_record(record)?).await?;
-    let place = links(&asked.url, &format!("nodes/{}", node.uuid))[0]["href"].clone();
-    let shown = shown(&conductor, asked, &node.uuid.to_string()).await?;
-    Ok((StatusCode::CREATED, [(LOCATION, place.as_str().unwrap_or_default().to_owned())], shown))
+    let url = asked.url.clone();
+    let Json(shown) = shown(&conductor, asked, &node.uuid.to_string()).await?;
+    Ok(created(&url, &format!("nodes/{}", node.uuid), shown))
 }
 
 /// `GET /nodes/{node}`
@@ -151,8 +150,7 @@ fn document(node: &Node) -> Result<Map<String, Value>, Refusal> {
 }
 
 fn read_record(record: Map<String, Value>) -> Result<Node, Refusal> {
-    let record = record.into_iter().filter(|(name, _)| name != "chassis_uuid");
-    serde_json::from_value(Value::Object(record.collect()))
+    serde_json::from_value(Value::Object(record))
         .map_err(|error| Refusal::bad_request(format!("the node cannot be as it is asked for: {error}")))
 }
 
@@ -171,26 +169,4 @@ pub(super) async fn validate(
     Path(id): Path<String>,
 ) -> Result<Json<BTreeMap<InterfaceKind, Validity>>, Refusal> {
     Ok(Json(conductor.validate(&id).await?))
-}
-
-/// `GET /nodes/{node}/bios`: no interface tells settings of firmware.
-pub(super) async fn no_bios(
-    State(conductor): State<Conductor>,
-    asked: Asked,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
-    asked.since(40)?;
-    conductor.find(&id).await?;
-    Ok(Json(json!({"bios": []})))
-}
-
-/// `GET /nodes/{node}/firmware`: no interface tells versions of firmware.
-pub(super) async fn no_firmware(
-    State(conductor): State<Conductor>,
-    asked: Asked,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
-    asked.since(86)?;
-    conductor.find(&id).await?;
-    Ok(Json(json!({"firmware": []})))
 }

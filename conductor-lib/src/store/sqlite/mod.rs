@@ -10,18 +10,18 @@ mod certificates;
 mod history;
 mod one_document;
 mod reading;
-mod workflows;
+mod resources;
 mod writing;
 
 use super::columns::Column;
 use super::{
-    AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, Selection, Store,
-    StoreError, Terms, WorkflowSelection,
+    AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, ResourceSelection,
+    Selection, Store, StoreError, Terms,
 };
 use crate::erasing::EraseCertificate;
 use crate::model::{
-    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Workflow,
-    WorkflowKind,
+    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Resource,
+    ResourceKind,
 };
 use async_trait::async_trait;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
@@ -48,6 +48,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (5, "inspections", include_str!("../migrations/0005_inspections.sql")),
     (6, "workflows", include_str!("../migrations/0006_workflows.sql")),
     (8, "evidence", include_str!("../migrations/0008_evidence.sql")),
+    (9, "resources", include_str!("../migrations/0009_resources.sql")),
 ];
 
 /// How long a writer waits for another process.
@@ -322,38 +323,41 @@ impl Store for SqliteStore {
         deleted.await.map_err(|failure| self.told(failure))
     }
 
-    async fn create_workflow(&self, workflow: &Workflow) -> Result<(), StoreError> {
+    async fn create_resource(&self, resource: &Resource) -> Result<(), StoreError> {
         let created = async {
             let mut writer = self.single(Kept::Always).await?;
-            workflows::insert(&mut writer.connection, workflow).await?;
+            resources::insert(&mut writer.connection, resource).await?;
             writer.done();
             Ok(())
         };
         created.await.map_err(|failure| self.told(failure))
     }
 
-    async fn workflow(&self, kind: WorkflowKind, id: &str) -> Result<Option<Workflow>, StoreError> {
-        workflows::one(&self.readers, kind, id).await.map_err(|failure| self.told(failure))
+    async fn resource(&self, kind: ResourceKind, id: &str) -> Result<Option<Resource>, StoreError> {
+        resources::one(&self.readers, kind, id).await.map_err(|failure| self.told(failure))
     }
 
-    async fn workflows(&self, selection: &WorkflowSelection) -> Result<Vec<Workflow>, StoreError> {
-        workflows::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    async fn resources(&self, selection: &ResourceSelection) -> Result<Vec<Resource>, StoreError> {
+        resources::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
     }
 
-    async fn write_workflow(&self, before: &Workflow, after: &Workflow) -> Result<bool, StoreError> {
+    async fn write_resource(&self, before: &Resource, after: &Resource) -> Result<bool, StoreError> {
         let written = async {
-            let mut writer = self.single(Kept::Always).await?;
-            let is_written = workflows::update(&mut writer.connection, before, after).await?;
-            writer.done();
+            let mut writer = self.writer(Kept::Always).await?;
+            let is_written = resources::update(&mut writer.connection, before, after).await?;
+            match is_written {
+                true => writer.commit().await?,
+                false => writer.roll_back().await?,
+            }
             Ok(is_written)
         };
         written.await.map_err(|failure| self.told(failure))
     }
 
-    async fn delete_workflow(&self, uuid: Uuid) -> Result<(), StoreError> {
+    async fn delete_resource(&self, uuid: Uuid) -> Result<(), StoreError> {
         let deleted = async {
             let mut writer = self.single(Kept::Always).await?;
-            workflows::delete(&mut writer.connection, uuid).await?;
+            resources::delete(&mut writer.connection, uuid).await?;
             writer.done();
             Ok(())
         };

@@ -1,4 +1,5 @@
 mod evidence;
+mod resources;
 
 use super::*;
 use crate::model::{Event, InterfaceKind, NewNode, Order, Port, Verb};

@@ -1,0 +1,36 @@
+//! The serial console of a machine, for its users.
+
+use super::super::reply::{Refusal, read_json};
+use crate::conductor::Conductor;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Switch {
+    enabled: bool,
+}
+
+/// `GET /nodes/{node}/states/console`
+pub(super) async fn show(
+    State(conductor): State<Conductor>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let access = conductor.console_access(&id).await?;
+    Ok(Json(json!({"console_enabled": access.is_some(), "console_info": access})))
+}
+
+/// `PUT /nodes/{node}/states/console`
+pub(super) async fn switch(
+    State(conductor): State<Conductor>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Result<StatusCode, Refusal> {
+    let Switch { enabled } = read_json(&body)?;
+    conductor.set_console(&id, enabled).await?;
+    Ok(StatusCode::ACCEPTED)
+}

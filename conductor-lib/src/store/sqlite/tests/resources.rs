@@ -1,0 +1,98 @@
+//! Plain resources, and those of the layout in which only steps had names.
+
+use super::super::MIGRATIONS;
+use super::{store, store_with_node, terms};
+use crate::model::{Resource, ResourceKind};
+use crate::store::sqlite::SqliteStore;
+use crate::store::{ResourceSelection, Store, StoreError};
+use serde_json::{Value, json};
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Connection, SqlSafeStr, SqliteConnection};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+fn resource(kind: ResourceKind, name: Option<&str>, node: Option<Uuid>, fields: &Value) -> Resource {
+    Resource {
+        uuid: Uuid::new_v4(),
+        kind,
+        name: name.map(str::to_owned),
+        node_uuid: node,
+        created_at: OffsetDateTime::UNIX_EPOCH,
+        updated_at: None,
+        fields: fields.as_object().unwrap().clone(),
+    }
+}
+
+#[tokio::test]
+async fn a_resource_is_written_as_it_was_before_or_not_at_all() {
+    let (_folder, store) = store().await;
+    let before = resource(ResourceKind::Runbook, Some("CUSTOM_A"), None, &json!({"steps": []}));
+    store.create_resource(&before).await.unwrap();
+    for id in [before.uuid.to_string().as_str(), "CUSTOM_A"] {
+        assert_eq!(store.resource(ResourceKind::Runbook, id).await.unwrap().as_ref(), Some(&before));
+        assert_eq!(store.resource(ResourceKind::DeployTemplate, id).await.unwrap(), None);
+    }
+    let after = Resource { name: Some("CUSTOM_B".into()), ..before.clone() };
+    assert!(store.write_resource(&before, &after).await.unwrap());
+    assert!(!store.write_resource(&before, &after).await.unwrap());
+    let others = resource(ResourceKind::DeployTemplate, Some("CUSTOM_B"), None, &json!({}));
+    store.create_resource(&others).await.unwrap();
+    let again = resource(ResourceKind::Runbook, Some("CUSTOM_B"), None, &json!({}));
+    let error = store.create_resource(&again).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Taken { what } if what == "the runbook \"CUSTOM_B\""), "{error}");
+    store.delete_resource(after.uuid).await.unwrap();
+    assert!(!store.write_resource(&after, &before).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_belongs_to_a_node_is_found_by_it_and_goes_with_it() {
+    let (_folder, store, node) = store_with_node().await;
+    let group =
+        |address| resource(ResourceKind::PortGroup, None, Some(node.uuid), &json!({"address": address}));
+    store.create_resource(&group("a")).await.unwrap();
+    store.create_resource(&group("b")).await.unwrap();
+    assert!(matches!(store.create_resource(&group("b")).await, Err(StoreError::Taken { .. })));
+    let all = ResourceSelection::first(ResourceKind::PortGroup, 9);
+    for (selection, count) in [
+        (ResourceSelection { node: Some(node.uuid), ..all.clone() }, 2),
+        (ResourceSelection { node: Some(Uuid::nil()), ..all.clone() }, 0),
+        (ResourceSelection { natural_key: Some("a".into()), ..all.clone() }, 1),
+        (ResourceSelection { limit: 1, ..all.clone() }, 1),
+    ] {
+        assert_eq!(store.resources(&selection).await.unwrap().len(), count, "{selection:?}");
+    }
+    let (lease, _) = store.take(node.uuid, &terms("one", 0)).await.unwrap();
+    store.delete(&lease).await.unwrap();
+    assert!(store.resources(&all).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn deploy_templates_and_runbooks_of_an_older_file_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nodes.sqlite");
+    let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
+    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+    let older = MIGRATIONS.iter().filter(|(version, ..)| *version < 9);
+    let migrations = older.map(|(version, name, statements)| {
+        Migration::new(*version, (*name).into(), MigrationType::Simple, (*statements).into_sql_str(), false)
+    });
+    Migrator::with_migrations(migrations.collect()).run(&mut connection).await.unwrap();
+    let uuid = "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11";
+    let document = json!({
+        "uuid": uuid, "kind": "runbook", "name": "CUSTOM_A", "steps": [{"step": "a"}], "disable_ramdisk": true,
+        "public": false, "owner": null, "extra": {}, "created_at": "2026-11-23T01:00:00Z", "updated_at": null,
+    });
+    sqlx::query("INSERT INTO workflows VALUES ($1, 'runbook', 'CUSTOM_A', $2)")
+        .bind(uuid)
+        .bind(document.to_string())
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    connection.close().await.unwrap();
+    let store = SqliteStore::open(&file).await.unwrap();
+    let kept = store.resource(ResourceKind::Runbook, "CUSTOM_A").await.unwrap().unwrap();
+    assert!(kept.flag("disable_ramdisk") && kept.list("steps").len() == 1);
+    let renamed = Resource { name: Some("CUSTOM_B".into()), ..kept.clone() };
+    assert!(store.write_resource(&kept, &renamed).await.unwrap());
+}

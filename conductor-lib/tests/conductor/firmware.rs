@@ -1,0 +1,164 @@
+//! What operators ask a machine's board for: boot mode, secure boot, virtual drives, and its console.
+
+use crate::agent::Script;
+use crate::node_api::{ask, ask_in, get};
+use crate::stage::{Stage, fault};
+use async_trait::async_trait;
+use farrier_conductor::interfaces::{
+    BootDeviceSetting, ConsoleAccess, ConsoleInterface, Interface, InterfaceError, ManagementInterface,
+    VirtualMedium,
+};
+use farrier_conductor::model::{BootDevice, BootMode, Node};
+use farrier_conductor::{Builder, HardwareType};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+
+/// A board with UEFI alone, and one virtual drive.
+#[derive(Clone, Default)]
+struct Board(Arc<Mutex<Option<String>>>);
+
+impl Interface for Board {}
+
+#[async_trait]
+impl ManagementInterface for Board {
+    fn get_supported_boot_devices(&self, _: &Node) -> Vec<BootDevice> {
+        vec![BootDevice::Disk]
+    }
+
+    async fn set_boot_device(&self, _: &Node, _: BootDevice, _: bool) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    async fn get_boot_device(&self, _: &Node) -> Result<BootDeviceSetting, InterfaceError> {
+        Ok(BootDeviceSetting::default())
+    }
+
+    fn get_supported_boot_modes(&self, _: &Node) -> Vec<BootMode> {
+        vec![BootMode::Uefi]
+    }
+
+    async fn set_boot_mode(&self, _: &Node, _: BootMode) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    async fn set_secure_boot_state(&self, _: &Node, _: bool) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    async fn get_virtual_media(&self, _: &Node) -> Result<Vec<VirtualMedium>, InterfaceError> {
+        let image = self.0.lock().unwrap().clone();
+        Ok(vec![VirtualMedium { inserted: image.is_some(), image, media_types: vec![BootDevice::Cdrom] }])
+    }
+
+    async fn attach_virtual_media(&self, _: &Node, _: BootDevice, url: &str) -> Result<(), InterfaceError> {
+        *self.0.lock().unwrap() = Some(url.to_owned());
+        Ok(())
+    }
+
+    async fn detach_virtual_media(&self, _: &Node, _: &[BootDevice]) -> Result<(), InterfaceError> {
+        *self.0.lock().unwrap() = None;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl ConsoleInterface for Board {
+    async fn start_console(&self, _: &Node) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    async fn stop_console(&self, _: &Node) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    async fn get_console(&self, _: &Node) -> Result<ConsoleAccess, InterfaceError> {
+        Ok(ConsoleAccess { kind: "socat".into(), url: "tcp://h:1".into() })
+    }
+}
+
+fn with_board(builder: Builder) -> Builder {
+    let board = Board::default();
+    let hardware = HardwareType::new("board").power(["fake"]).boot(["fake"]).deploy(["direct"]);
+    builder
+        .management("board", board.clone())
+        .console("board", board)
+        .hardware_type(hardware.management(["board"]).console(["board"]))
+}
+
+async fn put(stage: &Stage, path: &str, body: Value) -> (u16, String) {
+    let reply = ask(stage, Method::PUT, &format!("/v1/nodes/n1/states/{path}"), &body).await;
+    let status = reply.status().as_u16();
+    (status, if status == 202 { String::new() } else { fault(reply).await })
+}
+
+#[tokio::test]
+async fn firmware_is_told_how_to_start_the_machine() {
+    let stage = Stage::composed(Script::default(), "board", with_board).await;
+    for (path, target, status, part) in [
+        ("boot_mode", json!("uefi"), 202, ""),
+        (
+            "boot_mode",
+            json!("bios"),
+            400,
+            "boot_mode: the machine cannot be told to start by bios; it can by: uefi",
+        ),
+        ("boot_mode", json!("openfirmware"), 400, "must be bios or uefi"),
+        ("secure_boot", json!("maybe"), 400, "must be true or false"),
+        ("secure_boot", json!("on"), 202, ""),
+    ] {
+        let (got, text) = put(&stage, path, json!({"target": target})).await;
+        assert!(got == status && text.contains(part), "{path} {target}: {got} {text}");
+    }
+    let node = get(&stage, "/v1/nodes/n1").await;
+    assert_eq!((&node["boot_mode"], &node["secure_boot"]), (&json!("uefi"), &json!(true)));
+    let body = json!({"target": "uefi"});
+    let early = ask_in("1.75", &stage, Method::PUT, "/v1/nodes/n1/states/boot_mode", &body).await;
+    assert_eq!(early.status(), 404);
+    let setting = ask(&stage, Method::GET, "/v1/nodes/n1/bios/ProcVirtualization", &Value::Null).await;
+    assert_eq!(setting.status(), 404);
+}
+
+#[tokio::test]
+async fn a_console_is_opened_to_users_and_closed() {
+    let stage = Stage::composed(Script::default(), "board", with_board).await;
+    let path = "/v1/nodes/n1/states/console";
+    let closed = json!({"console_enabled": false, "console_info": null});
+    assert_eq!(get(&stage, path).await, closed);
+    assert_eq!(put(&stage, "console", json!({"enabled": true})).await.0, 202);
+    let open = json!({"console_enabled": true, "console_info": {"type": "socat", "url": "tcp://h:1"}});
+    assert_eq!(get(&stage, path).await, open);
+    assert_eq!(get(&stage, "/v1/nodes/n1").await["console_enabled"], json!(true));
+    assert_eq!(
+        get(&stage, "/v1/nodes?fields=console_enabled").await["nodes"][0]["console_enabled"],
+        json!(true)
+    );
+    assert_eq!(put(&stage, "console", json!({"enabled": false})).await.0, 202);
+    assert_eq!(get(&stage, path).await, closed);
+}
+
+#[tokio::test]
+async fn virtual_drives_are_filled_and_emptied() {
+    let stage = Stage::composed(Script::default(), "board", with_board).await;
+    let path = "/v1/nodes/n1/vmedia";
+    let medium = |kind: &str, url: &str| json!({"device_type": kind, "image_url": url});
+    for (body, status) in [
+        (medium("tape", "http://h/i"), 400),
+        (medium("cdrom", "ftp://h/i"), 400),
+        (medium("cdrom", "http://h/i"), 204),
+    ] {
+        assert_eq!(ask(&stage, Method::POST, path, &body).await.status(), status, "{body}");
+    }
+    let held = json!([{"image": "http://h/i", "inserted": true, "media_types": ["cdrom"]}]);
+    assert_eq!(get(&stage, path).await, held);
+    let wrong = ask(&stage, Method::DELETE, &format!("{path}?device_types=cdrom,tape"), &Value::Null).await;
+    assert_eq!(wrong.status(), 400);
+    assert_eq!(ask(&stage, Method::DELETE, path, &Value::Null).await.status(), 204);
+    let empty = json!([{"image": null, "inserted": false, "media_types": ["cdrom"]}]);
+    assert_eq!(get(&stage, path).await, empty);
+    // Boards without virtual drives say so.
+    let plain = Stage::new(Script::default()).await;
+    let refused = ask(&plain, Method::POST, path, &medium("cdrom", "http://h/i")).await;
+    assert_eq!(refused.status(), 400);
+    assert!(fault(refused).await.contains("attach_virtual_media is not supported"));
+}
