@@ -15,6 +15,9 @@ pub struct Scheme(
     pub &'static str,
 );
 
+/// First version of `detail` in most lists.
+const DETAIL: u16 = 43;
+
 /// What every handler may need of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -117,7 +120,21 @@ impl Asked {
         table: &'static [Field],
         usual: Option<&'static [&'static str]>,
     ) -> Result<Vec<&'static Field>, Refusal> {
-        let detail = self.take_flag("detail", 43)?;
+        self.take_fields_since(DETAIL, table, usual)
+    }
+
+    /// As [`Self::take_fields`], where `detail` is there since another version.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::take_fields`].
+    pub(crate) fn take_fields_since(
+        &mut self,
+        since: u16,
+        table: &'static [Field],
+        usual: Option<&'static [&'static str]>,
+    ) -> Result<Vec<&'static Field>, Refusal> {
+        let detail = self.take_flag("detail", since)?;
         let given = self.take("fields", 8)?;
         let usual = usual.filter(|_| detail != Some(true));
         let Some(given) = given else {

@@ -35,6 +35,8 @@ pub(super) struct Collection {
     list: &'static str,
     /// Minor number of the first version that has it.
     since: u16,
+    /// That of `detail` in its lists.
+    detail_since: u16,
     fields: &'static [Field],
     /// Fields in a list where nobody asks for others.
     brief: &'static [&'static str],
@@ -52,7 +54,7 @@ const fn of_steps(
     fields: &'static [Field],
 ) -> Collection {
     let (brief, needed): (&[&str], &[&str]) = (&["uuid", "name", "links"], &["name", "steps"]);
-    Collection { kind, path, list: path, since, fields, brief, needed, defaults: &[] }
+    Collection { kind, path, list: path, since, detail_since: since, fields, brief, needed, defaults: &[] }
 }
 
 static TEMPLATES: Collection =
@@ -65,6 +67,7 @@ static CHASSES: Collection = Collection {
     path: "chassis",
     list: "chassis",
     since: 1,
+    detail_since: 43,
     fields: CHASSIS,
     brief: &["uuid", "description", "links"],
     needed: &[],
@@ -76,6 +79,7 @@ static PORT_GROUPS: Collection = Collection {
     path: "portgroups",
     list: "portgroups",
     since: 23,
+    detail_since: 43,
     fields: PORT_GROUP,
     brief: &["uuid", "name", "address", "links"],
     needed: &["node_uuid"],
@@ -87,6 +91,7 @@ static CONNECTORS: Collection = Collection {
     path: "volume/connectors",
     list: "connectors",
     since: 32,
+    detail_since: 32,
     fields: VOLUME_CONNECTOR,
     brief: &["uuid", "node_uuid", "type", "connector_id", "links"],
     needed: &["node_uuid", "type", "connector_id"],
@@ -98,6 +103,7 @@ static TARGETS: Collection = Collection {
     path: "volume/targets",
     list: "targets",
     since: 32,
+    detail_since: 32,
     fields: VOLUME_TARGET,
     brief: &["uuid", "node_uuid", "volume_type", "boot_index", "volume_id", "links"],
     needed: &["node_uuid", "volume_type", "boot_index", "volume_id"],
@@ -176,7 +182,7 @@ impl Collection {
             (None, None) => format!("{}/detail", self.path),
         };
         let url = asked.same_list(&path);
-        let fields = asked.take_fields(self.fields, usual)?;
+        let fields = asked.take_fields_since(self.detail_since, self.fields, usual)?;
         let view = View::new(&asked, fields);
         let paging = Paging::take(&mut asked)?;
         let mut selection = ResourceSelection::first(self.kind, 0);

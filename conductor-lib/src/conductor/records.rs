@@ -311,7 +311,7 @@ fn check_group(node: &mut Node) -> Result<(), Error> {
 fn follow_display_name(before: &Node, after: &mut Node) {
     let display_name =
         |node: &Node| node.instance_info.text("display_name").ok().flatten().map(str::to_owned);
-    if before.instance_name == after.instance_name && display_name(before) != display_name(after) {
+    if after.instance_name.is_none() && display_name(before) != display_name(after) {
         after.instance_name = display_name(after);
     }
 }

@@ -288,8 +288,13 @@ async fn an_instance_is_set_or_removed_and_its_config_drive_is_kept_apart() {
         assert_eq!(stage.store.config_drive(uuid).await.unwrap().as_deref(), kept, "{values}");
         let node = get(&stage, "/v1/nodes/n1").await;
         assert_eq!(node["instance_info"]["configdrive"] == "******", kept.is_some(), "{values}");
-        assert_eq!(node["instance_name"].as_str(), kept.map(|_| "web"), "{values}");
+        assert_eq!(node["instance_name"], "web", "{values}");
     }
+    // What is said of the name itself counts for more.
+    let named = json!({"/instance_name": "shop", "/instance_info": {"display_name": "web"}});
+    assert_eq!(set(&stage, "n1", &named).await.status(), 200);
+    assert_eq!(set(&stage, "n1", &json!({"/instance_info": {"display_name": "mail"}})).await.status(), 200);
+    assert_eq!(get(&stage, "/v1/nodes/n1").await["instance_name"], "shop");
 }
 
 #[tokio::test]

@@ -5,7 +5,6 @@
 //! step, and cleaning and service are steps of its vendor interface.
 
 mod boot;
-mod console;
 mod deploy;
 mod inspect;
 mod machines;
@@ -16,7 +15,6 @@ mod rescue;
 mod vendor;
 
 use boot::FakeBoot;
-use console::FakeConsole;
 use deploy::FakeDeploy;
 use farrier_conductor::{Builder, HardwareType};
 use inspect::FakeInspect;
@@ -42,13 +40,12 @@ pub fn with_fake_hardware(builder: Builder) -> Builder {
         .power(FAKE, FakePower::new(machines.clone()))
         .management(FAKE, FakeManagement::new(machines))
         .boot(FAKE, FakeBoot)
-        .console(FAKE, FakeConsole)
         .deploy(FAKE, FakeDeploy)
         .inspect(FAKE, FakeInspect)
         .raid(FAKE, FakeRaid)
         .rescue(FAKE, FakeRescue)
         .vendor(FAKE, FakeVendor)
-        .hardware_type(fake.raid([FAKE, "no-raid"]).console(["no-console", FAKE]).vendor([FAKE, "no-vendor"]))
+        .hardware_type(fake.raid([FAKE, "no-raid"]).vendor([FAKE, "no-vendor"]))
 }
 
 #[cfg(test)]
