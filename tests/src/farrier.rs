@@ -1,6 +1,6 @@
 //! The reference conductor, led as Ironic is: over its REST interface alone.
 
-use crate::ironic::{Cleaning, FAST_TRACK_TIMEOUT};
+use crate::ironic::{CONDUCTOR_NAME, Cleaning, FAST_TRACK_TIMEOUT};
 use crate::lab::Lab;
 use crate::node_api::{Api, Conductor};
 use anyhow::{Context, Result};
@@ -23,13 +23,10 @@ impl Farrier {
         let (devices, metadata) = cleaning.priorities();
         let priorities = format!("deploy.erase_devices:{devices},deploy.erase_devices_metadata:{metadata}");
         let fast_track_timeout = FAST_TRACK_TIMEOUT.as_secs().to_string();
-        let lab = Lab::start(
+        Self::start_with(
             program,
             folder,
             &[
-                "--admin-plain-http",
-                "--auth-strategy",
-                "noauth",
                 "--heartbeat-timeout",
                 "30",
                 "--fast-track-timeout",
@@ -37,6 +34,24 @@ impl Farrier {
                 "--clean-step-priority-override",
                 &priorities,
             ],
+        )
+    }
+
+    /// Starts the conductor with its state in `folder`, for nodes whose hardware is not there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn start_with_fake_hardware(program: &Path, folder: &Path) -> Result<Self> {
+        let options = ["--enabled-hardware-types", "fake-hardware", "--conductor-name", CONDUCTOR_NAME];
+        Self::start_with(program, folder, &options)
+    }
+
+    fn start_with(program: &Path, folder: &Path, options: &[&str]) -> Result<Self> {
+        let lab = Lab::start(
+            program,
+            folder,
+            &[&["--admin-plain-http", "--auth-strategy", "noauth"], options].concat(),
         )?;
         let port = lab.url().rsplit(':').next().and_then(|port| port.parse().ok());
         let api = Api::new(port.with_context(|| format!("no port in {}", lab.url()))?);

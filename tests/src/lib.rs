@@ -3,6 +3,7 @@
 //!
 //! It uses the programs as an operator does and nothing else of the project.
 
+pub mod baremetal_life;
 pub mod bmc;
 pub mod boot_cell;
 pub mod boot_machine;

@@ -46,3 +46,10 @@ pub fn schemathesis(workspace: &Workspace) -> Result<PathBuf> {
     install("schemathesis", &workspace.root.join("tests/openapi/requirements.txt"), &folder)?;
     Ok(folder)
 }
+
+/// The environment of operators' clients, with the tests of their own that they come with.
+pub fn clients(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.cache().join("clients");
+    install("operators' clients", &workspace.root.join("tests/client/requirements.txt"), &folder)?;
+    Ok(folder)
+}

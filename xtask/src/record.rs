@@ -1,4 +1,5 @@
-//! `cargo xtask record`: writes down what each version of Ironic and the agent say to each other.
+//! `cargo xtask record`: writes down what each version of Ironic and the agent say to each other, and what operators'
+//! clients print under the newest one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use clap::Args;
 use crate::command::run;
 use crate::dist;
 use crate::ironic_environment::{self, IronicEnvironment};
+use crate::python_environment;
 use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, cargo};
 
@@ -18,13 +20,18 @@ const LIFE: &str = "under_ironic::ironic_with_fast_track_and_a_machine_that_is_s
 const RECORDER: &str = "tests/ironic/recorder";
 /// Where unit tests read the recordings.
 const RECORDINGS: &str = "tests/golden";
+/// Where tests of clients read theirs.
+const OF_CLIENTS: &str = "tests/client";
 
-/// Records the life of a node under each version of Ironic, for unit tests to replay.
+/// Records the life of a node under each version of Ironic, for unit tests to replay; or what clients print through one.
 #[derive(Debug, Args)]
 pub struct RecordArguments {
     /// Folder of a ramdisk that was built already.
     #[arg(long, value_name = "FOLDER")]
     dist: Option<PathBuf>,
+    /// Records what clients print, under the newest version, and nothing else.
+    #[arg(long, conflicts_with = "dist")]
+    clients: bool,
     /// Only names packages that are missing.
     #[arg(long)]
     no_install: bool,
@@ -32,6 +39,10 @@ pub struct RecordArguments {
 
 /// Runs the command.
 pub fn record(arguments: &RecordArguments) -> Result<()> {
+    if arguments.clients {
+        requirements::ensure(&[Purpose::Python], !arguments.no_install)?;
+        return record_clients(&Workspace::find()?);
+    }
     let purposes = [Purpose::Dist, Purpose::Machine, Purpose::Python, Purpose::Ironic];
     requirements::ensure(&purposes, !arguments.no_install)?;
     let workspace = Workspace::find()?;
@@ -60,4 +71,17 @@ fn record_life(workspace: &Workspace, dist: &Path, ironic: &IronicEnvironment) -
     fs::copy(&lines, &recording).with_context(|| format!("nothing was recorded in {}", lines.display()))?;
     fs::remove_file(&lines)?;
     Ok(recording)
+}
+
+fn record_clients(workspace: &Workspace) -> Result<()> {
+    let ironics = ironic_environment::cached(workspace)?;
+    let ironic = ironics.last().context("tests/ironic names no version")?;
+    let recording = workspace.root.join(OF_CLIENTS).join(format!("life-under-ironic-{}.txt", ironic.version));
+    let mut life = cargo();
+    life.args(["run", "--package", "farrier-tests", "--example", "record_baremetal_life"]).arg(&recording);
+    life.env("FARRIER_IRONIC", &ironic.folder);
+    life.env("FARRIER_CLIENTS", python_environment::clients(workspace)?);
+    run(life.current_dir(&workspace.root))?;
+    println!("{}", recording.display());
+    Ok(())
 }

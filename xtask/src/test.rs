@@ -159,5 +159,6 @@ fn name(tier: Tier) -> &'static str {
         Tier::Aarch64 => "aarch64",
         Tier::Lifecycle => "lifecycle",
         Tier::Ironic => "ironic",
+        Tier::Client => "client",
     }
 }

@@ -43,6 +43,7 @@ pub fn purposes(tier: Tier) -> &'static [Purpose] {
         Tier::Ironic => {
             &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python, Purpose::Ironic]
         }
+        Tier::Client => &[Purpose::Python],
     }
 }
 
@@ -68,6 +69,7 @@ pub fn begin(tier: Tier, workspace: &Workspace) -> Result<Begun> {
 pub fn finish(tier: Tier, begun: Begun, workspace: &Workspace, tests: &Built) -> Result<Vec<Environment>> {
     match (tier, begun) {
         (Tier::Ironic, _) => ironic_environments(workspace, tests),
+        (Tier::Client, _) => Ok(vec![client_environment(workspace, tests)?]),
         (Tier::Lifecycle, _) => Ok(vec![lifecycle_environment(workspace, tests)?]),
         (Tier::Aarch64, _) => Ok(vec![aarch64_environment(workspace, tests)?]),
         (_, Begun::Nothing) => Ok(vec![Environment::new()]),
@@ -77,6 +79,14 @@ pub fn finish(tier: Tier, begun: Begun, workspace: &Workspace, tests: &Built) ->
             Ok(vec![environment])
         }
     }
+}
+
+/// Where tests find the clients of operators.
+fn client_environment(workspace: &Workspace, tests: &Built) -> Result<Environment> {
+    Ok(vec![
+        ("FARRIER_BIN", tests.program(CONDUCTOR)?.display().to_string()),
+        ("FARRIER_CLIENTS", python_environment::clients(workspace)?.display().to_string()),
+    ])
 }
 
 /// Where lives under the reference conductor find their ramdisks.

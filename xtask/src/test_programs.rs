@@ -39,6 +39,8 @@ pub enum Tier {
     Lifecycle,
     /// `ironic_`: the same lives, led by a real Ironic from PyPI.
     Ironic,
+    /// `client_`: operators' clients from PyPI, against the reference conductor.
+    Client,
 }
 
 /// A program with tests.
@@ -99,6 +101,8 @@ impl Tier {
             Self::Lifecycle
         } else if name.starts_with("ironic_") {
             Self::Ironic
+        } else if name.starts_with("client_") {
+            Self::Client
         } else {
             Self::Unit
         }
@@ -115,7 +119,7 @@ impl Tier {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         match self {
             Self::Unit => Crew { processes: 1, threads: processors, is_alone: false },
-            Self::Disk => Crew { processes: 1, threads: 1, is_alone: true },
+            Self::Disk | Self::Client => Crew { processes: 1, threads: 1, is_alone: true },
             Self::Vm | Self::Aarch64 | Self::Lifecycle => {
                 Crew { processes: processors, threads: 1, is_alone: true }
             }
@@ -372,6 +376,7 @@ mod tests {
             ("aarch64_boots", Tier::Aarch64),
             ("lifecycle_of_an_agent", Tier::Lifecycle),
             ("ironic_deploys", Tier::Ironic),
+            ("client_lists_nodes", Tier::Client),
             ("ironic::api::tests::answers_are_read", Tier::Unit),
         ] {
             assert_eq!(Tier::of(test), tier, "{test}");

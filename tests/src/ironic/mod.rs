@@ -3,7 +3,7 @@
 mod boot_loader;
 mod settings;
 
-pub use settings::{Cleaning, FAST_TRACK_TIMEOUT};
+pub use settings::{CONDUCTOR_NAME, Cleaning, FAST_TRACK_TIMEOUT};
 
 use crate::image_server::{ImageServer, Reply};
 use crate::machine::free_port;
@@ -48,14 +48,37 @@ impl Ironic {
         proxy: &str,
         cleaning: Cleaning,
     ) -> Result<Self> {
-        for name in ["certificates", "http", "images", "tftp", "tmp"] {
-            fs::create_dir_all(folder.join(name))?;
-        }
+        make_folders(folder)?;
         boot_loader::write(&folder.join("esp.img"))?;
         let port = free_port()?;
         let files_port = ImageServer::start(vec![Reply::Folder(folder.join("http"))])?.port();
+        let configuration = Settings { folder, dist, port, files_port, cleaning }.file();
+        Self::serve(environment, folder, port, files_port, &configuration, proxy)
+    }
+
+    /// Starts the Ironic that is installed in `environment` with its state in `folder`, for nodes whose hardware is not
+    /// there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn start_with_fake_hardware(environment: &Path, folder: &Path) -> Result<Self> {
+        make_folders(folder)?;
+        let port = free_port()?;
+        Self::serve(environment, folder, port, 0, &settings::with_fake_hardware(folder, port), "")
+    }
+
+    /// Starts it. What it serves to machines has a port of its own.
+    fn serve(
+        environment: &Path,
+        folder: &Path,
+        port: u16,
+        files_port: u16,
+        settings: &str,
+        proxy: &str,
+    ) -> Result<Self> {
         let configuration = folder.join("ironic.conf");
-        fs::write(&configuration, Settings { folder, dist, port, files_port, cleaning }.file())?;
+        fs::write(&configuration, settings)?;
         let log = File::create(folder.join("ironic.log"))?;
         let program = |name: &str| -> Result<Command> {
             let mut command = Command::new(environment.join("bin").join(name));
@@ -153,6 +176,13 @@ impl Drop for Ironic {
         self.process.kill().ok();
         self.process.wait().ok();
     }
+}
+
+fn make_folders(folder: &Path) -> Result<()> {
+    for name in ["certificates", "http", "images", "tftp", "tmp"] {
+        fs::create_dir_all(folder.join(name))?;
+    }
+    Ok(())
 }
 
 /// The first number of what `ironic --version` prints.

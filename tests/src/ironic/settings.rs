@@ -6,6 +6,54 @@ use std::time::Duration;
 /// For so long after its last heartbeat Ironic takes an agent for a running one, with fast track.
 pub const FAST_TRACK_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How conductors in tests are called.
+pub const CONDUCTOR_NAME: &str = "farrier-tests";
+
+/// The configuration file of an Ironic whose nodes have hardware that is not there.
+pub(super) fn with_fake_hardware(folder: &Path, port: u16) -> String {
+    let folder = folder.display();
+    format!(
+        "\
+[DEFAULT]
+auth_strategy = noauth
+rpc_transport = none
+host = {CONDUCTOR_NAME}
+my_ip = 127.0.0.1
+state_path = {folder}
+tempdir = {folder}/tmp
+enabled_hardware_types = fake-hardware
+enabled_bios_interfaces = no-bios
+enabled_boot_interfaces = fake
+enabled_console_interfaces = no-console
+enabled_deploy_interfaces = fake
+enabled_firmware_interfaces = no-firmware
+enabled_inspect_interfaces = fake,no-inspect
+enabled_management_interfaces = fake
+enabled_network_interfaces = noop
+enabled_power_interfaces = fake
+enabled_raid_interfaces = fake,no-raid
+enabled_rescue_interfaces = fake,no-rescue
+enabled_storage_interfaces = noop
+enabled_vendor_interfaces = fake,no-vendor
+
+[api]
+host_ip = 127.0.0.1
+port = {port}
+public_endpoint = http://127.0.0.1:{port}
+
+[database]
+connection = sqlite:///{folder}/ironic.sqlite
+
+[dhcp]
+dhcp_provider = none
+
+[service_catalog]
+auth_type = none
+endpoint_override = http://127.0.0.1:{port}
+"
+    )
+}
+
 /// What automated cleaning does to disks.
 #[derive(Debug, Clone, Copy)]
 pub enum Cleaning {
@@ -54,7 +102,7 @@ impl Settings<'_> {
 [DEFAULT]
 auth_strategy = noauth
 rpc_transport = none
-host = farrier-tests
+host = {CONDUCTOR_NAME}
 my_ip = 127.0.0.1
 state_path = {folder}
 tempdir = {folder}/tmp

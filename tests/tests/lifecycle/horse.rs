@@ -322,7 +322,11 @@ impl<'a> Horse<'a> {
     }
 
     fn instance<'b>(&self, name: &str, sha256: &'b str) -> Instance<'b> {
-        Instance { url: self.stable.system.server.guest_url(), sha256, meta_data: json!({"name": name, "hostname": name}) }
+        Instance {
+            url: self.stable.system.server.guest_url(),
+            sha256,
+            meta_data: json!({"name": name, "hostname": name}),
+        }
     }
 
     /// Deploys the image, and waits until it has booted.

@@ -1,0 +1,20 @@
+//! The clients that operators have, unmodified from PyPI, against `farrier` with hardware that is not there.
+//!
+//! `cargo xtask test client` installs them and says where they are.
+
+#![allow(clippy::unwrap_used)]
+
+mod baremetal;
+mod openstacksdk;
+mod page;
+
+use farrier_tests::environment;
+use farrier_tests::farrier::Farrier;
+use tempfile::TempDir;
+
+/// A conductor that leads nothing yet, and its folder.
+fn conductor() -> (Farrier, TempDir) {
+    let folder = TempDir::new().unwrap();
+    let conductor = Farrier::start_with_fake_hardware(&environment::path("FARRIER_BIN"), folder.path());
+    (conductor.unwrap(), folder)
+}
