@@ -30,13 +30,17 @@ use farrier_linux::configfs::Change;
 use farrier_linux::modules::ModuleIndex;
 use farrier_linux::mount::CONFIGFS;
 use layout::{Exported, Layout};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 /// The modules that LIO is made of; what they need comes by itself.
 const MODULES: &[&str] = &["configfs", "target_core_mod", "target_core_iblock", "iscsi_target_mod"];
+
+/// Where LIO keeps what initiators have reserved, if the folder is there when its module is loaded. An initiator that
+/// asks for a reservation that outlives a loss of power is refused without.
+const RESERVATIONS: &str = "etc/target/pr";
 
 /// A disk that the guard has let go of for the kernel.
 #[derive(Debug)]
@@ -59,13 +63,14 @@ impl Medium {
 /// The iSCSI target of a kernel.
 #[derive(Debug)]
 pub struct IscsiTarget {
+    root: PathBuf,
     configfs: PathBuf,
 }
 
 impl IscsiTarget {
     /// That of the machine whose files lie below `root`.
     pub fn below(root: &Path) -> Self {
-        Self { configfs: root.join(CONFIGFS.target.trim_start_matches('/')) }
+        Self { root: root.to_owned(), configfs: root.join(CONFIGFS.target.trim_start_matches('/')) }
     }
 
     /// What is exported.
@@ -144,6 +149,8 @@ impl IscsiTarget {
 
     /// Loads what the running kernel needs. Nobody else asks for these modules.
     fn make_ready(&self, terms: &Terms) -> Result<(), Error> {
+        fs::create_dir_all(self.root.join(RESERVATIONS))
+            .map_err(|error| terms.failed(format!("/{RESERVATIONS} cannot be made: {error}")))?;
         if !self.configfs.join(layout::ROOT).is_dir() && self.configfs == Path::new(CONFIGFS.target) {
             MODULES.iter().for_each(|module| ModuleIndex::load_unasked(module));
             CONFIGFS.mount().map_err(|error| terms.failed(error.to_string()))?;

@@ -11,6 +11,7 @@ mod dist;
 mod fuzz;
 mod instance_image;
 mod ironic_environment;
+mod iscsi_conformance;
 mod kernel_package;
 mod libblkid;
 mod lint;
@@ -59,6 +60,7 @@ enum Command {
     Image(instance_image::ImageArguments),
     #[command(hide = true)]
     ImageAsRoot(instance_image::RootArguments),
+    IscsiConformance(iscsi_conformance::IscsiConformanceArguments),
     Lint(lint::LintArguments),
     Matrix(matrix::MatrixArguments),
     Pages(pages::PagesArguments),
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Command::Fuzz(arguments) => fuzz::fuzz(&arguments),
         Command::Image(arguments) => instance_image::image(&arguments),
         Command::ImageAsRoot(arguments) => instance_image::image_as_root(&arguments),
+        Command::IscsiConformance(arguments) => iscsi_conformance::iscsi_conformance(&arguments),
         Command::Lint(arguments) => lint::lint(&arguments),
         Command::Matrix(arguments) => matrix::matrix(&arguments),
         Command::Pages(arguments) => pages::pages(&arguments),
