@@ -4,5 +4,7 @@
 
 #[cfg(feature = "fake")]
 pub mod fake;
+#[cfg(feature = "netboot")]
+pub mod netboot;
 #[cfg(feature = "qemu")]
 pub mod qemu;

@@ -29,7 +29,7 @@ impl Hardware {
         // One that is named twice is meant once.
         let types: BTreeSet<_> = self.enabled_hardware_types.into_iter().collect();
         types.into_iter().fold(builder, |builder, hardware_type| match hardware_type {
-            HardwareType::Qemu => with_qemu(builder, state_dir),
+            HardwareType::Qemu => with_qemu(builder, state_dir, &["ipxe"]),
             HardwareType::FakeHardware => with_fake_hardware(builder),
         })
     }

@@ -17,6 +17,7 @@ mod inspection;
 mod inventory;
 mod json_argument;
 mod logs;
+mod netboot;
 mod network;
 mod node;
 mod private_file;

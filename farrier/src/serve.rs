@@ -14,6 +14,7 @@ use crate::agents::Agents;
 use crate::cleaning::Cleaning;
 use crate::hardware::Hardware;
 use crate::inspection::Inspection;
+use crate::netboot::NetbootOptions;
 use crate::state_dir::StateDir;
 use crate::times::{Deadlines, PowerSync};
 use anyhow::Context;
@@ -64,6 +65,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     hardware: Hardware,
     #[command(flatten)]
+    netboot: NetbootOptions,
+    #[command(flatten)]
     cleaning: Cleaning,
     #[command(flatten)]
     inspection: Inspection,
@@ -79,6 +82,7 @@ impl Serve {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let state_dir = self.state_dir.make()?;
         let database = self.database.unwrap_or_else(|| state_dir.join("nodes.sqlite"));
+        let netboot = self.netboot.open()?;
         let mut listeners = self.listeners.open(&self.state_dir).await?;
 
         let mut settings = Settings {
@@ -94,7 +98,7 @@ impl Serve {
         self.deadlines.apply(&mut settings);
         self.power_sync.apply(&mut settings);
         let store = Arc::new(SqliteStore::open(&database).await?);
-        let builder = Conductor::builder(settings, store);
+        let builder = netboot.compose(Conductor::builder(settings, store));
         let conductor = self.hardware.compose(builder, &state_dir).start().await?;
 
         listeners.announce();
@@ -102,6 +106,7 @@ impl Serve {
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let renewal = renewal::renew(std::mem::take(&mut listeners.looks));
         let machines = ramdisk_router(conductor.clone()).merge(boot_router(conductor.clone()));
+        let machines = machines.merge(netboot.router());
         let (serving, stopped) = watch::channel(());
         let served = tokio::spawn(listeners.serve(machines, nodes_router(conductor.clone()), stopped));
         let ended = tokio::select! {

@@ -87,10 +87,19 @@ impl Lab {
     ///
     /// The conductor did not start; the text holds its log.
     pub fn start(farrier: &Path, folder: &Path, arguments: &[&str]) -> Result<Self> {
+        Self::start_at("127.0.0.1:0", farrier, folder, arguments)
+    }
+
+    /// The same, with the interface for agents and firmware at this address.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn start_at(listen: &str, farrier: &Path, folder: &Path, arguments: &[&str]) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let log = File::create(folder.join("conductor.log"))?;
         let mut server = Command::new(farrier)
-            .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--state-dir"])
+            .args(["serve", "--listen", listen, "--admin-listen", "127.0.0.1:0", "--state-dir"])
             .arg(folder.join("state"))
             .args(arguments)
             .stdin(Stdio::null())

@@ -30,6 +30,9 @@ pub struct DriverInternalInfo {
     /// The deploy interface of the node, where its instance was deployed by one that this one has chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original_deploy_interface: Option<String>,
+    /// Kernel parameters of the ramdisk, while the machine's firmware may ask what to boot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ramdisk_parameters: Option<String>,
     /// Whether the disks are proven to be erased, from the moment that the node is available until its next deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erasure: Option<Erasure>,

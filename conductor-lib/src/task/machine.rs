@@ -6,6 +6,7 @@
 use super::Task;
 use crate::error::Error;
 use crate::hardware_type::{NodeBoot, Unresolved};
+use crate::interfaces::boot::BootCapability;
 use crate::interfaces::network::{NetworkInterface, NetworkKind};
 use crate::interfaces::storage::StorageInterface;
 use crate::model::{InterfaceKind, RamdiskInstance};
@@ -45,14 +46,20 @@ impl Task {
         found.map_err(|error| Error::invalid("the conductor's API URL", error.to_string()))
     }
 
-    /// Has the next power-on start the ramdisk with these kernel parameters. It may be asked for again and again.
+    /// Has the next power-on start the ramdisk with these kernel parameters. It may be asked for again and again. Where
+    /// firmware asks what to boot, they are on record before, for whichever conductor is asked.
     ///
     /// # Errors
     ///
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
     pub async fn prepare_ramdisk(&mut self, parameters: KernelParameters) -> Result<(), Error> {
         let boot = self.boot().await?;
-        Ok(boot.boot.prepare_ramdisk(boot.context(&self.node), &parameters).await?)
+        boot.boot.prepare_ramdisk(boot.context(&self.node), &parameters).await?;
+        if boot.boot.capabilities().contains(&BootCapability::PxeBoot) {
+            self.node.driver_internal_info.ramdisk_parameters = Some(parameters.to_string());
+            self.save().await?;
+        }
+        Ok(())
     }
 
     /// Undoes [`Self::prepare_ramdisk`]; nothing happens where nothing was prepared.
@@ -61,6 +68,7 @@ impl Task {
     ///
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
     pub async fn clean_up_ramdisk(&mut self) -> Result<(), Error> {
+        self.node.driver_internal_info.ramdisk_parameters = None;
         match self.boot_if_any().await? {
             Some(boot) => Ok(boot.boot.clean_up_ramdisk(boot.context(&self.node)).await?),
             None => Ok(()),
@@ -75,6 +83,7 @@ impl Task {
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`]; [`Error::Invalid`] for a ramdisk that nothing can
     /// be booted by.
     pub async fn prepare_instance(&mut self) -> Result<(), Error> {
+        self.node.driver_internal_info.ramdisk_parameters = None;
         let boot = self.boot().await?;
         if !self.services.hardware.composition.boots_ramdisk(&self.node)? {
             return Ok(boot.boot.prepare_instance(boot.context(&self.node)).await?);

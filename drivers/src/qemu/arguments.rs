@@ -82,7 +82,7 @@ pub(super) fn vector(
     }
     add(&["-pidfile", &paths.pid.to_string_lossy()]);
     add(&["-device", "virtio-rng-pci"]);
-    add(&["-netdev", &netdev(description.network, agent_port)]);
+    add(&["-netdev", &netdev(description, agent_port)]);
     let mac = node.ports.first().map_or(String::new(), |port| format!(",mac={}", port.address));
     // Without an option ROM the firmware does not try to boot from the network.
     let start = if matches!(boot, Boot::Network) { "bootindex=0" } else { "romfile=" };
@@ -141,11 +141,14 @@ fn escaped(file: &Path) -> String {
     file.to_string_lossy().replace(',', ",,")
 }
 
-fn netdev(network: Network, agent_port: u16) -> String {
-    match network {
+fn netdev(description: &Description, agent_port: u16) -> String {
+    match description.network {
         // The link of an unplugged card is taken down before the machine runs.
         Network::User | Network::Unplugged => {
-            format!("user,id={NETWORK_ID},hostfwd=tcp:127.0.0.1:{agent_port}-:{AGENT_PORT}")
+            let file =
+                description.boot_file.iter().map(|file| format!(",bootfile={}", file.replace(',', ",,")));
+            let file = file.collect::<String>();
+            format!("user,id={NETWORK_ID},hostfwd=tcp:127.0.0.1:{agent_port}-:{AGENT_PORT}{file}")
         }
         Network::Isolated => format!("hubport,id={NETWORK_ID},hubid=0"),
     }
@@ -227,7 +230,11 @@ mod tests {
 
     #[test]
     fn a_machine_that_starts_from_the_network_has_an_option_rom() {
-        let (_, vector) = vector_of(&json!({}), Accelerator::Tcg, &Boot::Network);
+        let info = json!({"qemu_boot_file": "http://10.0.2.2:6385/boot.ipxe"});
+        let (_, vector) = vector_of(&info, Accelerator::Tcg, &Boot::Network);
+        let network =
+            "user,id=net0,hostfwd=tcp:127.0.0.1:40123-:9999,bootfile=http://10.0.2.2:6385/boot.ipxe";
+        assert!(has(&vector, ["-netdev", network]), "{vector:?}");
         let card = "virtio-net-pci,netdev=net0,bootindex=0,mac=52:54:00:00:00:01";
         assert!(has(&vector, ["-device", card]), "{vector:?}");
     }

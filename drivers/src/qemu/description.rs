@@ -24,6 +24,11 @@ pub(super) const MACHINE: Properties = &[
     ),
     ("qemu_accelerator", "auto, kvm or tcg; auto unless it is given"),
     ("qemu_network", "user, unplugged or isolated; user unless it is given"),
+    (
+        "qemu_boot_file",
+        "what DHCP of the user network tells firmware to load, as http://10.0.2.2:6385/boot.ipxe; nothing unless it is given",
+    ),
+    ("qemu_agent_port", "port on 127.0.0.1 that leads to the agent; any free one unless it is given"),
     ("qemu_extra_args", "further arguments of QEMU, separated by spaces"),
 ];
 
@@ -74,6 +79,10 @@ pub(super) struct Description {
     pub(super) console_log: Option<PathBuf>,
     pub(super) network: Network,
     pub(super) extra_args: Vec<String>,
+    /// What DHCP tells firmware to load.
+    pub(super) boot_file: Option<String>,
+    /// The port of the host that leads to the agent, if not any.
+    pub(super) agent_port: Option<u16>,
     pub(super) kernel_append_params: KernelParameters,
     /// Those of rescues, while there is one.
     kernel: Option<PathBuf>,
@@ -104,8 +113,10 @@ impl Description {
             kernel_append_params: append.parse().map_err(|error: KernelParameterError| {
                 InterfaceError::driver_info("kernel_append_params", error.to_string())
             })?,
-            kernel: path_of_rescue(node, "rescue_kernel")?.or(path(node, "deploy_kernel")?),
-            ramdisk: path_of_rescue(node, "rescue_ramdisk")?.or(path(node, "deploy_ramdisk")?),
+            kernel: path_of_rescue(node, "rescue_kernel")?.or(path_of_image(node, "deploy_kernel")?),
+            ramdisk: path_of_rescue(node, "rescue_ramdisk")?.or(path_of_image(node, "deploy_ramdisk")?),
+            boot_file: text(node, "qemu_boot_file")?,
+            agent_port: text(node, "qemu_agent_port")?.map(|text| port(&text)).transpose()?,
         })
     }
 
@@ -183,9 +194,22 @@ fn path(node: &Node, key: &str) -> Result<Option<PathBuf>, InterfaceError> {
     Ok(path)
 }
 
-/// A file that only rescues boot.
+fn port(text: &str) -> Result<u16, InterfaceError> {
+    let number = text.parse().ok().filter(|port| *port > 0);
+    number.ok_or_else(|| InterfaceError::driver_info("qemu_agent_port", "must be a port from 1 to 65535"))
+}
+
+/// A file that QEMU loads; nothing where the machine's own firmware loads it, from a URL.
+fn path_of_image(node: &Node, key: &str) -> Result<Option<PathBuf>, InterfaceError> {
+    match text(node, key)?.is_some_and(|text| text.contains("://")) {
+        true => Ok(None),
+        false => path(node, key),
+    }
+}
+
+/// The same, of a file that only rescues boot.
 fn path_of_rescue(node: &Node, key: &str) -> Result<Option<PathBuf>, InterfaceError> {
-    let path = path(node, key)?;
+    let path = path_of_image(node, key)?;
     Ok(path.filter(|_| node.provision_state.family() == Some(Family::Rescue)))
 }
 
@@ -255,6 +279,8 @@ pub(super) mod tests {
             (json!({"qemu_console_log": "console.log"}), "qemu_console_log"),
             (json!({"qemu_disk": "/d.img"}), "qemu_disk"),
             (json!({"deploy_kernel": "vmlinuz"}), "deploy_kernel"),
+            (json!({"qemu_agent_port": 0}), "qemu_agent_port"),
+            (json!({"qemu_agent_port": "ssh"}), "qemu_agent_port"),
             (json!({"kernel_append_params": "a\nb"}), "kernel_append_params"),
         ] {
             match Description::read(&node(&info)) {
@@ -295,5 +321,8 @@ pub(super) mod tests {
         assert_eq!(ramdisk(&info).as_deref(), Some("deploy_ramdisk"));
         info["deploy_ramdisk"] = json!(file("initramfs"));
         assert_eq!(ramdisk(&info), None);
+        // That is for firmware, not for QEMU.
+        info["deploy_kernel"] = json!("http://192.0.2.5/vmlinuz");
+        assert_eq!(ramdisk(&info).as_deref(), Some("deploy_kernel"));
     }
 }

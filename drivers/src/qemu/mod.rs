@@ -103,10 +103,12 @@ impl From<QemuError> for InterfaceError {
 /// The deploy interfaces of its machines, the best one first.
 const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-agent"];
 
-/// Adds the hardware type `qemu`, whose machines have their folders below `state_dir`.
-pub fn with_qemu(builder: Builder, state_dir: impl Into<PathBuf>) -> Builder {
+/// Adds the hardware type `qemu`, whose machines have their folders below `state_dir`. They are booted by its own boot
+/// interface, or by `further` ones, which have to be added too.
+pub fn with_qemu(builder: Builder, state_dir: impl Into<PathBuf>, further: &[&'static str]) -> Builder {
     let folders = Folders::below(state_dir.into());
-    let qemu = HardwareType::new("qemu").power(["qemu"]).management(["qemu"]).boot(["qemu"]);
+    let qemu =
+        HardwareType::new("qemu").power(["qemu"]).management(["qemu"]).boot([&["qemu"], further].concat());
     let qemu = qemu.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);
     builder
         .power("qemu", QemuPower::new(folders.clone()))

@@ -46,7 +46,7 @@ impl QemuPower {
             AcceleratorChoice::Auto => self.probe.best(&description).await,
         };
         let folder = &self.folders.made_for(node)?;
-        let agent_port = free_port()?;
+        let agent_port = description.agent_port.map_or_else(free_port, Ok)?;
         let (boot, config_drive) = match boot::ramdisk_boot(&description, folder, agent_port)? {
             Some(ramdisk) => (Boot::Ramdisk(ramdisk), None),
             None if management::takes_network(folder)? => (Boot::Network, None),

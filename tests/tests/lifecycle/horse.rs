@@ -325,7 +325,8 @@ impl<'a> Horse<'a> {
         Instance {
             url: self.stable.system.server.guest_url(),
             sha256,
-            meta_data: json!({"name": name, "hostname": name}),
+            // cloud-init refuses what has no identity.
+            meta_data: json!({"uuid": self.node.uuid, "name": name, "hostname": name}),
         }
     }
 

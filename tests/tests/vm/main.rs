@@ -27,6 +27,7 @@ mod inventory;
 mod iscsi_boot;
 mod iscsi_export;
 mod multipath;
+mod netboot;
 mod network;
 mod openapi;
 mod pstore;

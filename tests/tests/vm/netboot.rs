@@ -1,0 +1,59 @@
+//! The reference conductor boots a machine by its own iPXE, which asks for its script by the boot configuration API.
+
+use farrier_tests::environment;
+use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::instance::{GREETING, image, sha256};
+use farrier_tests::lab::{Instance, Lab};
+use farrier_tests::machine::free_port;
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const NODE: &str = "horse";
+const DISK_BYTES: u64 = 64 << 20;
+/// Longest time until a machine says what it is, with an emulated processor.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+#[test]
+fn vm_a_machine_is_deployed_by_ipxe_that_asks_the_boot_configuration_api() {
+    let folder = TempDir::new().unwrap();
+    let disk = folder.path().join("disk.img");
+    fs::File::create(&disk).unwrap().set_len(DISK_BYTES).unwrap();
+    let (port, agent) = (free_port().unwrap(), free_port().unwrap());
+    let (listen, url) = (format!("127.0.0.1:{port}"), format!("http://10.0.2.2:{port}"));
+    let lab = Lab::start_at(&listen, &environment::path("FARRIER_BIN"), folder.path(), &["--api-url", &url])
+        .unwrap();
+    let ramdisk = ImageServer::start(vec![Reply::Folder(environment::path("FARRIER_DIST"))]).unwrap();
+    let file = |name: &str| ramdisk.guest_url().replace("image.raw", name);
+    let info = [
+        "qemu_firmware=bios".to_owned(),
+        format!("qemu_disks={};serial=ROOT", disk.display()),
+        format!("qemu_console_log={}", lab.console(NODE).file().display()),
+        format!("qemu_boot_file={url}/boot.ipxe"),
+        format!("qemu_agent_port={agent}"),
+        format!("deploy_kernel={}", file("vmlinuz")),
+        format!("deploy_ramdisk={}", file("initramfs.img")),
+        format!(
+            "kernel_append_params=console=ttyS0 ipa-disk-wait-attempts=1 ipa-advertise-host=127.0.0.1 \
+             ipa-advertise-port={agent}"
+        ),
+    ];
+    let mut create = vec!["node", "create", NODE, "--mac", "52:54:00:fa:00:43", "--driver", "qemu"];
+    create.extend(["--interface", "boot=ipxe", "--property", "capabilities=boot_mode:bios"]);
+    create.extend(["--property", r#"root_device={"serial": "ROOT"}"#]);
+    create.extend(info.iter().flat_map(|pair| ["--driver-info", pair]));
+    lab.order(&create).unwrap();
+
+    let image = Arc::new(image().unwrap());
+    let server = ImageServer::start(vec![Reply::Body(Arc::clone(&image))]).unwrap();
+    let instance = Instance { url: server.guest_url(), sha256: &sha256(&image), config_drive: None };
+    lab.deploy(NODE, &instance, |_| {}).unwrap_or_else(|error| {
+        panic!("{error:#}\nconsole:\n{}\nconductor:\n{}", lab.console(NODE).tail(), lab.log_tail())
+    });
+
+    assert_eq!(ramdisk.requests(), 2, "kernel and ramdisk, once each");
+    let node = lab.node(NODE).unwrap();
+    assert_eq!((&node["provision_state"], &node["power_state"]), (&"active".into(), &"power on".into()));
+    lab.console(NODE).wait_for(GREETING, 0, PATIENCE).unwrap();
+}
