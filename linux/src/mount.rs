@@ -1,10 +1,13 @@
 //! Mounting the kernel's own file systems, media to be read, and volumes to be changed.
 
+use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::syncfs;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A file system that a running system expects.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +85,7 @@ impl KernelMount {
         }
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
         match mount(Some(self.kind), target, Some(self.kind), flags, Some(self.options)) {
-            Ok(()) | Err(nix::errno::Errno::EBUSY) => Ok(()),
+            Ok(()) | Err(Errno::EBUSY) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -138,6 +141,12 @@ impl WritableMount {
     }
 }
 
+/// How long a device may be busy with a file system that was unmounted: the kernel ends one when its last user has gone,
+/// which it learns of after the mount has disappeared.
+const LEAVING: Duration = Duration::from_secs(3);
+/// How often it is tried again meanwhile.
+const POLL: Duration = Duration::from_millis(20);
+
 /// A device mounted on a folder that is made for it, until this value is dropped.
 #[derive(Debug)]
 struct Mounted {
@@ -148,8 +157,14 @@ impl Mounted {
     fn new(device: &Path, kind: &str, target: &Path, flags: MsFlags) -> io::Result<Self> {
         fs::create_dir_all(target)?;
         let flags = flags | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-        mount(Some(device), target, Some(kind), flags, None::<&str>)?;
-        Ok(Self { target: target.to_owned() })
+        let end = Instant::now() + LEAVING;
+        loop {
+            match mount(Some(device), target, Some(kind), flags, None::<&str>) {
+                Ok(()) => return Ok(Self { target: target.to_owned() }),
+                Err(Errno::EBUSY) if Instant::now() < end => thread::sleep(POLL),
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }
 
@@ -180,16 +195,41 @@ mod tests {
         }
     }
 
-    #[test]
-    fn loop_a_device_is_read_and_released() {
-        let directory = tempfile::tempdir().unwrap();
-        let [image, target, content] = ["image", "target", "content"].map(|name| directory.path().join(name));
+    /// A device with a file system that has one file, and a folder to mount it on.
+    fn device_with_parameters(directory: &Path) -> (LoopDevice, PathBuf) {
+        let [image, target, content] = ["image", "target", "content"].map(|name| directory.join(name));
         fs::create_dir(&content).unwrap();
         fs::write(content.join("parameters.txt"), "a=1").unwrap();
         let mut format = Command::new("mke2fs");
         format.args(["-q", "-t", "ext4", "-d"]).args([&content, &image]).arg("4M");
         assert!(format.status().unwrap().success());
-        let device = LoopDevice::attach(&image, 512).unwrap();
+        (LoopDevice::attach(&image, 512).unwrap(), target)
+    }
+
+    #[test]
+    fn loop_a_file_system_that_is_on_its_way_out_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let (device, target) = device_with_parameters(directory.path());
+        let mounted = WritableMount::new(device.path(), "ext4", &target).unwrap();
+        let last_user = File::open(mounted.path().join("parameters.txt")).unwrap();
+        drop(mounted);
+        let flags = MsFlags::MS_RDONLY;
+        fs::create_dir(&target).unwrap();
+        let refused = mount(Some(device.path()), &target, Some("ext4"), flags, None::<&str>);
+        assert_eq!(refused, Err(Errno::EBUSY), "the kernel does not mind");
+        let leaves = thread::spawn(move || {
+            thread::sleep(10 * POLL);
+            drop(last_user);
+        });
+        let mounted = ReadOnlyMount::new(device.path(), "ext4", &target).unwrap();
+        assert_eq!(fs::read_to_string(mounted.path().join("parameters.txt")).unwrap(), "a=1");
+        leaves.join().unwrap();
+    }
+
+    #[test]
+    fn loop_a_device_is_read_and_released() {
+        let directory = tempfile::tempdir().unwrap();
+        let (device, target) = device_with_parameters(directory.path());
         {
             let mounted = ReadOnlyMount::new(device.path(), "ext4", &target).unwrap();
             let file = mounted.path().join("parameters.txt");
