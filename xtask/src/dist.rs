@@ -14,7 +14,7 @@ use crate::debian_packages::Packages;
 use crate::kernel_package;
 use crate::libblkid::Libblkid;
 use crate::requirements::{self, Purpose};
-use crate::workspace::{Workspace, cargo, read_json, write_json};
+use crate::workspace::{Workspace, cargo, patient_cargo, read_json, write_json};
 use crate::zig::Zig;
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -89,7 +89,7 @@ pub enum Firmware {
 enum Profile {
     /// Linked as a whole, by one processor for minutes.
     Shipped,
-    /// As tests are, crate by crate and without optimisation.
+    /// As tests are, crate by crate and without optimisation, beside whatever else is done.
     Quick,
 }
 
@@ -289,7 +289,10 @@ fn target(arch: &str) -> String {
 fn build_agent(workspace: &Workspace, arch: &str, profile: Profile) -> Result<()> {
     let target = target(arch);
     add_target(&target)?;
-    let mut build = cargo();
+    let mut build = match profile {
+        Profile::Shipped => cargo(),
+        Profile::Quick => patient_cargo(),
+    };
     build.args(["build", "-p", "farrier-agent", "--target", &target]);
     let mut flags = Vec::new();
     match profile {

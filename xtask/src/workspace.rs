@@ -1,5 +1,6 @@
 //! Where things are in this repository, and building them.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -7,7 +8,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::command::{run, run_quietly};
+use crate::command::{command, run, run_quietly};
 
 /// The folders of this repository.
 #[derive(Debug, Clone)]
@@ -82,7 +83,21 @@ impl Workspace {
 
 /// The cargo that runs this.
 pub fn cargo() -> Command {
-    let mut cargo = crate::command::command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    with_cargos_environment(command(path_of_cargo()))
+}
+
+/// The same, which leaves the processors to whatever else wants them.
+pub fn patient_cargo() -> Command {
+    let mut cargo = command("nice");
+    cargo.args(["-n", "19"]).arg(path_of_cargo());
+    with_cargos_environment(cargo)
+}
+
+fn path_of_cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+fn with_cargos_environment(mut cargo: Command) -> Command {
     // Set by cargo for this process only; they would make every crate look changed.
     for variable in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
         cargo.env_remove(variable);

@@ -154,19 +154,21 @@ fn vm_x02_a_disk_that_takes_long_is_named_until_it_is_there() {
         Addition::Text("/etc/modules-load.d/scsi_debug.conf", "scsi_debug\n"),
     ];
     let dist = ramdisk::build(stable.folder.path(), &additions).unwrap();
-    // A command takes a fifth of a second (HZ is 250), and there are many.
-    let agent = stable.boot(&dist, "scsi_debug.delay=50 farrier-device-wait-timeout=1");
-    let told = reason(&erase_metadata(&agent, json!({})));
-    assert!(told.contains("nothing is erased: still waited for") && told.contains("scsi_debug"), "{told}");
-    let started = Instant::now();
+    // A command takes two fifths of a second (HZ is 250), and there are many: more than a busy host needs to boot.
+    let agent = stable.boot(&dist, "scsi_debug.delay=100 farrier-device-wait-timeout=1");
+    let (started, mut is_named) = (Instant::now(), false);
     loop {
         let ended = erase_metadata(&agent, json!({}));
         if ended["command_status"] == "SUCCEEDED" {
             break;
         }
-        assert!(reason(&ended).contains("still waited for"), "{ended}");
+        let told = reason(&ended);
+        assert!(told.contains("nothing is erased: still waited for"), "{ended}");
+        // In a machine that is slow itself, drivers come first.
+        is_named |= told.contains("scsi_debug");
         assert!(started.elapsed() < PATIENCE, "{ended}");
     }
+    assert!(is_named, "the disk was not waited for");
 
     // No fact tells of a disk that is not plugged in yet: its hint does.
     let start = stable.hardware.console().length();
