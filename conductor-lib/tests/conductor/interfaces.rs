@@ -2,26 +2,31 @@
 
 use crate::agent::Script;
 use crate::machine::FakeMachine;
-use crate::stage::{MAC, Stage, fault, image, new_node, quick};
+use crate::stage::{MAC, PATIENCE, Stage, fault, image, new_node, quick};
 use async_trait::async_trait;
 use farrier_conductor::api::boot::boot_router;
 use farrier_conductor::api::ramdisk::ramdisk_router;
-use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError};
+use farrier_conductor::interfaces::{BootCapability, BootContext, BootInterface, Interface, InterfaceError};
 use farrier_conductor::model::{InterfaceKind, NewNode, Node, ProvisionState};
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::{Builder, Conductor, Error, HardwareType};
 use farrier_media::KernelParameters;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
-/// Boots nothing, and has a boot configuration.
+/// Boots nothing, and has a boot configuration while the ramdisk is to be booted.
 struct IpxeScript;
 
 impl Interface for IpxeScript {}
 
 #[async_trait]
 impl BootInterface for IpxeScript {
+    fn capabilities(&self) -> &[BootCapability] {
+        &[BootCapability::PxeBoot]
+    }
+
     async fn prepare_ramdisk(&self, _: BootContext<'_>, _: &KernelParameters) -> Result<(), InterfaceError> {
         Ok(())
     }
@@ -31,7 +36,8 @@ impl BootInterface for IpxeScript {
     }
 
     async fn get_boot_config(&self, node: &Node, name: &str) -> Result<Option<String>, InterfaceError> {
-        Ok((name == "boot.ipxe").then(|| format!("#!ipxe\necho {}\n", node.label())))
+        let parameters = node.driver_internal_info.ramdisk_parameters.as_ref();
+        Ok(parameters.filter(|_| name == "boot.ipxe").map(|words| format!("#!ipxe\nkernel k {words}\n")))
     }
 }
 
@@ -157,15 +163,21 @@ async fn a_node_whose_interface_is_not_enabled_any_more_tells_so_and_others_go_o
     assert_eq!(other.await.unwrap().interfaces.get(InterfaceKind::Boot), Some("fake"));
 }
 
+/// Where firmware asks a conductor what to boot.
+async fn boot_url(conductor: &Conductor) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1/boot", listener.local_addr().unwrap());
+    let routes = ramdisk_router(conductor.clone()).merge(boot_router(conductor.clone()));
+    tokio::spawn(axum::serve(listener, routes).into_future());
+    url
+}
+
 #[tokio::test]
 async fn firmware_gets_its_boot_configuration_while_the_ramdisk_boots_and_else_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let conductor = builder(&folder).await.start().await.unwrap();
     enrolled(&conductor, "script", None).await.unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/v1/boot", listener.local_addr().unwrap());
-    let routes = ramdisk_router(conductor.clone()).merge(boot_router(conductor.clone()));
-    tokio::spawn(axum::serve(listener, routes).into_future());
+    let url = boot_url(&conductor).await;
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
     let get = async |path: &str| http.get(format!("{url}/{path}")).send().await.unwrap();
@@ -174,10 +186,21 @@ async fn firmware_gets_its_boot_configuration_while_the_ramdisk_boots_and_else_n
     assert_eq!(at_rest.status(), 404);
     let nothing = fault(at_rest).await;
     conductor.deploy("n1", image()).await.unwrap();
-    for spelling in ["52:54:00:00:00:01", "52-54-00-00-00-01"] {
-        let found = get(&format!("{spelling}/boot.ipxe")).await;
+    let runner = conductor.clone();
+    tokio::spawn(async move { runner.run().await });
+    let end = Instant::now() + PATIENCE;
+    while conductor.node("n1").await.unwrap().provision_state != ProvisionState::DeployWait {
+        assert!(Instant::now() < end, "the ramdisk is not booted");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Another conductor, which does not own the node, answers as this one does.
+    let other = builder(&folder).await.start().await.unwrap();
+    for (url, spelling) in
+        [(&url, "52:54:00:00:00:01"), (&url, "52-54-00-00-00-01"), (&boot_url(&other).await, MAC)]
+    {
+        let found = http.get(format!("{url}/{spelling}/boot.ipxe")).send().await.unwrap();
         assert_eq!(found.headers()["content-type"], "text/plain; charset=utf-8");
-        assert_eq!(found.text().await.unwrap(), "#!ipxe\necho n1\n");
+        assert_eq!(found.text().await.unwrap(), "#!ipxe\nkernel k ipa-api-url=http://127.0.0.1:1\n");
     }
     for path in [
         "52:54:00:00:00:02/boot.ipxe",
