@@ -1,8 +1,11 @@
 //! `cargo xtask bench`: measures instead of believing.
 
+mod api;
 mod boot;
 mod commands;
+mod conductors;
 mod heartbeat;
+mod load;
 mod write;
 
 pub use boot::BootReport;
@@ -26,6 +29,7 @@ pub struct BenchArguments {
 
 #[derive(Debug, Subcommand)]
 enum Bench {
+    Api(api::ApiArguments),
     Boot(boot::BootArguments),
     Commands(commands::CommandsArguments),
     Heartbeat(heartbeat::HeartbeatArguments),
@@ -35,6 +39,7 @@ enum Bench {
 /// Runs the command.
 pub fn bench(arguments: &BenchArguments) -> Result<()> {
     match &arguments.bench {
+        Bench::Api(arguments) => api::bench(arguments),
         Bench::Boot(arguments) => boot::bench(arguments),
         Bench::Commands(arguments) => commands::bench(arguments),
         Bench::Heartbeat(arguments) => heartbeat::bench(arguments),

@@ -3,26 +3,20 @@
 //! Both know the same nodes and keep them in SQLite. Clients on the same machine send heartbeats, look up nodes that
 //! there are, and look up one that there is not; the time is that from the request to the whole answer.
 
-mod load;
-mod site;
-
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use self::load::{Figures, Request, load};
-use self::site::{CALLBACK_URL, Farrier, Rival, TOKEN, address, identity};
-use crate::ironic_environment;
+use super::conductors::{CALLBACK_URL, Farrier, Rival, TOKEN, address, identity};
+use super::load::{Figures, Request, load};
 use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, write_json};
 
-/// The release of Ironic that is measured.
-const RIVAL: &str = "39.0.0";
 /// How many times as many requests Farrier must take.
 const TIMES: f64 = 20.0;
 /// What 99 of 100 requests must keep to, in milliseconds.
@@ -113,10 +107,7 @@ fn measure(
     } else {
         let folder = folder.join("ironic");
         fs::create_dir(&folder)?;
-        let installed = ironic_environment::cached(workspace)?;
-        let installed = installed.iter().find(|installed| installed.version == RIVAL);
-        let rival =
-            Rival::start(installed.context("that Ironic is not installed")?, &folder, arguments.nodes)?;
+        let rival = Rival::start(workspace, &folder, arguments.nodes)?;
         Some(course(rival.port, arguments, || rival.peak_kib())?)
     };
     let &HeartbeatArguments { nodes, clients, seconds, .. } = arguments;

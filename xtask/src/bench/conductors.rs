@@ -14,11 +14,15 @@ use farrier_conductor::model::{AgentSession, NewNode, Node, ProvisionState};
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::store::{Change, SessionChange, Store, Terms};
 use farrier_tests::ironic::{Cleaning, Ironic};
+use farrier_tests::machine::free_port;
 use time::OffsetDateTime;
 
 use crate::command::{command, run_quietly};
-use crate::ironic_environment::IronicEnvironment;
+use crate::ironic_environment;
+use crate::workspace::Workspace;
 
+/// The release of Ironic that is measured.
+const RIVAL: &str = "39.0.0";
 /// The token of every agent.
 pub const TOKEN: &str = "T0123456789012345678901234567890123456789012";
 /// The address of every agent.
@@ -44,6 +48,8 @@ pub struct Farrier {
     process: Child,
     /// Port of the API that agents call.
     pub port: u16,
+    /// Port of the API that operators call, without TLS and identity, as that of the rival.
+    pub admin_port: u16,
 }
 
 impl Farrier {
@@ -52,10 +58,12 @@ impl Farrier {
         let database = folder.join("nodes.sqlite");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(fill(&database, count))?;
-        let port = farrier_tests::machine::free_port()?;
+        let (port, admin_port) = (free_port()?, free_port()?);
         let (output, log) = (folder.join("farrier.out"), folder.join("farrier.log"));
         let process = Command::new(program)
-            .args(["serve", "--admin-listen", "127.0.0.1:0", "--listen", &format!("127.0.0.1:{port}")])
+            .args(["serve", "--listen", &format!("127.0.0.1:{port}")])
+            .args(["--admin-listen", &format!("127.0.0.1:{admin_port}")])
+            .args(["--admin-plain-http", "--auth-strategy", "noauth"])
             .arg("--state-dir")
             .arg(folder)
             .arg("--database")
@@ -65,9 +73,9 @@ impl Farrier {
             .stderr(File::create(&log)?)
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
-        let mut farrier = Self { process, port };
+        let mut farrier = Self { process, port, admin_port };
         let start = Instant::now();
-        while !fs::read_to_string(&output)?.contains("ramdisk API listening") {
+        while !fs::read_to_string(&output)?.contains("node API listening") {
             if start.elapsed() > START || farrier.process.try_wait()?.is_some() {
                 bail!("farrier serve did not start:\n{}", fs::read_to_string(&log)?);
             }
@@ -127,7 +135,10 @@ pub struct Rival {
 
 impl Rival {
     /// Starts it, and fills its database with so many nodes.
-    pub fn start(environment: &IronicEnvironment, folder: &Path, count: u64) -> Result<Self> {
+    pub fn start(workspace: &Workspace, folder: &Path, count: u64) -> Result<Self> {
+        let installed = ironic_environment::cached(workspace)?;
+        let environment = installed.iter().find(|installed| installed.version == RIVAL);
+        let environment = environment.context("that Ironic is not installed")?;
         let ironic =
             Ironic::start(&environment.folder, folder, folder, "http://127.0.0.1:9", Cleaning::Metadata)?;
         let script = folder.join("nodes.py");
