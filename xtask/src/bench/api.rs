@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use farrier_conductor::model::ProvisionState;
+use hyper::{Method, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 
-use super::conductors::{Farrier, Rival, identity};
+use super::conductors::{Farrier, Nodes, Rival, identity};
 use super::load::{Figures, Request, load};
 use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, write_json};
@@ -85,6 +87,11 @@ pub fn bench(arguments: &ApiArguments) -> Result<()> {
     }
 }
 
+/// Nodes that no operation holds, so that their records may be changed.
+fn active(count: u64) -> Nodes {
+    Nodes { count, state: ProvisionState::Active }
+}
+
 fn measure(workspace: &Workspace, folder: &Path, arguments: &ApiArguments) -> Result<ApiReport> {
     let program = workspace.build_released_conductor()?;
     let inner = |name: &str| -> Result<PathBuf> {
@@ -93,10 +100,10 @@ fn measure(workspace: &Workspace, folder: &Path, arguments: &ApiArguments) -> Re
         Ok(inner)
     };
     let duration = Duration::from_secs(arguments.seconds);
-    let farrier = course(Farrier::start(&program, &inner("farrier")?, LISTED)?.admin_port, duration);
+    let farrier = course(Farrier::start(&program, &inner("farrier")?, active(LISTED))?.admin_port, duration);
     let ironic = match arguments.alone {
         true => None,
-        false => Some(course(Rival::start(workspace, &inner("ironic")?, LISTED)?.port, duration)?),
+        false => Some(course(Rival::start(workspace, &inner("ironic")?, active(LISTED))?.port, duration)?),
     };
     let kinds = farrier?.into_iter().enumerate().map(|(index, (name, farrier))| {
         let ironic = ironic.as_ref().map(|kinds| kinds[index].1);
@@ -107,14 +114,15 @@ fn measure(workspace: &Workspace, folder: &Path, arguments: &ApiArguments) -> Re
 
 /// The figures of each kind of request.
 fn course(port: u16, duration: Duration) -> Result<Vec<(&'static str, Figures)>> {
-    // In Ironic the even ones are held, and those that wait belong to their agents.
+    // In Ironic the odd ones wait, and belong to their agents.
     let node = |number: u64| identity(number * 2 % LISTED);
-    let get = |line: String| Request { line: format!("GET {line}"), body: String::new(), status: 200 };
+    let get = |path| Request::get(path, StatusCode::OK);
     let fields = format!("/v1/nodes?fields=uuid,name,provision_state,power_state&limit={LISTED}");
     let detail = format!("/v1/nodes/detail?limit={LISTED}");
     let patch = |number: u64| {
         let change = json!([{"op": "add", "path": "/extra/number", "value": number}]);
-        Request { line: format!("PATCH /v1/nodes/{}", node(number)), body: change.to_string(), status: 200 }
+        let path = format!("/v1/nodes/{}", node(number));
+        Request { method: Method::PATCH, path, body: change.to_string(), status: StatusCode::OK }
     };
     Ok(vec![
         ("show a node", load(port, 1, duration, |number| get(format!("/v1/nodes/{}", node(number))))?),
@@ -126,15 +134,14 @@ fn course(port: u16, duration: Duration) -> Result<Vec<(&'static str, Figures)>>
 
 /// The most memory that a conductor has when somebody lists very many nodes in detail, page by page, in KiB.
 fn long_list(program: &Path, folder: &Path) -> Result<u64> {
-    let farrier = Farrier::start(program, folder, MANY)?;
+    let farrier = Farrier::start(program, folder, active(MANY))?;
     let page = |number: u64| {
         // Nodes are listed as they were made.
         let marker = match number % (MANY / LISTED) {
             0 => String::new(),
             page => format!("&marker={}", identity(page * LISTED - 1)),
         };
-        let line = format!("GET /v1/nodes/detail?limit={LISTED}{marker}");
-        Request { line, body: String::new(), status: 200 }
+        Request::get(format!("/v1/nodes/detail?limit={LISTED}{marker}"), StatusCode::OK)
     };
     load(farrier.admin_port, 1, Duration::from_secs(5), page)?;
     farrier.peak_kib()

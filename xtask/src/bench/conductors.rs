@@ -43,6 +43,15 @@ pub fn address(number: u64) -> String {
     bytes[2..].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
 }
 
+/// What a conductor knows before it starts. In Ironic every other node waits for a call, as its agent looks it up.
+#[derive(Debug, Clone, Copy)]
+pub struct Nodes {
+    /// How many.
+    pub count: u64,
+    /// The state of the others.
+    pub state: ProvisionState,
+}
+
 /// The reference conductor, until it is dropped.
 pub struct Farrier {
     process: Child,
@@ -53,11 +62,11 @@ pub struct Farrier {
 }
 
 impl Farrier {
-    /// Starts it over a database with so many nodes.
-    pub fn start(program: &Path, folder: &Path, count: u64) -> Result<Self> {
+    /// Starts it over a database with these nodes.
+    pub fn start(program: &Path, folder: &Path, nodes: Nodes) -> Result<Self> {
         let database = folder.join("nodes.sqlite");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(fill(&database, count))?;
+        runtime.block_on(fill(&database, nodes))?;
         let (port, admin_port) = (free_port()?, free_port()?);
         let (output, log) = (folder.join("farrier.out"), folder.join("farrier.log"));
         let process = Command::new(program)
@@ -97,7 +106,7 @@ impl Drop for Farrier {
     }
 }
 
-async fn fill(database: &Path, count: u64) -> Result<()> {
+async fn fill(database: &Path, nodes: Nodes) -> Result<()> {
     let store = SqliteStore::open(database).await?;
     let now = OffsetDateTime::now_utc();
     let session = AgentSession {
@@ -105,7 +114,7 @@ async fn fill(database: &Path, count: u64) -> Result<()> {
         agent_url: Some(CALLBACK_URL.to_owned()),
         ..AgentSession::default()
     };
-    for number in 0..count {
+    for number in 0..nodes.count {
         let new = NewNode {
             name: Some(format!("n{number}")),
             driver: "qemu".to_owned(),
@@ -115,7 +124,7 @@ async fn fill(database: &Path, count: u64) -> Result<()> {
         let mut node = Node::enrol(new, now);
         node.uuid = identity(number).parse()?;
         // Held alike: whoever waits is looked after, and none of these has a machine.
-        node.provision_state = ProvisionState::DeployHold;
+        node.provision_state = nodes.state;
         store.create(&node).await?;
         let terms = Terms { holder: "bench", now, expires_at: now };
         let (lease, _) = store.take(node.uuid, &terms).await?;
@@ -134,8 +143,8 @@ pub struct Rival {
 }
 
 impl Rival {
-    /// Starts it, and fills its database with so many nodes.
-    pub fn start(workspace: &Workspace, folder: &Path, count: u64) -> Result<Self> {
+    /// Starts it, and fills its database with these nodes.
+    pub fn start(workspace: &Workspace, folder: &Path, nodes: Nodes) -> Result<Self> {
         let installed = ironic_environment::cached(workspace)?;
         let environment = installed.iter().find(|installed| installed.version == RIVAL);
         let environment = environment.context("that Ironic is not installed")?;
@@ -145,7 +154,8 @@ impl Rival {
         fs::write(&script, include_str!("ironic_nodes.py"))?;
         let python: PathBuf = environment.folder.join("bin/python");
         let mut fill = command(python);
-        fill.arg(&script).arg(folder.join("ironic.conf")).arg(count.to_string()).args([TOKEN, CALLBACK_URL]);
+        fill.arg(&script).arg(folder.join("ironic.conf")).arg(nodes.count.to_string());
+        fill.arg(nodes.state.as_str()).args([TOKEN, CALLBACK_URL]);
         run_quietly(&mut fill)?;
         Ok(Self { port: ironic.port(), ironic })
     }

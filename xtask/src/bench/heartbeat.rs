@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use farrier_conductor::model::ProvisionState;
+use hyper::{Method, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 
-use super::conductors::{CALLBACK_URL, Farrier, Rival, TOKEN, address, identity};
+use super::conductors::{CALLBACK_URL, Farrier, Nodes, Rival, TOKEN, address, identity};
 use super::load::{Figures, Request, load};
 use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, write_json};
@@ -96,10 +98,11 @@ fn measure(
     arguments: &HeartbeatArguments,
 ) -> Result<HeartbeatReport> {
     let program = workspace.build_released_conductor()?;
+    let held = Nodes { count: arguments.nodes, state: ProvisionState::DeployHold };
     let farrier = {
         let folder = folder.join("farrier");
         fs::create_dir(&folder)?;
-        let farrier = Farrier::start(&program, &folder, arguments.nodes)?;
+        let farrier = Farrier::start(&program, &folder, held)?;
         course(farrier.port, arguments, || farrier.peak_kib())?
     };
     let ironic = if arguments.alone {
@@ -107,7 +110,7 @@ fn measure(
     } else {
         let folder = folder.join("ironic");
         fs::create_dir(&folder)?;
-        let rival = Rival::start(workspace, &folder, arguments.nodes)?;
+        let rival = Rival::start(workspace, &folder, held)?;
         Some(course(rival.port, arguments, || rival.peak_kib())?)
     };
     let &HeartbeatArguments { nodes, clients, seconds, .. } = arguments;
@@ -121,20 +124,14 @@ fn course(port: u16, arguments: &HeartbeatArguments, peak_kib: impl Fn() -> Resu
         json!({"callback_url": CALLBACK_URL, "agent_version": "0.1.0", "agent_token": TOKEN}).to_string();
     // In Ironic the even ones are held, and the odd ones wait.
     let heartbeats = load(port, clients, duration, |number| Request {
-        line: format!("POST /v1/heartbeat/{}", identity(number * 2 % nodes)),
+        method: Method::POST,
+        path: format!("/v1/heartbeat/{}", identity(number * 2 % nodes)),
         body: body.clone(),
-        status: 202,
+        status: StatusCode::ACCEPTED,
     })?;
-    let lookups = load(port, clients, duration, |number| Request {
-        line: format!("GET /v1/lookup?addresses={}", address((number * 2 + 1) % nodes)),
-        body: String::new(),
-        status: 200,
-    })?;
-    let misses = load(port, clients, duration, |number| Request {
-        line: format!("GET /v1/lookup?addresses={}", address(nodes + number)),
-        body: String::new(),
-        status: 404,
-    })?;
+    let lookup = |number, status| Request::get(format!("/v1/lookup?addresses={}", address(number)), status);
+    let lookups = load(port, clients, duration, |number| lookup((number * 2 + 1) % nodes, StatusCode::OK))?;
+    let misses = load(port, clients, duration, |number| lookup(nodes + number, StatusCode::NOT_FOUND))?;
     Ok(Course { heartbeats, lookups, misses, peak_kib: peak_kib()? })
 }
 

@@ -9,7 +9,7 @@ from ironic.db.sqlalchemy import api
 from ironic.db.sqlalchemy import models
 from ironic import objects
 
-configuration, count, token, url = sys.argv[1:]
+configuration, count, state, token, url = sys.argv[1:]
 objects.register_all()
 service.prepare_command(["nodes", "--config-file", configuration])
 now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
@@ -18,7 +18,7 @@ for number in range(int(count)):
     identity = str(uuid.UUID(int=number + 1))
     nodes.append({
         "id": number + 1, "uuid": identity, "name": f"n{number}", "driver": "manual-management",
-        "version": objects.Node.VERSION, "provision_state": "deploy hold" if number % 2 == 0 else "wait call-back",
+        "version": objects.Node.VERSION, "provision_state": state if number % 2 == 0 else "wait call-back",
         "provision_updated_at": now, "power_state": "power on", "maintenance": False, "conductor_group": "",
         "driver_info": {}, "instance_info": {}, "properties": {}, "extra": {},
         "power_interface": "fake", "management_interface": "noop", "deploy_interface": "direct", "boot_interface": "ipxe",

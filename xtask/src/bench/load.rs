@@ -1,28 +1,40 @@
 //! Many clients of one HTTP server, and how long it keeps them waiting.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{Method, StatusCode, header};
+use hyper_util::client::legacy::{self, connect::HttpConnector};
+use hyper_util::rt::TokioExecutor;
 use serde::Serialize;
 
 /// The status of a server that has nobody free for a request, and wants it again later.
-const BUSY: u16 = 503;
+const BUSY: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
 /// A request that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is asked for.
 #[derive(Debug)]
 pub struct Request {
-    /// Method and path, as they stand in the first line.
-    pub line: String,
+    /// What is to be done.
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
     /// JSON, or nothing.
     pub body: String,
     /// The status that the answer must have.
-    pub status: u16,
+    pub status: StatusCode,
+}
+
+impl Request {
+    /// One without a body.
+    pub fn get(path: String, status: StatusCode) -> Self {
+        Self { method: Method::GET, path, body: String::new(), status }
+    }
 }
 
 /// How requests were answered. Those that were turned away count for nothing else.
@@ -47,11 +59,12 @@ pub fn load(
 ) -> Result<Figures> {
     let (next, start) = (AtomicU64::new(0), Instant::now());
     let ask = || -> Result<Vec<Option<Duration>>> {
-        let (mut client, mut times) = (Client::new(port), Vec::new());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (client, mut times) = (Client::new(port), Vec::new());
         while start.elapsed() < duration {
             let request = request(next.fetch_add(1, Ordering::Relaxed));
             let asked = Instant::now();
-            let is_taken = client.ask(&request)?;
+            let is_taken = runtime.block_on(client.ask(&request))?;
             times.push(is_taken.then(|| asked.elapsed()));
         }
         Ok(times)
@@ -84,74 +97,52 @@ fn figures(asked: Vec<Option<Duration>>, elapsed: Duration) -> Figures {
 /// A client, with the connection that the server lets it keep.
 struct Client {
     port: u16,
-    connection: Option<BufReader<TcpStream>>,
+    http: legacy::Client<HttpConnector, Full<Bytes>>,
 }
 
 impl Client {
     fn new(port: u16) -> Self {
-        Self { port, connection: None }
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        Self { port, http: legacy::Client::builder(TokioExecutor::new()).build(connector) }
     }
 
     /// Whether the request was taken, and not turned away.
-    fn ask(&mut self, request: &Request) -> Result<bool> {
-        let (mut connection, is_kept) = match self.connection.take() {
-            Some(connection) => (connection, true),
-            None => (self.connect()?, false),
-        };
-        let outcome = exchange(&mut connection, request);
-        let (status, stays) = match outcome {
-            // A server may end a connection that it kept, and the next request finds out.
-            Err(_) if is_kept => {
-                connection = self.connect()?;
-                exchange(&mut connection, request)?
-            }
-            outcome => outcome?,
+    async fn ask(&self, request: &Request) -> Result<bool> {
+        // A server may end a connection that it kept, and the next request finds out.
+        let (status, body) = match self.exchange(request).await {
+            Err(_) => self.exchange(request).await?,
+            answer => answer?,
         };
         if ![request.status, BUSY].contains(&status) {
-            bail!("{} was answered with {status}, not {}", request.line, request.status);
+            let (path, body) = (&request.path, String::from_utf8_lossy(&body));
+            bail!("{} {path} was answered with {status}, not {}: {body}", request.method, request.status);
         }
-        self.connection = stays.then_some(connection);
         Ok(status == request.status)
     }
 
-    fn connect(&self) -> Result<BufReader<TcpStream>> {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).context("nobody listens")?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(BufReader::new(stream))
+    /// The status of the answer, and the whole of its body.
+    async fn exchange(&self, request: &Request) -> Result<(StatusCode, Bytes)> {
+        let message = hyper::Request::builder()
+            .method(request.method.clone())
+            .uri(format!("http://127.0.0.1:{}{}", self.port, request.path))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json")
+            .header("X-OpenStack-Ironic-API-Version", "1.68")
+            .body(Full::from(request.body.clone()))?;
+        let answer = async {
+            let answer = self.http.request(message).await?;
+            let status = answer.status();
+            anyhow::Ok((status, answer.into_body().collect().await?.to_bytes()))
+        };
+        tokio::time::timeout(PATIENCE, answer).await.context("no answer")?
     }
-}
-
-/// The status of the answer, and whether the connection stays.
-fn exchange(connection: &mut BufReader<TcpStream>, request: &Request) -> Result<(u16, bool)> {
-    let Request { line, body, .. } = request;
-    let text = format!(
-        "{line} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
-         X-OpenStack-Ironic-API-Version: 1.68\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    connection.get_mut().write_all(text.as_bytes())?;
-    let mut head = Vec::new();
-    loop {
-        let mut row = String::new();
-        if connection.read_line(&mut row)? == 0 {
-            bail!("the server ended the connection");
-        }
-        match row.trim_end() {
-            "" => break,
-            row => head.push(row.to_ascii_lowercase()),
-        }
-    }
-    let status = head.first().and_then(|row| row.split(' ').nth(1)?.parse().ok()).context("no HTTP")?;
-    let length = head.iter().find_map(|row| row.strip_prefix("content-length:")?.trim().parse().ok());
-    let length: u64 = length.with_context(|| format!("an answer without a length: {head:?}"))?;
-    std::io::copy(&mut connection.take(length), &mut std::io::sink())?;
-    Ok((status, !head.iter().any(|row| row == "connection: close")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader, Write};
     use std::net::TcpListener;
 
     #[test]
@@ -182,9 +173,11 @@ mod tests {
                 }
             }
         });
-        let request = |status| move |_| Request { line: "GET /".to_owned(), body: String::new(), status };
-        assert!(load(port, 1, Duration::from_millis(50), request(202)).unwrap().per_second > 0.0);
-        let error = load(port, 1, Duration::from_millis(50), request(200)).unwrap_err();
-        assert_eq!(error.to_string(), "GET / was answered with 202, not 200");
+        let request = |status| move |_| Request::get("/".to_owned(), status);
+        assert!(
+            load(port, 1, Duration::from_millis(50), request(StatusCode::ACCEPTED)).unwrap().per_second > 0.0
+        );
+        let error = load(port, 1, Duration::from_millis(50), request(StatusCode::OK)).unwrap_err();
+        assert_eq!(error.to_string(), "GET / was answered with 202 Accepted, not 200 OK: {}");
     }
 }
