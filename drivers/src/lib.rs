@@ -2,9 +2,13 @@
 //!
 //! They use only the public interface of `farrier-conductor`, as a driver of somebody else would.
 
+#[cfg(feature = "redfish")]
+pub mod bmc;
 #[cfg(feature = "fake")]
 pub mod fake;
 #[cfg(feature = "netboot")]
 pub mod netboot;
 #[cfg(feature = "qemu")]
 pub mod qemu;
+#[cfg(feature = "redfish")]
+pub mod redfish;

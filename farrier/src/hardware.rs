@@ -4,14 +4,15 @@ use clap::{Args, ValueEnum};
 use farrier_conductor::Builder;
 use farrier_drivers::fake::with_fake_hardware;
 use farrier_drivers::qemu::with_qemu;
+use farrier_drivers::redfish::{Bmcs, RedfishSettings, with_redfish};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What nodes may be.
 #[derive(Debug, Args)]
 pub(crate) struct Hardware {
-    /// Hardware types that nodes may have: qemu (local virtual machines), fake-hardware (nothing at all, for trying out
-    /// clients).
+    /// Hardware types that nodes may have: qemu (local virtual machines), redfish (machines whose BMCs speak Redfish),
+    /// fake-hardware (nothing at all, for trying out clients).
     #[arg(long, value_enum, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true,
         default_values_t = [HardwareType::Qemu])]
     enabled_hardware_types: Vec<HardwareType>,
@@ -20,6 +21,7 @@ pub(crate) struct Hardware {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum HardwareType {
     Qemu,
+    Redfish,
     FakeHardware,
 }
 
@@ -30,6 +32,7 @@ impl Hardware {
         let types: BTreeSet<_> = self.enabled_hardware_types.into_iter().collect();
         types.into_iter().fold(builder, |builder, hardware_type| match hardware_type {
             HardwareType::Qemu => with_qemu(builder, state_dir, &["ipxe"]),
+            HardwareType::Redfish => with_redfish(builder, &Bmcs::new(RedfishSettings::default()), &["ipxe"]),
             HardwareType::FakeHardware => with_fake_hardware(builder),
         })
     }

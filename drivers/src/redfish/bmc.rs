@@ -1,0 +1,240 @@
+//! A BMC: reads resources, changes them, and asks for actions.
+
+use super::connection::{Connection, Login};
+use super::error::RedfishError;
+use super::exchange::{Ask, Line, Proof, Reply};
+use super::message::Refusal;
+use super::quirks::Quirk;
+use super::resource::Resource;
+use super::session::Standing;
+use super::settings::RedfishSettings;
+use crate::bmc::pace::{Flight, Gate};
+use rand::Rng;
+use reqwest::header::ETAG;
+use reqwest::{Client, Method, StatusCode};
+use serde_json::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Where everything begins (DSP0266).
+const ROOT: &str = "/redfish/v1/";
+
+/// Longest pause before a BMC is asked again that is busy, in pauses.
+const MOST_PAUSES: u32 = 6;
+
+/// A BMC, as one user sees it.
+#[derive(Debug)]
+pub(super) struct Bmc {
+    line: Line,
+    pub(super) login: Option<Login>,
+    pub(super) gate: Arc<Gate>,
+    pub(super) settings: Arc<RedfishSettings>,
+    standing: Mutex<Standing>,
+    root: Mutex<Option<Arc<Resource>>>,
+    only_system: Mutex<Option<String>>,
+}
+
+impl Bmc {
+    /// A BMC that nobody has asked anything yet.
+    pub(super) fn new(
+        connection: &Connection,
+        http: Client,
+        gate: Arc<Gate>,
+        settings: Arc<RedfishSettings>,
+    ) -> Self {
+        let line = Line { http, address: connection.address.clone(), timeout: settings.request_timeout };
+        let login = connection.login.clone();
+        let (standing, root, only_system) = Default::default();
+        Self { line, login, gate, settings, standing, root, only_system }
+    }
+
+    /// The BMC, for logs and errors.
+    pub(super) fn label(&self) -> String {
+        self.line.label()
+    }
+
+    /// Whether this quirk is looked for.
+    pub(super) fn minds(&self, quirk: Quirk) -> bool {
+        self.settings.quirks.contains(quirk)
+    }
+
+    pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The path of its only machine, where that is known.
+    pub(super) fn only_system(&self) -> Option<String> {
+        self.only_system.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Remembers the path of its only machine.
+    pub(super) fn note_only_system(&self, path: &str) {
+        *self.only_system.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.to_owned());
+    }
+
+    /// Forgets the path of its only machine, where there is none any more.
+    pub(super) fn forget_only_system(&self) {
+        *self.only_system.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// What the BMC has, read once.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`].
+    pub(super) async fn root(&self) -> Result<Arc<Resource>, RedfishError> {
+        if let Some(root) = self.known_root() {
+            return Ok(root);
+        }
+        let root = Arc::new(self.get(ROOT).await?);
+        *self.root.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&root));
+        Ok(root)
+    }
+
+    /// The same, for whoever is behind the gate already.
+    pub(super) async fn root_behind(&self, flight: &mut Flight<'_>) -> Result<Arc<Resource>, RedfishError> {
+        if let Some(root) = self.known_root() {
+            return Ok(root);
+        }
+        let ask = Ask::new(Method::GET, ROOT);
+        let reply = self.send(flight, &ask, &Proof::Nothing).await?;
+        match reply.refusal() {
+            Some(refusal) => Err(self.refused(&ask, refusal)),
+            None => Ok(Arc::new(Resource::new(ROOT, None, reply.body))),
+        }
+    }
+
+    fn known_root(&self) -> Option<Arc<Resource>> {
+        self.root.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`].
+    pub(super) async fn get(&self, path: &str) -> Result<Resource, RedfishError> {
+        let ask = Ask::new(Method::GET, path);
+        let reply = self.request(&ask).await?;
+        let etag = reply.header(ETAG).map(str::to_owned);
+        match reply.body.is_object() {
+            true => Ok(Resource::new(path, etag, reply.body)),
+            false => Err(self.line.nonsense(&ask, "what is no resource")),
+        }
+    }
+
+    /// Asks for an action, and waits until it is done.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`].
+    pub(super) async fn post(&self, path: &str, body: Option<&Value>) -> Result<(), RedfishError> {
+        let ask = Ask { body, ..Ask::new(Method::POST, path) };
+        let reply = self.request(&ask).await?;
+        self.complete(&ask, reply).await
+    }
+
+    /// Changes a resource, and waits until that is done. Where somebody else changed it meanwhile, or the BMC compares
+    /// versions in a way of its own, the change is made all the same: what it says is complete in itself.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`].
+    pub(super) async fn patch(&self, path: &str, body: &Value) -> Result<(), RedfishError> {
+        let etag = self.get(path).await.ok().and_then(|resource| resource.etag().map(str::to_owned));
+        let strong = etag.as_deref().and_then(|etag| etag.strip_prefix("W/"));
+        let strong = strong.filter(|_| self.minds(Quirk::StrongEtags));
+        let unconditional = self.minds(Quirk::WrongEtags).then_some(None);
+        let first = [Some(etag.as_deref()), strong.map(Some), unconditional];
+        let mut etags = first.into_iter().flatten().collect::<Vec<_>>();
+        etags.dedup();
+        let last = etags.len() - 1;
+        for (index, etag) in etags.into_iter().enumerate() {
+            let ask = Ask { body: Some(body), etag, ..Ask::new(Method::PATCH, path) };
+            match self.request(&ask).await {
+                Err(error) if index < last && has_status(&error, StatusCode::PRECONDITION_FAILED) => {}
+                Err(error) => return Err(error),
+                Ok(reply) => return self.complete(&ask, reply).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks, and asks again where the BMC did not answer and may be asked, or will answer later.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`].
+    pub(super) async fn request(&self, ask: &Ask<'_>) -> Result<Reply, RedfishError> {
+        let mut attempt = 1;
+        loop {
+            let error = match self.attempt(ask).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            let is_for_now = self.minds(Quirk::Busy) && error.refusal().is_some_and(Refusal::is_for_now);
+            let may_be_asked = error.is_without_effect() || ask.method == Method::GET && !error.is_final();
+            if attempt >= self.settings.connection_attempts || !(is_for_now || may_be_asked) {
+                return Err(error);
+            }
+            if is_for_now {
+                tokio::time::sleep(self.busy_pause(attempt)).await;
+            }
+            attempt += 1;
+        }
+    }
+
+    fn busy_pause(&self, attempt: u32) -> Duration {
+        let pause = self.settings.busy_pause;
+        pause.saturating_mul(attempt.min(MOST_PAUSES)).mul_f64(rand::rng().random_range(0.75..1.25))
+    }
+
+    async fn attempt(&self, ask: &Ask<'_>) -> Result<Reply, RedfishError> {
+        self.check_standing()?;
+        let mut flight = self.gate.pass().await;
+        let mut proof = self.proof(&mut flight).await?;
+        let mut reply = self.send(&mut flight, ask, &proof).await?;
+        if self.is_expired(&proof, &reply) {
+            proof = self.proof(&mut flight).await?;
+            reply = self.send(&mut flight, ask, &proof).await?;
+        }
+        self.check_credentials(&proof, &reply)?;
+        match reply.refusal() {
+            Some(refusal) => Err(self.refused(ask, refusal)),
+            None => Ok(reply),
+        }
+    }
+
+    /// Sends a request, behind the gate.
+    pub(super) async fn send(
+        &self,
+        flight: &mut Flight<'_>,
+        ask: &Ask<'_>,
+        proof: &Proof,
+    ) -> Result<Reply, RedfishError> {
+        flight.ask().await;
+        let reply = self.line.exchange(ask, proof).await;
+        match &reply {
+            Err(RedfishError::Unreachable { .. }) => flight.failed(None),
+            Ok(reply) if reply.refusal().is_some_and(|refusal| refusal.is_out_of_service()) => {
+                flight.failed(reply.retry_after());
+            }
+            Ok(_) | Err(_) => flight.answered(),
+        }
+        reply
+    }
+
+    /// The BMC refuses; its words may repeat what they must not.
+    pub(super) fn refused(&self, ask: &Ask<'_>, refusal: Refusal) -> RedfishError {
+        let refusal = match &self.login {
+            Some(login) => refusal.with_text(|text| login.password.taken_out_of(text)),
+            None => refusal,
+        };
+        RedfishError::Refused { bmc: self.label(), request: ask.line(), refusal }
+    }
+}
+
+/// Whether a BMC has answered with this status.
+pub(super) fn has_status(error: &RedfishError, status: StatusCode) -> bool {
+    error.refusal().is_some_and(|refusal| refusal.status() == status)
+}

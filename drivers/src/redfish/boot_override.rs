@@ -1,0 +1,242 @@
+//! What firmware starts from, set by an override of its own order (section 9.4).
+//!
+//! BMCs differ in what they need to be told, and some take an order and do another thing. So the least is sent first, and
+//! then more; what counts is what the machine has when it is read again (F24, F57).
+
+use super::error::RedfishError;
+use super::quirks::Quirk;
+use super::resource::Resource;
+use super::system::System;
+use farrier_conductor::model::{BootDevice, BootMode};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// Names of devices, the usual one of each first.
+const TARGETS: &[(BootDevice, &str)] = &[
+    (BootDevice::Pxe, "Pxe"),
+    (BootDevice::Disk, "Hdd"),
+    (BootDevice::Cdrom, "Cd"),
+    (BootDevice::Cdrom, "UsbCd"),
+    (BootDevice::Bios, "BiosSetup"),
+    (BootDevice::Uefihttp, "UefiHttp"),
+    (BootDevice::Floppy, "Floppy"),
+];
+
+const TARGET: &str = "BootSourceOverrideTarget";
+const ENABLED: &str = "BootSourceOverrideEnabled";
+const MODE: &str = "BootSourceOverrideMode";
+
+/// How long an override holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// For the next start.
+    Once,
+    /// For all.
+    Continuous,
+    /// Not at all.
+    Disabled,
+}
+
+impl Holds {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Once => "Once",
+            Self::Continuous => "Continuous",
+            Self::Disabled => "Disabled",
+        }
+    }
+
+    pub(super) fn read(system: &Resource) -> Option<Self> {
+        let text = system.text(&format!("/Boot/{ENABLED}"))?;
+        [Self::Once, Self::Continuous, Self::Disabled].into_iter().find(|one| one.as_str() == text)
+    }
+}
+
+/// The devices that a machine can be told to start from, where it says which.
+pub(super) fn device(system: &Resource) -> Option<BootDevice> {
+    let target = system.text(&format!("/Boot/{TARGET}"))?;
+    TARGETS.iter().find(|(_, name)| *name == target).map(|(device, _)| *device)
+}
+
+/// The devices that there are names for.
+pub(super) fn devices() -> Vec<BootDevice> {
+    let mut devices: Vec<_> = TARGETS.iter().map(|(device, _)| *device).collect();
+    devices.dedup();
+    devices
+}
+
+/// How a machine starts.
+pub(super) fn mode(system: &Resource) -> Option<BootMode> {
+    match system.text(&format!("/Boot/{MODE}"))? {
+        "UEFI" => Some(BootMode::Uefi),
+        "Legacy" => Some(BootMode::Bios),
+        _ => None,
+    }
+}
+
+/// Has a machine start from a device, and tells for how long that holds.
+///
+/// # Errors
+///
+/// [`RedfishError`]; of several ways that failed, that of the last.
+pub(super) async fn set(
+    system: &System,
+    device: BootDevice,
+    persistent: bool,
+) -> Result<Holds, RedfishError> {
+    let seen = system.read().await?;
+    let is_left_to_firmware = persistent
+        && device == BootDevice::Disk
+        && mode(&seen) != Some(BootMode::Bios)
+        && system.has_quirk(Quirk::FirmwareOrder, &seen);
+    if is_left_to_firmware {
+        let none = Wish { target: "None", holds: Holds::Disabled, mode: None };
+        return change(system, &seen, none.least(&seen), &none).await;
+    }
+    let target = target(system, &seen, device)?;
+    let holds = if persistent { Holds::Continuous } else { Holds::Once };
+    let wish = Wish { target, holds, mode: seen.text(&format!("/Boot/{MODE}")) };
+    let mut failure = match change(system, &seen, wish.least(&seen), &wish).await {
+        Err(error) if may_be_for_want_of_more(&error) => error,
+        done => return done,
+    };
+    for way in wish.further(system) {
+        match change(system, &seen, way.complete(), &way).await {
+            Err(error) if may_be_for_want_of_more(&error) => failure = error,
+            done => return done,
+        }
+    }
+    Err(failure)
+}
+
+/// Has a machine start in a mode.
+///
+/// # Errors
+///
+/// [`RedfishError`].
+pub(super) async fn set_mode(system: &System, mode: BootMode) -> Result<(), RedfishError> {
+    let seen = system.read().await?;
+    let name = match mode {
+        BootMode::Uefi => "UEFI",
+        BootMode::Bios => "Legacy",
+    };
+    if seen.text(&format!("/Boot/{MODE}")) == Some(name) {
+        return Ok(());
+    }
+    let place = place(&seen);
+    system.bmc.patch(place, &json!({"Boot": {MODE: name}})).await?;
+    let now = system.bmc.get(place).await?;
+    match now.text(&format!("/Boot/{MODE}")) == Some(name) {
+        true => Ok(()),
+        false => Err(not_done(system, &format!("to start by {name}"), &now)),
+    }
+}
+
+/// What is wanted of the override.
+struct Wish<'a> {
+    target: &'a str,
+    holds: Holds,
+    /// The mode, which stays.
+    mode: Option<&'a str>,
+}
+
+impl Wish<'_> {
+    /// What has to be said at least: some BMCs refuse what is so already.
+    fn least(&self, seen: &Resource) -> Value {
+        let mut boot = Map::from_iter([(ENABLED.to_owned(), json!(self.holds.as_str()))]);
+        if Holds::read(seen) == Some(self.holds) {
+            boot.clear();
+        }
+        if self.holds != Holds::Disabled {
+            boot.insert(TARGET.to_owned(), json!(self.target));
+        }
+        Value::Object(boot)
+    }
+
+    fn complete(&self) -> Value {
+        let mut boot = json!({TARGET: self.target, ENABLED: self.holds.as_str()});
+        if let Some(mode) = self.mode {
+            boot[MODE] = json!(mode);
+        }
+        boot
+    }
+
+    /// What is tried where the least was not enough.
+    fn further(&self, system: &System) -> Vec<Self> {
+        let is_complete_wanted =
+            system.bmc.minds(Quirk::CompleteBoot) || system.bmc.minds(Quirk::ModeFallsBack);
+        let once = self.holds == Holds::Continuous && system.bmc.minds(Quirk::OnceOnly);
+        let complete = is_complete_wanted.then_some(self.holds);
+        let holds = complete.into_iter().chain(once.then_some(Holds::Once));
+        holds.map(|holds| Self { holds, ..*self }).collect()
+    }
+
+    /// Whether a machine has it.
+    fn is_met_by(&self, system: &System, seen: &Resource) -> bool {
+        let is_mode = self.mode.is_none_or(|mode| seen.text(&format!("/Boot/{MODE}")) == Some(mode));
+        let is_target = seen.text(&format!("/Boot/{TARGET}")) == Some(self.target);
+        let holds = Holds::read(seen) == Some(self.holds);
+        holds
+            && (is_target || self.holds == Holds::Disabled)
+            && (is_mode || !system.bmc.minds(Quirk::ModeFallsBack))
+    }
+}
+
+/// Where a change goes to: some BMCs have a resource apart for what is to be.
+fn place(seen: &Resource) -> &str {
+    seen.link("/@Redfish.Settings/SettingsObject").unwrap_or(seen.path())
+}
+
+async fn change(
+    system: &System,
+    seen: &Resource,
+    boot: Value,
+    wish: &Wish<'_>,
+) -> Result<Holds, RedfishError> {
+    let place = place(seen);
+    if boot.as_object().is_some_and(|boot| !boot.is_empty()) {
+        system.bmc.patch(place, &json!({"Boot": boot})).await?;
+    }
+    let now = system.bmc.get(place).await?;
+    match wish.is_met_by(system, &now) {
+        true => Ok(wish.holds),
+        false => {
+            Err(not_done(system, &format!("to start from {} ({})", wish.target, wish.holds.as_str()), &now))
+        }
+    }
+}
+
+/// Whether more may help than was said: the BMC found it wanting, or did something else.
+fn may_be_for_want_of_more(error: &RedfishError) -> bool {
+    match error {
+        RedfishError::NotDone { .. } => true,
+        RedfishError::Refused { refusal, .. } => !refusal.is_for_now() && !refusal.is_out_of_service(),
+        _ => false,
+    }
+}
+
+/// The name of a device at this machine.
+fn target<'a>(system: &System, seen: &'a Resource, device: BootDevice) -> Result<&'a str, RedfishError> {
+    let allowed = seen.words(&format!("/Boot/{TARGET}@Redfish.AllowableValues"));
+    let mut names: Vec<_> = TARGETS.iter().filter(|(one, _)| *one == device).map(|(_, name)| *name).collect();
+    if system.has_quirk(Quirk::UsbCd, seen) {
+        names.reverse();
+    } else {
+        names.truncate(1);
+    }
+    let found = names.into_iter().find(|name| allowed.is_empty() || allowed.contains(name));
+    found.ok_or_else(|| {
+        let what = format!("a machine that cannot start from {device}, but from {}", allowed.join(", "));
+        system.lacks(&what, "choose another boot interface or boot device")
+    })
+}
+
+fn not_done(system: &System, told: &str, now: &Resource) -> RedfishError {
+    let says = [TARGET, ENABLED, MODE].map(|key| now.text(&format!("/Boot/{key}")).unwrap_or("nothing"));
+    RedfishError::NotDone {
+        bmc: system.bmc.label(),
+        told: told.to_owned(),
+        says: says.join(", "),
+        limit: Duration::ZERO,
+    }
+}

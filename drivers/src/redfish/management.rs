@@ -1,0 +1,198 @@
+//! The management interface `redfish` (sections 9.2 and 9.4).
+
+use super::bmcs::Bmcs;
+use super::boot_override::{self, Holds};
+use super::connection::{self, Description};
+use super::error::RedfishError;
+use super::resource::Resource;
+use super::sensors;
+use super::system::System;
+use async_trait::async_trait;
+use farrier_conductor::interfaces::{
+    BootDeviceSetting, Interface, InterfaceError, ManagementInterface, Properties,
+};
+use farrier_conductor::model::{BootDevice, BootMode, MacAddress, Node};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use uuid::Uuid;
+
+/// The boot devices of machines whose BMCs have no lasting ones: set again before each power-on (F57). They are known for
+/// as long as the conductor runs. Clones are the same ones.
+#[derive(Debug, Clone, Default)]
+pub struct Lasting(Arc<Mutex<HashMap<Uuid, BootDevice>>>);
+
+impl Lasting {
+    fn devices(&self) -> MutexGuard<'_, HashMap<Uuid, BootDevice>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the machine of a node is to start from a device always, or that its BMC sees to that.
+    fn note(&self, node: &Node, device: Option<BootDevice>) {
+        let mut devices = self.devices();
+        match device {
+            Some(device) => drop(devices.insert(node.uuid, device)),
+            None => drop(devices.remove(&node.uuid)),
+        }
+    }
+
+    /// Sets the boot device of a node's machine again, unless it is to start from another one now.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`].
+    pub(super) async fn restore(&self, system: &System, node: &Node) -> Result<(), RedfishError> {
+        let Some(device) = self.devices().get(&node.uuid).copied() else { return Ok(()) };
+        match Holds::read(&system.read().await?) {
+            Some(Holds::Once | Holds::Continuous) => Ok(()),
+            Some(Holds::Disabled) | None => boot_override::set(system, device, false).await.map(drop),
+        }
+    }
+
+    /// Forgets that of a node.
+    pub(super) fn forget(&self, node: &Node) {
+        self.note(node, None);
+    }
+}
+
+/// Manages machines by their BMCs.
+#[derive(Debug)]
+pub struct RedfishManagement {
+    bmcs: Bmcs,
+    lasting: Lasting,
+}
+
+impl RedfishManagement {
+    /// Manages the machines of these BMCs, and notes in `lasting` what has to be set again.
+    pub fn new(bmcs: Bmcs, lasting: Lasting) -> Self {
+        Self { bmcs, lasting }
+    }
+
+    async fn secure_boot(&self, system: &System) -> Result<Resource, RedfishError> {
+        let seen = system.read().await?;
+        let Some(path) = seen.link("/SecureBoot") else {
+            return Err(
+                system.lacks("a machine without Secure Boot", "leave secure_boot out of its capabilities")
+            );
+        };
+        system.bmc.get(path).await
+    }
+}
+
+#[async_trait]
+impl Interface for RedfishManagement {
+    fn get_properties(&self) -> Properties {
+        connection::KEYS
+    }
+
+    async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
+        Description::read(node).map(drop)
+    }
+}
+
+#[async_trait]
+impl ManagementInterface for RedfishManagement {
+    fn get_supported_boot_devices(&self, _node: &Node) -> Vec<BootDevice> {
+        boot_override::devices()
+    }
+
+    async fn set_boot_device(
+        &self,
+        node: &Node,
+        device: BootDevice,
+        persistent: bool,
+    ) -> Result<(), InterfaceError> {
+        let holds = boot_override::set(&self.bmcs.system(node)?, device, persistent).await?;
+        if persistent {
+            self.lasting.note(node, (holds == Holds::Once).then_some(device));
+        }
+        Ok(())
+    }
+
+    async fn get_boot_device(&self, node: &Node) -> Result<BootDeviceSetting, InterfaceError> {
+        let seen = self.bmcs.system(node)?.read().await?;
+        let persistent = match Holds::read(&seen) {
+            Some(Holds::Continuous) => Some(true),
+            Some(Holds::Once) => Some(false),
+            Some(Holds::Disabled) | None => return Ok(BootDeviceSetting::default()),
+        };
+        Ok(BootDeviceSetting { device: boot_override::device(&seen), persistent })
+    }
+
+    fn get_supported_boot_modes(&self, _node: &Node) -> Vec<BootMode> {
+        vec![BootMode::Uefi, BootMode::Bios]
+    }
+
+    async fn set_boot_mode(&self, node: &Node, mode: BootMode) -> Result<(), InterfaceError> {
+        Ok(boot_override::set_mode(&self.bmcs.system(node)?, mode).await?)
+    }
+
+    async fn get_boot_mode(&self, node: &Node) -> Result<BootMode, InterfaceError> {
+        let system = self.bmcs.system(node)?;
+        let mode = boot_override::mode(&system.read().await?);
+        let unknown =
+            || system.lacks("a machine that does not tell its boot mode", "look at its firmware's setup");
+        Ok(mode.ok_or_else(unknown)?)
+    }
+
+    async fn get_secure_boot_state(&self, node: &Node) -> Result<bool, InterfaceError> {
+        let system = self.bmcs.system(node)?;
+        let seen = self.secure_boot(&system).await?;
+        let unknown =
+            || system.lacks("a machine that does not tell of Secure Boot", "look at its firmware's setup");
+        Ok(seen.at("/SecureBootEnable").as_bool().ok_or_else(unknown)?)
+    }
+
+    async fn set_secure_boot_state(&self, node: &Node, on: bool) -> Result<(), InterfaceError> {
+        let system = self.bmcs.system(node)?;
+        if on && boot_override::mode(&system.read().await?) == Some(BootMode::Bios) {
+            let advice = "set its boot mode to uefi first";
+            return Err(system
+                .lacks("a machine that starts by its boot sector, which has no Secure Boot", advice)
+                .into());
+        }
+        let before = self.secure_boot(&system).await?;
+        system.bmc.patch(before.path(), &json!({"SecureBootEnable": on})).await?;
+        let now = system.bmc.get(before.path()).await.map_err(InterfaceError::from)?;
+        match now.at("/SecureBootEnable").as_bool() == Some(on) {
+            true => Ok(()),
+            false => {
+                Err(system.lacks("a machine that keeps its Secure Boot as it was", "look at its keys").into())
+            }
+        }
+    }
+
+    async fn get_sensors_data(&self, node: &Node) -> Result<Map<String, Value>, InterfaceError> {
+        Ok(sensors::read(&self.bmcs.system(node)?).await?)
+    }
+
+    async fn inject_nmi(&self, node: &Node) -> Result<(), InterfaceError> {
+        let system = self.bmcs.system(node)?;
+        let seen = system.read().await?;
+        let target = seen.action("ComputerSystem.Reset");
+        let target = target
+            .ok_or_else(|| system.lacks("a machine that cannot be reset", "look at the user's rights"))?;
+        Ok(system.bmc.post(target, Some(&json!({"ResetType": "Nmi"}))).await?)
+    }
+
+    async fn detect_vendor(&self, node: &Node) -> Result<String, InterfaceError> {
+        let system = self.bmcs.system(node)?;
+        let seen = system.read().await?;
+        let unknown = || system.lacks("a machine that does not tell who made it", "set its vendor by hand");
+        Ok(seen.text("/Manufacturer").ok_or_else(unknown)?.to_owned())
+    }
+
+    async fn get_mac_addresses(&self, node: &Node) -> Result<Vec<MacAddress>, InterfaceError> {
+        let system = self.bmcs.system(node)?;
+        let seen = system.read().await?;
+        let Some(cards) = seen.link("/EthernetInterfaces") else { return Ok(Vec::new()) };
+        let mut addresses = Vec::new();
+        for card in system.bmc.members(cards).await? {
+            // One card that cannot be read takes nothing from the others.
+            let Ok(card) = system.bmc.get(&card).await else { continue };
+            let address = card.text("/PermanentMACAddress").or(card.text("/MACAddress"));
+            addresses.extend(address.and_then(|address| address.parse().ok()));
+        }
+        Ok(addresses)
+    }
+}

@@ -1,0 +1,88 @@
+//! A resource of a BMC, as it was read. What BMCs leave out or write in another way than the schema has it is nothing
+//! here, and whoever needs it says so.
+
+use serde_json::Value;
+
+/// A resource.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Resource {
+    path: String,
+    etag: Option<String>,
+    body: Value,
+}
+
+impl Resource {
+    pub(super) fn new(path: &str, etag: Option<String>, body: Value) -> Self {
+        let of_body = body["@odata.etag"].as_str().map(str::to_owned);
+        Self { path: path.to_owned(), etag: etag.or(of_body), body }
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Its version.
+    pub(super) fn etag(&self) -> Option<&str> {
+        self.etag.as_deref()
+    }
+
+    /// What is at a JSON pointer in it.
+    pub(super) fn at(&self, pointer: &str) -> &Value {
+        self.body.pointer(pointer).unwrap_or(&Value::Null)
+    }
+
+    /// A text; nothing where it is empty.
+    pub(super) fn text(&self, pointer: &str) -> Option<&str> {
+        self.at(pointer).as_str().map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    /// The path of another resource.
+    pub(super) fn link(&self, pointer: &str) -> Option<&str> {
+        id(self.at(pointer))
+    }
+
+    /// The paths of other resources.
+    pub(super) fn links(&self, pointer: &str) -> Vec<&str> {
+        self.at(pointer).as_array().into_iter().flatten().filter_map(id).collect()
+    }
+
+    /// The words of a list.
+    pub(super) fn words(&self, pointer: &str) -> Vec<&str> {
+        self.at(pointer).as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// Where an action of it is asked for, by its name as `ComputerSystem.Reset`.
+    pub(super) fn action(&self, name: &str) -> Option<&str> {
+        self.body["Actions"][format!("#{name}")]["target"].as_str()
+    }
+}
+
+/// The path of a reference.
+fn id(reference: &Value) -> Option<&str> {
+    reference["@odata.id"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_left_out_or_odd_is_nothing() {
+        let body = json!({
+            "@odata.etag": "W/\"1\"", "Manufacturer": " Farm ", "Model": "", "Bios": {"@odata.id": "/b"},
+            "Members": [{"@odata.id": "/m/1"}, {}, 7, {"@odata.id": "/m/2"}], "Words": ["a", 1, "b"],
+            "Actions": {"#ComputerSystem.Reset": {"target": "/reset"}},
+        });
+        let resource = Resource::new("/s", None, body);
+        assert_eq!(resource.etag(), Some("W/\"1\""));
+        assert_eq!((resource.text("/Manufacturer"), resource.text("/Model")), (Some("Farm"), None));
+        assert_eq!((resource.link("/Bios"), resource.link("/Oops")), (Some("/b"), None));
+        assert_eq!(resource.links("/Members"), ["/m/1", "/m/2"]);
+        assert_eq!((resource.words("/Words"), resource.words("/Model")), (vec!["a", "b"], vec![]));
+        assert_eq!(resource.action("ComputerSystem.Reset"), Some("/reset"));
+        assert_eq!(resource.action("ComputerSystem.Oops"), None);
+        assert_eq!(Resource::new("/s", Some("2".into()), json!([])).etag(), Some("2"));
+    }
+}

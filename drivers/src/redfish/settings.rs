@@ -1,0 +1,54 @@
+//! Times that BMCs are given; the defaults are Ironic's where it has such (section 9.3).
+
+use super::quirks::Quirks;
+use crate::bmc::pace::Pace;
+use std::time::Duration;
+
+/// How BMCs that speak Redfish are asked.
+#[derive(Debug, Clone)]
+pub struct RedfishSettings {
+    /// How often each is asked.
+    pub pace: Pace,
+    /// Longest time to connect.
+    pub connect_timeout: Duration,
+    /// Longest time for a request and its answer.
+    pub request_timeout: Duration,
+    /// How often a BMC is asked that does not answer (`[redfish]connection_attempts`).
+    pub connection_attempts: u32,
+    /// Pause before a BMC is asked again that is busy, growing with each.
+    pub busy_pause: Duration,
+    /// Longest time for a task of a BMC.
+    pub task_timeout: Duration,
+    /// Pause between two questions about a task, unless the BMC asks for one.
+    pub task_poll: Duration,
+    /// How long the power may take to change. It has to be shorter than the conductor's time for a power action, so that
+    /// the BMC's own words are told.
+    pub power_wait: Duration,
+    /// Pause between two readings of the power meanwhile.
+    pub power_poll: Duration,
+    /// After how long a BMC is told again what it has not done.
+    pub power_retry: Duration,
+    /// How long a password that was refused is not tried again.
+    pub credentials_pause: Duration,
+    /// What of BMCs is put up with.
+    pub quirks: Quirks,
+}
+
+impl Default for RedfishSettings {
+    fn default() -> Self {
+        Self {
+            pace: Pace::default(),
+            connect_timeout: Duration::from_secs(30),
+            request_timeout: Duration::from_secs(60),
+            connection_attempts: 5,
+            busy_pause: Duration::from_secs(5),
+            task_timeout: Duration::from_secs(60),
+            task_poll: Duration::from_secs(1),
+            power_wait: Duration::from_secs(50),
+            power_poll: Duration::from_secs(1),
+            power_retry: Duration::from_secs(10),
+            credentials_pause: Duration::from_secs(300),
+            quirks: Quirks::all(),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The machine of a node, at its BMC: a ComputerSystem, and what belongs to it.
+
+use super::bmc::{Bmc, has_status};
+use super::error::RedfishError;
+use super::quirks::Quirk;
+use super::resource::Resource;
+use reqwest::StatusCode;
+use std::sync::Arc;
+
+/// Most pages of a collection that are read.
+const MOST_PAGES: usize = 16;
+
+/// The machine of a node.
+#[derive(Debug, Clone)]
+pub(super) struct System {
+    pub(super) bmc: Arc<Bmc>,
+    path: Option<String>,
+}
+
+impl System {
+    pub(super) fn new(bmc: Arc<Bmc>, path: Option<String>) -> Self {
+        Self { bmc, path }
+    }
+
+    /// Reads it as it is now.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`].
+    pub(super) async fn read(&self) -> Result<Resource, RedfishError> {
+        let path = self.path().await?;
+        let read = self.bmc.get(&path).await;
+        if read.as_ref().is_err_and(|error| has_status(error, StatusCode::NOT_FOUND)) {
+            self.bmc.forget_only_system();
+        }
+        read
+    }
+
+    /// Its path: what the node says, or that of the only machine there is.
+    async fn path(&self) -> Result<String, RedfishError> {
+        if let Some(path) = self.path.clone().or_else(|| self.bmc.only_system()) {
+            return Ok(path);
+        }
+        let root = self.bmc.root().await?;
+        let systems = root.link("/Systems").ok_or_else(|| {
+            self.lacks("no machines", "look at what is at its address: this is no BMC of a machine")
+        })?;
+        let members = self.bmc.members(systems).await?;
+        match members.as_slice() {
+            [only] => {
+                self.bmc.note_only_system(only);
+                Ok(only.clone())
+            }
+            [] => Err(self.lacks("no machines", "look at the BMC")),
+            several => {
+                let what = format!("several machines: {}", several.join(", "));
+                Err(self.lacks(&what, "set redfish_system_id to one of them"))
+            }
+        }
+    }
+
+    /// The BMC has, or has not, something.
+    pub(super) fn lacks(&self, what: &str, advice: &'static str) -> RedfishError {
+        RedfishError::Lacks { bmc: self.bmc.label(), what: what.to_owned(), advice }
+    }
+
+    /// Whether the machine has a quirk of its maker that is put up with.
+    pub(super) fn has_quirk(&self, quirk: Quirk, seen: &Resource) -> bool {
+        self.bmc.settings.quirks.of_maker(quirk, seen.text("/Manufacturer"))
+    }
+}
+
+impl Bmc {
+    /// The paths of all that is in a collection.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`].
+    pub(super) async fn members(&self, collection: &str) -> Result<Vec<String>, RedfishError> {
+        let (mut found, mut next) = (Vec::new(), Some(collection.to_owned()));
+        for _ in 0..MOST_PAGES {
+            let Some(path) = next else { break };
+            let page = self.get(&path).await?;
+            found.extend(page.links("/Members").into_iter().map(str::to_owned));
+            next = page.text("/Members@odata.nextLink").map(str::to_owned);
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,11 @@
+//! Machines by Redfish, against a BMC of our own that can be as odd and as broken as real ones.
+
+// Only functions marked as tests may unwrap by default; here everything is test code.
+#![allow(clippy::unwrap_used)]
+
+mod access;
+mod boot;
+mod power;
+mod quirks;
+mod stage;
+mod stand_in;

@@ -1,0 +1,59 @@
+//! The table of quirks: with all of them every odd BMC is led, and each of them is needed.
+
+use crate::stage::{Stage, settings};
+use crate::stand_in::{Manner, PASSWORD};
+use farrier_conductor::interfaces::{InterfaceError, ManagementInterface, PowerInterface};
+use farrier_conductor::model::BootDevice;
+use farrier_drivers::redfish::RedfishSettings;
+use farrier_drivers::redfish::quirks::{QUIRKS, Quirk, Quirks};
+
+/// The odd BMC that a quirk is about.
+fn odd(quirk: Quirk) -> Manner {
+    match quirk {
+        Quirk::Busy => Manner::Busy,
+        Quirk::StrongEtags => Manner::StrongEtags,
+        Quirk::WrongEtags => Manner::WrongEtags,
+        Quirk::ConflictingPowerOn => Manner::ConflictingPowerOn,
+        Quirk::CompleteBoot => Manner::CompleteBoot,
+        Quirk::ModeFallsBack => Manner::ModeFallsBack,
+        Quirk::OnceOnly => Manner::OnceOnly,
+        Quirk::UsbCd => Manner::UsbCd,
+        Quirk::FirmwareOrder => Manner::FirmwareOrder,
+    }
+}
+
+/// What happens to each machine: it starts from a virtual CD, and then from its disk.
+async fn is_led(manner: Manner, quirks: Quirks) -> Result<bool, InterfaceError> {
+    let Stage { bmc, node, power, management } =
+        Stage::with([manner], RedfishSettings { quirks, ..settings() }).await;
+    management.set_boot_device(&node, BootDevice::Cdrom, false).await?;
+    power.power_on(&node).await?;
+    power.power_off(&node).await?;
+    management.set_boot_device(&node, BootDevice::Disk, true).await?;
+    power.power_on(&node).await?;
+    let inner = bmc.inner();
+    let last = inner.machine.started_from.last().cloned().unwrap_or_default();
+    let leads_to_disk = ["Hdd", "its own order"].contains(&last.as_str());
+    Ok(inner.machine.started_from[0] == "Cd" && leads_to_disk && inner.machine.boot.mode == "UEFI")
+}
+
+#[tokio::test]
+async fn f23_f56_f57_each_quirk_is_needed() {
+    for row in QUIRKS {
+        let manner = odd(row.quirk);
+        assert!(is_led(manner, Quirks::all()).await.unwrap(), "{:?}", row.quirk);
+        // Two rows have the same remedy.
+        let mut quirks = Quirks::all().without(row.quirk);
+        if matches!(row.quirk, Quirk::CompleteBoot | Quirk::ModeFallsBack) {
+            quirks = quirks.without(Quirk::CompleteBoot).without(Quirk::ModeFallsBack);
+        }
+        if row.quirk == Quirk::StrongEtags {
+            quirks = quirks.without(Quirk::WrongEtags);
+        }
+        let without = is_led(manner, quirks).await;
+        assert!(!without.as_ref().is_ok_and(|led| *led), "{:?}: {without:?}", row.quirk);
+        if let Err(error) = without {
+            assert!(!error.to_string().contains(PASSWORD), "{error}");
+        }
+    }
+}

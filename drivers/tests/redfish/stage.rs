@@ -1,0 +1,64 @@
+//! A node, and the interfaces that lead its machine.
+
+use crate::stand_in::{Manner, PASSWORD, StandIn, USER};
+use farrier_conductor::clock::{Clock, SystemClock};
+use farrier_conductor::model::{NewNode, Node};
+use farrier_drivers::bmc::pace::Pace;
+use farrier_drivers::redfish::{Bmcs, Lasting, RedfishManagement, RedfishPower, RedfishSettings};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A node with this `driver_info`.
+pub fn node(info: &Value) -> Node {
+    let driver_info = info.as_object().unwrap().clone().into();
+    let new =
+        NewNode { name: Some("n1".into()), driver: "redfish".into(), driver_info, ..NewNode::default() };
+    Node::enrol(new, SystemClock.now())
+}
+
+/// What a node says of a BMC whose user is known there.
+pub fn info(url: &str) -> Value {
+    json!({"redfish_address": url, "redfish_username": USER, "redfish_password": PASSWORD})
+}
+
+/// The settings of a site where nothing takes long.
+pub fn settings() -> RedfishSettings {
+    let ms = Duration::from_millis;
+    RedfishSettings {
+        pace: Pace { interval: ms(1), burst: 1000, first_rest: ms(2), longest_rest: ms(20) },
+        busy_pause: ms(5),
+        task_poll: ms(5),
+        power_wait: Duration::from_secs(60),
+        power_poll: ms(5),
+        power_retry: ms(20),
+        ..RedfishSettings::default()
+    }
+}
+
+/// A node, and the interfaces that lead its machine.
+pub struct Stage {
+    pub bmc: StandIn,
+    pub node: Node,
+    pub power: RedfishPower,
+    pub management: RedfishManagement,
+}
+
+impl Stage {
+    pub async fn new(manners: impl IntoIterator<Item = Manner>) -> Self {
+        Self::with(manners, settings()).await
+    }
+
+    pub async fn with(manners: impl IntoIterator<Item = Manner>, settings: RedfishSettings) -> Self {
+        let bmc = StandIn::start(manners).await;
+        let node = node(&info(&bmc.url));
+        let (power, management) = interfaces(settings);
+        Self { bmc, node, power, management }
+    }
+}
+
+/// Interfaces that have been used for nothing yet.
+pub fn interfaces(settings: RedfishSettings) -> (RedfishPower, RedfishManagement) {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let (bmcs, lasting) = (Bmcs::new(settings), Lasting::default());
+    (RedfishPower::new(bmcs.clone(), lasting.clone()), RedfishManagement::new(bmcs, lasting))
+}

@@ -1,0 +1,86 @@
+//! The machine of the stand-in: its power, what it is told to start from, and what it started from.
+
+use super::Manner;
+use std::collections::BTreeSet;
+
+/// The override of its boot device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boot {
+    pub target: String,
+    pub enabled: String,
+    pub mode: String,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct Machine {
+    pub maker: &'static str,
+    pub power: &'static str,
+    pub boot: Boot,
+    pub secure_boot: bool,
+    /// What it started from, each time.
+    pub started_from: Vec<String>,
+    /// Its version, as told to clients.
+    pub version: u32,
+    /// Whether the virtual CD is a USB drive.
+    has_usb_cd: bool,
+    recovers: bool,
+}
+
+impl Machine {
+    pub(super) fn new(manners: &BTreeSet<Manner>) -> Self {
+        let maker = match () {
+            () if manners.contains(&Manner::UsbCd) => "Supermicro",
+            () if manners.contains(&Manner::FirmwareOrder) => "Lenovo",
+            () => "Farm",
+        };
+        let boot = Boot { target: "None".into(), enabled: "Disabled".into(), mode: "UEFI".into() };
+        let (has_usb_cd, recovers) =
+            (manners.contains(&Manner::UsbCd), manners.contains(&Manner::FirmwareOrder));
+        let (secure_boot, started_from) = Default::default();
+        Self { maker, power: "Off", boot, secure_boot, started_from, version: 1, has_usb_cd, recovers }
+    }
+
+    /// One reading of its power: it gets on meanwhile.
+    pub(super) fn read_power(&mut self) -> &'static str {
+        let said = self.power;
+        match said {
+            "PoweringOn" => {
+                self.power = "On";
+                self.start();
+            }
+            "PoweringOff" => self.power = "Off",
+            _ => {}
+        }
+        said
+    }
+
+    /// Obeys a reset; false where there is none of this kind.
+    pub(super) fn reset(&mut self, kind: &str) -> bool {
+        match kind {
+            "On" if self.power == "Off" => self.power = "PoweringOn",
+            "ForceOff" if self.power == "On" => self.power = "PoweringOff",
+            "GracefulShutdown" if self.power == "On" => self.power = "PoweringOff",
+            "ForceRestart" if self.power == "On" => self.start(),
+            "Nmi" if self.power == "On" => self.started_from.push("NMI".into()),
+            "On" | "ForceOff" | "GracefulShutdown" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn start(&mut self) {
+        let Boot { target, enabled, .. } = &mut self.boot;
+        let from = match (enabled.as_str(), target.as_str()) {
+            ("Disabled", _) => "its own order",
+            ("Continuous", "Hdd") if self.recovers => "recovery",
+            (_, "Cd") if self.has_usb_cd => "a drive that is not there",
+            (_, "UsbCd") => "Cd",
+            (_, target) => target,
+        };
+        self.started_from.push(from.to_owned());
+        if enabled == "Once" {
+            (*enabled, *target) = ("Disabled".into(), "None".into());
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! A BMC that speaks Redfish, as a real one would, with the manners of those that are odd or broken. What it was asked,
+//! and what its machine did, can be looked at.
+
+mod faults;
+mod machine;
+mod resources;
+mod sessions;
+
+pub use machine::Machine;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// User and password that it knows.
+pub const USER: &str = "stable-hand";
+pub const PASSWORD: &str = "oats+hay=horse";
+
+/// The path of its machine.
+pub const SYSTEM: &str = "/redfish/v1/Systems/1";
+
+/// In what it differs from a BMC that does all as the schema has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Manner {
+    /// The first two orders meet a machine that tests itself.
+    Busy,
+    /// Versions are told as weak ones and compared as strong ones.
+    StrongEtags,
+    /// Any version is wrong.
+    WrongEtags,
+    /// The first order to power on is a conflict.
+    ConflictingPowerOn,
+    /// An override has to be complete.
+    CompleteBoot,
+    /// The boot mode falls back to Legacy when it is not sent.
+    ModeFallsBack,
+    /// No override lasts.
+    OnceOnly,
+    /// The virtual CD is a USB drive.
+    UsbCd,
+    /// A lasting override to the disk starts a recovery.
+    FirmwareOrder,
+    /// It has no sessions.
+    NoSessions,
+    /// It knows a session for three requests.
+    ForgetfulSessions,
+    /// A session that it does not know lacks rights.
+    ExpiredIsForbidden,
+    /// It takes the first power action and does not carry it out.
+    ForgetsFirstReset,
+    /// It restarts when it gets the first power action: that is lost, and three connections after it.
+    RestartsAtReset,
+    /// It answers nothing.
+    Hangs,
+    /// It is out of service.
+    OutOfService,
+    /// It is out of service three times.
+    OutOfServiceAtFirst,
+    /// It sends to another host.
+    RedirectsAway,
+    /// It sends to another path of its own.
+    RedirectsHome,
+    /// It sends to where it was asked.
+    RedirectsInCircles,
+    /// The machine is 10 MiB long.
+    Long,
+    /// The machine is cut off.
+    CutOff,
+    /// Actions are tasks that end after a while.
+    Tasks,
+    /// Actions are tasks that never end.
+    EndlessTasks,
+    /// Actions are tasks that fail.
+    FailingTasks,
+    /// Errors repeat the password.
+    RepeatsPassword,
+    /// The machine does not tell its power.
+    SilentPower,
+    /// There are two machines.
+    TwoMachines,
+}
+
+/// A request that it got.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub method: Method,
+    pub path: String,
+    pub headers: HeaderMap,
+    pub body: Value,
+    pub at: Instant,
+}
+
+/// What it is and does.
+#[derive(Debug)]
+pub struct Inner {
+    pub manners: BTreeSet<Manner>,
+    pub machine: Machine,
+    pub seen: Vec<Seen>,
+    sessions: sessions::Sessions,
+    faults: faults::Faults,
+    tasks: u32,
+}
+
+/// The BMC. Dropping it takes it away.
+pub struct StandIn {
+    pub url: String,
+    inner: Arc<Mutex<Inner>>,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl StandIn {
+    /// One with these manners.
+    pub async fn start(manners: impl IntoIterator<Item = Manner>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (inner, app) = Self::app(manners);
+        let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self { url, inner, serving }
+    }
+
+    /// One that listens by TLS with this certificate and key, as PEM texts.
+    pub async fn start_tls(certificate: &str, key: &str) -> Self {
+        use axum_server::tls_rustls::RustlsConfig;
+        let config = RustlsConfig::from_pem(certificate.into(), key.into()).await.unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let (inner, app) = Self::app([]);
+        let server = axum_server::from_tcp_rustls(listener, config).unwrap();
+        let serving = tokio::spawn(async move { server.serve(app.into_make_service()).await.unwrap() });
+        Self { url, inner, serving }
+    }
+
+    fn app(manners: impl IntoIterator<Item = Manner>) -> (Arc<Mutex<Inner>>, Router) {
+        let manners: BTreeSet<_> = manners.into_iter().collect();
+        let machine = Machine::new(&manners);
+        let (seen, sessions, faults) = Default::default();
+        let inner = Arc::new(Mutex::new(Inner { manners, machine, seen, sessions, faults, tasks: 0 }));
+        (Arc::clone(&inner), Router::new().fallback(answer).with_state(inner))
+    }
+
+    /// What it is and does now.
+    pub fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap()
+    }
+
+    /// What it was asked, as `POST /path`.
+    pub fn asked(&self) -> Vec<String> {
+        self.inner().seen.iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect()
+    }
+
+    /// The bodies of what it was asked by a method.
+    pub fn bodies(&self, method: &Method) -> Vec<Value> {
+        let inner = self.inner();
+        inner.seen.iter().filter(|seen| seen.method == method).map(|seen| seen.body.clone()).collect()
+    }
+
+    /// How often it was asked something.
+    pub fn count(&self, what: &str) -> usize {
+        self.asked().iter().filter(|asked| *asked == what).count()
+    }
+}
+
+async fn answer(State(inner): State<Arc<Mutex<Inner>>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let bytes = to_bytes(body, 1 << 20).await.unwrap_or_default();
+    let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    let path = parts.uri.path().to_owned();
+    let (method, headers, at) = (parts.method, parts.headers, Instant::now());
+    let seen = Seen { method, path, headers, body, at };
+    let answer = {
+        let mut inner = inner.lock().unwrap();
+        inner.seen.push(seen.clone());
+        inner.answer(&seen)
+    };
+    match answer {
+        Some(answer) => answer,
+        None => std::future::pending().await,
+    }
+}
+
+impl Inner {
+    pub fn has(&self, manner: Manner) -> bool {
+        self.manners.contains(&manner)
+    }
+
+    /// The answer; nothing where there never is one.
+    fn answer(&mut self, seen: &Seen) -> Option<Response> {
+        if self.has(Manner::Hangs) {
+            return None;
+        }
+        if let Some(fault) = self.fault(seen) {
+            return Some(fault);
+        }
+        if let Some(answer) = self.session(seen) {
+            return Some(answer);
+        }
+        Some(self.resource(seen))
+    }
+}
+
+/// An answer with JSON.
+fn json_answer(status: StatusCode, body: &Value) -> Response {
+    (status, [("content-type", "application/json")], Body::from(body.to_string())).into_response()
+}
+
+/// A refusal with a message.
+fn refusal(status: StatusCode, identifier: &str, message: &str) -> Response {
+    let detail = json!({"MessageId": identifier, "Message": message});
+    let body = json!({"error": {"code": identifier, "message": message, "@Message.ExtendedInfo": [detail]}});
+    json_answer(status, &body)
+}

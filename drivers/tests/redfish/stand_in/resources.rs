@@ -1,0 +1,190 @@
+//! Its resources.
+
+use super::{Inner, Manner, PASSWORD, SYSTEM, Seen, json_answer, refusal};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::{Value, json};
+
+const RESET: &str = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
+const SECURE_BOOT: &str = "/redfish/v1/Systems/1/SecureBoot";
+const TASK: &str = "/redfish/v1/TaskService/TaskMonitors/1";
+
+impl Inner {
+    pub(super) fn resource(&mut self, seen: &Seen) -> Response {
+        let path = seen.path.trim_end_matches('/');
+        match (seen.method.as_str(), path) {
+            ("GET", SYSTEM) => self.versioned(|inner| inner.system()),
+            ("PATCH", SYSTEM) => self.change(seen, Self::change_boot),
+            ("GET", SECURE_BOOT) => {
+                let on = self.machine.secure_boot;
+                self.versioned(|_| json!({"@odata.id": SECURE_BOOT, "SecureBootEnable": on}))
+            }
+            ("PATCH", SECURE_BOOT) => self.change(seen, |inner, body| {
+                inner.machine.secure_boot = body["SecureBootEnable"].as_bool().unwrap();
+                None
+            }),
+            ("POST", RESET) => self.reset(seen),
+            ("GET", TASK) => self.task(),
+            ("GET", path) => match self.plain(path) {
+                Some(body) => json_answer(StatusCode::OK, &body),
+                None => refusal(StatusCode::NOT_FOUND, "Base.1.0.ResourceMissingAtURI", "nothing here"),
+            },
+            _ => refusal(StatusCode::METHOD_NOT_ALLOWED, "Base.1.0.OperationNotAllowed", "not here"),
+        }
+    }
+
+    fn plain(&self, path: &str) -> Option<Value> {
+        let link = |path: &str| json!({"@odata.id": path});
+        Some(match path {
+            "/redfish/v1" => json!({
+                "Systems": link("/redfish/v1/Systems"), "Managers": link("/redfish/v1/Managers"),
+                "Links": {"Sessions": link("/redfish/v1/SessionService/Sessions")},
+            }),
+            "/redfish/v1/Systems" if self.has(Manner::TwoMachines) => {
+                json!({"Members": [link(SYSTEM), link("/redfish/v1/Systems/2")]})
+            }
+            "/redfish/v1/Systems" => json!({"Members": [link(SYSTEM)]}),
+            "/redfish/v1/Systems/1/EthernetInterfaces" => {
+                json!({"Members": [link("/redfish/v1/nic/1"), link("/redfish/v1/nic/gone"), link("/redfish/v1/nic/2")]})
+            }
+            "/redfish/v1/nic/1" => {
+                json!({"MACAddress": "52:54:00:00:00:09", "PermanentMACAddress": "52:54:00:00:00:01"})
+            }
+            "/redfish/v1/nic/2" => json!({"MACAddress": "52:54:00:00:00:02"}),
+            "/redfish/v1/Chassis/1" => json!({
+                "Id": "1", "Thermal": link("/redfish/v1/Chassis/1/Thermal"), "Power": link("/redfish/v1/Chassis/1/Gone"),
+            }),
+            "/redfish/v1/Chassis/1/Thermal" => json!({
+                "Fans": [{"MemberId": "0", "Reading": 2100, "ReadingUnits": "RPM", "Status": {"Health": "OK"}}],
+                "Temperatures": [{"MemberId": "3", "ReadingCelsius": 21.5}],
+            }),
+            _ => return None,
+        })
+    }
+
+    fn system(&mut self) -> Value {
+        let silent = self.has(Manner::SilentPower);
+        let power = self.machine.read_power();
+        let boot = &self.machine.boot;
+        json!({
+            "@odata.id": SYSTEM,
+            "Manufacturer": self.machine.maker,
+            "PowerState": if silent { Value::Null } else { power.into() },
+            "SecureBoot": {"@odata.id": SECURE_BOOT},
+            "EthernetInterfaces": {"@odata.id": "/redfish/v1/Systems/1/EthernetInterfaces"},
+            "Links": {"Chassis": [{"@odata.id": "/redfish/v1/Chassis/1"}]},
+            "Boot": {
+                "BootSourceOverrideTarget": boot.target,
+                "BootSourceOverrideEnabled": boot.enabled,
+                "BootSourceOverrideMode": boot.mode,
+                "BootSourceOverrideTarget@Redfish.AllowableValues":
+                    ["None", "Pxe", "Cd", "UsbCd", "Hdd", "BiosSetup"],
+            },
+            "Actions": {"#ComputerSystem.Reset": {
+                "target": RESET,
+                "ResetType@Redfish.AllowableValues": ["On", "ForceOff", "GracefulShutdown", "ForceRestart", "Nmi"],
+            }},
+        })
+    }
+
+    fn versioned(&mut self, body: impl FnOnce(&mut Self) -> Value) -> Response {
+        let body = body(self);
+        let mut answer = json_answer(StatusCode::OK, &body);
+        let etag = format!("W/\"{}\"", self.machine.version);
+        answer.headers_mut().insert("etag", etag.parse().unwrap());
+        answer
+    }
+
+    fn change(
+        &mut self,
+        seen: &Seen,
+        change: impl FnOnce(&mut Self, &Value) -> Option<Response>,
+    ) -> Response {
+        let version = seen.headers.get("if-match").map(|version| version.to_str().unwrap().to_owned());
+        let expected = match self.has(Manner::StrongEtags) {
+            true => format!("\"{}\"", self.machine.version),
+            false => format!("W/\"{}\"", self.machine.version),
+        };
+        let is_wrong = |version: String| self.has(Manner::WrongEtags) || version != expected;
+        let is_missing = version.is_none() && self.has(Manner::StrongEtags);
+        if is_missing || version.is_some_and(is_wrong) {
+            return refusal(
+                StatusCode::PRECONDITION_FAILED,
+                "Base.1.0.PreconditionFailed",
+                "changed meanwhile",
+            );
+        }
+        self.machine.version += 1;
+        change(self, &seen.body).unwrap_or_else(|| json_answer(StatusCode::OK, &json!({})))
+    }
+
+    fn change_boot(&mut self, body: &Value) -> Option<Response> {
+        let boot = &body["Boot"];
+        let [target, enabled, mode] = ["Target", "Enabled", "Mode"]
+            .map(|key| boot[format!("BootSourceOverride{key}")].as_str().map(str::to_owned));
+        let is_complete = target.is_some() && enabled.is_some() && mode.is_some();
+        if self.has(Manner::CompleteBoot) && !is_complete {
+            return Some(refusal(
+                StatusCode::BAD_REQUEST,
+                "Base.1.8.PropertyMissing",
+                "BootSourceOverrideMode",
+            ));
+        }
+        if self.has(Manner::OnceOnly) && enabled.as_deref() == Some("Continuous") {
+            return Some(refusal(StatusCode::BAD_REQUEST, "Base.1.8.PropertyValueNotInList", "Continuous"));
+        }
+        if self.has(Manner::ModeFallsBack) && mode.is_none() {
+            self.machine.boot.mode = "Legacy".into();
+        }
+        let now = &mut self.machine.boot;
+        for (value, place) in [(target, &mut now.target), (enabled, &mut now.enabled), (mode, &mut now.mode)]
+        {
+            if let Some(value) = value {
+                *place = value;
+            }
+        }
+        None
+    }
+
+    fn reset(&mut self, seen: &Seen) -> Response {
+        let kind = seen.body["ResetType"].as_str().unwrap_or_default();
+        let had_conflict = self.seen.iter().filter(|seen| seen.path == RESET).count() > 1;
+        if self.has(Manner::ConflictingPowerOn) && kind == "On" && !had_conflict {
+            return refusal(StatusCode::CONFLICT, "Base.1.8.ActionParameterValueConflict", "not now");
+        }
+        if self.has(Manner::RepeatsPassword) {
+            let message = format!("user with password {PASSWORD} may not do this");
+            return refusal(StatusCode::FORBIDDEN, "Base.1.8.InsufficientPrivilege", &message);
+        }
+        if self.has(Manner::FailingTasks) || self.has(Manner::EndlessTasks) {
+            return self.accepted();
+        }
+        if !self.machine.reset(kind) {
+            return refusal(StatusCode::BAD_REQUEST, "Base.1.8.ActionParameterNotSupported", kind);
+        }
+        match self.has(Manner::Tasks) {
+            true => self.accepted(),
+            false => json_answer(StatusCode::NO_CONTENT, &Value::Null),
+        }
+    }
+
+    fn accepted(&mut self) -> Response {
+        self.tasks = 0;
+        let mut answer = json_answer(StatusCode::ACCEPTED, &json!({"TaskState": "New"}));
+        answer.headers_mut().insert("location", TASK.parse().unwrap());
+        answer
+    }
+
+    fn task(&mut self) -> Response {
+        self.tasks += 1;
+        let state = match () {
+            () if self.has(Manner::EndlessTasks) => "Running",
+            () if self.tasks < 3 => "Running",
+            () if self.has(Manner::FailingTasks) => "Exception",
+            () => "Completed",
+        };
+        let status = if state == "Running" { StatusCode::ACCEPTED } else { StatusCode::OK };
+        let messages = json!([{"Message": format!("fuse blown, said {PASSWORD}")}]);
+        json_answer(status, &json!({"TaskState": state, "Messages": messages}))
+    }
+}
