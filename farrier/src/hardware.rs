@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use farrier_conductor::Builder;
 use farrier_drivers::fake::with_fake_hardware;
+use farrier_drivers::netboot;
 use farrier_drivers::qemu::with_qemu;
 use farrier_drivers::redfish::{Bmcs, RedfishSettings, with_redfish};
 use std::collections::BTreeSet;
@@ -31,8 +32,10 @@ impl Hardware {
         // One that is named twice is meant once.
         let types: BTreeSet<_> = self.enabled_hardware_types.into_iter().collect();
         types.into_iter().fold(builder, |builder, hardware_type| match hardware_type {
-            HardwareType::Qemu => with_qemu(builder, state_dir, &["ipxe"]),
-            HardwareType::Redfish => with_redfish(builder, &Bmcs::new(RedfishSettings::default()), &["ipxe"]),
+            HardwareType::Qemu => with_qemu(builder, state_dir, &netboot::NAMES),
+            HardwareType::Redfish => {
+                with_redfish(builder, &Bmcs::new(RedfishSettings::default()), &netboot::NAMES)
+            }
             HardwareType::FakeHardware => with_fake_hardware(builder),
         })
     }

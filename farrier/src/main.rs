@@ -21,6 +21,7 @@ mod netboot;
 mod network;
 mod node;
 mod private_file;
+mod provisioning;
 mod raid;
 mod record;
 mod report;
@@ -209,6 +210,8 @@ mod tests {
             "farrier serve --admin-plain-http --auth-strategy noauth --api-url https://c.example:6385",
             "farrier serve --enable-ramdisk-endpoints false",
             "farrier serve --enabled-hardware-types qemu,fake-hardware",
+            "farrier serve --tftp-listen 0.0.0.0:69 --file-url-allowed-paths /a,/b --loader-file-paths x.efi:/x.efi",
+            "farrier serve --ipxe-use-boot-config-api false --restrict-boot-config false --http-url http://h:1",
             "farrier auth add me --role admin --state-dir /tmp/x",
             "farrier auth --auth-file f token ci --role reader",
             "farrier auth remove me",
@@ -265,7 +268,9 @@ mod tests {
             "farrier",
             "farrier serve --tls-cert c",
             "farrier serve --auth-strategy none",
-            "farrier serve --enabled-hardware-types redfish",
+            "farrier serve --enabled-hardware-types toaster",
+            "farrier serve --boot-transfers 0",
+            "farrier serve --loader-file-paths x.efi",
             "farrier auth add me",
             "farrier auth add me --role root",
             "farrier auth add me --role admin --bcrypt-cost 3",

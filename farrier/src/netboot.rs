@@ -1,14 +1,22 @@
-//! Options of `farrier serve` about machines that boot from the network, and the script that all of them load first.
+//! Options of `farrier serve` about machines that boot from the network, and what serves them.
 
+use crate::provisioning::files::{Files, Roots};
+use crate::provisioning::http;
+use crate::provisioning::tftp::Tftp;
+use anyhow::{Context, anyhow};
 use axum::Router;
-use axum::http::header::CONTENT_TYPE;
-use axum::routing::get;
-use clap::Args;
-use farrier_conductor::Builder;
-use farrier_drivers::netboot::ipxe::Ipxe;
+use clap::{ArgAction, Args};
+use farrier_conductor::{Builder, Conductor, Settings};
+use farrier_drivers::netboot::images::AllowedFolders;
+use farrier_drivers::netboot::interface::Netboot as Interfaces;
+use farrier_drivers::netboot::loaders::Loaders;
+use farrier_drivers::netboot::render::Renderer;
+use farrier_drivers::netboot::root_script::{self, Scripts};
+use farrier_drivers::netboot::target::Defaults;
 use farrier_drivers::netboot::templates::Templates;
-use farrier_drivers::netboot::{root_script, with_netboot};
+use farrier_drivers::netboot::with_netboot;
 use farrier_media::KernelParameters;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,51 +25,141 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Netboot")]
 pub(crate) struct NetbootOptions {
-    /// Folder with templates of boot scripts that take the place of those that are built in: ipxe_config.template,
-    /// boot.ipxe.template.
+    /// Folder with templates of boot configurations that take the place of those that are built in:
+    /// ipxe_config.template, pxe_config.template, pxe_grub_config.template, boot.ipxe.template, grub.cfg.template.
     #[arg(long, value_name = "FOLDER")]
     boot_templates: Option<PathBuf>,
-    /// Kernel parameters of ramdisks that boot by iPXE, for nodes that have none of their own; %default% in those of a
-    /// node stands for them.
+    /// Kernel parameters of ramdisks that boot from the network, for nodes that have none of their own; %default% in
+    /// those of a node stands for them.
     #[arg(long, value_name = "PARAMETERS", default_value = "nofb vga=normal")]
     kernel_append_params: KernelParameters,
+    /// Folders that nodes may name files in: kernels, ramdisks and media that this conductor serves by itself.
+    #[arg(long, value_name = "FOLDERS", value_delimiter = ',')]
+    file_url_allowed_paths: Vec<PathBuf>,
+    /// Boot loaders that take the place of those of the distribution, or are served beside them.
+    #[arg(long, value_name = "NAME:FILE", value_delimiter = ',', value_parser = loader)]
+    loader_file_paths: Vec<(String, PathBuf)>,
+    /// Have machines with an instance on their disk boot that, when they boot from the network all the same.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
+    enable_netboot_fallback: bool,
     /// Longest time that a machine may take to load kernel or ramdisk by iPXE before it tries again, in seconds; 0 for
     /// any.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     ipxe_timeout: u64,
+    /// Have boot.ipxe ask for scripts by the boot configuration API; else for files below pxelinux.cfg.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    ipxe_use_boot_config_api: bool,
     /// URL below which machines find the boot configuration API [default: where they found boot.ipxe].
     #[arg(long, value_name = "URL")]
     ipxe_config_api_root_url: Option<String>,
+    /// Have the boot configuration API answer only while a machine may be booting from the network.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    restrict_boot_config: bool,
+    /// URL below which iPXE finds the files that this conductor serves [default: where it found its script].
+    #[arg(long, value_name = "URL")]
+    http_url: Option<String>,
+    /// How many boot files may be on their way to machines at a time; others wait for their turn.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
+    boot_transfers: u16,
+    /// Serve boot files by TFTP at this address too, such as 0.0.0.0:69.
+    #[arg(long, value_name = "ADDRESS")]
+    tftp_listen: Option<SocketAddr>,
 }
 
 /// What serves machines that boot from the network.
 pub(crate) struct Netboot {
-    templates: Arc<Templates>,
-    root_script: String,
-    kernel_append_params: KernelParameters,
-    timeout: Duration,
+    interfaces: Arc<Interfaces>,
+    roots: Roots,
+    restrict_boot_config: bool,
+    transfers: usize,
+    tftp: Option<Tftp>,
+}
+
+/// What serves boot files.
+pub(crate) struct Service {
+    files: Arc<Files>,
+    tftp: Option<Tftp>,
 }
 
 impl NetbootOptions {
-    /// Reads the templates, and renders what is the same for all machines.
-    pub(crate) fn open(self) -> anyhow::Result<Netboot> {
-        let templates = Arc::new(Templates::load(self.boot_templates.as_deref())?);
-        let root_script = root_script::render(&templates, self.ipxe_config_api_root_url.as_deref())?;
-        let timeout = Duration::from_secs(self.ipxe_timeout);
-        Ok(Netboot { templates, root_script, kernel_append_params: self.kernel_append_params, timeout })
+    /// Reads the templates, renders what is the same for all machines, and opens the port of TFTP.
+    pub(crate) async fn open(self) -> anyhow::Result<Netboot> {
+        let templates = Templates::load(self.boot_templates.as_deref())?;
+        let scripts = match self.ipxe_use_boot_config_api {
+            true => Scripts::Api(self.ipxe_config_api_root_url.as_deref()),
+            false => Scripts::Files,
+        };
+        let roots = Roots {
+            ipxe: root_script::ipxe(&templates, scripts)?,
+            grub: root_script::grub(&templates)?,
+            loaders: Loaders::new(self.loader_file_paths.into_iter().collect()),
+        };
+        let allowed = AllowedFolders::new(self.file_url_allowed_paths).map_err(|folder| {
+            anyhow!("--file-url-allowed-paths {}: no image is ever taken from there", folder.display())
+        })?;
+        let defaults = Defaults {
+            allowed,
+            kernel_append_params: self.kernel_append_params,
+            netboot_fallback: self.enable_netboot_fallback,
+        };
+        let timeout = Some(Duration::from_secs(self.ipxe_timeout)).filter(|timeout| !timeout.is_zero());
+        let renderer = Renderer { templates, timeout, http_url: self.http_url };
+        let tftp = match self.tftp_listen {
+            Some(address) => Some(Tftp::open(address).await?),
+            None => None,
+        };
+        Ok(Netboot {
+            interfaces: Arc::new(Interfaces { defaults, renderer }),
+            roots,
+            restrict_boot_config: self.restrict_boot_config,
+            transfers: self.boot_transfers.into(),
+            tftp,
+        })
     }
 }
 
 impl Netboot {
-    /// Adds the boot interfaces to a conductor.
-    pub(crate) fn compose(&self, builder: Builder) -> Builder {
-        let ipxe = Ipxe::new(Arc::clone(&self.templates)).timeout(self.timeout);
-        with_netboot(builder, ipxe.kernel_append_params(self.kernel_append_params.clone()))
+    /// Writes down what the conductor itself has to know.
+    pub(crate) fn apply(&self, settings: &mut Settings) {
+        settings.restrict_boot_config = self.restrict_boot_config;
     }
 
-    /// The route of the script that DHCP sends all machines to.
-    pub(crate) fn router(self) -> Router {
-        let script = self.root_script;
-        Router::new().route("/boot.ipxe", get(async move || ([(CONTENT_TYPE, "text/plain")], script.clone())))
+    /// Adds the boot interfaces to a conductor.
+    pub(crate) fn compose(&self, builder: Builder) -> Builder {
+        with_netboot(builder, &self.interfaces)
     }
+
+    /// What serves boot files for the nodes of a conductor.
+    pub(crate) fn service(self, conductor: &Conductor) -> Service {
+        let files = Arc::new(Files::new(conductor.clone(), self.roots, self.transfers));
+        Service { files, tftp: self.tftp }
+    }
+}
+
+impl Service {
+    /// What answers for boot files by HTTP.
+    pub(crate) fn router(&self) -> Router {
+        http::router(Arc::clone(&self.files))
+    }
+
+    /// Tells the user where else they are.
+    pub(crate) fn announce(&self) {
+        if let Some(tftp) = &self.tftp {
+            println!("TFTP listening on {}", tftp.address());
+        }
+    }
+
+    /// Serves by everything but HTTP, until it is dropped.
+    pub(crate) async fn serve(self) {
+        match self.tftp {
+            Some(tftp) => tftp.serve(self.files).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn loader(text: &str) -> anyhow::Result<(String, PathBuf)> {
+    let (name, file) =
+        text.split_once(':').context("must be NAME:FILE, such as bootx64.efi:/srv/shim.efi")?;
+    Ok((name.to_owned(), file.into()))
 }

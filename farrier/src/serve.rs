@@ -82,7 +82,7 @@ impl Serve {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let state_dir = self.state_dir.make()?;
         let database = self.database.unwrap_or_else(|| state_dir.join("nodes.sqlite"));
-        let netboot = self.netboot.open()?;
+        let netboot = self.netboot.open().await?;
         let mut listeners = self.listeners.open(&self.state_dir).await?;
 
         let mut settings = Settings {
@@ -97,10 +97,14 @@ impl Serve {
         self.agents.apply(&mut settings, &state_dir);
         self.deadlines.apply(&mut settings);
         self.power_sync.apply(&mut settings);
+        netboot.apply(&mut settings);
         let store = Arc::new(SqliteStore::open(&database).await?);
         let builder = netboot.compose(Conductor::builder(settings, store));
         let conductor = self.hardware.compose(builder, &state_dir).start().await?;
 
+        let netboot = netboot.service(&conductor);
+        // The node API comes last: who waits for it finds all that is before it.
+        netboot.announce();
         listeners.announce();
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -112,6 +116,7 @@ impl Serve {
         let ended = tokio::select! {
             ended = renewal => ended,
             () = conductor.run() => Ok(()),
+            () = netboot.serve() => Ok(()),
             _ = interrupt.recv() => Ok(()),
             _ = terminate.recv() => Ok(()),
         };

@@ -1,7 +1,10 @@
-//! Boot configurations, which firmware asks for by the address of its network card (section 7).
+//! What firmware and boot loaders ask for: boot configurations by the address of a network card (section 7), and boot
+//! files by whatever name their loader has for them (section 6.4).
 
 use super::Conductor;
-use crate::model::{Activity, Family, MacAddress, ProvisionState};
+use crate::interfaces::{BootClient, BootFile};
+use crate::model::{Activity, Family, MacAddress, Node, ProvisionState};
+use uuid::Uuid;
 
 impl Conductor {
     /// The boot configuration of this name, of the one node with a network card of this address. Why there is none is
@@ -10,19 +13,51 @@ impl Conductor {
         if name.starts_with('.') || name.contains(['/', '\\', '\0']) {
             return None;
         }
-        let address: MacAddress = address.parse().ok()?;
-        let owners = self.store().owners(&[address]).await.ok()?;
-        let [owner] = owners[..] else { return None };
-        let node = self.store().get(owner).await.ok()??.node;
-        if self.settings().restrict_boot_config && !boots_ramdisk(node.provision_state) {
+        let node = self.booting(&BootClient::Card(address.parse().ok()?)).await?;
+        if self.settings().restrict_boot_config && !boots_from_network(&node) {
             return None;
         }
         let boot = self.services().hardware.boot(&node).ok()??;
         boot.boot.get_boot_config(&node, name).await.ok()?
     }
+
+    /// The boot file of this name, of the node that is known like this, and that node. Why there is none is told to
+    /// nobody.
+    pub async fn boot_file(&self, client: &BootClient, name: &str) -> Option<(Uuid, BootFile)> {
+        let node = self.booting(client).await?;
+        let boot = self.services().hardware.boot(&node).ok()??;
+        match boot.boot.get_boot_file(&node, name).await {
+            Ok(file) => Some((node.uuid, file?)),
+            Err(error) => {
+                tracing::debug!(node = %node.uuid, "no boot file {name:?}: {error}");
+                None
+            }
+        }
+    }
+
+    /// The one node that is known like this.
+    async fn booting(&self, client: &BootClient) -> Option<Node> {
+        let node = match client {
+            BootClient::Node(uuid) => *uuid,
+            BootClient::Card(address) => self.owner(address).await?,
+        };
+        Some(self.store().get(node).await.ok()??.node)
+    }
+
+    async fn owner(&self, address: &MacAddress) -> Option<Uuid> {
+        match self.store().owners(std::slice::from_ref(address)).await.ok()?[..] {
+            [owner] => Some(owner),
+            _ => None,
+        }
+    }
 }
 
-/// Whether a machine may be booting the ramdisk. It may ask as soon as it is on, before its node waits for it.
+/// Whether a machine may be booting from the network: the ramdisk, as soon as it is on, before its node waits for it;
+/// or its instance, at any time.
+fn boots_from_network(node: &Node) -> bool {
+    boots_ramdisk(node.provision_state) || node.driver_internal_info.netboots_instance
+}
+
 fn boots_ramdisk(state: ProvisionState) -> bool {
     use Family::{Clean, Deploy, Inspect, Rescue, Service};
     let is_under_way = matches!(state.activity(), Activity::Work | Activity::Wait);

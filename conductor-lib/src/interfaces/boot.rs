@@ -4,10 +4,12 @@ use super::base::{Interface, InterfaceError};
 use super::management::ManagementInterface;
 use super::network::NetworkInterface;
 use crate::model::InterfaceKind::Boot;
-use crate::model::{BootDevice, Node, ProvisionState, RamdiskInstance};
+use crate::model::{BootDevice, MacAddress, Node, ProvisionState, RamdiskInstance};
 use async_trait::async_trait;
 use farrier_media::KernelParameters;
 use std::fmt;
+use std::path::PathBuf;
+use uuid::Uuid;
 
 /// What else than the agent and local disks a boot interface can boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,6 +108,24 @@ impl BootContext<'_> {
     }
 }
 
+/// A file that firmware or a boot loader asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BootFile {
+    /// Its content, rendered from the record.
+    Text(String),
+    /// A file of the conductor's host.
+    File(PathBuf),
+}
+
+/// How whoever asks for a boot file is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BootClient {
+    /// By the address of a network card.
+    Card(MacAddress),
+    /// By the identity of its node.
+    Node(Uuid),
+}
+
 /// Makes a machine boot the ramdisk or its instance. Calls that prepare or clean up hold the node's lease, and each may
 /// be made again after a conductor stopped in the middle of it.
 #[async_trait]
@@ -196,6 +216,16 @@ pub trait BootInterface: Interface {
     /// [`InterfaceError::Unsupported`] when no firmware asks.
     async fn get_boot_config(&self, _node: &Node, _name: &str) -> Result<Option<String>, InterfaceError> {
         InterfaceError::unsupported(Boot, "get_boot_config")
+    }
+
+    /// A file that firmware or a boot loader of the machine asks for by TFTP or HTTP (section 6.4). Nothing when there is
+    /// none of this name now.
+    ///
+    /// # Errors
+    ///
+    /// [`InterfaceError::Unsupported`] when nobody asks.
+    async fn get_boot_file(&self, _node: &Node, _name: &str) -> Result<Option<BootFile>, InterfaceError> {
+        InterfaceError::unsupported(Boot, "get_boot_file")
     }
 
     /// The conductor's URL as a machine reaches it that is booted like this, given the URL on the conductor's own host.

@@ -25,7 +25,7 @@ pub mod storage;
 pub mod vendor;
 
 pub use base::{Interface, InterfaceError, Properties};
-pub use boot::{BootCapability, BootContext, BootInterface, BootNeed};
+pub use boot::{BootCapability, BootClient, BootContext, BootFile, BootInterface, BootNeed};
 pub use console::{ConsoleAccess, ConsoleInterface};
 pub use deploy::DeployInterface;
 pub use dhcp::{DhcpOption, DhcpProvider};

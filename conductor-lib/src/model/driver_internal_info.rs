@@ -33,6 +33,9 @@ pub struct DriverInternalInfo {
     /// Kernel parameters of the ramdisk, while the machine's firmware may ask what to boot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ramdisk_parameters: Option<String>,
+    /// Whether the machine's firmware may ask for its instance at every start, which boots from the network.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub netboots_instance: bool,
     /// Whether the disks are proven to be erased, from the moment that the node is available until its next deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erasure: Option<Erasure>,
@@ -108,6 +111,7 @@ impl DriverInternalInfo {
     pub fn end_instance(&mut self) {
         self.end_plans();
         self.root_uuid_or_disk_id = None;
+        self.netboots_instance = false;
         for key in OF_THE_INSTANCE {
             self.others.remove(*key);
         }

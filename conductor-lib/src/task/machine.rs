@@ -55,7 +55,7 @@ impl Task {
     pub async fn prepare_ramdisk(&mut self, parameters: KernelParameters) -> Result<(), Error> {
         let boot = self.boot().await?;
         boot.boot.prepare_ramdisk(boot.context(&self.node), &parameters).await?;
-        if boot.boot.capabilities().contains(&BootCapability::PxeBoot) {
+        if is_asked(&boot) {
             self.node.driver_internal_info.ramdisk_parameters = Some(parameters.to_string());
             self.save().await?;
         }
@@ -91,7 +91,12 @@ impl Task {
         let instance = RamdiskInstance::read(&self.node)?;
         let config_drive = self.config_drive().await?;
         let context = boot.context(&self.node);
-        Ok(boot.boot.prepare_ramdisk_instance(context, &instance, config_drive.as_deref()).await?)
+        boot.boot.prepare_ramdisk_instance(context, &instance, config_drive.as_deref()).await?;
+        if is_asked(&boot) {
+            self.node.driver_internal_info.netboots_instance = true;
+            self.save().await?;
+        }
+        Ok(())
     }
 
     /// Undoes [`Self::prepare_instance`]; nothing happens where nothing was prepared.
@@ -100,6 +105,7 @@ impl Task {
     ///
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
     pub async fn clean_up_instance(&mut self) -> Result<(), Error> {
+        self.node.driver_internal_info.netboots_instance = false;
         match self.boot_if_any().await? {
             Some(boot) => Ok(boot.boot.clean_up_instance(boot.context(&self.node)).await?),
             None => Ok(()),
@@ -180,4 +186,9 @@ impl Task {
         self.reservation.hold().await?;
         Ok(self.services.hardware.boot(&self.node)?)
     }
+}
+
+/// Whether firmware asks this conductor what to boot, so that it has to be on record.
+fn is_asked(boot: &NodeBoot) -> bool {
+    boot.boot.capabilities().contains(&BootCapability::PxeBoot)
 }

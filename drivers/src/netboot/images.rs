@@ -1,94 +1,163 @@
-//! Kernel and ramdisk of the agent, as `driver_info` names them (section 6.2).
+//! Kernels, ramdisks and media, as records name them (sections 6.2 and 11.1).
+//!
+//! One is a URL that the machine itself reaches, or a file of the conductor's host. A file lies below one of the folders
+//! that the operator of the conductor allows; what a record names elsewhere is refused, and looked at again, with every
+//! link followed, when it is served.
 
 use farrier_conductor::interfaces::{InterfaceError, Properties};
-use farrier_conductor::model::{Family, Node};
+use farrier_conductor::model::Node;
 use reqwest::Url;
 use serde_json::Value;
+use std::path::{Component, Path, PathBuf};
 
-/// The keys that name them.
+use super::names::Ramdisk;
+
+/// The keys that name those of the agent.
 pub(super) const KEYS: Properties = &[
-    ("deploy_kernel", "URL of the ramdisk's kernel, as the machine's firmware reaches it; required"),
-    ("deploy_ramdisk", "URL of the ramdisk; required"),
     (
-        "rescue_kernel",
-        "URL of the kernel for rescues, with rescue_ramdisk; deploy_kernel unless they are given",
+        "deploy_kernel",
+        "the ramdisk's kernel: a file of the conductor's host, or a URL that iPXE itself loads; required",
     ),
-    (
-        "rescue_ramdisk",
-        "URL of the ramdisk for rescues, with rescue_kernel; deploy_ramdisk unless they are given",
-    ),
+    ("deploy_ramdisk", "the ramdisk: likewise; required"),
+    ("rescue_kernel", "the kernel for rescues, with rescue_ramdisk; deploy_kernel unless they are given"),
+    ("rescue_ramdisk", "the ramdisk for rescues, with rescue_kernel; deploy_ramdisk unless they are given"),
 ];
 
 /// Characters that a URL may have and that mean something to a script: iPXE takes `${…}` for a setting, and GRUB and
 /// iPXE alike take `;`, `|`, `&` and `#` between words for their own (S43).
 const INTERPRETED: &str = "$;|&#'\"\\`{}";
 
+/// Folders that no image is ever taken from.
+const REFUSED: [&str; 6] = ["/dev", "/sys", "/proc", "/boot", "/etc", "/run"];
+
+/// A kernel, a ramdisk or a medium.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Image {
+    /// A URL that the machine reaches by itself, and that is one word of a script.
+    Url(String),
+    /// A file of the conductor's host.
+    File(PathBuf),
+}
+
 /// Kernel and ramdisk that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Images {
-    /// URL of the kernel.
-    pub kernel: String,
-    /// URL of the ramdisk.
-    pub ramdisk: String,
+    /// The kernel.
+    pub kernel: Image,
+    /// The ramdisk.
+    pub ramdisk: Image,
 }
 
+/// The folders that files may be taken from (`[conductor]file_url_allowed_paths`).
+#[derive(Debug, Clone, Default)]
+pub struct AllowedFolders(Vec<PathBuf>);
+
 impl Images {
-    /// Those of the agent that the operation of a node wants. A pair is taken whole: half of one is an error, since a
-    /// kernel does not boot with the modules of another.
+    /// Those of the agent. A pair is taken whole: half of one is an error, since a kernel does not boot with the modules
+    /// of another.
     ///
     /// # Errors
     ///
-    /// [`InterfaceError::DriverInfo`] for the first that is missing or that firmware cannot load.
-    pub fn of_agent(node: &Node) -> Result<Self, InterfaceError> {
-        let is_rescue = node.provision_state.family() == Some(Family::Rescue);
-        if is_rescue
-            && ["rescue_kernel", "rescue_ramdisk"].iter().any(|key| node.driver_info.contains_key(*key))
-        {
-            return Self::read(node, "rescue_kernel", "rescue_ramdisk");
-        }
-        Self::read(node, "deploy_kernel", "deploy_ramdisk")
-    }
-
-    fn read(node: &Node, kernel: &str, ramdisk: &str) -> Result<Self, InterfaceError> {
-        Ok(Self { kernel: url(node, kernel)?, ramdisk: url(node, ramdisk)? })
+    /// [`InterfaceError::DriverInfo`] for the first that is missing or that cannot be loaded.
+    pub fn of_agent(node: &Node, ramdisk: Ramdisk, allowed: &AllowedFolders) -> Result<Self, InterfaceError> {
+        let rescue = ["rescue_kernel", "rescue_ramdisk"];
+        let has_own = rescue.iter().any(|key| node.driver_info.contains_key(*key));
+        let [kernel, ramdisk] = match ramdisk {
+            Ramdisk::Rescue if has_own => rescue,
+            _ => ["deploy_kernel", "deploy_ramdisk"],
+        };
+        let read = |key| match node.driver_info.get(key) {
+            None | Some(Value::Null) => {
+                Err(InterfaceError::driver_info(key, "is missing; give its file or URL"))
+            }
+            Some(value) => Image::read(value.as_str().unwrap_or_default(), allowed)
+                .map_err(|reason| InterfaceError::driver_info(key, reason)),
+        };
+        Ok(Self { kernel: read(kernel)?, ramdisk: read(ramdisk)? })
     }
 }
 
-/// A URL that firmware can load, and that is one word of a script.
-fn url(node: &Node, key: &str) -> Result<String, InterfaceError> {
-    let text = match node.driver_info.get(key) {
-        None | Some(Value::Null) => return Err(InterfaceError::driver_info(key, "is missing; give its URL")),
-        Some(value) => value.as_str().unwrap_or_default(),
-    };
-    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https" | "tftp"));
-    let Some(url) = url else {
-        return Err(InterfaceError::driver_info(
-            key,
-            "must be a URL with http, https or tftp, which firmware can load",
-        ));
-    };
-    let url = String::from(url);
-    match url.chars().find(|character| INTERPRETED.contains(*character)) {
-        None => Ok(url),
-        Some(character) => {
-            let reason = format!(
+impl Image {
+    /// Reads what a record names; the error is the end of a sentence about it.
+    pub(super) fn read(text: &str, allowed: &AllowedFolders) -> Result<Self, String> {
+        if text.starts_with('/') {
+            return allowed.check(Path::new(text)).map(|()| Self::File(text.into()));
+        }
+        let url = Url::parse(text).ok();
+        if let Some(path) = url.as_ref().filter(|url| url.scheme() == "file") {
+            let path = path.to_file_path().map_err(|()| "must name a file of this host".to_owned())?;
+            return allowed.check(&path).map(|()| Self::File(path));
+        }
+        let Some(url) = url.filter(|url| matches!(url.scheme(), "http" | "https" | "tftp")) else {
+            return Err(
+                "must be a file:// URL, or one with http, https or tftp, which firmware can load".into()
+            );
+        };
+        let url = String::from(url);
+        match url.chars().find(|character| INTERPRETED.contains(*character)) {
+            None => Ok(Self::Url(url)),
+            Some(character) => Err(format!(
                 "holds {character:?}, which boot scripts interpret; encode it as %{:02X}",
                 character as u32
-            );
-            Err(InterfaceError::driver_info(key, reason))
+            )),
         }
     }
+}
+
+impl AllowedFolders {
+    /// These, none of which is one that images are never taken from.
+    ///
+    /// # Errors
+    ///
+    /// One that is.
+    pub fn new(folders: Vec<PathBuf>) -> Result<Self, PathBuf> {
+        match folders.iter().find(|folder| !folder.is_absolute() || is_refused(folder)) {
+            Some(refused) => Err(refused.clone()),
+            None => Ok(Self(folders)),
+        }
+    }
+
+    /// Whether a file may be taken, as far as its name tells.
+    fn check(&self, file: &Path) -> Result<(), String> {
+        let is_plain =
+            file.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        if is_plain && !is_refused(file) && self.0.iter().any(|folder| file.starts_with(folder)) {
+            return Ok(());
+        }
+        let folders: Vec<_> = self.0.iter().map(|folder| folder.display().to_string()).collect();
+        Err(format!(
+            "{} is not below a folder that files may be taken from, which are: {} \
+             (--file-url-allowed-paths)",
+            file.display(),
+            if folders.is_empty() { "none".to_owned() } else { folders.join(", ") }
+        ))
+    }
+
+    /// The file itself, behind every link, when it may be taken; nothing when it may not, or is not there.
+    pub fn resolve(&self, file: &Path) -> Option<PathBuf> {
+        let real = file.canonicalize().ok()?;
+        let is_allowed = self.0.iter().filter_map(|folder| folder.canonicalize().ok());
+        let mut is_allowed = is_allowed.filter(|folder| real.starts_with(folder));
+        (is_allowed.next().is_some() && !is_refused(&real) && real.is_file()).then_some(real)
+    }
+}
+
+fn is_refused(file: &Path) -> bool {
+    REFUSED.iter().any(|folder| file.starts_with(folder))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ipxe::tests::node;
+    use super::super::fixtures::node;
     use super::*;
-    use farrier_conductor::model::ProvisionState;
     use serde_json::json;
 
+    fn allowed() -> AllowedFolders {
+        AllowedFolders::new(vec!["/srv/images".into()]).unwrap()
+    }
+
     #[test]
-    fn s43_a_url_is_one_word_of_a_script() {
+    fn s43_an_image_is_one_word_of_a_script() {
         for (kernel, expected) in [
             (json!("http://192.0.2.5/k"), Ok("http://192.0.2.5/k")),
             (json!("http://[2001:db8::5]:8080/a/../k?x=1"), Ok("http://[2001:db8::5]:8080/k?x=1")),
@@ -99,18 +168,26 @@ mod tests {
             (json!("http://h/k||shell"), Err("'|'")),
             (json!("http://h/k#x"), Err("'#'")),
             (json!("http://h/k?a=1&b=2"), Err("'&'")),
-            (json!("file:///etc/shadow"), Err("http, https or tftp")),
-            (json!("/srv/vmlinuz"), Err("http, https or tftp")),
+            (json!("file:///srv/images/vm%20linuz"), Ok("/srv/images/vm linuz")),
+            (json!("/srv/images/vmlinuz"), Ok("/srv/images/vmlinuz")),
+            (json!("/srv/images/../../etc/shadow"), Err("is not below a folder")),
+            (json!("/srv/images.secret/k"), Err("is not below a folder")),
+            (json!("file:///etc/shadow"), Err("which are: /srv/images")),
+            (json!("file://elsewhere/srv/images/k"), Err("must name a file of this host")),
+            (json!("nfs://h/k"), Err("http, https or tftp")),
             (json!(7), Err("http, https or tftp")),
             (json!(null), Err("is missing")),
         ] {
             let node = node(&json!({"deploy_kernel": kernel, "deploy_ramdisk": "http://h/r"}));
             let found =
-                Images::of_agent(&node).map(|images| images.kernel).map_err(|error| error.to_string());
-            match (expected, &found) {
+                Images::of_agent(&node, Ramdisk::Deploy, &allowed()).map(|images| match images.kernel {
+                    Image::Url(url) => url,
+                    Image::File(file) => file.display().to_string(),
+                });
+            match (expected, &found.map_err(|error| error.to_string())) {
                 (Ok(url), Ok(found)) => assert_eq!(found, url),
                 (Err(part), Err(error)) => assert!(error.contains(part), "{error}"),
-                _ => panic!("{kernel}: {found:?}"),
+                (_, found) => panic!("{kernel}: {found:?}"),
             }
         }
     }
@@ -124,16 +201,34 @@ mod tests {
             info
         };
         let both = with(json!({"rescue_kernel": "http://h/rk", "rescue_ramdisk": "http://h/rr"}));
-        for (info, state, kernel) in [
-            (&both, ProvisionState::Rescuing, Some("http://h/rk")),
-            (&both, ProvisionState::Deploying, Some("http://h/k")),
-            (&deploy, ProvisionState::Rescuing, Some("http://h/k")),
-            (&with(json!({"rescue_kernel": "http://h/rk"})), ProvisionState::Rescuing, None),
+        for (info, ramdisk, kernel) in [
+            (&both, Ramdisk::Rescue, Some("http://h/rk")),
+            (&both, Ramdisk::Deploy, Some("http://h/k")),
+            (&deploy, Ramdisk::Rescue, Some("http://h/k")),
+            (&with(json!({"rescue_kernel": "http://h/rk"})), Ramdisk::Rescue, None),
         ] {
-            let mut node = node(info);
-            node.provision_state = state;
-            let found = Images::of_agent(&node).ok().map(|images| images.kernel);
-            assert_eq!(found.as_deref(), kernel, "{info} in {state}");
+            let found = Images::of_agent(&node(info), ramdisk, &allowed()).ok().map(|images| images.kernel);
+            assert_eq!(found, kernel.map(|url| Image::Url(url.to_owned())), "{info} for {ramdisk:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_out_of_the_allowed_folders_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inside, outside) = (folder.path().join("images"), folder.path().join("secret"));
+        std::fs::create_dir(&inside).unwrap();
+        std::fs::write(&outside, "s").unwrap();
+        std::fs::write(inside.join("vmlinuz"), "k").unwrap();
+        std::os::unix::fs::symlink(&outside, inside.join("link")).unwrap();
+        std::os::unix::fs::symlink("vmlinuz", inside.join("current")).unwrap();
+        let allowed = AllowedFolders::new(vec![inside.clone()]).unwrap();
+        for (name, is_there) in
+            [("vmlinuz", true), ("current", true), ("link", false), ("", false), ("none", false)]
+        {
+            assert_eq!(allowed.resolve(&inside.join(name)).is_some(), is_there, "{name}");
+        }
+        for folder in ["/etc/images", "/proc", "images"] {
+            assert!(AllowedFolders::new(vec![folder.into()]).is_err(), "{folder}");
         }
     }
 }

@@ -1,23 +1,41 @@
 //! Boot interfaces of machines whose firmware asks the conductor what to boot (section 6).
 //!
-//! Nothing is written to disk for a machine. What it boots is in the record of its node, in
-//! `driver_internal_info.ramdisk_parameters`, and its scripts are rendered from that when its firmware asks, by whichever
-//! conductor is asked. So a conductor that was killed leaves no file behind that somebody could boot by mistake.
+//! Nothing is written to disk for a machine. What it boots is in the record of its node, and its files are a pure
+//! function of that and of their names, for whoever serves them: the boot configuration API, HTTP, TFTP. So any conductor
+//! answers for any node, and one that was killed leaves no file behind that somebody could boot by mistake.
 //!
-//! - [`ipxe`]: the boot interface `ipxe`.
-//! - [`images`]: kernel and ramdisk, as the record names them.
-//! - [`root_script`]: the script that every machine is sent to first, which finds its own.
-//! - [`templates`]: what scripts look like, and how an operator replaces one.
+//! - [`names`]: how firmware and loaders ask.
+//! - [`target`]: what a machine is to boot, and [`images`]: its files, as the record names them.
+//! - [`render`]: how loaders are told; [`templates`]: what that looks like, and how an operator replaces it.
+//! - [`interface`]: the boot interfaces, and the function.
+//! - [`root_script`]: what every machine is sent to first, which finds its own.
+//! - [`boot_file_names`]: which loader firmware is to load; [`loaders`]: where those of the distribution are.
+//! - [`tftp`]: how most of them are loaded.
 
+pub mod boot_file_names;
 pub mod images;
-pub mod ipxe;
+pub mod interface;
+pub mod loaders;
+pub mod names;
+pub mod render;
 pub mod root_script;
+pub mod target;
 pub mod templates;
+pub mod tftp;
+
+#[cfg(test)]
+mod fixtures;
 
 use farrier_conductor::Builder;
-use ipxe::Ipxe;
+use interface::{Method, Netboot, NetworkBoot};
+use std::sync::Arc;
 
-/// Adds the boot interface `ipxe`, for hardware types that name it.
-pub fn with_netboot(builder: Builder, ipxe: Ipxe) -> Builder {
-    builder.boot("ipxe", ipxe)
+/// The names of the boot interfaces, for hardware types.
+pub const NAMES: [&str; 4] = ["ipxe", "pxe", "http", "http-ipxe"];
+
+/// Adds the boot interfaces, for hardware types that name them.
+pub fn with_netboot(builder: Builder, netboot: &Arc<Netboot>) -> Builder {
+    Method::ALL.into_iter().fold(builder, |builder, method| {
+        builder.boot(method.name(), NetworkBoot::new(method, Arc::clone(netboot)))
+    })
 }

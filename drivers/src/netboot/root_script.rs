@@ -1,35 +1,79 @@
-//! `boot.ipxe`, the script that DHCP sends every machine to: it asks for the script of each network card in turn
-//! (sections 6.5 and 7.4).
+//! What every machine of a loader reads first, before it knows whose it is: `boot.ipxe`, which asks for the script of each
+//! network card in turn, and GRUB's `grub.cfg`, which asks by the address of the card that booted (sections 6.4, 6.5 and
+//! 7.4).
 //!
 //! It is the same for all machines and all conductors. A card without a script of its own, told by a 404, is passed over.
 
 use super::templates::{Template, TemplateError, Templates};
 use minijinja::context;
 
-/// Renders it, for machines that reach the boot configuration API below this URL; below the server that the script
-/// itself came from, when there is none.
+/// Where iPXE finds the scripts of its machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scripts<'a> {
+    /// By the boot configuration API below this URL (`[pxe]ipxe_config_api_root_url`); below the server that the script
+    /// itself came from, when there is none.
+    Api(Option<&'a str>),
+    /// As files below `pxelinux.cfg`, beside the script itself.
+    Files,
+}
+
+/// Renders `boot.ipxe`.
 ///
 /// # Errors
 ///
 /// [`TemplateError`] of an operator's own template.
-pub fn render(templates: &Templates, api_root_url: Option<&str>) -> Result<String, TemplateError> {
-    let root = api_root_url.map(|url| format!("{}/", url.trim_end_matches('/'))).unwrap_or_default();
-    templates.render(Template::RootScript, context! { root })
+pub fn ipxe(templates: &Templates, scripts: Scripts<'_>) -> Result<String, TemplateError> {
+    let values = match scripts {
+        Scripts::Api(url) => {
+            let root = url.map(|url| format!("{}/", url.trim_end_matches('/'))).unwrap_or_default();
+            context! { root, folder => "v1/boot/", script => "/boot.ipxe" }
+        }
+        Scripts::Files => context! { root => "", folder => "pxelinux.cfg/", script => "" },
+    };
+    templates.render(Template::RootScript, values)
+}
+
+/// Renders `grub.cfg`.
+///
+/// # Errors
+///
+/// [`TemplateError`] of an operator's own template.
+pub fn grub(templates: &Templates) -> Result<String, TemplateError> {
+    templates.render(Template::GrubRoot, context! {})
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::names::Name;
     use super::*;
 
     #[test]
     fn every_card_is_asked_for() {
         let templates = Templates::load(None).unwrap();
-        for (root, server) in [(None, ""), (Some("http://192.0.2.5:6385/"), "http://192.0.2.5:6385/")] {
-            let first =
-                format!("chain --autofree {server}v1/boot/${{net${{card}}/mac:hexhyp}}/boot.ipxe && exit 0");
-            let script = render(&templates, root).unwrap();
+        let card = "${net${card}/mac:hexhyp}";
+        for (scripts, place) in [
+            (Scripts::Api(None), format!("v1/boot/{card}/boot.ipxe")),
+            (
+                Scripts::Api(Some("http://192.0.2.5:6385/")),
+                format!("http://192.0.2.5:6385/v1/boot/{card}/boot.ipxe"),
+            ),
+            (Scripts::Files, format!("pxelinux.cfg/{card}")),
+        ] {
+            let script = ipxe(&templates, scripts).unwrap();
             assert!(script.starts_with("#!ipxe\n"), "{script}");
-            assert!(script.contains(&first), "{script}");
+            assert!(script.contains(&format!("chain --autofree {place} && exit 0")), "{script}");
         }
+    }
+
+    #[test]
+    fn grub_is_sent_on_to_names_that_there_are() {
+        let script = grub(&Templates::load(None).unwrap()).unwrap();
+        let sent = script.lines().filter_map(|line| line.strip_prefix("configfile "));
+        let values = [("${net_default_mac}", "52:54:00:00:00:01"), ("${net_default_ip}", "192.0.2.17")];
+        let names: Vec<_> = sent
+            .map(|name| values.iter().fold(name.to_owned(), |name, (key, value)| name.replace(key, value)))
+            .collect();
+        assert_eq!(names.len(), 2, "{script}");
+        assert!(names.iter().all(|name| Name::parse(name).is_some()), "{names:?}");
     }
 }

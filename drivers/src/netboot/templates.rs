@@ -12,9 +12,12 @@ use std::path::{Path, PathBuf};
 const FUEL: u64 = 100_000;
 
 /// The templates that there are, with those that are built in.
-const BUILT_IN: [(Template, &str); 2] = [
+const BUILT_IN: [(Template, &str); 5] = [
     (Template::IpxeConfig, include_str!("ipxe_config.template")),
+    (Template::PxeConfig, include_str!("pxe_config.template")),
+    (Template::PxeGrubConfig, include_str!("pxe_grub_config.template")),
     (Template::RootScript, include_str!("boot.ipxe.template")),
+    (Template::GrubRoot, include_str!("grub.cfg.template")),
 ];
 
 /// A template.
@@ -22,8 +25,14 @@ const BUILT_IN: [(Template, &str); 2] = [
 pub enum Template {
     /// The script of a node for iPXE.
     IpxeConfig,
-    /// The script that every machine is sent to first.
+    /// The configuration of a node for PXELINUX.
+    PxeConfig,
+    /// The configuration of a node for GRUB.
+    PxeGrubConfig,
+    /// The script that every machine with iPXE is sent to first.
     RootScript,
+    /// The configuration that every machine with GRUB reads first.
+    GrubRoot,
 }
 
 impl Template {
@@ -31,7 +40,10 @@ impl Template {
     pub fn file_name(self) -> &'static str {
         match self {
             Self::IpxeConfig => "ipxe_config.template",
+            Self::PxeConfig => "pxe_config.template",
+            Self::PxeGrubConfig => "pxe_grub_config.template",
             Self::RootScript => "boot.ipxe.template",
+            Self::GrubRoot => "grub.cfg.template",
         }
     }
 }

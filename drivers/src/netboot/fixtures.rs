@@ -1,0 +1,31 @@
+//! Nodes for the tests of this room.
+
+use farrier_conductor::clock::{Clock, SystemClock};
+use farrier_conductor::model::{NewNode, Node};
+use serde_json::{Value, json};
+
+/// A node with one network card.
+pub(super) fn node(info: &Value) -> Node {
+    let new = NewNode {
+        name: Some("n1".into()),
+        driver: "qemu".into(),
+        driver_info: info.as_object().unwrap().clone().into(),
+        ports: vec!["52:54:00:00:00:01".parse().unwrap()],
+        ..NewNode::default()
+    };
+    Node::enrol(new, SystemClock.now())
+}
+
+/// A node whose machine is to boot the agent, with these parameters of the conductor's.
+pub(super) fn booting(info: &Value, parameters: &str) -> Node {
+    let mut node = node(info);
+    node.driver_internal_info.ramdisk_parameters = Some(parameters.into());
+    node
+}
+
+/// What names kernel and ramdisk of the agent, and more.
+pub(super) fn images(more: &Value) -> Value {
+    let mut info = json!({"deploy_kernel": "http://h/k", "deploy_ramdisk": "http://h/r"});
+    info.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    info
+}

@@ -1,0 +1,496 @@
+//! The boot interfaces `pxe`, `ipxe`, `http` and `http-ipxe` (sections 6.1 and 6.6).
+//!
+//! They differ in what firmware loads first, and from where; what a machine boots then is the same. None of them writes
+//! a file for a node: [`file`] is what a name stands for, by the record alone. The parameters of the kernel hold no
+//! token, since anybody on the network could read it.
+
+use super::boot_file_names::boot_mode;
+use super::images::{self, Image};
+use super::names::{Dialect, Item, Name, Whose};
+use super::render::Renderer;
+use super::target::{Defaults, Target};
+use async_trait::async_trait;
+use farrier_conductor::interfaces::{
+    BootCapability, BootContext, BootFile, BootInterface, Interface, InterfaceError, Properties,
+};
+use farrier_conductor::model::{BootDevice, BootMode, Node, RamdiskInstance};
+use farrier_media::KernelParameters;
+use std::sync::Arc;
+
+/// The name of the script of a machine in the boot configuration API.
+const SCRIPT: &str = "boot.ipxe";
+
+/// What all of them have in common.
+#[derive(Debug)]
+pub struct Netboot {
+    /// What machines boot.
+    pub defaults: Defaults,
+    /// How they are told.
+    pub renderer: Renderer,
+}
+
+/// One of the boot interfaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// A loader of its own, by TFTP: PXELINUX or GRUB.
+    Pxe,
+    /// iPXE, by TFTP or out of the card itself.
+    Ipxe,
+    /// GRUB, by HTTP of UEFI.
+    Http,
+    /// iPXE, by HTTP of UEFI.
+    HttpIpxe,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Pxe, Self::Ipxe, Self::Http, Self::HttpIpxe];
+
+    /// Its name, as Ironic has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pxe => "pxe",
+            Self::Ipxe => "ipxe",
+            Self::Http => "http",
+            Self::HttpIpxe => "http-ipxe",
+        }
+    }
+
+    /// Whether iPXE is what boots.
+    pub fn is_ipxe(self) -> bool {
+        matches!(self, Self::Ipxe | Self::HttpIpxe)
+    }
+
+    /// Whether firmware loads by HTTP.
+    pub fn is_http(self) -> bool {
+        matches!(self, Self::Http | Self::HttpIpxe)
+    }
+
+    /// The language of the loader of a node's machine.
+    ///
+    /// # Errors
+    ///
+    /// The machine cannot boot like this.
+    fn dialect(self, node: &Node) -> Result<Dialect, InterfaceError> {
+        match (self, boot_mode(node)?) {
+            (Self::Http | Self::HttpIpxe, BootMode::Bios) => Err(InterfaceError::invalid(
+                "capabilities",
+                "boot_mode is bios, and only UEFI boots by HTTP; choose the boot interface ipxe or pxe",
+            )),
+            (Self::Ipxe | Self::HttpIpxe, _) => Ok(Dialect::Ipxe),
+            (Self::Pxe, BootMode::Bios) => Ok(Dialect::Pxelinux),
+            (Self::Pxe | Self::Http, BootMode::Uefi) => Ok(Dialect::Grub),
+        }
+    }
+}
+
+/// What a name stands for, by the record of a node alone; nothing when there is no such file now.
+///
+/// # Errors
+///
+/// What the machine is to boot cannot be loaded.
+pub fn file(
+    netboot: &Netboot,
+    method: Method,
+    node: &Node,
+    name: &Name,
+) -> Result<Option<BootFile>, InterfaceError> {
+    let is_of_node = match &name.whose {
+        // A card that is not enabled for PXE has no file (F58).
+        Whose::Card(card) => node.ports.iter().any(|port| port.address == *card && port.pxe_enabled),
+        Whose::Node(uuid) => node.uuid == *uuid,
+        // Whoever knows the addresses has found the node by it.
+        Whose::Address(_) => true,
+    };
+    let Some(target) = Target::of(node, &netboot.defaults)?.filter(|_| is_of_node) else { return Ok(None) };
+    let image = match (name.item, &target) {
+        (Item::Config(asked), _) => {
+            let dialect = method.dialect(node)?;
+            let is_meant = asked.is_none_or(|asked| asked == dialect);
+            return match is_meant {
+                true => {
+                    netboot.renderer.config(node, dialect, &target).map(|text| Some(BootFile::Text(text)))
+                }
+                false => Ok(None),
+            };
+        }
+        (Item::Kernel(asked), Target::Agent { ramdisk, images, .. }) if asked == *ramdisk => &images.kernel,
+        (Item::Ramdisk(asked), Target::Agent { ramdisk, images, .. }) if asked == *ramdisk => &images.ramdisk,
+        (Item::InstanceKernel, Target::Kernel { images, .. }) => &images.kernel,
+        (Item::InstanceRamdisk, Target::Kernel { images, .. }) => &images.ramdisk,
+        (Item::BootIso, Target::Iso(iso)) => iso,
+        _ => return Ok(None),
+    };
+    Ok(match image {
+        Image::File(file) => Some(BootFile::File(file.clone())),
+        Image::Url(_) => None,
+    })
+}
+
+/// A boot interface for hardware types that name it.
+#[derive(Debug)]
+pub struct NetworkBoot {
+    method: Method,
+    netboot: Arc<Netboot>,
+}
+
+impl NetworkBoot {
+    /// Of this method.
+    pub fn new(method: Method, netboot: Arc<Netboot>) -> Self {
+        Self { method, netboot }
+    }
+
+    /// Whether the loader of a node's machine can be told to boot something.
+    fn check(&self, node: &Node, target: &Target) -> Result<(), InterfaceError> {
+        self.netboot.renderer.config(node, self.method.dialect(node)?, target).map(drop)
+    }
+
+    async fn boot_from_network(
+        &self,
+        boot: BootContext<'_>,
+        is_persistent: bool,
+    ) -> Result<(), InterfaceError> {
+        let devices = boot.management.get_supported_boot_devices(boot.node);
+        let device = match self.method.is_http() && devices.contains(&BootDevice::Uefihttp) {
+            true => BootDevice::Uefihttp,
+            false => BootDevice::Pxe,
+        };
+        boot.set_boot_device(device, is_persistent).await
+    }
+}
+
+#[async_trait]
+impl Interface for NetworkBoot {
+    fn get_properties(&self) -> Properties {
+        images::KEYS
+    }
+
+    async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
+        if node.ports.is_empty() {
+            return Err(InterfaceError::invalid(
+                "ports",
+                "there is none, so no firmware can be known by its address; create one",
+            ));
+        }
+        self.check(node, &Target::agent(node, "", &self.netboot.defaults)?)
+    }
+}
+
+#[async_trait]
+impl BootInterface for NetworkBoot {
+    fn capabilities(&self) -> &[BootCapability] {
+        match self.method.is_ipxe() {
+            true => &[BootCapability::RamdiskBoot, BootCapability::IpxeBoot, BootCapability::PxeBoot],
+            false => &[BootCapability::RamdiskBoot, BootCapability::PxeBoot],
+        }
+    }
+
+    async fn prepare_ramdisk(
+        &self,
+        boot: BootContext<'_>,
+        parameters: &KernelParameters,
+    ) -> Result<(), InterfaceError> {
+        let target = Target::agent(boot.node, &parameters.to_string(), &self.netboot.defaults)?;
+        self.check(boot.node, &target)?;
+        self.boot_from_network(boot, false).await
+    }
+
+    async fn clean_up_ramdisk(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    async fn prepare_ramdisk_instance(
+        &self,
+        boot: BootContext<'_>,
+        instance: &RamdiskInstance,
+        _config_drive: Option<&str>,
+    ) -> Result<(), InterfaceError> {
+        self.check(boot.node, &Target::instance(instance, &self.netboot.defaults.allowed)?)?;
+        self.boot_from_network(boot, true).await
+    }
+
+    async fn validate_rescue(&self, node: &Node) -> Result<(), InterfaceError> {
+        self.validate(node).await
+    }
+
+    async fn validate_inspection(&self, node: &Node) -> Result<(), InterfaceError> {
+        self.validate(node).await
+    }
+
+    /// Any card of the node may have asked.
+    async fn get_boot_config(&self, node: &Node, name: &str) -> Result<Option<String>, InterfaceError> {
+        let config = Name { whose: Whose::Node(node.uuid), item: Item::Config(Some(Dialect::Ipxe)) };
+        if name != SCRIPT {
+            return Ok(None);
+        }
+        match file(&self.netboot, self.method, node, &config)? {
+            Some(BootFile::Text(text)) => Ok(Some(text)),
+            _ => Ok(None),
+        }
+    }
+
+    async fn get_boot_file(&self, node: &Node, name: &str) -> Result<Option<BootFile>, InterfaceError> {
+        let Some(name) = Name::parse(name) else { return Ok(None) };
+        let found = file(&self.netboot, self.method, node, &name)?;
+        Ok(match found {
+            Some(BootFile::File(file)) => self.netboot.defaults.allowed.resolve(&file).map(BootFile::File),
+            found => found,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{booting, images, node};
+    use super::super::images::AllowedFolders;
+    use super::super::templates::Templates;
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+    use std::time::Duration;
+
+    const UUID: &str = "1be26c0b-03f2-4d2e-ae87-c02d7f33c123";
+
+    fn netboot() -> Netboot {
+        let allowed = AllowedFolders::new(vec!["/srv/images".into()]).unwrap();
+        let kernel_append_params = "nofb vga=normal".parse().unwrap();
+        Netboot {
+            defaults: Defaults { allowed, kernel_append_params, netboot_fallback: false },
+            renderer: Renderer { templates: Templates::load(None).unwrap(), timeout: None, http_url: None },
+        }
+    }
+
+    fn interface(method: Method) -> NetworkBoot {
+        NetworkBoot::new(method, Arc::new(netboot()))
+    }
+
+    fn files() -> Value {
+        json!({"deploy_kernel": "/srv/images/k", "deploy_ramdisk": "file:///srv/images/r"})
+    }
+
+    /// A node that is to boot the agent from files of this host, and starts like this.
+    fn local(mode: &str) -> Node {
+        let mut node = booting(&files(), "ipa-api-url=http://192.0.2.5:6385");
+        node.uuid = UUID.parse().unwrap();
+        node.properties.insert("capabilities".into(), json!(format!("boot_mode:{mode}")));
+        node
+    }
+
+    fn text(netboot: &Netboot, method: Method, node: &Node, name: &str) -> Option<String> {
+        match file(netboot, method, node, &Name::parse(name).unwrap()).unwrap() {
+            Some(BootFile::Text(text)) => Some(text),
+            Some(other) => panic!("{other:?}"),
+            None => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_script_is_there_while_the_ramdisk_is_to_be_booted() {
+        let ipxe = interface(Method::Ipxe);
+        let node = node(&images(&json!({})));
+        assert_eq!(ipxe.get_boot_config(&node, SCRIPT).await.unwrap(), None);
+        let node = booting(&images(&json!({})), "ipa-api-url=http://192.0.2.5:6385");
+        for name in ["boot.ipxx", "config", "../boot.ipxe", ""] {
+            assert_eq!(ipxe.get_boot_config(&node, name).await.unwrap(), None, "{name}");
+        }
+        assert_eq!(interface(Method::Pxe).get_boot_config(&node, SCRIPT).await.unwrap(), None);
+        let script = ipxe.get_boot_config(&node, SCRIPT).await.unwrap().unwrap();
+        let kernel = "kernel --name kernel http://h/k selinux=0 troubleshoot=0 text nofb vga=normal \
+                      ipa-api-url=http://192.0.2.5:6385 BOOTIF=${mac} initrd=ramdisk || goto retry";
+        assert!(script.lines().any(|line| line == kernel), "{script}");
+        assert!(
+            script.lines().any(|line| line == "initrd --name ramdisk http://h/r || goto retry"),
+            "{script}"
+        );
+        assert!(script.contains("iseq ${try} 10 && goto failed"), "{script}");
+        assert!(!script.contains("token"), "{script}");
+    }
+
+    #[test]
+    fn every_loader_is_told_in_its_language_by_its_own_names() {
+        let words = "selinux=0 troubleshoot=0 text nofb vga=normal ipa-api-url=http://192.0.2.5:6385";
+        let card = "52-54-00-00-00-01";
+        for (method, mode, names, lines) in [
+            (
+                Method::Pxe,
+                "bios",
+                vec![format!("pxelinux.cfg/01-{card}"), format!("pxelinux.cfg/{UUID}")],
+                vec![
+                    "default deploy".to_owned(),
+                    format!("kernel {UUID}/deploy_kernel"),
+                    format!("append initrd={UUID}/deploy_ramdisk {words}"),
+                    "ipappend 2".to_owned(),
+                ],
+            ),
+            (
+                Method::Pxe,
+                "uefi",
+                vec![format!("grub/grub.cfg-01-{card}"), "52:54:00:00:00:01.conf".to_owned()],
+                vec![
+                    "set default=deploy".to_owned(),
+                    format!(
+                        "  if linux /{UUID}/deploy_kernel {words} boot_server=${{net_default_server}}; then"
+                    ),
+                    format!("    if initrd /{UUID}/deploy_ramdisk; then"),
+                ],
+            ),
+            (
+                Method::HttpIpxe,
+                "uefi",
+                vec![format!("pxelinux.cfg/{card}")],
+                vec![
+                    "goto deploy".to_owned(),
+                    format!(
+                        "kernel --name kernel /{UUID}/deploy_kernel {words} BOOTIF=${{mac}} initrd=ramdisk || goto retry"
+                    ),
+                ],
+            ),
+        ] {
+            let (netboot, node) = (netboot(), local(mode));
+            let all = [vec![format!("{UUID}/config")], names].concat();
+            for name in &all {
+                let found = text(&netboot, method, &node, name).unwrap_or_else(|| panic!("no {name}"));
+                for line in &lines {
+                    assert!(found.lines().any(|found| found == line), "{line:?} in {found}");
+                }
+            }
+            let others = [
+                format!("pxelinux.cfg/01-{card}"),
+                format!("pxelinux.cfg/{card}"),
+                format!("grub.cfg-01-{card}"),
+            ];
+            let told = others.iter().filter(|name| text(&netboot, method, &node, name).is_some());
+            assert_eq!(told.count(), 1, "a loader of another kind is told nothing");
+        }
+    }
+
+    #[test]
+    fn f58_a_port_that_is_not_enabled_for_pxe_has_no_file() {
+        let (netboot, mut node) = (netboot(), local("bios"));
+        let name = "pxelinux.cfg/01-52-54-00-00-00-01";
+        assert!(text(&netboot, Method::Pxe, &node, name).is_some());
+        assert!(text(&netboot, Method::Pxe, &node, "pxelinux.cfg/01-52-54-00-00-00-02").is_none());
+        node.ports[0].pxe_enabled = false;
+        assert!(text(&netboot, Method::Pxe, &node, name).is_none());
+        // What firmware is known by is another matter: the boot configuration API answers for any card.
+        assert!(text(&netboot, Method::Pxe, &node, &format!("{UUID}/config")).is_some());
+    }
+
+    #[test]
+    fn files_are_those_that_the_machine_is_to_boot_now() {
+        let (netboot, mut node) = (netboot(), local("bios"));
+        let found = |node: &Node, name: &str| {
+            file(&netboot, Method::Pxe, node, &Name::parse(&format!("{UUID}/{name}")).unwrap()).unwrap()
+        };
+        let kernel = Some(BootFile::File("/srv/images/k".into()));
+        assert_eq!(found(&node, "deploy_kernel"), kernel);
+        assert_eq!(found(&node, "deploy_ramdisk"), Some(BootFile::File("/srv/images/r".into())));
+        for name in ["rescue_kernel", "kernel", "boot_iso"] {
+            assert_eq!(found(&node, name), None, "{name}");
+        }
+        node.provision_state = farrier_conductor::model::ProvisionState::Rescuing;
+        assert_eq!((found(&node, "rescue_kernel"), found(&node, "deploy_kernel")), (kernel, None));
+        node.driver_internal_info.ramdisk_parameters = None;
+        assert_eq!(found(&node, "rescue_kernel"), None);
+    }
+
+    #[test]
+    fn an_instance_boots_from_the_network_at_every_start() {
+        let (netboot, mut node) = (netboot(), local("bios"));
+        node.driver_internal_info.ramdisk_parameters = None;
+        node.driver_internal_info.netboots_instance = true;
+        let instance = json!({"kernel": "/srv/images/ik", "ramdisk": "/srv/images/ir"});
+        node.instance_info = serde_json::from_value(instance).unwrap();
+        let name = format!("{UUID}/config");
+        let pxelinux = text(&netboot, Method::Pxe, &node, &name).unwrap();
+        let append = format!("append initrd={UUID}/ramdisk root=/dev/ram0 text");
+        assert!(pxelinux.starts_with("default boot_ramdisk\n") && pxelinux.contains(&append), "{pxelinux}");
+        let ipxe = text(&netboot, Method::Ipxe, &node, &name).unwrap();
+        assert!(!ipxe.contains("poweroff") && ipxe.contains("goto boot_ramdisk"), "{ipxe}");
+        node.instance_info = serde_json::from_value(json!({"boot_iso": "/srv/images/iso"})).unwrap();
+        let ipxe = text(&netboot, Method::Ipxe, &node, &name).unwrap();
+        assert!(ipxe.contains(&format!("sanboot /{UUID}/boot_iso || goto retry")), "{ipxe}");
+        let refused = file(&netboot, Method::Pxe, &node, &Name::parse(&name).unwrap()).unwrap_err();
+        assert!(refused.to_string().contains("can only be booted by iPXE"), "{refused}");
+    }
+
+    #[test]
+    fn a_machine_that_boots_from_the_network_all_the_same_is_sent_to_its_disk() {
+        let mut netboot = netboot();
+        netboot.defaults.netboot_fallback = true;
+        for (method, mode, line) in [
+            (Method::Pxe, "bios", "localboot 0"),
+            (Method::Pxe, "uefi", "  exit"),
+            (Method::Ipxe, "bios", "sanboot --no-describe --drive 0x80 || exit 0"),
+        ] {
+            let mut node = local(mode);
+            node.driver_internal_info.ramdisk_parameters = None;
+            node.provision_state = farrier_conductor::model::ProvisionState::Active;
+            let found = text(&netboot, method, &node, &format!("{UUID}/config")).unwrap();
+            assert!(found.lines().any(|found| found == line), "{found}");
+            assert!(!found.contains("kernel ") && !found.contains("linux "), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_holds_for_both_files_and_a_url_for_files_of_this_host() {
+        let mut netboot = netboot();
+        netboot.renderer.timeout = Some(Duration::from_secs(60));
+        netboot.renderer.http_url = Some("http://192.0.2.5:8080/".into());
+        let script = text(&netboot, Method::Ipxe, &local("bios"), &format!("{UUID}/config")).unwrap();
+        let place = format!(" --timeout 60000 http://192.0.2.5:8080/{UUID}/deploy_");
+        assert_eq!(script.matches(&place).count(), 2, "{script}");
+    }
+
+    #[tokio::test]
+    async fn what_cannot_boot_is_refused() {
+        let mut without_card = node(&files());
+        without_card.ports.clear();
+        let mut bios = node(&files());
+        bios.properties.insert("capabilities".into(), json!("boot_mode:bios"));
+        for (method, node, part) in [
+            (Method::Ipxe, without_card, "ports: there is none"),
+            (
+                Method::Ipxe,
+                node(&json!({"deploy_ramdisk": "http://h/r"})),
+                "driver_info deploy_kernel: is missing",
+            ),
+            (Method::Http, bios, "only UEFI boots by HTTP"),
+            (Method::Pxe, node(&images(&json!({}))), "driver_info deploy_kernel: http://h/k must be a file"),
+        ] {
+            let error = interface(method).validate(&node).await.unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+        interface(Method::Http).validate(&node(&files())).await.unwrap();
+    }
+
+    proptest! {
+        /// Whatever a record holds, it changes words of lines that are there, and adds none.
+        #[test]
+        fn s43_nothing_that_a_record_holds_adds_a_line(
+            append in "\\PC{0,40}|[ a-z=;$|\\n\\r{}%\"'#-]{0,40}",
+            kernel in "(/srv/images/|file:///srv/images/|http://h/)[\\PC\\n\\r]{0,30}",
+            parameters in "\\PC{0,40}",
+            method in prop::sample::select(Method::ALL.to_vec()),
+            mode in prop::sample::select(vec!["bios", "uefi"]),
+        ) {
+            let netboot = netboot();
+            let mut node = local(mode);
+            let name = Name::parse(&format!("{UUID}/config")).unwrap();
+            let plain = file(&netboot, method, &node, &name);
+            node.driver_info.insert("kernel_append_params".into(), json!(append));
+            node.driver_info.insert("deploy_kernel".into(), json!(kernel));
+            node.driver_internal_info.ramdisk_parameters = Some(parameters);
+            if let (Ok(Some(BootFile::Text(plain))), Ok(Some(BootFile::Text(text)))) =
+                (plain, file(&netboot, method, &node, &name))
+            {
+                let first = |text: &str| text.lines().map(|line| {
+                    line.split_whitespace().next().unwrap_or_default().to_owned()
+                }).collect::<Vec<_>>();
+                prop_assert_eq!(first(&plain), first(&text), "{}", text);
+                let interpreted = |text: &str| text.chars().filter(|c| "$;|&<>`{}".contains(*c)).count();
+                prop_assert_eq!(interpreted(&plain), interpreted(&text), "{}", text);
+            }
+        }
+    }
+}

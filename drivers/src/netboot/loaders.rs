@@ -1,0 +1,108 @@
+//! Boot loaders that distributions package, by the names that firmware is told (section 6.4).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A loader of a distribution.
+#[derive(Debug, Clone, Copy)]
+pub struct Loader {
+    /// The name by which machines load it.
+    pub name: &'static str,
+    /// Where Debian's package has it.
+    pub file: &'static str,
+    /// That package.
+    pub package: &'static str,
+    /// What it is.
+    pub role: &'static str,
+}
+
+const fn loader(name: &'static str, file: &'static str, package: &'static str, role: &'static str) -> Loader {
+    Loader { name, file, package, role }
+}
+
+/// Those that there are.
+pub const LOADERS: &[Loader] = &[
+    loader("pxelinux.0", "/usr/lib/PXELINUX/pxelinux.0", "pxelinux", "PXELINUX, for BIOS"),
+    loader(
+        "ldlinux.c32",
+        "/usr/lib/syslinux/modules/bios/ldlinux.c32",
+        "syslinux-common",
+        "the other half of PXELINUX",
+    ),
+    loader(
+        "bootx64.efi",
+        "/usr/lib/shim/shimx64.efi.signed",
+        "shim-signed",
+        "shim, for UEFI: loads GRUB, under Secure Boot too",
+    ),
+    loader(
+        "grubx64.efi",
+        "/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed",
+        "grub-efi-amd64-signed",
+        "GRUB, which shim asks for by this name",
+    ),
+    loader("bootaa64.efi", "/usr/lib/shim/shimaa64.efi.signed", "shim-signed:arm64", "shim for aarch64"),
+    loader(
+        "grubaa64.efi",
+        "/usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed",
+        "grub-efi-arm64-signed:arm64",
+        "GRUB for aarch64",
+    ),
+    loader("undionly.kpxe", "/usr/lib/ipxe/undionly.kpxe", "ipxe", "iPXE for BIOS, by the card's own driver"),
+    loader("snponly.efi", "/usr/lib/ipxe/snponly.efi", "ipxe", "iPXE for UEFI, by the firmware's driver"),
+    loader("ipxe.efi", "/usr/lib/ipxe/ipxe.efi", "ipxe", "iPXE for UEFI, by its own drivers"),
+    loader(
+        "snponly-arm64.efi",
+        "/usr/lib/ipxe/snponly-arm64.efi",
+        "ipxe",
+        "iPXE for UEFI on aarch64, where the package has it",
+    ),
+];
+
+/// The loaders that machines get (`[pxe]loader_file_paths`).
+#[derive(Debug, Clone, Default)]
+pub struct Loaders {
+    own: BTreeMap<String, PathBuf>,
+}
+
+impl Loaders {
+    /// Those of the distribution, but for these: files of the operator's choice, by name.
+    pub fn new(own: BTreeMap<String, PathBuf>) -> Self {
+        Self { own }
+    }
+
+    /// The file of a loader; nothing for a name that is none. Slashes before it do not count.
+    pub fn find(&self, name: &str) -> Option<&Path> {
+        let name = name.trim_start_matches('/');
+        let own = self.own.get(name).map(PathBuf::as_path);
+        own.or_else(|| LOADERS.iter().find(|loader| loader.name == name).map(|loader| Path::new(loader.file)))
+    }
+
+    /// The package that a loader is in, which no file was found for.
+    pub fn package(name: &str) -> Option<&'static str> {
+        LOADERS.iter().find(|loader| loader.name == name).map(|loader| loader.package)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operators_own_loader_takes_the_place_of_the_distributions() {
+        let own =
+            [("bootx64.efi".to_owned(), "/srv/shim.efi".into()), ("x.efi".to_owned(), "/srv/x.efi".into())];
+        let loaders = Loaders::new(own.into());
+        for (name, file) in [
+            ("bootx64.efi", Some("/srv/shim.efi")),
+            ("/x.efi", Some("/srv/x.efi")),
+            ("pxelinux.0", Some("/usr/lib/PXELINUX/pxelinux.0")),
+            ("../bootx64.efi", None),
+            ("boot", None),
+            ("", None),
+        ] {
+            assert_eq!(loaders.find(name), file.map(Path::new), "{name}");
+        }
+        assert_eq!(Loaders::package("snponly.efi"), Some("ipxe"));
+    }
+}

@@ -1,0 +1,120 @@
+//! The tree of boot files: what is the same for all machines, and what is of one (section 6.4).
+
+use axum::body::Bytes;
+use farrier_conductor::Conductor;
+use farrier_conductor::interfaces::BootFile;
+use farrier_drivers::netboot::loaders::Loaders;
+use farrier_drivers::netboot::names::Name;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::fs::File;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// How long a machine waits for its turn. Firmware gives up after a minute and less.
+const TURN: Duration = Duration::from_secs(20);
+
+/// What is the same for all machines.
+#[derive(Debug)]
+pub(crate) struct Roots {
+    /// `boot.ipxe`.
+    pub(crate) ipxe: String,
+    /// `grub/grub.cfg`.
+    pub(crate) grub: String,
+    /// The boot loaders.
+    pub(crate) loaders: Loaders,
+}
+
+/// All files.
+pub(crate) struct Files {
+    conductor: Conductor,
+    roots: Roots,
+    transfers: Arc<Semaphore>,
+}
+
+/// What is in a file.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// What was rendered.
+    Text(Bytes),
+    /// What is on a disk of this host.
+    File {
+        /// It, open.
+        file: File,
+        /// Its size in bytes.
+        size: u64,
+    },
+}
+
+impl Content {
+    fn of_all(text: &str) -> Self {
+        Self::Text(text.to_owned().into())
+    }
+
+    /// Its size in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::File { size, .. } => *size,
+        }
+    }
+}
+
+/// A turn to send a file; somebody else's when dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Turn {
+    /// One that was waited for.
+    pub(crate) fn of(permit: OwnedSemaphorePermit) -> Self {
+        Self { _permit: permit }
+    }
+}
+
+impl Files {
+    /// Those of a conductor's nodes, of which so many are sent at a time.
+    pub(crate) fn new(conductor: Conductor, roots: Roots, transfers: usize) -> Self {
+        Self { conductor, roots, transfers: Arc::new(Semaphore::new(transfers)) }
+    }
+
+    /// The file of this name, as it is now. Why there is none is told to nobody.
+    pub(crate) async fn open(&self, name: &str) -> Option<Content> {
+        match name.trim_start_matches('/') {
+            "boot.ipxe" => return Some(Content::of_all(&self.roots.ipxe)),
+            "grub/grub.cfg" | "grub.cfg" => return Some(Content::of_all(&self.roots.grub)),
+            _ => {}
+        }
+        if let Some(file) = self.roots.loaders.find(name) {
+            let content = opened(file).await;
+            if content.is_none() {
+                let package = Loaders::package(name.trim_start_matches('/')).unwrap_or("of your own");
+                tracing::warn!(
+                    "a machine asks for {name}, and there is no {}: install {package}",
+                    file.display()
+                );
+            }
+            return content;
+        }
+        let client = Name::parse(name)?.client(|_| None)?;
+        let (_, file) = self.conductor.boot_file(&client, name).await?;
+        match file {
+            BootFile::Text(text) => Some(Content::Text(text.into())),
+            BootFile::File(path) => opened(&path).await,
+        }
+    }
+
+    /// Waits until a file may be sent; nothing when that takes too long.
+    pub(crate) async fn turn(&self) -> Option<Turn> {
+        let turn = timeout(TURN, Arc::clone(&self.transfers).acquire_owned()).await;
+        turn.ok()?.ok().map(Turn::of)
+    }
+}
+
+async fn opened(path: &Path) -> Option<Content> {
+    let file = File::open(path).await.ok()?;
+    let size = file.metadata().await.ok().filter(std::fs::Metadata::is_file)?.len();
+    Some(Content::File { file, size })
+}

@@ -1,0 +1,240 @@
+//! Boot files by HTTP, for iPXE, GRUB and UEFI firmware.
+//!
+//! A file is read as fast as its machine takes it, and no faster: two pieces are held for each. A machine that takes
+//! nothing for a while loses its turn and its connection, and begins anew.
+
+use super::files::{Content, Files, Turn};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::{
+    ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, RANGE, RETRY_AFTER,
+};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// Bytes of a piece.
+const PIECE: usize = 256 << 10;
+/// Pieces that wait for their machine.
+const AHEAD: usize = 2;
+/// How long a machine may take nothing.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What answers for every path that nothing else answers for.
+pub(crate) fn router(files: Arc<Files>) -> Router {
+    Router::new().fallback(answer).with_state(files)
+}
+
+async fn answer(State(files): State<Arc<Files>>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    if method != Method::GET && method != Method::HEAD {
+        return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "GET, HEAD")]).into_response();
+    }
+    // Names need no escapes, so what has some is no name.
+    let Some(content) = files.open(uri.path()).await else { return StatusCode::NOT_FOUND.into_response() };
+    let size = content.size();
+    let part = match part(&headers, size) {
+        Ok(part) => part,
+        Err(()) => {
+            return (StatusCode::RANGE_NOT_SATISFIABLE, [(CONTENT_RANGE, format!("bytes */{size}"))])
+                .into_response();
+        }
+    };
+    let (status, range) = match &part {
+        Some(part) => {
+            (StatusCode::PARTIAL_CONTENT, Some(format!("bytes {}-{}/{size}", part.start, part.end - 1)))
+        }
+        None => (StatusCode::OK, None),
+    };
+    let part = part.unwrap_or(0..size);
+    let mut reply = Response::builder()
+        .status(status)
+        .header(ACCEPT_RANGES, "bytes")
+        .header(CONTENT_LENGTH, part.end - part.start);
+    if let Some(range) = range {
+        reply = reply.header(CONTENT_RANGE, range);
+    }
+    let body = match content {
+        Content::Text(text) => {
+            reply = reply.header(CONTENT_TYPE, "text/plain; charset=utf-8");
+            Body::from(text.slice(part.start as usize..part.end as usize))
+        }
+        Content::File { .. } if method == Method::HEAD => Body::empty(),
+        Content::File { file, .. } => {
+            let Some(turn) = files.turn().await else {
+                return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "10")]).into_response();
+            };
+            reply = reply.header(CONTENT_TYPE, "application/octet-stream");
+            sent(file, part, turn)
+        }
+    };
+    reply.body(body).unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+/// The part that is asked for, where it is one: what is not understood, or more than one, is no wish (RFC 9110, 14.2).
+fn part(headers: &HeaderMap, size: u64) -> Result<Option<Range<u64>>, ()> {
+    let asked =
+        headers.get(RANGE).and_then(|value| value.to_str().ok()?.strip_prefix("bytes=")?.split_once('-'));
+    let number = |text: &str| text.parse::<u64>().ok();
+    let part = match asked {
+        Some(("", last)) => number(last).map(|last| size.saturating_sub(last)..size),
+        Some((first, "")) => number(first).map(|first| first..size),
+        Some((first, last)) => number(first)
+            .zip(number(last))
+            .filter(|(first, last)| first <= last)
+            .map(|(first, last)| first..last.saturating_add(1).min(size)),
+        None => None,
+    };
+    match part {
+        Some(part) if part.start >= part.end => Err(()),
+        part => Ok(part),
+    }
+}
+
+/// A part of a file, as it is taken.
+fn sent(file: File, part: Range<u64>, turn: Turn) -> Body {
+    let (sender, receiver) = mpsc::channel(AHEAD);
+    tokio::spawn(async move {
+        if let Err(error) = send(file, part, &sender).await {
+            timeout(PATIENCE, sender.send(Err(error))).await.ok();
+        }
+        drop(turn);
+    });
+    let pieces = stream::unfold(receiver, async |mut receiver| Some((receiver.recv().await?, receiver)));
+    Body::from_stream(pieces)
+}
+
+async fn send(mut file: File, part: Range<u64>, sender: &mpsc::Sender<io::Result<Bytes>>) -> io::Result<()> {
+    file.seek(SeekFrom::Start(part.start)).await?;
+    let mut left = part.end - part.start;
+    while left > 0 {
+        let mut piece = Vec::with_capacity(PIECE.min(usize::try_from(left).unwrap_or(PIECE)));
+        let read = (&mut file).take(left.min(PIECE as u64)).read_to_end(&mut piece).await?;
+        if read == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter"));
+        }
+        left -= read as u64;
+        match timeout(PATIENCE, sender.send(Ok(piece.into()))).await {
+            Ok(Ok(())) => {}
+            // It has gone, or takes nothing.
+            Ok(Err(_)) | Err(_) => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage::{PXELINUX, Stage};
+    use super::*;
+
+    #[test]
+    fn one_part_may_be_asked_for() {
+        for (asked, expected) in [
+            (None, Ok(None)),
+            (Some("bytes=0-4"), Ok(Some(0..5))),
+            (Some("bytes=5-"), Ok(Some(5..10))),
+            (Some("bytes=-3"), Ok(Some(7..10))),
+            (Some("bytes=-30"), Ok(Some(0..10))),
+            (Some("bytes=8-99"), Ok(Some(8..10))),
+            (Some("bytes=9-18446744073709551615"), Ok(Some(9..10))),
+            (Some("bytes=10-"), Err(())),
+            (Some("bytes=-0"), Err(())),
+            (Some("bytes=4-2"), Ok(None)),
+            (Some("bytes=0-1,4-5"), Ok(None)),
+            (Some("lines=0-1"), Ok(None)),
+            (Some("bytes=x"), Ok(None)),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.extend(asked.map(|asked| (RANGE, asked.parse().unwrap())));
+            assert_eq!(part(&headers, 10), expected, "{asked:?}");
+        }
+        assert_eq!(part(&HeaderMap::new(), 0), Ok(None));
+    }
+
+    async fn taken(path: &std::path::Path, part: Range<u64>) -> Result<Bytes, axum::Error> {
+        let turns = Arc::new(tokio::sync::Semaphore::new(1));
+        let turn = Turn::of(turns.clone().acquire_owned().await.unwrap());
+        let body = sent(File::open(path).await.unwrap(), part, turn);
+        assert_eq!(turns.available_permits(), 0);
+        let taken = axum::body::to_bytes(body, usize::MAX).await;
+        // The turn is over when the sender has seen the end.
+        drop(timeout(PATIENCE, turns.acquire()).await.unwrap().unwrap());
+        taken
+    }
+
+    #[tokio::test]
+    async fn a_file_is_sent_whole_or_in_part_and_one_that_is_cut_short_ends_with_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kernel");
+        let content: Vec<u8> = (0..PIECE * 5 / 2).map(|n| (n % 251) as u8).collect();
+        std::fs::write(&path, &content).unwrap();
+        let size = content.len() as u64;
+        for part in [0..size, 5..7, PIECE as u64 - 1..PIECE as u64 + 1, size - 1..size] {
+            let taken = taken(&path, part.clone()).await.unwrap();
+            assert!(taken == content[part.start as usize..part.end as usize], "{part:?}");
+        }
+        assert!(taken(&path, 0..size + 1).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_that_takes_nothing_loses_its_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ramdisk");
+        std::fs::write(&path, vec![7; PIECE * 10]).unwrap();
+        let turns = Arc::new(tokio::sync::Semaphore::new(1));
+        let turn = Turn::of(turns.clone().acquire_owned().await.unwrap());
+        let body = sent(File::open(&path).await.unwrap(), 0..PIECE as u64 * 10, turn);
+        drop(timeout(PATIENCE * 2, turns.acquire()).await.unwrap().unwrap());
+        drop(body);
+    }
+
+    #[tokio::test]
+    async fn firmware_finds_what_its_node_says_and_nothing_else() {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let stage = Stage::new(b"0123456789").await;
+        let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let router = router(Arc::clone(&stage.files));
+        tokio::spawn(async move { axum::serve(socket, router).await });
+        let http = reqwest::Client::new();
+        let ask = async |method: Method, path: &str, range: Option<&str>| {
+            let mut request = http.request(method, format!("http://{address}/{path}"));
+            if let Some(range) = range {
+                request = request.header(RANGE, range);
+            }
+            let reply = request.send().await.unwrap();
+            let (status, length) = (reply.status().as_u16(), reply.content_length());
+            (status, length, reply.text().await.unwrap())
+        };
+        let kernel = stage.name("deploy_kernel");
+        for (path, range, status, text) in [
+            ("boot.ipxe", None, 200, "#!ipxe\n"),
+            (&kernel, None, 200, "0123456789"),
+            (&kernel, Some("bytes=2-4"), 206, "234"),
+            (&kernel, Some("bytes=10-"), 416, ""),
+            ("boot.ipxe", Some("bytes=-1"), 206, "\n"),
+            (&stage.name("rescue_kernel"), None, 404, ""),
+            (&stage.name("..%2fconfig"), None, 404, ""),
+            ("pxelinux.cfg/52-54-00-00-00-01%00", None, 404, ""),
+            ("nodes.sqlite", None, 404, ""),
+            (&"a/".repeat(2048), None, 404, ""),
+        ] {
+            let (found, length, body) = ask(Method::GET, path, range).await;
+            assert_eq!((found, body.as_str(), length), (status, text, Some(text.len() as u64)), "{path}");
+        }
+        let (status, _, body) = ask(Method::HEAD, &kernel, None).await;
+        assert_eq!((status, body.as_str()), (200, ""));
+        assert_eq!(ask(Method::PUT, &kernel, None).await.0, 405);
+        let config = ask(Method::GET, PXELINUX, None).await.2;
+        assert!(config.contains(&format!("kernel {kernel}\n")), "{config}");
+    }
+}

@@ -1,0 +1,233 @@
+//! Boot files by TFTP.
+//!
+//! Each transfer has a socket of its own, as the protocol wants. What it takes is bounded before anything is looked up:
+//! so many transfers at a time for each client, and so many for all. A request beyond that gets no answer, and is asked
+//! again by its client; one that comes twice begins one transfer.
+
+use super::files::{Content, Files};
+use crate::network;
+use anyhow::Context;
+use farrier_drivers::netboot::tftp::{
+    Answer, LONGEST_REQUEST, Next, NoRequest, Progress, Refusal, Request, Terms, data,
+};
+use rand::Rng;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
+use tokio::net::UdpSocket;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+/// Transfers at a time for one client. Firmware asks for one file after the other.
+const OF_ONE: usize = 8;
+/// Transfers at a time for all.
+const OF_ALL: usize = 512;
+/// How often a window is sent again before its machine is given up.
+const TRIES: u32 = 6;
+/// Bytes that are read ahead.
+const AHEAD: usize = 256 << 10;
+/// How soon a window may be sent again that a machine asks for again.
+const REPEAT: Duration = Duration::from_millis(50);
+
+/// A port where files may be asked for.
+pub(crate) struct Tftp {
+    socket: UdpSocket,
+    address: SocketAddr,
+}
+
+/// The transfers under way, by client.
+#[derive(Debug, Default)]
+struct Table(BTreeMap<SocketAddr, IpAddr>);
+
+impl Table {
+    /// Takes a place; not for who has one already, nor beyond what there is.
+    fn admit(&mut self, client: SocketAddr) -> bool {
+        let network = network::of(client.ip());
+        let own = self.0.values().filter(|other| **other == network).count();
+        let is_free = !self.0.contains_key(&client) && own < OF_ONE && self.0.len() < OF_ALL;
+        if is_free {
+            self.0.insert(client, network);
+        }
+        is_free
+    }
+}
+
+impl Tftp {
+    /// Opens the port.
+    pub(crate) async fn open(address: SocketAddr) -> anyhow::Result<Self> {
+        let socket = UdpSocket::bind(address).await.with_context(|| {
+            format!(
+                "--tftp-listen {address} cannot be listened on; choose another address, or stop who has it"
+            )
+        })?;
+        let address = socket.local_addr()?;
+        Ok(Self { socket, address })
+    }
+
+    /// Where it is.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sends files until it is dropped.
+    pub(crate) async fn serve(self, files: Arc<Files>) {
+        let table = Arc::new(Mutex::new(Table::default()));
+        let mut transfers = JoinSet::new();
+        let mut packet = [0; LONGEST_REQUEST + 1];
+        loop {
+            let Ok((length, client)) = self.socket.recv_from(&mut packet).await else {
+                // An earlier answer was refused by its client.
+                tokio::task::yield_now().await;
+                continue;
+            };
+            while transfers.try_join_next().is_some() {}
+            let request = match Request::parse(&packet[..length]) {
+                Ok(request) => request,
+                Err(NoRequest::Stray) => continue,
+                Err(NoRequest::Refused(refusal)) => {
+                    self.socket.try_send_to(&refusal.packet(), client).ok();
+                    continue;
+                }
+            };
+            if !table.lock().unwrap_or_else(PoisonError::into_inner).admit(client) {
+                continue;
+            }
+            let place = Place { table: Arc::clone(&table), client };
+            let (files, own) = (Arc::clone(&files), self.address.ip());
+            transfers.spawn(async move {
+                if let Err(error) = answer(&files, own, client, &request).await {
+                    tracing::debug!("{} to {client} by TFTP: {error}", request.file);
+                }
+                drop(place);
+            });
+        }
+    }
+}
+
+/// A place in the table; free again when dropped.
+struct Place {
+    table: Arc<Mutex<Table>>,
+    client: SocketAddr,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner).0.remove(&self.client);
+    }
+}
+
+async fn answer(files: &Files, own: IpAddr, client: SocketAddr, request: &Request) -> io::Result<()> {
+    let socket = UdpSocket::bind((own, 0)).await?;
+    socket.connect(client).await?;
+    let Some(content) = files.open(&request.file).await else {
+        return socket.send(&Refusal::NotFound.packet()).await.map(drop);
+    };
+    let size = content.size();
+    let terms = request.terms(size);
+    let mut blocks = Blocks::new(content, &terms);
+    let sent = send(&socket, &terms, size, &mut blocks).await;
+    if let Err(error) = &sent
+        && error.kind() == io::ErrorKind::UnexpectedEof
+    {
+        socket.send(&Refusal::Broken.packet()).await?;
+    }
+    sent
+}
+
+/// Sends a file to its end, or until its machine has gone.
+async fn send(socket: &UdpSocket, terms: &Terms, size: u64, blocks: &mut Blocks) -> io::Result<()> {
+    let mut progress = Progress::new(terms, size);
+    let mut tries = 0;
+    while tries < TRIES {
+        for number in progress.window() {
+            match (number, &terms.acknowledgement) {
+                (0, Some(acknowledgement)) => socket.send(acknowledgement).await?,
+                _ => socket.send(&data(number, blocks.read(number).await?)).await?,
+            };
+        }
+        match listen(socket, &mut progress, terms.wait).await? {
+            Heard::Done => return Ok(()),
+            Heard::Send => tries = 0,
+            Heard::Repeated | Heard::Nothing => tries += 1,
+        }
+    }
+    Err(io::ErrorKind::TimedOut.into())
+}
+
+enum Heard {
+    Send,
+    Repeated,
+    Nothing,
+    Done,
+}
+
+/// Waits for what a machine says about the window that it was sent.
+async fn listen(socket: &UdpSocket, progress: &mut Progress, wait: Duration) -> io::Result<Heard> {
+    // So that machines that began together do not go on together.
+    let jitter = rand::rng().random_range(1.0..1.25);
+    let begin = Instant::now();
+    let end = begin + wait.mul_f64(jitter);
+    let mut packet = [0; LONGEST_REQUEST];
+    loop {
+        let Ok(received) = timeout_at(end, socket.recv(&mut packet)).await else { return Ok(Heard::Nothing) };
+        match Answer::parse(&packet[..received?]) {
+            None => {}
+            Some(Answer::Ended) => return Err(io::ErrorKind::ConnectionAborted.into()),
+            Some(Answer::Acknowledged(number)) => match progress.acknowledge(number) {
+                Next::Done => return Ok(Heard::Done),
+                Next::Send => return Ok(Heard::Send),
+                // With a window of one block, an answer that comes twice would double all that follows.
+                Next::Repeated if progress.window().count() > 1 && begin.elapsed() > REPEAT => {
+                    return Ok(Heard::Repeated);
+                }
+                Next::Repeated | Next::Stray => {}
+            },
+        }
+    }
+}
+
+/// The blocks of a file, of which some are read ahead.
+struct Blocks {
+    content: Content,
+    size: u64,
+    block: usize,
+    begin: u64,
+    ahead: Vec<u8>,
+}
+
+impl Blocks {
+    fn new(content: Content, terms: &Terms) -> Self {
+        Self { size: content.size(), content, block: terms.block, begin: 0, ahead: Vec::new() }
+    }
+
+    /// A block; the last one is shorter than the others, and may be empty.
+    async fn read(&mut self, number: u64) -> io::Result<&[u8]> {
+        let begin = (number - 1) * self.block as u64;
+        let end = (begin + self.block as u64).min(self.size);
+        let file = match &mut self.content {
+            Content::Text(text) => return Ok(&text[begin as usize..end as usize]),
+            Content::File { file, .. } => file,
+        };
+        if begin < self.begin || end > self.begin + self.ahead.len() as u64 {
+            self.ahead = read_ahead(file, begin, self.size).await?;
+            self.begin = begin;
+        }
+        let from = (begin - self.begin) as usize;
+        self.ahead.get(from..from + (end - begin) as usize).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+async fn read_ahead(file: &mut File, begin: u64, size: u64) -> io::Result<Vec<u8>> {
+    let bytes = (size - begin).min(AHEAD as u64);
+    file.seek(SeekFrom::Start(begin)).await?;
+    let mut ahead = Vec::with_capacity(bytes as usize);
+    file.take(bytes).read_to_end(&mut ahead).await?;
+    Ok(ahead)
+}
+
+#[cfg(test)]
+mod tests;

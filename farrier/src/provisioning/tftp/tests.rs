@@ -1,0 +1,223 @@
+//! Machines that load by TFTP: over a network that loses and doubles packets, and machines that mean no good.
+
+use super::super::stage::{PXELINUX, Stage};
+use super::*;
+use std::collections::BTreeMap;
+use tokio::time::timeout;
+
+/// Longest time that any test waits for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What happens to a packet on its way.
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    Arrives,
+    IsLost,
+    ArrivesTwice,
+}
+
+struct Machine {
+    socket: UdpSocket,
+    server: SocketAddr,
+}
+
+impl Machine {
+    async fn new(server: SocketAddr) -> Self {
+        Self { socket: UdpSocket::bind("127.0.0.1:0").await.unwrap(), server }
+    }
+
+    async fn ask(&self, words: &[&str]) {
+        let request = [&[0, 1], words.join("\0").as_bytes(), &[0]].concat();
+        self.socket.send_to(&request, self.server).await.unwrap();
+    }
+
+    async fn hear(&self) -> (Vec<u8>, SocketAddr) {
+        let mut packet = [0; 2000];
+        let (length, from) = timeout(PATIENCE, self.socket.recv_from(&mut packet)).await.unwrap().unwrap();
+        (packet[..length].to_vec(), from)
+    }
+
+    /// Loads a file, over a network that does this with the packets that come and go, in turn.
+    async fn load(&self, file: &str, block: usize, window: u16, fates: &[Fate]) -> Result<Vec<u8>, String> {
+        let (size, windows) = (block.to_string(), window.to_string());
+        self.ask(&[file, "octet", "tsize", "0", "blksize", &size, "windowsize", &windows]).await;
+        let (mut content, mut received, mut number) = (Vec::new(), 0u64, 0usize);
+        let mut in_window = 0;
+        let mut fate = || {
+            number += 1;
+            if fates.is_empty() { Fate::Arrives } else { fates[number % fates.len()] }
+        };
+        loop {
+            let (packet, from) = self.hear().await;
+            let arrivals = match fate() {
+                Fate::IsLost => 0,
+                Fate::Arrives => 1,
+                Fate::ArrivesTwice => 2,
+            };
+            for _ in 0..arrivals {
+                let is_last = match packet[..] {
+                    [0, 5, ..] => return Err(String::from_utf8_lossy(&packet[4..packet.len() - 1]).into()),
+                    [0, 6, ..] => false,
+                    [0, 3, high, low, ref bytes @ ..] => {
+                        let is_next = u16::from_be_bytes([high, low]) == (received + 1) as u16;
+                        if is_next {
+                            received += 1;
+                            in_window += 1;
+                            content.extend_from_slice(bytes);
+                        }
+                        let is_last = is_next && bytes.len() < block;
+                        if is_next && !is_last && in_window < window {
+                            continue;
+                        }
+                        is_last
+                    }
+                    _ => panic!("{packet:?}"),
+                };
+                in_window = 0;
+                let number = (received as u16).to_be_bytes();
+                let answer = [0, 4, number[0], number[1]];
+                let times = match fate() {
+                    // A machine that has all does not wait for another packet.
+                    Fate::IsLost if !is_last => 0,
+                    Fate::ArrivesTwice => 2,
+                    _ => 1,
+                };
+                for _ in 0..times {
+                    self.socket.send_to(&answer, from).await.unwrap();
+                }
+                if is_last {
+                    return Ok(content);
+                }
+            }
+        }
+    }
+}
+
+async fn serve(stage: &Stage) -> SocketAddr {
+    let tftp = Tftp::open("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = tftp.address();
+    tokio::spawn(tftp.serve(Arc::clone(&stage.files)));
+    address
+}
+
+fn kernel(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|n| (n % 251) as u8).collect()
+}
+
+#[tokio::test]
+async fn a_machine_loads_what_its_node_says_whatever_its_loader_asks_for() {
+    let content = kernel(3_000_000);
+    let stage = Stage::new(&content).await;
+    let machine = Machine::new(serve(&stage).await).await;
+    let kernel = stage.name("deploy_kernel");
+    for (block, window) in [(1408, 1), (1468, 16), (8, 64)] {
+        let content = if block == 8 { b"ramdisk".to_vec() } else { content.clone() };
+        let name = if block == 8 { stage.name("deploy_ramdisk") } else { kernel.clone() };
+        assert!(machine.load(&name, block, window, &[]).await.unwrap() == content, "{block} {window}");
+    }
+    let config = machine.load(PXELINUX, 1408, 1, &[]).await.unwrap();
+    let config = String::from_utf8(config).unwrap();
+    assert!(config.contains(&format!("kernel {kernel}\n")), "{config}");
+    assert_eq!(machine.load("/boot.ipxe", 512, 1, &[]).await.unwrap(), b"#!ipxe\n");
+    for name in
+        ["pxelinux.cfg/01-52-54-00-00-00-02", "../nodes.sqlite", "/etc/passwd", "pxelinux.cfg/default"]
+    {
+        assert_eq!(machine.load(name, 512, 1, &[]).await, Err("File not found".to_owned()), "{name}");
+    }
+    // The file disappears: what was begun goes on, what was not is not there.
+    std::fs::remove_file(stage.folder.path().join("images/vmlinuz")).unwrap();
+    assert_eq!(machine.load(&kernel, 1408, 1, &[]).await, Err("File not found".to_owned()));
+}
+
+#[tokio::test]
+async fn what_is_lost_or_comes_twice_leaves_no_trace_in_the_file() {
+    use Fate::{Arrives, ArrivesTwice, IsLost};
+    let content = kernel(40_000);
+    let stage = Stage::new(&content).await;
+    let server = serve(&stage).await;
+    let name = stage.name("deploy_kernel");
+    for (window, fates) in [
+        (1, &[Arrives, ArrivesTwice, Arrives][..]),
+        (1, &[Arrives, Arrives, Arrives, Arrives, Arrives, Arrives, IsLost]),
+        (
+            8,
+            &[
+                Arrives,
+                Arrives,
+                Arrives,
+                IsLost,
+                Arrives,
+                ArrivesTwice,
+                Arrives,
+                Arrives,
+                Arrives,
+                Arrives,
+                Arrives,
+            ],
+        ),
+    ] {
+        let machine = Machine::new(server).await;
+        assert!(machine.load(&name, 1408, window, fates).await.unwrap() == content, "{window}");
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_requests_takes_a_few_places_and_nobody_elses() {
+    let stage = Stage::new(&kernel(100_000)).await;
+    let tftp = Tftp::open("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let server = tftp.address();
+    tokio::spawn(tftp.serve(Arc::clone(&stage.files)));
+    let name = stage.name("deploy_kernel");
+    let flood = std::net::UdpSocket::bind("127.0.0.2:0").unwrap();
+    let request = [&[0, 1], name.as_bytes(), b"\0octet\0"].concat();
+    let mut others = Vec::new();
+    for number in 0..10_000 {
+        flood.send_to(&request, server).unwrap();
+        if number % 100 == 0 {
+            let other = std::net::UdpSocket::bind("127.0.0.2:0").unwrap();
+            other.send_to(&request, server).unwrap();
+            others.push(other);
+        }
+        if number % 500 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    let machine = Machine::new(server).await;
+    // Its first request may be lost in the flood, as any packet; its firmware asks again.
+    let loaded = async {
+        loop {
+            if let Ok(loaded) = timeout(Duration::from_secs(5), machine.load(&name, 1408, 1, &[])).await {
+                return loaded.unwrap();
+            }
+        }
+    };
+    assert_eq!(timeout(PATIENCE, loaded).await.unwrap().len(), 100_000);
+}
+
+#[test]
+fn places_are_for_clients_and_for_all_of_them_bounded() {
+    let mut table = Table::default();
+    let client = |address: &str| address.parse().unwrap();
+    assert!(table.admit(client("192.0.2.1:1")) && !table.admit(client("192.0.2.1:1")));
+    let own = (2..100).filter(|port| table.admit(client(&format!("192.0.2.1:{port}"))));
+    assert_eq!(own.count(), OF_ONE - 1);
+    let others = (0..2_000).filter(|n| table.admit(client(&format!("[2001:db8:0:{n:x}::1]:69"))));
+    assert_eq!(others.count(), OF_ALL - OF_ONE);
+    let neighbours: BTreeMap<_, usize> = table.0.values().fold(BTreeMap::new(), |mut count, network| {
+        *count.entry(*network).or_default() += 1;
+        count
+    });
+    assert!(neighbours.values().all(|count| *count <= OF_ONE));
+}
+
+#[tokio::test]
+async fn who_stops_in_the_middle_is_given_up() {
+    let stage = Stage::new(&kernel(100_000)).await;
+    let machine = Machine::new(serve(&stage).await).await;
+    machine.ask(&[&stage.name("deploy_kernel"), "octet"]).await;
+    let (first, from) = machine.hear().await;
+    assert_eq!(first[..4], [0, 3, 0, 1]);
+    machine.socket.send_to(&[0, 5, 0, 0, b'x', 0], from).await.unwrap();
+    // The same client gets a place again at once.
+    assert_eq!(machine.load(&stage.name("deploy_ramdisk"), 512, 1, &[]).await.unwrap(), b"ramdisk");
+}
