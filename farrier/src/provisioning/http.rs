@@ -12,6 +12,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use axum::routing::any;
 use futures_util::stream;
 use std::io;
 use std::ops::Range;
@@ -29,9 +30,9 @@ const AHEAD: usize = 2;
 /// How long a machine may take nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What answers for every path that nothing else answers for.
+/// What answers for names of boot files, beside the interfaces of the conductor. None of them has more than two parts.
 pub(crate) fn router(files: Arc<Files>) -> Router {
-    Router::new().fallback(answer).with_state(files)
+    Router::new().route("/{name}", any(answer)).route("/{folder}/{name}", any(answer)).with_state(files)
 }
 
 async fn answer(State(files): State<Arc<Files>>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
@@ -203,7 +204,9 @@ mod tests {
         let stage = Stage::new(b"0123456789").await;
         let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
-        let router = router(Arc::clone(&stage.files));
+        // As it is served: beside others, of which one answers for all other paths.
+        let others = Router::new().route("/v1/{name}", any(StatusCode::OK)).fallback(StatusCode::NOT_FOUND);
+        let router = others.merge(router(Arc::clone(&stage.files)));
         tokio::spawn(async move { axum::serve(socket, router).await });
         let http = reqwest::Client::new();
         let ask = async |method: Method, path: &str, range: Option<&str>| {
@@ -226,6 +229,7 @@ mod tests {
             (&stage.name("..%2fconfig"), None, 404, ""),
             ("pxelinux.cfg/52-54-00-00-00-01%00", None, 404, ""),
             ("nodes.sqlite", None, 404, ""),
+            ("v1/lookup", None, 200, ""),
             (&"a/".repeat(2048), None, 404, ""),
         ] {
             let (found, length, body) = ask(Method::GET, path, range).await;
