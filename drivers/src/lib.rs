@@ -2,10 +2,12 @@
 //!
 //! They use only the public interface of `farrier-conductor`, as a driver of somebody else would.
 
-#[cfg(feature = "redfish")]
+#[cfg(any(feature = "ipmitool", feature = "redfish"))]
 pub mod bmc;
 #[cfg(feature = "fake")]
 pub mod fake;
+#[cfg(feature = "ipmitool")]
+pub mod ipmitool;
 #[cfg(feature = "netboot")]
 pub mod netboot;
 #[cfg(feature = "qemu")]

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use farrier_conductor::Builder;
 use farrier_drivers::fake::with_fake_hardware;
+use farrier_drivers::ipmitool::{IpmiSettings, with_ipmitool};
 use farrier_drivers::netboot;
 use farrier_drivers::qemu::with_qemu;
 use farrier_drivers::redfish::{Bmcs, RedfishSettings, with_redfish};
@@ -12,8 +13,8 @@ use std::path::Path;
 /// What nodes may be.
 #[derive(Debug, Args)]
 pub(crate) struct Hardware {
-    /// Hardware types that nodes may have: qemu (local virtual machines), redfish (machines whose BMCs speak Redfish),
-    /// fake-hardware (nothing at all, for trying out clients).
+    /// Hardware types that nodes may have: qemu (local virtual machines), redfish and ipmi (machines whose BMCs speak
+    /// these), fake-hardware (nothing at all, for trying out clients).
     #[arg(long, value_enum, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true,
         default_values_t = [HardwareType::Qemu])]
     enabled_hardware_types: Vec<HardwareType>,
@@ -23,6 +24,7 @@ pub(crate) struct Hardware {
 enum HardwareType {
     Qemu,
     Redfish,
+    Ipmi,
     FakeHardware,
 }
 
@@ -36,6 +38,7 @@ impl Hardware {
             HardwareType::Redfish => {
                 with_redfish(builder, &Bmcs::new(RedfishSettings::default()), &netboot::NAMES)
             }
+            HardwareType::Ipmi => with_ipmitool(builder, IpmiSettings::default(), &netboot::NAMES),
             HardwareType::FakeHardware => with_fake_hardware(builder),
         })
     }

@@ -86,6 +86,8 @@ const REQUIREMENTS: &[Requirement] = &[
     file("/usr/share/AAVMF/AAVMF_CODE.fd", "qemu-efi-aarch64", &[Purpose::MachineAarch64]),
     command("curl", "curl", &[Purpose::Unit, Purpose::Machine, Purpose::WriteBench]),
     command("etcd", "etcd-server", &[Purpose::Unit]),
+    command("ipmitool", "ipmitool", &[Purpose::Unit]),
+    command("ipmi_sim", "openipmi", &[Purpose::Unit]),
     command("dnsmasq", "dnsmasq-base", &[Purpose::Disk]),
     command("ip", "iproute2", &[Purpose::Disk]),
     command("fio", "fio", &[Purpose::Machine]),

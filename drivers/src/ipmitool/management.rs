@@ -1,0 +1,160 @@
+//! The management interface `ipmitool` (section 9.7): what a machine starts from.
+//!
+//! The boot mode cannot be set by IPMI; that of the record decides how a boot device is named: with UEFI the flags are sent
+//! as they are, since ipmitool sets those of the boot sector.
+
+use super::bmcs::{Bmc, Bmcs};
+use super::connection::{self, Connection};
+use super::error::IpmiError;
+use async_trait::async_trait;
+use farrier_conductor::interfaces::{
+    BootDeviceSetting, Interface, InterfaceError, ManagementInterface, Properties,
+};
+use farrier_conductor::model::{BootDevice, BootMode, InterfaceKind, Node};
+
+/// Devices, with ipmitool's names, their number in the boot flags, and how the parameter is told.
+const DEVICES: &[(BootDevice, &str, u8, &str)] = &[
+    (BootDevice::Pxe, "pxe", 0x04, "Force PXE"),
+    (BootDevice::Disk, "disk", 0x08, "Force Boot from default Hard-Drive"),
+    (BootDevice::Safe, "safe", 0x0c, "Force Boot from default Hard-Drive, request Safe-Mode"),
+    (BootDevice::Cdrom, "cdrom", 0x14, "Force Boot from CD/DVD"),
+    (BootDevice::Bios, "bios", 0x18, "Force Boot into BIOS Setup"),
+];
+
+/// Boot flags that are valid, by UEFI, for the next start and for all (IPMI 2.0, table 28-14).
+const UEFI_ONCE: &str = "0xa0";
+const UEFI_ALWAYS: &str = "0xe0";
+
+/// Keeps the flags when no start follows within a minute.
+const KEEP_FLAGS: &[&str] = &["raw", "0x00", "0x08", "0x03", "0x08"];
+
+const READ_FLAGS: &[&str] = &["chassis", "bootparam", "get", "5"];
+
+/// Manages machines by ipmitool.
+#[derive(Debug)]
+pub struct IpmiManagement {
+    bmcs: Bmcs,
+}
+
+impl IpmiManagement {
+    /// Manages the machines of these BMCs.
+    pub fn new(bmcs: Bmcs) -> Self {
+        Self { bmcs }
+    }
+}
+
+/// What the boot flags say.
+fn read_flags(said: &str) -> BootDeviceSetting {
+    let selector = said.lines().find_map(|line| line.trim().strip_prefix("- Boot Device Selector : "));
+    let device = selector.and_then(|selector| {
+        DEVICES.iter().find(|(.., told)| *told == selector.trim()).map(|(device, ..)| *device)
+    });
+    let says = |text: &str| said.contains(text);
+    let persistent = match device {
+        None => None,
+        Some(_) if says("Options apply to all future boots") => Some(true),
+        Some(_) => says("Options apply to only next boot").then_some(false),
+    };
+    BootDeviceSetting { device, persistent }
+}
+
+async fn flags(bmc: &Bmc) -> Result<BootDeviceSetting, IpmiError> {
+    Ok(read_flags(&bmc.run(READ_FLAGS).await?))
+}
+
+#[async_trait]
+impl Interface for IpmiManagement {
+    fn get_properties(&self) -> Properties {
+        connection::KEYS
+    }
+
+    async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
+        Connection::read(node)?;
+        connection::boot_mode(node).map(drop)
+    }
+}
+
+#[async_trait]
+impl ManagementInterface for IpmiManagement {
+    fn get_supported_boot_devices(&self, _node: &Node) -> Vec<BootDevice> {
+        DEVICES.iter().map(|(device, ..)| *device).collect()
+    }
+
+    async fn set_boot_device(
+        &self,
+        node: &Node,
+        device: BootDevice,
+        persistent: bool,
+    ) -> Result<(), InterfaceError> {
+        let (bmc, mode) = (self.bmcs.bmc(node)?, connection::boot_mode(node)?);
+        let Some((_, name, number, _)) = DEVICES.iter().find(|(one, ..)| *one == device) else {
+            return InterfaceError::unsupported(InterfaceKind::Management, "this boot device");
+        };
+        if bmc.connection.disable_boot_timeout {
+            bmc.run(KEEP_FLAGS).await?;
+        }
+        let number = format!("{number:#04x}");
+        match (mode, persistent) {
+            (BootMode::Bios, false) => bmc.run(&["chassis", "bootdev", name]).await?,
+            (BootMode::Bios, true) => bmc.run(&["chassis", "bootdev", name, "options=persistent"]).await?,
+            (BootMode::Uefi, _) => {
+                let valid = if persistent { UEFI_ALWAYS } else { UEFI_ONCE };
+                bmc.run(&["raw", "0x00", "0x08", "0x05", valid, &number, "0x00", "0x00", "0x00"]).await?
+            }
+        };
+        // Some take the flags and keep others (F57).
+        let now = flags(&bmc).await?;
+        match now.device == Some(device) {
+            true => Ok(()),
+            false => {
+                let limit = std::time::Duration::ZERO;
+                let says = now.device.map_or_else(|| "nothing".to_owned(), |device| device.to_string());
+                let told = format!("to start from {device}");
+                Err(IpmiError::NotDone { bmc: bmc.connection.label(), told, says, limit }.into())
+            }
+        }
+    }
+
+    async fn get_boot_device(&self, node: &Node) -> Result<BootDeviceSetting, InterfaceError> {
+        Ok(flags(&self.bmcs.bmc(node)?).await?)
+    }
+
+    async fn inject_nmi(&self, node: &Node) -> Result<(), InterfaceError> {
+        Ok(self.bmcs.bmc(node)?.run(&["power", "diag"]).await.map(drop)?)
+    }
+
+    async fn detect_vendor(&self, node: &Node) -> Result<String, InterfaceError> {
+        let (bmc, command) = (self.bmcs.bmc(node)?, ["mc", "info"]);
+        let said = bmc.run(&command).await?;
+        let named = said.lines().find_map(|line| line.strip_prefix("Manufacturer Name"));
+        let name =
+            named.map(|name| name.trim_start_matches([' ', ':']).trim()).filter(|name| !name.is_empty());
+        Ok(name.ok_or_else(|| bmc.nonsense(&command, &said))?.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boot_flags_are_read() {
+        for (said, device, persistent) in [
+            (
+                " Boot Flags :\n   - Boot Flag Valid\n   - Options apply to all future boots\n   - Boot Device Selector : \
+                 Force PXE\n",
+                Some(BootDevice::Pxe),
+                Some(true),
+            ),
+            (
+                "   - Options apply to only next boot\n   - Boot Device Selector : Force Boot from CD/DVD\n",
+                Some(BootDevice::Cdrom),
+                Some(false),
+            ),
+            ("   - Options apply to only next boot\n   - Boot Device Selector : No override\n", None, None),
+            ("", None, None),
+        ] {
+            assert_eq!(read_flags(said), BootDeviceSetting { device, persistent }, "{said}");
+        }
+    }
+}

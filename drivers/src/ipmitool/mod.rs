@@ -1,0 +1,45 @@
+//! Machines whose BMCs speak IPMI, led by the program `ipmitool` (section 9.7).
+//!
+//! [`program`] runs it; [`bmcs`] sees to the pace of each BMC, asks one again that is busy, finds a cipher suite that it
+//! has, and leaves it alone when it has refused a password. [`power`], [`management`] and [`vendor`] are the interfaces.
+
+mod bmcs;
+mod connection;
+mod error;
+mod management;
+mod power;
+mod program;
+mod vendor;
+
+pub use bmcs::{Bmcs, IpmiSettings};
+pub use error::IpmiError;
+pub use management::IpmiManagement;
+pub use power::IpmiPower;
+pub use vendor::IpmiVendor;
+
+use farrier_conductor::{Builder, HardwareType};
+
+/// The name of the interfaces.
+const IPMITOOL: &str = "ipmitool";
+
+/// The name of the hardware type, and those that nodes of old conductors have for it.
+pub const HARDWARE_TYPES: [&str; 3] = ["ipmi", "pxe_ipmitool", "agent_ipmitool"];
+
+/// The deploy interfaces of its machines, the best one first.
+const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-agent"];
+
+/// Adds the hardware type `ipmi` and its old names, whose machines are booted by the interfaces `boot`, the best one
+/// first, which have to be added too.
+pub fn with_ipmitool(builder: Builder, settings: IpmiSettings, boot: &[&'static str]) -> Builder {
+    let bmcs = Bmcs::new(settings);
+    let builder = builder
+        .power(IPMITOOL, IpmiPower::new(bmcs.clone()))
+        .management(IPMITOOL, IpmiManagement::new(bmcs.clone()))
+        .vendor(IPMITOOL, IpmiVendor::new(bmcs));
+    HARDWARE_TYPES.into_iter().fold(builder, |builder, name| {
+        let ipmi = HardwareType::new(name).power([IPMITOOL]).management([IPMITOOL, "noop"]);
+        let ipmi = ipmi.boot(boot.iter().copied()).deploy(DEPLOY).vendor([IPMITOOL, "no-vendor"]);
+        let ipmi = ipmi.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);
+        builder.hardware_type(ipmi.rescue(["agent", "no-rescue"]))
+    })
+}

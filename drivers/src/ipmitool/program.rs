@@ -1,0 +1,201 @@
+//! Runs ipmitool: one process for each command, never through a shell, with a deadline.
+//!
+//! The password is in a file that nobody else may read and that goes with the process; the key is in the environment.
+//! Neither is ever an argument, which every user of the host can see.
+
+use super::connection::Connection;
+use super::error::IpmiError;
+use std::io::Write;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use tempfile::NamedTempFile;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// Longest text of ipmitool in an error, in characters.
+const LONGEST: usize = 300;
+
+/// Longest output that is looked at, in bytes.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Lines that ipmitool always says, and that explain nothing.
+const CHATTER: &[&str] = &[
+    "Loading IANA PEN Registry",
+    "Unable to Get Channel Cipher Suites",
+    "Running Get ",
+    "Discovered IPMB address",
+    "Invalid completion code received: Invalid command",
+    "Close Session command failed",
+];
+
+/// What ipmitool says when the user or the password is wrong.
+const WRONG_CREDENTIALS: &[&str] = &[
+    "RAKP 2 HMAC is invalid",
+    "RAKP 2 message indicates an error : unauthorized name",
+    "Invalid user name",
+    "password verification failed",
+    "Activate Session error",
+];
+
+/// What it says when the BMC is busy and will not be, soon.
+const BUSY: &[&str] = &[
+    "insufficient resources for session",
+    "Node busy",
+    "Timeout",
+    "Out of space",
+    "BMC initialization in progress",
+];
+
+/// What it says when the BMC has not this cipher suite.
+const NO_SUCH_SUITE: &[&str] = &[
+    "no matching cipher suite",
+    "invalid authentication algorithm",
+    "invalid integrity algorithm",
+    "invalid confidentiality algorithm",
+    "Unsupported cipher suite",
+    "Set Session Privilege Level to",
+];
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Well, with what it said.
+    Well(String),
+    /// The user or the password is wrong.
+    WrongCredentials(String),
+    /// The BMC is busy.
+    Busy(String),
+    /// The BMC has not this cipher suite.
+    NoSuchSuite(String),
+    /// In another way.
+    Badly(String),
+}
+
+/// Runs one command.
+///
+/// # Errors
+///
+/// [`IpmiError::Program`].
+pub(super) async fn run(
+    program: &str,
+    connection: &Connection,
+    suite: Option<u8>,
+    words: &[&str],
+    limit: Duration,
+) -> Result<Ended, IpmiError> {
+    let failed =
+        |error: std::io::Error| IpmiError::Program { program: program.to_owned(), reason: error.to_string() };
+    let mut file = NamedTempFile::new().map_err(failed)?;
+    file.write_all(connection.password.expose().as_bytes()).map_err(failed)?;
+    let mut command = Command::new(program);
+    command.args(connection.arguments(suite)).arg("-f").arg(file.path()).args(words);
+    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).env("LC_ALL", "C");
+    if let Some(key) = &connection.key {
+        command.env("IPMI_KGKEY", key.expose());
+    }
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    match timeout(limit, output).await {
+        Ok(output) => Ok(judge(connection, &output.map_err(failed)?)),
+        Err(_) => Ok(Ended::Badly(format!("not within {} s", limit.as_secs_f64()))),
+    }
+}
+
+fn judge(connection: &Connection, output: &Output) -> Ended {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_BYTES)]).into_owned();
+    if output.status.success() {
+        return Ended::Well(text(&output.stdout));
+    }
+    let said = reason(&connection.password.taken_out_of(&text(&output.stderr)));
+    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    match () {
+        () if says(WRONG_CREDENTIALS) => Ended::WrongCredentials(said),
+        () if says(NO_SUCH_SUITE) => Ended::NoSuchSuite(said),
+        () if says(BUSY) => Ended::Busy(said),
+        () => Ended::Badly(said),
+    }
+}
+
+/// What explains a failure, in one line.
+fn reason(said: &str) -> String {
+    let tells = |line: &&str| !line.is_empty() && !CHATTER.iter().any(|word| line.contains(word));
+    let lines: Vec<_> = said.lines().map(|line| line.trim().trim_start_matches("> ")).filter(tells).collect();
+    let line = lines.join("; ");
+    match line.is_empty() {
+        true => "ipmitool says no more".to_owned(),
+        false => line.chars().filter(|character| !character.is_control()).take(LONGEST).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bmc::secret::Secret;
+    use farrier_conductor::clock::{Clock, SystemClock};
+    use farrier_conductor::model::{NewNode, Node};
+    use serde_json::json;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    fn connection() -> Connection {
+        let driver_info = json!({"ipmi_address": "h", "ipmi_password": "oats and hay"});
+        let driver_info = driver_info.as_object().unwrap().clone().into();
+        let node = Node::enrol(NewNode { driver_info, ..NewNode::default() }, SystemClock.now());
+        Connection::read(&node).unwrap()
+    }
+
+    #[test]
+    fn failures_are_told_apart_and_told_without_the_password() {
+        for (stderr, expected) in [
+            (
+                "Loading IANA PEN Registry...\n> RAKP 2 HMAC is invalid\nError: Unable to establish\n",
+                Ended::WrongCredentials("RAKP 2 HMAC is invalid; Error: Unable to establish".into()),
+            ),
+            (
+                "Error in open session response message : invalid authentication algorithm\n\n",
+                Ended::NoSuchSuite(
+                    "Error in open session response message : invalid authentication algorithm".into(),
+                ),
+            ),
+            ("Set Boot Device failed: Node busy\n", Ended::Busy("Set Boot Device failed: Node busy".into())),
+            ("no oats and hay\u{7} here", Ended::Badly("no ****** here".into())),
+            ("Running Get VSO Capabilities my_addr 0x20\n", Ended::Badly("ipmitool says no more".into())),
+        ] {
+            let status = ExitStatus::from_raw(1 << 8);
+            let output = Output { status, stdout: Vec::new(), stderr: stderr.into() };
+            assert_eq!(judge(&connection(), &output), expected);
+        }
+        let output =
+            Output { status: ExitStatus::from_raw(0), stdout: b"on".to_vec(), stderr: b"Node busy".to_vec() };
+        assert_eq!(judge(&connection(), &output), Ended::Well("on".into()));
+    }
+
+    #[tokio::test]
+    async fn secrets_are_neither_arguments_nor_left_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("ipmitool");
+        std::fs::write(
+            &program,
+            "#!/bin/sh\ntr '\\0' ' ' < /proc/$$/cmdline\nfor last; do :; done\n\
+             while [ \"$1\" != -f ]; do shift; done\ncat \"$2\"; stat -c ' %a' \"$2\"; echo \"$2\"\nenv\n",
+        )
+        .unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        let mut connection = connection();
+        connection.key = Some(Secret::new("stable key"));
+        let program = program.to_str().unwrap();
+        let limit = Duration::from_secs(60);
+        let Ended::Well(said) = run(program, &connection, None, &["power", "status"], limit).await.unwrap()
+        else {
+            panic!("the program failed")
+        };
+        let lines: Vec<_> = said.lines().collect();
+        assert!(lines[0].ends_with("power status oats and hay 600"), "{said}");
+        assert!(!std::path::Path::new(lines[1]).exists(), "the file goes with the process");
+        assert!(said.contains("IPMI_KGKEY=stable key"), "{said}");
+        let arguments = lines[0].trim_end_matches("oats and hay 600");
+        assert!(!arguments.contains("oats") && !arguments.contains("stable key"), "{arguments}");
+        let error =
+            run("/nonexistent/ipmitool", &connection, None, &[], limit).await.unwrap_err().to_string();
+        assert!(error.starts_with("/nonexistent/ipmitool cannot be run"), "{error}");
+    }
+}

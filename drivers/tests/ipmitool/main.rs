@@ -1,0 +1,157 @@
+//! Machines by IPMI: ipmitool, and the simulator of OpenIPMI in front of a machine that is two files.
+
+// Only functions marked as tests may unwrap by default; here everything is test code.
+#![allow(clippy::unwrap_used)]
+
+mod simulator;
+
+use farrier_conductor::clock::{Clock, SystemClock};
+use farrier_conductor::interfaces::{ManagementInterface, PowerInterface, VendorInterface};
+use farrier_conductor::model::{BootDevice, NewNode, Node, PowerState};
+use farrier_drivers::bmc::pace::Pace;
+use farrier_drivers::ipmitool::{Bmcs, IpmiManagement, IpmiPower, IpmiSettings, IpmiVendor};
+use serde_json::{Value, json};
+use simulator::{PASSWORD, Simulator, USER};
+use std::time::Duration;
+
+fn node(info: &Value, mode: &str) -> Node {
+    let driver_info = info.as_object().unwrap().clone().into();
+    let mut node =
+        Node::enrol(NewNode { driver: "ipmi".into(), driver_info, ..NewNode::default() }, SystemClock.now());
+    node.properties.insert("capabilities".into(), json!({"boot_mode": mode}));
+    node
+}
+
+fn info(simulator: &Simulator) -> Value {
+    json!({
+        "ipmi_address": "127.0.0.1", "ipmi_port": simulator.port,
+        "ipmi_username": USER, "ipmi_password": PASSWORD, "ipmi_cipher_suite": 3,
+    })
+}
+
+/// Those of a site where nothing takes long.
+fn settings() -> IpmiSettings {
+    let ms = Duration::from_millis;
+    IpmiSettings {
+        pace: Pace { interval: ms(1), burst: 100, first_rest: ms(5), longest_rest: ms(20) },
+        power_wait: Duration::from_secs(60),
+        power_retry: Duration::from_secs(2),
+        ..IpmiSettings::default()
+    }
+}
+
+#[tokio::test]
+async fn a_machine_goes_on_and_off_and_is_reset() {
+    let simulator = Simulator::start();
+    let (node, power) = (node(&info(&simulator), "uefi"), IpmiPower::new(Bmcs::new(settings())));
+    assert_eq!(power.power_state(&node).await.unwrap(), PowerState::Off);
+    power.power_on(&node).await.unwrap();
+    assert_eq!(simulator.power(), "1");
+    power.power_on(&node).await.unwrap();
+    power.reset(&node).await.unwrap();
+    power.power_off(&node).await.unwrap();
+    assert_eq!(simulator.power(), "0");
+    let told: Vec<_> = simulator.told().into_iter().filter(|told| told.starts_with("set")).collect();
+    assert_eq!(told, ["set power 1", "set reset 1", "set power 0"], "a machine that is on is not told so");
+}
+
+#[tokio::test]
+async fn a_bmc_that_forgets_is_told_again() {
+    let simulator = Simulator::start();
+    simulator.forget_orders(1);
+    let power = IpmiPower::new(Bmcs::new(IpmiSettings { power_retry: Duration::ZERO, ..settings() }));
+    power.power_on(&node(&info(&simulator), "uefi")).await.unwrap();
+    assert_eq!(simulator.power(), "1");
+    simulator.forget_orders(1000);
+    let power =
+        IpmiPower::new(Bmcs::new(IpmiSettings { power_wait: Duration::from_millis(100), ..settings() }));
+    let error = power.power_off(&node(&info(&simulator), "uefi")).await.unwrap_err().to_string();
+    assert!(error.contains("was told power off, and says power on"), "{error}");
+}
+
+#[tokio::test]
+async fn boot_devices_are_set_in_both_modes_and_read_again() {
+    let simulator = Simulator::start();
+    let management = IpmiManagement::new(Bmcs::new(settings()));
+    for (mode, device) in [
+        ("uefi", BootDevice::Pxe),
+        ("bios", BootDevice::Disk),
+        ("uefi", BootDevice::Cdrom),
+        ("bios", BootDevice::Pxe),
+    ] {
+        let node = node(&info(&simulator), mode);
+        management.set_boot_device(&node, device, false).await.unwrap();
+        assert_eq!(management.get_boot_device(&node).await.unwrap().device, Some(device), "{mode}");
+    }
+    let node = node(&info(&simulator), "uefi");
+    // The simulator knows no setup, and keeps what it had.
+    let error = management.set_boot_device(&node, BootDevice::Floppy, false).await.unwrap_err().to_string();
+    assert!(error.contains("this boot device is not supported"), "{error}");
+    assert_eq!(management.detect_vendor(&node).await.unwrap(), "MontaVista Software, Inc.");
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_tried_once_and_is_in_no_error() {
+    let simulator = Simulator::start();
+    let power = IpmiPower::new(Bmcs::new(settings()));
+    for (key, value) in [("ipmi_password", "hay and oats"), ("ipmi_username", "nobody")] {
+        let mut wrong = info(&simulator);
+        wrong[key] = json!(value);
+        let wrong = node(&wrong, "uefi");
+        let first = power.power_state(&wrong).await.unwrap_err().to_string();
+        let begun = std::time::Instant::now();
+        let second = power.power_state(&wrong).await.unwrap_err().to_string();
+        assert!(begun.elapsed() < Duration::from_secs(1), "the BMC is not asked again");
+        for error in [first, second] {
+            assert!(error.contains("refuses the user or the password (RAKP 2"), "{error}");
+            assert!(!error.contains("hay and oats") && !error.contains(PASSWORD), "{error}");
+        }
+    }
+    power.power_state(&node(&info(&simulator), "uefi")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cipher_suite_is_found_that_the_bmc_has() {
+    let simulator = Simulator::start();
+    // The simulator has suite 3 alone, which ipmitool finds by itself; one that knows less stands for older ones.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("ipmitool");
+    let refused = "Error in open session response message : no matching cipher suite";
+    let text = format!(
+        "#!/bin/sh\ncase \"$*\" in *' -C '*) exec ipmitool \"$@\" ;; esac\necho '{refused}' >&2\nexit 1\n"
+    );
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let settings = IpmiSettings { program: program.to_str().unwrap().to_owned(), ..settings() };
+    let power = IpmiPower::new(Bmcs::new(settings));
+    let mut fixed = info(&simulator);
+    fixed["ipmi_cipher_suite"] = json!(17);
+    let error = power.power_state(&node(&fixed, "uefi")).await.unwrap_err().to_string();
+    assert!(
+        error.contains("invalid authentication algorithm"),
+        "what the record says is not changed: {error}"
+    );
+    let mut any = info(&simulator);
+    any["ipmi_cipher_suite"] = Value::Null;
+    power.power_state(&node(&any, "uefi")).await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_at_the_address_is_told_in_one_line() {
+    let unused = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let info = json!({"ipmi_address": "127.0.0.1", "ipmi_port": unused.local_addr().unwrap().port()});
+    let settings = IpmiSettings { command_timeout: Duration::from_millis(300), ..settings() };
+    let power = IpmiPower::new(Bmcs::new(settings));
+    let error = power.power_state(&node(&info, "uefi")).await.unwrap_err().to_string();
+    assert!(error.contains("does not carry out \"power status\": not within 0.3 s"), "{error}");
+}
+
+#[tokio::test]
+async fn raw_bytes_go_to_the_bmc() {
+    let simulator = Simulator::start();
+    let vendor = IpmiVendor::new(Bmcs::new(settings()));
+    let node = node(&info(&simulator), "uefi");
+    // Get Device ID.
+    let answer = vendor.passthru(&node, "send_raw", &json!({"raw_bytes": "0x06 0x01"})).await.unwrap();
+    assert!(answer.as_str().unwrap().starts_with("00 03 09 08"), "{answer}");
+}
