@@ -100,8 +100,12 @@ pub(super) async fn set(
         Err(error) if may_be_for_want_of_more(&error) => error,
         done => return done,
     };
-    for way in wish.further(system) {
-        match change(system, &seen, way.complete(), &way).await {
+    let minds_partial = system.bmc.minds(Quirk::CompleteBoot) || system.bmc.minds(Quirk::ModeFallsBack);
+    let complete = minds_partial.then_some(holds);
+    for holds in complete.into_iter().chain(other(system, holds)) {
+        let way = Wish { holds, ..wish };
+        let boot = if minds_partial { way.complete() } else { way.least(&seen) };
+        match change(system, &seen, boot, &way).await {
             Err(error) if may_be_for_want_of_more(&error) => failure = error,
             done => return done,
         }
@@ -132,7 +136,17 @@ pub(super) async fn set_mode(system: &System, mode: BootMode) -> Result<(), Redf
     }
 }
 
+/// How long an override may hold in place of what is wanted, where a machine has nothing else.
+fn other(system: &System, holds: Holds) -> Option<Holds> {
+    match holds {
+        Holds::Continuous if system.bmc.minds(Quirk::OnceOnly) => Some(Holds::Once),
+        Holds::Once if system.bmc.minds(Quirk::ContinuousOnly) => Some(Holds::Continuous),
+        _ => None,
+    }
+}
+
 /// What is wanted of the override.
+#[derive(Clone, Copy)]
 struct Wish<'a> {
     target: &'a str,
     holds: Holds,
@@ -159,16 +173,6 @@ impl Wish<'_> {
             boot[MODE] = json!(mode);
         }
         boot
-    }
-
-    /// What is tried where the least was not enough.
-    fn further(&self, system: &System) -> Vec<Self> {
-        let is_complete_wanted =
-            system.bmc.minds(Quirk::CompleteBoot) || system.bmc.minds(Quirk::ModeFallsBack);
-        let once = self.holds == Holds::Continuous && system.bmc.minds(Quirk::OnceOnly);
-        let complete = is_complete_wanted.then_some(self.holds);
-        let holds = complete.into_iter().chain(once.then_some(Holds::Once));
-        holds.map(|holds| Self { holds, ..*self }).collect()
     }
 
     /// Whether a machine has it.

@@ -7,9 +7,10 @@ use super::error::RedfishError;
 use super::resource::Resource;
 use super::sensors;
 use super::system::System;
+use super::virtual_media;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootDeviceSetting, Interface, InterfaceError, ManagementInterface, Properties,
+    BootDeviceSetting, Interface, InterfaceError, ManagementInterface, Properties, VirtualMedium,
 };
 use farrier_conductor::model::{BootDevice, BootMode, MacAddress, Node};
 use serde_json::{Map, Value, json};
@@ -194,5 +195,22 @@ impl ManagementInterface for RedfishManagement {
             addresses.extend(address.and_then(|address| address.parse().ok()));
         }
         Ok(addresses)
+    }
+
+    async fn get_virtual_media(&self, node: &Node) -> Result<Vec<VirtualMedium>, InterfaceError> {
+        Ok(virtual_media::media(&self.bmcs.system(node)?).await?)
+    }
+
+    async fn attach_virtual_media(
+        &self,
+        node: &Node,
+        device: BootDevice,
+        url: &str,
+    ) -> Result<(), InterfaceError> {
+        Ok(virtual_media::insert(&self.bmcs.system(node)?, device, url).await?)
+    }
+
+    async fn detach_virtual_media(&self, node: &Node, devices: &[BootDevice]) -> Result<(), InterfaceError> {
+        Ok(virtual_media::eject(&self.bmcs.system(node)?, devices).await?)
     }
 }

@@ -60,6 +60,11 @@ impl Refusal {
         self.identifiers.iter().any(|identifier| identifier.ends_with(end))
     }
 
+    /// Whether it names a property or parameter.
+    pub(super) fn names(&self, property: &str) -> bool {
+        self.text.contains(property)
+    }
+
     /// Whether the BMC can do nothing at all now.
     pub(super) fn is_out_of_service(&self) -> bool {
         matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS)
@@ -117,6 +122,7 @@ mod tests {
         assert!(
             refusal.is("ActionParameterMissing") && refusal.is("GeneralError") && !refusal.is("Missing1")
         );
+        assert!(refusal.names("TransferProtocolType") && !refusal.names("UserName"));
         assert_eq!(
             refusal.to_string(),
             "400 Bad Request (Base.1.8.ActionParameterMissing): needsTransferMethod #/TransferProtocolType"

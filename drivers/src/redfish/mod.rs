@@ -1,4 +1,4 @@
-//! Machines whose BMCs speak Redfish (DMTF DSP0266; sections 9.3 and 9.4).
+//! Machines whose BMCs speak Redfish (DMTF DSP0266; sections 9.3 to 9.5).
 //!
 //! A request goes a short way: an interface ([`power`], [`management`]) asks the machine of a node ([`system`]) for a
 //! resource ([`resource`]); its BMC ([`bmc`]) waits at the gate, proves who asks ([`session`]), sends the request
@@ -26,6 +26,7 @@ mod settings;
 mod system;
 mod task;
 mod trust;
+mod virtual_media;
 
 pub use bmcs::Bmcs;
 pub use error::RedfishError;

@@ -2,7 +2,7 @@
 //!
 //! What a BMC says or does decides wherever it can: a row that goes by the maker stands only where nothing else tells.
 //! Facts are from what Ironic and its library have met with (F23, F55 to F57 of the lessons) and from documents of makers.
-//! Each row has a test that fails without it, `each_quirk_is_needed`, which leaves one out after the other.
+//! Each row has a test that fails without it, `f23_f55_f56_f57_each_quirk_is_needed`, which leaves one out after the other.
 
 use std::collections::BTreeSet;
 
@@ -23,10 +23,30 @@ pub enum Quirk {
     ModeFallsBack,
     /// No override lasts.
     OnceOnly,
+    /// Every override lasts.
+    ContinuousOnly,
     /// The virtual CD is not the boot device `Cd`.
     UsbCd,
     /// A lasting override to the disk starts a recovery.
     FirmwareOrder,
+    /// Virtual drives belong to the machine, and not to what manages it.
+    MediaOnSystem,
+    /// The virtual drive takes DVDs alone.
+    DvdOnly,
+    /// A virtual drive has no actions, and is changed as a resource.
+    MediaByPatch,
+    /// An ejection has to have a body.
+    EmptyEject,
+    /// A drive that was emptied says what was in it.
+    StaleInserted,
+    /// An insertion has to name the protocol of its URL.
+    WantsProtocol,
+    /// An insertion has to name the way of transfer.
+    WantsMethod,
+    /// An insertion has to name a user and a password of the image server.
+    WantsNames,
+    /// The BMC itself fails at an insertion that is right.
+    FailsToInsert,
 }
 
 /// How a quirk is known.
@@ -96,6 +116,12 @@ pub const QUIRKS: &[QuirkRow] = &[
         known_by: KnownBy::Reply,
     },
     QuirkRow {
+        quirk: Quirk::ContinuousOnly,
+        seen: "sushy-tools 2.2",
+        differs: "Once is taken for Continuous; so it is then, until the disk is set for the instance",
+        known_by: KnownBy::Reply,
+    },
+    QuirkRow {
         quirk: Quirk::UsbCd,
         seen: "Supermicro",
         differs: "the virtual CD is a USB drive: UsbCd, while Cd is a drive that is not there",
@@ -107,6 +133,60 @@ pub const QUIRKS: &[QuirkRow] = &[
         differs: "an override to the disk, beside a new boot entry of the system, starts a recovery; the override is \
                   taken away, and the order of the firmware decides, which the agent has set (F23)",
         known_by: KnownBy::Maker(&["lenovo"]),
+    },
+    QuirkRow {
+        quirk: Quirk::MediaOnSystem,
+        seen: "Services of version 2020.3 and later, HPE iLO 6 and 7",
+        differs: "the drives are at the machine; they are looked for there first, and then at its managers (F56)",
+        known_by: KnownBy::Reply,
+    },
+    QuirkRow {
+        quirk: Quirk::DvdOnly,
+        seen: "Some Fujitsu, Lenovo and Huawei BMCs",
+        differs: "MediaTypes has DVD and no CD; either is a drive for an ISO (F56)",
+        known_by: KnownBy::Reply,
+    },
+    QuirkRow {
+        quirk: Quirk::MediaByPatch,
+        seen: "Lenovo SD530, Cisco UCS C845A, HPE iLO 4",
+        differs: "a drive has no actions; Image and Inserted of the drive are changed (F56)",
+        known_by: KnownBy::Reply,
+    },
+    QuirkRow {
+        quirk: Quirk::EmptyEject,
+        seen: "HPE iLO 5",
+        differs: "400 or 415 to an ejection without a body; it is sent with an empty one then",
+        known_by: KnownBy::Reply,
+    },
+    QuirkRow {
+        quirk: Quirk::StaleInserted,
+        seen: "BMCs that keep the last image in the resource",
+        differs: "Inserted stays true after an ejection that was carried out; the next insertion is made all the same (F55)",
+        known_by: KnownBy::Reply,
+    },
+    QuirkRow {
+        quirk: Quirk::WantsProtocol,
+        seen: "Supermicro, Huawei",
+        differs: "TransferProtocolType is missed; it follows from the URL",
+        known_by: KnownBy::Reply,
+    },
+    QuirkRow {
+        quirk: Quirk::WantsMethod,
+        seen: "Huawei, Inspur",
+        differs: "TransferMethod is missed; it is Stream",
+        known_by: KnownBy::Reply,
+    },
+    QuirkRow {
+        quirk: Quirk::WantsNames,
+        seen: "NVIDIA DGX, some AMI",
+        differs: "UserName and Password are missed, and empty ones refused; both are the word none",
+        known_by: KnownBy::Reply,
+    },
+    QuirkRow {
+        quirk: Quirk::FailsToInsert,
+        seen: "iDRAC, AMI while they let go of the last image",
+        differs: "5xx to an insertion; it is tried three times more (F55)",
+        known_by: KnownBy::Reply,
     },
 ];
 

@@ -28,6 +28,8 @@ pub struct RedfishSettings {
     pub power_poll: Duration,
     /// After how long a BMC is told again what it has not done.
     pub power_retry: Duration,
+    /// How long a virtual drive may take to say what is in it.
+    pub media_wait: Duration,
     /// How long a password that was refused is not tried again.
     pub credentials_pause: Duration,
     /// What of BMCs is put up with.
@@ -47,6 +49,7 @@ impl Default for RedfishSettings {
             power_wait: Duration::from_secs(50),
             power_poll: Duration::from_secs(1),
             power_retry: Duration::from_secs(10),
+            media_wait: Duration::from_secs(15),
             credentials_pause: Duration::from_secs(300),
             quirks: Quirks::all(),
         }

@@ -9,3 +9,4 @@ mod power;
 mod quirks;
 mod stage;
 mod stand_in;
+mod virtual_media;

@@ -17,18 +17,35 @@ fn odd(quirk: Quirk) -> Manner {
         Quirk::CompleteBoot => Manner::CompleteBoot,
         Quirk::ModeFallsBack => Manner::ModeFallsBack,
         Quirk::OnceOnly => Manner::OnceOnly,
+        Quirk::ContinuousOnly => Manner::ContinuousOnly,
         Quirk::UsbCd => Manner::UsbCd,
         Quirk::FirmwareOrder => Manner::FirmwareOrder,
+        Quirk::MediaOnSystem => Manner::MediaOnSystem,
+        Quirk::DvdOnly => Manner::DvdOnly,
+        Quirk::MediaByPatch => Manner::MediaByPatch,
+        Quirk::EmptyEject => Manner::EmptyEject,
+        Quirk::StaleInserted => Manner::StaleInserted,
+        Quirk::WantsProtocol => Manner::WantsProtocol,
+        Quirk::WantsMethod => Manner::WantsMethod,
+        Quirk::WantsNames => Manner::WantsNames,
+        Quirk::FailsToInsert => Manner::FailsToInsert,
     }
 }
 
-/// What happens to each machine: it starts from a virtual CD, and then from its disk.
+/// What happens to each machine: it starts from a virtual CD that is changed once, and then
+/// from its disk.
 async fn is_led(manner: Manner, quirks: Quirks) -> Result<bool, InterfaceError> {
     let Stage { bmc, node, power, management } =
         Stage::with([manner], RedfishSettings { quirks, ..settings() }).await;
+    for url in ["http://192.0.2.5/1.iso", "http://192.0.2.5/2.iso"] {
+        management.attach_virtual_media(&node, BootDevice::Cdrom, url).await?;
+        assert_eq!(bmc.inner().drives.cd.image.as_deref(), Some(url), "{manner:?}");
+    }
     management.set_boot_device(&node, BootDevice::Cdrom, false).await?;
     power.power_on(&node).await?;
     power.power_off(&node).await?;
+    management.detach_virtual_media(&node, &[]).await?;
+    assert_eq!(bmc.inner().drives.cd.image, None, "{manner:?}");
     management.set_boot_device(&node, BootDevice::Disk, true).await?;
     power.power_on(&node).await?;
     let inner = bmc.inner();
@@ -38,7 +55,7 @@ async fn is_led(manner: Manner, quirks: Quirks) -> Result<bool, InterfaceError> 
 }
 
 #[tokio::test]
-async fn f23_f56_f57_each_quirk_is_needed() {
+async fn f23_f55_f56_f57_each_quirk_is_needed() {
     for row in QUIRKS {
         let manner = odd(row.quirk);
         assert!(is_led(manner, Quirks::all()).await.unwrap(), "{:?}", row.quirk);

@@ -5,6 +5,7 @@ mod faults;
 mod machine;
 mod resources;
 mod sessions;
+mod virtual_media;
 
 pub use machine::Machine;
 
@@ -44,10 +45,34 @@ pub enum Manner {
     ModeFallsBack,
     /// No override lasts.
     OnceOnly,
+    /// Every override lasts.
+    ContinuousOnly,
     /// The virtual CD is a USB drive.
     UsbCd,
     /// A lasting override to the disk starts a recovery.
     FirmwareOrder,
+    /// Virtual drives belong to the machine.
+    MediaOnSystem,
+    /// The virtual drive takes DVDs alone.
+    DvdOnly,
+    /// Virtual drives have no actions.
+    MediaByPatch,
+    /// An ejection has to have a body.
+    EmptyEject,
+    /// A drive that was emptied says what was in it.
+    StaleInserted,
+    /// An insertion has to name the protocol.
+    WantsProtocol,
+    /// An insertion has to name the way of transfer.
+    WantsMethod,
+    /// An insertion has to name a user.
+    WantsNames,
+    /// The first two insertions fail.
+    FailsToInsert,
+    /// Insertions are accepted, and nothing is inserted.
+    ForgetsInsertions,
+    /// The drive that is first takes nothing.
+    FirstDriveIsBroken,
     /// It has no sessions.
     NoSessions,
     /// It knows a session for three requests.
@@ -106,6 +131,7 @@ pub struct Inner {
     pub seen: Vec<Seen>,
     sessions: sessions::Sessions,
     faults: faults::Faults,
+    pub drives: virtual_media::Drives,
     tasks: u32,
 }
 
@@ -148,8 +174,9 @@ impl StandIn {
     fn app(manners: impl IntoIterator<Item = Manner>) -> (Arc<Mutex<Inner>>, Router) {
         let manners: BTreeSet<_> = manners.into_iter().collect();
         let machine = Machine::new(&manners);
-        let (seen, sessions, faults) = Default::default();
-        let inner = Arc::new(Mutex::new(Inner { manners, machine, seen, sessions, faults, tasks: 0 }));
+        let (seen, sessions, faults, drives) = Default::default();
+        let inner =
+            Arc::new(Mutex::new(Inner { manners, machine, seen, sessions, faults, drives, tasks: 0 }));
         (Arc::clone(&inner), Router::new().fallback(answer).with_state(inner))
     }
 
@@ -209,7 +236,7 @@ impl Inner {
         if let Some(answer) = self.session(seen) {
             return Some(answer);
         }
-        Some(self.resource(seen))
+        Some(self.virtual_media(seen).unwrap_or_else(|| self.resource(seen)))
     }
 }
 

@@ -64,6 +64,10 @@ impl Inner {
 
     fn system(&mut self) -> Value {
         let silent = self.has(Manner::SilentPower);
+        let on_system = match self.has(Manner::MediaOnSystem) {
+            true => json!({"@odata.id": super::virtual_media::COLLECTION}),
+            false => Value::Null,
+        };
         let power = self.machine.read_power();
         let boot = &self.machine.boot;
         json!({
@@ -72,7 +76,11 @@ impl Inner {
             "PowerState": if silent { Value::Null } else { power.into() },
             "SecureBoot": {"@odata.id": SECURE_BOOT},
             "EthernetInterfaces": {"@odata.id": "/redfish/v1/Systems/1/EthernetInterfaces"},
-            "Links": {"Chassis": [{"@odata.id": "/redfish/v1/Chassis/1"}]},
+            "VirtualMedia": on_system,
+            "Links": {
+                "Chassis": [{"@odata.id": "/redfish/v1/Chassis/1"}],
+                "ManagedBy": [{"@odata.id": "/redfish/v1/Managers/1"}],
+            },
             "Boot": {
                 "BootSourceOverrideTarget": boot.target,
                 "BootSourceOverrideEnabled": boot.enabled,
@@ -133,6 +141,8 @@ impl Inner {
         if self.has(Manner::OnceOnly) && enabled.as_deref() == Some("Continuous") {
             return Some(refusal(StatusCode::BAD_REQUEST, "Base.1.8.PropertyValueNotInList", "Continuous"));
         }
+        let lasts = self.has(Manner::ContinuousOnly) && enabled.as_deref() == Some("Once");
+        let enabled = if lasts { Some("Continuous".to_owned()) } else { enabled };
         if self.has(Manner::ModeFallsBack) && mode.is_none() {
             self.machine.boot.mode = "Legacy".into();
         }

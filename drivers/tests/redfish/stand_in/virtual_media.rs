@@ -1,0 +1,113 @@
+//! Its virtual drives: one for USB sticks and one for CDs.
+
+use super::{Inner, Manner, Seen, json_answer, refusal};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde_json::{Value, json};
+
+pub(super) const COLLECTION: &str = "/redfish/v1/Managers/1/VirtualMedia";
+
+/// A drive.
+#[derive(Debug, Default)]
+pub struct Drive {
+    /// What is in it.
+    pub image: Option<String>,
+    /// What was in it when it was emptied last.
+    past: Option<String>,
+}
+
+/// The drives.
+#[derive(Debug, Default)]
+pub struct Drives {
+    pub usb: Drive,
+    pub cd: Drive,
+    failures: u32,
+}
+
+impl Inner {
+    pub(super) fn virtual_media(&mut self, seen: &Seen) -> Option<Response> {
+        let is_hidden = self.has(Manner::MediaOnSystem);
+        if seen.path == "/redfish/v1/Managers/1" {
+            let media = if is_hidden { Value::Null } else { json!({"@odata.id": COLLECTION}) };
+            return Some(json_answer(StatusCode::OK, &json!({"VirtualMedia": media})));
+        }
+        let rest = seen.path.strip_prefix(COLLECTION)?;
+        if rest.is_empty() {
+            let members = ["USB", "CD"].map(|name| json!({"@odata.id": format!("{COLLECTION}/{name}")}));
+            return Some(json_answer(StatusCode::OK, &json!({"Members": members})));
+        }
+        let (name, action) = rest[1..].split_once('/').unwrap_or((&rest[1..], ""));
+        Some(match (seen.method.as_str(), action) {
+            ("GET", "") => json_answer(StatusCode::OK, &self.drive(name)),
+            ("PATCH", "") if self.has(Manner::MediaByPatch) => self.put(name, &seen.body),
+            ("POST", "Actions/VirtualMedia.InsertMedia") => self.insert(name, &seen.body),
+            ("POST", "Actions/VirtualMedia.EjectMedia")
+                if seen.body.is_null() && self.has(Manner::EmptyEject) =>
+            {
+                refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Base.1.4.MalformedJSON", "no body")
+            }
+            ("POST", "Actions/VirtualMedia.EjectMedia") => self.put(name, &json!({"Image": null})),
+            _ => refusal(StatusCode::METHOD_NOT_ALLOWED, "Base.1.0.OperationNotAllowed", "not here"),
+        })
+    }
+
+    fn slot(&mut self, name: &str) -> &mut Drive {
+        if name == "CD" { &mut self.drives.cd } else { &mut self.drives.usb }
+    }
+
+    fn drive(&mut self, name: &str) -> Value {
+        let types = match name {
+            "CD" if self.has(Manner::DvdOnly) => vec!["DVD"],
+            "CD" => vec!["CD", "DVD"],
+            _ if self.has(Manner::FirstDriveIsBroken) => vec!["CD"],
+            _ => vec!["USBStick"],
+        };
+        let (has_actions, is_stale) = (!self.has(Manner::MediaByPatch), self.has(Manner::StaleInserted));
+        let Drive { image, past } = self.slot(name);
+        let told = image.clone().or(past.clone().filter(|_| is_stale));
+        let target =
+            |action: &str| json!({"target": format!("{COLLECTION}/{name}/Actions/VirtualMedia.{action}")});
+        let actions = match has_actions {
+            true => {
+                json!({"#VirtualMedia.InsertMedia": target("InsertMedia"), "#VirtualMedia.EjectMedia": target("EjectMedia")})
+            }
+            false => json!({}),
+        };
+        json!({"MediaTypes": types, "Inserted": told.is_some(), "Image": told, "Actions": actions})
+    }
+
+    fn insert(&mut self, name: &str, body: &Value) -> Response {
+        let is_missing = |property: &str| body[property].as_str().is_none_or(str::is_empty);
+        for (manner, property) in [
+            (Manner::WantsProtocol, "TransferProtocolType"),
+            (Manner::WantsMethod, "TransferMethod"),
+            (Manner::WantsNames, "UserName"),
+            (Manner::WantsNames, "Password"),
+        ] {
+            if self.has(manner) && is_missing(property) {
+                let message = format!("the action needs {property}");
+                return refusal(StatusCode::BAD_REQUEST, "Base.1.8.ActionParameterMissing", &message);
+            }
+        }
+        if self.has(Manner::FailsToInsert) && self.drives.failures < 2 {
+            self.drives.failures += 1;
+            return refusal(StatusCode::INTERNAL_SERVER_ERROR, "Base.1.8.InternalError", "try again");
+        }
+        if self.has(Manner::FirstDriveIsBroken) && name != "CD" {
+            return refusal(StatusCode::BAD_REQUEST, "Base.1.8.ActionNotSupported", "broken");
+        }
+        if self.slot(name).image.is_some() {
+            return refusal(StatusCode::BAD_REQUEST, "VirtualMedia.1.0.ResourceInUse", "there is a medium");
+        }
+        match self.has(Manner::ForgetsInsertions) {
+            true => json_answer(StatusCode::OK, &json!({})),
+            false => self.put(name, body),
+        }
+    }
+
+    fn put(&mut self, name: &str, body: &Value) -> Response {
+        let drive = self.slot(name);
+        drive.past = std::mem::replace(&mut drive.image, body["Image"].as_str().map(str::to_owned));
+        json_answer(StatusCode::OK, &json!({}))
+    }
+}
