@@ -4,6 +4,8 @@
 
 #[cfg(any(feature = "ipmitool", feature = "redfish"))]
 pub mod bmc;
+#[cfg(feature = "netboot")]
+pub mod dhcp;
 #[cfg(feature = "fake")]
 pub mod fake;
 #[cfg(feature = "ipmitool")]

@@ -9,6 +9,7 @@ mod cleaning;
 mod client;
 mod completions;
 mod deploy;
+mod dhcp;
 mod explain;
 mod fingerprint;
 mod hardware;
@@ -211,6 +212,7 @@ mod tests {
             "farrier serve --enable-ramdisk-endpoints false",
             "farrier serve --enabled-hardware-types qemu,fake-hardware",
             "farrier serve --tftp-listen 0.0.0.0:69 --file-url-allowed-paths /a,/b --loader-file-paths x.efi:/x.efi",
+            "farrier serve --dhcp-provider dnsmasq --dhcp-interface eno2 --dhcp-range 192.0.2.1,192.0.2.9 --tftp-server 192.0.2.1",
             "farrier serve --ipxe-use-boot-config-api false --restrict-boot-config false --http-url http://h:1",
             "farrier auth add me --role admin --state-dir /tmp/x",
             "farrier auth --auth-file f token ci --role reader",
@@ -270,6 +272,8 @@ mod tests {
             "farrier serve --auth-strategy none",
             "farrier serve --enabled-hardware-types toaster",
             "farrier serve --boot-transfers 0",
+            "farrier serve --dhcp-provider dnsmasq",
+            "farrier serve --dhcp-range 192.0.2.9,192.0.2.1",
             "farrier serve --loader-file-paths x.efi",
             "farrier auth add me",
             "farrier auth add me --role root",

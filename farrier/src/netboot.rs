@@ -1,5 +1,7 @@
 //! Options of `farrier serve` about machines that boot from the network, and what serves them.
 
+use crate::dhcp::{DhcpOptions, DhcpPlan};
+use crate::provisioning::dhcp::Dhcp;
 use crate::provisioning::files::{Files, Roots};
 use crate::provisioning::http;
 use crate::provisioning::tftp::Tftp;
@@ -7,6 +9,7 @@ use anyhow::{Context, anyhow};
 use axum::Router;
 use clap::{ArgAction, Args};
 use farrier_conductor::{Builder, Conductor, Settings};
+use farrier_drivers::dhcp::dnsmasq::Places;
 use farrier_drivers::netboot::images::AllowedFolders;
 use farrier_drivers::netboot::interface::Netboot as Interfaces;
 use farrier_drivers::netboot::loaders::Loaders;
@@ -17,7 +20,7 @@ use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::with_netboot;
 use farrier_media::KernelParameters;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,6 +67,8 @@ pub(crate) struct NetbootOptions {
     /// Serve boot files by TFTP at this address too, such as 0.0.0.0:69.
     #[arg(long, value_name = "ADDRESS")]
     tftp_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    dhcp: DhcpOptions,
 }
 
 /// What serves machines that boot from the network.
@@ -73,17 +78,19 @@ pub(crate) struct Netboot {
     restrict_boot_config: bool,
     transfers: usize,
     tftp: Option<Tftp>,
+    dhcp: Option<(Dhcp, Places)>,
 }
 
 /// What serves boot files.
 pub(crate) struct Service {
     files: Arc<Files>,
     tftp: Option<Tftp>,
+    dhcp: Option<Dhcp>,
 }
 
 impl NetbootOptions {
     /// Reads the templates, renders what is the same for all machines, and opens the port of TFTP.
-    pub(crate) async fn open(self) -> anyhow::Result<Netboot> {
+    pub(crate) async fn open(self, api_url: Option<&str>, state_dir: &Path) -> anyhow::Result<Netboot> {
         let templates = Templates::load(self.boot_templates.as_deref())?;
         let scripts = match self.ipxe_use_boot_config_api {
             true => Scripts::Api(self.ipxe_config_api_root_url.as_deref()),
@@ -103,13 +110,18 @@ impl NetbootOptions {
             netboot_fallback: self.enable_netboot_fallback,
         };
         let timeout = Some(Duration::from_secs(self.ipxe_timeout)).filter(|timeout| !timeout.is_zero());
+        let dhcp = self.dhcp.plan(self.http_url.as_deref().or(api_url), state_dir)?;
         let renderer = Renderer { templates, timeout, http_url: self.http_url };
         let tftp = match self.tftp_listen {
             Some(address) => Some(Tftp::open(address).await?),
             None => None,
         };
         Ok(Netboot {
-            interfaces: Arc::new(Interfaces { defaults, renderer }),
+            interfaces: Arc::new(Interfaces { defaults, renderer, dhcp: dhcp.as_ref().map(DhcpPlan::told) }),
+            dhcp: match dhcp {
+                Some(plan) => Some((plan.start().await?, plan.places)),
+                None => None,
+            },
             roots,
             restrict_boot_config: self.restrict_boot_config,
             transfers: self.boot_transfers.into(),
@@ -131,8 +143,9 @@ impl Netboot {
 
     /// What serves boot files for the nodes of a conductor.
     pub(crate) fn service(self, conductor: &Conductor) -> Service {
-        let files = Arc::new(Files::new(conductor.clone(), self.roots, self.transfers));
-        Service { files, tftp: self.tftp }
+        let (dhcp, places) = self.dhcp.unzip();
+        let files = Arc::new(Files::new(conductor.clone(), self.roots, self.transfers, places));
+        Service { files, tftp: self.tftp, dhcp }
     }
 }
 
@@ -147,14 +160,26 @@ impl Service {
         if let Some(tftp) = &self.tftp {
             println!("TFTP listening on {}", tftp.address());
         }
+        if let Some(dhcp) = &self.dhcp {
+            println!("DHCP by dnsmasq on {}", dhcp.interface());
+        }
     }
 
     /// Serves by everything but HTTP, until it is dropped.
     pub(crate) async fn serve(self) {
-        match self.tftp {
-            Some(tftp) => tftp.serve(self.files).await,
-            None => std::future::pending().await,
-        }
+        let tftp = async {
+            match self.tftp {
+                Some(tftp) => tftp.serve(self.files).await,
+                None => std::future::pending().await,
+            }
+        };
+        let dhcp = async {
+            match self.dhcp {
+                Some(dhcp) => dhcp.serve(|_| {}).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::join!(tftp, dhcp);
     }
 }
 

@@ -82,7 +82,7 @@ impl Serve {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let state_dir = self.state_dir.make()?;
         let database = self.database.unwrap_or_else(|| state_dir.join("nodes.sqlite"));
-        let netboot = self.netboot.open().await?;
+        let netboot = self.netboot.open(self.api_url.as_deref(), &state_dir).await?;
         let mut listeners = self.listeners.open(&self.state_dir).await?;
 
         let mut settings = Settings {

@@ -4,7 +4,8 @@
 
 use farrier_conductor::interfaces::BootFile;
 use farrier_conductor::model::{NewNode, Node};
-use farrier_drivers::netboot::interface::{Method, Netboot, file};
+use farrier_drivers::netboot::interface::{Netboot, file};
+use farrier_drivers::netboot::method::Method;
 use farrier_drivers::netboot::names::Name;
 use farrier_drivers::netboot::render::Renderer;
 use farrier_drivers::netboot::target::Defaults;
@@ -16,6 +17,7 @@ use time::OffsetDateTime;
 static NETBOOT: LazyLock<Netboot> = LazyLock::new(|| Netboot {
     defaults: Defaults::default(),
     renderer: Renderer { templates: Templates::load(None).expect("they are built in"), timeout: None, http_url: None },
+    dhcp: None,
 });
 
 fn script(append: Option<&str>, conductor: &str, kernel: &str) -> Option<String> {

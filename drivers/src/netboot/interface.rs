@@ -4,17 +4,19 @@
 //! a file for a node: [`file`] is what a name stands for, by the record alone. The parameters of the kernel hold no
 //! token, since anybody on the network could read it.
 
-use super::boot_file_names::boot_mode;
+use super::dhcp_options::{self, Servers};
 use super::images::{self, Image};
+use super::method::Method;
 use super::names::{Dialect, Item, Name, Whose};
 use super::render::Renderer;
 use super::target::{Defaults, Target};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootCapability, BootContext, BootFile, BootInterface, Interface, InterfaceError, Properties,
+    BootCapability, BootContext, BootFile, BootInterface, DhcpProvider, Interface, InterfaceError, Properties,
 };
-use farrier_conductor::model::{BootDevice, BootMode, Node, RamdiskInstance};
+use farrier_conductor::model::{BootDevice, Node, RamdiskInstance};
 use farrier_media::KernelParameters;
+use std::fmt;
 use std::sync::Arc;
 
 /// The name of the script of a machine in the boot configuration API.
@@ -27,60 +29,21 @@ pub struct Netboot {
     pub defaults: Defaults,
     /// How they are told.
     pub renderer: Renderer,
+    /// What tells their firmware by DHCP; nothing where that is the site's own affair.
+    pub dhcp: Option<Dhcp>,
 }
 
-/// One of the boot interfaces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// A loader of its own, by TFTP: PXELINUX or GRUB.
-    Pxe,
-    /// iPXE, by TFTP or out of the card itself.
-    Ipxe,
-    /// GRUB, by HTTP of UEFI.
-    Http,
-    /// iPXE, by HTTP of UEFI.
-    HttpIpxe,
+/// What tells firmware by DHCP what to load.
+pub struct Dhcp {
+    /// The server.
+    pub provider: Arc<dyn DhcpProvider>,
+    /// Where firmware finds that.
+    pub servers: Servers,
 }
 
-impl Method {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Pxe, Self::Ipxe, Self::Http, Self::HttpIpxe];
-
-    /// Its name, as Ironic has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pxe => "pxe",
-            Self::Ipxe => "ipxe",
-            Self::Http => "http",
-            Self::HttpIpxe => "http-ipxe",
-        }
-    }
-
-    /// Whether iPXE is what boots.
-    pub fn is_ipxe(self) -> bool {
-        matches!(self, Self::Ipxe | Self::HttpIpxe)
-    }
-
-    /// Whether firmware loads by HTTP.
-    pub fn is_http(self) -> bool {
-        matches!(self, Self::Http | Self::HttpIpxe)
-    }
-
-    /// The language of the loader of a node's machine.
-    ///
-    /// # Errors
-    ///
-    /// The machine cannot boot like this.
-    fn dialect(self, node: &Node) -> Result<Dialect, InterfaceError> {
-        match (self, boot_mode(node)?) {
-            (Self::Http | Self::HttpIpxe, BootMode::Bios) => Err(InterfaceError::invalid(
-                "capabilities",
-                "boot_mode is bios, and only UEFI boots by HTTP; choose the boot interface ipxe or pxe",
-            )),
-            (Self::Ipxe | Self::HttpIpxe, _) => Ok(Dialect::Ipxe),
-            (Self::Pxe, BootMode::Bios) => Ok(Dialect::Pxelinux),
-            (Self::Pxe | Self::Http, BootMode::Uefi) => Ok(Dialect::Grub),
-        }
+impl fmt::Debug for Dhcp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dhcp").field("servers", &self.servers).finish_non_exhaustive()
     }
 }
 
@@ -150,6 +113,10 @@ impl NetworkBoot {
         boot: BootContext<'_>,
         is_persistent: bool,
     ) -> Result<(), InterfaceError> {
+        if let Some(Dhcp { provider, servers }) = &self.netboot.dhcp {
+            let options = dhcp_options::of(self.method, boot.node, servers)?;
+            provider.update_dhcp_opts(boot.node, &options).await?;
+        }
         let devices = boot.management.get_supported_boot_devices(boot.node);
         let device = match self.method.is_http() && devices.contains(&BootDevice::Uefihttp) {
             true => BootDevice::Uefihttp,
@@ -195,8 +162,15 @@ impl BootInterface for NetworkBoot {
         self.boot_from_network(boot, false).await
     }
 
-    async fn clean_up_ramdisk(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
-        Ok(())
+    async fn clean_up_ramdisk(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        match &self.netboot.dhcp {
+            Some(dhcp) => dhcp.provider.clean_dhcp_opts(boot.node).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn clean_up_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        self.clean_up_ramdisk(boot).await
     }
 
     async fn prepare_ramdisk_instance(
@@ -257,6 +231,7 @@ mod tests {
         Netboot {
             defaults: Defaults { allowed, kernel_append_params, netboot_fallback: false },
             renderer: Renderer { templates: Templates::load(None).unwrap(), timeout: None, http_url: None },
+            dhcp: None,
         }
     }
 

@@ -7,15 +7,18 @@
 //! - [`names`]: how firmware and loaders ask.
 //! - [`target`]: what a machine is to boot, and [`images`]: its files, as the record names them.
 //! - [`render`]: how loaders are told; [`templates`]: what that looks like, and how an operator replaces it.
-//! - [`interface`]: the boot interfaces, and the function.
+//! - [`interface`]: the boot interfaces, and the function; [`method`]: how they differ.
 //! - [`root_script`]: what every machine is sent to first, which finds its own.
-//! - [`boot_file_names`]: which loader firmware is to load; [`loaders`]: where those of the distribution are.
+//! - [`boot_file_names`]: which loader firmware is to load; [`loaders`]: where those of the distribution are;
+//!   [`dhcp_options`]: what DHCP tells it.
 //! - [`tftp`]: how most of them are loaded.
 
 pub mod boot_file_names;
+pub mod dhcp_options;
 pub mod images;
 pub mod interface;
 pub mod loaders;
+pub mod method;
 pub mod names;
 pub mod render;
 pub mod root_script;
@@ -27,7 +30,8 @@ pub mod tftp;
 mod fixtures;
 
 use farrier_conductor::Builder;
-use interface::{Method, Netboot, NetworkBoot};
+use interface::{Netboot, NetworkBoot};
+use method::Method;
 use std::sync::Arc;
 
 /// The names of the boot interfaces, for hardware types.

@@ -3,6 +3,7 @@
 use axum::body::Bytes;
 use farrier_conductor::Conductor;
 use farrier_conductor::interfaces::BootFile;
+use farrier_drivers::dhcp::dnsmasq::Places;
 use farrier_drivers::netboot::loaders::Loaders;
 use farrier_drivers::netboot::names::Name;
 use std::path::Path;
@@ -31,6 +32,7 @@ pub(crate) struct Files {
     conductor: Conductor,
     roots: Roots,
     transfers: Arc<Semaphore>,
+    leases: Option<Places>,
 }
 
 /// What is in a file.
@@ -75,9 +77,9 @@ impl Turn {
 }
 
 impl Files {
-    /// Those of a conductor's nodes, of which so many are sent at a time.
-    pub(crate) fn new(conductor: Conductor, roots: Roots, transfers: usize) -> Self {
-        Self { conductor, roots, transfers: Arc::new(Semaphore::new(transfers)) }
+    /// Those of a conductor's nodes, of which so many are sent at a time. Whose an address is, a dnsmasq may tell.
+    pub(crate) fn new(conductor: Conductor, roots: Roots, transfers: usize, leases: Option<Places>) -> Self {
+        Self { conductor, roots, transfers: Arc::new(Semaphore::new(transfers)), leases }
     }
 
     /// The file of this name, as it is now. Why there is none is told to nobody.
@@ -98,7 +100,7 @@ impl Files {
             }
             return content;
         }
-        let client = Name::parse(name)?.client(|_| None)?;
+        let client = Name::parse(name)?.client(|address| self.leases.as_ref()?.holder(address))?;
         let (_, file) = self.conductor.boot_file(&client, name).await?;
         match file {
             BootFile::Text(text) => Some(Content::Text(text.into())),

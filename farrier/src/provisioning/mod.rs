@@ -1,8 +1,9 @@
 //! Serving what machines boot from the network.
 //!
 //! There is one tree of files for every protocol. Most of them are on no disk: [`files`] asks the conductor what a name
-//! stands for at this moment. [`http`] and [`tftp`] send that to machines.
+//! stands for at this moment. [`http`] and [`tftp`] send that to machines, and [`dhcp`] tells them where it is.
 
+pub(crate) mod dhcp;
 pub(crate) mod files;
 pub(crate) mod http;
 pub(crate) mod tftp;

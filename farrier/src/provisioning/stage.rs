@@ -59,13 +59,14 @@ impl Stage {
         let netboot = Arc::new(Netboot {
             defaults: Defaults { allowed, ..Defaults::default() },
             renderer: Renderer { templates, timeout: None, http_url: None },
+            dhcp: None,
         });
         let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
         let builder = with_qemu(with_netboot(builder, &netboot), state, &netboot::NAMES);
         let conductor = builder.start().await.unwrap();
         let roots =
             Roots { ipxe: "#!ipxe\n".into(), grub: "set timeout=0\n".into(), loaders: Loaders::default() };
-        Self { files: Arc::new(Files::new(conductor, roots, 4)), node, folder }
+        Self { files: Arc::new(Files::new(conductor, roots, 4, None)), node, folder }
     }
 
     /// The name of one of the node's own files.

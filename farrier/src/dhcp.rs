@@ -1,0 +1,104 @@
+//! Options of `farrier serve` about DHCP.
+
+use crate::provisioning::dhcp::Dhcp as Running;
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use farrier_drivers::dhcp::dnsmasq::{Dnsmasq, Places};
+use farrier_drivers::dhcp::site::{Range, Site};
+use farrier_drivers::netboot::boot_file_names::BootFileNames;
+use farrier_drivers::netboot::dhcp_options::Servers;
+use farrier_drivers::netboot::interface::Dhcp;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// What tells firmware where its loader is.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "DHCP")]
+pub(crate) struct DhcpOptions {
+    /// What tells machines by DHCP what to load: none (the site itself does), or dnsmasq, which this conductor then runs.
+    #[arg(long, value_enum, value_name = "PROVIDER", default_value_t = DhcpProvider::None, hide_possible_values = true,
+        requires_if("dnsmasq", "dhcp_interface"), requires_if("dnsmasq", "dhcp_range"),
+        requires_if("dnsmasq", "tftp_server"))]
+    dhcp_provider: DhcpProvider,
+    /// The network interface that dnsmasq serves.
+    #[arg(long, value_name = "NAME")]
+    dhcp_interface: Option<String>,
+    /// Addresses that dnsmasq gives, as FIRST,LAST; or NETWORK,proxy beside a DHCP server of the site.
+    #[arg(long, value_name = "RANGE")]
+    dhcp_range: Vec<Range>,
+    /// The router that machines are told [default: none].
+    #[arg(long, value_name = "ADDRESS")]
+    dhcp_router: Option<IpAddr>,
+    /// The address where machines find TFTP.
+    #[arg(long, value_name = "ADDRESS")]
+    tftp_server: Option<IpAddr>,
+    /// Loaders of the boot interfaces pxe and http, by ARCH-MODE or ARCH, such as x86_64-bios:pxelinux.0.
+    #[arg(long, value_name = "KEY:NAME", value_delimiter = ',', value_parser = keyed)]
+    pxe_bootfile_name_by_arch: Vec<(String, String)>,
+    /// Loaders of the boot interfaces ipxe and http-ipxe, likewise.
+    #[arg(long, value_name = "KEY:NAME", value_delimiter = ',', value_parser = keyed)]
+    ipxe_bootfile_name_by_arch: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DhcpProvider {
+    None,
+    Dnsmasq,
+}
+
+/// A dnsmasq of our own, as it is to be.
+pub(crate) struct DhcpPlan {
+    site: Site,
+    servers: Servers,
+    folder: PathBuf,
+    pub(crate) places: Places,
+    changed: Arc<Notify>,
+}
+
+impl DhcpOptions {
+    /// What is to be run; nothing where the site has DHCP of its own. Machines reach the conductor at this URL.
+    pub(crate) fn plan(self, http_url: Option<&str>, state_dir: &Path) -> anyhow::Result<Option<DhcpPlan>> {
+        if self.dhcp_provider == DhcpProvider::None {
+            return Ok(None);
+        }
+        let (Some(interface), Some(tftp)) = (self.dhcp_interface, self.tftp_server) else {
+            bail!("--dhcp-provider dnsmasq needs --dhcp-interface and --tftp-server");
+        };
+        if !interface.bytes().all(|byte| byte.is_ascii_graphic()) {
+            bail!("--dhcp-interface {interface:?} is no name of a network interface");
+        }
+        let http_url = http_url
+            .context("--dhcp-provider dnsmasq needs --api-url or --http-url, as machines reach it")?;
+        let http_url = http_url.trim_end_matches('/').to_owned();
+        let names = BootFileNames {
+            pxe: self.pxe_bootfile_name_by_arch.into_iter().collect(),
+            ipxe: self.ipxe_bootfile_name_by_arch.into_iter().collect(),
+        };
+        let folder = state_dir.join("dnsmasq");
+        let places = Places::below(&folder);
+        let (ranges, router) = (self.dhcp_range, self.dhcp_router);
+        let site = Site { interface, ranges, router, tftp, http_url: http_url.clone() };
+        let servers = Servers { tftp, http_url, names };
+        Ok(Some(DhcpPlan { site, servers, folder, places, changed: Arc::default() }))
+    }
+}
+
+impl DhcpPlan {
+    /// What boot interfaces tell of their nodes.
+    pub(crate) fn told(&self) -> Dhcp {
+        let provider = Dnsmasq::new(self.places.clone(), Arc::clone(&self.changed));
+        Dhcp { provider: Arc::new(provider), servers: self.servers.clone() }
+    }
+
+    /// Runs it.
+    pub(crate) async fn start(&self) -> anyhow::Result<Running> {
+        Running::start(&self.site, &self.folder, &self.places, Arc::clone(&self.changed)).await
+    }
+}
+
+fn keyed(text: &str) -> anyhow::Result<(String, String)> {
+    let (key, name) = text.split_once(':').context("must be KEY:NAME, such as x86_64-bios:pxelinux.0")?;
+    Ok((key.to_owned(), name.to_owned()))
+}
