@@ -16,3 +16,5 @@ pub mod netboot;
 pub mod qemu;
 #[cfg(feature = "redfish")]
 pub mod redfish;
+#[cfg(feature = "virtual-media")]
+pub mod virtual_media;

@@ -4,9 +4,9 @@ use clap::{Args, ValueEnum};
 use farrier_conductor::Builder;
 use farrier_drivers::fake::with_fake_hardware;
 use farrier_drivers::ipmitool::{IpmiSettings, with_ipmitool};
-use farrier_drivers::netboot;
 use farrier_drivers::qemu::with_qemu;
 use farrier_drivers::redfish::{Bmcs, RedfishSettings, with_redfish};
+use farrier_drivers::{netboot, virtual_media};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -36,7 +36,8 @@ impl Hardware {
         types.into_iter().fold(builder, |builder, hardware_type| match hardware_type {
             HardwareType::Qemu => with_qemu(builder, state_dir, &netboot::NAMES),
             HardwareType::Redfish => {
-                with_redfish(builder, &Bmcs::new(RedfishSettings::default()), &netboot::NAMES)
+                let boot = [&netboot::NAMES[..], &[virtual_media::NAME]].concat();
+                with_redfish(builder, &Bmcs::new(RedfishSettings::default()), &boot)
             }
             HardwareType::Ipmi => with_ipmitool(builder, IpmiSettings::default(), &netboot::NAMES),
             HardwareType::FakeHardware => with_fake_hardware(builder),

@@ -18,6 +18,7 @@ use farrier_drivers::netboot::root_script::{self, Scripts};
 use farrier_drivers::netboot::target::Defaults;
 use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::with_netboot;
+use farrier_drivers::virtual_media::{Shelf, VirtualMediaBoot, with_virtual_media};
 use farrier_media::KernelParameters;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -61,6 +62,9 @@ pub(crate) struct NetbootOptions {
     /// URL below which iPXE finds the files that this conductor serves [default: where it found its script].
     #[arg(long, value_name = "URL")]
     http_url: Option<String>,
+    /// URL below which BMCs find virtual media that this conductor serves [default: that of the ramdisk API].
+    #[arg(long, value_name = "URL")]
+    virtual_media_url: Option<String>,
     /// How many boot files may be on their way to machines at a time; others wait for their turn.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     boot_transfers: u16,
@@ -79,6 +83,8 @@ pub(crate) struct Netboot {
     transfers: usize,
     tftp: Option<Tftp>,
     dhcp: Option<(Dhcp, Places)>,
+    allowed: AllowedFolders,
+    virtual_media_url: Option<String>,
 }
 
 /// What serves boot files.
@@ -105,7 +111,7 @@ impl NetbootOptions {
             anyhow!("--file-url-allowed-paths {}: no image is ever taken from there", folder.display())
         })?;
         let defaults = Defaults {
-            allowed,
+            allowed: allowed.clone(),
             kernel_append_params: self.kernel_append_params,
             netboot_fallback: self.enable_netboot_fallback,
         };
@@ -126,6 +132,8 @@ impl NetbootOptions {
             restrict_boot_config: self.restrict_boot_config,
             transfers: self.boot_transfers.into(),
             tftp,
+            allowed,
+            virtual_media_url: self.virtual_media_url,
         })
     }
 }
@@ -136,9 +144,16 @@ impl Netboot {
         settings.restrict_boot_config = self.restrict_boot_config;
     }
 
+    /// What keeps virtual media, in the state directory of a conductor with this URL.
+    pub(crate) fn shelf(&self, state_dir: &Path, api_url: &str) -> anyhow::Result<Shelf> {
+        let url = self.virtual_media_url.as_deref().unwrap_or(api_url).trim_end_matches('/');
+        Ok(Shelf::open(state_dir.join("media"), &format!("{url}/media"))?)
+    }
+
     /// Adds the boot interfaces to a conductor.
-    pub(crate) fn compose(&self, builder: Builder) -> Builder {
-        with_netboot(builder, &self.interfaces)
+    pub(crate) fn compose(&self, builder: Builder, shelf: &Shelf) -> Builder {
+        let virtual_media = VirtualMediaBoot::new(shelf.clone(), self.allowed.clone());
+        with_virtual_media(with_netboot(builder, &self.interfaces), virtual_media)
     }
 
     /// What serves boot files for the nodes of a conductor.

@@ -15,6 +15,7 @@ use crate::cleaning::Cleaning;
 use crate::hardware::Hardware;
 use crate::inspection::Inspection;
 use crate::netboot::NetbootOptions;
+use crate::provisioning::media;
 use crate::state_dir::StateDir;
 use crate::times::{Deadlines, PowerSync};
 use anyhow::Context;
@@ -99,7 +100,8 @@ impl Serve {
         self.power_sync.apply(&mut settings);
         netboot.apply(&mut settings);
         let store = Arc::new(SqliteStore::open(&database).await?);
-        let builder = netboot.compose(Conductor::builder(settings, store));
+        let shelf = netboot.shelf(&state_dir, &settings.api_url)?;
+        let builder = netboot.compose(Conductor::builder(settings, store), &shelf);
         let conductor = self.hardware.compose(builder, &state_dir).start().await?;
 
         let netboot = netboot.service(&conductor);
@@ -110,7 +112,7 @@ impl Serve {
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let renewal = renewal::renew(std::mem::take(&mut listeners.looks));
         let machines = ramdisk_router(conductor.clone()).merge(boot_router(conductor.clone()));
-        let machines = machines.merge(netboot.router());
+        let machines = machines.merge(netboot.router()).merge(media::router(shelf));
         let (serving, stopped) = watch::channel(());
         let served = tokio::spawn(listeners.serve(machines, nodes_router(conductor.clone()), stopped));
         let ended = tokio::select! {

@@ -4,6 +4,7 @@
 //!
 //! Section numbers in the documentation refer to the conductor contract.
 
+pub mod boot_iso;
 pub mod config_drive;
 mod kernel_parameters;
 

@@ -1,11 +1,17 @@
-//! Virtual drives.
+//! Virtual drives, and the boot interface that works by them.
 
 use crate::stage::Stage;
-use crate::stand_in::Manner;
+use crate::stand_in::{Manner, StandIn};
 use axum::http::Method;
-use farrier_conductor::interfaces::ManagementInterface;
+use farrier_conductor::interfaces::{
+    BootContext, BootInterface, Interface, ManagementInterface, Noop, PowerInterface,
+};
 use farrier_conductor::model::BootDevice;
+use farrier_drivers::netboot::images::AllowedFolders;
+use farrier_drivers::virtual_media::{Shelf, VirtualMediaBoot};
+use farrier_media::{KernelParameters, config_drive};
 use serde_json::json;
+use std::path::Path;
 
 const ISO: &str = "http://192.0.2.5/horse.iso";
 const EJECT: &str = "POST /redfish/v1/Managers/1/VirtualMedia/CD/Actions/VirtualMedia.EjectMedia";
@@ -54,4 +60,87 @@ async fn a_medium_that_is_not_in_is_not_taken_for_inserted() {
         error.contains("was told to change the medium in") && error.contains("that nothing is out"),
         "{error}"
     );
+}
+
+/// A folder with an ISO, made like those of `farrier-image`.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    std::fs::create_dir_all(tree.join("boot/grub")).unwrap();
+    std::fs::write(tree.join("boot/grub/grub.cfg"), "linux /vmlinuz\ninitrd /initramfs.img\nboot\n").unwrap();
+    let packed = config_drive::pack(&tree).unwrap();
+    let iso = config_drive::unpack(&tree, &packed).unwrap();
+    std::fs::write(folder.path().join("farrier.iso"), iso).unwrap();
+    folder
+}
+
+fn shelf(folder: &Path) -> Shelf {
+    Shelf::open(folder.join("media"), "http://192.0.2.5:6385/media/").unwrap()
+}
+
+fn boot_interface(folder: &Path) -> VirtualMediaBoot {
+    VirtualMediaBoot::new(shelf(folder), AllowedFolders::new(vec![folder.to_owned()]).unwrap())
+}
+
+/// The medium that the stand-in has in its drive, read as its BMC would.
+fn medium(folder: &Path, bmc: &StandIn) -> Option<String> {
+    let url = bmc.inner().drives.cd.image.clone()?;
+    let name = url.strip_prefix("http://192.0.2.5:6385/media/").unwrap();
+    assert!(name.ends_with(".iso") && name.len() == 36, "{name}");
+    let medium = shelf(folder).medium(name)?;
+    let bytes = medium.read_at(0, usize::MAX).unwrap();
+    assert_eq!(bytes.len() as u64, medium.length());
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[tokio::test]
+async fn a_machine_boots_from_a_medium_of_its_own_that_ends_with_the_boot() {
+    let Stage { bmc, mut node, power, management } = Stage::new([]).await;
+    let (folder, network) = (folder(), Noop);
+    let iso = folder.path().join("farrier.iso");
+    node.driver_info.insert("deploy_iso".into(), json!(iso));
+    node.driver_info.insert("kernel_append_params".into(), json!("console=ttyS1"));
+    let boot = boot_interface(folder.path());
+    boot.validate(&node).await.unwrap();
+    let context = BootContext { node: &node, management: &management, network: &network };
+    boot.prepare_ramdisk(context, &"ipa-api-url=http://192.0.2.5:6385".parse().unwrap()).await.unwrap();
+    let first = bmc.inner().drives.cd.image.clone();
+    // Whoever takes up the conductor's work serves the same.
+    let text = medium(folder.path(), &bmc).unwrap();
+    let line = "linux /vmlinuz console=ttyS1 boot_method=vmedia ipa-api-url=http://192.0.2.5:6385\n";
+    assert!(text.contains(line));
+    boot.prepare_ramdisk(context, &KernelParameters::default()).await.unwrap();
+    assert_ne!(bmc.inner().drives.cd.image, first, "each boot has an address of its own");
+    power.power_on(&node).await.unwrap();
+    assert_eq!(bmc.inner().machine.started_from, ["Cd"]);
+    boot.prepare_instance(context).await.unwrap();
+    assert_eq!(bmc.inner().drives.cd.image, None);
+    assert_eq!(std::fs::read_dir(folder.path().join("media")).unwrap().count(), 0);
+    power.reboot(&node).await.unwrap();
+    assert_eq!(bmc.inner().machine.started_from, ["Cd", "Hdd"]);
+    let asked = bmc.asked().len();
+    boot.clean_up_ramdisk(context).await.unwrap();
+    assert_eq!(bmc.asked().len(), asked, "nothing happens where nothing was prepared");
+}
+
+#[tokio::test]
+async fn files_that_are_no_boot_media_or_nobody_may_have_are_refused() {
+    let Stage { bmc: _bmc, mut node, .. } = Stage::new([]).await;
+    let folder = folder();
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::copy(folder.path().join("farrier.iso"), elsewhere.path().join("farrier.iso")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path().join("farrier.iso"), folder.path().join("link.iso")).unwrap();
+    std::fs::write(folder.path().join("text.iso"), "oats").unwrap();
+    let boot = boot_interface(folder.path());
+    for (iso, part) in [
+        (json!(null), "driver_info deploy_iso: is missing"),
+        (json!("/etc/passwd"), "driver_info deploy_iso: is no file below a folder"),
+        (json!(elsewhere.path().join("farrier.iso")), "driver_info deploy_iso: is no file below a folder"),
+        (json!(folder.path().join("link.iso")), "driver_info deploy_iso: is no file below a folder"),
+        (json!(folder.path().join("text.iso")), "it is no ISO 9660 image"),
+    ] {
+        node.driver_info.insert("deploy_iso".into(), iso);
+        let error = boot.validate(&node).await.unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
 }

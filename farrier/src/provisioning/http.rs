@@ -81,7 +81,7 @@ async fn answer(State(files): State<Arc<Files>>, method: Method, uri: Uri, heade
 }
 
 /// The part that is asked for, where it is one: what is not understood, or more than one, is no wish (RFC 9110, 14.2).
-fn part(headers: &HeaderMap, size: u64) -> Result<Option<Range<u64>>, ()> {
+pub(super) fn part(headers: &HeaderMap, size: u64) -> Result<Option<Range<u64>>, ()> {
     let asked =
         headers.get(RANGE).and_then(|value| value.to_str().ok()?.strip_prefix("bytes=")?.split_once('-'));
     let number = |text: &str| text.parse::<u64>().ok();

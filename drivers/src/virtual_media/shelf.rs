@@ -1,0 +1,238 @@
+//! Media that BMCs may read now.
+//!
+//! Each has a name of its own for one boot: 128 bits that nobody can guess, since the parameters of a machine are in it,
+//! and `.iso` at the end, without which some BMCs refuse it (F56). What is known of a medium is kept in a small file, so
+//! that a conductor that was killed goes on serving it. The record of its reading is the proof that the BMC took it:
+//! several say that a medium is inserted and never look at it.
+
+use farrier_conductor::interfaces::InterfaceError;
+use farrier_conductor::model::Node;
+use farrier_media::KernelParameters;
+use farrier_media::boot_iso::{BootIso, BootIsoError};
+use rand::Rng;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use uuid::Uuid;
+
+/// A medium cannot be put on the shelf.
+#[derive(Debug, thiserror::Error)]
+pub enum ShelfError {
+    /// The ISO cannot be used.
+    #[error("{path}: {source}")]
+    Iso {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: BootIsoError,
+    },
+    /// The folder cannot be used.
+    #[error("{path} cannot be used for what is kept about virtual media: {source}")]
+    Folder {
+        /// The folder or file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl From<ShelfError> for InterfaceError {
+    fn from(error: ShelfError) -> Self {
+        Self::driver(error)
+    }
+}
+
+/// How much of a medium was read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes that were sent.
+    pub bytes: u64,
+}
+
+/// The shelf. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Shelf(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    folder: PathBuf,
+    url: String,
+    media: Mutex<HashMap<String, Published>>,
+}
+
+#[derive(Debug, Clone)]
+struct Published {
+    node: Uuid,
+    iso: PathBuf,
+    parameters: KernelParameters,
+    reads: Reads,
+}
+
+/// A medium, as a BMC reads it.
+#[derive(Debug)]
+pub struct Medium {
+    file: File,
+    iso: BootIso,
+    length_of_file: u64,
+}
+
+impl Shelf {
+    /// What was on the shelf whose notes are in a folder. BMCs reach it below a URL.
+    ///
+    /// # Errors
+    ///
+    /// [`ShelfError::Folder`].
+    pub fn open(folder: PathBuf, url: &str) -> Result<Self, ShelfError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |source| ShelfError::Folder { path, source }
+        };
+        fs::create_dir_all(&folder).map_err(failed(&folder))?;
+        let mut media = HashMap::new();
+        for entry in folder.read_dir().map_err(failed(&folder))? {
+            let note = entry.map_err(failed(&folder))?.path();
+            let name = note.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+            match fs::read(&note).ok().and_then(|text| Published::read(&text)) {
+                Some(published) => drop(media.insert(name, published)),
+                None => tracing::warn!("{} tells of no virtual medium and is left alone", note.display()),
+            }
+        }
+        let url = url.trim_end_matches('/').to_owned();
+        Ok(Self(Arc::new(Inner { folder, url, media: Mutex::new(media) })))
+    }
+
+    /// Puts an ISO on the shelf for the next boot of a node's machine, in place of what was there for it, and tells its
+    /// URL.
+    ///
+    /// # Errors
+    ///
+    /// [`ShelfError`].
+    pub fn publish(
+        &self,
+        node: &Node,
+        iso: &Path,
+        parameters: &KernelParameters,
+    ) -> Result<String, ShelfError> {
+        Medium::open(iso, parameters)?;
+        self.withdraw(node)?;
+        let name = format!("{:032x}.iso", rand::rng().random::<u128>());
+        let (iso, parameters) = (iso.to_owned(), parameters.clone());
+        let published = Published { node: node.uuid, iso, parameters, reads: Reads::default() };
+        let note = self.note(&name);
+        fs::write(&note, published.text()).map_err(|source| ShelfError::Folder { path: note, source })?;
+        self.media().insert(name.clone(), published);
+        Ok(format!("{}/{name}", self.0.url))
+    }
+
+    /// Takes what is there for a node from the shelf, and tells how it was read; nothing where nothing was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ShelfError::Folder`].
+    pub fn withdraw(&self, node: &Node) -> Result<Option<Reads>, ShelfError> {
+        let names: Vec<_> = {
+            let media = self.media();
+            media.iter().filter(|(_, one)| one.node == node.uuid).map(|(name, _)| name.clone()).collect()
+        };
+        let mut reads = None;
+        for name in names {
+            let path = self.note(&name);
+            match fs::remove_file(&path) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(ShelfError::Folder { path, source });
+                }
+                _ => reads = self.media().remove(&name).map(|published| published.reads),
+            }
+        }
+        Ok(reads)
+    }
+
+    /// How what is there for a node was read; nothing where nothing is there.
+    pub fn reads(&self, node: &Node) -> Option<Reads> {
+        self.media().values().find(|published| published.node == node.uuid).map(|published| published.reads)
+    }
+
+    /// The medium with a name; nothing where there is none. It may touch the disk.
+    pub fn medium(&self, name: &str) -> Option<Medium> {
+        let Published { iso, parameters, node, .. } = self.media().get(name).cloned()?;
+        let medium = Medium::open(&iso, &parameters);
+        medium.inspect_err(|error| tracing::error!(%node, "a virtual medium is gone: {error}")).ok()
+    }
+
+    /// Takes note that bytes of a medium are sent.
+    pub fn note_reading(&self, name: &str, bytes: u64) {
+        if let Some(published) = self.media().get_mut(name) {
+            if published.reads.requests == 0 {
+                tracing::info!(node = %published.node, "the BMC reads its virtual medium");
+            }
+            published.reads.requests += 1;
+            published.reads.bytes += bytes;
+        }
+    }
+
+    fn note(&self, name: &str) -> PathBuf {
+        self.0.folder.join(format!("{name}.json"))
+    }
+
+    fn media(&self) -> MutexGuard<'_, HashMap<String, Published>> {
+        self.0.media.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Published {
+    fn text(&self) -> String {
+        let parameters = self.parameters.to_string();
+        json!({"node": self.node, "iso": self.iso, "parameters": parameters}).to_string()
+    }
+
+    fn read(text: &[u8]) -> Option<Self> {
+        let note: Value = serde_json::from_slice(text).ok()?;
+        Some(Self {
+            node: note["node"].as_str()?.parse().ok()?,
+            iso: note["iso"].as_str()?.into(),
+            parameters: note["parameters"].as_str()?.parse().ok()?,
+            reads: Reads::default(),
+        })
+    }
+}
+
+impl Medium {
+    /// An ISO with further kernel parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`ShelfError::Iso`].
+    pub fn open(path: &Path, parameters: &KernelParameters) -> Result<Self, ShelfError> {
+        let failed = |source: BootIsoError| ShelfError::Iso { path: path.to_owned(), source };
+        let mut file = File::open(path).map_err(|error| failed(error.into()))?;
+        let iso = BootIso::new(&mut file, parameters).map_err(failed)?;
+        let length_of_file = file.metadata().map_err(|error| failed(error.into()))?.len();
+        Ok(Self { file, iso, length_of_file })
+    }
+
+    /// Its length in bytes.
+    pub fn length(&self) -> u64 {
+        self.iso.length()
+    }
+
+    /// Reads a part of it, which may be shorter than asked for at its end.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn read_at(&self, place: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        let left = usize::try_from(self.length().saturating_sub(place)).unwrap_or(usize::MAX);
+        let mut part = vec![0; bytes.min(left)];
+        let of_file = self.length_of_file.saturating_sub(place);
+        let of_file = part.len().min(usize::try_from(of_file).unwrap_or(usize::MAX));
+        self.file.read_exact_at(&mut part[..of_file], place)?;
+        self.iso.lay_over(place, &mut part);
+        Ok(part)
+    }
+}

@@ -1,0 +1,138 @@
+//! Virtual media by HTTP, for BMCs: whole, or the parts that they ask for.
+
+use super::http::part;
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use farrier_drivers::virtual_media::{Medium, Shelf};
+use futures_util::stream;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
+
+/// Bytes of a piece.
+const PIECE: usize = 256 << 10;
+
+/// What answers for the media of a shelf, beside the interfaces of the conductor.
+pub(crate) fn router(shelf: Shelf) -> Router {
+    Router::new().route("/media/{name}", get(answer)).with_state(shelf)
+}
+
+async fn answer(
+    State(shelf): State<Shelf>,
+    Path(name): Path<String>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response {
+    let (on, wanted) = (shelf.clone(), name.clone());
+    let medium = spawn_blocking(move || on.medium(&wanted)).await.ok().flatten();
+    let Some(medium) = medium else { return StatusCode::NOT_FOUND.into_response() };
+    let size = medium.length();
+    let Ok(asked) = part(&headers, size) else {
+        return (StatusCode::RANGE_NOT_SATISFIABLE, [(CONTENT_RANGE, format!("bytes */{size}"))])
+            .into_response();
+    };
+    let (status, range) = match &asked {
+        Some(part) => {
+            (StatusCode::PARTIAL_CONTENT, Some(format!("bytes {}-{}/{size}", part.start, part.end - 1)))
+        }
+        None => (StatusCode::OK, None),
+    };
+    let part = asked.unwrap_or(0..size);
+    let mut reply = Response::builder()
+        .status(status)
+        .header(ACCEPT_RANGES, "bytes")
+        .header(CONTENT_TYPE, "application/x-iso9660-image")
+        .header(CONTENT_LENGTH, part.end - part.start);
+    if let Some(range) = range {
+        reply = reply.header(CONTENT_RANGE, range);
+    }
+    let body = match method == Method::HEAD {
+        true => Body::empty(),
+        false => {
+            shelf.note_reading(&name, part.end - part.start);
+            sent(Arc::new(medium), part)
+        }
+    };
+    reply.body(body).unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+/// A part of a medium: each piece is read when the one before is taken.
+fn sent(medium: Arc<Medium>, part: Range<u64>) -> Body {
+    let pieces = stream::try_unfold(part, move |left| {
+        let medium = Arc::clone(&medium);
+        async move {
+            if left.is_empty() {
+                return Ok(None);
+            }
+            let bytes = PIECE.min(usize::try_from(left.end - left.start).unwrap_or(PIECE));
+            let piece = spawn_blocking(move || medium.read_at(left.start, bytes))
+                .await
+                .map_err(io::Error::other)??;
+            let next = left.start + piece.len() as u64..left.end;
+            Ok::<_, io::Error>(Some((Bytes::from(piece), next)))
+        }
+    });
+    Body::from_stream(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use farrier_conductor::model::{NewNode, Node};
+    use farrier_media::config_drive;
+    use time::OffsetDateTime;
+
+    #[tokio::test]
+    async fn a_bmc_reads_a_medium_in_parts_and_that_is_known() {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().join("tree");
+        std::fs::create_dir_all(tree.join("boot/grub")).unwrap();
+        std::fs::write(tree.join("boot/grub/grub.cfg"), "linux /vmlinuz\n").unwrap();
+        std::fs::write(tree.join("vmlinuz"), vec![7; PIECE * 2]).unwrap();
+        let iso = folder.path().join("farrier.iso");
+        let packed = config_drive::pack(&tree).unwrap();
+        std::fs::write(&iso, config_drive::unpack(&tree, &packed).unwrap()).unwrap();
+
+        let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}/media", socket.local_addr().unwrap());
+        let shelf = Shelf::open(folder.path().join("media"), &base).unwrap();
+        let node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
+        let url = shelf.publish(&node, &iso, &"a=1".parse().unwrap()).unwrap();
+        let router = router(shelf.clone());
+        tokio::spawn(async move { axum::serve(socket, router).await });
+
+        let http = reqwest::Client::new();
+        let ask = async |method: Method, url: &str, range: Option<&str>| {
+            let mut request = http.request(method, url);
+            if let Some(range) = range {
+                request = request.header("range", range);
+            }
+            let reply = request.send().await.unwrap();
+            let length =
+                reply.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+            (reply.status().as_u16(), length, reply.bytes().await.unwrap())
+        };
+        let (status, length, _) = ask(Method::HEAD, &url, None).await;
+        let size = std::fs::metadata(&iso).unwrap().len();
+        assert_eq!((status, length), (200, Some(size)));
+        assert_eq!(shelf.reads(&node).unwrap().requests, 0, "to ask for its size is not to read it");
+        let (status, _, whole) = ask(Method::GET, &url, None).await;
+        assert_eq!((status, whole.len() as u64), (200, size));
+        assert!(String::from_utf8_lossy(&whole).contains("linux /vmlinuz a=1\n"));
+        let (status, _, part) = ask(Method::GET, &url, Some("bytes=32769-32773")).await;
+        assert_eq!((status, &part[..]), (206, &b"CD001"[..]));
+        assert_eq!(ask(Method::GET, &url, Some("bytes=99999999-")).await.0, 416);
+        let reads = shelf.reads(&node).unwrap();
+        assert_eq!((reads.requests, reads.bytes), (2, size + 5));
+        assert_eq!(ask(Method::GET, &format!("{base}/{}.iso", "0".repeat(32)), None).await.0, 404);
+        assert_eq!(shelf.withdraw(&node).unwrap(), Some(reads));
+        assert_eq!(ask(Method::GET, &url, None).await.0, 404);
+    }
+}
