@@ -5,6 +5,7 @@
 
 mod access;
 mod boot;
+mod many;
 mod power;
 mod quirks;
 mod stage;

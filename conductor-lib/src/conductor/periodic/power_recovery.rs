@@ -1,6 +1,6 @@
 //! Ends the maintenance of nodes whose power could not be read, once it can (section 12.4).
 
-use super::power_round::{Reading, read, unchanged};
+use super::power_round::{Doubt, Reading, Round, unchanged};
 use crate::error::Error;
 use crate::model::{Fault, PowerState};
 use crate::services::Services;
@@ -15,7 +15,8 @@ use time::OffsetDateTime;
 /// [`Error::Store`].
 pub(super) async fn round(services: &Arc<Services>) -> Result<(), Error> {
     let nodes = services.store.identities().await?;
-    for reading in read(services, nodes, is_given_up).await {
+    let mut round = Round::new(services, nodes, is_given_up, Doubt::Nothing);
+    while let Some(reading) = round.next().await {
         let Ok(state) = reading.said else { continue };
         // No node stops the others.
         if let Err(error) = end_maintenance(services, &reading, state).await {

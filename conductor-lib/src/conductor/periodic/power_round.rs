@@ -1,5 +1,6 @@
-//! One round over machines: a bounded number of them is read at a time, and none holds up the others for longer than
-//! its deadline. Of each node only what the round compares is kept, since there may be many.
+//! One round over machines: a bounded number of them is read at a time. One that does not answer soon gives up its turn and
+//! is waited for beside the others, until its deadline, so that a hundred that hang hold up nobody. Of each node only what
+//! the round compares is kept, since there may be many.
 
 use crate::error::Error;
 use crate::model::{Node, PowerState};
@@ -8,8 +9,11 @@ use crate::services::Services;
 use crate::store::{Record, StoreError};
 use crate::task::Task;
 use std::sync::Arc;
+use std::time::Duration;
 use time::OffsetDateTime;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 /// A machine that was read.
@@ -41,21 +45,83 @@ impl Reading {
 /// Which nodes a round is about.
 pub(super) type Wanted = fn(&Record, OffsetDateTime) -> bool;
 
-/// Reads the machines of those of `nodes` that are wanted, in no order.
-pub(super) async fn read(services: &Arc<Services>, nodes: Vec<Uuid>, wanted: Wanted) -> Vec<Reading> {
-    let most = services.settings.power_sync.sync_power_state_workers.max(1);
-    let (mut readings, mut reading) = (Vec::new(), JoinSet::new());
-    for node in nodes {
-        if reading.len() >= most {
-            readings.extend(reading.join_next().await.and_then(Result::ok).flatten());
-        }
-        reading.spawn(read_one(Arc::clone(services), node, wanted));
-    }
-    readings.extend(reading.join_all().await.into_iter().flatten());
-    readings
+/// How long a machine that is read has its turn. Most BMCs that are well answer within it, and the others are read too.
+const TURN: Duration = Duration::from_secs(1);
+
+/// How sure a reading has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// What a machine says once counts.
+    Nothing,
+    /// What contradicts the record counts when the machine says it twice, with a pause between; else it is left out.
+    Contradictions,
 }
 
-async fn read_one(services: Arc<Services>, node: Uuid, wanted: Wanted) -> Option<Reading> {
+/// Machines that are read, the first ones first. Readings come when they are there.
+pub(super) struct Round {
+    services: Arc<Services>,
+    nodes: std::vec::IntoIter<Uuid>,
+    wanted: Wanted,
+    doubt: Doubt,
+    turns: Arc<Semaphore>,
+    reading: JoinSet<Option<Reading>>,
+}
+
+impl Round {
+    /// One over the machines of those of `nodes` that are wanted.
+    pub(super) fn new(services: &Arc<Services>, nodes: Vec<Uuid>, wanted: Wanted, doubt: Doubt) -> Self {
+        let most = services.settings.power_sync.sync_power_state_workers.max(1);
+        let (turns, services) = (Arc::new(Semaphore::new(most)), Arc::clone(services));
+        Self { services, nodes: nodes.into_iter(), wanted, doubt, turns, reading: JoinSet::new() }
+    }
+
+    /// The next reading; nothing when all are there.
+    pub(super) async fn next(&mut self) -> Option<Reading> {
+        loop {
+            let has_more = self.nodes.len() > 0;
+            tokio::select! {
+                Ok(turn) = Arc::clone(&self.turns).acquire_owned(), if has_more => {
+                    let Some(node) = self.nodes.next() else { continue };
+                    let (services, turns) = (Arc::clone(&self.services), Arc::clone(&self.turns));
+                    self.reading.spawn(read_surely(services, turns, turn, node, self.wanted, self.doubt));
+                }
+                Some(read) = self.reading.join_next(), if !self.reading.is_empty() => {
+                    if let Ok(Some(reading)) = read {
+                        return Some(reading);
+                    }
+                }
+                else => return None,
+            }
+        }
+    }
+}
+
+/// Reads a machine as often as doubt wants it. What one reading needs is given back before a pause: many may pause.
+async fn read_surely(
+    services: Arc<Services>,
+    turns: Arc<Semaphore>,
+    turn: OwnedSemaphorePermit,
+    node: Uuid,
+    wanted: Wanted,
+    doubt: Doubt,
+) -> Option<Reading> {
+    let first = Box::pin(read_one(&services, turn, node, wanted)).await?;
+    if doubt == Doubt::Nothing || !first.contradicts() {
+        return Some(first);
+    }
+    tokio::time::sleep(services.settings.check_interval).await;
+    let turn = turns.acquire_owned().await.ok()?;
+    let second = Box::pin(read_one(&services, turn, node, wanted)).await?;
+    let is_sure = second.said.as_ref().map_or(true, |said| first.said.as_ref().ok() == Some(said));
+    is_sure.then_some(second)
+}
+
+async fn read_one(
+    services: &Arc<Services>,
+    turn: OwnedSemaphorePermit,
+    node: Uuid,
+    wanted: Wanted,
+) -> Option<Reading> {
     let record = match services.store.get(node).await {
         Ok(record) => record.filter(|record| wanted(record, services.now()))?,
         // No node stops the others.
@@ -64,7 +130,16 @@ async fn read_one(services: Arc<Services>, node: Uuid, wanted: Wanted) -> Option
             return None;
         }
     };
-    let said = power_state(&services, &record.node).await;
+    let said = {
+        let mut reading = std::pin::pin!(power_state(services, &record.node));
+        match timeout(TURN, &mut reading).await {
+            Ok(said) => said,
+            Err(_) => {
+                drop(turn);
+                reading.await
+            }
+        }
+    };
     Some(Reading::new(record.node, said))
 }
 

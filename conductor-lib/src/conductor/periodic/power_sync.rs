@@ -4,7 +4,7 @@
 //! not follow, has its node put into maintenance after a few rounds.
 
 use super::super::workers::Workers;
-use super::power_round::{Reading, read, unchanged};
+use super::power_round::{Doubt, Reading, Round, unchanged};
 use crate::error::Error;
 use crate::model::{Activity, Fault, Order, PowerAction, PowerState, ProvisionState};
 use crate::services::Services;
@@ -75,40 +75,25 @@ impl PowerSync {
         Self { services, workers, failures: HashMap::new() }
     }
 
-    /// Compares every machine with its record once.
+    /// Compares every machine with its record once. Those that could not be read the last time come last, and what is
+    /// known of the others counts at once.
     ///
     /// # Errors
     ///
     /// [`Error::Store`].
     pub(super) async fn round(&mut self) -> Result<(), Error> {
-        let nodes = self.services.store.identities().await?;
+        let mut nodes = self.services.store.identities().await?;
         let known: HashSet<_> = nodes.iter().collect();
         self.failures.retain(|node, _| known.contains(node));
-        for reading in self.read_twice(nodes).await {
+        nodes.sort_by_key(|node| self.failures.contains_key(node));
+        let mut round = Round::new(&self.services, nodes, is_compared, Doubt::Contradictions);
+        while let Some(reading) = round.next().await {
             // No node stops the others.
             if let Err(error) = self.conclude(&reading).await {
                 tracing::error!(node = %reading.name, "the power state cannot be recorded: {error}");
             }
         }
         Ok(())
-    }
-
-    /// What the machines say. Those that contradict their records are asked again after a pause, and left out when they
-    /// say something else then.
-    async fn read_twice(&self, nodes: Vec<Uuid>) -> Vec<Reading> {
-        let (doubted, mut certain): (Vec<_>, Vec<_>) =
-            read(&self.services, nodes, is_compared).await.into_iter().partition(Reading::contradicts);
-        if doubted.is_empty() {
-            return certain;
-        }
-        tokio::time::sleep(self.services.settings.check_interval).await;
-        let first: HashMap<_, _> =
-            doubted.into_iter().map(|reading| (reading.node, reading.said.ok())).collect();
-        let again = read(&self.services, first.keys().copied().collect(), is_compared).await.into_iter();
-        certain.extend(again.filter(|reading| {
-            reading.said.as_ref().map_or(true, |state| first[&reading.node] == Some(*state))
-        }));
-        certain
     }
 
     async fn conclude(&mut self, reading: &Reading) -> Result<(), Error> {

@@ -15,7 +15,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::net::TcpListener;
@@ -171,6 +171,23 @@ impl StandIn {
         Self { url, inner, serving }
     }
 
+    /// Many of them, each at an address of its own, behind one socket: a process may have few.
+    pub async fn start_many(
+        manners: impl IntoIterator<Item = Option<Manner>>,
+    ) -> (Vec<Self>, JoinHandle<()>) {
+        let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (mut all, mut by_host) = (Vec::new(), HashMap::new());
+        for (number, manner) in manners.into_iter().enumerate() {
+            let host = format!("127.0.{}.{}:{port}", number / 250 + 1, number % 250 + 1);
+            let (inner, _) = Self::app(manner);
+            by_host.insert(host.clone(), Arc::clone(&inner));
+            all.push(Self { url: format!("http://{host}"), inner, serving: tokio::spawn(async {}) });
+        }
+        let app = Router::new().fallback(answer_at).with_state(Arc::new(by_host));
+        (all, tokio::spawn(async move { axum::serve(listener, app).await.unwrap() }))
+    }
+
     fn app(manners: impl IntoIterator<Item = Manner>) -> (Arc<Mutex<Inner>>, Router) {
         let manners: BTreeSet<_> = manners.into_iter().collect();
         let machine = Machine::new(&manners);
@@ -200,6 +217,15 @@ impl StandIn {
     pub fn count(&self, what: &str) -> usize {
         self.asked().iter().filter(|asked| *asked == what).count()
     }
+}
+
+async fn answer_at(
+    State(by_host): State<Arc<HashMap<String, Arc<Mutex<Inner>>>>>,
+    request: Request,
+) -> Response {
+    let host = request.headers()["host"].to_str().unwrap();
+    let inner = Arc::clone(&by_host[host]);
+    answer(State(inner), request).await
 }
 
 async fn answer(State(inner): State<Arc<Mutex<Inner>>>, request: Request) -> Response {

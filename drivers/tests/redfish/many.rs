@@ -1,0 +1,112 @@
+//! A thousand machines, of which fifty hang and fifty are out of service.
+
+use crate::stage::settings;
+use crate::stand_in::{Manner, PASSWORD, StandIn, USER};
+use farrier_conductor::model::{NewNode, PowerState};
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::{Conductor, HardwareType, Settings};
+use farrier_drivers::bmc::pace::Pace;
+use farrier_drivers::fake::with_fake_hardware;
+use farrier_drivers::redfish::{Bmcs, Lasting, RedfishPower, RedfishSettings};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const MACHINES: usize = 1000;
+const BAD: usize = 50;
+
+/// The interval of rounds that sites have; and the pause before the first one here.
+const INTERVAL: Duration = Duration::from_secs(120);
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What may be needed more, in KiB.
+const MOST_MEMORY: u64 = 64 << 10;
+
+/// What a BMC gets: four requests at once, and then ten in a second.
+const PACE: Pace = Pace {
+    interval: Duration::from_millis(100),
+    burst: 4,
+    first_rest: Duration::from_secs(1),
+    longest_rest: Duration::from_secs(30),
+};
+
+fn manner(number: usize) -> Option<Manner> {
+    match number % (MACHINES / BAD) {
+        7 => Some(Manner::Hangs),
+        13 => Some(Manner::OutOfService),
+        _ => None,
+    }
+}
+
+/// The most memory that this process has ever had, in KiB; the stand-ins are in it too.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn healthy_machines_are_read_within_an_interval_whatever_a_hundred_others_do() {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
+    let mut site = Settings::new("http://127.0.0.1:1");
+    site.power_sync.sync_power_state_interval = PAUSE;
+    site.power_sync.force_power_state_during_sync = false;
+    let bmcs = Bmcs::new(RedfishSettings {
+        pace: PACE,
+        request_timeout: RedfishSettings::default().request_timeout,
+        ..settings()
+    });
+    let builder = with_fake_hardware(Conductor::builder(site, store));
+    let rack = HardwareType::new("rack").power(["redfish"]).boot(["fake"]).deploy(["fake"]);
+    let builder = builder.power("redfish", RedfishPower::new(bmcs, Lasting::default())).hardware_type(rack);
+    let conductor = builder.start().await.unwrap();
+    let (machines, _serving) = StandIn::start_many((0..MACHINES).map(manner)).await;
+    for (number, bmc) in machines.iter().enumerate() {
+        bmc.inner().machine.power = "On";
+        let info = json!({
+            "redfish_address": bmc.url, "redfish_username": USER, "redfish_password": PASSWORD,
+            "redfish_system_id": "/redfish/v1/Systems/1",
+        });
+        let new = NewNode {
+            name: Some(format!("n{number}")),
+            driver: "rack".into(),
+            driver_info: info.as_object().unwrap().clone().into(),
+            ..NewNode::default()
+        };
+        conductor.create_node(new).await.unwrap();
+    }
+    let before = memory();
+    let running = tokio::spawn({
+        let conductor = conductor.clone();
+        async move { conductor.run().await }
+    });
+    let end = Instant::now() + INTERVAL;
+    for number in (0..MACHINES).filter(|number| manner(*number).is_none()) {
+        let name = format!("n{number}");
+        while conductor.node(&name).await.unwrap().power_state != Some(PowerState::On) {
+            assert!(Instant::now() < end, "{name} is not read");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+    let more = memory().saturating_sub(before);
+    println!("read with {:?} to spare, with {more} KiB more", end - Instant::now());
+    assert!(more < MOST_MEMORY, "{more} KiB");
+    for bmc in &machines {
+        assert_pace(bmc);
+    }
+    running.abort();
+}
+
+/// No BMC gets more than its pace: in any second, what its bucket holds and what comes into it.
+fn assert_pace(bmc: &StandIn) {
+    let at: Vec<_> = bmc.inner().seen.iter().map(|seen| seen.at).collect();
+    let second = Duration::from_secs(1);
+    let most = PACE.burst as usize + 10;
+    for (first, start) in at.iter().enumerate() {
+        let within = at[first..].iter().take_while(|later| **later - *start < second).count();
+        // One that was late on its way came with the next.
+        assert!(within <= most + 1, "{within} requests in a second");
+    }
+}
