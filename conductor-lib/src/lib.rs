@@ -18,6 +18,7 @@ mod agent_token;
 mod agent_trust;
 pub mod api;
 pub mod attention;
+pub mod boot_trace;
 pub mod caller;
 pub mod clock;
 mod conductor;

@@ -184,13 +184,16 @@ impl Service {
     pub(crate) async fn serve(self) {
         let tftp = async {
             match self.tftp {
-                Some(tftp) => tftp.serve(self.files).await,
+                Some(tftp) => tftp.serve(Arc::clone(&self.files)).await,
                 None => std::future::pending().await,
             }
         };
         let dhcp = async {
             match self.dhcp {
-                Some(dhcp) => dhcp.serve(|_| {}).await,
+                Some(dhcp) => {
+                    let files = Arc::clone(&self.files);
+                    dhcp.serve(|lease| files.leased(lease)).await;
+                }
                 None => std::future::pending().await,
             }
         };

@@ -26,6 +26,7 @@ pub mod libvirt;
 pub mod machine;
 pub mod media;
 pub mod monitor;
+pub mod netboot_cell;
 pub mod node_api;
 pub mod power_replay;
 pub mod raid_member;

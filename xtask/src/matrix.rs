@@ -1,5 +1,6 @@
 //! `cargo xtask matrix`: every combination of firmware, disk, image, table and config drive is deployed and booted.
 
+mod netboot;
 mod report;
 
 use std::fs;
@@ -8,7 +9,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use anyhow::{Result, bail};
-use clap::Args;
+use clap::{Args, Subcommand};
 use farrier_tests::boot_cell::{Cell, DebianImage, Image};
 
 pub use self::report::MatrixReport;
@@ -24,7 +25,10 @@ const MEBIBYTES: u64 = 1024;
 
 /// Deploys Debian in each combination of firmware, disk, image, table and config drive, and boots it.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct MatrixArguments {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Only combinations whose names, such as bios-nvme-whole-gpt-drive, have all these parts, separated by commas.
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     filter: Vec<String>,
@@ -51,8 +55,17 @@ pub struct MatrixArguments {
     no_install: bool,
 }
 
+/// Another matrix.
+#[derive(Debug, Subcommand)]
+enum Other {
+    Netboot(netboot::NetbootArguments),
+}
+
 /// Runs the command. A combination that does not boot is an error once all were tried; its machine is kept.
 pub fn matrix(arguments: &MatrixArguments) -> Result<()> {
+    if let Some(Other::Netboot(arguments)) = &arguments.other {
+        return netboot::netboot(arguments);
+    }
     let is_wanted = |cell: &Cell| {
         let name = cell.to_string();
         arguments.filter.iter().all(|part| name.split('-').any(|word| word == part))

@@ -2,8 +2,10 @@
 //! files by whatever name their loader has for them (section 6.4).
 
 use super::Conductor;
+use crate::boot_trace::{BootMark, BootPeer, BootStage};
 use crate::interfaces::{BootClient, BootFile};
 use crate::model::{Activity, Family, MacAddress, Node, ProvisionState};
+use std::net::IpAddr;
 use uuid::Uuid;
 
 impl Conductor {
@@ -18,7 +20,22 @@ impl Conductor {
             return None;
         }
         let boot = self.services().hardware.boot(&node).ok()??;
-        boot.boot.get_boot_config(&node, name).await.ok()?
+        let config = boot.boot.get_boot_config(&node, name).await.ok()??;
+        self.boot_traces().reach_node(node.uuid, self.mark(BootStage::Script, name, config.len() as u64));
+        Some(config)
+    }
+
+    /// The machine with this network card was given an address, as its DHCP server tells.
+    pub async fn address_leased(&self, card: &MacAddress, address: IpAddr) {
+        if let Some(node) = self.owner(card).await {
+            let peer = BootPeer { address, node: Some(node) };
+            self.boot_traces().reach(peer, self.mark(BootStage::Address, &address.to_string(), 0));
+        }
+    }
+
+    /// A mark of something that is done.
+    fn mark(&self, stage: BootStage, what: &str, bytes: u64) -> BootMark {
+        BootMark { stage, what: what.to_owned(), bytes, total: bytes, at: self.now() }
     }
 
     /// The boot file of this name, of the node that is known like this, and that node. Why there is none is told to

@@ -26,6 +26,8 @@ impl Conductor {
         let record = self.find(id).await?;
         let mut explanation = explain(&record, self.settings(), self.now());
         if record.node.provision_state.activity() != Activity::Rest {
+            let trace = self.boot_traces().of(record.node.uuid).told(self.now());
+            explanation.evidence.extend(trace.map(|told| Evidence::new("boot from the network", told)));
             explanation.evidence.extend(self.last_command(&record).await);
             explanation.evidence.extend(self.console(&record));
         }

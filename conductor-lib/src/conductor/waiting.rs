@@ -217,7 +217,10 @@ impl Turn {
         }
         let agent = match &session.agent_url {
             Some(url) => format!("the agent at {url} was silent"),
-            None => "no agent called".to_owned(),
+            None => match self.services.events.boot_traces().of(node.uuid).told(self.services.now()) {
+                Some(trace) => format!("no agent called ({trace})"),
+                None => "no agent called".to_owned(),
+            },
         };
         Some(format!(
             "node {}: {agent} for {} s (step {step}); check the machine's network (link, DHCP, way to {}) and {}",

@@ -54,10 +54,12 @@ impl Task {
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
     pub async fn prepare_ramdisk(&mut self, parameters: KernelParameters) -> Result<(), Error> {
         let boot = self.boot().await?;
+        self.services.events.boot_traces().forget(self.node.uuid);
         boot.boot.prepare_ramdisk(boot.context(&self.node), &parameters).await?;
         if is_asked(&boot) {
             self.node.driver_internal_info.ramdisk_parameters = Some(parameters.to_string());
             self.save().await?;
+            self.services.events.boot_traces().begin(self.node.uuid);
         }
         Ok(())
     }
@@ -84,6 +86,7 @@ impl Task {
     /// be booted by.
     pub async fn prepare_instance(&mut self) -> Result<(), Error> {
         self.node.driver_internal_info.ramdisk_parameters = None;
+        self.services.events.boot_traces().forget(self.node.uuid);
         let boot = self.boot().await?;
         if !self.services.hardware.composition.boots_ramdisk(&self.node)? {
             return Ok(boot.boot.prepare_instance(boot.context(&self.node)).await?);
@@ -95,6 +98,7 @@ impl Task {
         if is_asked(&boot) {
             self.node.driver_internal_info.netboots_instance = true;
             self.save().await?;
+            self.services.events.boot_traces().begin(self.node.uuid);
         }
         Ok(())
     }

@@ -1,11 +1,15 @@
 //! The tree of boot files: what is the same for all machines, and what is of one (section 6.4).
 
+use super::trail::{self, Trail};
 use axum::body::Bytes;
 use farrier_conductor::Conductor;
+use farrier_conductor::boot_trace::{BootPeer, BootStage};
 use farrier_conductor::interfaces::BootFile;
 use farrier_drivers::dhcp::dnsmasq::Places;
+use farrier_drivers::dhcp::lease::Lease;
 use farrier_drivers::netboot::loaders::Loaders;
 use farrier_drivers::netboot::names::Name;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +39,20 @@ pub(crate) struct Files {
     leases: Option<Places>,
 }
 
+/// A file that is there.
+pub(crate) struct Found {
+    /// What is in it.
+    pub(crate) content: Content,
+    /// Whom it goes to; nothing for what tells nothing of a machine.
+    pub(crate) trail: Option<Trail>,
+}
+
+impl Found {
+    fn of_all(text: &str) -> Self {
+        Self { content: Content::Text(text.to_owned().into()), trail: None }
+    }
+}
+
 /// What is in a file.
 #[derive(Debug)]
 pub(crate) enum Content {
@@ -50,10 +68,6 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    fn of_all(text: &str) -> Self {
-        Self::Text(text.to_owned().into())
-    }
-
     /// Its size in bytes.
     pub(crate) fn size(&self) -> u64 {
         match self {
@@ -82,30 +96,43 @@ impl Files {
         Self { conductor, roots, transfers: Arc::new(Semaphore::new(transfers)), leases }
     }
 
-    /// The file of this name, as it is now. Why there is none is told to nobody.
-    pub(crate) async fn open(&self, name: &str) -> Option<Content> {
+    /// The file of this name, as it is now, for who asks from this address. Why there is none is told to nobody.
+    pub(crate) async fn open(&self, name: &str, address: IpAddr) -> Option<Found> {
+        let address = address.to_canonical();
+        tracing::debug!(%address, "boot file {name:?} is asked for");
+        let trail = |node, stage, size| {
+            Some(Trail::new(self.conductor.clone(), BootPeer { address, node }, stage, name, size))
+        };
         match name.trim_start_matches('/') {
-            "boot.ipxe" => return Some(Content::of_all(&self.roots.ipxe)),
-            "grub/grub.cfg" | "grub.cfg" => return Some(Content::of_all(&self.roots.grub)),
+            "boot.ipxe" => return Some(Found::of_all(&self.roots.ipxe)),
+            "grub/grub.cfg" | "grub.cfg" => return Some(Found::of_all(&self.roots.grub)),
             _ => {}
         }
         if let Some(file) = self.roots.loaders.find(name) {
-            let content = opened(file).await;
-            if content.is_none() {
+            let Some(content) = opened(file).await else {
                 let package = Loaders::package(name.trim_start_matches('/')).unwrap_or("of your own");
                 tracing::warn!(
                     "a machine asks for {name}, and there is no {}: install {package}",
                     file.display()
                 );
-            }
-            return content;
+                return None;
+            };
+            return Some(Found { trail: trail(None, BootStage::Loader, content.size()), content });
         }
-        let client = Name::parse(name)?.client(|address| self.leases.as_ref()?.holder(address))?;
-        let (_, file) = self.conductor.boot_file(&client, name).await?;
-        match file {
-            BootFile::Text(text) => Some(Content::Text(text.into())),
-            BootFile::File(path) => opened(&path).await,
-        }
+        let read = Name::parse(name)?;
+        let client = read.client(|address| self.leases.as_ref()?.holder(address))?;
+        let (node, file) = self.conductor.boot_file(&client, name).await?;
+        let content = match file {
+            BootFile::Text(text) => Content::Text(text.into()),
+            BootFile::File(path) => opened(&path).await?,
+        };
+        Some(Found { trail: trail(Some(node), trail::stage(read.item), content.size()), content })
+    }
+
+    /// A machine was given an address.
+    pub(crate) fn leased(&self, Lease { card, address }: Lease) {
+        let conductor = self.conductor.clone();
+        tokio::spawn(async move { conductor.address_leased(&card, address).await });
     }
 
     /// Waits until a file may be sent; nothing when that takes too long.

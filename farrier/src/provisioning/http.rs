@@ -3,18 +3,20 @@
 //! A file is read as fast as its machine takes it, and no faster: two pieces are held for each. A machine that takes
 //! nothing for a while loses its turn and its connection, and begins anew.
 
-use super::files::{Content, Files, Turn};
+use super::files::{Content, Files, Found, Turn};
+use super::trail::Trail;
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::header::{
-    ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, RANGE, RETRY_AFTER,
+    ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, RANGE, RETRY_AFTER,
 };
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use futures_util::stream;
 use std::io;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,17 +32,34 @@ const AHEAD: usize = 2;
 /// How long a machine may take nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What answers for names of boot files, beside the interfaces of the conductor. None of them has more than two parts.
+/// What answers for names of boot files, beside the interfaces of the conductor. None of them has more than two parts, but
+/// shim and GRUB ask with an empty one before them.
 pub(crate) fn router(files: Arc<Files>) -> Router {
-    Router::new().route("/{name}", any(answer)).route("/{folder}/{name}", any(answer)).with_state(files)
+    let router = Router::new().route("/{name}", any(answer)).route("/{folder}/{name}", any(answer));
+    router.route("/{empty}/{folder}/{name}", any(answer)).with_state(files)
 }
 
-async fn answer(State(files): State<Arc<Files>>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+/// There is no such file. The HTTP of UEFI waits for something behind the head, or for the end of the connection, and shim
+/// asks for several files that it can do without.
+fn not_found() -> Response {
+    (StatusCode::NOT_FOUND, [(CONNECTION, "close")], "There is no such file.\n").into_response()
+}
+
+async fn answer(
+    State(files): State<Arc<Files>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     if method != Method::GET && method != Method::HEAD {
         return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "GET, HEAD")]).into_response();
     }
     // Names need no escapes, so what has some is no name.
-    let Some(content) = files.open(uri.path()).await else { return StatusCode::NOT_FOUND.into_response() };
+    let Some(Found { content, trail }) = files.open(uri.path(), peer.ip()).await else {
+        return not_found();
+    };
+    let mut trail = trail.filter(|_| method == Method::GET);
     let size = content.size();
     let part = match part(&headers, size) {
         Ok(part) => part,
@@ -66,6 +85,9 @@ async fn answer(State(files): State<Arc<Files>>, method: Method, uri: Uri, heade
     let body = match content {
         Content::Text(text) => {
             reply = reply.header(CONTENT_TYPE, "text/plain; charset=utf-8");
+            if let Some(trail) = &mut trail {
+                trail.reached(part.end);
+            }
             Body::from(text.slice(part.start as usize..part.end as usize))
         }
         Content::File { .. } if method == Method::HEAD => Body::empty(),
@@ -74,7 +96,7 @@ async fn answer(State(files): State<Arc<Files>>, method: Method, uri: Uri, heade
                 return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "10")]).into_response();
             };
             reply = reply.header(CONTENT_TYPE, "application/octet-stream");
-            sent(file, part, turn)
+            sent(file, part, turn, trail)
         }
     };
     reply.body(body).unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
@@ -101,10 +123,10 @@ pub(super) fn part(headers: &HeaderMap, size: u64) -> Result<Option<Range<u64>>,
 }
 
 /// A part of a file, as it is taken.
-fn sent(file: File, part: Range<u64>, turn: Turn) -> Body {
+fn sent(file: File, part: Range<u64>, turn: Turn, trail: Option<Trail>) -> Body {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
-        if let Err(error) = send(file, part, &sender).await {
+        if let Err(error) = send(file, part, &sender, trail).await {
             timeout(PATIENCE, sender.send(Err(error))).await.ok();
         }
         drop(turn);
@@ -113,7 +135,12 @@ fn sent(file: File, part: Range<u64>, turn: Turn) -> Body {
     Body::from_stream(pieces)
 }
 
-async fn send(mut file: File, part: Range<u64>, sender: &mpsc::Sender<io::Result<Bytes>>) -> io::Result<()> {
+async fn send(
+    mut file: File,
+    part: Range<u64>,
+    sender: &mpsc::Sender<io::Result<Bytes>>,
+    mut trail: Option<Trail>,
+) -> io::Result<()> {
     file.seek(SeekFrom::Start(part.start)).await?;
     let mut left = part.end - part.start;
     while left > 0 {
@@ -124,7 +151,11 @@ async fn send(mut file: File, part: Range<u64>, sender: &mpsc::Sender<io::Result
         }
         left -= read as u64;
         match timeout(PATIENCE, sender.send(Ok(piece.into()))).await {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => {
+                if let Some(trail) = &mut trail {
+                    trail.reached(part.end - left);
+                }
+            }
             // It has gone, or takes nothing.
             Ok(Err(_)) | Err(_) => return Ok(()),
         }
@@ -136,6 +167,8 @@ async fn send(mut file: File, part: Range<u64>, sender: &mpsc::Sender<io::Result
 mod tests {
     use super::super::stage::{PXELINUX, Stage};
     use super::*;
+
+    const NONE: &str = "There is no such file.\n";
 
     #[test]
     fn one_part_may_be_asked_for() {
@@ -164,7 +197,7 @@ mod tests {
     async fn taken(path: &std::path::Path, part: Range<u64>) -> Result<Bytes, axum::Error> {
         let turns = Arc::new(tokio::sync::Semaphore::new(1));
         let turn = Turn::of(turns.clone().acquire_owned().await.unwrap());
-        let body = sent(File::open(path).await.unwrap(), part, turn);
+        let body = sent(File::open(path).await.unwrap(), part, turn, None);
         assert_eq!(turns.available_permits(), 0);
         let taken = axum::body::to_bytes(body, usize::MAX).await;
         // The turn is over when the sender has seen the end.
@@ -193,7 +226,7 @@ mod tests {
         std::fs::write(&path, vec![7; PIECE * 10]).unwrap();
         let turns = Arc::new(tokio::sync::Semaphore::new(1));
         let turn = Turn::of(turns.clone().acquire_owned().await.unwrap());
-        let body = sent(File::open(&path).await.unwrap(), 0..PIECE as u64 * 10, turn);
+        let body = sent(File::open(&path).await.unwrap(), 0..PIECE as u64 * 10, turn, None);
         drop(timeout(PATIENCE * 2, turns.acquire()).await.unwrap().unwrap());
         drop(body);
     }
@@ -207,7 +240,9 @@ mod tests {
         // As it is served: beside others, of which one answers for all other paths.
         let others = Router::new().route("/v1/{name}", any(StatusCode::OK)).fallback(StatusCode::NOT_FOUND);
         let router = others.merge(router(Arc::clone(&stage.files)));
-        tokio::spawn(async move { axum::serve(socket, router).await });
+        tokio::spawn(async move {
+            axum::serve(socket, router.into_make_service_with_connect_info::<SocketAddr>()).await
+        });
         let http = reqwest::Client::new();
         let ask = async |method: Method, path: &str, range: Option<&str>| {
             let mut request = http.request(method, format!("http://{address}/{path}"));
@@ -225,11 +260,12 @@ mod tests {
             (&kernel, Some("bytes=2-4"), 206, "234"),
             (&kernel, Some("bytes=10-"), 416, ""),
             ("boot.ipxe", Some("bytes=-1"), 206, "\n"),
-            (&stage.name("rescue_kernel"), None, 404, ""),
-            (&stage.name("..%2fconfig"), None, 404, ""),
-            ("pxelinux.cfg/52-54-00-00-00-01%00", None, 404, ""),
-            ("nodes.sqlite", None, 404, ""),
+            (&stage.name("rescue_kernel"), None, 404, NONE),
+            (&stage.name("..%2fconfig"), None, 404, NONE),
+            ("pxelinux.cfg/52-54-00-00-00-01%00", None, 404, NONE),
+            ("nodes.sqlite", None, 404, NONE),
             ("v1/lookup", None, 200, ""),
+            ("/grub/grub.cfg", None, 200, "set timeout=0\n"),
             (&"a/".repeat(2048), None, 404, ""),
         ] {
             let (found, length, body) = ask(Method::GET, path, range).await;

@@ -1,14 +1,15 @@
 //! Serving what machines boot from the network.
 //!
 //! There is one tree of files for every protocol. Most of them are on no disk: [`files`] asks the conductor what a name
-//! stands for at this moment. [`http`] and [`tftp`] send that to machines, and [`dhcp`] tells them where it is. [`media`]
-//! sends BMCs what their machines take for a CD.
+//! stands for at this moment. [`http`] and [`tftp`] send that to machines, and [`dhcp`] tells them where it is. [`trail`]
+//! tells how far they came. [`media`] sends BMCs what their machines take for a CD.
 
 pub(crate) mod dhcp;
 pub(crate) mod files;
 pub(crate) mod http;
 pub(crate) mod media;
 pub(crate) mod tftp;
+mod trail;
 
 #[cfg(test)]
 mod stage;

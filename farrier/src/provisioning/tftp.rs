@@ -4,7 +4,8 @@
 //! so many transfers at a time for each client, and so many for all. A request beyond that gets no answer, and is asked
 //! again by its client; one that comes twice begins one transfer.
 
-use super::files::{Content, Files};
+use super::files::{Content, Files, Found};
+use super::trail::Trail;
 use crate::network;
 use anyhow::Context;
 use farrier_drivers::netboot::tftp::{
@@ -123,13 +124,13 @@ impl Drop for Place {
 async fn answer(files: &Files, own: IpAddr, client: SocketAddr, request: &Request) -> io::Result<()> {
     let socket = UdpSocket::bind((own, 0)).await?;
     socket.connect(client).await?;
-    let Some(content) = files.open(&request.file).await else {
+    let Some(Found { content, mut trail }) = files.open(&request.file, client.ip()).await else {
         return socket.send(&Refusal::NotFound.packet()).await.map(drop);
     };
     let size = content.size();
     let terms = request.terms(size);
     let mut blocks = Blocks::new(content, &terms);
-    let sent = send(&socket, &terms, size, &mut blocks).await;
+    let sent = send(&socket, &terms, &mut blocks, &mut trail).await;
     if let Err(error) = &sent
         && error.kind() == io::ErrorKind::UnexpectedEof
     {
@@ -139,7 +140,13 @@ async fn answer(files: &Files, own: IpAddr, client: SocketAddr, request: &Reques
 }
 
 /// Sends a file to its end, or until its machine has gone.
-async fn send(socket: &UdpSocket, terms: &Terms, size: u64, blocks: &mut Blocks) -> io::Result<()> {
+async fn send(
+    socket: &UdpSocket,
+    terms: &Terms,
+    blocks: &mut Blocks,
+    trail: &mut Option<Trail>,
+) -> io::Result<()> {
+    let size = blocks.size;
     let mut progress = Progress::new(terms, size);
     let mut tries = 0;
     while tries < TRIES {
@@ -150,12 +157,25 @@ async fn send(socket: &UdpSocket, terms: &Terms, size: u64, blocks: &mut Blocks)
             };
         }
         match listen(socket, &mut progress, terms.wait).await? {
-            Heard::Done => return Ok(()),
-            Heard::Send => tries = 0,
+            Heard::Done => {
+                told(trail, size);
+                return Ok(());
+            }
+            Heard::Send => {
+                told(trail, (progress.blocks() * terms.block as u64).min(size));
+                tries = 0;
+            }
             Heard::Repeated | Heard::Nothing => tries += 1,
         }
     }
     Err(io::ErrorKind::TimedOut.into())
+}
+
+/// Tells how many bytes a machine has.
+fn told(trail: &mut Option<Trail>, bytes: u64) {
+    if let Some(trail) = trail {
+        trail.reached(bytes);
+    }
 }
 
 enum Heard {

@@ -4,7 +4,8 @@ use farrier_tests::environment;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance::{GREETING, image, sha256};
 use farrier_tests::lab::{Instance, Lab};
-use farrier_tests::machine::free_port;
+use farrier_tests::machine::{Firmware, free_port};
+use farrier_tests::netboot_cell::Cell;
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,4 +57,22 @@ fn vm_a_machine_is_deployed_by_ipxe_that_asks_the_boot_configuration_api() {
     let node = lab.node(NODE).unwrap();
     assert_eq!((&node["provision_state"], &node["power_state"]), (&"active".into(), &"power on".into()));
     lab.console(NODE).wait_for(GREETING, 0, PATIENCE).unwrap();
+}
+
+/// The whole way by what the conductor serves: addresses, loader, configuration, kernel and ramdisk.
+fn boots(method: &str, firmware: Firmware) {
+    let cell = Cell::ALL.into_iter().find(|cell| cell.method == method && cell.firmware == firmware).unwrap();
+    let folder = TempDir::new().unwrap();
+    let (farrier, dist) = (environment::path("FARRIER_BIN"), environment::path("FARRIER_DIST"));
+    cell.run(&farrier, &dist, folder.path()).unwrap();
+}
+
+#[test]
+fn vm_a_bios_is_led_through_pxelinux_to_the_ramdisk() {
+    boots("pxe", Firmware::Bios);
+}
+
+#[test]
+fn vm_uefi_firmware_is_led_through_shim_and_grub_to_the_ramdisk() {
+    boots("pxe", Firmware::Uefi);
 }

@@ -1,0 +1,50 @@
+//! What a machine has got of a file, for the trace of its boot.
+
+use farrier_conductor::Conductor;
+use farrier_conductor::boot_trace::{BootMark, BootPeer, BootStage};
+use farrier_conductor::clock::{Clock, SystemClock};
+use farrier_drivers::netboot::names::Item;
+
+/// Follows a file to a machine.
+pub(crate) struct Trail {
+    conductor: Conductor,
+    peer: BootPeer,
+    stage: BootStage,
+    what: String,
+    total: u64,
+    percent: Option<u64>,
+}
+
+impl Trail {
+    /// Of a file of so many bytes.
+    pub(crate) fn new(
+        conductor: Conductor,
+        peer: BootPeer,
+        stage: BootStage,
+        what: &str,
+        total: u64,
+    ) -> Self {
+        let what = what.trim_start_matches('/').to_owned();
+        Self { conductor, peer, stage, what, total, percent: None }
+    }
+
+    /// It has all bytes up to this one. Told once for each hundredth.
+    pub(crate) fn reached(&mut self, bytes: u64) {
+        let percent = Some((bytes * 100).checked_div(self.total).unwrap_or(100));
+        if self.percent != percent {
+            self.percent = percent;
+            let (stage, what, total) = (self.stage, self.what.clone(), self.total);
+            let mark = BootMark { stage, what, bytes, total, at: SystemClock.now() };
+            self.conductor.boot_traces().reach(self.peer, mark);
+        }
+    }
+}
+
+/// What it means for a boot that a file is loaded.
+pub(crate) fn stage(item: Item) -> BootStage {
+    match item {
+        Item::Config(_) => BootStage::Script,
+        Item::Kernel(_) | Item::InstanceKernel | Item::BootIso => BootStage::Kernel,
+        Item::Ramdisk(_) | Item::InstanceRamdisk => BootStage::Ramdisk,
+    }
+}
