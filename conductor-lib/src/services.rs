@@ -7,7 +7,7 @@ use crate::hardware_type::Hardware;
 use crate::heartbeat::fast_track::{self, Candidate};
 use crate::model::Node;
 use crate::settings::Settings;
-use crate::store::{Lease, Record, Store, Terms};
+use crate::store::{Documents, Filter, Lease, NodeColumn, Outline, Record, Selection, Store, Terms};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use time::OffsetDateTime;
@@ -37,6 +37,18 @@ impl Services {
             Err(_) => self.store.by_name(id).await?,
         };
         found.ok_or_else(|| Error::NodeNotFound(id.to_owned()))
+    }
+
+    /// The node with this name or identity, as it is kept.
+    pub(crate) async fn document(&self, id: &str) -> Result<(Outline, Documents), Error> {
+        let filter = match id.parse::<Uuid>() {
+            Ok(uuid) => Filter::IsOneOf(NodeColumn::UUID, vec![uuid.to_string()]),
+            Err(_) => Filter::IsOneOf(NodeColumn::NAME, vec![id.to_owned()]),
+        };
+        let found = self.store.documents(&Selection { filters: vec![filter], ..Selection::first(1) }).await?;
+        let (outline, documents) =
+            found.into_iter().next().ok_or_else(|| Error::NodeNotFound(id.to_owned()))?;
+        Ok((outline, documents?))
     }
 
     /// The ramdisk API as the machine of a node reaches it.

@@ -5,7 +5,7 @@ use super::fields::{ALLOCATION, read_new};
 use super::listing::{Paging, Successive, answer};
 use super::patch::Patch;
 use super::reply::{Refusal, read_json};
-use super::view::{View, created};
+use super::view::{Shown, View, created};
 use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::model::{Allocation, AllocationState};
@@ -69,7 +69,7 @@ async fn list(State(conductor): State<Conductor>, mut asked: Asked) -> Result<Re
     answer("allocations", Successive { after, read }, STEP, &paging, url).await
 }
 
-fn shown(view: &View, allocation: &Allocation) -> Value {
+fn shown(view: &View, allocation: &Allocation) -> Shown {
     view.of("allocations", &allocation.uuid.to_string(), document(allocation))
 }
 
@@ -90,7 +90,7 @@ async fn show(
     State(conductor): State<Conductor>,
     mut asked: Asked,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Shown>, Refusal> {
     asked.since(SINCE)?;
     let view = View::new(&asked.clone(), asked.take_fields(ALLOCATION, None)?);
     asked.done()?;
@@ -148,7 +148,7 @@ async fn update(
     mut asked: Asked,
     Path(id): Path<String>,
     body: Bytes,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Shown>, Refusal> {
     asked.since(PATCH)?;
     let patch = Patch::read(&body, ALLOCATION, asked.version)?;
     let change = |before: Allocation| read(patch.apply(document(&before))?);
@@ -178,7 +178,7 @@ async fn of_node(
     State(conductor): State<Conductor>,
     asked: Asked,
     Path(node): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Shown>, Refusal> {
     let id = allocation_of(&conductor, &node).await?;
     show(State(conductor), asked, Path(id)).await
 }

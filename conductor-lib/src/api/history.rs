@@ -4,7 +4,7 @@ use super::asked::Asked;
 use super::fields::{HISTORY, HISTORY_BRIEF};
 use super::listing::{Given, Paging, answer};
 use super::reply::Refusal;
-use super::view::View;
+use super::view::{Shown, View};
 use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::model::HistoryEntry;
@@ -45,7 +45,7 @@ async fn show(
     State(conductor): State<Conductor>,
     asked: Asked,
     Path((id, entry)): Path<(String, String)>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Shown>, Refusal> {
     asked.since(SINCE)?;
     let node = conductor.find(&id).await?.node.uuid;
     let view = View::new(&asked, HISTORY.iter().collect());
@@ -65,7 +65,7 @@ fn collection(node: Uuid) -> String {
     format!("nodes/{node}/history")
 }
 
-fn shown(view: &View, node: Uuid, entry: &HistoryEntry) -> Value {
+fn shown(view: &View, node: Uuid, entry: &HistoryEntry) -> Shown {
     let fields = match serde_json::to_value(entry) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),

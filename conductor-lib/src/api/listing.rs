@@ -2,22 +2,22 @@
 
 use super::asked::Asked;
 use super::reply::Refusal;
+use super::view::Shown;
 use crate::error::Error;
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::VecDeque;
-use std::fmt::Write;
 use std::pin::Pin;
 use uuid::Uuid;
 
 /// A part of a list.
 pub(crate) struct Piece {
     /// Those of its members that can be read.
-    pub(crate) members: Vec<Value>,
+    pub(crate) members: Vec<Shown>,
     /// How many there are in any case.
     pub(crate) count: usize,
     /// The identity of the last one.
@@ -44,7 +44,7 @@ pub(crate) struct Successive<R> {
 impl<R, F> Source for Successive<R>
 where
     R: FnMut(Option<Uuid>, u32) -> F + Send + 'static,
-    F: Future<Output = Result<Vec<(Uuid, Value)>, Error>> + Send + 'static,
+    F: Future<Output = Result<Vec<(Uuid, Shown)>, Error>> + Send + 'static,
 {
     fn next(&mut self, most: u32) -> Reading<'_> {
         Box::pin(async move {
@@ -60,7 +60,7 @@ where
 /// A list of which all members are there.
 pub(crate) struct Given(
     /// Those that are left.
-    pub(crate) VecDeque<(Uuid, Value)>,
+    pub(crate) VecDeque<(Uuid, Shown)>,
 );
 
 impl Given {
@@ -69,7 +69,7 @@ impl Given {
     /// # Errors
     ///
     /// 404 when the marker is none of them.
-    pub(crate) fn after(marker: Option<&str>, members: Vec<(Uuid, Value)>) -> Result<Self, Refusal> {
+    pub(crate) fn after(marker: Option<&str>, members: Vec<(Uuid, Shown)>) -> Result<Self, Refusal> {
         let mut members = VecDeque::from(members);
         if let Some(marker) = marker {
             let place = members.iter().position(|(uuid, _)| uuid.to_string() == marker);
@@ -170,7 +170,7 @@ impl<S: Source> Listing<S> {
         let mut text = String::new();
         for member in &piece.members {
             let comma = if std::mem::replace(&mut self.written, true) { "," } else { "" };
-            let _ = write!(text, "{comma}{member}");
+            text.extend([comma, member.get()]);
         }
         let count = u32::try_from(piece.count).unwrap_or(u32::MAX);
         self.left = self.left.map(|left| left.saturating_sub(count));

@@ -5,7 +5,7 @@ use super::fields::{PORT, PORT_BRIEF, read_new};
 use super::listing::{Given, Paging, Successive, answer};
 use super::patch::Patch;
 use super::reply::{Refusal, read_json};
-use super::view::{View, created};
+use super::view::{Shown, View, created};
 use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::model::{MacAddress, Port, ResourceKind};
@@ -140,7 +140,7 @@ async fn list_of_group(
     answer("ports", members, step, paging, url).await
 }
 
-fn shown(view: &View, owned: &OwnedPort) -> Value {
+fn shown(view: &View, owned: &OwnedPort) -> Shown {
     view.of("ports", &owned.port.uuid.to_string(), document(owned))
 }
 
@@ -157,7 +157,7 @@ async fn show(
     State(conductor): State<Conductor>,
     mut asked: Asked,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Shown>, Refusal> {
     let fields = asked.take_fields(PORT, None)?;
     asked.done()?;
     Ok(Json(shown(&View::new(&asked, fields), &conductor.port(&id).await?)))
@@ -213,7 +213,7 @@ async fn update(
     mut asked: Asked,
     Path(id): Path<String>,
     body: Bytes,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Shown>, Refusal> {
     let patch = Patch::read(&body, PORT, asked.version)?;
     let owned = conductor
         .update_port(&id, |owned| {

@@ -7,7 +7,7 @@ use super::fields::{
 use super::listing::{Paging, Successive, answer};
 use super::patch::Patch;
 use super::reply::{Refusal, read_json};
-use super::view::{View, created};
+use super::view::{Shown, View, created};
 use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::model::{Resource, ResourceKind};
@@ -218,7 +218,7 @@ impl Collection {
         conductor: Conductor,
         mut asked: Asked,
         id: String,
-    ) -> Result<Json<Value>, Refusal> {
+    ) -> Result<Json<Shown>, Refusal> {
         let view = self.view(&mut asked)?;
         Ok(Json(self.shown(&view, conductor.resource(self.kind, &id).await?)))
     }
@@ -252,7 +252,7 @@ impl Collection {
         mut asked: Asked,
         id: String,
         body: Bytes,
-    ) -> Result<Json<Value>, Refusal> {
+    ) -> Result<Json<Shown>, Refusal> {
         let view = self.view(&mut asked)?;
         let patch = Patch::read(&body, self.fields, asked.version)?;
         let change = |before: Resource| self.read(patch.apply(document(&before))?);
@@ -285,7 +285,7 @@ impl Collection {
         })
     }
 
-    fn shown(&self, view: &View, resource: Resource) -> Value {
+    fn shown(&self, view: &View, resource: Resource) -> Shown {
         view.of(self.path, &resource.uuid.to_string(), document(&resource.shown()))
     }
 }

@@ -2,17 +2,23 @@
 
 use super::asked::Asked;
 use super::fields::{Field, Kind};
-use crate::model::ProvisionState;
+use crate::model::{ProvisionState, mask};
 use axum::Json;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use farrier_protocol::heartbeat::ApiVersion;
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// First versions that know these states; for earlier ones there is another word.
 const AVAILABLE: u16 = 2;
 const INSPECT_WAIT: u16 = 39;
+
+/// The text of a record in an answer.
+pub(crate) type Shown = Box<RawValue>;
 
 /// How records look in the answer to a request.
 #[derive(Debug, Clone)]
@@ -33,19 +39,15 @@ impl View {
         self.fields.iter().all(is_had)
     }
 
-    /// A record of a collection as it looks.
-    pub(crate) fn of(&self, collection: &str, id: &str, mut record: Map<String, Value>) -> Value {
-        let shown = self.fields.iter().map(|field| {
-            let value = match field.kind {
-                Kind::Links => self.links(collection, id, field.name),
-                kind => match record.remove(field.name) {
-                    None | Some(Value::Null) => kind.default(),
-                    Some(value) => value,
-                },
-            };
-            (field.name.to_owned(), self.translated(field.name, value))
-        });
-        Value::Object(shown.collect())
+    /// A record of a collection as it looks, with the mask in the place of every secret (lessons S40 and S48).
+    pub(crate) fn of(&self, collection: &str, id: &str, mut record: Map<String, Value>) -> Shown {
+        for field in self.fields.iter().filter(|field| field.is_masked) {
+            if let Some(Value::Object(map)) = record.get_mut(field.name) {
+                mask(map);
+            }
+        }
+        let seen = Seen { view: self, collection, id, record };
+        to_raw_value(&seen).expect("keys are texts")
     }
 
     fn links(&self, collection: &str, id: &str, name: &str) -> Value {
@@ -55,23 +57,48 @@ impl View {
     }
 
     /// States that a version does not know have other words.
-    fn translated(&self, field: &str, value: Value) -> Value {
+    fn translated<'a>(&self, field: &str, value: Cow<'a, Value>) -> Cow<'a, Value> {
         if field != "provision_state" {
             return value;
         }
         let before = |minor| self.version.minor < minor;
         match value.as_str().and_then(ProvisionState::named) {
-            Some(ProvisionState::Available) if before(AVAILABLE) => Value::Null,
+            Some(ProvisionState::Available) if before(AVAILABLE) => Cow::Owned(Value::Null),
             Some(ProvisionState::InspectWait) if before(INSPECT_WAIT) => {
-                ProvisionState::Inspecting.as_str().into()
+                Cow::Owned(ProvisionState::Inspecting.as_str().into())
             }
             _ => value,
         }
     }
 }
 
+/// A record of a collection in a view.
+struct Seen<'a> {
+    view: &'a View,
+    collection: &'a str,
+    id: &'a str,
+    record: Map<String, Value>,
+}
+
+impl Seen<'_> {
+    fn value(&self, field: &Field) -> Cow<'_, Value> {
+        let value = match (field.kind, self.record.get(field.name)) {
+            (Kind::Links, _) => Cow::Owned(self.view.links(self.collection, self.id, field.name)),
+            (kind, None | Some(Value::Null)) => Cow::Owned(kind.default()),
+            (_, Some(value)) => Cow::Borrowed(value),
+        };
+        self.view.translated(field.name, value)
+    }
+}
+
+impl Serialize for Seen<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.view.fields.iter().map(|field| (field.name, self.value(field))))
+    }
+}
+
 /// The answer to whoever has created something: what it is, and where.
-pub(crate) fn created(url: &str, path: &str, shown: Value) -> Response {
+pub(crate) fn created(url: &str, path: &str, shown: Shown) -> Response {
     let place = format!("{url}/v1/{path}");
     (StatusCode::CREATED, [(LOCATION, place)], Json(shown)).into_response()
 }

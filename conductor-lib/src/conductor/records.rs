@@ -4,7 +4,7 @@ use super::Conductor;
 use crate::erasing::Erasure;
 use crate::error::Error;
 use crate::model::{Activity, Event, InterfaceKind, NewNode, Node, ProvisionState, ResourceKind};
-use crate::store::{ConfigDrive, Outline, Record};
+use crate::store::{ConfigDrive, Documents, Outline, Record};
 use crate::task::Task;
 use farrier_protocol::lookup::MASKED;
 use serde_json::{Map, Value, json};
@@ -193,24 +193,22 @@ impl Conductor {
         }
     }
 
-    /// A record as operators see it, with the conductor that looks after it.
-    pub(crate) fn described(&self, record: &Record) -> Map<String, Value> {
-        match serde_json::to_value(self.shown(record)) {
-            Ok(Value::Object(fields)) => self.with_conductor(fields),
-            _ => unreachable!("a record is an object whose keys are texts"),
+    /// The fields of a node that is kept like this, secrets included, with what is known of its agent.
+    pub(crate) fn described(&self, outline: Outline, documents: Documents) -> Map<String, Value> {
+        let mut fields = self.outlined(outline);
+        fields.extend(documents.node);
+        if let Some(Value::Object(known)) = fields.get_mut("driver_internal_info") {
+            known.extend(documents.session.into_iter().filter(|(_, value)| !value.is_null()));
         }
+        fields
     }
 
     /// As [`Self::described`], as far as the columns of a record tell.
-    pub(crate) fn outlined(&self, outline: &Outline) -> Map<String, Value> {
-        let mut fields = outline.fields.clone();
-        if self.is_over(outline.lease_expires_at) {
+    pub(crate) fn outlined(&self, outline: Outline) -> Map<String, Value> {
+        let Outline { mut fields, lease_expires_at, .. } = outline;
+        if self.is_over(lease_expires_at) {
             fields.remove("reservation");
         }
-        self.with_conductor(fields)
-    }
-
-    fn with_conductor(&self, mut fields: Map<String, Value>) -> Map<String, Value> {
         fields.insert("conductor".to_owned(), json!(self.settings().conductor_name));
         fields
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 const SECRET: &[&str] = &["password", "token", "secret", "configdrive", "image_url"];
 
 /// Puts the mask in the place of every secret of a map, however deep. A flag is none.
-pub(super) fn mask(map: &mut Map<String, Value>) {
+pub(crate) fn mask(map: &mut Map<String, Value>) {
     for (key, value) in map {
         let key = key.to_ascii_lowercase();
         match value {

@@ -27,8 +27,8 @@ pub use record::{
     SessionChange, Terms,
 };
 pub use selection::{
-    AllocationSelection, Filter, NodeColumn, Outline, OwnedPort, PortSelection, Position, ResourceSelection,
-    Selection,
+    AllocationSelection, Documented, Documents, Filter, NodeColumn, Outline, OwnedPort, PortSelection,
+    Position, ResourceSelection, Selection,
 };
 
 use crate::erasing::EraseCertificate;
@@ -129,6 +129,13 @@ pub trait Store: Send + Sync {
     ///
     /// [`StoreError::Failed`].
     async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError>;
+
+    /// As [`Self::outlines`], each with its documents, or why these cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn documents(&self, selection: &Selection) -> Result<Vec<Documented>, StoreError>;
 
     /// Some nodes, in their order. One that cannot be read is left out.
     ///

@@ -1,5 +1,6 @@
 //! Which nodes and ports a list has, in which order, and how many: what can be asked of columns alone.
 
+use super::StoreError;
 use crate::model::{AllocationState, MacAddress, Port, ResourceKind};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
@@ -51,6 +52,8 @@ pub struct NodeColumn {
 impl NodeColumn {
     /// The identity of the node.
     pub const UUID: Self = Self { name: "uuid", kind: Kind::Text };
+    /// The name of the node.
+    pub const NAME: Self = Self { name: "name", kind: Kind::Text };
     /// Where the node is in its life.
     pub const PROVISION_STATE: Self = Self { name: "provision_state", kind: Kind::Text };
     /// When the node was enrolled.
@@ -120,6 +123,19 @@ pub struct Outline {
     pub fields: Map<String, Value>,
     /// When the lease expires that somebody holds.
     pub lease_expires_at: Option<OffsetDateTime>,
+}
+
+/// A node as it is kept, with the documents that cannot be selected by; an error where these cannot be read, which
+/// stops nobody (lesson F42).
+pub type Documented = (Outline, Result<Documents, StoreError>);
+
+/// What is kept of a node and its agent beside columns of the node: the fields of both as they are in JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Documents {
+    /// Fields of the node.
+    pub node: Map<String, Value>,
+    /// All fields of its agent's session.
+    pub session: Map<String, Value>,
 }
 
 /// Which ports, by their identity, and how many of them.

@@ -2,7 +2,7 @@
 //!
 //! Parameters that are columns of a record come in the order of [`columns`](super::columns), after the identity.
 
-use super::columns::{Column, column};
+use super::columns::{Column, SESSION, column};
 use super::selection::{Filter, Kind, NODE, NodeColumn, Selection};
 
 /// Nodes with their sessions, one row for each port, for the end of a statement that says which nodes.
@@ -169,11 +169,29 @@ pub(super) type Selected = (String, Vec<Column>);
 /// The columns of selected nodes.
 pub(super) fn outlines(selection: &Selection) -> Selected {
     let (which, values) = which(selection);
-    let columns: Vec<_> = NODE.iter().map(|(name, _)| format!("nodes.{name}")).collect();
-    let columns = columns.join(", ");
-    let text =
-        format!("SELECT nodes.uuid, {columns}, nodes.reservation, nodes.lease_expires_at FROM nodes {which}");
+    (format!("SELECT {} FROM nodes {which}", outline()), values)
+}
+
+/// The columns of selected nodes, and all that is kept of these and their sessions.
+pub(super) fn documents(selection: &Selection) -> Selected {
+    let (which, values) = which(selection);
+    let text = format!(
+        "SELECT {}, {}, node_documents.document AS node_document, agent_sessions.document AS session_document \
+         FROM nodes JOIN node_documents ON node_documents.node = nodes.uuid \
+         JOIN agent_sessions ON agent_sessions.node = nodes.uuid {which}",
+        outline(),
+        names("agent_sessions", SESSION),
+    );
     (text, values)
+}
+
+fn outline() -> String {
+    format!("nodes.uuid, {}, nodes.reservation, nodes.lease_expires_at", names("nodes", NODE))
+}
+
+fn names(table: &str, columns: &[(&str, Kind)]) -> String {
+    let columns: Vec<_> = columns.iter().map(|(name, _)| format!("{table}.{name}")).collect();
+    columns.join(", ")
 }
 
 /// Selected nodes with their sessions, one row for each port.

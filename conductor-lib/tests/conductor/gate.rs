@@ -10,8 +10,8 @@ use farrier_conductor::model::{
     ResourceKind,
 };
 use farrier_conductor::store::{
-    AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, ResourceSelection,
-    Selection, Store, StoreError, Terms,
+    AllocationSelection, Change, Documented, Held, Lease, Outline, OwnedPort, PortSelection, Record,
+    ResourceSelection, Selection, Store, StoreError, Terms,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -184,6 +184,11 @@ impl Store for GatedStore {
     async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError> {
         self.pass().await?;
         self.inner.outlines(selection).await
+    }
+
+    async fn documents(&self, selection: &Selection) -> Result<Vec<Documented>, StoreError> {
+        self.pass().await?;
+        self.inner.documents(selection).await
     }
 
     async fn records(&self, selection: &Selection) -> Result<Vec<Record>, StoreError> {

@@ -4,13 +4,12 @@ use super::super::asked::Asked;
 use super::super::fields::{NODE, NODE_BRIEF};
 use super::super::listing::{Paging, Piece, Reading, Source, answer};
 use super::super::reply::Refusal;
-use super::super::view::View;
+use super::super::view::{Shown, View};
 use crate::conductor::Conductor;
 use crate::model::{Fault, ProvisionState, ResourceKind};
-use crate::store::{Filter, NodeColumn, Outline, Position, Selection};
+use crate::store::{Documents, Filter, NodeColumn, Outline, Position, Selection, StoreError};
 use axum::extract::{Path, State};
 use axum::response::Response;
-use serde_json::{Map, Value};
 
 /// Nodes that are read at a time: of their columns alone, and with their documents.
 const OUTLINES: u32 = 500;
@@ -190,32 +189,43 @@ impl Source for Nodes {
     fn next(&mut self, most: u32) -> Reading<'_> {
         Box::pin(async move {
             self.selection.limit = most;
-            let (outlines, members) = self.read().await?;
-            let last = outlines.last();
-            if let Some(last) = last {
-                self.selection.after = Some(position(last, self.selection.sort));
+            let (places, shown): (Vec<_>, Vec<_>) = self.read().await?.into_iter().unzip();
+            if let Some(last) = places.last() {
+                self.selection.after = Some(last.clone());
             }
-            Ok(Piece { members, count: outlines.len(), last: last.map(|last| last.uuid) })
+            let last = places.last().map(|place| place.uuid);
+            Ok(Piece { members: shown.into_iter().flatten().collect(), count: places.len(), last })
         })
     }
 }
 
 impl Nodes {
-    /// What the columns of the next nodes say, and how these look.
-    async fn read(&self) -> Result<(Vec<Outline>, Vec<Value>), crate::Error> {
+    /// The places of the next nodes, and how these look unless they cannot be read.
+    async fn read(&self) -> Result<Vec<(Position, Option<Shown>)>, crate::Error> {
         let Self { conductor, selection, .. } = self;
-        let outlines = conductor.store().outlines(selection).await?;
-        let members = if self.is_brief {
-            outlines.iter().map(|outline| self.shown(self.conductor.outlined(outline))).collect()
+        let place = |outline: &Outline| position(outline, selection.sort);
+        Ok(if self.is_brief {
+            let found = conductor.store().outlines(selection).await?.into_iter();
+            found.map(|outline| (place(&outline), Some(self.brief(outline)))).collect()
         } else {
-            let records = conductor.store().records(selection).await?;
-            records.iter().map(|record| self.shown(conductor.described(record))).collect()
-        };
-        Ok((outlines, members))
+            let found = conductor.store().documents(selection).await?.into_iter();
+            found.map(|(outline, documents)| (place(&outline), self.whole(outline, documents))).collect()
+        })
     }
 
-    fn shown(&self, record: Map<String, Value>) -> Value {
-        let uuid = record["uuid"].as_str().unwrap_or_default().to_owned();
-        self.view.of("nodes", &uuid, record)
+    fn brief(&self, outline: Outline) -> Shown {
+        let uuid = outline.uuid.to_string();
+        self.view.of("nodes", &uuid, self.conductor.outlined(outline))
+    }
+
+    fn whole(&self, outline: Outline, documents: Result<Documents, StoreError>) -> Option<Shown> {
+        let uuid = outline.uuid.to_string();
+        match documents {
+            Ok(documents) => Some(self.view.of("nodes", &uuid, self.conductor.described(outline, documents))),
+            Err(error) => {
+                tracing::error!(node = uuid, "a node cannot be read and is left out: {error}");
+                None
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::super::asked::Asked;
 use super::super::fields::{NODE, read_new, settable};
 use super::super::json_patch::{self, Op, Operation};
 use super::super::reply::{Refusal, read_json};
-use super::super::view::{View, created};
+use super::super::view::{Shown, View, created};
 use crate::conductor::Conductor;
 use crate::hardware_type::Validity;
 use crate::model::{InitialState, InterfaceKind, NewNode, Node};
@@ -52,15 +52,21 @@ pub(super) async fn show(
     State(conductor): State<Conductor>,
     asked: Asked,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Shown>, Refusal> {
     shown(&conductor, asked, &id).await
 }
 
-async fn shown(conductor: &Conductor, mut asked: Asked, id: &str) -> Result<Json<Value>, Refusal> {
+async fn shown(conductor: &Conductor, mut asked: Asked, id: &str) -> Result<Json<Shown>, Refusal> {
     let view = View::new(&asked.clone(), asked.take_fields(NODE, None)?);
     asked.done()?;
-    let record = conductor.find(id).await?;
-    Ok(Json(view.of("nodes", &record.node.uuid.to_string(), conductor.described(&record))))
+    seen(conductor, &view, id).await
+}
+
+/// How a node looks in a view.
+pub(super) async fn seen(conductor: &Conductor, view: &View, id: &str) -> Result<Json<Shown>, Refusal> {
+    let (outline, documents) = conductor.services().document(id).await?;
+    let uuid = outline.uuid.to_string();
+    Ok(Json(view.of("nodes", &uuid, conductor.described(outline, documents))))
 }
 
 /// `PATCH /nodes/{node}`
@@ -69,7 +75,7 @@ pub(super) async fn update(
     mut asked: Asked,
     Path(id): Path<String>,
     body: Bytes,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Shown>, Refusal> {
     let resets = asked.take_flag("reset_interfaces", RESET_INTERFACES)?;
     asked.done()?;
     let patch: Vec<Operation> = read_json(&body)?;

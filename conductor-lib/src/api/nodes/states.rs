@@ -3,7 +3,8 @@
 use super::super::asked::Asked;
 use super::super::fields::{NODE, named};
 use super::super::reply::{Refusal, read_json};
-use super::super::view::View;
+use super::super::view::{Shown, View};
+use super::record::seen;
 use crate::conductor::Conductor;
 use crate::model::PowerAction;
 use axum::Json;
@@ -11,7 +12,6 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -49,12 +49,11 @@ pub(super) async fn show(
     State(conductor): State<Conductor>,
     asked: Asked,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
-    let record = conductor.find(&id).await?;
+) -> Result<Json<Shown>, Refusal> {
     let fields =
         STATES.iter().filter_map(|name| named(NODE, name)).filter(|field| field.is_in(asked.version));
     let view = View::new(&asked, fields.collect());
-    Ok(Json(view.of("nodes", &record.node.uuid.to_string(), conductor.described(&record))))
+    seen(&conductor, &view, &id).await
 }
 
 /// `PUT /nodes/{node}/states/power`

@@ -15,8 +15,8 @@ mod writing;
 
 use super::columns::Column;
 use super::{
-    AllocationSelection, Change, Held, Lease, Outline, OwnedPort, PortSelection, Record, ResourceSelection,
-    Selection, Store, StoreError, Terms,
+    AllocationSelection, Change, Documented, Held, Lease, Outline, OwnedPort, PortSelection, Record,
+    ResourceSelection, Selection, Store, StoreError, Terms,
 };
 use crate::erasing::EraseCertificate;
 use crate::model::{
@@ -267,6 +267,12 @@ impl Store for SqliteStore {
 
     async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError> {
         reading::outlines(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn documents(&self, selection: &Selection) -> Result<Vec<Documented>, StoreError> {
+        let told = |failure| self.told(failure);
+        let found = reading::documents(&self.readers, selection).await.map_err(told)?;
+        Ok(found.into_iter().map(|(outline, documents)| (outline, documents.map_err(told))).collect())
     }
 
     async fn records(&self, selection: &Selection) -> Result<Vec<Record>, StoreError> {

@@ -1,8 +1,8 @@
 //! Reads records. None of this takes a lock.
 
-use super::super::columns::{Column, SESSION, join, micros, time_of, value};
+use super::super::columns::{Column, SESSION, join, micros, named, time_of};
 use super::super::selection::{Kind, NODE};
-use super::super::{Held, Outline, OwnedPort, PortSelection, Record, Selection, statements};
+use super::super::{Documents, Held, Outline, OwnedPort, PortSelection, Record, Selection, statements};
 use super::{Outcome, bind};
 use crate::model::{AgentSession, InspectionData, MacAddress, Node, Order, Port, Verb};
 use serde_json::{Map, Value, json};
@@ -35,17 +35,33 @@ pub(super) async fn selected(readers: &SqlitePool, selection: &Selection) -> Out
 
 /// What the columns of selected nodes say, in their order.
 pub(super) async fn outlines(readers: &SqlitePool, selection: &Selection) -> Outcome<Vec<Outline>> {
-    let read = |row: &SqliteRow| -> Outcome<Outline> {
-        let uuid: &str = row.try_get("uuid")?;
-        let reservation: Option<&str> = row.try_get("reservation")?;
-        let mut fields: Map<String, Value> =
-            columns(row, NODE)?.into_iter().map(|(name, column)| (name.to_owned(), value(column))).collect();
-        fields.insert("uuid".to_owned(), uuid.into());
-        fields.insert("reservation".to_owned(), reservation.into());
-        let lease_expires_at: Option<i64> = row.try_get("lease_expires_at")?;
-        Ok(Outline { uuid: uuid.parse()?, fields, lease_expires_at: lease_expires_at.and_then(time_of) })
-    };
-    rows(readers, statements::outlines(selection)).await?.iter().map(read).collect()
+    rows(readers, statements::outlines(selection)).await?.iter().map(outline_of).collect()
+}
+
+/// Selected nodes as they are kept, in their order.
+pub(super) async fn documents(
+    readers: &SqlitePool,
+    selection: &Selection,
+) -> Outcome<Vec<(Outline, Outcome<Documents>)>> {
+    let found = rows(readers, statements::documents(selection)).await?;
+    found.iter().map(|row| Ok((outline_of(row)?, documents_of(row)))).collect()
+}
+
+fn outline_of(row: &SqliteRow) -> Outcome<Outline> {
+    let uuid: &str = row.try_get("uuid")?;
+    let reservation: Option<&str> = row.try_get("reservation")?;
+    let mut fields: Map<String, Value> = named(columns(row, NODE)?).collect();
+    fields.insert("uuid".to_owned(), uuid.into());
+    fields.insert("reservation".to_owned(), reservation.into());
+    let lease_expires_at: Option<i64> = row.try_get("lease_expires_at")?;
+    Ok(Outline { uuid: uuid.parse()?, fields, lease_expires_at: lease_expires_at.and_then(time_of) })
+}
+
+fn documents_of(row: &SqliteRow) -> Outcome<Documents> {
+    let node = serde_json::from_str(row.try_get("node_document")?)?;
+    let mut session: Map<_, _> = serde_json::from_str(row.try_get("session_document")?)?;
+    session.extend(named(columns(row, SESSION)?));
+    Ok(Documents { node, session })
 }
 
 async fn rows(readers: &SqlitePool, (text, values): statements::Selected) -> Outcome<Vec<SqliteRow>> {
