@@ -25,12 +25,16 @@ pub struct Places {
     pub options: PathBuf,
     /// Its leases.
     pub leases: PathBuf,
+    /// Its process, where another dnsmasq of the machine does not look.
+    pub process: PathBuf,
 }
 
 impl Places {
     /// Those of a dnsmasq of our own, in a folder.
     pub fn below(folder: &Path) -> Self {
-        Self { hosts: folder.join("hosts"), options: folder.join("options"), leases: folder.join("leases") }
+        let [hosts, options, leases, process] =
+            ["hosts", "options", "leases", "process"].map(|name| folder.join(name));
+        Self { hosts, options, leases, process }
     }
 
     /// Whose an address is now, where that is told.

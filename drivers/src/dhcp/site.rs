@@ -97,6 +97,7 @@ impl Site {
         say(format_args!("port=0\nkeep-in-foreground\nlog-facility=-\nlog-dhcp\nbind-interfaces"));
         say(format_args!("interface={}\nexcept-interface=lo", self.interface));
         say(format_args!("dhcp-leasefile={}", places.leases.display()));
+        say(format_args!("pid-file={}", places.process.display()));
         say(format_args!("dhcp-hostsfile={}", places.hosts.display()));
         say(format_args!("dhcp-optsfile={}", places.options.display()));
         say(format_args!("dhcp-match=set:ipxe,175\ndhcp-match=set:ipxe6,option6:16,iPXE"));
