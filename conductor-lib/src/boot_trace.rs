@@ -3,7 +3,6 @@
 //! A trace begins when a machine is made ready to boot, and is kept in memory by the conductor that serves it. It
 //! tells in one line why no agent called.
 
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -15,8 +14,7 @@ use uuid::Uuid;
 const STRANGERS: usize = 1024;
 
 /// What machines load, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BootStage {
     /// An address.
     Address,
@@ -31,7 +29,7 @@ pub enum BootStage {
 }
 
 /// How far one of them is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootMark {
     /// Which one.
     pub stage: BootStage,
@@ -42,12 +40,11 @@ pub struct BootMark {
     /// Its size in bytes.
     pub total: u64,
     /// When that was so.
-    #[serde(with = "time::serde::rfc3339")]
     pub at: OffsetDateTime,
 }
 
 /// How far a machine came.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BootTrace(Vec<BootMark>);
 
 impl BootTrace {

@@ -248,10 +248,8 @@ fn both(number: u32) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hadris_iso::joliet::JolietLevel;
+    use crate::config_drive::format_options;
     use hadris_iso::read::{IsoImage, PathSeparator};
-    use hadris_iso::rrip::RripOptions;
-    use hadris_iso::write::options::{CreationFeatures, IsoFormatOptions};
     use hadris_iso::write::{InputEntry, InputTree, IsoImageWriter};
     use std::io::Cursor;
 
@@ -269,24 +267,8 @@ mod tests {
             }
             root.push(entry);
         }
-        let options = IsoFormatOptions {
-            volume_name: "FARRIER".into(),
-            system_id: None,
-            volume_set_id: None,
-            publisher_id: None,
-            preparer_id: None,
-            application_id: None,
-            sector_size: 2048,
-            path_separator: PathSeparator::ForwardSlash,
-            strict_charset: false,
-            features: CreationFeatures {
-                joliet: Some(JolietLevel::Level3),
-                rock_ridge: Some(RripOptions::default()),
-                ..CreationFeatures::rock_ridge()
-            },
-        };
         let tree = InputTree { path_separator: PathSeparator::ForwardSlash, entries: root };
-        IsoImageWriter::create(Cursor::new(Vec::new()), tree, options).unwrap().into_inner()
+        IsoImageWriter::create(Cursor::new(Vec::new()), tree, format_options("FARRIER")).unwrap().into_inner()
     }
 
     /// The whole medium, read in pieces of a size that is no divisor of anything.

@@ -135,8 +135,14 @@ fn write(folder: &Path, tree: InputTree) -> Result<Vec<u8>, ConfigDriveError> {
     if size_of(&tree.entries) > SIZE_LIMIT {
         return Err(ConfigDriveError::TooLarge { path: folder.to_owned() });
     }
-    let options = IsoFormatOptions {
-        volume_name: LABEL.to_owned(),
+    let image = IsoImageWriter::create(Cursor::new(Vec::new()), tree, format_options(LABEL));
+    Ok(image.map_err(|error| failed(error.to_string()))?.into_inner())
+}
+
+/// ISO 9660 with the long names of Joliet and Rock Ridge.
+pub(crate) fn format_options(label: &str) -> IsoFormatOptions {
+    IsoFormatOptions {
+        volume_name: label.to_owned(),
         system_id: None,
         volume_set_id: None,
         publisher_id: None,
@@ -150,9 +156,7 @@ fn write(folder: &Path, tree: InputTree) -> Result<Vec<u8>, ConfigDriveError> {
             rock_ridge: Some(RripOptions::default()),
             ..CreationFeatures::rock_ridge()
         },
-    };
-    let image = IsoImageWriter::create(Cursor::new(Vec::new()), tree, options);
-    Ok(image.map_err(|error| failed(error.to_string()))?.into_inner())
+    }
 }
 
 fn size_of(entries: &[InputEntry]) -> u64 {

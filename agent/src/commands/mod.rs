@@ -163,9 +163,12 @@ impl CommandEngine {
         agent.status.say(command.name);
         let outcome = match params {
             Err(error) => Err(error),
-            Ok(params) => tokio::task::spawn_blocking(move || (command.run)(&agent, &params))
-                .await
-                .unwrap_or_else(|error| Err(panicked(command, error))),
+            Ok(params) => match tokio::task::spawn_blocking(move || (command.run)(&agent, &params)).await {
+                Ok(outcome) => outcome,
+                // This process ends before the command began. The next one tells.
+                Err(error) if error.is_cancelled() => return,
+                Err(error) => Err(panicked(command, error)),
+            },
         };
         match &outcome {
             Ok(_) => tracing::info!(command = command.name, "command succeeded"),

@@ -15,6 +15,8 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::sleep;
 
 const STEP: &str = "erase_devices";
+/// Commands that run at a time.
+const THREADS: usize = 4;
 
 const fn command(name: &'static str, kind: Kind, run: crate::commands::Run) -> Command {
     Command { name, help: "", kind, parameters: &[Parameter::OTHERS], validate: None, run }
@@ -51,7 +53,12 @@ struct Process {
 impl Process {
     fn start(root: &Path) -> Self {
         crate::network::http::install_tls_provider();
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .max_blocking_threads(THREADS)
+            .enable_all()
+            .build()
+            .unwrap();
         let agent = Agent::new(Options::default(), root, Handle::clone(runtime.handle())).unwrap();
         Self { runtime, engine: CommandEngine::new(agent, find) }
     }
@@ -104,6 +111,19 @@ fn x01_what_ran_in_a_process_that_was_killed_has_failed_in_the_next() {
     // The history goes on.
     assert_eq!(third.submit("succeed", true).command_status, CommandStatus::Succeeded);
     assert_eq!(third.list().len(), 2);
+}
+
+/// On a machine that is busy, a command waits for its thread.
+#[test]
+fn x01_what_had_not_begun_when_its_process_ended_has_failed_in_the_next() {
+    let root = tempfile::tempdir().unwrap();
+    let first = Process::start(root.path());
+    (0..THREADS).for_each(|_| drop(first.runtime.spawn_blocking(endless)));
+    first.submit("execute_clean_step", false);
+    first.crash(root.path(), killed());
+    let told = Process::start(root.path()).list().remove(0);
+    let error = told.command_error.unwrap();
+    assert!(error.details.contains("SIGKILL"), "{}", error.details);
 }
 
 #[test]

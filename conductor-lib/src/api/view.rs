@@ -110,3 +110,31 @@ pub(crate) fn links(url: &str, path: &str) -> Value {
         {"rel": "bookmark", "href": format!("{url}/{path}")},
     ])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fields::NODE;
+    use super::*;
+
+    #[test]
+    fn s48_what_is_seen_of_a_record_has_no_secrets_and_every_field_of_its_version() {
+        let masked: Vec<_> = NODE.iter().filter(|field| field.is_masked).collect();
+        assert!(!masked.is_empty());
+        let secret = json!({"a_password": "hunter2", "deep": [{"token": "hunter2"}], "kept": 1});
+        let record: Map<_, _> = masked.iter().map(|field| (field.name.to_owned(), secret.clone())).collect();
+        let version = ApiVersion { major: 1, minor: 110 };
+        let view = View { version, url: "http://h".into(), fields: NODE.iter().collect() };
+        let text = view.of("nodes", "n1", record);
+        assert!(!text.get().contains("hunter2"), "{text}");
+        let seen: Map<String, Value> = serde_json::from_str(text.get()).unwrap();
+        assert_eq!(seen.len(), NODE.len());
+        for field in masked {
+            assert_eq!(seen[field.name]["kept"], 1, "{field:?}");
+        }
+        assert_eq!(seen["ports"][1]["href"], "http://h/nodes/n1/ports");
+        assert_eq!(
+            (&seen["extra"]["kept"], &seen["traits"], &seen["name"]),
+            (&json!(1), &json!([]), &Value::Null)
+        );
+    }
+}

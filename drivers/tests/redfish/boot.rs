@@ -44,18 +44,19 @@ async fn a_device_that_the_machine_has_not_is_refused_with_those_that_it_has() {
 /// Twice the same lesson: what was ordered counts when it is read again.
 #[tokio::test]
 async fn f57_f24_an_override_is_read_again_and_keeps_the_boot_mode() {
-    let manners = [Manner::ModeFallsBack];
+    let manners = [Manner::Odd(Quirk::ModeFallsBack)];
     let Stage { bmc, node, management, .. } = Stage::new(manners).await;
     management.set_boot_device(&node, BootDevice::Disk, true).await.unwrap();
     assert_eq!(bmc.inner().machine.boot.mode, "UEFI");
     let settings = RedfishSettings { quirks: Quirks::all().without(Quirk::CompleteBoot), ..settings() };
-    let Stage { bmc: _bmc, node, management, .. } = Stage::with([Manner::CompleteBoot], settings).await;
+    let Stage { bmc: _bmc, node, management, .. } =
+        Stage::with([Manner::Odd(Quirk::CompleteBoot)], settings).await;
     management.set_boot_device(&node, BootDevice::Disk, true).await.unwrap();
 }
 
 #[tokio::test]
 async fn f57_what_no_bmc_keeps_is_set_again_before_each_power_on() {
-    let Stage { bmc, node, power, management } = Stage::new([Manner::OnceOnly]).await;
+    let Stage { bmc, node, power, management } = Stage::new([Manner::Odd(Quirk::OnceOnly)]).await;
     management.set_boot_device(&node, BootDevice::Disk, true).await.unwrap();
     power.power_on(&node).await.unwrap();
     power.reboot(&node).await.unwrap();
@@ -67,7 +68,7 @@ async fn f57_what_no_bmc_keeps_is_set_again_before_each_power_on() {
 
 #[tokio::test]
 async fn f23_a_maker_whose_firmware_minds_gets_no_override_beside_a_boot_entry() {
-    let Stage { bmc, node, power, management } = Stage::new([Manner::FirmwareOrder]).await;
+    let Stage { bmc, node, power, management } = Stage::new([Manner::Odd(Quirk::FirmwareOrder)]).await;
     management.set_boot_device(&node, BootDevice::Cdrom, false).await.unwrap();
     power.power_on(&node).await.unwrap();
     management.set_boot_device(&node, BootDevice::Disk, true).await.unwrap();

@@ -31,7 +31,7 @@ pub fn settings() -> RedfishSettings {
         power_wait: Duration::from_secs(60),
         power_poll: ms(5),
         power_retry: ms(20),
-        media_wait: ms(200),
+        media_wait: Duration::from_secs(60),
         ..RedfishSettings::default()
     }
 }

@@ -1,6 +1,6 @@
 //! Virtual drives, and the boot interface that works by them.
 
-use crate::stage::Stage;
+use crate::stage::{Stage, settings};
 use crate::stand_in::{Manner, StandIn};
 use axum::http::Method;
 use farrier_conductor::interfaces::{
@@ -8,10 +8,12 @@ use farrier_conductor::interfaces::{
 };
 use farrier_conductor::model::BootDevice;
 use farrier_drivers::netboot::images::AllowedFolders;
+use farrier_drivers::redfish::RedfishSettings;
 use farrier_drivers::virtual_media::{Shelf, VirtualMediaBoot};
 use farrier_media::{KernelParameters, config_drive};
 use serde_json::json;
 use std::path::Path;
+use std::time::Duration;
 
 const ISO: &str = "http://192.0.2.5/horse.iso";
 const EJECT: &str = "POST /redfish/v1/Managers/1/VirtualMedia/CD/Actions/VirtualMedia.EjectMedia";
@@ -54,7 +56,8 @@ async fn f56_what_one_drive_refuses_the_next_may_take() {
 
 #[tokio::test]
 async fn a_medium_that_is_not_in_is_not_taken_for_inserted() {
-    let Stage { bmc: _bmc, node, management, .. } = Stage::new([Manner::ForgetsInsertions]).await;
+    let settings = RedfishSettings { media_wait: Duration::from_millis(200), ..settings() };
+    let Stage { bmc: _bmc, node, management, .. } = Stage::with([Manner::ForgetsInsertions], settings).await;
     let error = management.attach_virtual_media(&node, BootDevice::Cdrom, ISO).await.unwrap_err().to_string();
     assert!(
         error.contains("was told to change the medium in") && error.contains("that nothing is out"),

@@ -4,13 +4,12 @@
 //! nothing for a while loses its turn and its connection, and begins anew.
 
 use super::files::{Content, Files, Found, Turn};
+use super::ranges::{self, Asked};
 use super::trail::Trail;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, State};
-use axum::http::header::{
-    ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, RANGE, RETRY_AFTER,
-};
+use axum::http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
@@ -60,28 +59,10 @@ async fn answer(
         return not_found();
     };
     let mut trail = trail.filter(|_| method == Method::GET);
-    let size = content.size();
-    let part = match part(&headers, size) {
-        Ok(part) => part,
-        Err(()) => {
-            return (StatusCode::RANGE_NOT_SATISFIABLE, [(CONTENT_RANGE, format!("bytes */{size}"))])
-                .into_response();
-        }
+    let Asked { part, mut reply } = match ranges::asked(&headers, content.size()) {
+        Ok(asked) => asked,
+        Err(nothing) => return nothing.into_response(),
     };
-    let (status, range) = match &part {
-        Some(part) => {
-            (StatusCode::PARTIAL_CONTENT, Some(format!("bytes {}-{}/{size}", part.start, part.end - 1)))
-        }
-        None => (StatusCode::OK, None),
-    };
-    let part = part.unwrap_or(0..size);
-    let mut reply = Response::builder()
-        .status(status)
-        .header(ACCEPT_RANGES, "bytes")
-        .header(CONTENT_LENGTH, part.end - part.start);
-    if let Some(range) = range {
-        reply = reply.header(CONTENT_RANGE, range);
-    }
     let body = match content {
         Content::Text(text) => {
             reply = reply.header(CONTENT_TYPE, "text/plain; charset=utf-8");
@@ -100,26 +81,6 @@ async fn answer(
         }
     };
     reply.body(body).unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
-}
-
-/// The part that is asked for, where it is one: what is not understood, or more than one, is no wish (RFC 9110, 14.2).
-pub(super) fn part(headers: &HeaderMap, size: u64) -> Result<Option<Range<u64>>, ()> {
-    let asked =
-        headers.get(RANGE).and_then(|value| value.to_str().ok()?.strip_prefix("bytes=")?.split_once('-'));
-    let number = |text: &str| text.parse::<u64>().ok();
-    let part = match asked {
-        Some(("", last)) => number(last).map(|last| size.saturating_sub(last)..size),
-        Some((first, "")) => number(first).map(|first| first..size),
-        Some((first, last)) => number(first)
-            .zip(number(last))
-            .filter(|(first, last)| first <= last)
-            .map(|(first, last)| first..last.saturating_add(1).min(size)),
-        None => None,
-    };
-    match part {
-        Some(part) if part.start >= part.end => Err(()),
-        part => Ok(part),
-    }
 }
 
 /// A part of a file, as it is taken.
@@ -167,32 +128,9 @@ async fn send(
 mod tests {
     use super::super::stage::{PXELINUX, Stage};
     use super::*;
+    use axum::http::header::RANGE;
 
     const NONE: &str = "There is no such file.\n";
-
-    #[test]
-    fn one_part_may_be_asked_for() {
-        for (asked, expected) in [
-            (None, Ok(None)),
-            (Some("bytes=0-4"), Ok(Some(0..5))),
-            (Some("bytes=5-"), Ok(Some(5..10))),
-            (Some("bytes=-3"), Ok(Some(7..10))),
-            (Some("bytes=-30"), Ok(Some(0..10))),
-            (Some("bytes=8-99"), Ok(Some(8..10))),
-            (Some("bytes=9-18446744073709551615"), Ok(Some(9..10))),
-            (Some("bytes=10-"), Err(())),
-            (Some("bytes=-0"), Err(())),
-            (Some("bytes=4-2"), Ok(None)),
-            (Some("bytes=0-1,4-5"), Ok(None)),
-            (Some("lines=0-1"), Ok(None)),
-            (Some("bytes=x"), Ok(None)),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.extend(asked.map(|asked| (RANGE, asked.parse().unwrap())));
-            assert_eq!(part(&headers, 10), expected, "{asked:?}");
-        }
-        assert_eq!(part(&HeaderMap::new(), 0), Ok(None));
-    }
 
     async fn taken(path: &std::path::Path, part: Range<u64>) -> Result<Bytes, axum::Error> {
         let turns = Arc::new(tokio::sync::Semaphore::new(1));

@@ -1,10 +1,10 @@
 //! Virtual media by HTTP, for BMCs: whole, or the parts that they ask for.
 
-use super::http::part;
+use super::ranges::{self, Asked};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
-use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -32,26 +32,11 @@ async fn answer(
     let (on, wanted) = (shelf.clone(), name.clone());
     let medium = spawn_blocking(move || on.medium(&wanted)).await.ok().flatten();
     let Some(medium) = medium else { return StatusCode::NOT_FOUND.into_response() };
-    let size = medium.length();
-    let Ok(asked) = part(&headers, size) else {
-        return (StatusCode::RANGE_NOT_SATISFIABLE, [(CONTENT_RANGE, format!("bytes */{size}"))])
-            .into_response();
+    let Asked { part, reply } = match ranges::asked(&headers, medium.length()) {
+        Ok(asked) => asked,
+        Err(nothing) => return nothing.into_response(),
     };
-    let (status, range) = match &asked {
-        Some(part) => {
-            (StatusCode::PARTIAL_CONTENT, Some(format!("bytes {}-{}/{size}", part.start, part.end - 1)))
-        }
-        None => (StatusCode::OK, None),
-    };
-    let part = asked.unwrap_or(0..size);
-    let mut reply = Response::builder()
-        .status(status)
-        .header(ACCEPT_RANGES, "bytes")
-        .header(CONTENT_TYPE, "application/x-iso9660-image")
-        .header(CONTENT_LENGTH, part.end - part.start);
-    if let Some(range) = range {
-        reply = reply.header(CONTENT_RANGE, range);
-    }
+    let reply = reply.header(CONTENT_TYPE, "application/x-iso9660-image");
     let body = match method == Method::HEAD {
         true => Body::empty(),
         false => {
@@ -84,6 +69,7 @@ fn sent(medium: Arc<Medium>, part: Range<u64>) -> Body {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::header::CONTENT_LENGTH;
     use farrier_conductor::model::{NewNode, Node};
     use farrier_media::config_drive;
     use time::OffsetDateTime;

@@ -1,13 +1,14 @@
 //! Serving what machines boot from the network.
 //!
 //! There is one tree of files for every protocol. Most of them are on no disk: [`files`] asks the conductor what a name
-//! stands for at this moment. [`http`] and [`tftp`] send that to machines, and [`dhcp`] tells them where it is. [`trail`]
+//! stands for at this moment. [`http`] (whole or by [`ranges`]) and [`tftp`] send that to machines, and [`dhcp`] tells them where it is. [`trail`]
 //! tells how far they came. [`media`] sends BMCs what their machines take for a CD.
 
 pub(crate) mod dhcp;
 pub(crate) mod files;
 pub(crate) mod http;
 pub(crate) mod media;
+mod ranges;
 pub(crate) mod tftp;
 mod trail;
 

@@ -10,6 +10,7 @@
 mod agent;
 mod conductor;
 mod full_disk;
+mod hardware;
 mod hostile_agent;
 mod killed;
 mod machine;

@@ -46,6 +46,11 @@ impl Site {
         Conductor::start(self.folder.path(), name, &[&own[..], &database, arguments].concat())
     }
 
+    /// Whether nobody is in the middle of writing to the file.
+    pub async fn is_free(&self) -> bool {
+        self.store.expire_all("nobody").await.is_ok()
+    }
+
     /// Enrols the machine.
     pub fn enrol(&self, conductor: &Conductor) {
         let qemu = format!("qemu_binary={}", self.machine.qemu().display());

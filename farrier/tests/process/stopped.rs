@@ -16,6 +16,11 @@ async fn a_conductor_that_was_stopped_for_longer_than_its_lease_changes_nothing(
     site.until(|record| record.node.reservation.as_deref() == Some("first") && record.order.is_some()).await;
     site.machine.is_on().await;
     first.signal(Signal::SIGSTOP);
+    // One that is stopped while it writes keeps all others from their file, as SQLite has it.
+    while !site.is_free().await {
+        first.signal(Signal::SIGCONT);
+        first.signal(Signal::SIGSTOP);
+    }
     site.machine.unstick();
 
     let second = site.conductor("second", "127.0.0.1:0");

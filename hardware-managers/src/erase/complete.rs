@@ -29,15 +29,15 @@ pub fn require(node: &Node, sysfs: &Path, missing: &[String]) -> Result<(), Step
         one.kind == Kind::StorageController && !is_skipped(&one.address) && !is_skipped(&one.id)
     });
     let awaited = missing.iter().map(|text| format!("still waited for: {text}"));
-    let reasons: Vec<_> = controllers
-        .map(|one| {
-            format!(
-                "{one} has no driver in this ramdisk: pack it with farrier-image build --module, or name the \
-                 controller in the node's {SKIPPED_CONTROLLERS}"
-            )
-        })
-        .chain(awaited)
-        .collect();
+    let lacking = controllers.map(|one| match missing {
+        [] => format!(
+            "{one} has no driver in this ramdisk: pack it with farrier-image build --module, or name the \
+             controller in the node's {SKIPPED_CONTROLLERS}"
+        ),
+        // Its own driver may be what is waited for.
+        _ => format!("{one} has no driver yet"),
+    });
+    let reasons: Vec<_> = awaited.chain(lacking).collect();
     if reasons.is_empty() { Ok(()) } else { Err(refused(&reasons.join("; "))) }
 }
 
@@ -113,6 +113,10 @@ mod tests {
             let node = node(json!({"farrier_skip_controllers": [skipped]}));
             assert_eq!(text(require(&node, machine.path(), &[])), "", "{skipped}");
         }
+        let loading = ["the driver mpt3sas is being loaded".to_owned()];
+        let told = text(require(&node(json!({})), machine.path(), &loading));
+        assert!(told.starts_with("nothing is erased: still waited for: the driver mpt3sas"), "{told}");
+        assert!(told.ends_with("(1000:0097) has no driver yet"), "{told}");
         let other = node(json!({"farrier_skip_controllers": ["0000:05:00.0"]}));
         assert_ne!(text(require(&other, machine.path(), &[])), "");
     }

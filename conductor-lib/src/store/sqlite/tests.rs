@@ -5,7 +5,7 @@ use super::*;
 use crate::model::{Event, InterfaceKind, NewNode, Order, Port, Verb};
 use crate::store::{ConfigDrive, Filter, NodeColumn, OrderChange, Position, SessionChange};
 use farrier_protocol::heartbeat::AgentStatus;
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::Row;
 use time::Duration as Span;
 
@@ -404,6 +404,10 @@ async fn f42_a_port_and_a_node_that_cannot_be_read_spoil_no_listing() {
     assert_eq!(ports, [("first".to_owned(), 1), ("second".to_owned(), 1)]);
     assert_eq!(listed[0].node, first);
     assert!(store.by_name("third").await.is_err());
+    let kept = store.documents(&Selection::first(9)).await.unwrap();
+    let is_read: Vec<_> =
+        kept.iter().map(|(outline, kept)| (outline.fields["name"].as_str(), kept.is_ok())).collect();
+    assert_eq!(is_read, [(Some("first"), true), (Some("second"), true), (Some("third"), false)]);
 }
 
 #[tokio::test]
@@ -536,6 +540,28 @@ async fn nodes_without_a_name_are_many_and_their_ports_come_and_go() {
         assert!(error.starts_with(what), "{error}");
         assert_eq!(store.get(first.uuid).await.unwrap().unwrap().node.ports, stored);
     }
+}
+
+/// What operators are shown is not read as a record first.
+#[tokio::test]
+async fn what_is_kept_of_a_node_is_all_of_it() {
+    let (_folder, store, mut first) = store_with_node().await;
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    (first.maintenance, first.description) = (true, Some("by the door".into()));
+    first.driver_internal_info.others.insert("vendor_note".into(), json!({"deep": [1]}));
+    let session = session("secret");
+    let change = Change { session: SessionChange::Replace(&session), ..Change::of(&first) };
+    store.write(&lease, &change).await.unwrap();
+    let kept = store.documents(&Selection::first(9)).await.unwrap();
+    let [(outline, Ok(documents))] = &kept[..] else { panic!("{kept:?}") };
+    let record = store.get(first.uuid).await.unwrap().unwrap();
+    let Value::Object(mut expected) = serde_json::to_value(&record.node).unwrap() else { unreachable!() };
+    expected.remove("ports");
+    let mut found = outline.fields.clone();
+    found.extend(documents.node.clone());
+    assert_eq!(found, expected);
+    assert_eq!(json!(documents.session), json!(record.session));
+    assert_eq!((outline.uuid, outline.lease_expires_at), (first.uuid, record.lease_expires_at));
 }
 
 #[tokio::test]

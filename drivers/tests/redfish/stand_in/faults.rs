@@ -4,6 +4,7 @@ use super::{Inner, Manner, SYSTEM, Seen, json_answer, refusal};
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use farrier_drivers::redfish::quirks::Quirk;
 use futures_util::stream;
 use serde_json::json;
 use std::io;
@@ -32,7 +33,7 @@ impl Inner {
                 "",
             ));
         }
-        if self.has(Manner::Busy) && is_order && self.faults.refused_orders < 2 {
+        if self.has(Manner::Odd(Quirk::Busy)) && is_order && self.faults.refused_orders < 2 {
             self.faults.refused_orders += 1;
             let identifier = "ExtendedError.1.0.UnableToModifyDuringSystemPOST";
             return Some(refusal(StatusCode::BAD_REQUEST, identifier, "the machine tests itself"));

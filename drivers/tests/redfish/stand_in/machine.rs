@@ -1,6 +1,7 @@
 //! The machine of the stand-in: its power, what it is told to start from, and what it started from.
 
 use super::Manner;
+use farrier_drivers::redfish::quirks::Quirk;
 use std::collections::BTreeSet;
 
 /// The override of its boot device.
@@ -30,13 +31,15 @@ pub struct Machine {
 impl Machine {
     pub(super) fn new(manners: &BTreeSet<Manner>) -> Self {
         let maker = match () {
-            () if manners.contains(&Manner::UsbCd) => "Supermicro",
-            () if manners.contains(&Manner::FirmwareOrder) => "Lenovo",
+            () if manners.contains(&Manner::Odd(Quirk::UsbCd)) => "Supermicro",
+            () if manners.contains(&Manner::Odd(Quirk::FirmwareOrder)) => "Lenovo",
             () => "Farm",
         };
         let boot = Boot { target: "None".into(), enabled: "Disabled".into(), mode: "UEFI".into() };
-        let (has_usb_cd, recovers) =
-            (manners.contains(&Manner::UsbCd), manners.contains(&Manner::FirmwareOrder));
+        let (has_usb_cd, recovers) = (
+            manners.contains(&Manner::Odd(Quirk::UsbCd)),
+            manners.contains(&Manner::Odd(Quirk::FirmwareOrder)),
+        );
         let (secure_boot, started_from) = Default::default();
         Self { maker, power: "Off", boot, secure_boot, started_from, version: 1, has_usb_cd, recovers }
     }

@@ -14,6 +14,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use farrier_drivers::redfish::quirks::Quirk;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,44 +32,8 @@ pub const SYSTEM: &str = "/redfish/v1/Systems/1";
 /// In what it differs from a BMC that does all as the schema has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Manner {
-    /// The first two orders meet a machine that tests itself.
-    Busy,
-    /// Versions are told as weak ones and compared as strong ones.
-    StrongEtags,
-    /// Any version is wrong.
-    WrongEtags,
-    /// The first order to power on is a conflict.
-    ConflictingPowerOn,
-    /// An override has to be complete.
-    CompleteBoot,
-    /// The boot mode falls back to Legacy when it is not sent.
-    ModeFallsBack,
-    /// No override lasts.
-    OnceOnly,
-    /// Every override lasts.
-    ContinuousOnly,
-    /// The virtual CD is a USB drive.
-    UsbCd,
-    /// A lasting override to the disk starts a recovery.
-    FirmwareOrder,
-    /// Virtual drives belong to the machine.
-    MediaOnSystem,
-    /// The virtual drive takes DVDs alone.
-    DvdOnly,
-    /// Virtual drives have no actions.
-    MediaByPatch,
-    /// An ejection has to have a body.
-    EmptyEject,
-    /// A drive that was emptied says what was in it.
-    StaleInserted,
-    /// An insertion has to name the protocol.
-    WantsProtocol,
-    /// An insertion has to name the way of transfer.
-    WantsMethod,
-    /// An insertion has to name a user.
-    WantsNames,
-    /// The first two insertions fail.
-    FailsToInsert,
+    /// In a way that the table of quirks knows. What is refused or fails for a while does so once or twice.
+    Odd(Quirk),
     /// Insertions are accepted, and nothing is inserted.
     ForgetsInsertions,
     /// The drive that is first takes nothing.
