@@ -405,8 +405,9 @@ async fn f42_a_port_and_a_node_that_cannot_be_read_spoil_no_listing() {
     assert_eq!(listed[0].node, first);
     assert!(store.by_name("third").await.is_err());
     let kept = store.documents(&Selection::first(9)).await.unwrap();
-    let is_read: Vec<_> =
+    let mut is_read: Vec<_> =
         kept.iter().map(|(outline, kept)| (outline.fields["name"].as_str(), kept.is_ok())).collect();
+    is_read.sort_unstable();
     assert_eq!(is_read, [(Some("first"), true), (Some("second"), true), (Some("third"), false)]);
 }
 
@@ -560,7 +561,11 @@ async fn what_is_kept_of_a_node_is_all_of_it() {
     let mut found = outline.fields.clone();
     found.extend(documents.node.clone());
     assert_eq!(found, expected);
-    assert_eq!(json!(documents.session), json!(record.session));
+    let said = |session: Value| {
+        let Value::Object(session) = session else { panic!("{session}") };
+        session.into_iter().filter(|(_, value)| !value.is_null()).collect::<Vec<_>>()
+    };
+    assert_eq!(said(json!(documents.session)), said(json!(record.session)));
     assert_eq!((outline.uuid, outline.lease_expires_at), (first.uuid, record.lease_expires_at));
 }
 
