@@ -1,8 +1,9 @@
 //! Serving what machines boot from the network.
 //!
 //! There is one tree of files for every protocol. Most of them are on no disk: [`files`] asks the conductor what a name
-//! stands for at this moment. [`http`] (whole or by [`ranges`]) and [`tftp`] send that to machines, and [`dhcp`] tells them where it is. [`trail`]
-//! tells how far they came. [`media`] sends BMCs what their machines take for a CD.
+//! stands for at this moment. [`http`] and [`tftp`] send that to machines, and [`dhcp`] tells them where it is. [`trail`]
+//! tells how far they came. [`media`] sends BMCs what their machines take for a CD. [`ranges`] are the parts that HTTP
+//! clients ask for.
 
 pub(crate) mod dhcp;
 pub(crate) mod files;

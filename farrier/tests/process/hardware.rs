@@ -8,11 +8,12 @@ async fn nodes_of_every_hardware_type_are_enrolled() {
     let site = Site::new(Script::default()).await;
     let redfish = ["redfish_address=https://192.0.2.9", "redfish_system_id=/redfish/v1/Systems/1"];
     let ipmi = ["ipmi_address=192.0.2.9"];
-    let types: [(&str, &[&str]); 5] = [
+    let types: [(&str, &[&str]); 6] = [
         ("qemu", &[]),
         ("redfish", &redfish),
         ("ipmi", &ipmi),
         ("pxe_ipmitool", &ipmi),
+        ("agent_ipmitool", &ipmi),
         ("fake-hardware", &[]),
     ];
     let conductor = site.conductor_with(

@@ -1,9 +1,10 @@
 //! A conductor that is stopped for longer than its lease.
 
 use crate::agent::Script;
-use crate::site::Site;
+use crate::site::{PATIENCE, Site};
 use farrier_conductor::model::{PowerState, ProvisionState};
 use nix::sys::signal::Signal;
+use std::time::Instant;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conductor_that_was_stopped_for_longer_than_its_lease_changes_nothing() {
@@ -17,7 +18,9 @@ async fn a_conductor_that_was_stopped_for_longer_than_its_lease_changes_nothing(
     site.machine.is_on().await;
     first.signal(Signal::SIGSTOP);
     // One that is stopped while it writes keeps all others from their file, as SQLite has it.
+    let end = Instant::now() + PATIENCE;
     while !site.is_free().await {
+        assert!(Instant::now() < end, "the file of the store is never free");
         first.signal(Signal::SIGCONT);
         first.signal(Signal::SIGSTOP);
     }

@@ -33,7 +33,7 @@ impl Inner {
                 "",
             ));
         }
-        if self.has(Manner::Odd(Quirk::Busy)) && is_order && self.faults.refused_orders < 2 {
+        if self.is_odd(Quirk::Busy) && is_order && self.faults.refused_orders < 2 {
             self.faults.refused_orders += 1;
             let identifier = "ExtendedError.1.0.UnableToModifyDuringSystemPOST";
             return Some(refusal(StatusCode::BAD_REQUEST, identifier, "the machine tests itself"));

@@ -30,16 +30,14 @@ pub struct Machine {
 
 impl Machine {
     pub(super) fn new(manners: &BTreeSet<Manner>) -> Self {
-        let maker = match () {
-            () if manners.contains(&Manner::Odd(Quirk::UsbCd)) => "Supermicro",
-            () if manners.contains(&Manner::Odd(Quirk::FirmwareOrder)) => "Lenovo",
-            () => "Farm",
+        let [has_usb_cd, recovers] =
+            [Quirk::UsbCd, Quirk::FirmwareOrder].map(|quirk| manners.contains(&Manner::Odd(quirk)));
+        let maker = match (has_usb_cd, recovers) {
+            (true, _) => "Supermicro",
+            (false, true) => "Lenovo",
+            (false, false) => "Farm",
         };
         let boot = Boot { target: "None".into(), enabled: "Disabled".into(), mode: "UEFI".into() };
-        let (has_usb_cd, recovers) = (
-            manners.contains(&Manner::Odd(Quirk::UsbCd)),
-            manners.contains(&Manner::Odd(Quirk::FirmwareOrder)),
-        );
         let (secure_boot, started_from) = Default::default();
         Self { maker, power: "Off", boot, secure_boot, started_from, version: 1, has_usb_cd, recovers }
     }

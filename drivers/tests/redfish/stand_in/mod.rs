@@ -216,6 +216,10 @@ impl Inner {
         self.manners.contains(&manner)
     }
 
+    fn is_odd(&self, quirk: Quirk) -> bool {
+        self.has(Manner::Odd(quirk))
+    }
+
     /// The answer; nothing where there never is one.
     fn answer(&mut self, seen: &Seen) -> Option<Response> {
         if self.has(Manner::Hangs) {

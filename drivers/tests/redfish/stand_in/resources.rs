@@ -65,7 +65,7 @@ impl Inner {
 
     fn system(&mut self) -> Value {
         let silent = self.has(Manner::SilentPower);
-        let on_system = match self.has(Manner::Odd(Quirk::MediaOnSystem)) {
+        let on_system = match self.is_odd(Quirk::MediaOnSystem) {
             true => json!({"@odata.id": super::virtual_media::COLLECTION}),
             false => Value::Null,
         };
@@ -110,12 +110,12 @@ impl Inner {
         change: impl FnOnce(&mut Self, &Value) -> Option<Response>,
     ) -> Response {
         let version = seen.headers.get("if-match").map(|version| version.to_str().unwrap().to_owned());
-        let expected = match self.has(Manner::Odd(Quirk::StrongEtags)) {
+        let expected = match self.is_odd(Quirk::StrongEtags) {
             true => format!("\"{}\"", self.machine.version),
             false => format!("W/\"{}\"", self.machine.version),
         };
-        let is_wrong = |version: String| self.has(Manner::Odd(Quirk::WrongEtags)) || version != expected;
-        let is_missing = version.is_none() && self.has(Manner::Odd(Quirk::StrongEtags));
+        let is_wrong = |version: String| self.is_odd(Quirk::WrongEtags) || version != expected;
+        let is_missing = version.is_none() && self.is_odd(Quirk::StrongEtags);
         if is_missing || version.is_some_and(is_wrong) {
             return refusal(
                 StatusCode::PRECONDITION_FAILED,
@@ -132,19 +132,19 @@ impl Inner {
         let [target, enabled, mode] = ["Target", "Enabled", "Mode"]
             .map(|key| boot[format!("BootSourceOverride{key}")].as_str().map(str::to_owned));
         let is_complete = target.is_some() && enabled.is_some() && mode.is_some();
-        if self.has(Manner::Odd(Quirk::CompleteBoot)) && !is_complete {
+        if self.is_odd(Quirk::CompleteBoot) && !is_complete {
             return Some(refusal(
                 StatusCode::BAD_REQUEST,
                 "Base.1.8.PropertyMissing",
                 "BootSourceOverrideMode",
             ));
         }
-        if self.has(Manner::Odd(Quirk::OnceOnly)) && enabled.as_deref() == Some("Continuous") {
+        if self.is_odd(Quirk::OnceOnly) && enabled.as_deref() == Some("Continuous") {
             return Some(refusal(StatusCode::BAD_REQUEST, "Base.1.8.PropertyValueNotInList", "Continuous"));
         }
-        let lasts = self.has(Manner::Odd(Quirk::ContinuousOnly)) && enabled.as_deref() == Some("Once");
+        let lasts = self.is_odd(Quirk::ContinuousOnly) && enabled.as_deref() == Some("Once");
         let enabled = if lasts { Some("Continuous".to_owned()) } else { enabled };
-        if self.has(Manner::Odd(Quirk::ModeFallsBack)) && mode.is_none() {
+        if self.is_odd(Quirk::ModeFallsBack) && mode.is_none() {
             self.machine.boot.mode = "Legacy".into();
         }
         let now = &mut self.machine.boot;
@@ -160,7 +160,7 @@ impl Inner {
     fn reset(&mut self, seen: &Seen) -> Response {
         let kind = seen.body["ResetType"].as_str().unwrap_or_default();
         let had_conflict = self.seen.iter().filter(|seen| seen.path == RESET).count() > 1;
-        if self.has(Manner::Odd(Quirk::ConflictingPowerOn)) && kind == "On" && !had_conflict {
+        if self.is_odd(Quirk::ConflictingPowerOn) && kind == "On" && !had_conflict {
             return refusal(StatusCode::CONFLICT, "Base.1.8.ActionParameterValueConflict", "not now");
         }
         if self.has(Manner::RepeatsPassword) {

@@ -27,7 +27,7 @@ pub struct Drives {
 
 impl Inner {
     pub(super) fn virtual_media(&mut self, seen: &Seen) -> Option<Response> {
-        let is_hidden = self.has(Manner::Odd(Quirk::MediaOnSystem));
+        let is_hidden = self.is_odd(Quirk::MediaOnSystem);
         if seen.path == "/redfish/v1/Managers/1" {
             let media = if is_hidden { Value::Null } else { json!({"@odata.id": COLLECTION}) };
             return Some(json_answer(StatusCode::OK, &json!({"VirtualMedia": media})));
@@ -40,10 +40,10 @@ impl Inner {
         let (name, action) = rest[1..].split_once('/').unwrap_or((&rest[1..], ""));
         Some(match (seen.method.as_str(), action) {
             ("GET", "") => json_answer(StatusCode::OK, &self.drive(name)),
-            ("PATCH", "") if self.has(Manner::Odd(Quirk::MediaByPatch)) => self.put(name, &seen.body),
+            ("PATCH", "") if self.is_odd(Quirk::MediaByPatch) => self.put(name, &seen.body),
             ("POST", "Actions/VirtualMedia.InsertMedia") => self.insert(name, &seen.body),
             ("POST", "Actions/VirtualMedia.EjectMedia")
-                if seen.body.is_null() && self.has(Manner::Odd(Quirk::EmptyEject)) =>
+                if seen.body.is_null() && self.is_odd(Quirk::EmptyEject) =>
             {
                 refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Base.1.4.MalformedJSON", "no body")
             }
@@ -58,13 +58,12 @@ impl Inner {
 
     fn drive(&mut self, name: &str) -> Value {
         let types = match name {
-            "CD" if self.has(Manner::Odd(Quirk::DvdOnly)) => vec!["DVD"],
+            "CD" if self.is_odd(Quirk::DvdOnly) => vec!["DVD"],
             "CD" => vec!["CD", "DVD"],
             _ if self.has(Manner::FirstDriveIsBroken) => vec!["CD"],
             _ => vec!["USBStick"],
         };
-        let (has_actions, is_stale) =
-            (!self.has(Manner::Odd(Quirk::MediaByPatch)), self.has(Manner::Odd(Quirk::StaleInserted)));
+        let (has_actions, is_stale) = (!self.is_odd(Quirk::MediaByPatch), self.is_odd(Quirk::StaleInserted));
         let Drive { image, past } = self.slot(name);
         let told = image.clone().or(past.clone().filter(|_| is_stale));
         let target =
@@ -80,18 +79,18 @@ impl Inner {
 
     fn insert(&mut self, name: &str, body: &Value) -> Response {
         let is_missing = |property: &str| body[property].as_str().is_none_or(str::is_empty);
-        for (manner, property) in [
-            (Manner::Odd(Quirk::WantsProtocol), "TransferProtocolType"),
-            (Manner::Odd(Quirk::WantsMethod), "TransferMethod"),
-            (Manner::Odd(Quirk::WantsNames), "UserName"),
-            (Manner::Odd(Quirk::WantsNames), "Password"),
+        for (quirk, property) in [
+            (Quirk::WantsProtocol, "TransferProtocolType"),
+            (Quirk::WantsMethod, "TransferMethod"),
+            (Quirk::WantsNames, "UserName"),
+            (Quirk::WantsNames, "Password"),
         ] {
-            if self.has(manner) && is_missing(property) {
+            if self.is_odd(quirk) && is_missing(property) {
                 let message = format!("the action needs {property}");
                 return refusal(StatusCode::BAD_REQUEST, "Base.1.8.ActionParameterMissing", &message);
             }
         }
-        if self.has(Manner::Odd(Quirk::FailsToInsert)) && self.drives.failures < 2 {
+        if self.is_odd(Quirk::FailsToInsert) && self.drives.failures < 2 {
             self.drives.failures += 1;
             return refusal(StatusCode::INTERNAL_SERVER_ERROR, "Base.1.8.InternalError", "try again");
         }
