@@ -1,6 +1,5 @@
 //! What happened to each node, for progress bars and timelines.
 
-use crate::boot_trace::BootTraces;
 use farrier_protocol::progress::Progress;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -74,15 +73,9 @@ struct Log {
 #[derive(Debug, Default)]
 pub struct EventLog {
     logs: Mutex<HashMap<Uuid, Log>>,
-    boot_traces: BootTraces,
 }
 
 impl EventLog {
-    /// How far machines came that boot from the network.
-    pub fn boot_traces(&self) -> &BootTraces {
-        &self.boot_traces
-    }
-
     /// Starts the log of a new operation and returns the sequence number of its first event.
     pub fn begin(&self, node: Uuid) -> u64 {
         self.with(node, |log| {

@@ -1,5 +1,7 @@
 //! What a task may reach beside its node.
 
+use crate::boot_trace::BootTrace;
+use crate::boot_trace::journal::BootJournal;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::events::EventLog;
@@ -23,6 +25,8 @@ pub(crate) struct Services {
     pub(crate) hardware: Hardware,
     /// What happened to the nodes.
     pub(crate) events: EventLog,
+    /// What machines load that boot from the network, until that is in the store.
+    pub(crate) boot_journal: BootJournal,
     /// Leases that were left.
     pub(crate) left_leases: Mutex<HashMap<Uuid, Lease>>,
     /// The time of day.
@@ -49,6 +53,22 @@ impl Services {
         let (outline, documents) =
             found.into_iter().next().ok_or_else(|| Error::NodeNotFound(id.to_owned()))?;
         Ok((outline, documents?))
+    }
+
+    /// Writes down how far machines came that boot from the network.
+    pub(crate) async fn write_boot_journal(&self) -> Result<(), Error> {
+        let reached = self.boot_journal.take();
+        match reached.is_empty() {
+            true => Ok(()),
+            false => Ok(self.store.reach_boot_stages(&reached).await?),
+        }
+    }
+
+    /// How far the machine of a node came, in words; nothing when it is not to boot from the network, or asked for nothing.
+    pub(crate) async fn boot_trace_told(&self, node: Uuid) -> Result<Option<String>, Error> {
+        self.write_boot_journal().await?;
+        let trace = self.store.boot_trace(node).await?;
+        Ok(trace.as_ref().and_then(|trace: &BootTrace| trace.told(self.now())))
     }
 
     /// The ramdisk API as the machine of a node reaches it.

@@ -2,7 +2,7 @@
 //! files by whatever name their loader has for them (section 6.4).
 
 use super::Conductor;
-use crate::boot_trace::{BootMark, BootPeer, BootStage};
+use crate::boot_trace::{BootMark, BootPeer, BootStage, Reached};
 use crate::interfaces::{BootClient, BootFile};
 use crate::model::{Activity, Family, MacAddress, Node, ProvisionState};
 use std::net::IpAddr;
@@ -21,7 +21,9 @@ impl Conductor {
         }
         let boot = self.services().hardware.boot(&node).ok()??;
         let config = boot.boot.get_boot_config(&node, name).await.ok()??;
-        self.boot_traces().reach_node(node.uuid, self.mark(BootStage::Script, name, config.len() as u64));
+        let bytes = config.len() as u64;
+        let mark = self.mark(Reached { stage: BootStage::Script, what: name, bytes, total: bytes });
+        self.services().boot_journal.reach_node(node.uuid, mark);
         Some(config)
     }
 
@@ -29,13 +31,19 @@ impl Conductor {
     pub async fn address_leased(&self, card: &MacAddress, address: IpAddr) {
         if let Some(node) = self.owner(card).await {
             let peer = BootPeer { address, node: Some(node) };
-            self.boot_traces().reach(peer, self.mark(BootStage::Address, &address.to_string(), 0));
+            let what = address.to_string();
+            self.boot_reached(peer, Reached { stage: BootStage::Address, what: &what, bytes: 0, total: 0 });
         }
     }
 
-    /// A mark of something that is done.
-    fn mark(&self, stage: BootStage, what: &str, bytes: u64) -> BootMark {
-        BootMark { stage, what: what.to_owned(), bytes, total: bytes, at: self.now() }
+    /// Takes note of how far somebody is who boots from the network, for whoever serves that. It is cheap, and is in the
+    /// record of the node within a second or so, while [`run`](Self::run) is polled.
+    pub fn boot_reached(&self, peer: BootPeer, reached: Reached<'_>) {
+        self.services().boot_journal.reach(peer, self.mark(reached));
+    }
+
+    fn mark(&self, Reached { stage, what, bytes, total }: Reached<'_>) -> BootMark {
+        BootMark { stage, what: what.to_owned(), bytes, total, at: self.now() }
     }
 
     /// The boot file of this name, of the node that is known like this, and that node. Why there is none is told to

@@ -2,6 +2,7 @@
 
 use super::Conductor;
 use super::task_interfaces::RegisteredWithTasks;
+use crate::boot_trace::journal::BootJournal;
 use crate::clock::{Clock, SystemClock};
 use crate::deploy::{Autodetect, Bootc, CustomAgent, Direct, Ramdisk};
 use crate::error::Error;
@@ -171,7 +172,8 @@ impl Builder {
         }
         let hardware = Hardware { composition: declared.check()?, interfaces };
         let (events, left_leases) = (EventLog::default(), Mutex::default());
-        let services = Services { settings, store, hardware, events, left_leases, clock };
+        let boot_journal = BootJournal::default();
+        let services = Services { settings, store, hardware, events, boot_journal, left_leases, clock };
         Conductor::begin(services, with_tasks).await
     }
 }

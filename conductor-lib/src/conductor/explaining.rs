@@ -21,12 +21,12 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`].
+    /// [`Error::NodeNotFound`], [`Error::Store`].
     pub async fn explain(&self, id: &str) -> Result<Explanation, Error> {
         let record = self.find(id).await?;
         let mut explanation = explain(&record, self.settings(), self.now());
         if record.node.provision_state.activity() != Activity::Rest {
-            let trace = self.boot_traces().of(record.node.uuid).told(self.now());
+            let trace = self.services().boot_trace_told(record.node.uuid).await?;
             explanation.evidence.extend(trace.map(|told| Evidence::new("boot from the network", told)));
             explanation.evidence.extend(self.last_command(&record).await);
             explanation.evidence.extend(self.console(&record));

@@ -25,7 +25,6 @@ mod workflows;
 pub use builder::Builder;
 pub(crate) use situation::situation;
 
-use crate::boot_trace::BootTraces;
 use crate::error::Error;
 use crate::events::EventLog;
 use crate::hardware_type::Validity;
@@ -55,11 +54,6 @@ impl Conductor {
     /// What happened to the nodes.
     pub fn events(&self) -> &EventLog {
         &self.services().events
-    }
-
-    /// How far machines came that boot from the network, for whoever serves what they load.
-    pub fn boot_traces(&self) -> &BootTraces {
-        self.events().boot_traces()
     }
 
     /// Times and addresses in use.

@@ -217,7 +217,8 @@ impl Turn {
         }
         let agent = match &session.agent_url {
             Some(url) => format!("the agent at {url} was silent"),
-            None => match self.services.events.boot_traces().of(node.uuid).told(self.services.now()) {
+            // Without its trace, a timeout is a timeout.
+            None => match self.services.boot_trace_told(node.uuid).await.unwrap_or_default() {
                 Some(trace) => format!("no agent called ({trace})"),
                 None => "no agent called".to_owned(),
             },

@@ -23,14 +23,15 @@ pub mod sqlite;
 mod statements;
 
 pub use record::{
-    CertificateChange, Change, ConfigDrive, Held, InspectionChange, Lease, OrderChange, Record,
-    SessionChange, Terms,
+    BootTraceChange, CertificateChange, Change, ConfigDrive, Held, InspectionChange, Lease, OrderChange,
+    Record, SessionChange, Terms,
 };
 pub use selection::{
     AllocationSelection, Documented, Documents, Filter, NodeColumn, Outline, OwnedPort, PortSelection,
     Position, ResourceSelection, Selection,
 };
 
+use crate::boot_trace::BootTrace;
 use crate::erasing::EraseCertificate;
 use crate::model::{
     AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Resource,
@@ -213,6 +214,21 @@ pub trait Store: Send + Sync {
     ///
     /// [`StoreError::Failed`].
     async fn certificates(&self, uuid: Uuid) -> Result<Vec<EraseCertificate>, StoreError>;
+
+    /// How far the machine of a node came that boots from the network; nothing when none did.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn boot_trace(&self, uuid: Uuid) -> Result<Option<BootTrace>, StoreError>;
+
+    /// Adds to the traces of nodes how far their machines came, whoever holds their leases. Nodes whose trace has not begun
+    /// are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError>;
 
     /// Takes the lease of a node whose last one has ended or expired, with the record as it is then.
     ///

@@ -69,6 +69,8 @@ pub struct Change<'a> {
     pub inspection: InspectionChange<'a>,
     /// What changed of the certificates of erasure of its disks.
     pub certificates: CertificateChange<'a>,
+    /// What changed of how far its machine came.
+    pub boot_trace: BootTraceChange,
     /// What this adds to its history.
     pub history: &'a [HistoryEntry],
     /// Whether the lease ends with this.
@@ -85,6 +87,7 @@ impl<'a> Change<'a> {
             order: OrderChange::Keep,
             inspection: InspectionChange::Keep,
             certificates: CertificateChange::default(),
+            boot_trace: BootTraceChange::Keep,
             history: &[],
             ends_lease: false,
         }
@@ -133,6 +136,17 @@ pub enum InspectionChange<'a> {
     Receive(&'a InspectionData),
     /// This is what the inspection tells.
     Put(&'a InspectionData),
+}
+
+/// What changed of the trace of a boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BootTraceChange {
+    /// Nothing.
+    Keep,
+    /// The machine is to boot from the network, and has loaded nothing yet.
+    Begin,
+    /// It is to boot in another way.
+    End,
 }
 
 /// What changed of the certificates of erasure of a node's disks.

@@ -90,6 +90,7 @@ pub(super) const HISTORY: &str = "SELECT uuid, created_at, severity, event_type,
     FROM node_history WHERE node = $1 ORDER BY place";
 pub(super) const CERTIFICATES: &str =
     "SELECT document FROM erase_certificates WHERE node = $1 ORDER BY disk, step";
+pub(super) const BOOT_TRACE: &str = "SELECT document FROM boot_traces WHERE node = $1";
 pub(super) const HOLDER: &str = "SELECT reservation FROM nodes WHERE uuid = $1";
 
 pub(super) const INSERT_NODE: &str = "INSERT INTO nodes (uuid, name, driver, conductor_group, resource_class, owner, \
@@ -120,6 +121,10 @@ pub(super) const TRIM_HISTORY: &str = "DELETE FROM node_history WHERE node = $1 
     AND place <= (SELECT MAX(place) FROM node_history WHERE node = $1) - $2";
 pub(super) const PUT_CERTIFICATE: &str = "INSERT INTO erase_certificates (node, disk, step, document) \
     VALUES ($1, $2, $3, $4) ON CONFLICT (node, disk, step) DO UPDATE SET document = $4";
+pub(super) const BEGIN_BOOT_TRACE: &str = "INSERT INTO boot_traces (node, document) VALUES ($1, $2) \
+    ON CONFLICT (node) DO UPDATE SET document = $2";
+pub(super) const UPDATE_BOOT_TRACE: &str = "UPDATE boot_traces SET document = $2 WHERE node = $1";
+pub(super) const DELETE_BOOT_TRACE: &str = "DELETE FROM boot_traces WHERE node = $1";
 pub(super) const DELETE_CERTIFICATES: &str = "DELETE FROM erase_certificates WHERE node = $1";
 pub(super) const DELETE_ORDER: &str = "DELETE FROM orders WHERE node = $1";
 
@@ -342,6 +347,10 @@ mod tests {
             CERTIFICATES,
             PUT_CERTIFICATE,
             DELETE_CERTIFICATES,
+            BOOT_TRACE,
+            BEGIN_BOOT_TRACE,
+            UPDATE_BOOT_TRACE,
+            DELETE_BOOT_TRACE,
             HOLDER,
             INSERT_NODE,
             INSERT_DOCUMENT,
@@ -373,11 +382,12 @@ mod tests {
             include_str!("migrations/0006_workflows.sql"),
             include_str!("migrations/0008_evidence.sql"),
             include_str!("migrations/0009_resources.sql"),
+            include_str!("migrations/0010_boot_traces.sql"),
             outlines.as_str(),
             records.as_str(),
         ];
         let here = include_str!("statements.rs").matches("pub(super) const ").count();
-        assert_eq!(statements.len(), here - 1 + 8 + 2, "a statement is not looked at");
+        assert_eq!(statements.len(), here - 1 + 9 + 2, "a statement is not looked at");
         // Whoever needs one of these needs two texts of it; `?` is no parameter of PostgreSQL.
         for word in [
             "?",

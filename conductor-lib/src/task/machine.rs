@@ -10,6 +10,7 @@ use crate::interfaces::boot::BootCapability;
 use crate::interfaces::network::{NetworkInterface, NetworkKind};
 use crate::interfaces::storage::StorageInterface;
 use crate::model::{InterfaceKind, RamdiskInstance};
+use crate::store::BootTraceChange;
 use farrier_media::KernelParameters;
 use std::sync::Arc;
 
@@ -54,12 +55,11 @@ impl Task {
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
     pub async fn prepare_ramdisk(&mut self, parameters: KernelParameters) -> Result<(), Error> {
         let boot = self.boot().await?;
-        self.services.events.boot_traces().forget(self.node.uuid);
         boot.boot.prepare_ramdisk(boot.context(&self.node), &parameters).await?;
+        self.renew_boot_trace(&boot);
         if is_asked(&boot) {
             self.node.driver_internal_info.ramdisk_parameters = Some(parameters.to_string());
             self.save().await?;
-            self.services.events.boot_traces().begin(self.node.uuid);
         }
         Ok(())
     }
@@ -86,8 +86,8 @@ impl Task {
     /// be booted by.
     pub async fn prepare_instance(&mut self) -> Result<(), Error> {
         self.node.driver_internal_info.ramdisk_parameters = None;
-        self.services.events.boot_traces().forget(self.node.uuid);
         let boot = self.boot().await?;
+        self.boot_trace = BootTraceChange::End;
         if !self.services.hardware.composition.boots_ramdisk(&self.node)? {
             return Ok(boot.boot.prepare_instance(boot.context(&self.node)).await?);
         }
@@ -95,10 +95,10 @@ impl Task {
         let config_drive = self.config_drive().await?;
         let context = boot.context(&self.node);
         boot.boot.prepare_ramdisk_instance(context, &instance, config_drive.as_deref()).await?;
+        self.renew_boot_trace(&boot);
         if is_asked(&boot) {
             self.node.driver_internal_info.netboots_instance = true;
             self.save().await?;
-            self.services.events.boot_traces().begin(self.node.uuid);
         }
         Ok(())
     }
@@ -168,6 +168,12 @@ impl Task {
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
     pub async fn detach_volumes(&mut self) -> Result<(), Error> {
         Ok(self.storage().await?.detach_volumes(&self.node).await?)
+    }
+
+    /// Has the next save end what is known of an earlier boot.
+    fn renew_boot_trace(&mut self, boot: &NodeBoot) {
+        self.services.boot_journal.forget(self.node.uuid);
+        self.boot_trace = if is_asked(boot) { BootTraceChange::Begin } else { BootTraceChange::End };
     }
 
     async fn network(&self) -> Result<Arc<dyn NetworkInterface>, Error> {

@@ -15,7 +15,7 @@ use crate::heartbeat::SessionEnd;
 use crate::model::{AgentSession, Event, Node, Order};
 use crate::services::Services;
 use crate::settings::Settings;
-use crate::store::{Change, ConfigDrive, OrderChange, Record, SessionChange, StoreError};
+use crate::store::{BootTraceChange, Change, ConfigDrive, OrderChange, Record, SessionChange, StoreError};
 use erasing::UnsavedCertificates;
 pub(crate) use fast_track::Stayed;
 use inspection::UnsavedInspection;
@@ -49,6 +49,8 @@ pub struct Task {
     inspection: UnsavedInspection,
     /// What of certificates of erasure is to be saved.
     certificates: UnsavedCertificates,
+    /// What of the trace of a boot is to be saved.
+    boot_trace: BootTraceChange,
 }
 
 /// How much of a session is to be saved.
@@ -85,6 +87,7 @@ impl Task {
             unsaved: Unsaved::Nothing,
             inspection: UnsavedInspection::Nothing,
             certificates: UnsavedCertificates::default(),
+            boot_trace: BootTraceChange::Keep,
         }
     }
 
@@ -192,6 +195,7 @@ impl Task {
             order,
             inspection,
             certificates: self.certificates.change(),
+            boot_trace: self.boot_trace,
             history: &history,
             ends_lease,
         };
@@ -202,6 +206,7 @@ impl Task {
         *self.stored = (self.node.clone(), self.order);
         self.inspection = UnsavedInspection::Nothing;
         self.certificates = UnsavedCertificates::default();
+        self.boot_trace = BootTraceChange::Keep;
         self.reservation.end = match ends_lease {
             true => End::IsOver,
             false => End::when(&self.node, self.order.as_ref()),

@@ -4,6 +4,7 @@ use crate::stage::PATIENCE;
 use async_trait::async_trait;
 use farrier_conductor::Settings;
 use farrier_conductor::attention::Attention;
+use farrier_conductor::boot_trace::BootTrace;
 use farrier_conductor::erasing::EraseCertificate;
 use farrier_conductor::model::{
     AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Resource,
@@ -334,6 +335,14 @@ impl Store for GatedStore {
         self.pass().await?;
         let issued = self.inner.issue_token(seen, token, now).await?;
         if issued { self.done(seen.node.uuid, async { Ok(true) }).await } else { Ok(false) }
+    }
+
+    async fn boot_trace(&self, uuid: Uuid) -> Result<Option<BootTrace>, StoreError> {
+        self.inner.boot_trace(uuid).await
+    }
+
+    async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError> {
+        self.inner.reach_boot_stages(reached).await
     }
 
     async fn hear(&self, uuid: Uuid, heard: &AgentSession) -> Result<bool, StoreError> {

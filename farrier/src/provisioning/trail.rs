@@ -1,8 +1,7 @@
 //! What a machine has got of a file, for the trace of its boot.
 
 use farrier_conductor::Conductor;
-use farrier_conductor::boot_trace::{BootMark, BootPeer, BootStage};
-use farrier_conductor::clock::{Clock, SystemClock};
+use farrier_conductor::boot_trace::{BootPeer, BootStage, Reached};
 use farrier_drivers::netboot::names::Item;
 
 /// Follows a file to a machine.
@@ -33,9 +32,8 @@ impl Trail {
         let percent = Some((bytes * 100).checked_div(self.total).unwrap_or(100));
         if self.percent != percent {
             self.percent = percent;
-            let (stage, what, total) = (self.stage, self.what.clone(), self.total);
-            let mark = BootMark { stage, what, bytes, total, at: SystemClock.now() };
-            self.conductor.boot_traces().reach(self.peer, mark);
+            let Self { stage, what, total, .. } = self;
+            self.conductor.boot_reached(self.peer, Reached { stage: *stage, what, bytes, total: *total });
         }
     }
 }

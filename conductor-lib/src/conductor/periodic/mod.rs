@@ -13,6 +13,9 @@ use silent_holders::SilentHolders;
 use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+/// Between two writes of what machines load, whatever they do.
+const TRACE_PAUSE: Duration = Duration::from_secs(1);
+
 impl Conductor {
     /// Looks after the nodes for as long as it is polled: after those that nobody attends to, because their conductor
     /// is no more or an order came by way of another one, and after the power of all machines.
@@ -49,7 +52,14 @@ impl Conductor {
                 tell("power failures", power_recovery::round(&self.0.services).await);
             }
         };
-        tokio::join!(unattended, silent_holders, power_sync, power_recovery);
+        let boot_traces = async {
+            loop {
+                self.services().boot_journal.changed().await;
+                tell("traces of boots", self.services().write_boot_journal().await);
+                tokio::time::sleep(TRACE_PAUSE).await;
+            }
+        };
+        tokio::join!(unattended, silent_holders, power_sync, power_recovery, boot_traces);
     }
 }
 

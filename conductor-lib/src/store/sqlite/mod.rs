@@ -6,6 +6,7 @@
 //! That saves a flush of the disk for each. Writers take turns in the process, and wait [`BUSY`] for other processes.
 
 mod allocations;
+mod boot_traces;
 mod certificates;
 mod history;
 mod one_document;
@@ -18,6 +19,7 @@ use super::{
     AllocationSelection, Change, Documented, Held, Lease, Outline, OwnedPort, PortSelection, Record,
     ResourceSelection, Selection, Store, StoreError, Terms,
 };
+use crate::boot_trace::BootTrace;
 use crate::erasing::EraseCertificate;
 use crate::model::{
     AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Resource,
@@ -49,6 +51,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (6, "workflows", include_str!("../migrations/0006_workflows.sql")),
     (8, "evidence", include_str!("../migrations/0008_evidence.sql")),
     (9, "resources", include_str!("../migrations/0009_resources.sql")),
+    (10, "boot traces", include_str!("../migrations/0010_boot_traces.sql")),
 ];
 
 /// How long a writer waits for another process.
@@ -400,6 +403,19 @@ impl Store for SqliteStore {
 
     async fn certificates(&self, uuid: Uuid) -> Result<Vec<EraseCertificate>, StoreError> {
         certificates::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn boot_trace(&self, uuid: Uuid) -> Result<Option<BootTrace>, StoreError> {
+        boot_traces::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError> {
+        let noted = async {
+            let mut writer = self.writer(Kept::WhilePowered).await?;
+            boot_traces::reach(&mut writer.connection, reached).await?;
+            writer.commit().await
+        };
+        noted.await.map_err(|failure| self.told(failure))
     }
 
     async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {

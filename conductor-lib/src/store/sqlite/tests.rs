@@ -1,3 +1,4 @@
+mod boot_traces;
 mod evidence;
 mod resources;
 

@@ -6,7 +6,7 @@ use super::super::statements as sql;
 use super::super::{
     Change, ConfigDrive, InspectionChange, Lease, OrderChange, Record, SessionChange, StoreError, Terms,
 };
-use super::{Failure, Outcome, Statement, allocations, bind, certificates, history, reading};
+use super::{Failure, Outcome, Statement, allocations, bind, boot_traces, certificates, history, reading};
 use crate::model::{AgentSession, Node, Port};
 use sqlx::SqliteConnection;
 use time::OffsetDateTime;
@@ -150,6 +150,7 @@ pub(super) async fn write(
     write_order(connection, &uuid, change.order).await?;
     write_inspection(connection, &uuid, change.inspection).await?;
     certificates::write(connection, lease.node, change.certificates).await?;
+    boot_traces::write(connection, lease.node, change.boot_trace).await?;
     history::add(connection, lease.node, change.history).await?;
     match change.ends_lease {
         true => release(connection, lease).await,
