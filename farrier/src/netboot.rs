@@ -102,10 +102,11 @@ impl NetbootOptions {
             true => Scripts::Api(self.ipxe_config_api_root_url.as_deref()),
             false => Scripts::Files,
         };
+        let loaders = Loaders::new(self.loader_file_paths.into_iter().collect());
         let roots = Roots {
             ipxe: root_script::ipxe(&templates, scripts)?,
             grub: root_script::grub(&templates)?,
-            loaders: Loaders::new(self.loader_file_paths.into_iter().collect()),
+            loaders: loaders.clone(),
         };
         let allowed = AllowedFolders::new(self.file_url_allowed_paths).map_err(|folder| {
             anyhow!("--file-url-allowed-paths {}: no image is ever taken from there", folder.display())
@@ -123,7 +124,12 @@ impl NetbootOptions {
             None => None,
         };
         Ok(Netboot {
-            interfaces: Arc::new(Interfaces { defaults, renderer, dhcp: dhcp.as_ref().map(DhcpPlan::told) }),
+            interfaces: Arc::new(Interfaces {
+                defaults,
+                renderer,
+                loaders,
+                dhcp: dhcp.as_ref().map(DhcpPlan::told),
+            }),
             dhcp: match dhcp {
                 Some(plan) => Some((plan.start().await?, plan.places)),
                 None => None,

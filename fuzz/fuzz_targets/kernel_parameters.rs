@@ -7,6 +7,7 @@ use farrier_conductor::model::{NewNode, Node};
 use farrier_drivers::netboot::interface::{Netboot, file};
 use farrier_drivers::netboot::method::Method;
 use farrier_drivers::netboot::names::Name;
+use farrier_drivers::netboot::loaders::Loaders;
 use farrier_drivers::netboot::render::Renderer;
 use farrier_drivers::netboot::target::Defaults;
 use farrier_drivers::netboot::templates::Templates;
@@ -17,6 +18,7 @@ use time::OffsetDateTime;
 static NETBOOT: LazyLock<Netboot> = LazyLock::new(|| Netboot {
     defaults: Defaults::default(),
     renderer: Renderer { templates: Templates::load(None).expect("they are built in"), timeout: None, http_url: None },
+    loaders: Loaders::default(),
     dhcp: None,
 });
 

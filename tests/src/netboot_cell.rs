@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
 use std::fmt;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -38,11 +39,12 @@ pub struct Cell {
 
 impl Cell {
     /// Every way that there is.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self { method: "pxe", firmware: Firmware::Bios },
         Self { method: "pxe", firmware: Firmware::Uefi },
         Self { method: "ipxe", firmware: Firmware::Bios },
         Self { method: "ipxe", firmware: Firmware::Uefi },
+        Self { method: "http", firmware: Firmware::Uefi },
         Self { method: "http-ipxe", firmware: Firmware::Uefi },
     ];
 
@@ -55,18 +57,18 @@ impl Cell {
     pub fn run(self, farrier: &Path, dist: &Path, folder: &Path) -> Result<Duration> {
         network()?;
         let allowed = dist.display().to_string();
-        let lab = Lab::start_at(
-            LISTEN,
-            farrier,
-            folder,
-            &[
-                &["--api-url", "http://192.0.2.1", "--file-url-allowed-paths", &allowed][..],
-                &["--tftp-listen", "192.0.2.1:69", "--tftp-server", "192.0.2.1"],
-                &["--dhcp-provider", "dnsmasq", "--dhcp-interface", "br0"],
-                &["--dhcp-range", "192.0.2.100,192.0.2.200"],
-            ]
-            .concat(),
-        )?;
+        let own_grub = grub_with_http(folder)?;
+        let mut serve = [
+            &["--api-url", "http://192.0.2.1", "--file-url-allowed-paths", &allowed][..],
+            &["--tftp-listen", "192.0.2.1:69", "--tftp-server", "192.0.2.1"],
+            &["--dhcp-provider", "dnsmasq", "--dhcp-interface", "br0"],
+            &["--dhcp-range", "192.0.2.100,192.0.2.200"],
+        ]
+        .concat();
+        if self.method == "http" {
+            serve.extend(["--loader-file-paths", &own_grub]);
+        }
+        let lab = Lab::start_at(LISTEN, farrier, folder, &serve)?;
         self.enrol(&lab, dist)?;
         let begin = Instant::now();
         lab.order(&["node", "inspect", NODE, "--no-wait"])?;
@@ -119,6 +121,21 @@ impl fmt::Display for Cell {
         let firmware = if self.firmware == Firmware::Bios { "bios" } else { "uefi" };
         write!(f, "{}-{firmware}", self.method)
     }
+}
+
+/// A GRUB that can load by HTTP, since the one that Debian signs cannot: made as the book tells operators to.
+fn grub_with_http(folder: &Path) -> Result<String> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let file = folder.join("grub-http.efi");
+    let output = Command::new("grub-mkimage")
+        .args(["-O", "x86_64-efi", "-p", "/grub", "-o"])
+        .arg(&file)
+        .args(["efinet", "http", "tftp", "net", "normal", "configfile", "linux"])
+        .args(["echo", "sleep", "test", "reboot", "boot"])
+        .output()
+        .context("cannot start grub-mkimage")?;
+    ensure!(output.status.success(), "grub-mkimage: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(format!("grubx64.efi:{}", file.display()))
 }
 
 /// How far the machine came.

@@ -4,8 +4,10 @@
 //! a file for a node: [`file`] is what a name stands for, by the record alone. The parameters of the kernel hold no
 //! token, since anybody on the network could read it.
 
+use super::boot_file_names::architecture;
 use super::dhcp_options::{self, Servers};
 use super::images::{self, Image};
+use super::loaders::Loaders;
 use super::method::Method;
 use super::names::{Dialect, Item, Name, Whose};
 use super::render::Renderer;
@@ -29,6 +31,8 @@ pub struct Netboot {
     pub defaults: Defaults,
     /// How they are told.
     pub renderer: Renderer,
+    /// What their firmware loads first.
+    pub loaders: Loaders,
     /// What tells their firmware by DHCP; nothing where that is the site's own affair.
     pub dhcp: Option<Dhcp>,
 }
@@ -139,7 +143,13 @@ impl Interface for NetworkBoot {
                 "there is none, so no firmware can be known by its address; create one",
             ));
         }
-        self.check(node, &Target::agent(node, "", &self.netboot.defaults)?)
+        self.check(node, &Target::agent(node, "", &self.netboot.defaults)?)?;
+        match self.method {
+            Method::Http => {
+                self.netboot.loaders.check_http(architecture(node)).map_err(InterfaceError::driver)
+            }
+            Method::Pxe | Method::Ipxe | Method::HttpIpxe => Ok(()),
+        }
     }
 }
 
@@ -231,6 +241,7 @@ mod tests {
         Netboot {
             defaults: Defaults { allowed, kernel_append_params, netboot_fallback: false },
             renderer: Renderer { templates: Templates::load(None).unwrap(), timeout: None, http_url: None },
+            loaders: Loaders::default(),
             dhcp: None,
         }
     }
@@ -436,7 +447,13 @@ mod tests {
             let error = interface(method).validate(&node).await.unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
-        interface(Method::Http).validate(&node(&files())).await.unwrap();
+        for (grub, is_good) in [("GET / HTTP/1.1\r\n", true), ("GET / TFTP", false)] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), grub).unwrap();
+            let loaders = Loaders::new([("grubx64.efi".to_owned(), file.path().to_owned())].into());
+            let http = NetworkBoot::new(Method::Http, Arc::new(Netboot { loaders, ..netboot() }));
+            assert_eq!(http.validate(&node(&files())).await.is_ok(), is_good, "{grub}");
+        }
     }
 
     proptest! {

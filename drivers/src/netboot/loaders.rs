@@ -59,6 +59,35 @@ pub const LOADERS: &[Loader] = &[
     ),
 ];
 
+/// What every request of GRUB's module `http` has, and so a GRUB that can load by HTTP.
+const HTTP_REQUEST: &[u8] = b" HTTP/1.1\r\n";
+
+/// A GRUB is of no use to a machine that boots by HTTP.
+#[derive(Debug, thiserror::Error)]
+pub enum LoaderError {
+    /// It cannot be read.
+    #[error("GRUB for HTTP boot is to be {file}: {source}; install {package}")]
+    Missing {
+        /// The file.
+        file: PathBuf,
+        /// The package that has it.
+        package: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is built without its module `http`.
+    #[error(
+        "GRUB for HTTP boot is {file}, which has no module http and would stop at its prompt; name one that has it by \
+         --loader-file-paths {name}:FILE, or choose the boot interface http-ipxe, ipxe or pxe"
+    )]
+    NoHttp {
+        /// The name by which machines load it.
+        name: &'static str,
+        /// The file.
+        file: PathBuf,
+    },
+}
+
 /// The loaders that machines get (`[pxe]loader_file_paths`).
 #[derive(Debug, Clone, Default)]
 pub struct Loaders {
@@ -78,6 +107,23 @@ impl Loaders {
         own.or_else(|| LOADERS.iter().find(|loader| loader.name == name).map(|loader| Path::new(loader.file)))
     }
 
+    /// Checks that the GRUB of an architecture can go on where UEFI loaded it by HTTP. Some distributions sign one that
+    /// cannot: it knows its server, and no protocol to ask it by.
+    ///
+    /// # Errors
+    ///
+    /// [`LoaderError`].
+    pub fn check_http(&self, architecture: &str) -> Result<(), LoaderError> {
+        let name = if architecture == "aarch64" { "grubaa64.efi" } else { "grubx64.efi" };
+        let file = self.find(name).unwrap_or(Path::new(name)).to_owned();
+        let package = Self::package(name).unwrap_or_default();
+        match std::fs::read(&file) {
+            Ok(grub) if grub.windows(HTTP_REQUEST.len()).any(|part| part == HTTP_REQUEST) => Ok(()),
+            Ok(_) => Err(LoaderError::NoHttp { name, file }),
+            Err(source) => Err(LoaderError::Missing { file, package, source }),
+        }
+    }
+
     /// The package that a loader is in, which no file was found for.
     pub fn package(name: &str) -> Option<&'static str> {
         LOADERS.iter().find(|loader| loader.name == name).map(|loader| loader.package)
@@ -87,6 +133,27 @@ impl Loaders {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_grub_that_cannot_ask_by_http_is_told_with_the_way_to_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let loaders = |name: &str, content: Option<&[u8]>| {
+            let file = folder.path().join(name);
+            if let Some(content) = content {
+                std::fs::write(&file, content).unwrap();
+            }
+            Loaders::new([(name.to_owned(), file)].into())
+        };
+        let with_http = loaders("grubx64.efi", Some(b"MZ GET / HTTP/1.1\r\nHost: "));
+        with_http.check_http("x86_64").unwrap();
+        let without = loaders("grubaa64.efi", Some(b"MZ HTTPClient HTTP/1.1"));
+        let refused = without.check_http("aarch64").unwrap_err().to_string();
+        assert!(refused.contains("--loader-file-paths grubaa64.efi:FILE"), "{refused}");
+        let missing = loaders("grubaa64.efi", None);
+        std::fs::remove_file(folder.path().join("grubaa64.efi")).unwrap();
+        let refused = missing.check_http("aarch64").unwrap_err().to_string();
+        assert!(refused.ends_with("install grub-efi-arm64-signed:arm64"), "{refused}");
+    }
 
     #[test]
     fn an_operators_own_loader_takes_the_place_of_the_distributions() {

@@ -59,6 +59,7 @@ impl Stage {
         let netboot = Arc::new(Netboot {
             defaults: Defaults { allowed, ..Defaults::default() },
             renderer: Renderer { templates, timeout: None, http_url: None },
+            loaders: Loaders::default(),
             dhcp: None,
         });
         let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
