@@ -187,8 +187,13 @@ impl BootInterface for NetworkBoot {
         &self,
         boot: BootContext<'_>,
         instance: &RamdiskInstance,
-        _config_drive: Option<&str>,
+        config_drive: Option<&str>,
     ) -> Result<(), InterfaceError> {
+        // One that is ordered is refused before, since this interface lacks the capability for it.
+        if config_drive.is_some() {
+            let reason = "has no way to a ramdisk that boots from the network; leave it out";
+            return Err(InterfaceError::invalid("configdrive", reason));
+        }
         self.check(boot.node, &Target::instance(instance, &self.netboot.defaults.allowed)?)?;
         self.boot_from_network(boot, true).await
     }
@@ -229,6 +234,7 @@ mod tests {
     use super::super::images::AllowedFolders;
     use super::super::templates::Templates;
     use super::*;
+    use farrier_conductor::interfaces::Noop;
     use proptest::prelude::*;
     use serde_json::{Value, json};
     use std::time::Duration;
@@ -453,6 +459,24 @@ mod tests {
             let loaders = Loaders::new([("grubx64.efi".to_owned(), file.path().to_owned())].into());
             let http = NetworkBoot::new(Method::Http, Arc::new(Netboot { loaders, ..netboot() }));
             assert_eq!(http.validate(&node(&files())).await.is_ok(), is_good, "{grub}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_config_drive_of_a_ramdisk_is_refused_and_never_left_out() {
+        let mut node = local("uefi");
+        node.instance_info.insert("kernel".into(), json!("/srv/images/k"));
+        node.instance_info.insert("ramdisk".into(), json!("/srv/images/r"));
+        let instance = RamdiskInstance::read(&node).unwrap();
+        for method in Method::ALL {
+            let interface = interface(method);
+            assert!(!interface.capabilities().contains(&BootCapability::RamdiskBootConfigdrive));
+            for (drive, is_refused) in [(Some("H4sI"), true), (None, false)] {
+                let context = BootContext { node: &node, management: &Noop, network: &Noop };
+                let prepared = interface.prepare_ramdisk_instance(context, &instance, drive).await;
+                let told = prepared.err().map(|error| error.to_string()).unwrap_or_default();
+                assert_eq!(told.starts_with("configdrive: has no way"), is_refused, "{method:?}: {told}");
+            }
         }
     }
 
