@@ -78,7 +78,16 @@ impl ImageServer {
     ///
     /// There is no free port.
     pub fn start(replies: Vec<Reply>) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Self::start_at(Ipv4Addr::LOCALHOST, replies)
+    }
+
+    /// The same, on another address of this machine, or of the network of the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// There is no such address, or no free port.
+    pub fn start_at(address: Ipv4Addr, replies: Vec<Reply>) -> io::Result<Self> {
+        let listener = TcpListener::bind((address, 0))?;
         let address = listener.local_addr()?;
         let heads = Arc::default();
         let server = Self { address, heads: Arc::clone(&heads) };

@@ -1,18 +1,22 @@
 //! One way to boot the ramdisk from the network: a cell of the matrix of boot interfaces and firmware.
 //!
 //! A cell has a network of its own, a bridge in a network namespace that ends with it. There the reference conductor
-//! gives addresses and serves all files, and a machine with real firmware is inspected: what its kernel was told is on
-//! its console, and how far it came is what `farrier explain` tells.
+//! gives addresses and serves all files, and a machine with real firmware is inspected, deployed and rescued: what its
+//! kernel was told is on its console, and how far it came is what `farrier explain` tells.
 
-use crate::lab::Lab;
+use crate::image_server::{ImageServer, Reply};
+use crate::instance::{GREETING, image, sha256};
+use crate::lab::{Instance, Lab};
 use crate::machine::Firmware;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
+use std::net::Ipv4Addr;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,12 +24,16 @@ const NODE: &str = "horse";
 const MAC: &str = "52:54:00:fa:00:43";
 /// GRUB 2.06 loads by HTTP from port 80 alone.
 const LISTEN: &str = "192.0.2.1:80";
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// The addresses of machines.
+const RANGE: &str = "192.0.2.100,192.0.2.200";
+const DISK_BYTES: u64 = 64 << 20;
 /// What takes longer hangs, also on a busy machine with an emulated processor.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 const POLL: Duration = Duration::from_millis(500);
-/// What the conductor adds to the kernel's parameters, as the kernel repeats them.
-const PARAMETER: &str = "ipa-inspection-callback-url=http://192.0.2.1";
-/// What the trace tells of a machine that a conductor has served everything.
+/// The end of what the conductor adds to the kernel's parameters, which differs by operation, as the kernel repeats it.
+const PARAMETER: &str = "-url=http://192.0.2.1";
+/// What the trace tells, the first by who gives addresses.
 const STAGES: [&str; 4] = [" leased", "script fetched", "kernel 100 %", "initramfs 100 %"];
 
 /// A way to boot from the network.
@@ -35,34 +43,118 @@ pub struct Cell {
     pub method: &'static str,
     /// The firmware.
     pub firmware: Firmware,
+    /// Who gives addresses.
+    pub addresses: Addresses,
+}
+
+/// Who gives addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addresses {
+    /// The conductor's dnsmasq.
+    Conductor,
+    /// A DHCP server of the site, beside which the conductor's dnsmasq only tells what to load (proxy-DHCP).
+    Site,
+}
+
+/// The DHCP server of the site; it ends with this.
+struct Site(Child);
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// How long each operation took, from its order to its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Life {
+    /// The inspection.
+    pub inspect: Duration,
+    /// The deployment, to the first word of the instance.
+    pub deploy: Duration,
+    /// The rescue.
+    pub rescue: Duration,
 }
 
 impl Cell {
     /// Every way that there is.
-    pub const ALL: [Self; 6] = [
-        Self { method: "pxe", firmware: Firmware::Bios },
-        Self { method: "pxe", firmware: Firmware::Uefi },
-        Self { method: "ipxe", firmware: Firmware::Bios },
-        Self { method: "ipxe", firmware: Firmware::Uefi },
-        Self { method: "http", firmware: Firmware::Uefi },
-        Self { method: "http-ipxe", firmware: Firmware::Uefi },
+    pub const ALL: [Self; 8] = [
+        Self::new("pxe", Firmware::Bios, Addresses::Conductor),
+        Self::new("pxe", Firmware::Uefi, Addresses::Conductor),
+        Self::new("ipxe", Firmware::Bios, Addresses::Conductor),
+        Self::new("ipxe", Firmware::Uefi, Addresses::Conductor),
+        Self::new("http", Firmware::Uefi, Addresses::Conductor),
+        Self::new("http-ipxe", Firmware::Uefi, Addresses::Conductor),
+        Self::new("ipxe", Firmware::Bios, Addresses::Site),
+        Self::new("ipxe", Firmware::Uefi, Addresses::Site),
     ];
 
-    /// Boots kernel and ramdisk of the folder `dist`, with files of this run in `folder`. The calling thread, and what it
-    /// starts from then on, is in the network of the cell.
+    const fn new(method: &'static str, firmware: Firmware, addresses: Addresses) -> Self {
+        Self { method, firmware, addresses }
+    }
+
+    /// What the trace tells of a machine that a conductor has served everything.
+    fn stages(self) -> &'static [&'static str] {
+        match self.addresses {
+            Addresses::Conductor => &STAGES,
+            Addresses::Site => &STAGES[1..],
+        }
+    }
+
+    /// Boots kernel and ramdisk of the folder `dist`, with files of this run in `folder`, for an inspection whose end
+    /// nobody waits for. The calling thread, and what it starts from then on, is in the network of the cell.
     ///
     /// # Errors
     ///
     /// The machine did not come to its kernel; the text tells how far it came.
-    pub fn run(self, farrier: &Path, dist: &Path, folder: &Path) -> Result<Duration> {
+    pub fn boot(self, farrier: &Path, dist: &Path, folder: &Path) -> Result<Duration> {
+        let (lab, _site) = self.lab(farrier, dist, folder)?;
+        self.told(&lab, "boot", self.booted(&lab, &["node", "inspect", NODE]))
+    }
+
+    /// Has a machine inspected, deployed and rescued by the ramdisk of the folder `dist`, with files of this run in
+    /// `folder`. The calling thread, and what it starts from then on, is in the network of the cell.
+    ///
+    /// # Errors
+    ///
+    /// An operation did not come to its end; the text tells how far it came.
+    pub fn live(self, farrier: &Path, dist: &Path, folder: &Path) -> Result<Life> {
+        let (lab, _site) = self.lab(farrier, dist, folder)?;
+        let told = |operation: &str, outcome| self.told(&lab, operation, outcome);
+        let inspect = told("inspection", self.ordered(&lab, &["node", "inspect", NODE], "manageable"))?;
+        lab.order(&["node", "provide", NODE])?;
+        let deploy = told("deployment", self.deployed(&lab))?;
+        let password = folder.join("password");
+        fs::write(&password, "stable\n")?;
+        let rescue = ["node", "rescue", NODE, "--password-file", &password.display().to_string()];
+        let rescue = told("rescue", self.ordered(&lab, &rescue, "rescue"))?;
+        Ok(Life { inspect, deploy, rescue })
+    }
+
+    /// An operation that fails is told with what machine and conductor said last.
+    fn told(self, lab: &Lab, operation: &str, outcome: Result<Duration>) -> Result<Duration> {
+        outcome.with_context(|| {
+            let (console, log) = (lab.console(NODE).tail(), lab.log_tail());
+            format!("{self}, {operation}; its console:\n{console}\nthe conductor:\n{log}\nwhat happened")
+        })
+    }
+
+    /// A network with a conductor that serves everything, and a node.
+    fn lab(self, farrier: &Path, dist: &Path, folder: &Path) -> Result<(Lab, Option<Site>)> {
         network()?;
         let allowed = dist.display().to_string();
         let own_grub = grub_with_http(folder)?;
+        let (range, site) = match self.addresses {
+            Addresses::Conductor => (RANGE, None),
+            Addresses::Site => ("192.0.2.0,proxy", Some(site(folder)?)),
+        };
+        File::create(folder.join("disk.img"))?.set_len(DISK_BYTES)?;
         let mut serve = [
             &["--api-url", "http://192.0.2.1", "--file-url-allowed-paths", &allowed][..],
             &["--tftp-listen", "192.0.2.1:69", "--tftp-server", "192.0.2.1"],
             &["--dhcp-provider", "dnsmasq", "--dhcp-interface", "br0"],
-            &["--dhcp-range", "192.0.2.100,192.0.2.200"],
+            &["--dhcp-range", range, "--automated-clean", "false"],
         ]
         .concat();
         if self.method == "http" {
@@ -70,26 +162,48 @@ impl Cell {
         }
         let lab = Lab::start_at(LISTEN, farrier, folder, &serve)?;
         self.enrol(&lab, dist)?;
+        Ok((lab, site))
+    }
+
+    /// Gives an order that the ramdisk carries out, and waits until that has started.
+    fn booted(self, lab: &Lab, order: &[&str]) -> Result<Duration> {
         let begin = Instant::now();
-        lab.order(&["node", "inspect", NODE, "--no-wait"])?;
-        let trace = loop {
-            let trace = trace(&lab)?;
-            if STAGES[2..].iter().all(|stage| trace.contains(stage)) {
-                break trace;
-            }
-            if begin.elapsed() > PATIENCE {
-                bail!(
-                    "{self} came no further than {trace} in {PATIENCE:?}; its console:\n{}\nthe conductor:\n{}",
-                    lab.console(NODE).tail(),
-                    lab.log_tail()
-                );
-            }
-            thread::sleep(POLL);
-        };
+        lab.order(&[order, &["--no-wait"]].concat())?;
+        within(begin, || trace(lab), |trace| self.stages().iter().all(|stage| trace.contains(stage)))?;
+        // Each start of a machine begins its console anew.
         lab.console(NODE).wait_for(PARAMETER, 0, PATIENCE)?;
-        for stage in STAGES {
-            ensure!(trace.contains(stage), "{self}: the trace tells not {stage:?}: {trace}");
-        }
+        Ok(begin.elapsed())
+    }
+
+    /// The same, and waits until the node is in this state.
+    fn ordered(self, lab: &Lab, order: &[&str], state: &str) -> Result<Duration> {
+        let begin = Instant::now();
+        self.booted(lab, order)?;
+        let is_over = |node: &Value| node["provision_state"] == state || !node["last_error"].is_null();
+        let node = within(begin, || lab.node(NODE), is_over)?;
+        ensure!(node["last_error"].is_null(), "{}", node["last_error"]);
+        Ok(begin.elapsed())
+    }
+
+    /// Deploys an image and waits until its system is up.
+    fn deployed(self, lab: &Lab) -> Result<Duration> {
+        let begin = Instant::now();
+        let image = Arc::new(image()?);
+        let server = ImageServer::start_at(ADDRESS, vec![Reply::Body(Arc::clone(&image))])?;
+        let instance = Instance { url: server.url(), sha256: &sha256(&image), config_drive: None };
+        let (mut told, mut is_told) = (String::new(), false);
+        lab.deploy(NODE, &instance, |event| {
+            if event.event == "first_heartbeat" {
+                told = trace(lab).unwrap_or_else(|error| format!("{error:#}"));
+                is_told = lab.console(NODE).text().contains(PARAMETER);
+            }
+        })?;
+        ensure!(
+            self.stages().iter().all(|stage| told.contains(stage)),
+            "the trace does not tell of each stage: {told}"
+        );
+        ensure!(is_told, "the kernel was not told {PARAMETER}");
+        lab.console(NODE).wait_for(GREETING, 0, PATIENCE)?;
         Ok(begin.elapsed())
     }
 
@@ -106,10 +220,12 @@ impl Cell {
             format!("qemu_console_log={}", lab.console(NODE).file().display()),
             format!("deploy_kernel={}", dist.join("vmlinuz").display()),
             format!("deploy_ramdisk={}", dist.join("initramfs.img").display()),
-            "kernel_append_params=console=ttyS0 no_timer_check".to_owned(),
+            format!("qemu_disks={};serial=ROOT", lab.folder().join("disk.img").display()),
+            "kernel_append_params=console=ttyS0 no_timer_check ipa-disk-wait-attempts=1".to_owned(),
         ];
         let mut create = vec!["node", "create", NODE, "--mac", MAC, "--driver", "qemu"];
         create.extend(["--interface", &boot, "--property", &capabilities]);
+        create.extend(["--property", r#"root_device={"serial": "ROOT"}"#]);
         create.extend(info.iter().flat_map(|pair| ["--driver-info", pair]));
         lab.order(&create)?;
         lab.order(&["node", "manage", NODE]).map(drop)
@@ -119,7 +235,8 @@ impl Cell {
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let firmware = if self.firmware == Firmware::Bios { "bios" } else { "uefi" };
-        write!(f, "{}-{firmware}", self.method)
+        let site = if self.addresses == Addresses::Site { "-proxy" } else { "" };
+        write!(f, "{}-{firmware}{site}", self.method)
     }
 }
 
@@ -138,6 +255,22 @@ fn grub_with_http(folder: &Path) -> Result<String> {
     Ok(format!("grubx64.efi:{}", file.display()))
 }
 
+/// Asks until the answer is as wanted.
+fn within<T: fmt::Debug>(
+    begin: Instant,
+    ask: impl Fn() -> Result<T>,
+    is_wanted: impl Fn(&T) -> bool,
+) -> Result<T> {
+    loop {
+        let answer = ask()?;
+        if is_wanted(&answer) {
+            return Ok(answer);
+        }
+        ensure!(begin.elapsed() < PATIENCE, "nothing but {answer:?} in {PATIENCE:?}");
+        thread::sleep(POLL);
+    }
+}
+
 /// How far the machine came.
 fn trace(lab: &Lab) -> Result<String> {
     let explained: Value = serde_json::from_str(&lab.order(&["explain", NODE, "--json"])?)?;
@@ -149,7 +282,7 @@ fn trace(lab: &Lab) -> Result<String> {
 /// A bridge with a place for one machine, in a network of the calling thread's own.
 fn network() -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNET).context("there is no network of its own; this needs root")?;
-    for words in [
+    ip(&[
         "link set lo up",
         "link add br0 type bridge",
         "addr add 192.0.2.1/24 dev br0",
@@ -157,7 +290,38 @@ fn network() -> Result<()> {
         "tuntap add tap0 mode tap",
         "link set tap0 master br0",
         "link set tap0 up",
-    ] {
+    ])
+}
+
+/// A DHCP server that gives addresses and nothing else, by a cable of its own to the bridge.
+fn site(folder: &Path) -> Result<Site> {
+    ip(&[
+        "link add site0 type veth peer name site1",
+        "link set site1 master br0",
+        "link set site1 up",
+        "addr add 192.0.2.2/24 dev site0 noprefixroute",
+        "link set site0 up",
+    ])?;
+    let server = Command::new("dnsmasq")
+        .args([
+            "--conf-file=/dev/null",
+            "--port=0",
+            "--keep-in-foreground",
+            "--log-facility=-",
+            "--bind-interfaces",
+        ])
+        .args(["--interface=site0", "--except-interface=lo", "--dhcp-option=3", "--log-dhcp"])
+        .arg(format!("--dhcp-range={RANGE},3600"))
+        .arg(format!("--dhcp-leasefile={}", folder.join("site-leases").display()))
+        .arg(format!("--pid-file={}", folder.join("site-process").display()))
+        .stdin(Stdio::null())
+        .stderr(File::create(folder.join("site.log"))?)
+        .spawn();
+    server.map(Site).context("cannot start dnsmasq")
+}
+
+fn ip(commands: &[&str]) -> Result<()> {
+    for words in commands {
         let output = Command::new("ip").args(words.split(' ')).output().context("cannot start ip")?;
         ensure!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
     }

@@ -64,7 +64,7 @@ fn boots(method: &str, firmware: Firmware) {
     let cell = Cell::ALL.into_iter().find(|cell| cell.method == method && cell.firmware == firmware).unwrap();
     let folder = TempDir::new().unwrap();
     let (farrier, dist) = (environment::path("FARRIER_BIN"), environment::path("FARRIER_DIST"));
-    cell.run(&farrier, &dist, folder.path()).unwrap();
+    cell.boot(&farrier, &dist, folder.path()).unwrap();
 }
 
 #[test]

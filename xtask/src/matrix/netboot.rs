@@ -1,14 +1,13 @@
-//! `cargo xtask matrix netboot`: the ramdisk is booted from the network by each boot interface and firmware.
+//! `cargo xtask matrix netboot`: a machine is inspected, deployed and rescued by each boot interface and firmware.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use farrier_tests::netboot_cell::Cell;
+use farrier_tests::netboot_cell::{Cell, Life};
 
 use crate::dist;
 use crate::requirements::{self, Purpose};
@@ -16,7 +15,7 @@ use crate::workspace::Workspace;
 
 const PAGE: &str = "docs/src/netboot-matrix.md";
 
-/// Boots the ramdisk from the network by each boot interface and firmware, with a conductor that serves everything.
+/// Inspects, deploys and rescues a machine by each boot interface and firmware, with a conductor that serves everything.
 #[derive(Debug, Args)]
 pub struct NetbootArguments {
     /// Only combinations whose names, such as pxe-uefi, have all these parts, separated by commas.
@@ -50,12 +49,14 @@ pub fn netboot(arguments: &NetbootArguments) -> Result<()> {
     for cell in Cell::ALL.into_iter().filter(is_wanted) {
         let result = attempt(cell, &farrier, &dist, &workspace);
         match &result {
-            Ok(took) => println!("{cell}: {} s", took.as_secs()),
+            Ok(Life { inspect, deploy, rescue }) => {
+                println!("{cell}: {inspect:.0?} to inspect, {deploy:.0?} to deploy, {rescue:.0?} to rescue");
+            }
             Err(error) => println!("{cell}: {error:#}"),
         }
         outcomes.push((cell, result.ok()));
     }
-    if outcomes.iter().any(|(_, took)| took.is_none()) {
+    if outcomes.iter().any(|(_, life)| life.is_none()) {
         bail!("not every combination boots");
     }
     match arguments.page {
@@ -65,34 +66,42 @@ pub fn netboot(arguments: &NetbootArguments) -> Result<()> {
 }
 
 /// The thread of a cell is in the network of that.
-fn attempt(cell: Cell, farrier: &Path, dist: &Path, workspace: &Workspace) -> Result<Duration> {
+fn attempt(cell: Cell, farrier: &Path, dist: &Path, workspace: &Workspace) -> Result<Life> {
     let folder = workspace.cache().join(format!("netboot-{}-{cell}", std::process::id()));
     let result = thread::scope(|scope| {
-        let ran = scope.spawn(|| cell.run(farrier, dist, &folder)).join();
+        let ran = scope.spawn(|| cell.live(farrier, dist, &folder)).join();
         ran.unwrap_or_else(|_| Err(anyhow!("{cell} panicked")))
     });
     fs::remove_dir_all(&folder).ok();
     result
 }
 
-fn page(outcomes: &[(Cell, Option<Duration>)]) -> String {
+fn page(outcomes: &[(Cell, Option<Life>)]) -> String {
     let mut page = "# What boots from the network
 
 This page is written by `cargo xtask matrix netboot --page`.
 
-In each combination `farrier` alone serves a machine: addresses by its dnsmasq, all files by its TFTP and HTTP. The
-firmware is real, SeaBIOS or OVMF, with the iPXE that QEMU's network cards have; it does what DHCP says. A combination
-is good when the kernel has started with the conductor's parameters, and the trace of the node tells of each stage. The
-processor is emulated.
+In each combination `farrier` alone serves a machine of QEMU: addresses by its dnsmasq, all files by its TFTP and HTTP. The
+firmware is real, SeaBIOS or OVMF, with the iPXE that QEMU's network cards have; it does what DHCP says. iPXE asks the boot
+configuration API for its script. With `proxy`, another dnsmasq gives addresses. The machine is inspected, an image is written and started, and the machine is rescued.
+A combination is good when each operation has come to its end, the kernel has started with the conductor's parameters,
+and the trace of the node tells of each stage. The GRUB of `http` is [made with the module http](netboot.md#grub-and-http-boot).
 
-| boot interface | firmware | from power on to kernel and initramfs, s |
-|---|---|---|
+| boot interface | firmware | inspect, s | deploy, s | rescue, s |
+|---|---|---|---|---|
 "
     .to_owned();
-    for (cell, took) in outcomes {
+    for (cell, life) in outcomes {
         let name = cell.to_string();
-        let (method, firmware) = name.rsplit_once('-').unwrap_or_default();
-        let took = took.map_or_else(|| "does not boot".to_owned(), |took| took.as_secs().to_string());
+        let proxy = name.strip_suffix("-proxy");
+        let (method, firmware) = proxy.unwrap_or(&name).rsplit_once('-').unwrap_or_default();
+        let firmware = if proxy.is_some() { format!("{firmware}, proxy") } else { firmware.to_owned() };
+        let took = life.map_or_else(
+            || "does not boot | |".to_owned(),
+            |Life { inspect, deploy, rescue }| {
+                [inspect, deploy, rescue].map(|took| took.as_secs().to_string()).join(" | ")
+            },
+        );
         // A text can always be written to.
         writeln!(page, "| `{method}` | {firmware} | {took} |").unwrap_or_default();
     }
