@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measures instead of believing.
 
 mod api;
+mod bmcs;
 mod boot;
 mod commands;
 mod conductors;
@@ -30,6 +31,7 @@ pub struct BenchArguments {
 #[derive(Debug, Subcommand)]
 enum Bench {
     Api(api::ApiArguments),
+    Bmcs(bmcs::BmcsArguments),
     Boot(boot::BootArguments),
     Commands(commands::CommandsArguments),
     Heartbeat(heartbeat::HeartbeatArguments),
@@ -40,6 +42,7 @@ enum Bench {
 pub fn bench(arguments: &BenchArguments) -> Result<()> {
     match &arguments.bench {
         Bench::Api(arguments) => api::bench(arguments),
+        Bench::Bmcs(arguments) => bmcs::bench(arguments),
         Bench::Boot(arguments) => boot::bench(arguments),
         Bench::Commands(arguments) => commands::bench(arguments),
         Bench::Heartbeat(arguments) => heartbeat::bench(arguments),
