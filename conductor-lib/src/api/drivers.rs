@@ -56,8 +56,8 @@ fn described(conductor: &Conductor, asked: &Asked, name: &str, detail: bool) -> 
     let mut driver = Map::new();
     driver.insert("name".into(), name.into());
     driver.insert("hosts".into(), json!([conductor.settings().conductor_name]));
-    driver.insert("links".into(), links(&asked.url, &format!("drivers/{name}")));
-    driver.insert("properties".into(), links(&asked.url, &format!("drivers/{name}/properties")));
+    driver.insert("links".into(), json!(links(&asked.url, &format!("drivers/{name}"))));
+    driver.insert("properties".into(), json!(links(&asked.url, &format!("drivers/{name}/properties"))));
     if asked.version.minor < INTERFACES {
         return driver;
     }

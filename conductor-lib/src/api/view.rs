@@ -10,8 +10,7 @@ use axum::response::{IntoResponse, Response};
 use farrier_protocol::heartbeat::ApiVersion;
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value, json};
-use std::borrow::Cow;
+use serde_json::{Map, Value};
 
 /// First versions that know these states; for earlier ones there is another word.
 const AVAILABLE: u16 = 2;
@@ -50,24 +49,26 @@ impl View {
         to_raw_value(&seen).expect("keys are texts")
     }
 
-    fn links(&self, collection: &str, id: &str, name: &str) -> Value {
-        let end = if name == "links" { String::new() } else { format!("/{name}") };
-        let path = format!("{collection}/{id}{end}");
+    fn links(&self, collection: &str, id: &str, name: &str) -> [Link; 2] {
+        let path = match name {
+            "links" => format!("{collection}/{id}"),
+            _ => format!("{collection}/{id}/{name}"),
+        };
         links(&self.url, &path)
     }
 
     /// States that a version does not know have other words.
-    fn translated<'a>(&self, field: &str, value: Cow<'a, Value>) -> Cow<'a, Value> {
+    fn translated<'a>(&self, field: &str, value: &'a Value) -> Look<'a> {
         if field != "provision_state" {
-            return value;
+            return Look::Kept(value);
         }
         let before = |minor| self.version.minor < minor;
         match value.as_str().and_then(ProvisionState::named) {
-            Some(ProvisionState::Available) if before(AVAILABLE) => Cow::Owned(Value::Null),
+            Some(ProvisionState::Available) if before(AVAILABLE) => Look::Instead(Value::Null),
             Some(ProvisionState::InspectWait) if before(INSPECT_WAIT) => {
-                Cow::Owned(ProvisionState::Inspecting.as_str().into())
+                Look::Instead(ProvisionState::Inspecting.as_str().into())
             }
-            _ => value,
+            _ => Look::Kept(value),
         }
     }
 }
@@ -80,20 +81,28 @@ struct Seen<'a> {
     record: Map<String, Value>,
 }
 
+/// How a field of it looks.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Look<'a> {
+    Kept(&'a Value),
+    Instead(Value),
+    Links([Link; 2]),
+}
+
 impl Seen<'_> {
-    fn value(&self, field: &Field) -> Cow<'_, Value> {
-        let value = match (field.kind, self.record.get(field.name)) {
-            (Kind::Links, _) => Cow::Owned(self.view.links(self.collection, self.id, field.name)),
-            (kind, None | Some(Value::Null)) => Cow::Owned(kind.default()),
-            (_, Some(value)) => Cow::Borrowed(value),
-        };
-        self.view.translated(field.name, value)
+    fn look(&self, field: &Field) -> Look<'_> {
+        match (field.kind, self.record.get(field.name)) {
+            (Kind::Links, _) => Look::Links(self.view.links(self.collection, self.id, field.name)),
+            (kind, None | Some(Value::Null)) => Look::Instead(kind.default()),
+            (_, Some(value)) => self.view.translated(field.name, value),
+        }
     }
 }
 
 impl Serialize for Seen<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.view.fields.iter().map(|field| (field.name, self.value(field))))
+        serializer.collect_map(self.view.fields.iter().map(|field| (field.name, self.look(field))))
     }
 }
 
@@ -103,18 +112,27 @@ pub(crate) fn created(url: &str, path: &str, shown: Shown) -> Response {
     (StatusCode::CREATED, [(LOCATION, place)], Json(shown)).into_response()
 }
 
+/// One of the places of a resource.
+#[derive(Debug, Serialize)]
+pub(crate) struct Link {
+    rel: &'static str,
+    /// The URL.
+    pub(crate) href: String,
+}
+
 /// Where a resource is, with the version before its path and without.
-pub(crate) fn links(url: &str, path: &str) -> Value {
-    json!([
-        {"rel": "self", "href": format!("{url}/v1/{path}")},
-        {"rel": "bookmark", "href": format!("{url}/{path}")},
-    ])
+pub(crate) fn links(url: &str, path: &str) -> [Link; 2] {
+    [
+        Link { rel: "self", href: format!("{url}/v1/{path}") },
+        Link { rel: "bookmark", href: format!("{url}/{path}") },
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::fields::NODE;
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn s48_what_is_seen_of_a_record_has_no_secrets_and_every_field_of_its_version() {

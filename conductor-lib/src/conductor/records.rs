@@ -194,9 +194,9 @@ impl Conductor {
     }
 
     /// The fields of a node that is kept like this, secrets included, with what is known of its agent.
-    pub(crate) fn described(&self, outline: Outline, documents: Documents) -> Map<String, Value> {
+    pub(crate) fn described(&self, outline: Outline, mut documents: Documents) -> Map<String, Value> {
         let mut fields = self.outlined(outline);
-        fields.extend(documents.node);
+        fields.append(&mut documents.node);
         if let Some(Value::Object(known)) = fields.get_mut("driver_internal_info") {
             known.extend(documents.session.into_iter().filter(|(_, value)| !value.is_null()));
         }

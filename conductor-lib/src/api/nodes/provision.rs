@@ -152,8 +152,8 @@ pub(super) async fn order(
     }
     let drive = config_drive_of(request.configdrive.clone(), &asked)?;
     carry_out(&conductor, &node.uuid.to_string(), request, drive).await.map_err(Refusal::of_verb)?;
-    let place = links(&asked.url, &format!("nodes/{}/states", node.uuid))[0]["href"].clone();
-    Ok((StatusCode::ACCEPTED, [(LOCATION, place.as_str().unwrap_or_default().to_owned())]))
+    let [place, _] = links(&asked.url, &format!("nodes/{}/states", node.uuid));
+    Ok((StatusCode::ACCEPTED, [(LOCATION, place.href)]))
 }
 
 async fn carry_out(
