@@ -182,7 +182,21 @@ fn install_packages(packages: &[&str]) -> Result<()> {
     println!("Installing with apt-get: {list}");
     run(as_root("apt-get").args(["-qq", "update"]))?;
     let options = ["-qq", "-y", "-o", "Dpkg::Use-Pty=0", "install", "--no-install-recommends"];
-    run(as_root("env").args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]).args(options).args(packages))
+    at_once_or_in_halves(packages, &|packages| {
+        run(as_root("env").args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]).args(options).args(packages))
+    })
+}
+
+/// Where apt finds no way to several packages at once, since one of another release stands in the way of some of them,
+/// it finds one to each half of them after the other.
+fn at_once_or_in_halves(packages: &[&str], install: &impl Fn(&[&str]) -> Result<()>) -> Result<()> {
+    let result = install(packages);
+    if result.is_ok() || packages.len() < 2 {
+        return result;
+    }
+    let (first, others) = packages.split_at(packages.len() / 2);
+    at_once_or_in_halves(first, install)?;
+    at_once_or_in_halves(others, install)
 }
 
 fn missing(purposes: &[Purpose]) -> Vec<&'static str> {
@@ -202,6 +216,24 @@ fn missing(purposes: &[Purpose]) -> Vec<&'static str> {
 mod tests {
     use super::*;
     use std::cell::RefCell;
+
+    #[test]
+    fn packages_that_cannot_be_installed_at_once_are_installed_in_parts() {
+        let done = RefCell::new(Vec::new());
+        let install = |packages: &[&str]| {
+            // As Debian 12 does beside the qemu-utils of its backports.
+            if packages.contains(&"broken")
+                || ["x86", "arm", "block"].iter().all(|one| packages.contains(one))
+            {
+                bail!("generated breaks");
+            }
+            done.borrow_mut().extend(packages.iter().map(|package| (*package).to_owned()));
+            Ok(())
+        };
+        at_once_or_in_halves(&["x86", "ovmf", "arm", "fio", "block"], &install).unwrap();
+        assert_eq!(*done.borrow(), ["x86", "ovmf", "arm", "fio", "block"]);
+        assert!(at_once_or_in_halves(&["tgt", "broken"], &install).is_err());
+    }
 
     #[test]
     fn what_an_installation_takes_away_is_installed_again() {
