@@ -17,6 +17,8 @@ use tempfile::TempDir;
 const MAC: &str = "52:54:00:fa:00:31";
 /// How long an emulated machine may take to boot and do one thing.
 const PATIENCE: Duration = Duration::from_secs(240);
+/// How long an example may take to end with what it started.
+const ENDING: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(100);
 /// What the disk is full of at first: anything that is no sector of a wiped one.
 const OLD: u8 = 0xA5;
@@ -61,8 +63,14 @@ impl Example {
 
 impl Drop for Example {
     fn drop(&mut self) {
-        // As an operator ends it: what it started ends with it.
+        // As an operator ends it: what it started ends with it. Shells have what they start in the background ignore that
+        // signal, and with it whoever does not ask for it.
         kill(Pid::from_raw(self.process.id() as i32), Signal::SIGINT).ok();
+        let end = Instant::now() + ENDING;
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < end {
+            std::thread::sleep(POLL);
+        }
+        self.process.kill().ok();
         self.process.wait().ok();
     }
 }
