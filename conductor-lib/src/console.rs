@@ -1,13 +1,17 @@
-//! Reads the end of a machine's console, the best witness of a silent machine.
+//! Reads a machine's console, the best witness of a silent machine.
 
 use crate::hardware_type::Hardware;
 use crate::model::Node;
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// How much of the end of a console is searched.
-const TAIL_BYTES: u64 = 8192;
+const TAIL_BYTES: u64 = 16384;
+
+/// Longest part that is told at once.
+const PART_BYTES: u64 = 65536;
 
 /// Longest line quoted, in characters.
 const LINE_LIMIT: usize = 300;
@@ -23,16 +27,65 @@ pub(crate) fn hint(node: &Node, hardware: &Hardware) -> String {
     }
 }
 
+/// A part of a console.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsolePart {
+    /// What stands there, as it is.
+    pub text: String,
+    /// Where the next part begins.
+    pub next: u64,
+}
+
+/// The part of a console that begins at a place, or its end. A console that begins anew goes on at its first place, after
+/// what is left of the one before.
+pub(crate) fn part(file: &Path, from: Option<u64>) -> std::io::Result<ConsolePart> {
+    let length = std::fs::metadata(file)?.len();
+    match from {
+        Some(from) if from > length => {
+            let mut old = file.as_os_str().to_owned();
+            old.push(".old");
+            // Whoever asks again and again loses nothing; and of what is gone nothing can be told.
+            let rest = part_from(Path::new(&old), from).map_or_else(|_| String::new(), |part| part.text);
+            Ok(ConsolePart { text: rest, next: 0 })
+        }
+        from => part_from(file, from.unwrap_or(length.saturating_sub(TAIL_BYTES))),
+    }
+}
+
+fn part_from(file: &Path, from: u64) -> std::io::Result<ConsolePart> {
+    let mut file = File::open(file)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(PART_BYTES).read_to_end(&mut bytes)?;
+    // A character that is not all there yet is left to the next part.
+    let whole = match std::str::from_utf8(&bytes) {
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => error.valid_up_to(),
+        _ => bytes.len(),
+    };
+    let text = String::from_utf8_lossy(&bytes[..whole]).into_owned();
+    Ok(ConsolePart { text, next: from + whole as u64 })
+}
+
 /// The last line with text on it, without control sequences; nothing when there is none.
 pub fn last_line(file: &Path) -> Option<String> {
-    let mut file = File::open(file).ok()?;
-    let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES))).ok()?;
+    last_lines(file, 1).pop()
+}
+
+/// So many of the last lines with text on them, without control sequences.
+pub(crate) fn last_lines(file: &Path, count: usize) -> Vec<String> {
+    let text = plain(&String::from_utf8_lossy(&tail(file).unwrap_or_default()));
+    let with_text = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<_> = with_text.map(|line| line.chars().take(LINE_LIMIT).collect()).collect();
+    lines[lines.len().saturating_sub(count)..].to_vec()
+}
+
+fn tail(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(file)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
     let mut tail = Vec::new();
-    file.take(TAIL_BYTES).read_to_end(&mut tail).ok()?;
-    let text = plain(&String::from_utf8_lossy(&tail));
-    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
-    Some(line.chars().take(LINE_LIMIT).collect())
+    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
+    Ok(tail)
 }
 
 /// The text without escape sequences and control characters other than line feeds.
@@ -74,6 +127,31 @@ mod tests {
             assert_eq!(last_line(&file).as_deref(), expected, "{content:?}");
         }
         assert_eq!(last_line(&folder.path().join("none")), None);
+        std::fs::write(&file, "one\r\n\r\ntwo\nthree\n").unwrap();
+        assert_eq!(last_lines(&file, 2), ["two", "three"]);
+        assert_eq!(last_lines(&file, 9).len(), 3);
+    }
+
+    #[test]
+    fn a_console_is_read_part_by_part_also_where_it_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("console.log");
+        assert!(part(&file, None).is_err());
+        std::fs::write(&file, "one ü").unwrap();
+        let first = part(&file, None).unwrap();
+        assert_eq!((first.text.as_str(), first.next), ("one ü", 6));
+        assert_eq!(part(&file, Some(6)).unwrap(), ConsolePart { text: String::new(), next: 6 });
+        std::fs::write(&file, [b"one \xc3\xbc two \xc3".as_slice()].concat()).unwrap();
+        let second = part(&file, Some(6)).unwrap();
+        assert_eq!((second.text.as_str(), second.next), (" two ", 11));
+        std::fs::rename(&file, folder.path().join("console.log.old")).unwrap();
+        std::fs::write(&file, "anew").unwrap();
+        let third = part(&file, Some(11)).unwrap();
+        assert_eq!((third.text.as_str(), third.next), ("\u{fffd}", 0));
+        assert_eq!(part(&file, Some(0)).unwrap().text, "anew");
+        std::fs::write(&file, "x".repeat(100_000)).unwrap();
+        assert_eq!(part(&file, None).unwrap().next, 100_000);
+        assert_eq!(part(&file, Some(0)).unwrap().next, PART_BYTES);
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub mod heartbeat;
 pub mod inspect;
 pub mod interfaces;
 mod kept_logs;
+pub mod last_words;
 mod lookup;
 mod mailbox;
 pub mod model;

@@ -165,6 +165,8 @@ pub struct Settings {
     pub power_poll_interval: Duration,
     /// How long a driver may take to tell a power state.
     pub power_read_timeout: Duration,
+    /// How long the BMC of a silent machine may take to tell what it knows, before the operation fails.
+    pub last_words_timeout: Duration,
     /// How recorded power states are kept true.
     pub power_sync: PowerSyncSettings,
     /// Attempts of an operator's request to lock a node.
@@ -227,6 +229,7 @@ impl Settings {
             power_off_timeout: Duration::from_secs(35),
             power_poll_interval: Duration::from_millis(500),
             power_read_timeout: Duration::from_secs(60),
+            last_words_timeout: Duration::from_secs(20),
             power_sync: PowerSyncSettings::default(),
             node_locked_attempts: 3,
             node_locked_pause: Duration::from_secs(1),

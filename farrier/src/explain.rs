@@ -31,6 +31,9 @@ fn shown(told: &Explanation) -> String {
     let label = told.name.clone().unwrap_or_else(|| told.node.to_string());
     let mut lines =
         vec![format!("Node {label} is {:?}.", told.provision_state.as_str()), told.waits_for.clone()];
+    lines.extend(
+        told.cause.as_ref().map(|cause| format!("Cause, as it seems: {}.", plain(&cause.to_string()))),
+    );
     lines.push(format!("Since: {} ({} ago)", text(told.since), span(told.at - told.since)));
     let until = told.until.map(|until| {
         let left = span(until - told.at);
@@ -56,6 +59,7 @@ fn plain(text: &str) -> String {
 mod tests {
     use super::*;
     use farrier_conductor::explanation::Evidence;
+    use farrier_conductor::last_words::Cause;
     use farrier_conductor::model::ProvisionState;
     use time::{Duration, OffsetDateTime};
 
@@ -71,9 +75,11 @@ mod tests {
             since: at - Duration::minutes(2),
             until: Some(at + Duration::minutes(28)),
             is_overdue: false,
+            cause: None,
             evidence: vec![evidence("power", "power on"), evidence("console", "a\u{1b}[2J")],
             next_action: "Nothing before the deadline.".into(),
             commands: vec!["farrier node abort horse".into()],
+            last_words: None,
             at,
         };
         let expected = "\
@@ -90,6 +96,14 @@ Evidence:
         assert_eq!(shown(&told), expected);
         (told.until, told.is_overdue) = (Some(at - Duration::SECOND), true);
         assert!(shown(&told).contains("Until: 1970-01-01T00:59:59Z (1 s ago)"));
+        told.cause = Some(Cause {
+            what: "no network card of the machine has a link".into(),
+            named_by: "the agent's doctor, in the event log: link".into(),
+            next: "check the cable\u{7}".into(),
+        });
+        let cause = "Cause, as it seems: no network card of the machine has a link (the agent's doctor, in the event log: link); \
+                     check the cable.";
+        assert_eq!(shown(&told).lines().nth(2), Some(cause));
         told.until = None;
         assert!(shown(&told).contains("Until: no time is set"));
     }

@@ -169,6 +169,14 @@ pub const EXTENSIONS: &[Route] = &[
     route("GET", "/nodes/{node}/logs", 1, 200, "Lists the logs that were kept of its ramdisks"),
     route("GET", "/nodes/{node}/logs/{name}", 1, 200, "One archive of them, for administrators alone"),
     route(
+        "GET",
+        "/nodes/{node}/console",
+        1,
+        200,
+        "What is kept of its serial console, the end or `from` a place on, for administrators alone",
+    ),
+    route("POST", "/nodes/{node}/console", 1, 204, "Types the body of the request at its serial console"),
+    route(
         "PUT",
         "/nodes/{node}/deployment",
         1,

@@ -1,6 +1,7 @@
 //! What operators ask the interfaces of a node for by themselves, outside of any operation.
 
 use super::Conductor;
+use crate::console::{self, ConsolePart};
 use crate::error::Error;
 use crate::interfaces::{BootDeviceSetting, ConsoleAccess, InterfaceError, VendorMethod, VirtualMedium};
 use crate::model::{BootDevice, BootMode, InterfaceKind};
@@ -168,6 +169,31 @@ impl Conductor {
         }
         task.node.console_enabled = enabled;
         task.finish().await
+    }
+
+    /// What stands on the serial console of a node's machine from a place on, or at its end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Unresolved`], and [`Error::Invalid`] where nothing is kept of it.
+    pub async fn console_part(&self, id: &str, from: Option<u64>) -> Result<ConsolePart, Error> {
+        let node = self.find(id).await?.node;
+        let file = self.services().hardware.console(&node)?.log_file(&node);
+        let part = file.and_then(|file| console::part(&file, from).ok());
+        let reason =
+            "nothing is kept of it: open it, choose another console_interface, or power the machine on";
+        part.ok_or_else(|| Error::invalid("console", reason))
+    }
+
+    /// Types something at the serial console of a node's machine, also while somebody works on the node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn write_console(&self, id: &str, typed: &[u8]) -> Result<(), Error> {
+        let node = self.find(id).await?.node;
+        let console = self.services().hardware.console(&node)?;
+        in_time(console.write_console(&node, typed)).await
     }
 
     /// Interrupts what runs on the machine of a node.

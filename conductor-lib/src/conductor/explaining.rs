@@ -6,7 +6,9 @@ use crate::console;
 use crate::erasing::{EraseCertificate, Erasure};
 use crate::error::Error;
 use crate::explanation::{Evidence, Explanation, explain};
+use crate::interfaces::HandWork;
 use crate::kept_logs::{self, KeptLog};
+use crate::last_words::{LastWords, gather};
 use crate::model::Activity;
 use crate::settings::AgentSettings;
 use crate::store::Record;
@@ -15,6 +17,9 @@ use std::time::Duration;
 
 /// How long an agent is asked for what it does: whoever wants to know waits for the answer.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long a BMC is asked for what it knows of a machine: many are slow.
+const PATIENCE_WITH_BMC: Duration = Duration::from_secs(12);
 
 impl Conductor {
     /// What the node with this name or identity waits for, with what its agent and its console say now.
@@ -25,11 +30,18 @@ impl Conductor {
     pub async fn explain(&self, id: &str) -> Result<Explanation, Error> {
         let record = self.find(id).await?;
         let mut explanation = explain(&record, self.settings(), self.now());
+        if let Some(work) = self.hand_work(&record) {
+            explanation.add_hand_work(&work);
+        }
         if record.node.provision_state.activity() != Activity::Rest {
             let trace = self.services().boot_trace_told(record.node.uuid).await?;
             explanation.evidence.extend(trace.map(|told| Evidence::new("boot from the network", told)));
-            explanation.evidence.extend(self.last_command(&record).await);
+            let (command, words) = tokio::join!(self.last_command(&record), self.last_words(&record));
+            explanation.evidence.extend(command);
             explanation.evidence.extend(self.console(&record));
+            if let Some(words) = words? {
+                explanation.add_last_words(words);
+            }
         }
         Ok(explanation)
     }
@@ -87,6 +99,24 @@ impl Conductor {
             Err(_) => format!("the agent did not answer within {} s", PATIENCE.as_secs()),
         };
         Some(Evidence::new("last command", said))
+    }
+
+    /// What an operator has to do to the machine of a node. An agent that has called since proves that it is done.
+    fn hand_work(&self, record: &Record) -> Option<HandWork> {
+        let work = self.services().hardware.power(&record.node).ok()?.hand_work(&record.node)?;
+        let has_called = record.session.agent_last_heartbeat.is_some_and(|heard| heard > work.since);
+        (!has_called).then_some(work)
+    }
+
+    /// What could be had of a machine that stayed silent; of one that is waited for and was never heard of, what can be had now.
+    async fn last_words(&self, record: &Record) -> Result<Option<LastWords>, Error> {
+        let node = &record.node;
+        let kept = self.store().last_words(node.uuid).await?;
+        let is_silent = record.session.agent_last_heartbeat.is_none();
+        if kept.is_some() || !is_silent || node.provision_state.activity() != Activity::Wait {
+            return Ok(kept);
+        }
+        Ok(Some(gather(self.services(), node, PATIENCE_WITH_BMC).await))
     }
 
     /// Where the console is written to, and its last line.

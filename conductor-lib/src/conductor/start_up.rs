@@ -25,6 +25,34 @@ impl Conductor {
         for (_, power) in &self.services().hardware.interfaces.power.0 {
             power.shut_down().await;
         }
+        for (_, console) in &self.services().hardware.interfaces.console.0 {
+            console.shut_down().await;
+        }
+    }
+
+    /// Opens the consoles again that were open when the last conductor ended. One that cannot be opened keeps nothing from the
+    /// others.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub(super) async fn open_consoles(&self) -> Result<(), Error> {
+        for node in self.store().identities().await? {
+            let Some(record) = self.store().get(node).await? else { continue };
+            if !record.node.console_enabled {
+                continue;
+            }
+            let label = record.node.label();
+            match self.services().hardware.console(&record.node) {
+                Ok(console) => {
+                    if let Err(error) = console.start_console(&record.node).await {
+                        tracing::warn!(node = %label, "the console cannot be opened: {error}");
+                    }
+                }
+                Err(error) => tracing::warn!(node = %label, "the console cannot be opened: {error}"),
+            }
+        }
+        Ok(())
     }
 
     /// Has a worker for each node that needs one and has none.

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::events::EventKind;
 use crate::heartbeat::{Action, decide};
 use crate::interfaces::DriverStep;
+use crate::last_words::{LastWords, gather};
 use crate::model::{Node, StepKind};
 use crate::operations;
 use crate::power_reading::power_state;
@@ -45,7 +46,7 @@ impl Turn {
             memory.vigil.handled(record);
             let reason =
                 format!("node {}: the operation is aborted, as it is in maintenance", record.node.label());
-            return self.fail_wait(record, &reason).await;
+            return self.fail_wait(record, &reason, None).await;
         }
         if record.node.maintenance {
             // It pauses, and its operator may do what they like to the machine.
@@ -71,7 +72,7 @@ impl Turn {
         }
         memory.vigil.handled(record);
         match self.stuck(record, &mut memory.vigil).await {
-            Some(reason) => self.fail_wait(record, &reason).await,
+            Some(reason) => self.give_up(record, &reason, &mut memory.vigil).await,
             None => Ok(Next::After(pause)),
         }
     }
@@ -232,11 +233,26 @@ impl Turn {
         ))
     }
 
+    /// Fails a wait, with what can be had of the machine in a while.
+    async fn give_up(&self, seen: &Record, reason: &str, vigil: &mut Vigil) -> Result<Next, Error> {
+        let settings = &self.services.settings;
+        let words = gather(&self.services, &seen.node, settings.last_words_timeout);
+        let words = vigil.during(settings.check_interval, words).await;
+        let reason = match &words.cause {
+            Some(cause) => format!("{reason}; the cause may be that {cause}"),
+            None => reason.to_owned(),
+        };
+        self.fail_wait(seen, &reason, Some(words)).await
+    }
+
     /// Fails a wait, unless something happened to the node since it was looked at.
-    async fn fail_wait(&self, seen: &Record, reason: &str) -> Result<Next, Error> {
-        let task = Task::try_acquire(&self.services, self.node).await?;
+    async fn fail_wait(&self, seen: &Record, reason: &str, words: Option<LastWords>) -> Result<Next, Error> {
+        let mut task = Task::try_acquire(&self.services, self.node).await?;
         let same = is_as_seen(&task.node, &seen.node)
             && task.session.agent_last_heartbeat == seen.session.agent_last_heartbeat;
+        if let Some(words) = words.filter(|_| same) {
+            task.note_last_words(words);
+        }
         match same {
             true => self.end(task, reason).await,
             false => {

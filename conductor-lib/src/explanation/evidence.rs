@@ -1,6 +1,8 @@
 //! What a record tells of its node, the most telling first.
 
 use super::Evidence;
+use crate::interfaces::HandWork;
+use crate::last_words::LastWords;
 use crate::model::{Activity, StepKind};
 use crate::store::Record;
 use time::OffsetDateTime;
@@ -65,6 +67,25 @@ pub(super) fn of(record: &Record, now: OffsetDateTime) -> Vec<Evidence> {
     );
     tell("erasure", node.driver_internal_info.erasure.as_ref().map(ToString::to_string));
     evidence
+}
+
+/// What an operator has to do.
+pub(super) fn by_hand(work: &HandWork) -> Evidence {
+    Evidence::new("to be done by hand", format!("{} (since {})", work.what, text(work.since)))
+}
+
+/// How many entries of a controller's log are told; the others are beside them.
+const ENTRIES_TOLD: usize = 3;
+
+/// What could be had of a machine: the latest of it.
+pub(super) fn of_machine(words: &LastWords) -> Vec<Evidence> {
+    let latest = &words.log[words.log.len().saturating_sub(ENTRIES_TOLD)..];
+    let entries = latest.iter().map(|entry| {
+        let at = entry.at.map(|at| format!("{} ", text(at))).unwrap_or_default();
+        Evidence::new("event log", format!("{at}{}", entry.said))
+    });
+    let missing = words.missing.iter().map(|missing| Evidence::new("could not be had", missing.clone()));
+    entries.chain(missing).collect()
 }
 
 fn step(record: &Record) -> Option<String> {

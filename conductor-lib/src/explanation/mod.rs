@@ -7,6 +7,8 @@ mod evidence;
 mod operator;
 
 use crate::attention::Attention;
+use crate::interfaces::HandWork;
+use crate::last_words::{Cause, LastWords};
 use crate::model::{Activity, Family, PlannedStep, ProvisionState, StepKind};
 use crate::settings::Settings;
 use crate::store::Record;
@@ -33,12 +35,18 @@ pub struct Explanation {
     pub until: Option<OffsetDateTime>,
     /// Whether that has passed.
     pub is_overdue: bool,
+    /// Why its machine is silent, where something names that.
+    #[serde(default)]
+    pub cause: Option<Cause>,
     /// What is known.
     pub evidence: Vec<Evidence>,
     /// What to do: a sentence.
     pub next_action: String,
     /// Commands that do it, in their order.
     pub commands: Vec<String>,
+    /// What could be had of its machine: all of what the evidence tells the end of.
+    #[serde(default)]
+    pub last_words: Option<LastWords>,
     /// When this was so.
     #[serde(with = "time::serde::rfc3339")]
     pub at: OffsetDateTime,
@@ -51,6 +59,21 @@ pub struct Evidence {
     pub what: String,
     /// What it says.
     pub said: String,
+}
+
+impl Explanation {
+    /// Adds what an operator has to do to the machine.
+    pub(crate) fn add_hand_work(&mut self, work: &HandWork) {
+        self.evidence.insert(0, evidence::by_hand(work));
+        self.next_action = format!("Unless that is done, {}. {}", work.what, self.next_action);
+    }
+
+    /// Adds what could be had of the machine.
+    pub(crate) fn add_last_words(&mut self, words: LastWords) {
+        self.evidence.extend(evidence::of_machine(&words));
+        self.cause.clone_from(&words.cause);
+        self.last_words = Some(words);
+    }
 }
 
 impl Evidence {
@@ -95,9 +118,11 @@ pub(crate) fn explain(record: &Record, settings: &Settings, now: OffsetDateTime)
             .map_or(node.provision_updated_at, |order| order.ordered_at.max(node.provision_updated_at)),
         until,
         is_overdue: until.is_some_and(|until| until <= now),
+        cause: None,
         evidence: evidence::of(record, now),
         next_action,
         commands,
+        last_words: None,
         at: now,
     }
 }

@@ -47,8 +47,30 @@ pub trait ConsoleInterface: Interface {
         InterfaceError::unsupported(Console, "get_console")
     }
 
-    /// The file that the console is written to, where there is one: the best witness of a silent machine.
+    /// Types something at the console.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn write_console(&self, _node: &Node, _typed: &[u8]) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Console, "write_console")
+    }
+
+    /// The file that the console is written to, where there is one: the best witness of a silent machine. What
+    /// stood in it before may be in one beside it, whose name ends in `.old`.
     fn log_file(&self, _node: &Node) -> Option<PathBuf> {
         None
     }
+
+    /// Forgets what the driver keeps about a node that is being deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`InterfaceError::Driver`] when something could not be removed.
+    async fn forget(&self, _node: &Node) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    /// Ends what must not outlive the conductor.
+    async fn shut_down(&self) {}
 }

@@ -1,11 +1,13 @@
-//! Management: what firmware starts from and how, sensors, virtual media (section 9.2).
+//! Management: what firmware starts from and how, sensors, virtual media (section 9.2), and the controller's own log.
 
 use super::base::{Interface, InterfaceError};
+use super::event_log::LogEntry;
 use crate::model::InterfaceKind::Management;
 use crate::model::{BootDevice, BootMode, MacAddress, Node};
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use time::OffsetDateTime;
 
 /// What firmware starts from, as far as it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -100,6 +102,19 @@ pub trait ManagementInterface: Interface {
     /// Any [`InterfaceError`].
     async fn get_sensors_data(&self, _node: &Node) -> Result<Map<String, Value>, InterfaceError> {
         InterfaceError::unsupported(Management, "get_sensors_data")
+    }
+
+    /// What the machine's controller wrote into its own log since a moment: the latest dozens, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn get_event_log(
+        &self,
+        _node: &Node,
+        _since: OffsetDateTime,
+    ) -> Result<Vec<LogEntry>, InterfaceError> {
+        InterfaceError::unsupported(Management, "get_event_log")
     }
 
     /// Interrupts what runs on the machine, so that it tells why it hangs.

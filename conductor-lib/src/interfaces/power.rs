@@ -4,6 +4,16 @@ use super::base::{Interface, InterfaceError};
 use crate::model::InterfaceKind::Power;
 use crate::model::{Node, PowerState};
 use async_trait::async_trait;
+use time::OffsetDateTime;
+
+/// What an operator has to do to a machine that nothing else can switch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandWork {
+    /// What: an order, without a capital letter and an end.
+    pub what: String,
+    /// Since when.
+    pub since: OffsetDateTime,
+}
 
 /// Switches a machine on and off.
 ///
@@ -73,6 +83,11 @@ pub trait PowerInterface: Interface {
     /// Whether the power state is worth reading when nobody asks for it.
     fn supports_power_sync(&self, _node: &Node) -> bool {
         true
+    }
+
+    /// What an operator has to do to the machine themselves; nothing where its BMC does, or where it is done.
+    fn hand_work(&self, _node: &Node) -> Option<HandWork> {
+        None
     }
 
     /// Forgets what the driver keeps about a node that is being deleted.

@@ -24,6 +24,22 @@ pub(crate) fn mask(map: &mut Map<String, Value>) {
     }
 }
 
+/// A text with the mask in the place of each secret that a word such as `ipa-agent-token=…` gives: kernels print their
+/// parameters on consoles.
+pub(crate) fn masked_words(text: &str) -> String {
+    let masked = |word: &str| match word.split_once('=') {
+        Some((key, value)) if !value.is_empty() && is_secret(key) => format!("{key}={MASKED}"),
+        _ => word.to_owned(),
+    };
+    text.split(' ').map(masked).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a kernel parameter is one, by its name.
+fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    SECRET.iter().chain(&["pwd"]).any(|word| key.contains(word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

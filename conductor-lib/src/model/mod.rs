@@ -48,7 +48,7 @@ pub use instance_info::InstanceInfo;
 pub use instance_uuid::{InstanceUuid, OtherInstance};
 pub use interfaces::{InterfaceKind, NodeInterfaces};
 pub use mac_address::{MacAddress, ParseMacAddressError};
-pub(crate) use mask::mask;
+pub(crate) use mask::{mask, masked_words};
 pub use node::{InitialState, NewNode, Node};
 pub use order::{Order, Verb};
 pub use permission::Forbidden;

@@ -23,8 +23,8 @@ pub mod sqlite;
 mod statements;
 
 pub use record::{
-    BootTraceChange, CertificateChange, Change, ConfigDrive, Held, InspectionChange, Lease, OrderChange,
-    Record, SessionChange, Terms,
+    BootTraceChange, CertificateChange, Change, ConfigDrive, Held, InspectionChange, LastWordsChange, Lease,
+    OrderChange, Record, SessionChange, Terms,
 };
 pub use selection::{
     AllocationSelection, Documented, Documents, Filter, NodeColumn, Outline, OwnedPort, PortSelection,
@@ -33,6 +33,7 @@ pub use selection::{
 
 use crate::boot_trace::BootTrace;
 use crate::erasing::EraseCertificate;
+use crate::last_words::LastWords;
 use crate::model::{
     AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Resource,
     ResourceKind,
@@ -221,6 +222,13 @@ pub trait Store: Send + Sync {
     ///
     /// [`StoreError::Failed`].
     async fn boot_trace(&self, uuid: Uuid) -> Result<Option<BootTrace>, StoreError>;
+
+    /// What could be had of the machine of a node that stayed silent; nothing when it did not, or boots again.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn last_words(&self, uuid: Uuid) -> Result<Option<LastWords>, StoreError>;
 
     /// Adds to the traces of nodes how far their machines came, whoever holds their leases. Nodes whose trace has not begun
     /// are passed over.

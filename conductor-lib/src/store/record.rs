@@ -1,6 +1,7 @@
 //! What goes into the store and comes out of it.
 
 use crate::erasing::EraseCertificate;
+use crate::last_words::LastWords;
 use crate::model::{AgentSession, HistoryEntry, InspectionData, Node, Order};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -71,6 +72,8 @@ pub struct Change<'a> {
     pub certificates: CertificateChange<'a>,
     /// What changed of how far its machine came.
     pub boot_trace: BootTraceChange,
+    /// What changed of what could be had of it when it stayed silent.
+    pub last_words: LastWordsChange<'a>,
     /// What this adds to its history.
     pub history: &'a [HistoryEntry],
     /// Whether the lease ends with this.
@@ -88,6 +91,7 @@ impl<'a> Change<'a> {
             inspection: InspectionChange::Keep,
             certificates: CertificateChange::default(),
             boot_trace: BootTraceChange::Keep,
+            last_words: LastWordsChange::Keep,
             history: &[],
             ends_lease: false,
         }
@@ -147,6 +151,17 @@ pub enum BootTraceChange {
     Begin,
     /// It is to boot in another way.
     End,
+}
+
+/// What changed of what could be had of a machine that stayed silent.
+#[derive(Debug, Clone, Copy)]
+pub enum LastWordsChange<'a> {
+    /// Nothing.
+    Keep,
+    /// This could be had.
+    Put(&'a LastWords),
+    /// It boots the ramdisk again.
+    Remove,
 }
 
 /// What changed of the certificates of erasure of a node's disks.

@@ -91,6 +91,7 @@ pub(super) const HISTORY: &str = "SELECT uuid, created_at, severity, event_type,
 pub(super) const CERTIFICATES: &str =
     "SELECT document FROM erase_certificates WHERE node = $1 ORDER BY disk, step";
 pub(super) const BOOT_TRACE: &str = "SELECT document FROM boot_traces WHERE node = $1";
+pub(super) const LAST_WORDS: &str = "SELECT document FROM last_words WHERE node = $1";
 pub(super) const HOLDER: &str = "SELECT reservation FROM nodes WHERE uuid = $1";
 
 pub(super) const INSERT_NODE: &str = "INSERT INTO nodes (uuid, name, driver, conductor_group, resource_class, owner, \
@@ -125,6 +126,9 @@ pub(super) const BEGIN_BOOT_TRACE: &str = "INSERT INTO boot_traces (node, docume
     ON CONFLICT (node) DO UPDATE SET document = $2";
 pub(super) const UPDATE_BOOT_TRACE: &str = "UPDATE boot_traces SET document = $2 WHERE node = $1";
 pub(super) const DELETE_BOOT_TRACE: &str = "DELETE FROM boot_traces WHERE node = $1";
+pub(super) const PUT_LAST_WORDS: &str = "INSERT INTO last_words (node, document) VALUES ($1, $2) \
+    ON CONFLICT (node) DO UPDATE SET document = $2";
+pub(super) const DELETE_LAST_WORDS: &str = "DELETE FROM last_words WHERE node = $1";
 pub(super) const DELETE_CERTIFICATES: &str = "DELETE FROM erase_certificates WHERE node = $1";
 pub(super) const DELETE_ORDER: &str = "DELETE FROM orders WHERE node = $1";
 
@@ -348,6 +352,9 @@ mod tests {
             PUT_CERTIFICATE,
             DELETE_CERTIFICATES,
             BOOT_TRACE,
+            LAST_WORDS,
+            PUT_LAST_WORDS,
+            DELETE_LAST_WORDS,
             BEGIN_BOOT_TRACE,
             UPDATE_BOOT_TRACE,
             DELETE_BOOT_TRACE,
@@ -383,11 +390,12 @@ mod tests {
             include_str!("migrations/0008_evidence.sql"),
             include_str!("migrations/0009_resources.sql"),
             include_str!("migrations/0010_boot_traces.sql"),
+            include_str!("migrations/0011_last_words.sql"),
             outlines.as_str(),
             records.as_str(),
         ];
         let here = include_str!("statements.rs").matches("pub(super) const ").count();
-        assert_eq!(statements.len(), here - 1 + 9 + 2, "a statement is not looked at");
+        assert_eq!(statements.len(), here - 1 + 10 + 2, "a statement is not looked at");
         // Whoever needs one of these needs two texts of it; `?` is no parameter of PostgreSQL.
         for word in [
             "?",

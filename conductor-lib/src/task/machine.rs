@@ -34,7 +34,12 @@ impl Task {
 
     /// Forgets what the driver keeps about the machine.
     pub(crate) async fn forget_machine(&mut self) -> Result<(), Error> {
-        Ok(self.power().await?.forget(&self.node).await?)
+        self.power().await?.forget(&self.node).await?;
+        match self.services.hardware.console(&self.node) {
+            Ok(console) => Ok(console.forget(&self.node).await?),
+            // One that there is not keeps nothing.
+            Err(_) => Ok(()),
+        }
     }
 
     /// The kernel parameters by which an agent finds this conductor (section 6.3).
@@ -57,6 +62,7 @@ impl Task {
         let boot = self.boot().await?;
         boot.boot.prepare_ramdisk(boot.context(&self.node), &parameters).await?;
         self.renew_boot_trace(&boot);
+        self.forget_last_words();
         if is_asked(&boot) {
             self.node.driver_internal_info.ramdisk_parameters = Some(parameters.to_string());
             self.save().await?;

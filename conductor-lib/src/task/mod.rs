@@ -4,6 +4,7 @@ mod erasing;
 mod fast_track;
 mod history;
 mod inspection;
+mod last_words;
 mod machine;
 mod power;
 mod reservation;
@@ -19,6 +20,7 @@ use crate::store::{BootTraceChange, Change, ConfigDrive, OrderChange, Record, Se
 use erasing::UnsavedCertificates;
 pub(crate) use fast_track::Stayed;
 use inspection::UnsavedInspection;
+use last_words::UnsavedLastWords;
 use reservation::{End, Reservation};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -51,6 +53,8 @@ pub struct Task {
     certificates: UnsavedCertificates,
     /// What of the trace of a boot is to be saved.
     boot_trace: BootTraceChange,
+    /// What of the last words of the machine is to be saved.
+    last_words: UnsavedLastWords,
 }
 
 /// How much of a session is to be saved.
@@ -88,6 +92,7 @@ impl Task {
             inspection: UnsavedInspection::Nothing,
             certificates: UnsavedCertificates::default(),
             boot_trace: BootTraceChange::Keep,
+            last_words: UnsavedLastWords::Nothing,
         }
     }
 
@@ -196,6 +201,7 @@ impl Task {
             inspection,
             certificates: self.certificates.change(),
             boot_trace: self.boot_trace,
+            last_words: self.last_words.change(),
             history: &history,
             ends_lease,
         };
@@ -207,6 +213,7 @@ impl Task {
         self.inspection = UnsavedInspection::Nothing;
         self.certificates = UnsavedCertificates::default();
         self.boot_trace = BootTraceChange::Keep;
+        self.last_words = UnsavedLastWords::Nothing;
         self.reservation.end = match ends_lease {
             true => End::IsOver,
             false => End::when(&self.node, self.order.as_ref()),

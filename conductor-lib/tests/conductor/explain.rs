@@ -5,7 +5,7 @@ use crate::stage::Stage;
 use farrier_conductor::explanation::Explanation;
 use farrier_conductor::model::ProvisionState;
 
-async fn explain(stage: &Stage) -> Explanation {
+pub async fn explain(stage: &Stage) -> Explanation {
     let url = format!("{}/farrier/v1/nodes/n1/explanation", stage.node_api);
     stage.http.get(url).send().await.unwrap().json().await.unwrap()
 }

@@ -6,6 +6,7 @@ use farrier_conductor::Settings;
 use farrier_conductor::attention::Attention;
 use farrier_conductor::boot_trace::BootTrace;
 use farrier_conductor::erasing::EraseCertificate;
+use farrier_conductor::last_words::LastWords;
 use farrier_conductor::model::{
     AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Resource,
     ResourceKind,
@@ -339,6 +340,11 @@ impl Store for GatedStore {
 
     async fn boot_trace(&self, uuid: Uuid) -> Result<Option<BootTrace>, StoreError> {
         self.inner.boot_trace(uuid).await
+    }
+
+    async fn last_words(&self, uuid: Uuid) -> Result<Option<LastWords>, StoreError> {
+        self.pass().await?;
+        self.inner.last_words(uuid).await
     }
 
     async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError> {

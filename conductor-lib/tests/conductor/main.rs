@@ -23,6 +23,7 @@ mod gate;
 mod history;
 mod inspection;
 mod interfaces;
+mod last_words;
 mod machine;
 mod networks;
 mod node_api;

@@ -93,7 +93,8 @@ impl Stage {
         Self::built(script, |settings| settings.automated_clean = false, driver, compose).await
     }
 
-    async fn built(
+    /// A stage with both.
+    pub async fn built(
         script: Script,
         change: impl FnOnce(&mut Settings),
         driver: &str,

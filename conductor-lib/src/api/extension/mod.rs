@@ -1,5 +1,6 @@
 //! Extensions of Farrier, below a path of their own, which clients of Ironic never ask.
 
+mod console;
 mod deployment;
 mod events;
 mod evidence;
@@ -23,6 +24,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
         ("/nodes/{node}/certificates", get(evidence::certificates)),
         ("/nodes/{node}/logs", get(logs::list)),
         ("/nodes/{node}/logs/{name}", get(logs::archive)),
+        ("/nodes/{node}/console", get(console::part).post(console::typed)),
         ("/nodes/{node}/deployment", put(deployment::order)),
     ]
 }

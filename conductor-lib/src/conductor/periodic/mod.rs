@@ -59,7 +59,8 @@ impl Conductor {
                 tokio::time::sleep(TRACE_PAUSE).await;
             }
         };
-        tokio::join!(unattended, silent_holders, power_sync, power_recovery, boot_traces);
+        let consoles = async { tell("consoles that were open", self.open_consoles().await) };
+        tokio::join!(unattended, silent_holders, power_sync, power_recovery, boot_traces, consoles);
     }
 }
 

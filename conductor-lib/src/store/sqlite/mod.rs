@@ -9,6 +9,7 @@ mod allocations;
 mod boot_traces;
 mod certificates;
 mod history;
+mod last_words;
 mod one_document;
 mod reading;
 mod resources;
@@ -21,6 +22,7 @@ use super::{
 };
 use crate::boot_trace::BootTrace;
 use crate::erasing::EraseCertificate;
+use crate::last_words::LastWords;
 use crate::model::{
     AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Resource,
     ResourceKind,
@@ -52,6 +54,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (8, "evidence", include_str!("../migrations/0008_evidence.sql")),
     (9, "resources", include_str!("../migrations/0009_resources.sql")),
     (10, "boot traces", include_str!("../migrations/0010_boot_traces.sql")),
+    (11, "last words", include_str!("../migrations/0011_last_words.sql")),
 ];
 
 /// How long a writer waits for another process.
@@ -407,6 +410,10 @@ impl Store for SqliteStore {
 
     async fn boot_trace(&self, uuid: Uuid) -> Result<Option<BootTrace>, StoreError> {
         boot_traces::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn last_words(&self, uuid: Uuid) -> Result<Option<LastWords>, StoreError> {
+        last_words::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
     }
 
     async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError> {

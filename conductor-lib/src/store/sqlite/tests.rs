@@ -1,5 +1,6 @@
 mod boot_traces;
 mod evidence;
+mod last_words;
 mod resources;
 
 use super::*;

@@ -6,7 +6,9 @@ use super::super::statements as sql;
 use super::super::{
     Change, ConfigDrive, InspectionChange, Lease, OrderChange, Record, SessionChange, StoreError, Terms,
 };
-use super::{Failure, Outcome, Statement, allocations, bind, boot_traces, certificates, history, reading};
+use super::{
+    Failure, Outcome, Statement, allocations, bind, boot_traces, certificates, history, last_words, reading,
+};
 use crate::model::{AgentSession, Node, Port};
 use sqlx::SqliteConnection;
 use time::OffsetDateTime;
@@ -151,6 +153,7 @@ pub(super) async fn write(
     write_inspection(connection, &uuid, change.inspection).await?;
     certificates::write(connection, lease.node, change.certificates).await?;
     boot_traces::write(connection, lease.node, change.boot_trace).await?;
+    last_words::write(connection, lease.node, change.last_words).await?;
     history::add(connection, lease.node, change.history).await?;
     match change.ends_lease {
         true => release(connection, lease).await,
