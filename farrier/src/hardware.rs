@@ -13,8 +13,8 @@ use std::path::Path;
 /// What nodes may be.
 #[derive(Debug, Args)]
 pub(crate) struct Hardware {
-    /// Hardware types that nodes may have: qemu (local virtual machines), redfish and ipmi (machines whose BMCs speak
-    /// these), fake-hardware (nothing at all, for trying out clients).
+    /// Hardware types that nodes may have: qemu (local virtual machines), redfish and ipmi (machines whose BMCs
+    /// speak these), fake-hardware (nothing at all, for trying out clients).
     #[arg(long, value_enum, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true,
         default_values_t = [HardwareType::Qemu])]
     enabled_hardware_types: Vec<HardwareType>,
@@ -39,7 +39,7 @@ impl Hardware {
                 let boot = [&netboot::NAMES[..], &[virtual_media::NAME]].concat();
                 with_redfish(builder, &Bmcs::new(RedfishSettings::default()), &boot)
             }
-            HardwareType::Ipmi => with_ipmitool(builder, IpmiSettings::default(), &netboot::NAMES),
+            HardwareType::Ipmi => with_ipmitool(builder, IpmiSettings::default(), state_dir, &netboot::NAMES),
             HardwareType::FakeHardware => with_fake_hardware(builder),
         })
     }

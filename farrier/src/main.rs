@@ -8,6 +8,7 @@ mod certificates;
 mod cleaning;
 mod client;
 mod completions;
+mod console;
 mod deploy;
 mod dhcp;
 mod explain;
@@ -111,6 +112,13 @@ enum Command {
         #[command(flatten)]
         explain: explain::Explain,
     },
+    /// Show the serial console of a machine as it goes on, and type at it.
+    Console {
+        #[command(flatten)]
+        conductor: Access,
+        #[command(flatten)]
+        console: console::Console,
+    },
     /// Tell what happened to a node, and who wanted it.
     History {
         #[command(flatten)]
@@ -177,6 +185,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             }
             Command::Watch { conductor, watch } => watch.run(&open(conductor)?).await,
             Command::Explain { conductor, explain } => explain.run(&open(conductor)?).await,
+            Command::Console { conductor, console } => console.run(&open(conductor)?).await,
             Command::History { conductor, history } => history.run(&open(conductor)?).await,
             Command::Certificates { conductor, certificates } => certificates.run(&open(conductor)?).await,
             Command::Logs { conductor, logs } => logs.run(&open(conductor)?).await,

@@ -4,12 +4,15 @@
 use super::connection::Connection;
 use super::error::IpmiError;
 use super::program::{self, Ended};
+use super::sol::Reopening;
 use crate::bmc::pace::{Gate, Pace};
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tempfile::NamedTempFile;
+use tokio::process::Child;
 use tokio::time::Instant;
 
 /// Most BMCs that are remembered.
@@ -34,6 +37,10 @@ pub struct IpmiSettings {
     pub power_retry: Duration,
     /// How long a password that was refused is not tried again.
     pub credentials_pause: Duration,
+    /// Longest log of a console, of which there are two, in bytes.
+    pub console_log_bytes: u64,
+    /// When a console that was lost is opened again.
+    pub console_reopening: Reopening,
 }
 
 impl Default for IpmiSettings {
@@ -53,6 +60,8 @@ impl Default for IpmiSettings {
             power_wait: Duration::from_secs(50),
             power_retry: Duration::from_secs(15),
             credentials_pause: Duration::from_secs(300),
+            console_log_bytes: 1 << 20,
+            console_reopening: Reopening::default(),
         }
     }
 }
@@ -146,6 +155,21 @@ impl Bmc {
                 return Err(self.failed(words, reason));
             }
         }
+    }
+
+    /// Begins a command that goes on, with the file of the password, which it needs at its beginning.
+    ///
+    /// # Errors
+    ///
+    /// [`IpmiError::Program`].
+    pub(super) fn begin(&self, words: &[&str]) -> Result<(Child, NamedTempFile), IpmiError> {
+        let suite = self.connection.cipher_suite.or_else(|| self.known().cipher_suite);
+        program::begin(&self.bmcs.settings().program, &self.connection, suite, words)
+    }
+
+    /// What explains the end of one, by what it said.
+    pub(super) fn reason(&self, said: &[u8]) -> String {
+        program::reason(&self.connection, said)
     }
 
     async fn run_once(&self, suite: Option<u8>, words: &[&str]) -> Result<Ended, IpmiError> {

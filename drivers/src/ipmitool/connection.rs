@@ -106,7 +106,7 @@ impl Connection {
     /// The arguments that say how it is reached, without a secret among them.
     pub(super) fn arguments(&self, cipher_suite: Option<u8>) -> Vec<String> {
         let interface = if self.is_version_15 { "lan" } else { "lanplus" };
-        let mut arguments = vec!["-v".to_owned()];
+        let mut arguments = Vec::new();
         let mut add = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
         add("-I", interface.to_owned());
         add("-H", self.address.clone());
@@ -227,12 +227,12 @@ mod tests {
         let connection = read(info).unwrap();
         let arguments = connection.arguments(Some(17)).join(" ");
         let expected =
-            "-v -I lanplus -H 192.0.2.5 -p 6230 -L ADMINISTRATOR -U a -C 17 -K -b 0x7 -t 0x72 -B 1 -T 0x82";
+            "-I lanplus -H 192.0.2.5 -p 6230 -L ADMINISTRATOR -U a -C 17 -K -b 0x7 -t 0x72 -B 1 -T 0x82";
         assert_eq!(arguments, expected);
         assert_eq!(connection.key.as_ref().map(Secret::expose), Some("oats"));
         assert!(!format!("{connection:?}").contains("oats"));
         let old = read(json!({"ipmi_address": "h", "ipmi_protocol_version": "1.5"})).unwrap();
-        assert_eq!(old.arguments(None).join(" "), "-v -I lan -H h -p 623 -L ADMINISTRATOR");
+        assert_eq!(old.arguments(None).join(" "), "-I lan -H h -p 623 -L ADMINISTRATOR");
     }
 
     #[test]

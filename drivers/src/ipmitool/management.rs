@@ -6,11 +6,13 @@
 use super::bmcs::{Bmc, Bmcs};
 use super::connection::{self, Connection};
 use super::error::IpmiError;
+use super::event_log;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootDeviceSetting, Interface, InterfaceError, ManagementInterface, Properties,
+    BootDeviceSetting, Interface, InterfaceError, LogEntry, ManagementInterface, Properties,
 };
 use farrier_conductor::model::{BootDevice, BootMode, InterfaceKind, Node};
+use time::OffsetDateTime;
 
 /// Devices, with ipmitool's names, their number in the boot flags, and how the parameter is told.
 const DEVICES: &[(BootDevice, &str, u8, &str)] = &[
@@ -117,6 +119,14 @@ impl ManagementInterface for IpmiManagement {
 
     async fn get_boot_device(&self, node: &Node) -> Result<BootDeviceSetting, InterfaceError> {
         Ok(flags(&self.bmcs.bmc(node)?).await?)
+    }
+
+    async fn get_event_log(
+        &self,
+        node: &Node,
+        since: OffsetDateTime,
+    ) -> Result<Vec<LogEntry>, InterfaceError> {
+        Ok(event_log::read(&self.bmcs.bmc(node)?, since).await?)
     }
 
     async fn inject_nmi(&self, node: &Node) -> Result<(), InterfaceError> {

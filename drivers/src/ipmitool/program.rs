@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 use tempfile::NamedTempFile;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 /// Longest text of ipmitool in an error, in characters.
@@ -26,6 +26,7 @@ const CHATTER: &[&str] = &[
     "Discovered IPMB address",
     "Invalid completion code received: Invalid command",
     "Close Session command failed",
+    "tcgetattr",
 ];
 
 /// What ipmitool says when the user or the password is wrong.
@@ -56,6 +57,10 @@ const NO_SUCH_SUITE: &[&str] = &[
     "Set Session Privilege Level to",
 ];
 
+/// Commands that are not asked to say more: they would tell of each entry in many lines, and leave the time of day out
+/// (ipmitool 1.8.19). A wrong password is told apart by a command before them.
+const BRIEF: &[&str] = &["sel", "list"];
+
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ended {
@@ -83,29 +88,67 @@ pub(super) async fn run(
     words: &[&str],
     limit: Duration,
 ) -> Result<Ended, IpmiError> {
-    let failed =
-        |error: std::io::Error| IpmiError::Program { program: program.to_owned(), reason: error.to_string() };
-    let mut file = NamedTempFile::new().map_err(failed)?;
-    file.write_all(connection.password.expose().as_bytes()).map_err(failed)?;
-    let mut command = Command::new(program);
-    command.args(connection.arguments(suite)).arg("-f").arg(file.path()).args(words);
-    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).env("LC_ALL", "C");
-    if let Some(key) = &connection.key {
-        command.env("IPMI_KGKEY", key.expose());
-    }
-    let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    let (mut command, _password) = command(program, connection, suite, words)?;
+    let output = command.stdin(Stdio::null()).output();
     match timeout(limit, output).await {
-        Ok(output) => Ok(judge(connection, &output.map_err(failed)?)),
+        Ok(output) => Ok(judge(connection, &output.map_err(|error| failed(program, &error))?)),
         Err(_) => Ok(Ended::Badly(format!("not within {} s", limit.as_secs_f64()))),
     }
 }
 
+/// Begins a command that goes on, with its input and output, and the file of the password, which it reads at its
+/// beginning.
+///
+/// # Errors
+///
+/// [`IpmiError::Program`].
+pub(super) fn begin(
+    program: &str,
+    connection: &Connection,
+    suite: Option<u8>,
+    words: &[&str],
+) -> Result<(Child, NamedTempFile), IpmiError> {
+    let (mut command, password) = command(program, connection, suite, words)?;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().map_err(|error| failed(program, &error))?;
+    Ok((child, password))
+}
+
+fn failed(program: &str, error: &std::io::Error) -> IpmiError {
+    IpmiError::Program { program: program.to_owned(), reason: error.to_string() }
+}
+
+/// A command, which ends when it is dropped, and the file of the password, which goes then too.
+fn command(
+    program: &str,
+    connection: &Connection,
+    suite: Option<u8>,
+    words: &[&str],
+) -> Result<(Command, NamedTempFile), IpmiError> {
+    let mut file = NamedTempFile::new().map_err(|error| failed(program, &error))?;
+    let written = file.write_all(connection.password.expose().as_bytes());
+    written.map_err(|error| failed(program, &error))?;
+    let mut command = Command::new(program);
+    command
+        .args((!words.starts_with(BRIEF)).then_some("-v"))
+        .args(connection.arguments(suite))
+        .arg("-f")
+        .arg(file.path())
+        .args(words);
+    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).env("LC_ALL", "C");
+    command.env("TZ", "UTC0");
+    if let Some(key) = &connection.key {
+        command.env("IPMI_KGKEY", key.expose());
+    }
+    command.kill_on_drop(true);
+    Ok((command, file))
+}
+
 fn judge(connection: &Connection, output: &Output) -> Ended {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_BYTES)]).into_owned();
     if output.status.success() {
         return Ended::Well(text(&output.stdout));
     }
-    let said = reason(&connection.password.taken_out_of(&text(&output.stderr)));
+    let said = reason(connection, &output.stderr);
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
     match () {
         () if says(WRONG_CREDENTIALS) => Ended::WrongCredentials(said),
@@ -115,8 +158,13 @@ fn judge(connection: &Connection, output: &Output) -> Ended {
     }
 }
 
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_BYTES)]).into_owned()
+}
+
 /// What explains a failure, in one line.
-fn reason(said: &str) -> String {
+pub(super) fn reason(connection: &Connection, said: &[u8]) -> String {
+    let said = connection.password.taken_out_of(&text(said));
     let tells = |line: &&str| !line.is_empty() && !CHATTER.iter().any(|word| line.contains(word));
     let lines: Vec<_> = said.lines().map(|line| line.trim().trim_start_matches("> ")).filter(tells).collect();
     let line = lines.join("; ");

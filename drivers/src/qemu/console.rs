@@ -3,10 +3,12 @@
 use super::description::{self, Description};
 use super::{Folders, QemuError};
 use async_trait::async_trait;
-use farrier_conductor::interfaces::{ConsoleInterface, Interface, InterfaceError, Properties};
+use farrier_conductor::interfaces::{ConsoleAccess, ConsoleInterface, Interface, InterfaceError, Properties};
 use farrier_conductor::model::Node;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
 
 /// Tells where the consoles of local QEMU machines are.
 #[derive(Debug)]
@@ -31,7 +33,30 @@ impl Interface for QemuConsole {
     }
 }
 
+/// It is there for as long as the machine is on, whoever opens or closes it.
+#[async_trait]
 impl ConsoleInterface for QemuConsole {
+    async fn start_console(&self, _node: &Node) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    async fn stop_console(&self, _node: &Node) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    async fn get_console(&self, node: &Node) -> Result<ConsoleAccess, InterfaceError> {
+        Ok(ConsoleAccess { kind: "farrier".into(), url: format!("/farrier/v1/nodes/{}/console", node.uuid) })
+    }
+
+    async fn write_console(&self, node: &Node, typed: &[u8]) -> Result<(), InterfaceError> {
+        let folder = self.folders.of(node);
+        let socket = socket(&folder).unwrap_or(folder);
+        let written = async { UnixStream::connect(&socket).await?.write_all(typed).await };
+        let failed =
+            |error: std::io::Error| QemuError::Control { socket: socket.clone(), reason: error.to_string() };
+        Ok(written.await.map_err(failed)?)
+    }
+
     fn log_file(&self, node: &Node) -> Option<PathBuf> {
         let description = Description::read(node).ok()?;
         Some(file(&description, &self.folders.of(node)))

@@ -4,18 +4,20 @@ use super::bmcs::Bmcs;
 use super::boot_override::{self, Holds};
 use super::connection::{self, Description};
 use super::error::RedfishError;
+use super::event_log;
 use super::resource::Resource;
 use super::sensors;
 use super::system::System;
 use super::virtual_media;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootDeviceSetting, Interface, InterfaceError, ManagementInterface, Properties, VirtualMedium,
+    BootDeviceSetting, Interface, InterfaceError, LogEntry, ManagementInterface, Properties, VirtualMedium,
 };
 use farrier_conductor::model::{BootDevice, BootMode, MacAddress, Node};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 /// The boot devices of machines whose BMCs have no lasting ones: set again before each power-on (F57). They are known for
@@ -165,6 +167,14 @@ impl ManagementInterface for RedfishManagement {
 
     async fn get_sensors_data(&self, node: &Node) -> Result<Map<String, Value>, InterfaceError> {
         Ok(sensors::read(&self.bmcs.system(node)?).await?)
+    }
+
+    async fn get_event_log(
+        &self,
+        node: &Node,
+        since: OffsetDateTime,
+    ) -> Result<Vec<LogEntry>, InterfaceError> {
+        Ok(event_log::read(&self.bmcs.system(node)?, since).await?)
     }
 
     async fn inject_nmi(&self, node: &Node) -> Result<(), InterfaceError> {

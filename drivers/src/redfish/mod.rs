@@ -14,6 +14,7 @@ mod bmcs;
 mod boot_override;
 mod connection;
 mod error;
+mod event_log;
 mod exchange;
 mod management;
 mod message;

@@ -3,6 +3,7 @@
 // Only functions marked as tests may unwrap by default; here everything is test code.
 #![allow(clippy::unwrap_used)]
 
+mod console;
 mod simulator;
 
 use farrier_conductor::clock::{Clock, SystemClock};
@@ -13,6 +14,7 @@ use farrier_drivers::ipmitool::{Bmcs, IpmiManagement, IpmiPower, IpmiSettings, I
 use serde_json::{Value, json};
 use simulator::{PASSWORD, Simulator, USER};
 use std::time::Duration;
+use time::OffsetDateTime;
 
 fn node(info: &Value, mode: &str) -> Node {
     let driver_info = info.as_object().unwrap().clone().into();
@@ -144,6 +146,38 @@ async fn nobody_at_the_address_is_told_in_one_line() {
     let power = IpmiPower::new(Bmcs::new(settings));
     let error = power.power_state(&node(&info, "uefi")).await.unwrap_err().to_string();
     assert!(error.contains("does not carry out \"power status\": not within 0.3 s"), "{error}");
+}
+
+/// The record that the agent's doctor writes, as its BMC shows it.
+#[tokio::test]
+async fn the_event_log_is_told_since_a_moment() {
+    let simulator = Simulator::start();
+    let (management, vendor) =
+        (IpmiManagement::new(Bmcs::new(settings())), IpmiVendor::new(Bmcs::new(settings())));
+    let node = node(&info(&simulator), "uefi");
+    let raw = async |bytes: &str| {
+        vendor.passthru(&node, "send_raw", &json!({"raw_bytes": bytes})).await.unwrap();
+    };
+    let hour_ago = OffsetDateTime::now_utc() - time::Duration::HOUR;
+    assert_eq!(management.get_event_log(&node, hour_ago).await.unwrap(), []);
+    let event = "0x0a 0x44 0 0 2 0 0 0 0 0x20 0 4 0x12 1 0x6f 1 0xff 0xff";
+    raw(event).await;
+    // The clock of the BMC is a day behind.
+    let behind = u32::try_from((OffsetDateTime::now_utc() - time::Duration::DAY).unix_timestamp()).unwrap();
+    let bytes = behind.to_le_bytes().map(|byte| byte.to_string()).join(" ");
+    raw(&format!("0x0a 0x49 {bytes}")).await;
+    raw(event).await;
+    raw("0x0a 0x44 0 0 0xe0 0x66 0x61 0x72 0x72 0x69 0x65 0x72 0x6c 0x69 0x6e 0x6b 0 0").await;
+    let log = management.get_event_log(&node, hour_ago).await.unwrap();
+    let said: Vec<_> = log.iter().map(|entry| entry.said.as_str()).collect();
+    let boot = "System Event #0x01, OEM System boot event, Asserted";
+    assert_eq!(said, [boot, boot, "OEM record e0, 666172726965726c696e6b0000"]);
+    let off = OffsetDateTime::now_utc() - log[1].at.unwrap();
+    assert!(off.abs() < time::Duration::MINUTE, "{off}");
+    assert_eq!((log[0].at, log[2].at), (None, None));
+    let now = OffsetDateTime::now_utc() + time::Duration::MINUTE;
+    let log = management.get_event_log(&node, now).await.unwrap();
+    assert_eq!(log.len(), 1, "what bears no time stays: {log:?}");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The simulator of OpenIPMI as the BMC of a machine that is a file with its power.
 
 use std::fs;
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The BMC. Dropping it ends it.
 pub struct Simulator {
     pub port: u16,
+    /// Where it reaches the serial console of its machine.
+    pub serial: TcpListener,
     child: Child,
     folder: TempDir,
 }
@@ -26,13 +28,15 @@ impl Simulator {
     pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let serial = TcpListener::bind("127.0.0.1:0").unwrap();
+        let serial_port = serial.local_addr().unwrap().port();
         let path = |name: &str| folder.path().join(name);
         let chassis = path("chassis");
         let levels = ["callback", "user", "operator", "admin"];
         let allowed = levels.map(|level| format!("allowed_auths_{level} none md2 md5 straight\n")).concat();
         let lan = format!(
             "name \"horse\"\nset_working_mc 0x20\nstartlan 1\naddr 127.0.0.1 {port}\npriv_limit admin\n{allowed}\
-             guid a123456789abcdefa123456789abcdef\nendlan\nchassis_control \"{} 0x20\"\n\
+             guid a123456789abcdefa123456789abcdef\nendlan\nsol \"tcp:127.0.0.1:{serial_port}\" 115200\nchassis_control \"{} 0x20\"\n\
              user 2 true \"{USER}\" \"{PASSWORD}\" admin 10 none md2 md5 straight\n",
             chassis.display()
         );
@@ -50,7 +54,7 @@ impl Simulator {
         command.arg("-c").arg(path("lan.conf")).arg("-f").arg(path("machine.emu"));
         command.arg("-s").arg(path("state")).arg("-n").stdin(Stdio::null());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let simulator = Self { port, child, folder };
+        let simulator = Self { port, serial, child, folder };
         simulator.wait_until_ready();
         simulator
     }

@@ -5,6 +5,7 @@
 
 mod access;
 mod boot;
+mod event_log;
 mod many;
 mod power;
 mod quirks;

@@ -4,6 +4,7 @@ use super::{NodeApi, UNREADABLE};
 use anyhow::Context;
 use farrier_conductor::KeptLog;
 use farrier_conductor::api::extension::{Certificates, Deployment, DeploymentOrdered};
+use farrier_conductor::console::ConsolePart;
 use farrier_conductor::events::Event;
 use farrier_conductor::explanation::Explanation;
 use reqwest::{Method, Url};
@@ -37,6 +38,25 @@ impl NodeApi {
     /// What a node waits for.
     pub(crate) async fn explain(&self, node: &str) -> anyhow::Result<Explanation> {
         self.get(self.extension(node, &["explanation"])?).await
+    }
+
+    /// What stands on the console of a node's machine from a place on, or at its end.
+    pub(crate) async fn console(&self, node: &str, from: Option<u64>) -> anyhow::Result<ConsolePart> {
+        let mut url = self.extension(node, &["console"])?;
+        url.set_query(from.map(|from| format!("from={from}")).as_deref());
+        self.get(url).await
+    }
+
+    /// Types something at it.
+    pub(crate) async fn type_at_console(&self, node: &str, typed: Vec<u8>) -> anyhow::Result<()> {
+        let request = self.http.post(self.extension(node, &["console"])?).body(typed);
+        self.request(request).await.map(drop)
+    }
+
+    /// Opens it, or closes it.
+    pub(crate) async fn set_console(&self, node: &str, enabled: bool) -> anyhow::Result<()> {
+        let body = serde_json::json!({"enabled": enabled});
+        self.send(Method::PUT, &["nodes", node, "states", "console"], Some(&body)).await.map(drop)
     }
 
     /// What proves that the disks of a node were erased.

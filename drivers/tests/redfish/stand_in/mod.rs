@@ -1,6 +1,7 @@
 //! A BMC that speaks Redfish, as a real one would, with the manners of those that are odd or broken. What it was asked,
 //! and what its machine did, can be looked at.
 
+mod event_log;
 mod faults;
 mod machine;
 mod resources;
@@ -76,6 +77,12 @@ pub enum Manner {
     SilentPower,
     /// There are two machines.
     TwoMachines,
+    /// Its log begins with the newest entry.
+    NewestFirst,
+    /// Its log has the paths of its entries alone.
+    EntriesByPath,
+    /// Its clock is an hour ahead.
+    FastClock,
 }
 
 /// A request that it got.
@@ -83,6 +90,7 @@ pub enum Manner {
 pub struct Seen {
     pub method: Method,
     pub path: String,
+    pub query: String,
     pub headers: HeaderMap,
     pub body: Value,
     pub at: Instant,
@@ -98,6 +106,8 @@ pub struct Inner {
     faults: faults::Faults,
     pub drives: virtual_media::Drives,
     tasks: u32,
+    /// What is in its log, and how long ago it was written, in seconds.
+    pub log: Vec<(i64, String)>,
 }
 
 /// The BMC. Dropping it takes it away.
@@ -156,9 +166,9 @@ impl StandIn {
     fn app(manners: impl IntoIterator<Item = Manner>) -> (Arc<Mutex<Inner>>, Router) {
         let manners: BTreeSet<_> = manners.into_iter().collect();
         let machine = Machine::new(&manners);
-        let (seen, sessions, faults, drives) = Default::default();
+        let (seen, sessions, faults, drives, log) = Default::default();
         let inner =
-            Arc::new(Mutex::new(Inner { manners, machine, seen, sessions, faults, drives, tasks: 0 }));
+            Arc::new(Mutex::new(Inner { manners, machine, seen, sessions, faults, drives, tasks: 0, log }));
         (Arc::clone(&inner), Router::new().fallback(answer).with_state(inner))
     }
 
@@ -198,8 +208,9 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, request: Request) -> Res
     let bytes = to_bytes(body, 1 << 20).await.unwrap_or_default();
     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     let path = parts.uri.path().to_owned();
+    let query = parts.uri.query().unwrap_or_default().to_owned();
     let (method, headers, at) = (parts.method, parts.headers, Instant::now());
-    let seen = Seen { method, path, headers, body, at };
+    let seen = Seen { method, path, query, headers, body, at };
     let answer = {
         let mut inner = inner.lock().unwrap();
         inner.seen.push(seen.clone());
@@ -231,7 +242,8 @@ impl Inner {
         if let Some(answer) = self.session(seen) {
             return Some(answer);
         }
-        Some(self.virtual_media(seen).unwrap_or_else(|| self.resource(seen)))
+        let answer = self.event_log(seen).or_else(|| self.virtual_media(seen));
+        Some(answer.unwrap_or_else(|| self.resource(seen)))
     }
 }
 

@@ -30,7 +30,10 @@ impl Inner {
         let is_hidden = self.is_odd(Quirk::MediaOnSystem);
         if seen.path == "/redfish/v1/Managers/1" {
             let media = if is_hidden { Value::Null } else { json!({"@odata.id": COLLECTION}) };
-            return Some(json_answer(StatusCode::OK, &json!({"VirtualMedia": media})));
+            let manager = json!({
+                "VirtualMedia": media, "DateTime": self.clock(0), "LogServices": {"@odata.id": super::event_log::SERVICES},
+            });
+            return Some(json_answer(StatusCode::OK, &manager));
         }
         let rest = seen.path.strip_prefix(COLLECTION)?;
         if rest.is_empty() {
