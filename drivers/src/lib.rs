@@ -10,6 +10,8 @@ pub mod dhcp;
 pub mod fake;
 #[cfg(feature = "ipmitool")]
 pub mod ipmitool;
+#[cfg(feature = "manual")]
+pub mod manual;
 #[cfg(feature = "netboot")]
 pub mod netboot;
 #[cfg(feature = "qemu")]

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use farrier_conductor::Builder;
 use farrier_drivers::fake::with_fake_hardware;
 use farrier_drivers::ipmitool::{IpmiSettings, with_ipmitool};
+use farrier_drivers::manual::with_manual;
 use farrier_drivers::qemu::with_qemu;
 use farrier_drivers::redfish::{Bmcs, RedfishSettings, with_redfish};
 use farrier_drivers::{netboot, virtual_media};
@@ -14,7 +15,7 @@ use std::path::Path;
 #[derive(Debug, Args)]
 pub(crate) struct Hardware {
     /// Hardware types that nodes may have: qemu (local virtual machines), redfish and ipmi (machines whose BMCs
-    /// speak these), fake-hardware (nothing at all, for trying out clients).
+    /// speak these), manual (machines that an operator switches), fake-hardware (nothing at all, for trying out clients).
     #[arg(long, value_enum, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true,
         default_values_t = [HardwareType::Qemu])]
     enabled_hardware_types: Vec<HardwareType>,
@@ -25,6 +26,7 @@ enum HardwareType {
     Qemu,
     Redfish,
     Ipmi,
+    Manual,
     FakeHardware,
 }
 
@@ -40,6 +42,7 @@ impl Hardware {
                 with_redfish(builder, &Bmcs::new(RedfishSettings::default()), &boot)
             }
             HardwareType::Ipmi => with_ipmitool(builder, IpmiSettings::default(), state_dir, &netboot::NAMES),
+            HardwareType::Manual => with_manual(builder, state_dir, &netboot::NAMES),
             HardwareType::FakeHardware => with_fake_hardware(builder),
         })
     }

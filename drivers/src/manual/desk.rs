@@ -1,0 +1,126 @@
+//! What an operator has to do to a machine, in a small file for each node, so that no restart forgets it.
+
+use farrier_conductor::clock::{Clock, SystemClock};
+use farrier_conductor::interfaces::{HandWork, InterfaceError};
+use farrier_conductor::model::{BootDevice, Node, PowerState};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// The folder below the state directory.
+const FOLDER: &str = "manual";
+
+/// The desk cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{path} cannot be used for what is to be done by hand: {source}; check that it may be written")]
+pub(super) struct DeskError {
+    /// The file.
+    path: PathBuf,
+    /// What the system says.
+    source: io::Error,
+}
+
+impl From<DeskError> for InterfaceError {
+    fn from(error: DeskError) -> Self {
+        Self::driver(error)
+    }
+}
+
+/// The desk. Clones are the same one.
+#[derive(Debug, Clone)]
+pub(super) struct Desk(PathBuf);
+
+/// What lies on it for a node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Note {
+    /// What the power is to be.
+    pub(super) power: Option<PowerState>,
+    /// What the machine is to start from, and whether always.
+    pub(super) device: Option<(BootDevice, bool)>,
+}
+
+impl Note {
+    /// What is to be done, as an order; nothing where that is nothing.
+    pub(super) fn told(self) -> Option<String> {
+        let device = self.device.map(|(device, persistent)| match persistent {
+            true => format!("have it start from {device} from now on"),
+            false => format!("have it start from {device} this time"),
+        });
+        match (self.power?, device) {
+            (PowerState::Off, _) => Some("power the machine off".to_owned()),
+            // What runs on it, if anything does, is not what is wanted.
+            (PowerState::On, None) => Some("power the machine on, or off and on".to_owned()),
+            (PowerState::On, Some(device)) => {
+                Some(format!("power the machine on, or off and on, and {device}"))
+            }
+        }
+    }
+}
+
+impl Desk {
+    /// The desk in a state directory.
+    pub(super) fn below(state_dir: &Path) -> Self {
+        Self(state_dir.join(FOLDER))
+    }
+
+    /// What lies on it for a node; nothing where that cannot be read.
+    pub(super) fn note(&self, node: Uuid) -> Note {
+        self.read(node).map_or_else(Note::default, |(note, _)| note)
+    }
+
+    /// The same for an operator.
+    pub(super) fn hand_work(&self, node: Uuid) -> Option<HandWork> {
+        let (note, since) = self.read(node)?;
+        Some(HandWork { what: note.told()?, since })
+    }
+
+    /// Changes what lies on it for a node.
+    ///
+    /// # Errors
+    ///
+    /// [`DeskError`].
+    pub(super) fn change(&self, node: &Node, change: impl FnOnce(&mut Note)) -> Result<(), DeskError> {
+        let mut note = self.note(node.uuid);
+        change(&mut note);
+        if let Some(told) = note.told() {
+            tracing::info!(node = %node.label(), "to be done by hand: {told}");
+        }
+        let file = self.file(node.uuid);
+        let written = json!({
+            "power": note.power, "device": note.device, "since": SystemClock.now().unix_timestamp(),
+        });
+        let new = file.with_extension("new");
+        fs::create_dir_all(&self.0)
+            .and_then(|()| fs::write(&new, written.to_string()))
+            .and_then(|()| fs::rename(&new, &file))
+            .map_err(|source| DeskError { path: file, source })
+    }
+
+    /// Forgets a node.
+    ///
+    /// # Errors
+    ///
+    /// [`DeskError`].
+    pub(super) fn forget(&self, node: Uuid) -> Result<(), DeskError> {
+        let path = self.file(node);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != ErrorKind::NotFound => Err(DeskError { path, source }),
+            _ => Ok(()),
+        }
+    }
+
+    fn read(&self, node: Uuid) -> Option<(Note, OffsetDateTime)> {
+        let written: Value = serde_json::from_slice(&fs::read(self.file(node)).ok()?).ok()?;
+        let power = serde_json::from_value(written["power"].clone()).ok()?;
+        let device = serde_json::from_value(written["device"].clone()).ok()?;
+        let since = OffsetDateTime::from_unix_timestamp(written["since"].as_i64()?).ok()?;
+        Some((Note { power, device }, since))
+    }
+
+    fn file(&self, node: Uuid) -> PathBuf {
+        self.0.join(format!("{node}.json"))
+    }
+}

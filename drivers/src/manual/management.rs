@@ -1,0 +1,46 @@
+//! The management interface `manual`: what a machine is to start from goes with the order to power it on.
+
+use super::desk::Desk;
+use async_trait::async_trait;
+use farrier_conductor::interfaces::{BootDeviceSetting, Interface, InterfaceError, ManagementInterface};
+use farrier_conductor::model::{BootDevice, Node};
+
+/// Has operators choose what machines start from.
+#[derive(Debug)]
+pub(super) struct ManualManagement {
+    desk: Desk,
+}
+
+impl ManualManagement {
+    /// Puts what is to be done on this desk.
+    pub(super) fn new(desk: Desk) -> Self {
+        Self { desk }
+    }
+}
+
+impl Interface for ManualManagement {}
+
+#[async_trait]
+impl ManagementInterface for ManualManagement {
+    fn get_supported_boot_devices(&self, _node: &Node) -> Vec<BootDevice> {
+        BootDevice::ALL.to_vec()
+    }
+
+    async fn set_boot_device(
+        &self,
+        node: &Node,
+        device: BootDevice,
+        persistent: bool,
+    ) -> Result<(), InterfaceError> {
+        Ok(self.desk.change(node, |note| note.device = Some((device, persistent)))?)
+    }
+
+    async fn get_boot_device(&self, node: &Node) -> Result<BootDeviceSetting, InterfaceError> {
+        Ok(match self.desk.note(node.uuid).device {
+            Some((device, persistent)) => {
+                BootDeviceSetting { device: Some(device), persistent: Some(persistent) }
+            }
+            None => BootDeviceSetting::default(),
+        })
+    }
+}

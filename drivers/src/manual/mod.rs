@@ -1,0 +1,41 @@
+//! Machines that nothing can switch but somebody who stands before them.
+//!
+//! What an operation wants of such a machine is written on a [desk] for its operator, and `farrier explain` shows it. That the
+//! machine follows is proven by its agent, which calls; what happens where no agent runs, the operator tells, by the same
+//! requests that order the power of other machines.
+
+mod desk;
+mod management;
+mod power;
+
+use desk::Desk;
+use farrier_conductor::{Builder, HardwareType};
+use management::ManualManagement;
+use power::ManualPower;
+use std::path::Path;
+
+/// The name of the interfaces.
+const MANUAL: &str = "manual";
+
+/// The name of the hardware type, and Ironic's for it.
+pub const HARDWARE_TYPES: [&str; 2] = [MANUAL, "manual-management"];
+
+/// The deploy interfaces of its machines, the best one first.
+const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-agent"];
+
+/// Adds the hardware type `manual`, whose machines are booted by the interfaces `boot`, the best one first, which have
+/// to be added too. What is to be done is kept below `state_dir`.
+pub fn with_manual(builder: Builder, state_dir: &Path, boot: &[&'static str]) -> Builder {
+    let desk = Desk::below(state_dir);
+    let builder =
+        builder.power(MANUAL, ManualPower::new(desk.clone())).management(MANUAL, ManualManagement::new(desk));
+    HARDWARE_TYPES.into_iter().fold(builder, |builder, name| {
+        let manual = HardwareType::new(name).power([MANUAL]).management([MANUAL, "noop"]);
+        let manual = manual.boot(boot.iter().copied()).deploy(DEPLOY);
+        let manual = manual.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);
+        builder.hardware_type(manual.rescue(["agent", "no-rescue"]))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! The power interface `manual`: orders are for an operator, and count as carried out at once. Where they were not,
+//! nobody calls, and the operation's own deadline tells.
+
+use super::desk::Desk;
+use async_trait::async_trait;
+use farrier_conductor::interfaces::{HandWork, Interface, InterfaceError, PowerInterface};
+use farrier_conductor::model::{Activity, Node, PowerState};
+
+/// Nobody knows what the power is.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "an operator is to {0}, and has not said yet that it is done; say so by `farrier node power NODE on` or `off`, as the \
+     machine is then"
+)]
+struct NotKnown(String);
+
+/// Has operators switch machines.
+#[derive(Debug)]
+pub(super) struct ManualPower {
+    desk: Desk,
+}
+
+impl ManualPower {
+    /// Puts what is to be done on this desk.
+    pub(super) fn new(desk: Desk) -> Self {
+        Self { desk }
+    }
+
+    /// Of a node at rest an operator tells by the order what they have done.
+    fn take(&self, node: &Node, power: PowerState) -> Result<(), InterfaceError> {
+        let is_told = node.provision_state.activity() == Activity::Rest;
+        Ok(self.desk.change(node, |note| note.power = (!is_told).then_some(power))?)
+    }
+}
+
+impl Interface for ManualPower {}
+
+#[async_trait]
+impl PowerInterface for ManualPower {
+    async fn power_state(&self, node: &Node) -> Result<PowerState, InterfaceError> {
+        let is_at_rest = node.provision_state.activity() == Activity::Rest;
+        match self.desk.note(node.uuid).told().filter(|_| is_at_rest) {
+            Some(told) => Err(InterfaceError::driver(NotKnown(told))),
+            None => Ok(node.power_state.unwrap_or(PowerState::Off)),
+        }
+    }
+
+    async fn power_on(&self, node: &Node) -> Result<(), InterfaceError> {
+        self.take(node, PowerState::On)
+    }
+
+    async fn power_off(&self, node: &Node) -> Result<(), InterfaceError> {
+        self.take(node, PowerState::Off)
+    }
+
+    fn supports_reset(&self, _node: &Node) -> bool {
+        true
+    }
+
+    async fn reset(&self, node: &Node) -> Result<(), InterfaceError> {
+        self.take(node, PowerState::On)
+    }
+
+    fn supports_power_sync(&self, _node: &Node) -> bool {
+        false
+    }
+
+    fn hand_work(&self, node: &Node) -> Option<HandWork> {
+        self.desk.hand_work(node.uuid)
+    }
+
+    async fn forget(&self, node: &Node) -> Result<(), InterfaceError> {
+        Ok(self.desk.forget(node.uuid)?)
+    }
+}

@@ -1,0 +1,122 @@
+//! Machines that only an operator can switch: their nodes go through their lives when the operator does what is on the desk.
+
+// Only functions marked as tests may unwrap by default; here everything is test code.
+#![allow(clippy::unwrap_used)]
+
+use async_trait::async_trait;
+use farrier_conductor::interfaces::{BootCapability, BootContext, BootInterface, Interface, InterfaceError};
+use farrier_conductor::model::{BootDevice, InitialState, NewNode, Node, PowerState, ProvisionState};
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::{Conductor, PowerAction, Settings};
+use farrier_drivers::manual::with_manual;
+use farrier_media::KernelParameters;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest time any test waits for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Boots from a network that somebody else looks after.
+struct Network;
+
+impl Interface for Network {}
+
+#[async_trait]
+impl BootInterface for Network {
+    fn capabilities(&self) -> &[BootCapability] {
+        &[BootCapability::RamdiskBoot]
+    }
+
+    async fn prepare_ramdisk(
+        &self,
+        boot: BootContext<'_>,
+        _parameters: &KernelParameters,
+    ) -> Result<(), InterfaceError> {
+        boot.set_boot_device(BootDevice::Pxe, false).await
+    }
+
+    async fn clean_up_ramdisk(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    async fn validate_inspection(&self, _node: &Node) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+}
+
+/// A conductor whose machines are booted from that network.
+async fn conductor(folder: &std::path::Path) -> Conductor {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let store = Arc::new(SqliteStore::open(&folder.join("nodes.sqlite")).await.unwrap());
+    let settings = Settings {
+        deploy_callback_timeout: Duration::from_secs(3600),
+        check_interval: Duration::from_millis(20),
+        automated_clean: false,
+        ..Settings::new("http://127.0.0.1:1")
+    };
+    let builder = Conductor::builder(settings, store).boot("network", Network);
+    let conductor = with_manual(builder, folder, &["network"]).start().await.unwrap();
+    let running = conductor.clone();
+    tokio::spawn(async move { running.run().await });
+    conductor
+}
+
+async fn wait_for(conductor: &Conductor, state: ProvisionState) -> Node {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let node = conductor.node("n1").await.unwrap();
+        if node.provision_state == state && node.reservation.is_none() && node.target_power_state.is_none() {
+            return node;
+        }
+        assert!(Instant::now() < end, "waited for {state}, but {node:#?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn orders_are_for_an_operator_who_tells_when_they_are_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let conductor = conductor(folder.path()).await;
+    let port = "52:54:00:00:00:01".parse().unwrap();
+    let new = NewNode {
+        name: Some("n1".into()),
+        driver: "manual".into(),
+        initial_state: InitialState::Enroll,
+        ports: vec![port],
+        ..NewNode::default()
+    };
+    conductor.create_node(new).await.unwrap();
+    conductor.manage("n1").await.unwrap();
+    let node = wait_for(&conductor, ProvisionState::Manageable).await;
+    assert_eq!(node.power_state, Some(PowerState::Off), "it is taken for off until somebody tells");
+    conductor.set_power("n1", PowerAction::On).await.unwrap();
+    let node = wait_for(&conductor, ProvisionState::Manageable).await;
+    assert_eq!(node.power_state, Some(PowerState::On));
+    let told = conductor.explain("n1").await.unwrap();
+    assert!(told.evidence.iter().all(|one| one.what != "to be done by hand"), "{told:#?}");
+
+    conductor.inspect("n1").await.unwrap();
+    wait_for(&conductor, ProvisionState::InspectWait).await;
+    let told = conductor.explain("n1").await.unwrap();
+    assert_eq!(told.evidence[0].what, "to be done by hand");
+    assert!(
+        told.evidence[0]
+            .said
+            .starts_with("power the machine on, or off and on, and have it start from pxe this time (since "),
+        "{told:#?}"
+    );
+    assert!(told.next_action.starts_with("Unless that is done, power the machine on"), "{told:#?}");
+
+    // Whoever ends it owes the operator the end of it.
+    conductor.abort("n1").await.unwrap();
+    wait_for(&conductor, ProvisionState::InspectFailed).await;
+    let told = conductor.explain("n1").await.unwrap();
+    assert!(told.evidence[0].said.starts_with("power the machine off"), "{told:#?}");
+    conductor.manage("n1").await.unwrap();
+    wait_for(&conductor, ProvisionState::Manageable).await;
+    conductor.set_power("n1", PowerAction::Off).await.unwrap();
+    let node = wait_for(&conductor, ProvisionState::Manageable).await;
+    assert_eq!((node.power_state, node.last_error), (Some(PowerState::Off), None));
+    let told = conductor.explain("n1").await.unwrap();
+    assert!(told.evidence.iter().all(|one| one.what != "to be done by hand"), "{told:#?}");
+}
