@@ -8,6 +8,8 @@ pub mod bmc;
 pub mod dhcp;
 #[cfg(feature = "fake")]
 pub mod fake;
+#[cfg(feature = "ilo")]
+pub mod ilo;
 #[cfg(feature = "ipmitool")]
 pub mod ipmitool;
 #[cfg(feature = "manual")]

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use farrier_conductor::Builder;
 use farrier_drivers::fake::with_fake_hardware;
+use farrier_drivers::ilo::with_ilo;
 use farrier_drivers::ipmitool::{IpmiSettings, with_ipmitool};
 use farrier_drivers::manual::with_manual;
 use farrier_drivers::qemu::with_qemu;
@@ -14,7 +15,7 @@ use std::path::Path;
 /// What nodes may be.
 #[derive(Debug, Args)]
 pub(crate) struct Hardware {
-    /// Hardware types that nodes may have: qemu (local virtual machines), redfish and ipmi (machines whose BMCs
+    /// Hardware types that nodes may have: qemu (local virtual machines), redfish, ilo and ipmi (machines whose BMCs
     /// speak these), manual (machines that an operator switches), fake-hardware (nothing at all, for trying out clients).
     #[arg(long, value_enum, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true,
         default_values_t = [HardwareType::Qemu])]
@@ -25,6 +26,7 @@ pub(crate) struct Hardware {
 enum HardwareType {
     Qemu,
     Redfish,
+    Ilo,
     Ipmi,
     Manual,
     FakeHardware,
@@ -40,6 +42,10 @@ impl Hardware {
             HardwareType::Redfish => {
                 let boot = [&netboot::NAMES[..], &[virtual_media::NAME]].concat();
                 with_redfish(builder, &Bmcs::new(RedfishSettings::default()), &boot)
+            }
+            HardwareType::Ilo => {
+                let boot = [&[virtual_media::NAME_OF_ILO], &netboot::NAMES[..]].concat();
+                with_ilo(builder, &Bmcs::new(RedfishSettings::default()), &boot)
             }
             HardwareType::Ipmi => with_ipmitool(builder, IpmiSettings::default(), state_dir, &netboot::NAMES),
             HardwareType::Manual => with_manual(builder, state_dir, &netboot::NAMES),

@@ -127,10 +127,68 @@ pub(super) async fn set_mode(system: &System, mode: BootMode) -> Result<(), Redf
     if seen.text(&format!("/Boot/{MODE}")) == Some(name) {
         return Ok(());
     }
-    let place = place(&seen);
-    system.bmc.patch(place, &json!({"Boot": {MODE: name}})).await?;
+    let failure = match change_mode(system, &seen, json!({MODE: name}), name).await {
+        Err(error) if may_be_for_want_of_more(&error) => error,
+        done => return done,
+    };
+    if system.bmc.minds(Quirk::ModeInFirmware)
+        && let Some(settings) = firmware_settings(system, &seen).await?
+    {
+        return change_firmware_mode(system, &settings, mode).await;
+    }
+    if !system.bmc.minds(Quirk::CompleteBoot) {
+        return Err(failure);
+    }
+    let key = |key: &str| seen.text(&format!("/Boot/{key}")).unwrap_or("None").to_owned();
+    let complete = json!({TARGET: key(TARGET), ENABLED: key(ENABLED), MODE: name});
+    change_mode(system, &seen, complete, name).await
+}
+
+async fn change_mode(system: &System, seen: &Resource, boot: Value, name: &str) -> Result<(), RedfishError> {
+    let place = place(seen);
+    system.bmc.patch(place, &json!({"Boot": boot})).await?;
     let now = system.bmc.get(place).await?;
     match now.text(&format!("/Boot/{MODE}")) == Some(name) {
+        true => Ok(()),
+        false => Err(not_done(system, &format!("to start by {name}"), &now)),
+    }
+}
+
+/// The pending settings of the firmware, where the boot mode is one of them.
+async fn firmware_settings(system: &System, seen: &Resource) -> Result<Option<Resource>, RedfishError> {
+    let Some(bios) = seen.link("/Bios").or(seen.link("/Oem/Hp/links/BIOS")) else { return Ok(None) };
+    let bios = system.bmc.get(bios).await?;
+    let settings = match bios.link("/@Redfish.Settings/SettingsObject") {
+        Some(settings) => system.bmc.get(settings).await?,
+        None => bios,
+    };
+    Ok(firmware_mode(&settings).is_some().then_some(settings))
+}
+
+/// The boot mode in the settings of the firmware, and whether it stands among attributes, as since iLO 5.
+fn firmware_mode(settings: &Resource) -> Option<(&str, bool)> {
+    let attribute = settings.text("/Attributes/BootMode").map(|mode| (mode, true));
+    attribute.or(settings.text("/BootMode").map(|mode| (mode, false)))
+}
+
+async fn change_firmware_mode(
+    system: &System,
+    settings: &Resource,
+    mode: BootMode,
+) -> Result<(), RedfishError> {
+    let name = match mode {
+        BootMode::Uefi => "Uefi",
+        BootMode::Bios => "LegacyBios",
+    };
+    let Some((now, is_attribute)) = firmware_mode(settings) else { return Ok(()) };
+    if now == name {
+        return Ok(());
+    }
+    let value = json!({"BootMode": name});
+    let body = if is_attribute { json!({"Attributes": value}) } else { value };
+    system.bmc.patch(settings.path(), &body).await?;
+    let now = system.bmc.get(settings.path()).await?;
+    match firmware_mode(&now).is_some_and(|(now, _)| now == name) {
         true => Ok(()),
         false => Err(not_done(system, &format!("to start by {name}"), &now)),
     }

@@ -21,6 +21,8 @@ pub enum Quirk {
     CompleteBoot,
     /// The boot mode falls back when the boot device is set.
     ModeFallsBack,
+    /// The boot mode is a setting of the firmware, and no part of the override.
+    ModeInFirmware,
     /// No override lasts.
     OnceOnly,
     /// Every override lasts.
@@ -35,6 +37,10 @@ pub enum Quirk {
     DvdOnly,
     /// A virtual drive has no actions, and is changed as a resource.
     MediaByPatch,
+    /// The maker's own actions of a virtual drive are the ones that work.
+    MediaByMaker,
+    /// A virtual drive without actions takes its image alone.
+    ImageAlone,
     /// An ejection has to have a body.
     EmptyEject,
     /// A drive that was emptied says what was in it.
@@ -110,6 +116,13 @@ pub const QUIRKS: &[QuirkRow] = &[
         known_by: KnownBy::Reply,
     },
     QuirkRow {
+        quirk: Quirk::ModeInFirmware,
+        seen: "HPE iLO 4 to 6",
+        differs: "the mode cannot be changed with the override; BootMode of the pending settings of the firmware is, and \
+                  counts from the next start on",
+        known_by: KnownBy::Reply,
+    },
+    QuirkRow {
         quirk: Quirk::OnceOnly,
         seen: "BMCs that refuse Continuous, or take it for Once (HPE iLO 5 with some targets, Huawei)",
         differs: "no override lasts; it is set once, and again before each power-on (F57)",
@@ -150,6 +163,19 @@ pub const QUIRKS: &[QuirkRow] = &[
         quirk: Quirk::MediaByPatch,
         seen: "Lenovo SD530, Cisco UCS C845A, HPE iLO 4",
         differs: "a drive has no actions; Image and Inserted of the drive are changed (F56)",
+        known_by: KnownBy::Reply,
+    },
+    QuirkRow {
+        quirk: Quirk::MediaByMaker,
+        seen: "HPE iLO 4, and iLO 5 with old firmware",
+        differs: "the actions of the schema are missing or refused; those below Oem take the image and nothing else, and \
+                  the drive is told by itself to be started from",
+        known_by: KnownBy::Reply,
+    },
+    QuirkRow {
+        quirk: Quirk::ImageAlone,
+        seen: "HPE iLO 4",
+        differs: "a drive that is changed as a resource refuses Inserted, which follows from Image; that is sent alone then",
         known_by: KnownBy::Reply,
     },
     QuirkRow {

@@ -56,6 +56,26 @@ impl Resource {
     pub(super) fn action(&self, name: &str) -> Option<&str> {
         self.body["Actions"][format!("#{name}")]["target"].as_str()
     }
+
+    /// Where a maker's own action of it is asked for, by the end of its name as `VirtualMedia.InsertVirtualMedia`.
+    pub(super) fn makers_action(&self, name: &str) -> Option<MakersAction<'_>> {
+        HPE.iter().find_map(|(maker, prefix)| {
+            let action = &self.body["Oem"][*maker]["Actions"][format!("#{prefix}{name}")];
+            Some(MakersAction { maker, target: action["target"].as_str()? })
+        })
+    }
+}
+
+/// The names of HPE's own part of a resource, with those of its actions.
+const HPE: &[(&str, &str)] = &[("Hpe", "HpeiLO"), ("Hp", "HpiLO")];
+
+/// An action below `Oem`, and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MakersAction<'a> {
+    /// The name of the maker's part of the resource.
+    pub(super) maker: &'static str,
+    /// Where it is asked for.
+    pub(super) target: &'a str,
 }
 
 /// The path of a reference.
@@ -74,6 +94,7 @@ mod tests {
             "@odata.etag": "W/\"1\"", "Manufacturer": " Farm ", "Model": "", "Bios": {"@odata.id": "/b"},
             "Members": [{"@odata.id": "/m/1"}, {}, 7, {"@odata.id": "/m/2"}], "Words": ["a", 1, "b"],
             "Actions": {"#ComputerSystem.Reset": {"target": "/reset"}},
+            "Oem": {"Hp": {"Actions": {"#HpiLOVirtualMedia.Eject": {"target": "/eject"}}}},
         });
         let resource = Resource::new("/s", None, body);
         assert_eq!(resource.etag(), Some("W/\"1\""));
@@ -83,6 +104,9 @@ mod tests {
         assert_eq!((resource.words("/Words"), resource.words("/Model")), (vec!["a", "b"], vec![]));
         assert_eq!(resource.action("ComputerSystem.Reset"), Some("/reset"));
         assert_eq!(resource.action("ComputerSystem.Oops"), None);
+        let eject = MakersAction { maker: "Hp", target: "/eject" };
+        assert_eq!(resource.makers_action("VirtualMedia.Eject"), Some(eject));
+        assert_eq!(resource.makers_action("VirtualMedia.Insert"), None);
         assert_eq!(Resource::new("/s", Some("2".into()), json!([])).etag(), Some("2"));
     }
 }

@@ -7,7 +7,7 @@
 use super::error::RedfishError;
 use super::message::Refusal;
 use super::quirks::Quirk;
-use super::resource::Resource;
+use super::resource::{MakersAction, Resource};
 use super::system::System;
 use farrier_conductor::interfaces::VirtualMedium;
 use farrier_conductor::model::BootDevice;
@@ -135,22 +135,60 @@ async fn eject_from(system: &System, drive: &Resource) -> Result<(), RedfishErro
         return Ok(());
     }
     let bmc = &system.bmc;
-    match drive.action("VirtualMedia.EjectMedia") {
-        Some(target) => match bmc.post(target, None).await {
-            Err(error) if wants_body(&error) && bmc.minds(Quirk::EmptyEject) => {
-                bmc.post(target, Some(&json!({}))).await?;
+    let ways = Ways::of(system, drive, "VirtualMedia.EjectMedia", "VirtualMedia.EjectVirtualMedia");
+    match ways {
+        Ways { schema: Some(target), makers } => match (eject_by(system, target).await, makers) {
+            (Err(RedfishError::Refused { .. }), Some(action)) => {
+                bmc.post(action.target, Some(&json!({}))).await?;
             }
-            ejected => ejected?,
+            (ejected, _) => ejected?,
         },
-        None if bmc.minds(Quirk::MediaByPatch) => {
-            bmc.patch(drive.path(), &json!({"Image": null, "Inserted": false})).await?;
-        }
-        None => return Err(system.lacks("a virtual drive that cannot be emptied", "empty it by hand")),
+        Ways { makers: Some(action), .. } => bmc.post(action.target, Some(&json!({}))).await?,
+        _ if bmc.minds(Quirk::MediaByPatch) => patch(system, drive, None).await?,
+        _ => return Err(system.lacks("a virtual drive that lets nothing out", "look at the BMC's licence")),
     }
     match proven(system, drive, |now| !is_inserted(now)).await {
         // It was taken out, and the BMC says what was before: what comes next will tell.
         Err(RedfishError::NotDone { .. }) if bmc.minds(Quirk::StaleInserted) => Ok(()),
         proven => proven,
+    }
+}
+
+async fn eject_by(system: &System, target: &str) -> Result<(), RedfishError> {
+    match system.bmc.post(target, None).await {
+        Err(error) if wants_body(&error) && system.bmc.minds(Quirk::EmptyEject) => {
+            system.bmc.post(target, Some(&json!({}))).await
+        }
+        ejected => ejected,
+    }
+}
+
+/// The actions by which something can be done to a drive.
+struct Ways<'a> {
+    schema: Option<&'a str>,
+    makers: Option<MakersAction<'a>>,
+}
+
+impl<'a> Ways<'a> {
+    fn of(system: &System, drive: &'a Resource, schema: &str, makers: &str) -> Self {
+        let makers = drive.makers_action(makers).filter(|_| system.bmc.minds(Quirk::MediaByMaker));
+        Self { schema: drive.action(schema), makers }
+    }
+}
+
+/// Changes a drive as a resource.
+async fn patch(system: &System, drive: &Resource, url: Option<&str>) -> Result<(), RedfishError> {
+    let mut body = json!({"Image": url, "Inserted": url.is_some()});
+    if url.is_some() {
+        body["WriteProtected"] = json!(true);
+    }
+    match system.bmc.patch(drive.path(), &body).await {
+        Err(RedfishError::Refused { refusal, .. })
+            if refusal.names("Inserted") && system.bmc.minds(Quirk::ImageAlone) =>
+        {
+            system.bmc.patch(drive.path(), &json!({"Image": url})).await
+        }
+        patched => patched,
     }
 }
 
@@ -160,16 +198,34 @@ fn wants_body(error: &RedfishError) -> bool {
 }
 
 async fn insert_into(system: &System, drive: &Resource, url: &str) -> Result<(), RedfishError> {
-    let bmc = &system.bmc;
-    match drive.action("VirtualMedia.InsertMedia") {
-        Some(target) => order(system, target, url).await?,
-        None if bmc.minds(Quirk::MediaByPatch) => {
-            let body = json!({"Image": url, "Inserted": true, "WriteProtected": true});
-            bmc.patch(drive.path(), &body).await?;
-        }
-        None => return Err(system.lacks("a virtual drive that takes nothing", "look at the BMC's licence")),
+    let ways = Ways::of(system, drive, "VirtualMedia.InsertMedia", "VirtualMedia.InsertVirtualMedia");
+    match ways {
+        Ways { schema: Some(target), makers } => match (order(system, target, url).await, makers) {
+            (Err(RedfishError::Refused { .. }), Some(action)) => by_maker(system, drive, action, url).await?,
+            (inserted, _) => inserted?,
+        },
+        Ways { makers: Some(action), .. } => by_maker(system, drive, action, url).await?,
+        _ if system.bmc.minds(Quirk::MediaByPatch) => patch(system, drive, Some(url)).await?,
+        _ => return Err(system.lacks("a virtual drive that takes nothing", "look at the BMC's licence")),
     }
     proven(system, drive, |now| is_inserted(now) && now.text("/Image").is_none_or(|image| image == url)).await
+}
+
+/// Inserts by the maker's own action. Where that is needed, the override of the schema may lead nowhere, so the drive is told by
+/// itself to be started from once; where it will not, the override decides.
+async fn by_maker(
+    system: &System,
+    drive: &Resource,
+    action: MakersAction<'_>,
+    url: &str,
+) -> Result<(), RedfishError> {
+    let MakersAction { maker, target } = action;
+    system.bmc.post(target, Some(&json!({"Image": url}))).await?;
+    let start = json!({"Oem": {maker: {"BootOnNextServerReset": true}}});
+    if let Err(error) = system.bmc.patch(drive.path(), &start).await {
+        tracing::debug!("{error}");
+    }
+    Ok(())
 }
 
 /// Asks for an insertion, with what the BMC misses in it, and again where the BMC itself fails.

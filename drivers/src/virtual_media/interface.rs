@@ -1,4 +1,4 @@
-//! The boot interface `redfish-virtual-media` (section 6.9).
+//! The boot interface `redfish-virtual-media` (section 6.9), which is also `ilo-virtual-media` (section 6.11).
 
 use super::shelf::{Medium, Shelf};
 use crate::netboot::images::AllowedFolders;
@@ -20,8 +20,8 @@ const KEYS: Properties = &[
 /// Where BMCs that know virtual media read the ramdisk from.
 const DRIVE: BootDevice = BootDevice::Cdrom;
 
-/// Boots machines from the virtual media of their BMCs.
-#[derive(Debug)]
+/// Boots machines from the virtual media of their BMCs. Clones are the same one.
+#[derive(Debug, Clone)]
 pub struct VirtualMediaBoot {
     shelf: Shelf,
     allowed: AllowedFolders,

@@ -16,7 +16,10 @@ use farrier_conductor::Builder;
 /// The name of the boot interface.
 pub const NAME: &str = "redfish-virtual-media";
 
-/// Adds the boot interface, for hardware types that name it.
+/// Its name for machines of HPE.
+pub const NAME_OF_ILO: &str = "ilo-virtual-media";
+
+/// Adds the boot interface under both of its names, for hardware types that name them.
 pub fn with_virtual_media(builder: Builder, boot: VirtualMediaBoot) -> Builder {
-    builder.boot(NAME, boot)
+    builder.boot(NAME, boot.clone()).boot(NAME_OF_ILO, boot)
 }

@@ -6,6 +6,7 @@
 mod access;
 mod boot;
 mod event_log;
+mod ilo;
 mod many;
 mod power;
 mod quirks;

@@ -3,7 +3,7 @@
 use crate::stage::{Stage, settings};
 use crate::stand_in::{Manner, PASSWORD};
 use farrier_conductor::interfaces::{InterfaceError, ManagementInterface, PowerInterface};
-use farrier_conductor::model::BootDevice;
+use farrier_conductor::model::{BootDevice, BootMode};
 use farrier_drivers::redfish::RedfishSettings;
 use farrier_drivers::redfish::quirks::{QUIRKS, Quirk, Quirks};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const BRIEF: Duration = Duration::from_millis(200);
 
 /// What happens to each machine: it starts from a virtual CD that is changed once, and then
-/// from its disk.
+/// from its disk; then its boot mode is changed.
 async fn is_led(manner: Manner, settings: RedfishSettings) -> Result<bool, InterfaceError> {
     let Stage { bmc, node, power, management } = Stage::with([manner], settings).await;
     for url in ["http://192.0.2.5/1.iso", "http://192.0.2.5/2.iso"] {
@@ -26,10 +26,12 @@ async fn is_led(manner: Manner, settings: RedfishSettings) -> Result<bool, Inter
     assert_eq!(bmc.inner().drives.cd.image, None, "{manner:?}");
     management.set_boot_device(&node, BootDevice::Disk, true).await?;
     power.power_on(&node).await?;
+    let started_by = bmc.inner().machine.boot.mode.clone();
+    management.set_boot_mode(&node, BootMode::Bios).await?;
     let inner = bmc.inner();
     let last = inner.machine.started_from.last().cloned().unwrap_or_default();
     let leads_to_disk = ["Hdd", "its own order"].contains(&last.as_str());
-    Ok(inner.machine.started_from[0] == "Cd" && leads_to_disk && inner.machine.boot.mode == "UEFI")
+    Ok(inner.machine.started_from[0] == "Cd" && leads_to_disk && started_by == "UEFI")
 }
 
 #[tokio::test]

@@ -19,6 +19,8 @@ pub struct Machine {
     pub power: &'static str,
     pub boot: Boot,
     pub secure_boot: bool,
+    /// The boot mode that its firmware will have, where it was told one.
+    pub pending_mode: Option<String>,
     /// What it started from, each time.
     pub started_from: Vec<String>,
     /// Its version, as told to clients.
@@ -38,8 +40,9 @@ impl Machine {
             (false, false) => "Farm",
         };
         let boot = Boot { target: "None".into(), enabled: "Disabled".into(), mode: "UEFI".into() };
-        let (secure_boot, started_from) = Default::default();
-        Self { maker, power: "Off", boot, secure_boot, started_from, version: 1, has_usb_cd, recovers }
+        let (secure_boot, pending_mode, started_from) = Default::default();
+        let power = "Off";
+        Self { maker, power, boot, secure_boot, pending_mode, started_from, version: 1, has_usb_cd, recovers }
     }
 
     /// One reading of its power: it gets on meanwhile.

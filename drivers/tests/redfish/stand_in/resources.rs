@@ -7,6 +7,8 @@ use farrier_drivers::redfish::quirks::Quirk;
 use serde_json::{Value, json};
 
 const RESET: &str = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
+const FIRMWARE: &str = "/redfish/v1/Systems/1/Bios";
+const FIRMWARE_SETTINGS: &str = "/redfish/v1/Systems/1/Bios/Settings";
 const SECURE_BOOT: &str = "/redfish/v1/Systems/1/SecureBoot";
 const TASK: &str = "/redfish/v1/TaskService/TaskMonitors/1";
 
@@ -24,6 +26,10 @@ impl Inner {
                 inner.machine.secure_boot = body["SecureBootEnable"].as_bool().unwrap();
                 None
             }),
+            ("PATCH", FIRMWARE_SETTINGS) => {
+                self.machine.pending_mode = seen.body["Attributes"]["BootMode"].as_str().map(str::to_owned);
+                json_answer(StatusCode::OK, &json!({}))
+            }
             ("POST", RESET) => self.reset(seen),
             ("GET", TASK) => self.task(),
             ("GET", path) => match self.plain(path) {
@@ -52,6 +58,13 @@ impl Inner {
                 json!({"MACAddress": "52:54:00:00:00:09", "PermanentMACAddress": "52:54:00:00:00:01"})
             }
             "/redfish/v1/nic/2" => json!({"MACAddress": "52:54:00:00:00:02"}),
+            FIRMWARE => json!({
+                "Attributes": {"BootMode": "Uefi"},
+                "@Redfish.Settings": {"SettingsObject": link(FIRMWARE_SETTINGS)},
+            }),
+            FIRMWARE_SETTINGS => {
+                json!({"Attributes": {"BootMode": self.machine.pending_mode.as_deref().unwrap_or("Uefi")}})
+            }
             "/redfish/v1/Chassis/1" => json!({
                 "Id": "1", "Thermal": link("/redfish/v1/Chassis/1/Thermal"), "Power": link("/redfish/v1/Chassis/1/Gone"),
             }),
@@ -69,6 +82,10 @@ impl Inner {
             true => json!({"@odata.id": super::virtual_media::COLLECTION}),
             false => Value::Null,
         };
+        let firmware = match self.is_odd(Quirk::ModeInFirmware) {
+            true => json!({"@odata.id": FIRMWARE}),
+            false => Value::Null,
+        };
         let power = self.machine.read_power();
         let boot = &self.machine.boot;
         json!({
@@ -78,6 +95,7 @@ impl Inner {
             "SecureBoot": {"@odata.id": SECURE_BOOT},
             "EthernetInterfaces": {"@odata.id": "/redfish/v1/Systems/1/EthernetInterfaces"},
             "VirtualMedia": on_system,
+            "Bios": firmware,
             "Links": {
                 "Chassis": [{"@odata.id": "/redfish/v1/Chassis/1"}],
                 "ManagedBy": [{"@odata.id": "/redfish/v1/Managers/1"}],
@@ -138,6 +156,10 @@ impl Inner {
                 "Base.1.8.PropertyMissing",
                 "BootSourceOverrideMode",
             ));
+        }
+        if self.is_odd(Quirk::ModeInFirmware) && mode.is_some() {
+            let message = "BootSourceOverrideMode";
+            return Some(refusal(StatusCode::BAD_REQUEST, "Base.1.4.PropertyNotWritable", message));
         }
         if self.is_odd(Quirk::OnceOnly) && enabled.as_deref() == Some("Continuous") {
             return Some(refusal(StatusCode::BAD_REQUEST, "Base.1.8.PropertyValueNotInList", "Continuous"));

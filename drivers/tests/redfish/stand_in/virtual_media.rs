@@ -22,6 +22,8 @@ pub struct Drive {
 pub struct Drives {
     pub usb: Drive,
     pub cd: Drive,
+    /// Whether the machine starts from a drive by itself.
+    pub starts_next: bool,
     failures: u32,
 }
 
@@ -43,7 +45,25 @@ impl Inner {
         let (name, action) = rest[1..].split_once('/').unwrap_or((&rest[1..], ""));
         Some(match (seen.method.as_str(), action) {
             ("GET", "") => json_answer(StatusCode::OK, &self.drive(name)),
-            ("PATCH", "") if self.is_odd(Quirk::MediaByPatch) => self.put(name, &seen.body),
+            ("PATCH", "") if self.is_odd(Quirk::ImageAlone) && seen.body.get("Inserted").is_some() => {
+                refusal(StatusCode::BAD_REQUEST, "Base.0.10.PropertyNotWritable", "Inserted")
+            }
+            ("PATCH", "") if self.is_patched() => self.put(name, &seen.body),
+            ("PATCH", "") if self.is_odd(Quirk::MediaByMaker) => self.start_from_drive(&seen.body),
+            ("POST", "Actions/VirtualMedia.InsertMedia" | "Actions/VirtualMedia.EjectMedia")
+                if self.is_odd(Quirk::MediaByMaker) =>
+            {
+                refusal(StatusCode::BAD_REQUEST, "iLO.0.10.ActionNotSupported", "not by this firmware")
+            }
+            ("POST", "Actions/Oem/Hpe/HpeiLOVirtualMedia.InsertVirtualMedia") => {
+                match seen.body.as_object().is_some_and(|body| body.keys().eq(["Image"])) {
+                    true => self.insert(name, &seen.body),
+                    false => refusal(StatusCode::BAD_REQUEST, "Base.0.10.ActionParameterUnknown", "too much"),
+                }
+            }
+            ("POST", "Actions/Oem/Hpe/HpeiLOVirtualMedia.EjectVirtualMedia") => {
+                self.put(name, &json!({"Image": null}))
+            }
             ("POST", "Actions/VirtualMedia.InsertMedia") => self.insert(name, &seen.body),
             ("POST", "Actions/VirtualMedia.EjectMedia")
                 if seen.body.is_null() && self.is_odd(Quirk::EmptyEject) =>
@@ -53,6 +73,16 @@ impl Inner {
             ("POST", "Actions/VirtualMedia.EjectMedia") => self.put(name, &json!({"Image": null})),
             _ => refusal(StatusCode::METHOD_NOT_ALLOWED, "Base.1.0.OperationNotAllowed", "not here"),
         })
+    }
+
+    /// Whether its drives have no actions.
+    fn is_patched(&self) -> bool {
+        self.is_odd(Quirk::MediaByPatch) || self.is_odd(Quirk::ImageAlone)
+    }
+
+    fn start_from_drive(&mut self, body: &Value) -> Response {
+        self.drives.starts_next = body["Oem"]["Hpe"]["BootOnNextServerReset"] == true;
+        json_answer(StatusCode::OK, &json!({}))
     }
 
     fn slot(&mut self, name: &str) -> &mut Drive {
@@ -66,7 +96,8 @@ impl Inner {
             _ if self.has(Manner::FirstDriveIsBroken) => vec!["CD"],
             _ => vec!["USBStick"],
         };
-        let (has_actions, is_stale) = (!self.is_odd(Quirk::MediaByPatch), self.is_odd(Quirk::StaleInserted));
+        let (has_actions, is_stale) = (!self.is_patched(), self.is_odd(Quirk::StaleInserted));
+        let is_hpe = self.is_odd(Quirk::MediaByMaker);
         let Drive { image, past } = self.slot(name);
         let told = image.clone().or(past.clone().filter(|_| is_stale));
         let target =
@@ -77,7 +108,17 @@ impl Inner {
             }
             false => json!({}),
         };
-        json!({"MediaTypes": types, "Inserted": told.is_some(), "Image": told, "Actions": actions})
+        let makers = |action: &str| json!({"target": format!("{COLLECTION}/{name}/Actions/Oem/Hpe/HpeiLOVirtualMedia.{action}")});
+        let own = match is_hpe {
+            true => json!({"Hpe": {"Actions": {
+                "#HpeiLOVirtualMedia.InsertVirtualMedia": makers("InsertVirtualMedia"),
+                "#HpeiLOVirtualMedia.EjectVirtualMedia": makers("EjectVirtualMedia"),
+            }}}),
+            false => json!({}),
+        };
+        json!({
+            "MediaTypes": types, "Inserted": told.is_some(), "Image": told, "Actions": actions, "Oem": own,
+        })
     }
 
     fn insert(&mut self, name: &str, body: &Value) -> Response {

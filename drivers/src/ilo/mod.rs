@@ -1,0 +1,39 @@
+//! Machines of HPE by their iLO, versions 4 to 7, whose nodes have the keys that Ironic's drivers for iLO have (section 9.6).
+//!
+//! An iLO speaks Redfish. In what it differs from others stands in the table of
+//! [quirks](crate::redfish::quirks), where also nodes of the hardware type `redfish` find it; here the
+//! [words](words) of its nodes are turned into those of Redfish, and what is said of them is turned back.
+
+mod management;
+mod power;
+mod words;
+
+pub use management::IloManagement;
+pub use power::IloPower;
+
+use crate::redfish::{Bmcs, Lasting};
+use farrier_conductor::{Builder, HardwareType};
+
+/// The name of the interfaces.
+const ILO: &str = "ilo";
+
+/// The name of the hardware type, and those that nodes of old conductors have for it.
+pub const HARDWARE_TYPES: [&str; 3] = [ILO, "ilo5", "agent_ilo"];
+
+/// The deploy interfaces of its machines, the best one first.
+const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-agent"];
+
+/// Adds the hardware type `ilo` and its old names, whose machines are booted by the interfaces `boot`, the best one
+/// first, which have to be added too.
+pub fn with_ilo(builder: Builder, bmcs: &Bmcs, boot: &[&'static str]) -> Builder {
+    let lasting = Lasting::default();
+    let builder = builder
+        .power(ILO, IloPower::new(bmcs.clone(), lasting.clone()))
+        .management(ILO, IloManagement::new(bmcs.clone(), lasting));
+    HARDWARE_TYPES.into_iter().fold(builder, |builder, name| {
+        let ilo = HardwareType::new(name).power([ILO]).management([ILO, "noop"]);
+        let ilo = ilo.boot(boot.iter().copied()).deploy(DEPLOY);
+        let ilo = ilo.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);
+        builder.hardware_type(ilo.rescue(["agent", "no-rescue"]))
+    })
+}
