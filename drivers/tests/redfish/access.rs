@@ -1,12 +1,16 @@
 //! Who is asked, by whom, and how often.
 
 use crate::stage::{Stage, info, interfaces, node, settings};
-use crate::stand_in::{Manner, PASSWORD, StandIn};
+use crate::stand_in::{Manner, PASSWORD, StandIn, USER};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use farrier_conductor::interfaces::PowerInterface;
 use farrier_conductor::model::PowerState;
 use farrier_drivers::bmc::pace::Pace;
 use farrier_drivers::redfish::RedfishSettings;
 use serde_json::json;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const SESSIONS: &str = "POST /redfish/v1/SessionService/Sessions";
@@ -181,5 +185,42 @@ async fn no_password_is_in_a_request_but_where_it_belongs() {
         let is_login = seen.path.ends_with("/Sessions");
         let text = format!("{} {:?} {}", seen.path, seen.headers, seen.body);
         assert_eq!(text.contains(PASSWORD), is_login, "{text}");
+    }
+}
+
+/// A log in memory, with all that anything below has to say too.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn credentials_are_in_no_log() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
+    let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+    let _logged = tracing::subscriber::set_default(subscriber);
+    let settings = RedfishSettings { power_wait: Duration::from_millis(200), ..settings() };
+    for manner in [None, Some(Manner::NoSessions), Some(Manner::RepeatsPassword), Some(Manner::FailingTasks)]
+    {
+        let Stage { bmc: _bmc, node, power, .. } = Stage::with(manner, settings.clone()).await;
+        power.power_on(&node).await.ok();
+        power.shut_down().await;
+    }
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(text.lines().count() > 10, "nothing was logged: {text}");
+    let basic = BASE64_STANDARD.encode(format!("{USER}:{PASSWORD}"));
+    for secret in [PASSWORD, "token-1", &basic] {
+        assert!(!text.contains(secret), "{secret} is in {text}");
     }
 }

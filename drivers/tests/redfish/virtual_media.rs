@@ -126,6 +126,27 @@ async fn a_machine_boots_from_a_medium_of_its_own_that_ends_with_the_boot() {
     assert_eq!(bmc.asked().len(), asked, "nothing happens where nothing was prepared");
 }
 
+/// What a BMC says of a medium proves nothing; that it reads it does.
+#[tokio::test]
+async fn a_medium_that_is_said_to_be_inserted_and_never_read_is_known() {
+    let Stage { bmc, mut node, management, .. } = Stage::new([]).await;
+    let (folder, network) = (folder(), Noop);
+    node.driver_info.insert("deploy_iso".into(), json!(folder.path().join("farrier.iso")));
+    let shelf = shelf(folder.path());
+    let boot =
+        VirtualMediaBoot::new(shelf.clone(), AllowedFolders::new(vec![folder.path().to_owned()]).unwrap());
+    let context = BootContext { node: &node, management: &management, network: &network };
+    boot.prepare_ramdisk(context, &KernelParameters::default()).await.unwrap();
+    let media = management.get_virtual_media(&node).await.unwrap();
+    assert!(media.iter().any(|medium| medium.inserted), "{media:?}");
+    assert_eq!(shelf.reads(&node).unwrap().requests, 0);
+    let url = bmc.inner().drives.cd.image.clone().unwrap();
+    shelf.note_reading(url.rsplit('/').next().unwrap(), 2048);
+    assert_eq!(shelf.reads(&node).unwrap().bytes, 2048);
+    boot.clean_up_ramdisk(context).await.unwrap();
+    assert_eq!(shelf.reads(&node), None);
+}
+
 #[tokio::test]
 async fn files_that_are_no_boot_media_or_nobody_may_have_are_refused() {
     let Stage { bmc: _bmc, mut node, .. } = Stage::new([]).await;
