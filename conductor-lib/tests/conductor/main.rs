@@ -10,6 +10,7 @@ mod attention;
 mod authorization;
 mod certificates;
 mod clean;
+mod console;
 mod crash;
 mod custom_deploy;
 mod deadlines;
