@@ -3,6 +3,7 @@
 use super::reply::Refusal;
 use crate::conductor::Conductor;
 use axum::Router;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
@@ -16,8 +17,9 @@ pub fn boot_router(conductor: Conductor) -> Router {
 
 async fn config(
     State(conductor): State<Conductor>,
-    Path((mac, name)): Path<(String, String)>,
+    path: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<impl IntoResponse, Refusal> {
+    let Path((mac, name)) = path.map_err(|_| Refusal::not_found())?;
     let text = conductor.boot_config(&mac, &name).await.ok_or_else(Refusal::not_found)?;
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text))
 }

@@ -118,6 +118,19 @@ mod tests {
         assert!(journal.take().is_empty());
     }
 
+    /// Two DHCP servers may give one address to two machines.
+    #[test]
+    fn an_address_is_that_of_the_machine_that_used_it_last() {
+        let (journal, first, second) = (BootJournal::default(), Uuid::new_v4(), Uuid::new_v4());
+        let peer = |node| BootPeer { address: "192.0.2.101".parse().unwrap(), node };
+        journal.reach(peer(Some(first)), mark(BootStage::Address, "192.0.2.101", 0));
+        journal.reach(peer(Some(second)), mark(BootStage::Address, "192.0.2.101", 0));
+        journal.reach(peer(None), mark(BootStage::Loader, "pxelinux.0", 9));
+        let told: HashMap<_, _> = journal.take().into_iter().collect();
+        assert_eq!(told[&first].to_string(), "address 192.0.2.101 leased");
+        assert_eq!(told[&second].to_string(), "address 192.0.2.101 leased, loader pxelinux.0 fetched");
+    }
+
     #[test]
     fn who_asks_for_everything_from_everywhere_takes_no_more_room() {
         let (journal, node) = (BootJournal::default(), Uuid::new_v4());

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
 /// Boots nothing, and has a boot configuration while the ramdisk is to be booted.
-struct IpxeScript;
+pub struct IpxeScript;
 
 impl Interface for IpxeScript {}
 
@@ -163,6 +163,9 @@ async fn a_node_whose_interface_is_not_enabled_any_more_tells_so_and_others_go_o
     assert_eq!(other.await.unwrap().interfaces.get(InterfaceKind::Boot), Some("fake"));
 }
 
+/// An address that has spellings.
+const CARD: &str = "52:54:00:0a:00:01";
+
 /// Where firmware asks a conductor what to boot.
 async fn boot_url(conductor: &Conductor) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -176,13 +179,14 @@ async fn boot_url(conductor: &Conductor) -> String {
 async fn firmware_gets_its_boot_configuration_while_the_ramdisk_boots_and_else_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let conductor = builder(&folder).await.start().await.unwrap();
-    enrolled(&conductor, "script", None).await.unwrap();
+    let new = NewNode { driver: "script".into(), ..new_node("n1", CARD) };
+    conductor.create_node(new).await.unwrap();
     let url = boot_url(&conductor).await;
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
     let get = async |path: &str| http.get(format!("{url}/{path}")).send().await.unwrap();
 
-    let at_rest = get(&format!("{MAC}/boot.ipxe")).await;
+    let at_rest = get(&format!("{CARD}/boot.ipxe")).await;
     assert_eq!(at_rest.status(), 404);
     let nothing = fault(at_rest).await;
     conductor.deploy("n1", image()).await.unwrap();
@@ -195,22 +199,40 @@ async fn firmware_gets_its_boot_configuration_while_the_ramdisk_boots_and_else_n
     }
     // Another conductor, which does not own the node, answers as this one does.
     let other = builder(&folder).await.start().await.unwrap();
-    for (url, spelling) in
-        [(&url, "52:54:00:00:00:01"), (&url, "52-54-00-00-00-01"), (&boot_url(&other).await, MAC)]
-    {
+    let found = async |url: &str, spelling: &str| {
         let found = http.get(format!("{url}/{spelling}/boot.ipxe")).send().await.unwrap();
-        assert_eq!(found.headers()["content-type"], "text/plain; charset=utf-8");
-        assert_eq!(found.text().await.unwrap(), "#!ipxe\nkernel k ipa-api-url=http://127.0.0.1:1\n");
+        assert_eq!(found.headers()["content-type"], "text/plain; charset=utf-8", "{spelling}");
+        let text = found.text().await.unwrap();
+        assert_eq!(text, "#!ipxe\nkernel k ipa-api-url=http://127.0.0.1:1\n", "{spelling}");
+    };
+    for spelling in
+        ["52:54:00:0A:00:01", "52-54-00-0A-00-01", "52-54-00-0a-00-01", "52%3a54%3A00:0A-00:01", CARD]
+    {
+        found(&url, spelling).await;
     }
+    found(&boot_url(&other).await, CARD).await;
     for path in [
         "52:54:00:00:00:02/boot.ipxe",
-        "52:54:00:00:00:01/grub.cfg",
-        "52:54:00:00:00:01/..%2fboot.ipxe",
-        "52:54:00:00:00:01/..%5cboot.ipxe",
+        "5254000a0001/boot.ipxe",
+        "5254.000a.0001/boot.ipxe",
+        "52:54:00:0a:00:01/grub.cfg",
+        "52:54:00:0a:00:01/..%2fboot.ipxe",
+        "52:54:00:0a:00:01/..%5cboot.ipxe",
+        "52:54:00:0a:00:01/boot.ipxe%00",
+        "52:54:00:0a:00:01%00/boot.ipxe",
+        "52:54:00:0a:00:01/%ff",
+        "..%2f52:54:00:0a:00:01/boot.ipxe",
         "nonsense/boot.ipxe",
+        &format!("{CARD}/{}", "a".repeat(4096)),
+        &format!("{}/boot.ipxe", "52:".repeat(1365)),
     ] {
         let refused = get(path).await;
         assert_eq!(refused.status(), 404, "{path}");
         assert_eq!(fault(refused).await, nothing, "{path}");
     }
+    // A machine is known by its cards, so it does not matter whether its node may be renamed while it boots.
+    let renamed =
+        conductor.update("n1", |node| Ok::<_, Error>(Node { name: Some("n2".into()), ..node })).await;
+    assert!(matches!(renamed, Err(Error::InvalidState { .. })), "{renamed:?}");
+    found(&url, CARD).await;
 }

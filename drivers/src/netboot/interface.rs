@@ -369,6 +369,50 @@ mod tests {
     }
 
     #[test]
+    fn f59_machines_pause_longer_after_each_failure_and_unknown_values_are_left_out() {
+        let netboot = netboot();
+        let script = text(&netboot, Method::Ipxe, &local("bios"), &format!("{UUID}/config")).unwrap();
+        let lines: Vec<_> = script.lines().collect();
+        let retry = lines.iter().position(|line| *line == ":retry").unwrap();
+        assert_eq!(lines[retry + 1], "inc try", "{script}");
+        assert!(
+            lines[retry..].contains(&"sleep ${try}") && lines[retry..].contains(&"goto deploy"),
+            "{script}"
+        );
+        for (method, mode, bootif) in [
+            (Method::Ipxe, "bios", "BOOTIF=${mac} "),
+            (Method::Pxe, "bios", "ipappend 2"),
+            (Method::Pxe, "uefi", ""),
+        ] {
+            let config = text(&netboot, method, &local(mode), &format!("{UUID}/config")).unwrap();
+            assert!(config.contains(bootif), "{config}");
+            let known = config.replace("BOOTIF=${mac} ", "");
+            assert!(
+                !known.contains("BOOTIF=") && !known.contains("None") && !known.contains("none"),
+                "{config}"
+            );
+        }
+    }
+
+    /// What other conductors take for the path of a template.
+    #[test]
+    fn s44_no_record_chooses_a_template() {
+        let (netboot, name) = (netboot(), format!("{UUID}/config"));
+        for (method, mode) in [(Method::Ipxe, "uefi"), (Method::Pxe, "bios"), (Method::Pxe, "uefi")] {
+            let mut node = local(mode);
+            let plain = text(&netboot, method, &node, &name).unwrap();
+            for key in ["pxe_template", "ipxe_template", "ipxe_config_template", "pxe_config_template"] {
+                node.driver_info.insert(key.into(), json!("/etc/passwd"));
+                node.instance_info.insert(key.into(), json!("{{ 7 * 7 }}"));
+            }
+            let of_instance = json!("x={{kernel}}");
+            assert_eq!(text(&netboot, method, &node, &name).unwrap(), plain);
+            node.instance_info.insert("kernel_append_params".into(), of_instance);
+            assert!(file(&netboot, method, &node, &Name::parse(&name).unwrap()).is_err());
+        }
+    }
+
+    #[test]
     fn files_are_those_that_the_machine_is_to_boot_now() {
         let (netboot, mut node) = (netboot(), local("bios"));
         let found = |node: &Node, name: &str| {

@@ -124,9 +124,38 @@ async fn a_machine_loads_what_its_node_says_whatever_its_loader_asks_for() {
     {
         assert_eq!(machine.load(name, 512, 1, &[]).await, Err("File not found".to_owned()), "{name}");
     }
-    // The file disappears: what was begun goes on, what was not is not there.
-    std::fs::remove_file(stage.folder.path().join("images/vmlinuz")).unwrap();
-    assert_eq!(machine.load(&kernel, 1408, 1, &[]).await, Err("File not found".to_owned()));
+}
+
+#[tokio::test]
+async fn a_file_that_disappears_is_sent_to_its_end_and_one_that_is_cut_short_ends_with_an_error() {
+    let content = kernel(3_000_000);
+    let stage = Stage::new(&content).await;
+    let server = serve(&stage).await;
+    let (name, file) = (stage.name("deploy_kernel"), stage.folder.path().join("images/vmlinuz"));
+    let begun = async || {
+        let machine = Machine::new(server).await;
+        machine.ask(&[&name, "octet", "blksize", "1000"]).await;
+        let from = machine.hear().await.1;
+        (machine, from)
+    };
+    let (machine, from) = begun().await;
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(Machine::new(server).await.load(&name, 1408, 1, &[]).await, Err("File not found".to_owned()));
+    for number in 0..=3000u16 {
+        machine.socket.send_to(&[&[0, 4], &number.to_be_bytes()[..]].concat(), from).await.unwrap();
+        if number < 3000 {
+            let place = usize::from(number) * 1000;
+            assert!(machine.hear().await.0[4..] == content[place..place + 1000], "{number}");
+        }
+    }
+    assert_eq!(machine.hear().await.0, [&[0, 3], &3001u16.to_be_bytes()[..]].concat());
+
+    std::fs::write(&file, &content).unwrap();
+    let (machine, from) = begun().await;
+    std::fs::File::options().write(true).open(&file).unwrap().set_len(500).unwrap();
+    machine.socket.send_to(&[0, 4, 0, 0], from).await.unwrap();
+    let (told, _) = machine.hear().await;
+    assert_eq!(told, Refusal::Broken.packet(), "{told:?}");
 }
 
 #[tokio::test]
@@ -211,7 +240,30 @@ fn places_are_for_clients_and_for_all_of_them_bounded() {
 }
 
 #[tokio::test]
-async fn who_stops_in_the_middle_is_given_up() {
+async fn who_stops_in_the_middle_without_a_word_is_asked_a_few_times_and_given_up() {
+    let stage = Stage::new(&kernel(100_000)).await;
+    let machine = Machine::new(serve(&stage).await).await;
+    let name = stage.name("deploy_kernel");
+    machine.ask(&[&name, "octet"]).await;
+    let (block, from) = machine.hear().await;
+    for _ in 1..TRIES {
+        assert_eq!(machine.hear().await, (block.clone(), from));
+    }
+    // Its place is free again after the last pause, for the same port too.
+    let anew = async {
+        loop {
+            machine.ask(&[&name, "octet"]).await;
+            if let Ok(heard) = timeout(Duration::from_millis(200), machine.hear()).await {
+                return heard;
+            }
+        }
+    };
+    let (again, other) = timeout(PATIENCE, anew).await.unwrap();
+    assert!(again == block && other != from);
+}
+
+#[tokio::test]
+async fn who_says_that_he_stops_in_the_middle_is_given_up_at_once() {
     let stage = Stage::new(&kernel(100_000)).await;
     let machine = Machine::new(serve(&stage).await).await;
     machine.ask(&[&stage.name("deploy_kernel"), "octet"]).await;
