@@ -20,6 +20,7 @@ use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::with_netboot;
 use farrier_drivers::virtual_media::{Shelf, VirtualMediaBoot, with_virtual_media};
 use farrier_media::KernelParameters;
+use prometheus_client::registry::Registry;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -162,10 +163,11 @@ impl Netboot {
         with_virtual_media(with_netboot(builder, &self.interfaces), virtual_media)
     }
 
-    /// What serves boot files for the nodes of a conductor.
-    pub(crate) fn service(self, conductor: &Conductor) -> Service {
+    /// What serves boot files for the nodes of a conductor. How much it serves, the registry tells.
+    pub(crate) fn service(self, conductor: &Conductor, registry: &mut Registry) -> Service {
         let (dhcp, places) = self.dhcp.unzip();
         let files = Arc::new(Files::new(conductor.clone(), self.roots, self.transfers, places));
+        files.figures().register(registry);
         Service { files, tftp: self.tftp, dhcp }
     }
 }

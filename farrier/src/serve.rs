@@ -22,11 +22,13 @@ use anyhow::Context;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use farrier_conductor::api::boot::boot_router;
+use farrier_conductor::api::metrics::metrics_router;
 use farrier_conductor::api::nodes::nodes_router;
 use farrier_conductor::api::ramdisk::ramdisk_router;
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::{Conductor, Settings};
 use listeners::ListenerOptions;
+use prometheus_client::registry::Registry;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,7 +106,8 @@ impl Serve {
         let builder = netboot.compose(Conductor::builder(settings, store), &shelf);
         let conductor = self.hardware.compose(builder, &state_dir).start().await?;
 
-        let netboot = netboot.service(&conductor);
+        let mut registry = Registry::with_prefix("farrier");
+        let netboot = netboot.service(&conductor, &mut registry);
         // The node API comes last: who waits for it finds all that is before it.
         netboot.announce();
         listeners.announce();
@@ -113,8 +116,9 @@ impl Serve {
         let renewal = renewal::renew(std::mem::take(&mut listeners.looks));
         let machines = ramdisk_router(conductor.clone()).merge(boot_router(conductor.clone()));
         let machines = machines.merge(netboot.router()).merge(media::router(shelf));
+        let operators = nodes_router(conductor.clone()).merge(metrics_router(conductor.clone(), registry));
         let (serving, stopped) = watch::channel(());
-        let served = tokio::spawn(listeners.serve(machines, nodes_router(conductor.clone()), stopped));
+        let served = tokio::spawn(listeners.serve(machines, operators, stopped));
         let ended = tokio::select! {
             ended = renewal => ended,
             () = conductor.run() => Ok(()),

@@ -12,6 +12,8 @@ mod history;
 mod inspection;
 mod json_patch;
 mod listing;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 pub mod nodes;
 mod patch;
 mod ports;

@@ -28,6 +28,22 @@ pub enum BootStage {
     Ramdisk,
 }
 
+impl BootStage {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Address, Self::Loader, Self::Script, Self::Kernel, Self::Ramdisk];
+
+    /// Its name, as records and metrics have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Loader => "loader",
+            Self::Script => "script",
+            Self::Kernel => "kernel",
+            Self::Ramdisk => "ramdisk",
+        }
+    }
+}
+
 /// How far one of them is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootMark {
@@ -70,7 +86,7 @@ impl BootTrace {
     }
 
     /// When anything was heard of the machine last.
-    fn heard(&self) -> Option<OffsetDateTime> {
+    pub fn heard(&self) -> Option<OffsetDateTime> {
         self.0.iter().map(|mark| mark.at).max()
     }
 
@@ -153,6 +169,13 @@ mod tests {
         // It tries again.
         trace.reach(mark(BootStage::Kernel, "k", 1, 7));
         assert!(told(&trace).unwrap().contains("script fetched, kernel 14 %, silent"), "{trace}");
+    }
+
+    #[test]
+    fn a_stage_is_called_the_same_in_records_and_metrics() {
+        for stage in BootStage::ALL {
+            assert_eq!(serde_json::to_value(stage).unwrap(), stage.as_str());
+        }
     }
 
     #[test]

@@ -35,8 +35,8 @@ use crate::boot_trace::BootTrace;
 use crate::erasing::EraseCertificate;
 use crate::last_words::LastWords;
 use crate::model::{
-    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Resource,
-    ResourceKind,
+    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node,
+    ProvisionState, Resource, ResourceKind,
 };
 use async_trait::async_trait;
 use time::OffsetDateTime;
@@ -167,6 +167,13 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Failed`].
     async fn identities(&self) -> Result<Vec<Uuid>, StoreError>;
 
+    /// How many nodes are in each provision state; states of none may be left out.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn provision_states(&self) -> Result<Vec<(ProvisionState, u64)>, StoreError>;
+
     /// Every lease that has not ended, expired or not, and the holder of each.
     ///
     /// # Errors
@@ -229,6 +236,13 @@ pub trait Store: Send + Sync {
     ///
     /// [`StoreError::Failed`].
     async fn last_words(&self, uuid: Uuid) -> Result<Option<LastWords>, StoreError>;
+
+    /// How far the machines came that boot from the network, whose nodes wait for an agent that has not called.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn awaited_boots(&self) -> Result<Vec<BootTrace>, StoreError>;
 
     /// Adds to the traces of nodes how far their machines came, whoever holds their leases. Nodes whose trace has not begun
     /// are passed over.

@@ -35,6 +35,8 @@ pub(super) const RECORD_BY_NAME: &str = select_records!("WHERE nodes.name = $1 O
 pub(super) const RECORDS: &str = select_records!("ORDER BY nodes.name, ports.place");
 
 pub(super) const IDENTITIES: &str = "SELECT uuid FROM nodes ORDER BY uuid";
+pub(super) const PROVISION_STATES: &str =
+    "SELECT provision_state, COUNT(*) AS counted FROM nodes GROUP BY provision_state";
 pub(super) const HELD: &str = "SELECT uuid, reservation, lease_epoch, lease_expires_at FROM nodes \
     WHERE reservation IS NOT NULL AND lease_expires_at IS NOT NULL";
 
@@ -92,6 +94,12 @@ pub(super) const CERTIFICATES: &str =
     "SELECT document FROM erase_certificates WHERE node = $1 ORDER BY disk, step";
 pub(super) const BOOT_TRACE: &str = "SELECT document FROM boot_traces WHERE node = $1";
 pub(super) const LAST_WORDS: &str = "SELECT document FROM last_words WHERE node = $1";
+/// Traces of machines whose nodes wait for an agent that has not called.
+pub(super) const AWAITED_BOOTS: &str = "SELECT boot_traces.document FROM boot_traces \
+    JOIN nodes ON nodes.uuid = boot_traces.node JOIN agent_sessions ON agent_sessions.node = boot_traces.node \
+    WHERE agent_sessions.agent_url IS NULL AND nodes.provision_state IN ('wait call-back', 'clean wait', \
+    'inspect wait', 'rescue wait', 'service wait')";
+
 pub(super) const HOLDER: &str = "SELECT reservation FROM nodes WHERE uuid = $1";
 
 pub(super) const INSERT_NODE: &str = "INSERT INTO nodes (uuid, name, driver, conductor_group, resource_class, owner, \
@@ -281,6 +289,8 @@ mod tests {
         for state in ProvisionState::ALL {
             let needs = matches!(state.activity(), Activity::Work | Activity::Wait);
             assert_eq!(UNATTENDED.contains(&format!("'{state}'")), needs, "{state}");
+            let waits = state.activity() == Activity::Wait;
+            assert_eq!(AWAITED_BOOTS.contains(&format!("'{state}'")), waits, "{state}");
         }
     }
 
@@ -323,6 +333,7 @@ mod tests {
             RECORD_BY_NAME,
             RECORDS,
             IDENTITIES,
+            PROVISION_STATES,
             HELD,
             UNATTENDED,
             PORTS,
@@ -355,6 +366,7 @@ mod tests {
             LAST_WORDS,
             PUT_LAST_WORDS,
             DELETE_LAST_WORDS,
+            AWAITED_BOOTS,
             BEGIN_BOOT_TRACE,
             UPDATE_BOOT_TRACE,
             DELETE_BOOT_TRACE,

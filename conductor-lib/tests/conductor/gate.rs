@@ -8,8 +8,8 @@ use farrier_conductor::boot_trace::BootTrace;
 use farrier_conductor::erasing::EraseCertificate;
 use farrier_conductor::last_words::LastWords;
 use farrier_conductor::model::{
-    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Resource,
-    ResourceKind,
+    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node,
+    ProvisionState, Resource, ResourceKind,
 };
 use farrier_conductor::store::{
     AllocationSelection, Change, Documented, Held, Lease, Outline, OwnedPort, PortSelection, Record,
@@ -345,6 +345,15 @@ impl Store for GatedStore {
     async fn last_words(&self, uuid: Uuid) -> Result<Option<LastWords>, StoreError> {
         self.pass().await?;
         self.inner.last_words(uuid).await
+    }
+
+    async fn provision_states(&self) -> Result<Vec<(ProvisionState, u64)>, StoreError> {
+        self.pass().await?;
+        self.inner.provision_states().await
+    }
+
+    async fn awaited_boots(&self) -> Result<Vec<BootTrace>, StoreError> {
+        self.inner.awaited_boots().await
     }
 
     async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError> {

@@ -26,6 +26,7 @@ mod inspection;
 mod interfaces;
 mod last_words;
 mod machine;
+mod metrics;
 mod networks;
 mod node_api;
 mod orders;

@@ -1,5 +1,6 @@
 //! The tree of boot files: what is the same for all machines, and what is of one (section 6.4).
 
+use super::figures::{Figures, Protocol};
 use super::trail::{self, Trail};
 use axum::body::Bytes;
 use farrier_conductor::Conductor;
@@ -37,6 +38,7 @@ pub(crate) struct Files {
     roots: Roots,
     transfers: Arc<Semaphore>,
     leases: Option<Places>,
+    figures: Figures,
 }
 
 /// A file that is there.
@@ -93,11 +95,23 @@ impl Turn {
 impl Files {
     /// Those of a conductor's nodes, of which so many are sent at a time. Whose an address is, a dnsmasq may tell.
     pub(crate) fn new(conductor: Conductor, roots: Roots, transfers: usize, leases: Option<Places>) -> Self {
-        Self { conductor, roots, transfers: Arc::new(Semaphore::new(transfers)), leases }
+        let (transfers, figures) = (Arc::new(Semaphore::new(transfers)), Figures::default());
+        Self { conductor, roots, transfers, leases, figures }
+    }
+
+    /// What is counted of them.
+    pub(crate) fn figures(&self) -> &Figures {
+        &self.figures
     }
 
     /// The file of this name, as it is now, for who asks from this address. Why there is none is told to nobody.
-    pub(crate) async fn open(&self, name: &str, address: IpAddr) -> Option<Found> {
+    pub(crate) async fn open(&self, name: &str, address: IpAddr, by: Protocol) -> Option<Found> {
+        let found = self.find(name, address).await;
+        self.figures.asked(by, found.is_some());
+        found
+    }
+
+    async fn find(&self, name: &str, address: IpAddr) -> Option<Found> {
         let address = address.to_canonical();
         tracing::debug!(%address, "boot file {name:?} is asked for");
         let trail = |node, stage, size| {

@@ -3,6 +3,7 @@
 //! A file is read as fast as its machine takes it, and no faster: two pieces are held for each. A machine that takes
 //! nothing for a while loses its turn and its connection, and begins anew.
 
+use super::figures::Protocol;
 use super::files::{Content, Files, Found, Turn};
 use super::ranges::{self, Asked};
 use super::trail::Trail;
@@ -14,6 +15,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use futures_util::stream;
+use prometheus_client::metrics::counter::Counter;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -55,10 +57,11 @@ async fn answer(
         return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "GET, HEAD")]).into_response();
     }
     // Names need no escapes, so what has some is no name.
-    let Some(Found { content, trail }) = files.open(uri.path(), peer.ip()).await else {
+    let Some(Found { content, trail }) = files.open(uri.path(), peer.ip(), Protocol::Http).await else {
         return not_found();
     };
     let mut trail = trail.filter(|_| method == Method::GET);
+    let counted = files.figures().sent(Protocol::Http);
     let Asked { part, mut reply } = match ranges::asked(&headers, content.size()) {
         Ok(asked) => asked,
         Err(nothing) => return nothing.into_response(),
@@ -69,6 +72,7 @@ async fn answer(
             if let Some(trail) = &mut trail {
                 trail.reached(part.end);
             }
+            counted.inc_by(if method == Method::HEAD { 0 } else { part.end - part.start });
             Body::from(text.slice(part.start as usize..part.end as usize))
         }
         Content::File { .. } if method == Method::HEAD => Body::empty(),
@@ -77,17 +81,23 @@ async fn answer(
                 return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "10")]).into_response();
             };
             reply = reply.header(CONTENT_TYPE, "application/octet-stream");
-            sent(file, part, turn, trail)
+            sent(file, part, turn, Sent { counted, trail })
         }
     };
     reply.body(body).unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
+/// Where it is told what was sent.
+struct Sent {
+    counted: Counter,
+    trail: Option<Trail>,
+}
+
 /// A part of a file, as it is taken.
-fn sent(file: File, part: Range<u64>, turn: Turn, trail: Option<Trail>) -> Body {
+fn sent(file: File, part: Range<u64>, turn: Turn, told: Sent) -> Body {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
-        if let Err(error) = send(file, part, &sender, trail).await {
+        if let Err(error) = send(file, part, &sender, told).await {
             timeout(PATIENCE, sender.send(Err(error))).await.ok();
         }
         drop(turn);
@@ -100,7 +110,7 @@ async fn send(
     mut file: File,
     part: Range<u64>,
     sender: &mpsc::Sender<io::Result<Bytes>>,
-    mut trail: Option<Trail>,
+    mut told: Sent,
 ) -> io::Result<()> {
     file.seek(SeekFrom::Start(part.start)).await?;
     let mut left = part.end - part.start;
@@ -113,7 +123,8 @@ async fn send(
         left -= read as u64;
         match timeout(PATIENCE, sender.send(Ok(piece.into()))).await {
             Ok(Ok(())) => {
-                if let Some(trail) = &mut trail {
+                told.counted.inc_by(read as u64);
+                if let Some(trail) = &mut told.trail {
                     trail.reached(part.end - left);
                 }
             }
@@ -132,10 +143,14 @@ mod tests {
 
     const NONE: &str = "There is no such file.\n";
 
+    fn untold() -> Sent {
+        Sent { counted: Counter::default(), trail: None }
+    }
+
     async fn taken(path: &std::path::Path, part: Range<u64>) -> Result<Bytes, axum::Error> {
         let turns = Arc::new(tokio::sync::Semaphore::new(1));
         let turn = Turn::of(turns.clone().acquire_owned().await.unwrap());
-        let body = sent(File::open(path).await.unwrap(), part, turn, None);
+        let body = sent(File::open(path).await.unwrap(), part, turn, untold());
         assert_eq!(turns.available_permits(), 0);
         let taken = axum::body::to_bytes(body, usize::MAX).await;
         // The turn is over when the sender has seen the end.
@@ -164,7 +179,7 @@ mod tests {
         std::fs::write(&path, vec![7; PIECE * 10]).unwrap();
         let turns = Arc::new(tokio::sync::Semaphore::new(1));
         let turn = Turn::of(turns.clone().acquire_owned().await.unwrap());
-        let body = sent(File::open(&path).await.unwrap(), 0..PIECE as u64 * 10, turn, None);
+        let body = sent(File::open(&path).await.unwrap(), 0..PIECE as u64 * 10, turn, untold());
         drop(timeout(PATIENCE * 2, turns.acquire()).await.unwrap().unwrap());
         drop(body);
     }
@@ -212,6 +227,8 @@ mod tests {
         let (status, _, body) = ask(Method::HEAD, &kernel, None).await;
         assert_eq!((status, body.as_str()), (200, ""));
         assert_eq!(ask(Method::PUT, &kernel, None).await.0, 405);
+        // What is asked for by HEAD is not sent.
+        assert_eq!(stage.files.figures().sent(Protocol::Http).get(), 7 + 10 + 3 + 1 + 14);
         let config = ask(Method::GET, PXELINUX, None).await.2;
         assert!(config.contains(&format!("kernel {kernel}\n")), "{config}");
     }

@@ -2,10 +2,11 @@
 //!
 //! There is one tree of files for every protocol. Most of them are on no disk: [`files`] asks the conductor what a name
 //! stands for at this moment. [`http`] and [`tftp`] send that to machines, and [`dhcp`] tells them where it is. [`trail`]
-//! tells how far they came. [`media`] sends BMCs what their machines take for a CD. [`ranges`] are the parts that HTTP
+//! tells how far they came, and [`figures`] how much all of them were sent. [`media`] sends BMCs what their machines take for a CD. [`ranges`] are the parts that HTTP
 //! clients ask for.
 
 pub(crate) mod dhcp;
+pub(crate) mod figures;
 pub(crate) mod files;
 pub(crate) mod http;
 pub(crate) mod media;

@@ -4,8 +4,8 @@
 //! so many transfers at a time for each client, and so many for all. A request beyond that gets no answer, and is asked
 //! again by its client; one that comes twice begins one transfer.
 
+use super::figures::Protocol;
 use super::files::{Content, Files, Found};
-use super::trail::Trail;
 use crate::network;
 use anyhow::Context;
 use farrier_drivers::netboot::tftp::{
@@ -124,13 +124,23 @@ impl Drop for Place {
 async fn answer(files: &Files, own: IpAddr, client: SocketAddr, request: &Request) -> io::Result<()> {
     let socket = UdpSocket::bind((own, 0)).await?;
     socket.connect(client).await?;
-    let Some(Found { content, mut trail }) = files.open(&request.file, client.ip()).await else {
+    let Some(Found { content, mut trail }) = files.open(&request.file, client.ip(), Protocol::Tftp).await
+    else {
         return socket.send(&Refusal::NotFound.packet()).await.map(drop);
     };
     let size = content.size();
     let terms = request.terms(size);
     let mut blocks = Blocks::new(content, &terms);
-    let sent = send(&socket, &terms, &mut blocks, &mut trail).await;
+    let counted = files.figures().sent(Protocol::Tftp);
+    let mut told = 0;
+    let sent = send(&socket, &terms, &mut blocks, |bytes| {
+        counted.inc_by(bytes - told);
+        told = bytes;
+        if let Some(trail) = &mut trail {
+            trail.reached(bytes);
+        }
+    })
+    .await;
     if let Err(error) = &sent
         && error.kind() == io::ErrorKind::UnexpectedEof
     {
@@ -139,12 +149,12 @@ async fn answer(files: &Files, own: IpAddr, client: SocketAddr, request: &Reques
     sent
 }
 
-/// Sends a file to its end, or until its machine has gone.
+/// Sends a file to its end, or until its machine has gone, and tells how many bytes that has.
 async fn send(
     socket: &UdpSocket,
     terms: &Terms,
     blocks: &mut Blocks,
-    trail: &mut Option<Trail>,
+    mut told: impl FnMut(u64),
 ) -> io::Result<()> {
     let size = blocks.size;
     let mut progress = Progress::new(terms, size);
@@ -158,24 +168,17 @@ async fn send(
         }
         match listen(socket, &mut progress, terms.wait).await? {
             Heard::Done => {
-                told(trail, size);
+                told(size);
                 return Ok(());
             }
             Heard::Send => {
-                told(trail, (progress.blocks() * terms.block as u64).min(size));
+                told((progress.blocks() * terms.block as u64).min(size));
                 tries = 0;
             }
             Heard::Repeated | Heard::Nothing => tries += 1,
         }
     }
     Err(io::ErrorKind::TimedOut.into())
-}
-
-/// Tells how many bytes a machine has.
-fn told(trail: &mut Option<Trail>, bytes: u64) {
-    if let Some(trail) = trail {
-        trail.reached(bytes);
-    }
 }
 
 enum Heard {

@@ -55,9 +55,11 @@ async fn operators_are_asked_who_they_are_and_ramdisks_are_not() {
     let token = conductor.auth(&["token", "ci", "--role", "admin"], "");
     until(StatusCode::OK, http.get(&nodes).bearer_auth(&token)).await;
     let maintenance = format!("{nodes}/n1/maintenance");
+    let metrics = format!("{}/metrics", conductor.node_api);
     for (method, url, watcher, admin) in [
         (Method::GET, &nodes, 200, 200),
         (Method::HEAD, &nodes, 200, 200),
+        (Method::GET, &metrics, 200, 200),
         (Method::PUT, &maintenance, 403, 202),
         (Method::DELETE, &maintenance, 403, 202),
         (Method::POST, &nodes, 403, 400),

@@ -38,6 +38,12 @@ pub(super) async fn reach(connection: &mut SqliteConnection, reached: &[(Uuid, B
     Ok(())
 }
 
+/// Traces of machines whose nodes wait for an agent that has not called.
+pub(super) async fn awaited(readers: &SqlitePool) -> Outcome<Vec<BootTrace>> {
+    let found = sqlx::query_scalar::<Sqlite, String>(sql::AWAITED_BOOTS).fetch_all(readers).await?;
+    found.iter().map(|document| Ok(serde_json::from_str(document)?)).collect()
+}
+
 /// The trace of a node.
 pub(super) async fn of(readers: &SqlitePool, node: Uuid) -> Outcome<Option<BootTrace>> {
     let found = sqlx::query_scalar::<Sqlite, String>(sql::BOOT_TRACE).bind(node.to_string());

@@ -24,8 +24,8 @@ use crate::boot_trace::BootTrace;
 use crate::erasing::EraseCertificate;
 use crate::last_words::LastWords;
 use crate::model::{
-    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node, Resource,
-    ResourceKind,
+    AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node,
+    ProvisionState, Resource, ResourceKind,
 };
 use async_trait::async_trait;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
@@ -380,6 +380,10 @@ impl Store for SqliteStore {
         reading::identities(&self.readers).await.map_err(|failure| self.told(failure))
     }
 
+    async fn provision_states(&self) -> Result<Vec<(ProvisionState, u64)>, StoreError> {
+        reading::provision_states(&self.readers).await.map_err(|failure| self.told(failure))
+    }
+
     async fn held(&self) -> Result<Vec<Held>, StoreError> {
         reading::held(&self.readers).await.map_err(|failure| self.told(failure))
     }
@@ -414,6 +418,10 @@ impl Store for SqliteStore {
 
     async fn last_words(&self, uuid: Uuid) -> Result<Option<LastWords>, StoreError> {
         last_words::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn awaited_boots(&self) -> Result<Vec<BootTrace>, StoreError> {
+        boot_traces::awaited(&self.readers).await.map_err(|failure| self.told(failure))
     }
 
     async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@ use super::super::columns::{Column, SESSION, join, micros, named, time_of};
 use super::super::selection::{Kind, NODE};
 use super::super::{Documents, Held, Outline, OwnedPort, PortSelection, Record, Selection, statements};
 use super::{Outcome, bind};
-use crate::model::{AgentSession, InspectionData, MacAddress, Node, Order, Port, Verb};
+use crate::model::{AgentSession, InspectionData, MacAddress, Node, Order, Port, ProvisionState, Verb};
 use serde_json::{Map, Value, json};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteExecutor};
@@ -126,6 +126,17 @@ fn readable(rows: &[SqliteRow]) -> Vec<Record> {
 pub(super) async fn identities(readers: &SqlitePool) -> Outcome<Vec<Uuid>> {
     let found = sqlx::query_scalar::<Sqlite, String>(statements::IDENTITIES).fetch_all(readers).await?;
     found.iter().map(|uuid| Ok(uuid.parse()?)).collect()
+}
+
+/// How many nodes are in each provision state.
+pub(super) async fn provision_states(readers: &SqlitePool) -> Outcome<Vec<(ProvisionState, u64)>> {
+    let rows = sqlx::query(statements::PROVISION_STATES).fetch_all(readers).await?;
+    let read = |row: &SqliteRow| -> Outcome<_> {
+        let counted: i64 = row.try_get("counted")?;
+        Ok((ProvisionState::named(row.try_get("provision_state")?), counted.cast_unsigned()))
+    };
+    let rows = rows.iter().map(read).collect::<Outcome<Vec<_>>>()?;
+    Ok(rows.into_iter().filter_map(|(state, counted)| Some((state?, counted))).collect())
 }
 
 /// Every lease that has not ended.

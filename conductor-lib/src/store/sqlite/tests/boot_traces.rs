@@ -3,7 +3,8 @@
 use super::super::SqliteStore;
 use super::{store_with_node, terms};
 use crate::boot_trace::{BootMark, BootStage, BootTrace};
-use crate::store::{BootTraceChange, Change, Store, StoreError};
+use crate::model::{AgentSession, ProvisionState};
+use crate::store::{BootTraceChange, Change, SessionChange, Store, StoreError};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -40,6 +41,21 @@ async fn a_trace_is_kept_from_its_beginning_to_its_end_whoever_serves_the_machin
     let end = Change { boot_trace: BootTraceChange::End, ..Change::of(&node) };
     store.write(&lease, &end).await.unwrap();
     assert_eq!(told(&store).await, None);
+
+    let awaited = async || store.awaited_boots().await.unwrap().len();
+    let mut waiting = node.clone();
+    store.write(&lease, &begin).await.unwrap();
+    assert_eq!(awaited().await, 0, "its node waits for nobody");
+    waiting.provision_state = ProvisionState::CleanWait;
+    store.write(&lease, &Change::of(&waiting)).await.unwrap();
+    assert_eq!(awaited().await, 1);
+    assert_eq!(store.provision_states().await.unwrap(), [(ProvisionState::CleanWait, 1)]);
+    let called =
+        AgentSession { agent_url: Some("https://192.0.2.101:9999".into()), ..AgentSession::default() };
+    let session = SessionChange::Replace(&called);
+    store.write(&lease, &Change { session, ..Change::of(&waiting) }).await.unwrap();
+    assert_eq!(awaited().await, 0, "its agent has called");
+    store.write(&lease, &end).await.unwrap();
 
     store.take(node.uuid, &terms("two", 100)).await.unwrap();
     assert!(matches!(store.write(&lease, &begin).await, Err(StoreError::Overtaken(_))));
