@@ -5,11 +5,13 @@ use crate::provisioning::dhcp::Dhcp;
 use crate::provisioning::files::{Files, Roots};
 use crate::provisioning::http;
 use crate::provisioning::tftp::Tftp;
+use crate::provisioning::written;
 use anyhow::{Context, anyhow};
 use axum::Router;
 use clap::{ArgAction, Args};
 use farrier_conductor::{Builder, Conductor, Settings};
 use farrier_drivers::dhcp::dnsmasq::Places;
+use farrier_drivers::netboot::boot_roots::BootRoots;
 use farrier_drivers::netboot::images::AllowedFolders;
 use farrier_drivers::netboot::interface::Netboot as Interfaces;
 use farrier_drivers::netboot::loaders::Loaders;
@@ -72,6 +74,12 @@ pub(crate) struct NetbootOptions {
     /// Serve boot files by TFTP at this address too, such as 0.0.0.0:69.
     #[arg(long, value_name = "ADDRESS")]
     tftp_listen: Option<SocketAddr>,
+    /// Folder that another TFTP server sends files from: those of the boot interface pxe are written there too.
+    #[arg(long, value_name = "FOLDER")]
+    tftp_root: Option<PathBuf>,
+    /// Folder that another HTTP server sends files from: those of the other boot interfaces are written there too.
+    #[arg(long, value_name = "FOLDER")]
+    http_root: Option<PathBuf>,
     #[command(flatten)]
     dhcp: DhcpOptions,
 }
@@ -93,6 +101,7 @@ pub(crate) struct Service {
     files: Arc<Files>,
     tftp: Option<Tftp>,
     dhcp: Option<Dhcp>,
+    written: (Conductor, BootRoots),
 }
 
 impl NetbootOptions {
@@ -109,6 +118,15 @@ impl NetbootOptions {
             grub: root_script::grub(&templates)?,
             loaders: loaders.clone(),
         };
+        let boot_roots = BootRoots::open(self.tftp_root.as_deref(), self.http_root.as_deref())?;
+        let elsewhere = match (scripts, api_url) {
+            // Beside a script that another server sends, there is no boot configuration API.
+            (Scripts::Api(None), Some(url)) => Scripts::Api(Some(url)),
+            (Scripts::Api(None), None) => Scripts::Files,
+            (scripts, _) => scripts,
+        };
+        let ipxe = root_script::ipxe(&templates, elsewhere)?;
+        written::share(&boot_roots, &Roots { ipxe, grub: roots.grub.clone(), loaders: loaders.clone() })?;
         let allowed = AllowedFolders::new(self.file_url_allowed_paths).map_err(|folder| {
             anyhow!("--file-url-allowed-paths {}: no image is ever taken from there", folder.display())
         })?;
@@ -130,6 +148,7 @@ impl NetbootOptions {
                 renderer,
                 loaders,
                 dhcp: dhcp.as_ref().map(DhcpPlan::told),
+                roots: boot_roots,
             }),
             dhcp: match dhcp {
                 Some(plan) => Some((plan.start().await?, plan.places)),
@@ -166,9 +185,10 @@ impl Netboot {
     /// What serves boot files for the nodes of a conductor. How much it serves, the registry tells.
     pub(crate) fn service(self, conductor: &Conductor, registry: &mut Registry) -> Service {
         let (dhcp, places) = self.dhcp.unzip();
+        let written = (conductor.clone(), self.interfaces.roots.clone());
         let files = Arc::new(Files::new(conductor.clone(), self.roots, self.transfers, places));
         files.figures().register(registry);
-        Service { files, tftp: self.tftp, dhcp }
+        Service { files, tftp: self.tftp, dhcp, written }
     }
 }
 
@@ -205,7 +225,8 @@ impl Service {
                 None => std::future::pending().await,
             }
         };
-        tokio::join!(tftp, dhcp);
+        let (conductor, boot_roots) = self.written;
+        tokio::join!(tftp, dhcp, written::keep(conductor, boot_roots));
     }
 }
 

@@ -4,6 +4,7 @@
 
 use farrier_conductor::interfaces::BootFile;
 use farrier_conductor::model::{NewNode, Node};
+use farrier_drivers::netboot::boot_roots::BootRoots;
 use farrier_drivers::netboot::interface::{Netboot, file};
 use farrier_drivers::netboot::method::Method;
 use farrier_drivers::netboot::names::Name;
@@ -20,6 +21,7 @@ static NETBOOT: LazyLock<Netboot> = LazyLock::new(|| Netboot {
     renderer: Renderer { templates: Templates::load(None).expect("they are built in"), timeout: None, http_url: None },
     loaders: Loaders::default(),
     dhcp: None,
+    roots: BootRoots::default(),
 });
 
 fn script(append: Option<&str>, conductor: &str, kernel: &str) -> Option<String> {

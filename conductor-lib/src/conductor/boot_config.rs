@@ -3,9 +3,11 @@
 
 use super::Conductor;
 use crate::boot_trace::{BootMark, BootPeer, BootStage, Reached};
+use crate::error::Error;
 use crate::interfaces::{BootClient, BootFile};
 use crate::model::{Activity, Family, MacAddress, Node, ProvisionState};
 use std::net::IpAddr;
+use std::time::Instant;
 use uuid::Uuid;
 
 impl Conductor {
@@ -57,6 +59,34 @@ impl Conductor {
                 tracing::debug!(node = %node.uuid, "no boot file {name:?}: {error}");
                 None
             }
+        }
+    }
+
+    /// The nodes whose machines were made ready to boot from the network, and may have files on servers that are not this
+    /// conductor's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub async fn nodes_with_boot_trace(&self) -> Result<Vec<Uuid>, Error> {
+        Ok(self.store().with_boot_trace().await?)
+    }
+
+    /// Has the boot interface of a node make true again what it keeps for the machine on servers that are not this
+    /// conductor's, and tells whether it keeps anything there. While somebody works on the node, that is his affair.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`]; what is there stays.
+    pub async fn refresh_boot_files(&self, node: Uuid) -> Result<bool, Error> {
+        let seen_at = Instant::now();
+        let Some(record) = self.store().get(node).await? else { return Ok(false) };
+        if record.node.reservation.is_some() {
+            return Ok(true);
+        }
+        match self.services().hardware.boot(&record.node)? {
+            Some(boot) => Ok(boot.boot.refresh_boot_files(&record.node, seen_at).await?),
+            None => Ok(false),
         }
     }
 

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use farrier_media::KernelParameters;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Instant;
 use uuid::Uuid;
 
 /// What else than the agent and local disks a boot interface can boot.
@@ -226,6 +227,16 @@ pub trait BootInterface: Interface {
     /// [`InterfaceError::Unsupported`] when nobody asks.
     async fn get_boot_file(&self, _node: &Node, _name: &str) -> Result<Option<BootFile>, InterfaceError> {
         InterfaceError::unsupported(Boot, "get_boot_file")
+    }
+
+    /// Makes true again what this interface keeps for the machine on servers that are not the conductor's, by a record that
+    /// was read at this time, and tells whether it keeps anything there. Nobody works on the node, or somebody begins to.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`]; what is there stays.
+    async fn refresh_boot_files(&self, _node: &Node, _seen_at: Instant) -> Result<bool, InterfaceError> {
+        Ok(false)
     }
 
     /// The conductor's URL as a machine reaches it that is booted like this, given the URL on the conductor's own host.

@@ -244,6 +244,13 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Failed`].
     async fn awaited_boots(&self) -> Result<Vec<BootTrace>, StoreError>;
 
+    /// The nodes whose trace has begun, and not ended.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`].
+    async fn with_boot_trace(&self) -> Result<Vec<Uuid>, StoreError>;
+
     /// Adds to the traces of nodes how far their machines came, whoever holds their leases. Nodes whose trace has not begun
     /// are passed over.
     ///

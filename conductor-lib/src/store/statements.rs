@@ -100,6 +100,8 @@ pub(super) const AWAITED_BOOTS: &str = "SELECT boot_traces.document FROM boot_tr
     WHERE agent_sessions.agent_url IS NULL AND nodes.provision_state IN ('wait call-back', 'clean wait', \
     'inspect wait', 'rescue wait', 'service wait')";
 
+pub(super) const WITH_BOOT_TRACE: &str = "SELECT node FROM boot_traces ORDER BY node";
+
 pub(super) const HOLDER: &str = "SELECT reservation FROM nodes WHERE uuid = $1";
 
 pub(super) const INSERT_NODE: &str = "INSERT INTO nodes (uuid, name, driver, conductor_group, resource_class, owner, \
@@ -367,6 +369,7 @@ mod tests {
             PUT_LAST_WORDS,
             DELETE_LAST_WORDS,
             AWAITED_BOOTS,
+            WITH_BOOT_TRACE,
             BEGIN_BOOT_TRACE,
             UPDATE_BOOT_TRACE,
             DELETE_BOOT_TRACE,

@@ -356,6 +356,10 @@ impl Store for GatedStore {
         self.inner.awaited_boots().await
     }
 
+    async fn with_boot_trace(&self) -> Result<Vec<Uuid>, StoreError> {
+        self.inner.with_boot_trace().await
+    }
+
     async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError> {
         self.inner.reach_boot_stages(reached).await
     }

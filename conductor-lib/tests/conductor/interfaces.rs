@@ -193,7 +193,9 @@ async fn firmware_gets_its_boot_configuration_while_the_ramdisk_boots_and_else_n
     let runner = conductor.clone();
     tokio::spawn(async move { runner.run().await });
     let end = Instant::now() + PATIENCE;
-    while conductor.node("n1").await.unwrap().provision_state != ProvisionState::DeployWait {
+    let waits =
+        |node: &Node| node.provision_state == ProvisionState::DeployWait && node.reservation.is_none();
+    while !waits(&conductor.node("n1").await.unwrap()) {
         assert!(Instant::now() < end, "the ramdisk is not booted");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

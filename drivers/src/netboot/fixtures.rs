@@ -1,8 +1,16 @@
 //! Nodes for the tests of this room.
 
+use super::boot_roots::BootRoots;
+use super::images::AllowedFolders;
+use super::interface::Netboot;
+use super::loaders::Loaders;
+use super::render::Renderer;
+use super::target::Defaults;
+use super::templates::Templates;
 use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::model::{NewNode, Node};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// A node with one network card.
 pub(super) fn node(info: &Value) -> Node {
@@ -28,4 +36,21 @@ pub(super) fn images(more: &Value) -> Value {
     let mut info = json!({"deploy_kernel": "http://h/k", "deploy_ramdisk": "http://h/r"});
     info.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     info
+}
+
+/// What takes files from below this folder or `/srv/images`.
+pub(super) fn netboot_of(folder: &Path) -> Netboot {
+    let allowed = vec!["/srv/images".into(), folder.canonicalize().unwrap()];
+    let defaults = Defaults {
+        allowed: AllowedFolders::new(allowed).unwrap(),
+        kernel_append_params: "nofb vga=normal".parse().unwrap(),
+        netboot_fallback: false,
+    };
+    Netboot {
+        defaults,
+        renderer: Renderer { templates: Templates::load(None).unwrap(), timeout: None, http_url: None },
+        loaders: Loaders::default(),
+        dhcp: None,
+        roots: BootRoots::default(),
+    }
 }

@@ -1,10 +1,12 @@
 //! The boot interfaces `pxe`, `ipxe`, `http` and `http-ipxe` (sections 6.1 and 6.6).
 //!
-//! They differ in what firmware loads first, and from where; what a machine boots then is the same. None of them writes
-//! a file for a node: [`file`] is what a name stands for, by the record alone. The parameters of the kernel hold no
+//! They differ in what firmware loads first, and from where; what a machine boots then is the same. None of them needs
+//! a file for a node: [`file`] is what a name stands for, by the record alone. Where another server sends the files, they
+//! are written for that before the machine starts. The parameters of the kernel hold no
 //! token, since anybody on the network could read it.
 
 use super::boot_file_names::architecture;
+use super::boot_roots::BootRoots;
 use super::dhcp_options::{self, Servers};
 use super::images::{self, Image};
 use super::loaders::Loaders;
@@ -12,14 +14,16 @@ use super::method::Method;
 use super::names::{Dialect, Item, Name, Whose};
 use super::render::Renderer;
 use super::target::{Defaults, Target};
+use super::tree::Tree;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
     BootCapability, BootContext, BootFile, BootInterface, DhcpProvider, Interface, InterfaceError, Properties,
 };
-use farrier_conductor::model::{BootDevice, Node, RamdiskInstance};
+use farrier_conductor::model::{BootDevice, DriverInternalInfo, Node, RamdiskInstance};
 use farrier_media::KernelParameters;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The name of the script of a machine in the boot configuration API.
 const SCRIPT: &str = "boot.ipxe";
@@ -35,6 +39,8 @@ pub struct Netboot {
     pub loaders: Loaders,
     /// What tells their firmware by DHCP; nothing where that is the site's own affair.
     pub dhcp: Option<Dhcp>,
+    /// Where other servers send the files of machines from.
+    pub roots: BootRoots,
 }
 
 /// What tells firmware by DHCP what to load.
@@ -112,11 +118,31 @@ impl NetworkBoot {
         self.netboot.renderer.config(node, self.method.dialect(node)?, target).map(drop)
     }
 
+    /// Has the files that other servers send be those that the record tells of.
+    async fn publish(&self, node: &Node, seen_at: Option<Instant>) -> Result<bool, InterfaceError> {
+        if self.netboot.roots.is_empty() {
+            return Ok(false);
+        }
+        let addresses = match &self.netboot.dhcp {
+            Some(dhcp) => dhcp.provider.get_ip_addresses(node).await?,
+            None => Vec::new(),
+        };
+        let tree = Tree::of(&self.netboot, self.method, node, &addresses)?;
+        let is_there = tree.is_some();
+        self.netboot.roots.write(self.method, node.uuid, tree, seen_at).await?;
+        Ok(is_there)
+    }
+
     async fn boot_from_network(
         &self,
         boot: BootContext<'_>,
         is_persistent: bool,
+        note: impl FnOnce(&mut DriverInternalInfo) + Send,
     ) -> Result<(), InterfaceError> {
+        // What will be on record once this is done.
+        let mut node = boot.node.clone();
+        note(&mut node.driver_internal_info);
+        self.publish(&node, None).await?;
         if let Some(Dhcp { provider, servers }) = &self.netboot.dhcp {
             let options = dhcp_options::of(self.method, boot.node, servers)?;
             provider.update_dhcp_opts(boot.node, &options).await?;
@@ -169,10 +195,12 @@ impl BootInterface for NetworkBoot {
     ) -> Result<(), InterfaceError> {
         let target = Target::agent(boot.node, &parameters.to_string(), &self.netboot.defaults)?;
         self.check(boot.node, &target)?;
-        self.boot_from_network(boot, false).await
+        let parameters = parameters.to_string();
+        self.boot_from_network(boot, false, |notes| notes.ramdisk_parameters = Some(parameters)).await
     }
 
     async fn clean_up_ramdisk(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        self.publish(boot.node, None).await?;
         match &self.netboot.dhcp {
             Some(dhcp) => dhcp.provider.clean_dhcp_opts(boot.node).await,
             None => Ok(()),
@@ -195,7 +223,11 @@ impl BootInterface for NetworkBoot {
             return Err(InterfaceError::invalid("configdrive", reason));
         }
         self.check(boot.node, &Target::instance(instance, &self.netboot.defaults.allowed)?)?;
-        self.boot_from_network(boot, true).await
+        self.boot_from_network(boot, true, |notes| notes.netboots_instance = true).await
+    }
+
+    async fn refresh_boot_files(&self, node: &Node, seen_at: Instant) -> Result<bool, InterfaceError> {
+        self.publish(node, Some(seen_at)).await
     }
 
     async fn validate_rescue(&self, node: &Node) -> Result<(), InterfaceError> {
@@ -230,26 +262,18 @@ impl BootInterface for NetworkBoot {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{booting, images, node};
-    use super::super::images::AllowedFolders;
-    use super::super::templates::Templates;
+    use super::super::fixtures::{self, booting, images, node};
     use super::*;
     use farrier_conductor::interfaces::Noop;
     use proptest::prelude::*;
     use serde_json::{Value, json};
+    use std::path::Path;
     use std::time::Duration;
 
     const UUID: &str = "1be26c0b-03f2-4d2e-ae87-c02d7f33c123";
 
     fn netboot() -> Netboot {
-        let allowed = AllowedFolders::new(vec!["/srv/images".into()]).unwrap();
-        let kernel_append_params = "nofb vga=normal".parse().unwrap();
-        Netboot {
-            defaults: Defaults { allowed, kernel_append_params, netboot_fallback: false },
-            renderer: Renderer { templates: Templates::load(None).unwrap(), timeout: None, http_url: None },
-            loaders: Loaders::default(),
-            dhcp: None,
-        }
+        fixtures::netboot_of(Path::new("/"))
     }
 
     fn interface(method: Method) -> NetworkBoot {
@@ -504,6 +528,40 @@ mod tests {
             let http = NetworkBoot::new(Method::Http, Arc::new(Netboot { loaders, ..netboot() }));
             assert_eq!(http.validate(&node(&files())).await.is_ok(), is_good, "{grub}");
         }
+    }
+
+    #[tokio::test]
+    async fn files_for_another_server_are_there_before_the_machine_starts_and_gone_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("tftpboot");
+        std::fs::create_dir(&root).unwrap();
+        let image = folder.path().canonicalize().unwrap().join("image");
+        std::fs::write(&image, "image").unwrap();
+        let roots = BootRoots::open(Some(&root), None).unwrap();
+        let pxe = Arc::new(Netboot { roots, ..fixtures::netboot_of(folder.path()) });
+        let mut node = node(&json!({"deploy_kernel": image, "deploy_ramdisk": image}));
+        node.properties.insert("capabilities".into(), json!("boot_mode:bios"));
+        let link = root.join("pxelinux.cfg/01-52-54-00-00-00-01");
+        let own = root.join(node.uuid.to_string());
+        fn context(node: &Node) -> BootContext<'_> {
+            BootContext { node, management: &Noop, network: &Noop }
+        }
+        let interface = |method| NetworkBoot::new(method, Arc::clone(&pxe));
+        interface(Method::Pxe).prepare_ramdisk(context(&node), &"x=1".parse().unwrap()).await.unwrap();
+        let config = std::fs::read_to_string(&link).unwrap();
+        assert!(config.starts_with("default deploy\n") && config.contains(" x=1\n"), "{config}");
+        interface(Method::Pxe).clean_up_ramdisk(context(&node)).await.unwrap();
+        assert!(!own.exists() && std::fs::symlink_metadata(&link).is_err());
+
+        node.instance_info = serde_json::from_value(json!({"kernel": image, "ramdisk": image})).unwrap();
+        let instance = RamdiskInstance::read(&node).unwrap();
+        let prepare = interface(Method::Pxe);
+        prepare.prepare_ramdisk_instance(context(&node), &instance, None).await.unwrap();
+        assert!(std::fs::read_to_string(&link).unwrap().starts_with("default boot_ramdisk\n"));
+        assert!(own.join("kernel").exists() && !own.join("deploy_kernel").exists());
+        // Its files are elsewhere with another boot interface, for which there is no other server here.
+        interface(Method::Ipxe).prepare_ramdisk(context(&node), &"x=1".parse().unwrap()).await.unwrap();
+        assert!(!own.exists() && std::fs::symlink_metadata(&link).is_err());
     }
 
     #[tokio::test]

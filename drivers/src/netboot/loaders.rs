@@ -107,6 +107,13 @@ impl Loaders {
         own.or_else(|| LOADERS.iter().find(|loader| loader.name == name).map(|loader| Path::new(loader.file)))
     }
 
+    /// All of them, by the names that machines load them by.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Path)> {
+        let distributed = LOADERS.iter().filter(|loader| !self.own.contains_key(loader.name));
+        let own = self.own.iter().map(|(name, file)| (name.as_str(), file.as_path()));
+        own.chain(distributed.map(|loader| (loader.name, Path::new(loader.file))))
+    }
+
     /// Checks that the GRUB of an architecture can go on where UEFI loaded it by HTTP. Some distributions sign one that
     /// cannot: it knows its server, and no protocol to ask it by.
     ///

@@ -1,6 +1,6 @@
 //! Boot interfaces of machines whose firmware asks the conductor what to boot (section 6).
 //!
-//! Nothing is written to disk for a machine. What it boots is in the record of its node, and its files are a pure
+//! Nothing has to be written to disk for a machine. What it boots is in the record of its node, and its files are a pure
 //! function of that and of their names, for whoever serves them: the boot configuration API, HTTP, TFTP. So any conductor
 //! answers for any node, and one that was killed leaves no file behind that somebody could boot by mistake.
 //!
@@ -12,8 +12,12 @@
 //! - [`boot_file_names`]: which loader firmware is to load; [`loaders`]: where those of the distribution are;
 //!   [`dhcp_options`]: what DHCP tells it.
 //! - [`tftp`]: how most of them are loaded.
+//! - [`tree`]: all files of a machine at once, for servers that are not ours; [`boot_root`]: a folder of such a server, and
+//!   [`boot_roots`]: which server is for which boot interface.
 
 pub mod boot_file_names;
+pub mod boot_root;
+pub mod boot_roots;
 pub mod dhcp_options;
 pub mod images;
 pub mod interface;
@@ -25,6 +29,7 @@ pub mod root_script;
 pub mod target;
 pub mod templates;
 pub mod tftp;
+pub mod tree;
 
 #[cfg(test)]
 mod fixtures;

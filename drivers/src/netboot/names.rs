@@ -48,6 +48,19 @@ pub enum Item {
     BootIso,
 }
 
+impl Item {
+    /// All of them, of which a configuration is one file whatever its language.
+    pub const ALL: [Self; 8] = {
+        let mut all = [Self::Config(None); 8];
+        let mut at = 0;
+        while at < OF_NODE.len() {
+            all[at] = OF_NODE[at].1;
+            at += 1;
+        }
+        all
+    };
+}
+
 /// What a ramdisk of the agent is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ramdisk {

@@ -6,6 +6,7 @@ use farrier_conductor::model::{InterfaceKind, NewNode, Node};
 use farrier_conductor::store::Store;
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::{Conductor, Settings};
+use farrier_drivers::netboot::boot_roots::BootRoots;
 use farrier_drivers::netboot::images::AllowedFolders;
 use farrier_drivers::netboot::interface::Netboot;
 use farrier_drivers::netboot::loaders::Loaders;
@@ -24,14 +25,20 @@ pub(super) const PXELINUX: &str = "pxelinux.cfg/01-52-54-00-00-00-01";
 /// The conductor's files, and the node's.
 pub(super) struct Stage {
     pub(super) files: Arc<Files>,
+    pub(super) conductor: Conductor,
     pub(super) node: Node,
     /// What `deploy_kernel` and `deploy_ramdisk` are.
     pub(super) folder: TempDir,
 }
 
 impl Stage {
-    /// Its node is to boot a kernel of so many bytes, with PXELINUX.
+    /// Its node is to boot this kernel, with PXELINUX.
     pub(super) async fn new(kernel: &[u8]) -> Self {
+        Self::with_roots(kernel, BootRoots::default()).await
+    }
+
+    /// The same, with folders of other servers.
+    pub(super) async fn with_roots(kernel: &[u8], boot_roots: BootRoots) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (images, state) = (folder.path().join("images"), folder.path().join("state"));
         std::fs::create_dir_all(&images).unwrap();
@@ -61,13 +68,14 @@ impl Stage {
             renderer: Renderer { templates, timeout: None, http_url: None },
             loaders: Loaders::default(),
             dhcp: None,
+            roots: boot_roots,
         });
         let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
         let builder = with_qemu(with_netboot(builder, &netboot), state, &netboot::NAMES);
         let conductor = builder.start().await.unwrap();
         let roots =
             Roots { ipxe: "#!ipxe\n".into(), grub: "set timeout=0\n".into(), loaders: Loaders::default() };
-        Self { files: Arc::new(Files::new(conductor, roots, 4, None)), node, folder }
+        Self { files: Arc::new(Files::new(conductor.clone(), roots, 4, None)), conductor, node, folder }
     }
 
     /// The name of one of the node's own files.

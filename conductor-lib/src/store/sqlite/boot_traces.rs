@@ -44,6 +44,12 @@ pub(super) async fn awaited(readers: &SqlitePool) -> Outcome<Vec<BootTrace>> {
     found.iter().map(|document| Ok(serde_json::from_str(document)?)).collect()
 }
 
+/// The nodes whose trace has begun.
+pub(super) async fn nodes(readers: &SqlitePool) -> Outcome<Vec<Uuid>> {
+    let found = sqlx::query_scalar::<Sqlite, String>(sql::WITH_BOOT_TRACE).fetch_all(readers).await?;
+    found.iter().map(|node| Ok(node.parse()?)).collect()
+}
+
 /// The trace of a node.
 pub(super) async fn of(readers: &SqlitePool, node: Uuid) -> Outcome<Option<BootTrace>> {
     let found = sqlx::query_scalar::<Sqlite, String>(sql::BOOT_TRACE).bind(node.to_string());

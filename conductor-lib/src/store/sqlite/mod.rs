@@ -424,6 +424,10 @@ impl Store for SqliteStore {
         boot_traces::awaited(&self.readers).await.map_err(|failure| self.told(failure))
     }
 
+    async fn with_boot_trace(&self) -> Result<Vec<Uuid>, StoreError> {
+        boot_traces::nodes(&self.readers).await.map_err(|failure| self.told(failure))
+    }
+
     async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError> {
         let noted = async {
             let mut writer = self.writer(Kept::WhilePowered).await?;

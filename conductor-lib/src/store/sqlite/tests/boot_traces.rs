@@ -49,6 +49,7 @@ async fn a_trace_is_kept_from_its_beginning_to_its_end_whoever_serves_the_machin
     waiting.provision_state = ProvisionState::CleanWait;
     store.write(&lease, &Change::of(&waiting)).await.unwrap();
     assert_eq!(awaited().await, 1);
+    assert_eq!(store.with_boot_trace().await.unwrap(), [node.uuid]);
     assert_eq!(store.provision_states().await.unwrap(), [(ProvisionState::CleanWait, 1)]);
     let called =
         AgentSession { agent_url: Some("https://192.0.2.101:9999".into()), ..AgentSession::default() };
