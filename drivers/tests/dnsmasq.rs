@@ -15,6 +15,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
+use std::net::{SocketAddrV6, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -33,15 +34,16 @@ struct Server {
 }
 
 impl Server {
-    fn start(folder: &Path, places: &Places) -> Self {
+    /// One that gives these addresses, beside a conductor with this one.
+    fn start(folder: &Path, places: &Places, range: &str, servers: &Servers) -> Self {
         fs::create_dir_all(&places.hosts).unwrap();
         fs::create_dir_all(&places.options).unwrap();
         let site = Site {
             interface: "server".into(),
-            ranges: vec!["192.0.2.100,192.0.2.110".parse().unwrap()],
+            ranges: vec![range.parse().unwrap()],
             router: None,
-            tftp: "192.0.2.1".parse().unwrap(),
-            http_url: "http://192.0.2.1:6385".into(),
+            tftp: servers.tftp,
+            http_url: servers.http_url.clone(),
         };
         let (configuration, log) = (folder.join("dnsmasq.conf"), folder.join("log"));
         fs::write(&configuration, format!("user=root\nno-ping\n{}", site.configuration(places))).unwrap();
@@ -115,8 +117,8 @@ fn until(folder: &Path, server: &Server, options: &[&str], expected: &str) {
     }
 }
 
-#[tokio::test]
-async fn loop_a_machine_is_told_what_its_node_says_while_it_says_so() {
+/// A cable from `eth0` to `server`, in networks of their own that end with this thread.
+fn network() {
     unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).unwrap();
     nix::mount::mount(
         None::<&str>,
@@ -131,13 +133,105 @@ async fn loop_a_machine_is_told_what_its_node_says_while_it_says_so() {
     ip("netns add server");
     ip("link add eth0 type veth peer name server netns server");
     ip(&format!("link set eth0 address {CARD}"));
+    // Its own address of IPv6 is good at once.
+    fs::write("/proc/sys/net/ipv6/conf/eth0/accept_dad", "0").unwrap();
     ip("-netns server addr add 192.0.2.1/24 dev server");
+    ip("-netns server addr add 2001:db8::1/64 dev server nodad");
     ip("-netns server link set server up");
     ip("link set eth0 up");
+}
+
+/// What a machine of this architecture is told by IPv6: the URL of its boot file.
+fn asked_by_ipv6(architecture: u16, is_ipxe: bool) -> Option<String> {
+    fn option(code: u16, data: &[u8]) -> Vec<u8> {
+        [&code.to_be_bytes()[..], &(data.len() as u16).to_be_bytes(), data].concat()
+    }
+    let identity = [&[0, 3, 0, 1][..], &[0x52, 0x54, 0, 0, 0, 1]].concat();
+    let class = if is_ipxe { option(15, b"\0\x04iPXE") } else { Vec::new() };
+    let (association, wanted) = ([&[0, 0, 0, 1][..], &[0; 8]].concat(), [0, 59]);
+    let parts = [
+        option(1, &identity),
+        option(3, &association),
+        option(6, &wanted),
+        option(8, &[0, 0]),
+        option(61, &architecture.to_be_bytes()),
+        class,
+    ];
+    let solicit = [&[1, b'a', b'b', b'c'][..], &parts.concat()].concat();
+    let index = nix::net::if_::if_nametoindex("eth0").unwrap();
+    // A program that another test starts has the one before for a moment.
+    let socket = UdpSocket::bind("[::]:546").ok()?;
+    socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    socket.send_to(&solicit, SocketAddrV6::new("ff02::1:2".parse().unwrap(), 547, 0, index)).ok()?;
+    let mut packet = [0; 1500];
+    let length = socket.recv(&mut packet).ok()?;
+    let mut rest = &packet[4..length];
+    while let [c0, c1, l0, l1, after @ ..] = rest {
+        let (data, next) = after.split_at(usize::from(u16::from_be_bytes([*l0, *l1])));
+        if u16::from_be_bytes([*c0, *c1]) == 59 {
+            return Some(String::from_utf8(data.to_vec()).unwrap());
+        }
+        rest = next;
+    }
+    None
+}
+
+#[tokio::test]
+async fn loop_a_machine_is_told_by_ipv6_what_its_node_says() {
+    network();
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let places = Places::below(&folder.join("dnsmasq"));
-    let mut server = Server::start(folder, &places);
+    let servers = Servers {
+        tftp: "2001:db8::1".parse().unwrap(),
+        http_url: "http://[2001:db8::1]:6385".into(),
+        names: BootFileNames::default(),
+    };
+    let mut server = Server::start(folder, &places, "2001:db8::100,2001:db8::110", &servers);
+    let until = |server: &Server, architecture, is_ipxe, expected: &str| {
+        let start = Instant::now();
+        loop {
+            let told = asked_by_ipv6(architecture, is_ipxe);
+            if told.as_deref() == Some(expected) {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "{told:?}, not {expected}\n{}", server.said());
+        }
+    };
+    let script = "http://[2001:db8::1]:6385/boot.ipxe";
+    until(&server, 7, false, "tftp://[2001:db8::1]/snponly.efi");
+    until(&server, 11, false, "tftp://[2001:db8::1]/snponly-arm64.efi");
+    until(&server, 16, false, "http://[2001:db8::1]:6385/snponly.efi");
+    until(&server, 7, true, script);
+
+    let node =
+        Node::enrol(NewNode { ports: vec![CARD.parse().unwrap()], ..NewNode::default() }, SystemClock.now());
+    let provider = Dnsmasq::new(places, Arc::default());
+    for (method, is_ipxe, expected) in [
+        (Method::Pxe, false, "tftp://[2001:db8::1]/bootx64.efi"),
+        (Method::Http, false, "http://[2001:db8::1]:6385/bootx64.efi"),
+        (Method::Ipxe, false, "tftp://[2001:db8::1]/snponly.efi"),
+        (Method::Ipxe, true, script),
+    ] {
+        let options = dhcp_options::of(method, &node, &servers).unwrap();
+        provider.update_dhcp_opts(&node, &options).await.unwrap();
+        server.start_again();
+        until(&server, 7, is_ipxe, expected);
+    }
+}
+
+#[tokio::test]
+async fn loop_a_machine_is_told_what_its_node_says_while_it_says_so() {
+    network();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let places = Places::below(&folder.join("dnsmasq"));
+    let servers = Servers {
+        tftp: "192.0.2.1".parse().unwrap(),
+        http_url: "http://192.0.2.1:6385".into(),
+        names: BootFileNames::default(),
+    };
+    let mut server = Server::start(folder, &places, "192.0.2.100,192.0.2.110", &servers);
     let bios = ["-V", "PXEClient:Arch:00000:UNDI:002001", "-x", "0x5d:0000"];
     let uefi = ["-V", "PXEClient:Arch:00007:UNDI:003016", "-x", "0x5d:0007"];
     let ipxe = ["-V", "PXEClient:Arch:00000:UNDI:002001", "-x", "0x5d:0000", "-x", "0xaf:010101"];
@@ -147,11 +241,6 @@ async fn loop_a_machine_is_told_what_its_node_says_while_it_says_so() {
     until(folder, &server, &uefi, "snponly.efi");
     until(folder, &server, &ipxe, SCRIPT);
 
-    let servers = Servers {
-        tftp: "192.0.2.1".parse().unwrap(),
-        http_url: "http://192.0.2.1:6385".into(),
-        names: BootFileNames::default(),
-    };
     let mut node =
         Node::enrol(NewNode { ports: vec![CARD.parse().unwrap()], ..NewNode::default() }, SystemClock.now());
     node.properties.insert("capabilities".into(), "boot_mode:bios".into());

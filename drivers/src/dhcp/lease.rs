@@ -12,17 +12,39 @@ pub struct Lease {
     pub address: IpAddr,
 }
 
-/// The leases of a lease file: when it ends, card, address, name, client. Those of IPv6 have no card.
+/// The leases of a lease file: when it ends, card, address, name, client. Those of IPv6 have no card, and a client that may
+/// tell it.
 pub fn of_file(text: &str) -> Vec<Lease> {
     let lease = |line: &str| {
         let mut words = line.split(' ').skip(1);
-        Some(Lease { card: words.next()?.parse().ok()?, address: words.next()?.parse().ok()? })
+        let (card, address) = (words.next()?, words.next()?.parse().ok()?);
+        let card = match address {
+            IpAddr::V4(_) => card.parse().ok()?,
+            IpAddr::V6(_) => of_client(words.nth(1)?)?,
+        };
+        Some(Lease { card, address })
     };
     text.lines().filter_map(lease).collect()
 }
 
-/// The lease that a line of the log tells of: `… DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01 name`.
+/// The card of a client of IPv6, where its identity is made of that (DUID-LLT and DUID-LL of RFC 8415, section 11). Much
+/// firmware has one made of the UUID of the machine.
+fn of_client(identity: &str) -> Option<MacAddress> {
+    let at = match identity.get(..12)? {
+        "00:01:00:01:" => 8 * 3,
+        "00:03:00:01:" => 4 * 3,
+        _ => return None,
+    };
+    identity.get(at..)?.parse().ok()
+}
+
+/// The lease that a line of the log tells of: `… DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01 name`, and by IPv6
+/// `… DHCPREPLY(br0) 2001:db8::50 00:03:00:01:52:54:00:00:00:01`.
 pub fn of_log(line: &str) -> Option<Lease> {
+    if let Some((_, told)) = line.split_once("DHCPREPLY(") {
+        let mut words = told.split(' ').skip(1);
+        return Some(Lease { address: words.next()?.parse().ok()?, card: of_client(words.next()?)? });
+    }
     let (_, told) = line.split_once("DHCPACK(")?;
     let mut words = told.split(' ').skip(1);
     let address = words.next()?.parse().ok()?;
@@ -40,8 +62,11 @@ mod tests {
     #[test]
     fn leases_are_read_and_all_else_is_passed_over() {
         let text = "1795000000 52:54:00:00:00:01 192.0.2.50 horse 01:52:54:00:00:00:01\n\
-                    duid 00:01:00:01:2f\n1795000000 12345 2001:db8::50 horse 00:01\n\nnonsense\n";
-        assert_eq!(of_file(text), [lease()]);
+                    duid 00:01:00:01:2f\n1795000000 12345 2001:db8::50 horse 00:01\n\nnonsense\n\
+                    1795000000 1 2001:db8::51 * 00:04:52:54:00:00:00:01:52:54:00:00:00:01:52:54:00:00\n\
+                    1795000000 1 2001:db8::52 * 00:01:00:01:2f:00:00:01:52:54:00:00:00:01\n";
+        let by_ipv6 = Lease { address: "2001:db8::52".parse().unwrap(), ..lease() };
+        assert_eq!(of_file(text), [lease(), by_ipv6]);
     }
 
     #[test]
@@ -49,6 +74,11 @@ mod tests {
         for (line, expected) in [
             ("dnsmasq-dhcp: DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01 horse", Some(lease())),
             ("dnsmasq-dhcp: 1234 DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01", Some(lease())),
+            (
+                "dnsmasq-dhcp: 1234 DHCPREPLY(br0) 2001:db8::50 00:03:00:01:52:54:00:00:00:01",
+                Some(Lease { address: "2001:db8::50".parse().unwrap(), ..lease() }),
+            ),
+            ("dnsmasq-dhcp: 1234 DHCPREPLY(br0) 2001:db8::50 00:04:52:54:00", None),
             ("dnsmasq-dhcp: DHCPDISCOVER(br0) 52:54:00:00:00:01", None),
             ("dnsmasq-dhcp: DHCPACK(br0) horse", None),
             ("DHCPACK(", None),

@@ -100,23 +100,41 @@ impl Site {
         say(format_args!("pid-file={}", places.process.display()));
         say(format_args!("dhcp-hostsfile={}", places.hosts.display()));
         say(format_args!("dhcp-optsfile={}", places.options.display()));
-        say(format_args!("dhcp-match=set:ipxe,175\ndhcp-match=set:ipxe6,option6:16,iPXE"));
+        // iPXE tells its name as its class of user by IPv6, and as that of a vendor what its firmware tells too.
+        say(format_args!("dhcp-match=set:ipxe,175\ndhcp-match=set:ipxe6,option6:15,iPXE"));
         match self.router {
             Some(router) => say(format_args!("dhcp-option=3,{router}")),
             None => say(format_args!("dhcp-option=3")),
         }
         for range in &self.ranges {
             match range {
-                Range::Addresses(first, last) => say(format_args!("dhcp-range={first},{last},{LEASE}")),
+                Range::Addresses(first, last @ IpAddr::V4(_)) => {
+                    say(format_args!("dhcp-range={first},{last},{LEASE}"));
+                }
+                Range::Addresses(first, last) => say(format_args!("dhcp-range={first},{last},64,{LEASE}")),
                 Range::Proxy(network) => say(format_args!("dhcp-range={network},proxy")),
             }
+        }
+        if self.has_ipv6() {
+            // Machines know by it that there are addresses, and no router: that is the site's.
+            say(format_args!("enable-ra\nra-param={},0,0", self.interface));
+            say(format_args!("dhcp-option=tag:!known,tag:ipxe6,option6:59,{http}/boot.ipxe"));
         }
         say(format_args!("dhcp-boot=tag:!known,tag:ipxe,{http}/boot.ipxe"));
         for (number, service, loads) in ARCHITECTURES {
             say(format_args!("dhcp-match=set:arch{number},93,{number}"));
             let tags = format!("tag:!known,tag:!ipxe,tag:arch{number}");
+            if self.has_ipv6() {
+                say(format_args!("dhcp-match=set:arch{number},option6:61,{number}"));
+                if let Some(url) = self.first_by_ipv6(loads) {
+                    let tags = format!("tag:!known,tag:!ipxe6,tag:arch{number}");
+                    say(format_args!("dhcp-option={tags},option6:59,{url}"));
+                }
+            }
             match loads {
                 Loads::Nothing => {}
+                // By IPv4, a machine reaches no TFTP server with an address of IPv6.
+                Loads::Tftp(_) if tftp.is_ipv6() => {}
                 Loads::Tftp(file) => {
                     say(format_args!("dhcp-boot={tags},{file},,{tftp}"));
                     if self.is_proxy() {
@@ -131,6 +149,19 @@ impl Site {
             }
         }
         text
+    }
+
+    /// URL of what a machine loads first by IPv6, where that is served by IPv6.
+    fn first_by_ipv6(&self, loads: Loads) -> Option<String> {
+        match (loads, self.tftp) {
+            (Loads::Tftp(file), IpAddr::V6(address)) => Some(format!("tftp://[{address}]/{file}")),
+            (Loads::Http(file), _) => Some(format!("{}/{file}", self.http_url)),
+            (Loads::Tftp(_), IpAddr::V4(_)) | (Loads::Nothing, _) => None,
+        }
+    }
+
+    fn has_ipv6(&self) -> bool {
+        self.ranges.iter().any(|range| matches!(range, Range::Addresses(IpAddr::V6(_), _)))
     }
 
     fn is_proxy(&self) -> bool {
@@ -162,14 +193,16 @@ mod tests {
     #[test]
     fn loop_dnsmasq_takes_the_configuration() {
         let folder = tempfile::tempdir().unwrap();
-        for ranges in
-            [vec!["192.0.2.100,192.0.2.200", "2001:db8::100,2001:db8::200"], vec!["192.0.2.0,proxy"]]
-        {
+        for (ranges, tftp) in [
+            (vec!["192.0.2.100,192.0.2.200", "2001:db8::100,2001:db8::200"], "192.0.2.5"),
+            (vec!["2001:db8::100,2001:db8::200"], "2001:db8::5"),
+            (vec!["192.0.2.0,proxy"], "192.0.2.5"),
+        ] {
             let site = Site {
                 interface: "br0".into(),
                 ranges: ranges.iter().map(|range| range.parse().unwrap()).collect(),
                 router: Some("192.0.2.1".parse().unwrap()),
-                tftp: "192.0.2.5".parse().unwrap(),
+                tftp: tftp.parse().unwrap(),
                 http_url: "http://192.0.2.5:6385".into(),
             };
             let file = folder.path().join("dnsmasq.conf");
