@@ -199,8 +199,6 @@ async fn firmware_gets_its_boot_configuration_while_the_ramdisk_boots_and_else_n
         assert!(Instant::now() < end, "the ramdisk is not booted");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // Another conductor, which does not own the node, answers as this one does.
-    let other = builder(&folder).await.start().await.unwrap();
     let found = async |url: &str, spelling: &str| {
         let found = http.get(format!("{url}/{spelling}/boot.ipxe")).send().await.unwrap();
         assert_eq!(found.headers()["content-type"], "text/plain; charset=utf-8", "{spelling}");
@@ -212,7 +210,6 @@ async fn firmware_gets_its_boot_configuration_while_the_ramdisk_boots_and_else_n
     {
         found(&url, spelling).await;
     }
-    found(&boot_url(&other).await, CARD).await;
     for path in [
         "52:54:00:00:00:02/boot.ipxe",
         "5254000a0001/boot.ipxe",
@@ -237,4 +234,7 @@ async fn firmware_gets_its_boot_configuration_while_the_ramdisk_boots_and_else_n
         conductor.update("n1", |node| Ok::<_, Error>(Node { name: Some("n2".into()), ..node })).await;
     assert!(matches!(renamed, Err(Error::InvalidState { .. })), "{renamed:?}");
     found(&url, CARD).await;
+    // Another conductor, which does not own the node, answers as this one does.
+    let other = builder(&folder).await.start().await.unwrap();
+    found(&boot_url(&other).await, CARD).await;
 }
