@@ -50,9 +50,7 @@ impl Services {
             Err(_) => Filter::IsOneOf(NodeColumn::NAME, vec![id.to_owned()]),
         };
         let found = self.store.documents(&Selection { filters: vec![filter], ..Selection::first(1) }).await?;
-        let (outline, documents) =
-            found.into_iter().next().ok_or_else(|| Error::NodeNotFound(id.to_owned()))?;
-        Ok((outline, documents?))
+        found.into_iter().next().ok_or_else(|| Error::NodeNotFound(id.to_owned()))
     }
 
     /// Writes down how far machines came that boot from the network.

@@ -70,7 +70,7 @@ async fn list(State(conductor): State<Conductor>, mut asked: Asked) -> Result<Re
 }
 
 fn shown(view: &View, allocation: &Allocation) -> Shown {
-    view.of("allocations", &allocation.uuid.to_string(), document(allocation))
+    view.of("allocations", &allocation.uuid.to_string(), &document(allocation))
 }
 
 fn read(record: Map<String, Value>) -> Result<Allocation, Refusal> {

@@ -70,5 +70,5 @@ fn shown(view: &View, node: Uuid, entry: &HistoryEntry) -> Shown {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
     };
-    view.of(&collection(node), &entry.uuid.to_string(), fields)
+    view.of(&collection(node), &entry.uuid.to_string(), &fields)
 }

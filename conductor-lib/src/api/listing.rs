@@ -29,8 +29,9 @@ pub(crate) type Reading<'a> = Pin<Box<dyn Future<Output = Result<Piece, Refusal>
 
 /// Where the members of a list come from.
 pub(crate) trait Source: Send + 'static {
-    /// The next members, at most so many; fewer than that at the end.
-    fn next(&mut self, most: u32) -> Reading<'_>;
+    /// The next members, at most `most`; fewer than that at the end. When there are more, up to `then` of them are asked
+    /// for next, none where this is zero.
+    fn next(&mut self, most: u32, then: u32) -> Reading<'_>;
 }
 
 /// A list whose members come by their identity: `read` has those after one, at most so many.
@@ -46,7 +47,7 @@ where
     R: FnMut(Option<Uuid>, u32) -> F + Send + 'static,
     F: Future<Output = Result<Vec<(Uuid, Shown)>, Error>> + Send + 'static,
 {
-    fn next(&mut self, most: u32) -> Reading<'_> {
+    fn next(&mut self, most: u32, _then: u32) -> Reading<'_> {
         Box::pin(async move {
             let found = (self.read)(self.after, most).await?;
             let last = found.last().map(|(uuid, _)| *uuid);
@@ -87,7 +88,7 @@ impl Given {
 }
 
 impl Source for Given {
-    fn next(&mut self, most: u32) -> Reading<'_> {
+    fn next(&mut self, most: u32, _then: u32) -> Reading<'_> {
         Box::pin(async move {
             let count = self.0.len().min(most as usize);
             let next: Vec<_> = self.0.drain(..count).collect();
@@ -166,7 +167,8 @@ impl<S: Source> Listing<S> {
     /// The text of the next members, and of the list's end after the last ones.
     async fn piece(&mut self) -> Result<String, Refusal> {
         let most = self.left.map_or(self.step, |left| left.min(self.step));
-        let piece = self.source.next(most).await?;
+        let then = self.left.map_or(self.step, |left| (left - most).min(self.step));
+        let piece = self.source.next(most, then).await?;
         let mut text = String::new();
         for member in &piece.members {
             let comma = if std::mem::replace(&mut self.written, true) { "," } else { "" };

@@ -141,7 +141,7 @@ async fn list_of_group(
 }
 
 fn shown(view: &View, owned: &OwnedPort) -> Shown {
-    view.of("ports", &owned.port.uuid.to_string(), document(owned))
+    view.of("ports", &owned.port.uuid.to_string(), &document(owned))
 }
 
 /// A port with the fields that its record does not have.

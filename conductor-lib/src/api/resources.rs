@@ -286,7 +286,7 @@ impl Collection {
     }
 
     fn shown(&self, view: &View, resource: Resource) -> Shown {
-        view.of(self.path, &resource.uuid.to_string(), document(&resource.shown()))
+        view.of(self.path, &resource.uuid.to_string(), &document(&resource.shown()))
     }
 }
 

@@ -39,12 +39,7 @@ impl View {
     }
 
     /// A record of a collection as it looks, with the mask in the place of every secret (lessons S40 and S48).
-    pub(crate) fn of(&self, collection: &str, id: &str, mut record: Map<String, Value>) -> Shown {
-        for field in self.fields.iter().filter(|field| field.is_masked) {
-            if let Some(Value::Object(map)) = record.get_mut(field.name) {
-                mask(map);
-            }
-        }
+    pub(crate) fn of(&self, collection: &str, id: &str, record: &impl Fields) -> Shown {
         let seen = Seen { view: self, collection, id, record };
         to_raw_value(&seen).expect("keys are texts")
     }
@@ -60,7 +55,7 @@ impl View {
     /// States that a version does not know have other words.
     fn translated<'a>(&self, field: &str, value: &'a Value) -> Look<'a> {
         if field != "provision_state" {
-            return Look::Kept(value);
+            return Look::Value(value);
         }
         let before = |minor| self.version.minor < minor;
         match value.as_str().and_then(ProvisionState::named) {
@@ -68,39 +63,83 @@ impl View {
             Some(ProvisionState::InspectWait) if before(INSPECT_WAIT) => {
                 Look::Instead(ProvisionState::Inspecting.as_str().into())
             }
-            _ => Look::Kept(value),
+            _ => Look::Value(value),
         }
     }
 }
 
+/// Where the fields of a record are.
+pub(crate) trait Fields {
+    /// How one of them is kept, if it is there.
+    fn field(&self, name: &str) -> Option<Kept<'_>>;
+}
+
+/// A field as a record keeps it.
+pub(crate) enum Kept<'a> {
+    Value(&'a Value),
+    /// A text that nobody has looked into.
+    Text(&'a RawValue),
+}
+
+impl Fields for Map<String, Value> {
+    fn field(&self, name: &str) -> Option<Kept<'_>> {
+        self.get(name).map(Kept::Value)
+    }
+}
+
+impl Kept<'_> {
+    fn is_null(&self) -> bool {
+        match self {
+            Self::Value(value) => value.is_null(),
+            Self::Text(text) => text.get() == "null",
+        }
+    }
+
+    fn masked(&self) -> Value {
+        let mut value = match self {
+            Self::Value(value) => (*value).clone(),
+            Self::Text(text) => serde_json::from_str(text.get()).expect("a raw value is JSON"),
+        };
+        if let Value::Object(map) = &mut value {
+            mask(map);
+        }
+        value
+    }
+}
+
 /// A record of a collection in a view.
-struct Seen<'a> {
+struct Seen<'a, F> {
     view: &'a View,
     collection: &'a str,
     id: &'a str,
-    record: Map<String, Value>,
+    record: &'a F,
 }
 
 /// How a field of it looks.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Look<'a> {
-    Kept(&'a Value),
+    Value(&'a Value),
+    Text(&'a RawValue),
     Instead(Value),
     Links([Link; 2]),
 }
 
-impl Seen<'_> {
+impl<F: Fields> Seen<'_, F> {
     fn look(&self, field: &Field) -> Look<'_> {
-        match (field.kind, self.record.get(field.name)) {
-            (Kind::Links, _) => Look::Links(self.view.links(self.collection, self.id, field.name)),
-            (kind, None | Some(Value::Null)) => Look::Instead(kind.default()),
-            (_, Some(value)) => self.view.translated(field.name, value),
+        if field.kind == Kind::Links {
+            return Look::Links(self.view.links(self.collection, self.id, field.name));
+        }
+        match self.record.field(field.name).filter(|kept| !kept.is_null()) {
+            None => Look::Instead(field.kind.default()),
+            Some(kept) if field.is_masked => Look::Instead(kept.masked()),
+            Some(Kept::Value(value)) => self.view.translated(field.name, value),
+            Some(Kept::Text(text)) => Look::Text(text),
         }
     }
 }
 
-impl Serialize for Seen<'_> {
+impl<F: Fields> Serialize for Seen<'_, F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.view.fields.iter().map(|field| (field.name, self.look(field))))
     }
@@ -142,7 +181,7 @@ mod tests {
         let record: Map<_, _> = masked.iter().map(|field| (field.name.to_owned(), secret.clone())).collect();
         let version = ApiVersion { major: 1, minor: 110 };
         let view = View { version, url: "http://h".into(), fields: NODE.iter().collect() };
-        let text = view.of("nodes", "n1", record);
+        let text = view.of("nodes", "n1", &record);
         assert!(!text.get().contains("hunter2"), "{text}");
         let seen: Map<String, Value> = serde_json::from_str(text.get()).unwrap();
         assert_eq!(seen.len(), NODE.len());

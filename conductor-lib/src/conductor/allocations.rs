@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::model::{Allocation, AllocationState, InstanceUuid, ProvisionState};
 use crate::store::{AllocationSelection, Filter, NodeColumn, Selection, StoreError};
 use crate::task::Task;
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 /// Nodes that are looked at for one allocation.
@@ -207,7 +207,7 @@ impl Conductor {
         ];
         let mut nodes = self.store().outlines(&Selection { filters, ..Selection::first(MOST_NODES) }).await?;
         // The node that is called as the allocation comes first.
-        nodes.sort_by_key(|node| node.fields["name"].as_str() != allocation.name.as_deref());
+        nodes.sort_by_key(|node| node.field("name").and_then(Value::as_str) != allocation.name.as_deref());
         let mut found = Found::Nothing;
         for node in nodes {
             match self.take_node(allocation, node.uuid).await {

@@ -4,10 +4,9 @@ use super::Conductor;
 use crate::erasing::Erasure;
 use crate::error::Error;
 use crate::model::{Activity, Event, InterfaceKind, NewNode, Node, ProvisionState, ResourceKind};
-use crate::store::{ConfigDrive, Documents, Outline, Record};
+use crate::store::{ConfigDrive, Outline, Record};
 use crate::task::Task;
 use farrier_protocol::lookup::MASKED;
-use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -193,24 +192,13 @@ impl Conductor {
         }
     }
 
-    /// The fields of a node that is kept like this, secrets included, with what is known of its agent.
-    pub(crate) fn described(&self, outline: Outline, mut documents: Documents) -> Map<String, Value> {
-        let mut fields = self.outlined(outline);
-        fields.append(&mut documents.node);
-        if let Some(Value::Object(known)) = fields.get_mut("driver_internal_info") {
-            known.extend(documents.session.into_iter().filter(|(_, value)| !value.is_null()));
+    /// What the columns of a node say, without a lease that has expired, and with who leads it.
+    pub(crate) fn outlined(&self, mut outline: Outline) -> Outline {
+        if self.is_over(outline.lease_expires_at) {
+            outline.fields.retain(|(name, _)| *name != "reservation");
         }
-        fields
-    }
-
-    /// As [`Self::described`], as far as the columns of a record tell.
-    pub(crate) fn outlined(&self, outline: Outline) -> Map<String, Value> {
-        let Outline { mut fields, lease_expires_at, .. } = outline;
-        if self.is_over(lease_expires_at) {
-            fields.remove("reservation");
-        }
-        fields.insert("conductor".to_owned(), json!(self.settings().conductor_name));
-        fields
+        outline.fields.push(("conductor", self.settings().conductor_name.clone().into()));
+        outline
     }
 
     /// A record without its secrets. A lease that has expired is nobody's.

@@ -52,16 +52,9 @@ pub(super) fn join<T: DeserializeOwned>(
     elsewhere: impl IntoIterator<Item = (&'static str, Value)>,
 ) -> Result<T, serde_json::Error> {
     let mut fields: Map<String, Value> = serde_json::from_str(document)?;
-    fields.extend(named(columns));
-    fields.extend(elsewhere.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    let columns = columns.into_iter().map(|(name, column)| (name, value(column)));
+    fields.extend(columns.chain(elsewhere).map(|(name, value)| (name.to_owned(), value)));
     serde_json::from_value(Value::Object(fields))
-}
-
-/// Columns as fields.
-pub(super) fn named(
-    columns: impl IntoIterator<Item = (&'static str, Column)>,
-) -> impl Iterator<Item = (String, Value)> {
-    columns.into_iter().map(|(name, column)| (name.to_owned(), value(column)))
 }
 
 /// A time as the store keeps it.

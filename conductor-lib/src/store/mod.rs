@@ -27,8 +27,8 @@ pub use record::{
     OrderChange, Record, SessionChange, Terms,
 };
 pub use selection::{
-    AllocationSelection, Documented, Documents, Filter, NodeColumn, Outline, OwnedPort, PortSelection,
-    Position, ResourceSelection, Selection,
+    AllocationSelection, Documents, Filter, NodeColumn, Outline, OwnedPort, PortSelection, Position,
+    ResourceSelection, Selection,
 };
 
 use crate::boot_trace::BootTrace;
@@ -132,12 +132,12 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Failed`].
     async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError>;
 
-    /// As [`Self::outlines`], each with its documents, or why these cannot be read.
+    /// As [`Self::outlines`], each with its documents.
     ///
     /// # Errors
     ///
     /// [`StoreError::Failed`].
-    async fn documents(&self, selection: &Selection) -> Result<Vec<Documented>, StoreError>;
+    async fn documents(&self, selection: &Selection) -> Result<Vec<(Outline, Documents)>, StoreError>;
 
     /// Some nodes, in their order. One that cannot be read is left out.
     ///

@@ -1,8 +1,9 @@
 //! Which nodes and ports a list has, in which order, and how many: what can be asked of columns alone.
 
-use super::StoreError;
 use crate::model::{AllocationState, MacAddress, Port, ResourceKind};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -120,22 +121,51 @@ pub struct Outline {
     /// The node.
     pub uuid: Uuid,
     /// Its columns as fields, with `uuid` and `reservation`.
-    pub fields: Map<String, Value>,
+    pub fields: Vec<(&'static str, Value)>,
     /// When the lease expires that somebody holds.
     pub lease_expires_at: Option<OffsetDateTime>,
 }
 
-/// A node as it is kept, with the documents that cannot be selected by; an error where these cannot be read, which
-/// stops nobody (lesson F42).
-pub type Documented = (Outline, Result<Documents, StoreError>);
+impl Outline {
+    /// The value of a column.
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
+    }
+}
 
-/// What is kept of a node and its agent beside columns of the node: the fields of both as they are in JSON.
+/// What is kept of a node and its agent beside columns of the node. It is text, since most of it goes into answers as
+/// it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Documents {
     /// Fields of the node.
-    pub node: Map<String, Value>,
+    pub node: String,
+    /// Fields of its agent's session.
+    pub session: String,
+    /// The columns of its agent's session as fields.
+    pub session_columns: Vec<(&'static str, Value)>,
+}
+
+impl Documents {
+    /// Fields of the node, each as it is kept.
+    ///
+    /// # Errors
+    ///
+    /// The document was damaged, which stops nobody who reads others (lesson F42).
+    pub fn node(&self) -> Result<BTreeMap<&str, &RawValue>, serde_json::Error> {
+        serde_json::from_str(&self.node)
+    }
+
     /// All fields of its agent's session.
-    pub session: Map<String, Value>,
+    ///
+    /// # Errors
+    ///
+    /// The document was damaged.
+    pub fn session(&self) -> Result<Map<String, Value>, serde_json::Error> {
+        let mut session: Map<_, _> = serde_json::from_str(&self.session)?;
+        let columns = self.session_columns.iter();
+        session.extend(columns.map(|(name, value)| ((*name).to_owned(), value.clone())));
+        Ok(session)
+    }
 }
 
 /// Which ports, by their identity, and how many of them.

@@ -12,7 +12,7 @@ use farrier_conductor::model::{
     ProvisionState, Resource, ResourceKind,
 };
 use farrier_conductor::store::{
-    AllocationSelection, Change, Documented, Held, Lease, Outline, OwnedPort, PortSelection, Record,
+    AllocationSelection, Change, Documents, Held, Lease, Outline, OwnedPort, PortSelection, Record,
     ResourceSelection, Selection, Store, StoreError, Terms,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -188,7 +188,7 @@ impl Store for GatedStore {
         self.inner.outlines(selection).await
     }
 
-    async fn documents(&self, selection: &Selection) -> Result<Vec<Documented>, StoreError> {
+    async fn documents(&self, selection: &Selection) -> Result<Vec<(Outline, Documents)>, StoreError> {
         self.pass().await?;
         self.inner.documents(selection).await
     }

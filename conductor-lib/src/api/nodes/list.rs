@@ -5,11 +5,14 @@ use super::super::fields::{NODE, NODE_BRIEF};
 use super::super::listing::{Paging, Piece, Reading, Source, answer};
 use super::super::reply::Refusal;
 use super::super::view::{Shown, View};
+use super::kept::KeptNode;
 use crate::conductor::Conductor;
 use crate::model::{Fault, ProvisionState, ResourceKind};
 use crate::store::{Documents, Filter, NodeColumn, Outline, Position, Selection, StoreError};
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::response::Response;
+use tokio::task::JoinHandle;
 
 /// Nodes that are read at a time: of their columns alone, and with their documents.
 const OUTLINES: u32 = 500;
@@ -98,7 +101,7 @@ async fn list(
     let is_brief = view.needs_only(|field| {
         ["reservation", "conductor"].contains(&field) || NodeColumn::named(field).is_some()
     });
-    let source = Nodes { conductor, view, selection, is_brief };
+    let source = Nodes { conductor, view, selection, is_brief, ahead: None };
     answer("nodes", source, if is_brief { OUTLINES } else { RECORDS }, &paging, url).await
 }
 
@@ -173,55 +176,68 @@ async fn place(conductor: &Conductor, marker: &str, sort: NodeColumn) -> Result<
 }
 
 fn position(outline: &Outline, sort: NodeColumn) -> Position {
-    let value = outline.fields.get(sort.name()).cloned().unwrap_or_default();
+    let value = outline.field(sort.name()).cloned().unwrap_or_default();
     Position { value, uuid: outline.uuid }
 }
 
-/// Nodes as they look in the answer.
+/// Nodes as they look in the answer. While some are made ready, the next ones are read.
 struct Nodes {
     conductor: Conductor,
     view: View,
     selection: Selection,
     is_brief: bool,
+    ahead: Option<JoinHandle<Found>>,
 }
 
+/// Nodes that were read, those without documents for a brief list.
+type Found = Result<Vec<(Outline, Option<Documents>)>, StoreError>;
+
 impl Source for Nodes {
-    fn next(&mut self, most: u32) -> Reading<'_> {
+    fn next(&mut self, most: u32, then: u32) -> Reading<'_> {
         Box::pin(async move {
-            self.selection.limit = most;
-            let (places, shown): (Vec<_>, Vec<_>) = self.read().await?.into_iter().unzip();
-            if let Some(last) = places.last() {
-                self.selection.after = Some(last.clone());
+            let found = match self.ahead.take() {
+                Some(ahead) => ahead.await.map_err(|error| {
+                    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, format!("a list was not read: {error}"))
+                })?,
+                None => self.reading(most).await,
+            };
+            let found = found.map_err(crate::Error::from)?;
+            if let Some((outline, _)) = found.last() {
+                self.selection.after = Some(position(outline, self.selection.sort));
             }
-            let last = places.last().map(|place| place.uuid);
-            Ok(Piece { members: shown.into_iter().flatten().collect(), count: places.len(), last })
+            let (count, last) = (found.len(), found.last().map(|(outline, _)| outline.uuid));
+            if then > 0 && count == most as usize {
+                self.ahead = Some(tokio::spawn(self.reading(then)));
+            }
+            let shown = found.into_iter().filter_map(|(outline, documents)| self.shown(outline, documents));
+            Ok(Piece { members: shown.collect(), count, last })
         })
     }
 }
 
 impl Nodes {
-    /// The places of the next nodes, and how these look unless they cannot be read.
-    async fn read(&self) -> Result<Vec<(Position, Option<Shown>)>, crate::Error> {
-        let Self { conductor, selection, .. } = self;
-        let place = |outline: &Outline| position(outline, selection.sort);
-        Ok(if self.is_brief {
-            let found = conductor.store().outlines(selection).await?.into_iter();
-            found.map(|outline| (place(&outline), Some(self.brief(outline)))).collect()
-        } else {
-            let found = conductor.store().documents(selection).await?.into_iter();
-            found.map(|(outline, documents)| (place(&outline), self.whole(outline, documents))).collect()
-        })
+    /// Reads the next nodes, at most so many.
+    fn reading(&self, most: u32) -> impl Future<Output = Found> + Send + use<> {
+        let (conductor, is_brief) = (self.conductor.clone(), self.is_brief);
+        let selection = Selection { limit: most, ..self.selection.clone() };
+        async move {
+            Ok(if is_brief {
+                let found = conductor.store().outlines(&selection).await?;
+                found.into_iter().map(|outline| (outline, None)).collect()
+            } else {
+                let found = conductor.store().documents(&selection).await?;
+                found.into_iter().map(|(outline, documents)| (outline, Some(documents))).collect()
+            })
+        }
     }
 
-    fn brief(&self, outline: Outline) -> Shown {
+    /// How a node looks, unless it cannot be read.
+    fn shown(&self, outline: Outline, documents: Option<Documents>) -> Option<Shown> {
+        let outline = self.conductor.outlined(outline);
         let uuid = outline.uuid.to_string();
-        self.view.of("nodes", &uuid, self.conductor.outlined(outline))
-    }
-
-    fn whole(&self, outline: Outline, documents: Result<Documents, StoreError>) -> Option<Shown> {
-        let uuid = outline.uuid.to_string();
-        match documents {
-            Ok(documents) => Some(self.view.of("nodes", &uuid, self.conductor.described(outline, documents))),
+        let Some(documents) = documents else { return Some(self.view.of("nodes", &uuid, &outline)) };
+        match KeptNode::read(&outline, &documents) {
+            Ok(node) => Some(self.view.of("nodes", &uuid, &node)),
             Err(error) => {
                 tracing::error!(node = uuid, "a node cannot be read and is left out: {error}");
                 None

@@ -5,6 +5,7 @@
 
 mod console;
 mod firmware;
+mod kept;
 mod list;
 mod maintenance;
 mod management;

@@ -5,6 +5,7 @@ use super::super::fields::{NODE, read_new, settable};
 use super::super::json_patch::{self, Op, Operation};
 use super::super::reply::{Refusal, read_json};
 use super::super::view::{Shown, View, created};
+use super::kept::KeptNode;
 use crate::conductor::Conductor;
 use crate::hardware_type::Validity;
 use crate::model::{InitialState, InterfaceKind, NewNode, Node};
@@ -65,8 +66,12 @@ async fn shown(conductor: &Conductor, mut asked: Asked, id: &str) -> Result<Json
 /// How a node looks in a view.
 pub(super) async fn seen(conductor: &Conductor, view: &View, id: &str) -> Result<Json<Shown>, Refusal> {
     let (outline, documents) = conductor.services().document(id).await?;
-    let uuid = outline.uuid.to_string();
-    Ok(Json(view.of("nodes", &uuid, conductor.described(outline, documents))))
+    let outline = conductor.outlined(outline);
+    let node = KeptNode::read(&outline, &documents).map_err(|error| {
+        let reason = format!("the record of node {} cannot be read: {error}", outline.uuid);
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
+    })?;
+    Ok(Json(view.of("nodes", &outline.uuid.to_string(), &node)))
 }
 
 /// `PATCH /nodes/{node}`

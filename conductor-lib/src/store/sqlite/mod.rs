@@ -17,7 +17,7 @@ mod writing;
 
 use super::columns::Column;
 use super::{
-    AllocationSelection, Change, Documented, Held, Lease, Outline, OwnedPort, PortSelection, Record,
+    AllocationSelection, Change, Documents, Held, Lease, Outline, OwnedPort, PortSelection, Record,
     ResourceSelection, Selection, Store, StoreError, Terms,
 };
 use crate::boot_trace::BootTrace;
@@ -275,10 +275,8 @@ impl Store for SqliteStore {
         reading::outlines(&self.readers, selection).await.map_err(|failure| self.told(failure))
     }
 
-    async fn documents(&self, selection: &Selection) -> Result<Vec<Documented>, StoreError> {
-        let told = |failure| self.told(failure);
-        let found = reading::documents(&self.readers, selection).await.map_err(told)?;
-        Ok(found.into_iter().map(|(outline, documents)| (outline, documents.map_err(told))).collect())
+    async fn documents(&self, selection: &Selection) -> Result<Vec<(Outline, Documents)>, StoreError> {
+        reading::documents(&self.readers, selection).await.map_err(|failure| self.told(failure))
     }
 
     async fn records(&self, selection: &Selection) -> Result<Vec<Record>, StoreError> {

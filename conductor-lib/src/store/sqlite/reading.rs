@@ -1,11 +1,11 @@
 //! Reads records. None of this takes a lock.
 
-use super::super::columns::{Column, SESSION, join, micros, named, time_of};
+use super::super::columns::{Column, SESSION, join, micros, time_of, value};
 use super::super::selection::{Kind, NODE};
 use super::super::{Documents, Held, Outline, OwnedPort, PortSelection, Record, Selection, statements};
 use super::{Outcome, bind};
 use crate::model::{AgentSession, InspectionData, MacAddress, Node, Order, Port, ProvisionState, Verb};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteExecutor};
 use time::OffsetDateTime;
@@ -42,26 +42,26 @@ pub(super) async fn outlines(readers: &SqlitePool, selection: &Selection) -> Out
 pub(super) async fn documents(
     readers: &SqlitePool,
     selection: &Selection,
-) -> Outcome<Vec<(Outline, Outcome<Documents>)>> {
+) -> Outcome<Vec<(Outline, Documents)>> {
     let found = rows(readers, statements::documents(selection)).await?;
-    found.iter().map(|row| Ok((outline_of(row)?, documents_of(row)))).collect()
+    found.iter().map(|row| Ok((outline_of(row)?, documents_of(row)?))).collect()
 }
 
 fn outline_of(row: &SqliteRow) -> Outcome<Outline> {
     let uuid: &str = row.try_get("uuid")?;
     let reservation: Option<&str> = row.try_get("reservation")?;
-    let mut fields: Map<String, Value> = named(columns(row, NODE)?).collect();
-    fields.insert("uuid".to_owned(), uuid.into());
-    fields.insert("reservation".to_owned(), reservation.into());
+    let mut fields = fields(row, NODE)?;
+    fields.extend([("uuid", uuid.into()), ("reservation", reservation.into())]);
     let lease_expires_at: Option<i64> = row.try_get("lease_expires_at")?;
     Ok(Outline { uuid: uuid.parse()?, fields, lease_expires_at: lease_expires_at.and_then(time_of) })
 }
 
 fn documents_of(row: &SqliteRow) -> Outcome<Documents> {
-    let node = serde_json::from_str(row.try_get("node_document")?)?;
-    let mut session: Map<_, _> = serde_json::from_str(row.try_get("session_document")?)?;
-    session.extend(named(columns(row, SESSION)?));
-    Ok(Documents { node, session })
+    Ok(Documents {
+        node: row.try_get("node_document")?,
+        session: row.try_get("session_document")?,
+        session_columns: fields(row, SESSION)?,
+    })
 }
 
 async fn rows(readers: &SqlitePool, (text, values): statements::Selected) -> Outcome<Vec<SqliteRow>> {
@@ -244,4 +244,8 @@ fn columns(row: &SqliteRow, names: &[(&'static str, Kind)]) -> Outcome<Vec<(&'st
         Ok((*name, column))
     });
     read.collect()
+}
+
+fn fields(row: &SqliteRow, names: &[(&'static str, Kind)]) -> Outcome<Vec<(&'static str, Value)>> {
+    Ok(columns(row, names)?.into_iter().map(|(name, column)| (name, value(column))).collect())
 }
