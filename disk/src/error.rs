@@ -267,6 +267,15 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// A session leads to another disk than the one that was exported.
+    #[error("the disk behind {name} is not the one that was exported: {reason}; nothing was written to it")]
+    Remote {
+        /// What the session is with.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
     /// A pattern for boot entries that cannot be read.
     #[error("match_patterns: {pattern:?} is not a regular expression ({reason}); correct it")]
     InvalidPattern {
@@ -301,7 +310,7 @@ impl Error {
             | Self::BiosOnly { .. } => ErrorKind::DeviceNotFound,
             Self::NoLoader { .. } => ErrorKind::InvalidImage,
             Self::InvalidPattern { .. } | Self::InvalidExport { .. } => ErrorKind::InvalidCommandParamsError,
-            Self::IscsiTarget { .. } => ErrorKind::ISCSIError,
+            Self::IscsiTarget { .. } | Self::Remote { .. } => ErrorKind::ISCSIError,
             Self::Device { .. } | Self::Multipath { .. } => ErrorKind::BlockDeviceError,
             Self::InvalidRaidConfig { .. } | Self::Raid { .. } => ErrorKind::SoftwareRAIDError,
             Self::Protected { .. } => ErrorKind::ProtectedDeviceError,

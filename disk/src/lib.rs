@@ -1,7 +1,7 @@
 //! Disks: listing, choosing the root disk, and everything that is put on it besides the image.
 //!
 //! Whatever destroys data takes [`Sectors`]: those of a [`WritableDisk`], which only [`guard`] can make, from the
-//! choice of the root disk and after the exclusion list.
+//! choice of the root disk and after the exclusion list, or of a [`RemoteDisk`], which only a proven session can be.
 
 pub mod boot_entry;
 pub mod boot_mode;
@@ -34,4 +34,4 @@ mod fake_sysfs;
 pub use device::BlockDevice;
 pub use error::Error;
 pub use guard::{RootDisk, choose_root_disk};
-pub use io::{HandedOverDisk, Sectors, WritableDisk};
+pub use io::{HandedOverDisk, RemoteDisk, Sectors, WritableDisk};

@@ -2,15 +2,15 @@
 //!
 //! A program is named in [`PROGRAMS`] with the package it comes from, so that whoever builds a
 //! ramdisk knows what to pack. Arguments are vectors; no shell is ever involved (S04, P06). Programs that
-//! others put into the ramdisk are started by [`accompany`], without arguments; those of a deployed system
-//! by [`Program::run_inside`].
+//! others put into the ramdisk are started by [`accompany`], without arguments, and those of a conductor's host by
+//! [`accompany_with`]; those of a deployed system by [`Program::run_inside`].
 
 mod child;
 mod output;
 mod programs;
 mod strangers;
 
-pub use child::{Companion, accompany, spawn_self};
+pub use child::{Companion, accompany, accompany_with, spawn_self};
 pub use programs::*;
 pub use strangers::end_strangers;
 

@@ -1,10 +1,13 @@
 //! Reading and writing what has sectors.
 //!
 //! Whatever destroys data takes [`Sectors`], which nothing can be but a [`WritableDisk`], exclusively opened and
-//! made by [`guard`](crate::guard) alone, a [`Section`] of one, or memory in a test.
+//! made by [`guard`](crate::guard) alone, a [`RemoteDisk`] of a session that is proven, a [`Section`] of one of them, or
+//! memory in a test.
 
 #[cfg(any(test, feature = "memory"))]
 mod memory;
+mod nbd;
+mod remote;
 mod section;
 mod sectors;
 pub mod view;
@@ -13,6 +16,7 @@ pub mod zero;
 
 #[cfg(any(test, feature = "memory"))]
 pub use memory::MemoryDisk;
+pub use remote::{CONNECTIONS, Expected, RemoteDisk};
 pub use section::Section;
 pub use sectors::Sectors;
 pub use writable::{HandedOverDisk, WritableDisk};

@@ -96,7 +96,7 @@ impl Sectors for Section<'_> {
         self.disk.signatures(self.place(start, size)?, size)
     }
 
-    fn loop_over(&self, offset: u64, length: u64) -> Result<LoopDevice, Error> {
+    fn loop_over(&self, offset: u64, length: u64) -> Result<Option<LoopDevice>, Error> {
         self.disk.loop_over(self.place(offset, length)?, length)
     }
 }

@@ -11,13 +11,14 @@ pub(super) mod sealed {
     pub trait Sealed {}
 }
 
-/// A disk that may be overwritten, as those see it who write to it: [`WritableDisk`](super::WritableDisk), a
-/// [`Section`](super::Section) of one, and in tests `MemoryDisk`. There is nothing else.
+/// A disk that may be overwritten, as those see it who write to it: [`WritableDisk`](super::WritableDisk),
+/// [`RemoteDisk`](super::RemoteDisk), a [`Section`](super::Section) of one, and in tests `MemoryDisk`. There is nothing
+/// else.
 ///
 /// Offsets and lengths are bytes, and multiples of the sector size. Buffers are the content of an
 /// [`AlignedBuffer`](farrier_linux::aligned::AlignedBuffer) or a sector-aligned part of one.
 pub trait Sectors: Debug + Sync + sealed::Sealed {
-    /// Path of the device node.
+    /// Path of the device node, or the name of a disk that has none here.
     fn path(&self) -> &Path;
 
     /// Bytes.
@@ -92,10 +93,10 @@ pub trait Sectors: Debug + Sync + sealed::Sealed {
     fn signatures(&self, start: u64, size: u64) -> Result<Vec<Signature>, Error>;
 
     /// A block device over `length` bytes from `offset`, for a program that knows nothing of ranges. Nothing of
-    /// the rest of the disk can be reached by it.
+    /// the rest of the disk can be reached by it. There is none where this machine's kernel does not have the disk.
     ///
     /// # Errors
     ///
     /// [`Error::Device`].
-    fn loop_over(&self, offset: u64, length: u64) -> Result<LoopDevice, Error>;
+    fn loop_over(&self, offset: u64, length: u64) -> Result<Option<LoopDevice>, Error>;
 }

@@ -133,8 +133,9 @@ impl Sectors for WritableDisk {
         })
     }
 
-    fn loop_over(&self, offset: u64, length: u64) -> Result<LoopDevice, Error> {
+    fn loop_over(&self, offset: u64, length: u64) -> Result<Option<LoopDevice>, Error> {
         LoopDevice::over(&self.file, offset, length, self.sector_size)
+            .map(Some)
             .map_err(|source| self.failed(format!("making a device of {length} bytes at {offset}"), source))
     }
 }

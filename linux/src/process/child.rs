@@ -10,6 +10,7 @@ use nix::sys::stat::Mode;
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, chdir, chroot, write};
 use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -45,6 +46,23 @@ impl From<Child> for Companion {
 pub fn accompany(program: &Path) -> io::Result<Companion> {
     let mut command = fresh(program);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    ending_with_its_parent(&mut command).spawn().map(Companion)
+}
+
+/// Starts a program with these arguments, as [`accompany`] does, which is not spoken with over its standard streams. What
+/// it says goes to `messages`.
+///
+/// # Errors
+///
+/// Whatever `execve` reports.
+pub fn accompany_with<S: AsRef<OsStr>>(
+    program: &Path,
+    arguments: &[S],
+    messages: File,
+) -> io::Result<Companion> {
+    let mut command = fresh(program);
+    command.args(arguments).stdin(Stdio::null()).process_group(0);
+    command.stdout(messages.try_clone()?).stderr(messages);
     ending_with_its_parent(&mut command).spawn().map(Companion)
 }
 
@@ -175,7 +193,7 @@ mod tests {
     use super::*;
     use nix::mount::{MntFlags, MsFlags, mount, umount2};
     use nix::sys::wait::WaitStatus;
-    use std::fs::{self, File};
+    use std::fs;
     use std::io::{Read, Write};
     use std::os::fd::AsRawFd;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -219,6 +237,23 @@ mod tests {
         let (pid, _pipes) = receiver.recv().unwrap();
         let ended = waitpid(Pid::from_raw(i32::try_from(pid).unwrap()), None).unwrap();
         assert!(matches!(ended, WaitStatus::Signaled(_, Signal::SIGKILL, _)), "{ended:?}");
+    }
+
+    #[test]
+    fn x01_what_a_companion_says_is_in_its_file_and_it_ends_when_nobody_wants_it() {
+        let messages = tempfile::NamedTempFile::new().unwrap();
+        let script = "echo here; echo there >&2; exec sleep 600";
+        let shell = Path::new("/bin/sh");
+        let companion = accompany_with(shell, &["-c", script], messages.reopen().unwrap()).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while fs::read_to_string(messages.path()).unwrap() != "here\nthere\n" {
+            assert!(Instant::now() < deadline, "it says nothing");
+            thread::sleep(POLL);
+        }
+        let process = Path::new("/proc").join(companion.0.id().to_string());
+        assert!(process.exists());
+        drop(companion);
+        assert!(!process.exists());
     }
 
     /// A file system whose server reads requests and answers none but the first: whoever waits for one of the
