@@ -21,11 +21,16 @@ const WRITE_PRIORITY: i64 = 80;
 
 /// A step that the conductor itself knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CoreStep {
+pub enum CoreStep {
+    /// The ramdisk is booted.
     Deploy,
+    /// The machine is made to start from what was written.
     PrepareInstanceBoot,
+    /// The agent ends, and its machine is off.
     TearDownAgent,
+    /// The machine is connected to the networks of its instance.
     SwitchToTenantNetwork,
+    /// The machine starts its instance.
     BootInstance,
 }
 
@@ -40,18 +45,18 @@ const CORE_STEPS: &[(CoreStep, &str, i64)] = &[
 
 impl CoreStep {
     /// The core step that a step of a plan is.
-    pub(super) fn of(step: &PlannedStep) -> Option<Self> {
+    pub fn of(step: &PlannedStep) -> Option<Self> {
         CORE_STEPS.iter().find(|(_, name, _)| is(step, name)).map(|(core, _, _)| *core)
     }
 }
 
 /// Whether a step of a plan is this one of the deploy interface.
-pub(super) fn is(step: &PlannedStep, name: &str) -> bool {
+pub fn is(step: &PlannedStep, name: &str) -> bool {
     step.interface == DEPLOY && step.step == name
 }
 
 /// The core steps, as a node has them.
-pub(super) fn core_steps() -> Vec<KnownStep> {
+pub fn core_steps() -> Vec<KnownStep> {
     let known =
         |(_, name, priority): &(_, &str, _)| KnownStep::new(StepKind::Deploy, DEPLOY, name, *priority);
     CORE_STEPS.iter().map(known).collect()
@@ -64,8 +69,18 @@ pub(super) fn core_steps_and(write: &str) -> Vec<KnownStep> {
     core_steps().into_iter().chain([write]).collect()
 }
 
+/// The core steps, and one of the conductor itself by which the image is written.
+pub fn core_steps_and_own(write: &str) -> Vec<KnownStep> {
+    let write = KnownStep::new(StepKind::Deploy, DEPLOY, write, WRITE_PRIORITY);
+    core_steps().into_iter().chain([write]).collect()
+}
+
 /// Runs a core step; any other is the agent's.
-pub(super) async fn execute(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
+///
+/// # Errors
+///
+/// Whatever fails the deployment.
+pub async fn execute(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
     match CoreStep::of(step) {
         Some(CoreStep::Deploy) => boot_ramdisk(task).await,
         Some(CoreStep::PrepareInstanceBoot) => {

@@ -2,12 +2,13 @@
 
 use super::agent_base::{self, CoreStep};
 use super::image::Image;
+use super::local_boot::{self, PartitionUuids, boot_mode};
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::interfaces::base::{Interface, InterfaceError};
 use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::outcome::Outcome;
-use crate::model::{BootMode, Node, PlannedStep};
+use crate::model::{Node, PlannedStep};
 use crate::plan::KnownStep;
 use crate::task::Task;
 use async_trait::async_trait;
@@ -74,50 +75,13 @@ async fn write_image(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Err
 }
 
 async fn prepare_instance_boot(task: &mut Task) -> Result<Outcome, Error> {
-    let client = task.agent().await?;
-    let uuids = client.run("standby.get_partition_uuids", json!({})).await?;
-    let root = uuids.get("root uuid").and_then(Value::as_str).map(str::to_owned);
-    task.node.driver_internal_info.root_uuid_or_disk_id.clone_from(&root);
-    let is_partition = Image::from_instance_info(&task.node.instance_info)?.layout().is_some();
-    let boot_mode = boot_mode(&task.node)?;
-    if is_partition || boot_mode == BootMode::Uefi {
-        // An image of a whole disk has its own partitions, which the agent finds.
-        let of_partition = |name: &str| uuids.get(name).filter(|_| is_partition).cloned();
-        let params = json!({
-            "root_uuid": root,
-            "efi_system_part_uuid": of_partition("efi system partition uuid"),
-            "prep_boot_part_uuid": of_partition("PReP Boot partition uuid"),
-            "target_boot_mode": boot_mode.as_str(),
-        });
-        client.run_polled("image.install_bootloader", params).await?;
-        task.emit(EventKind::BootEntry);
-    }
-    task.prepare_instance().await?;
+    let uuids = task.agent().await?.run("standby.get_partition_uuids", json!({})).await?;
+    let text = |name: &str| uuids.get(name).and_then(Value::as_str).map(str::to_owned);
+    let uuids = PartitionUuids {
+        root: text("root uuid"),
+        esp: text("efi system partition uuid"),
+        prep: text("PReP Boot partition uuid"),
+    };
+    local_boot::configure(task, uuids).await?;
     Ok(Outcome::Done)
-}
-
-/// The boot mode of the node's capabilities; UEFI unless they say otherwise.
-fn boot_mode(node: &Node) -> Result<BootMode, Error> {
-    Ok(node.properties.capabilities()?.boot_mode()?.unwrap_or(BootMode::Uefi))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::NewNode;
-    use time::OffsetDateTime;
-
-    #[test]
-    fn boot_mode_comes_from_the_capabilities() {
-        let mut node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
-        for (capabilities, uefi) in [
-            (json!("boot_mode:bios"), false),
-            (json!("cpu_vt:true, boot_mode:bios"), false),
-            (json!("boot_mode:uefi"), true),
-            (json!(null), true),
-        ] {
-            node.properties.insert("capabilities".into(), capabilities.clone());
-            assert_eq!(boot_mode(&node).unwrap() == BootMode::Uefi, uefi, "{capabilities}");
-        }
-    }
 }

@@ -1,12 +1,13 @@
 //! The deploy interfaces that there are, and what they read of a node.
 
-mod agent_base;
+pub mod agent_base;
 pub mod autodetect;
 pub mod bootc;
 pub mod custom_agent;
 pub mod direct;
 pub mod image;
 pub mod layout;
+pub mod local_boot;
 pub mod ramdisk;
 
 pub use autodetect::Autodetect;
@@ -19,7 +20,7 @@ use crate::error::Error;
 use crate::interfaces::base::InterfaceError;
 
 /// What is wrong with the record of a node, as an interface tells it.
-fn invalid(error: Error) -> InterfaceError {
+pub fn invalid(error: Error) -> InterfaceError {
     match error {
         Error::Invalid { field, reason } => InterfaceError::Invalid { field, reason },
         other => InterfaceError::driver(other),
