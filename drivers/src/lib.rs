@@ -12,6 +12,8 @@ pub mod fake;
 pub mod ilo;
 #[cfg(feature = "ipmitool")]
 pub mod ipmitool;
+#[cfg(feature = "iscsi")]
+pub mod iscsi;
 #[cfg(feature = "manual")]
 pub mod manual;
 #[cfg(feature = "netboot")]

@@ -5,6 +5,7 @@ use farrier_conductor::Builder;
 use farrier_drivers::fake::with_fake_hardware;
 use farrier_drivers::ilo::with_ilo;
 use farrier_drivers::ipmitool::{IpmiSettings, with_ipmitool};
+use farrier_drivers::iscsi::{IscsiSettings, with_iscsi};
 use farrier_drivers::manual::with_manual;
 use farrier_drivers::qemu::with_qemu;
 use farrier_drivers::redfish::{Bmcs, RedfishSettings, with_redfish};
@@ -37,7 +38,7 @@ impl Hardware {
     pub(crate) fn compose(self, builder: Builder, state_dir: &Path) -> Builder {
         // One that is named twice is meant once.
         let types: BTreeSet<_> = self.enabled_hardware_types.into_iter().collect();
-        types.into_iter().fold(builder, |builder, hardware_type| match hardware_type {
+        let builder = types.into_iter().fold(builder, |builder, hardware_type| match hardware_type {
             HardwareType::Qemu => with_qemu(builder, state_dir, &netboot::NAMES),
             HardwareType::Redfish => {
                 let boot = [&netboot::NAMES[..], &[virtual_media::NAME]].concat();
@@ -50,6 +51,7 @@ impl Hardware {
             HardwareType::Ipmi => with_ipmitool(builder, IpmiSettings::default(), state_dir, &netboot::NAMES),
             HardwareType::Manual => with_manual(builder, state_dir, &netboot::NAMES),
             HardwareType::FakeHardware => with_fake_hardware(builder),
-        })
+        });
+        with_iscsi(builder, IscsiSettings::default())
     }
 }

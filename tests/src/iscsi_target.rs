@@ -57,6 +57,37 @@ impl IscsiTarget {
         format!("iscsi:10.0.2.2:tcp:{}:1:{NAME}", self.port)
     }
 
+    /// The port on the loopback address.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Lets in only who proves to be this user with this secret.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses.
+    pub fn require_chap(&self, user: &str, secret: &str) -> Result<()> {
+        let mut tell = Command::new("tgtadm");
+        tell.args([
+            "--lld",
+            "iscsi",
+            "--mode",
+            "account",
+            "--op",
+            "new",
+            "--user",
+            user,
+            "--password",
+            secret,
+        ]);
+        let made = tell.env("TGT_IPC_SOCKET", &self.control).status().context("cannot start tgtadm")?;
+        if !made.success() {
+            bail!("tgtadm makes no account: {made}");
+        }
+        self.tell(&["--mode", "account", "--op", "bind", "--user", user])
+    }
+
     fn tell(&self, arguments: &[&str]) -> Result<()> {
         let mut tell = Command::new("tgtadm");
         tell.args(["--lld", "iscsi", "--tid", "1"]).args(arguments).env("TGT_IPC_SOCKET", &self.control);

@@ -123,6 +123,15 @@ impl Lab {
     ///
     /// What `farrier node create` says.
     pub fn enrol(&self, machine: &Machine) -> Result<()> {
+        self.enrol_with(machine, &[])
+    }
+
+    /// The same, with interfaces other than those of its hardware type, as `kind=name`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::enrol`].
+    pub fn enrol_with(&self, machine: &Machine, interfaces: &[&str]) -> Result<()> {
         let disks = machine.disks.iter().map(|(file, serial)| format!("{};serial={serial}", file.display()));
         let mut driver_info = vec![
             format!("qemu_memory_mib={}", machine.memory_mib),
@@ -140,6 +149,9 @@ impl Lab {
         }
         let mut create = self.client(&["node", "create", &machine.name, "--mac", &machine.mac]);
         create.args(["--driver", "qemu"]);
+        for pair in interfaces {
+            create.args(["--interface", pair]);
+        }
         for pair in driver_info.iter().chain(&machine.driver_info) {
             create.args(["--driver-info", pair]);
         }

@@ -114,10 +114,10 @@ const REQUIREMENTS: &[Requirement] = &[
     command("grub-mkimage", "grub-common", &[Purpose::Ironic, Purpose::Machine]),
     file("/usr/lib/grub/x86_64-efi/linuxefi.mod", "grub-efi-amd64-bin", &[Purpose::Ironic, Purpose::Machine]),
     file("/usr/lib/ipxe/qemu/efi-virtio.rom", "ipxe-qemu", &[Purpose::Ironic, Purpose::Machine]),
-    command("tgtd", "tgt", &[Purpose::Machine]),
+    command("tgtd", "tgt", &[Purpose::Unit, Purpose::Machine]),
     command("iscsistart", "open-iscsi", &[Purpose::Machine]),
     // QEMU's own initiator, and libiscsi's tools.
-    file("/var/lib/dpkg/info/qemu-block-extra.list", "qemu-block-extra", &[Purpose::Machine]),
+    file("/var/lib/dpkg/info/qemu-block-extra.list", "qemu-block-extra", &[Purpose::Unit, Purpose::Machine]),
     command("qemu-io", "qemu-utils", &[Purpose::Machine]),
     command("iscsi-test-cu", "libiscsi-bin", &[Purpose::Machine]),
     file("/usr/sbin/libvirtd", "libvirt-daemon", &[Purpose::Ironic]),

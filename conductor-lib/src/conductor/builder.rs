@@ -142,6 +142,16 @@ impl Builder {
         self
     }
 
+    /// Has all hardware types that are declared already offer another deploy interface, after their own.
+    #[must_use]
+    pub fn offer_deploy(mut self, name: &str) -> Self {
+        for hardware_type in &mut self.declared.types {
+            let names = [hardware_type.supported(InterfaceKind::Deploy), &[name.to_owned()]].concat();
+            *hardware_type = hardware_type.clone().deploy(names);
+        }
+        self
+    }
+
     /// The interface of a kind for nodes that choose none (Ironic's `default_<kind>_interface`). Every hardware type
     /// must support it.
     #[must_use]

@@ -51,7 +51,14 @@ const FIRMWARE_UPDATES: &str = "redfish_fw_updates";
 const LAYOUT: &str = "instance";
 
 /// Other notes of a deployment, which end with its instance (section 1.13).
-const OF_THE_INSTANCE: &[&str] = &[LAYOUT, "is_whole_disk_image", "is_source_a_path", "deploy_boot_mode"];
+const OF_THE_INSTANCE: &[&str] = &[
+    LAYOUT,
+    "is_whole_disk_image",
+    "is_source_a_path",
+    "deploy_boot_mode",
+    "deployment_uuids",
+    "iscsi_target",
+];
 
 impl DriverInternalInfo {
     /// The plan of an operation of this kind.

@@ -111,7 +111,11 @@ impl Task {
     }
 
     /// Makes sure that the lease lasts for a while yet, before something is done outside of the record.
-    pub(crate) async fn hold(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] when the lease is lost: somebody else works on the node.
+    pub async fn hold(&self) -> Result<(), Error> {
         self.reservation.hold().await
     }
 

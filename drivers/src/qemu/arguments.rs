@@ -148,7 +148,10 @@ fn netdev(description: &Description, agent_port: u16) -> String {
             let file =
                 description.boot_file.iter().map(|file| format!(",bootfile={}", file.replace(',', ",,")));
             let file = file.collect::<String>();
-            format!("user,id={NETWORK_ID},hostfwd=tcp:127.0.0.1:{agent_port}-:{AGENT_PORT}{file}")
+            let portal =
+                description.portal_port.iter().map(|port| format!(",hostfwd=tcp:127.0.0.1:{port}-:{port}"));
+            let portal = portal.collect::<String>();
+            format!("user,id={NETWORK_ID},hostfwd=tcp:127.0.0.1:{agent_port}-:{AGENT_PORT}{portal}{file}")
         }
         Network::Isolated => format!("hubport,id={NETWORK_ID},hubid=0"),
     }

@@ -83,6 +83,8 @@ pub(super) struct Description {
     pub(super) boot_file: Option<String>,
     /// The port of the host that leads to the agent, if not any.
     pub(super) agent_port: Option<u16>,
+    /// The port of the host, and of the machine, by which its exported disk is reached.
+    pub(super) portal_port: Option<u16>,
     pub(super) kernel_append_params: KernelParameters,
     /// Those of rescues, while there is one.
     kernel: Option<PathBuf>,
@@ -117,6 +119,7 @@ impl Description {
             ramdisk: path_of_rescue(node, "rescue_ramdisk")?.or(path_of_image(node, "deploy_ramdisk")?),
             boot_file: text(node, "qemu_boot_file")?,
             agent_port: text(node, "qemu_agent_port")?.map(|text| port(&text)).transpose()?,
+            portal_port: text(node, "iscsi_portal_port")?.map(|text| port(&text)).transpose()?,
         })
     }
 

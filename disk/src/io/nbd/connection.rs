@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Time for a server to greet and to agree.
-const HANDSHAKE: Duration = Duration::from_secs(30);
+/// Time for a server to greet and to agree, which may have to log in before.
+const HANDSHAKE: Duration = Duration::from_secs(60);
 
 /// What each request and each reply begins with.
 pub(super) const REQUEST: u32 = 0x2560_9513;

@@ -1,0 +1,245 @@
+//! The deploy interface.
+
+use super::error::IscsiError;
+use super::initiator::Initiator;
+use super::unit::LogicalUnit;
+use super::write::{Job, Written};
+use async_trait::async_trait;
+use farrier_conductor::agent_client::AgentError;
+use farrier_conductor::deploy::agent_base::{self, CoreStep};
+use farrier_conductor::deploy::image::Image;
+use farrier_conductor::deploy::invalid;
+use farrier_conductor::deploy::local_boot::{self, PartitionUuids, boot_mode};
+use farrier_conductor::events::EventKind;
+use farrier_conductor::interfaces::{DeployInterface, Interface, InterfaceError, Outcome, Properties};
+use farrier_conductor::model::{BootMode, Node, PlannedStep};
+use farrier_conductor::plan::KnownStep;
+use farrier_conductor::{Error, Task};
+use farrier_disk::boot_mode::table;
+use farrier_imaging::cancel::CancelHandle;
+use farrier_imaging::progress::ProgressHandle;
+use farrier_imaging::source::{HttpSource, Options};
+use farrier_protocol::inventory::Inventory;
+use farrier_protocol::lookup;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// The step by which the image is written.
+const WRITE_IMAGE: &str = "write_image";
+/// The key of the port at which a machine exports its disk.
+const PORT: &str = "iscsi_portal_port";
+/// The note of what is exported, for whoever goes on should this conductor stop.
+const EXPORT: &str = "iscsi_target";
+/// The note of what the partitions are known by (section 5.6).
+const UUIDS: &str = "deployment_uuids";
+
+/// How disks are exported and written.
+#[derive(Debug, Clone)]
+pub struct IscsiSettings {
+    /// Port of the portal, where a node says nothing else (`[iscsi]portal_port`).
+    pub portal_port: u16,
+}
+
+impl Default for IscsiSettings {
+    fn default() -> Self {
+        Self { portal_port: 3260 }
+    }
+}
+
+/// The conductor writes the disk, which the agent exports.
+#[derive(Debug, Clone)]
+pub struct IscsiDeploy {
+    initiator: Arc<dyn Initiator>,
+    settings: IscsiSettings,
+}
+
+/// Stops what a thread does when nobody waits for it any more.
+struct Cancels(CancelHandle);
+
+impl Drop for Cancels {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl IscsiDeploy {
+    /// An interface that logs in by this initiator.
+    pub fn new(initiator: impl Initiator + 'static, settings: IscsiSettings) -> Self {
+        Self { initiator: Arc::new(initiator), settings }
+    }
+
+    fn port(&self, node: &Node) -> Result<u16, InterfaceError> {
+        let given = match node.driver_info.get(PORT) {
+            None | Some(Value::Null) => return Ok(self.settings.portal_port),
+            Some(Value::String(text)) => text.parse().ok(),
+            Some(other) => other.as_u64().and_then(|port| u16::try_from(port).ok()),
+        };
+        let port = given.filter(|port| *port > 0);
+        port.ok_or_else(|| InterfaceError::driver_info(PORT, "must be a port from 1 to 65535"))
+    }
+
+    async fn write_image(&self, task: &mut Task) -> Result<(), Error> {
+        let image = Image::from_instance_info(&task.node.instance_info)?;
+        image.check_preserved(&task.node.driver_internal_info)?;
+        let job = job(&task.node, &image, task.config_drive().await?)?;
+        close_left(task).await?;
+        let agent_url = task.session().agent_url.clone().ok_or(AgentError::NotConnected)?;
+        let port = self.port(&task.node)?;
+        let unit = LogicalUnit::anew(&agent_url, port, task.node.uuid)?;
+        let sizes = disk_sizes(task).await?;
+        // Noted before it is done: whoever goes on closes it.
+        note(task, EXPORT, Some(json!(unit.target.to_string()))).await?;
+        let params = unit.params(port, !job.keeps_table());
+        match task.agent().await?.run_polled("iscsi.start_iscsi_target", params).await {
+            Ok(_) => {}
+            Err(error @ (AgentError::Failed { .. } | AgentError::Refused { .. })) => {
+                note(task, EXPORT, None).await?;
+                return Err(error.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let written = self.write(task, job, unit, sizes).await;
+        let closed = close_left(task).await;
+        let written = match (written, closed) {
+            (Ok(written), Ok(())) => written,
+            (Ok(_), Err(error)) => return Err(error),
+            (Err(error), closed) => {
+                if let Err(also) = closed {
+                    tracing::warn!(node = %task.node.label(), "the export goes on: {also}");
+                }
+                return Err(error);
+            }
+        };
+        task.emit_once(EventKind::ImageWritten);
+        task.emit_once(EventKind::ImageVerified { report: serde_json::to_value(&written.report).ok() });
+        if let Some(layout) = image.layout() {
+            layout.note(&mut task.node.driver_internal_info);
+        }
+        let PartitionUuids { root, esp, prep } = written.uuids;
+        let uuids =
+            json!({"root uuid": root, "efi system partition uuid": esp, "PReP Boot partition uuid": prep});
+        note(task, UUIDS, Some(uuids)).await
+    }
+
+    /// Logs in, writes and logs out on a thread of its own, for as long as somebody waits for that.
+    async fn write(
+        &self,
+        task: &Task,
+        job: Job,
+        unit: LogicalUnit,
+        sizes: Vec<(u64, u32)>,
+    ) -> Result<Written, Error> {
+        let client = reqwest::Client::builder().build().map_err(InterfaceError::driver)?;
+        let source = HttpSource::new(client, Handle::current(), Options::default());
+        let (progress, cancel) = (ProgressHandle::default(), CancelHandle::default());
+        let _cancels = Cancels(cancel.clone());
+        task.hold().await?;
+        task.emit_once(EventKind::WriteStarted);
+        let (initiator, shown) = (Arc::clone(&self.initiator), progress.clone());
+        let mut work = tokio::task::spawn_blocking(move || -> Result<Written, IscsiError> {
+            let session = initiator.log_in(&unit, &sizes, &|| cancel.is_cancelled())?;
+            let written = job.write(session.disk(), &source, &progress, &cancel);
+            let logged_out = session.log_out();
+            // Why nothing was written tells more than that the session was not ended well.
+            let written = written?;
+            logged_out.map(|()| written)
+        });
+        loop {
+            tokio::select! {
+                done = &mut work => return Ok(done.map_err(|_| IscsiError::Crashed)??),
+                () = tokio::time::sleep(task.settings().progress_interval) => {
+                    task.emit(EventKind::Progress(shown.snapshot()));
+                    task.hold().await?;
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Interface for IscsiDeploy {
+    fn get_properties(&self) -> Properties {
+        &[(PORT, "port of the machine at which its agent exports the disk; 3260 unless it is given")]
+    }
+
+    async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
+        let image = Image::from_instance_info(&node.instance_info).map_err(invalid)?;
+        image.check_preserved(&node.driver_internal_info).map_err(invalid)?;
+        self.port(node)?;
+        job(node, &image, None).map_err(invalid)?;
+        self.initiator.require().map_err(InterfaceError::driver)
+    }
+}
+
+#[async_trait]
+impl DeployInterface for IscsiDeploy {
+    fn core_steps(&self) -> Vec<KnownStep> {
+        agent_base::core_steps_and_own(WRITE_IMAGE)
+    }
+
+    fn supports_deploy(&self, node: &Node) -> bool {
+        node.instance_info.contains_key("image_source")
+    }
+
+    async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
+        match CoreStep::of(step) {
+            Some(CoreStep::PrepareInstanceBoot) => {
+                let uuids = noted_uuids(&task.node)?;
+                local_boot::configure(task, uuids).await?;
+            }
+            None if agent_base::is(step, WRITE_IMAGE) => self.write_image(task).await?,
+            _ => return agent_base::execute(task, step).await,
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+fn job(node: &Node, image: &Image, config_drive: Option<String>) -> Result<Job, Error> {
+    let mode = boot_mode(node)?;
+    let info = image.info(node.uuid, mode, None);
+    let asked = lookup::Node {
+        instance_info: node.instance_info.0.clone(),
+        properties: node.properties.0.clone(),
+        ..lookup::Node::default()
+    };
+    Ok(Job::new(&info, config_drive, mode == BootMode::Uefi, table(&asked))?)
+}
+
+/// Bytes, and bytes of a sector, of the disks that the machine has.
+async fn disk_sizes(task: &Task) -> Result<Vec<(u64, u32)>, Error> {
+    let answer = task.agent().await?.run("poll.get_hardware_info", json!({})).await?;
+    let inventory: Inventory = serde_json::from_value(answer)
+        .map_err(|error| Error::invalid("the agent's inventory", format!("cannot be read: {error}")))?;
+    Ok(inventory.disks.iter().map(|disk| (disk.size, disk.logical_sectors)).collect())
+}
+
+/// Has the agent end the export that is noted, if one is (lesson F60).
+async fn close_left(task: &mut Task) -> Result<(), Error> {
+    if task.node.driver_internal_info.others.contains_key(EXPORT) {
+        task.agent().await?.run_polled("iscsi.stop_iscsi_target", json!({})).await?;
+        note(task, EXPORT, None).await?;
+    }
+    Ok(())
+}
+
+async fn note(task: &mut Task, key: &str, value: Option<Value>) -> Result<(), Error> {
+    let notes = &mut task.node.driver_internal_info.others;
+    match value {
+        Some(value) => drop(notes.insert(key.to_owned(), value)),
+        None => drop(notes.remove(key)),
+    }
+    task.save().await
+}
+
+fn noted_uuids(node: &Node) -> Result<PartitionUuids, Error> {
+    let noted = node.driver_internal_info.others.get(UUIDS);
+    let noted =
+        noted.ok_or_else(|| Error::invalid("deploy_steps", "write_image did not run; deploy anew"))?;
+    let text = |key: &str| noted.get(key).and_then(Value::as_str).map(str::to_owned);
+    Ok(PartitionUuids {
+        root: text("root uuid"),
+        esp: text("efi system partition uuid"),
+        prep: text("PReP Boot partition uuid"),
+    })
+}

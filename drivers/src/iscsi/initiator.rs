@@ -1,0 +1,42 @@
+//! What logs in to an exported disk.
+
+use super::error::IscsiError;
+use super::unit::LogicalUnit;
+use farrier_disk::Sectors;
+use std::fmt::Debug;
+
+/// Logs in to exported disks.
+pub trait Initiator: Debug + Send + Sync {
+    /// Whether it can be used on this host.
+    ///
+    /// # Errors
+    ///
+    /// [`IscsiError::NoInitiator`] with the packages to install.
+    fn require(&self) -> Result<(), IscsiError>;
+
+    /// Logs in, and makes sure that the disk is one of those whose bytes and bytes of a sector are in `sizes`. Blocks,
+    /// until it is there or `is_cancelled`. The session is of the calling thread, with which it ends.
+    ///
+    /// # Errors
+    ///
+    /// [`IscsiError::NoInitiator`], [`IscsiError::Login`], or [`IscsiError::Disk`] when it is another disk.
+    fn log_in(
+        &self,
+        unit: &LogicalUnit,
+        sizes: &[(u64, u32)],
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Box<dyn Session>, IscsiError>;
+}
+
+/// A session with an exported disk. Dropping it cuts it off.
+pub trait Session: Debug {
+    /// The disk.
+    fn disk(&self) -> &dyn Sectors;
+
+    /// Logs out.
+    ///
+    /// # Errors
+    ///
+    /// [`IscsiError::Logout`]; the session is at its end nevertheless.
+    fn log_out(self: Box<Self>) -> Result<(), IscsiError>;
+}

@@ -1,0 +1,31 @@
+//! The iSCSI deploy: the agent exports the root disk, and the conductor writes it (section 5.6). For sites whose machines
+//! may not fetch images themselves.
+//!
+//! [`unit`] is the exported disk, with a name and a secret that are made anew for each deployment. An [`Initiator`] logs
+//! in to it; [`qemu`] does so by the block layer of QEMU, as a child that needs no rights and makes no device on this
+//! host. [`write`] puts the image there by the same code as the agent's. [`deploy`] is the interface: whatever ends it,
+//! what it opened is closed (lesson F60).
+
+mod deploy;
+mod error;
+mod initiator;
+mod qemu;
+mod unit;
+mod write;
+
+pub use deploy::{IscsiDeploy, IscsiSettings};
+pub use error::IscsiError;
+pub use initiator::{Initiator, Session};
+pub use qemu::QemuInitiator;
+pub use unit::{LogicalUnit, Portal};
+pub use write::{Job, Written};
+
+use farrier_conductor::Builder;
+
+/// The name of the interface.
+pub const NAME: &str = "iscsi";
+
+/// Adds the deploy interface, which all hardware types offer that are declared already.
+pub fn with_iscsi(builder: Builder, settings: IscsiSettings) -> Builder {
+    builder.deploy(NAME, IscsiDeploy::new(QemuInitiator::default(), settings)).offer_deploy(NAME)
+}
