@@ -11,6 +11,7 @@ mod boot_loader;
 mod boot_media;
 mod burn_in;
 mod clean;
+mod conductor_iscsi;
 mod conductor_rescue;
 mod console;
 mod container;
