@@ -1,6 +1,7 @@
 //! What operators ask when a node does not do what they expect.
 
 use super::Conductor;
+use super::last_words::gather;
 use crate::agent_client::{AgentClient, failure_text};
 use crate::console;
 use crate::erasing::{EraseCertificate, Erasure};
@@ -8,7 +9,7 @@ use crate::error::Error;
 use crate::explanation::{Evidence, Explanation, explain};
 use crate::interfaces::HandWork;
 use crate::kept_logs::{self, KeptLog};
-use crate::last_words::{LastWords, gather};
+use crate::last_words::LastWords;
 use crate::model::Activity;
 use crate::settings::AgentSettings;
 use crate::store::Record;

@@ -5,6 +5,7 @@ mod boot_config;
 mod builder;
 mod by_interface;
 mod explaining;
+mod last_words;
 mod orders;
 mod periodic;
 mod ports;

@@ -1,6 +1,7 @@
 //! Looks after a node that waits (sections 2.4, 2.6 and 3.12). It is looked at without its lease, so that nobody is
 //! turned away for it.
 
+use super::last_words::gather;
 use super::situation::situation;
 use super::turn::{Memory, Next, Turn};
 use super::vigil::Vigil;
@@ -10,7 +11,7 @@ use crate::error::Error;
 use crate::events::EventKind;
 use crate::heartbeat::{Action, decide};
 use crate::interfaces::DriverStep;
-use crate::last_words::{LastWords, gather};
+use crate::last_words::LastWords;
 use crate::model::{Node, StepKind};
 use crate::operations;
 use crate::power_reading::power_state;

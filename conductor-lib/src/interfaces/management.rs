@@ -1,9 +1,8 @@
 //! Management: what firmware starts from and how, sensors, virtual media (section 9.2), and the controller's own log.
 
 use super::base::{Interface, InterfaceError};
-use super::event_log::LogEntry;
 use crate::model::InterfaceKind::Management;
-use crate::model::{BootDevice, BootMode, MacAddress, Node};
+use crate::model::{BootDevice, BootMode, LogEntry, MacAddress, Node};
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::{Map, Value};

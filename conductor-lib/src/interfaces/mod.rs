@@ -12,7 +12,6 @@ pub mod boot;
 pub mod console;
 pub mod deploy;
 pub mod dhcp;
-pub mod event_log;
 pub mod inspect;
 pub mod management;
 pub mod network;
@@ -30,7 +29,6 @@ pub use boot::{BootCapability, BootClient, BootContext, BootFile, BootInterface,
 pub use console::{ConsoleAccess, ConsoleInterface};
 pub use deploy::DeployInterface;
 pub use dhcp::{DhcpOption, DhcpProvider};
-pub use event_log::LogEntry;
 pub use inspect::InspectInterface;
 pub use management::{BootDeviceSetting, ManagementInterface, VirtualMedium};
 pub use network::{NetworkInterface, NetworkKind};

@@ -6,24 +6,23 @@
 //! names causes is one [table](signs).
 
 mod doctor;
-mod gathering;
 mod signs;
 
-pub(crate) use gathering::gather;
+pub(crate) use signs::cause;
 
-use crate::interfaces::LogEntry;
+use crate::model::LogEntry;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use time::OffsetDateTime;
 
 /// Most entries of a controller's log that are kept, the latest ones.
-const MOST_ENTRIES: usize = 40;
+pub(crate) const MOST_ENTRIES: usize = 40;
 
 /// Most lines of a console that are kept, the last ones.
-const MOST_LINES: usize = 40;
+pub(crate) const MOST_LINES: usize = 40;
 
 /// Longest text of one of them, in characters.
-const LONGEST: usize = 300;
+pub(crate) const LONGEST: usize = 300;
 
 /// What could be had of a machine that stayed silent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

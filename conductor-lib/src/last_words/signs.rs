@@ -3,7 +3,7 @@
 
 use super::Cause;
 use super::doctor::{self, Line};
-use crate::interfaces::LogEntry;
+use crate::model::LogEntry;
 
 /// Words that have all to be in a line, what they mean, and what to do.
 type Sign = (&'static [&'static str], &'static str, &'static str);
@@ -111,7 +111,7 @@ const CHECK_BOOT: &str = "check its boot device and boot mode, and that its card
 
 /// Why a machine is silent, where its console or the log of its controller names that. The console is of this start;
 /// the log may be of an earlier one. The URL is the conductor's as the machine was told it.
-pub(super) fn cause(log: &[LogEntry], console: &[String], url: &str) -> Option<Cause> {
+pub(crate) fn cause(log: &[LogEntry], console: &[String], url: &str) -> Option<Cause> {
     on_console(console).or_else(|| in_log(log, url))
 }
 

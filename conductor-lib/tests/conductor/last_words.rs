@@ -4,10 +4,8 @@ use crate::agent::Script;
 use crate::explain::explain;
 use crate::stage::Stage;
 use async_trait::async_trait;
-use farrier_conductor::interfaces::{
-    BootDeviceSetting, Interface, InterfaceError, LogEntry, ManagementInterface,
-};
-use farrier_conductor::model::{BootDevice, Node, ProvisionState};
+use farrier_conductor::interfaces::{BootDeviceSetting, Interface, InterfaceError, ManagementInterface};
+use farrier_conductor::model::{BootDevice, LogEntry, Node, ProvisionState};
 use farrier_conductor::store::Store;
 use farrier_conductor::{Builder, HardwareType, Settings};
 use std::time::{Duration, Instant};

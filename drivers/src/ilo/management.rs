@@ -4,9 +4,9 @@ use super::words::{KEYS, as_redfish, of_ilo};
 use crate::redfish::{Bmcs, Lasting, RedfishManagement};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootDeviceSetting, Interface, InterfaceError, LogEntry, ManagementInterface, Properties, VirtualMedium,
+    BootDeviceSetting, Interface, InterfaceError, ManagementInterface, Properties, VirtualMedium,
 };
-use farrier_conductor::model::{BootDevice, BootMode, MacAddress, Node};
+use farrier_conductor::model::{BootDevice, BootMode, LogEntry, MacAddress, Node};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 

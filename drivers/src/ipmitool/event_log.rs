@@ -5,7 +5,7 @@
 use super::bmcs::Bmc;
 use super::error::IpmiError;
 use farrier_conductor::clock::{Clock, SystemClock};
-use farrier_conductor::interfaces::LogEntry;
+use farrier_conductor::model::LogEntry;
 use time::{Date, Duration, Month, OffsetDateTime, PrimitiveDateTime, Time};
 
 const CLOCK: &[&str] = &["sel", "time", "get"];

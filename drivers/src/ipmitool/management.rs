@@ -9,9 +9,9 @@ use super::error::IpmiError;
 use super::event_log;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootDeviceSetting, Interface, InterfaceError, LogEntry, ManagementInterface, Properties,
+    BootDeviceSetting, Interface, InterfaceError, ManagementInterface, Properties,
 };
-use farrier_conductor::model::{BootDevice, BootMode, InterfaceKind, Node};
+use farrier_conductor::model::{BootDevice, BootMode, InterfaceKind, LogEntry, Node};
 use time::OffsetDateTime;
 
 /// Devices, with ipmitool's names, their number in the boot flags, and how the parameter is told.

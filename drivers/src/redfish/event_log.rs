@@ -8,7 +8,7 @@ use super::error::RedfishError;
 use super::resource::Resource;
 use super::system::System;
 use farrier_conductor::clock::{Clock, SystemClock};
-use farrier_conductor::interfaces::LogEntry;
+use farrier_conductor::model::LogEntry;
 use serde_json::Value;
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};

@@ -11,9 +11,9 @@ use super::system::System;
 use super::virtual_media;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootDeviceSetting, Interface, InterfaceError, LogEntry, ManagementInterface, Properties, VirtualMedium,
+    BootDeviceSetting, Interface, InterfaceError, ManagementInterface, Properties, VirtualMedium,
 };
-use farrier_conductor::model::{BootDevice, BootMode, MacAddress, Node};
+use farrier_conductor::model::{BootDevice, BootMode, LogEntry, MacAddress, Node};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

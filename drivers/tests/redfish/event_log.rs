@@ -2,7 +2,8 @@
 
 use crate::stage::Stage;
 use crate::stand_in::Manner;
-use farrier_conductor::interfaces::{LogEntry, ManagementInterface};
+use farrier_conductor::interfaces::ManagementInterface;
+use farrier_conductor::model::LogEntry;
 use time::{Duration, OffsetDateTime};
 
 /// What is told of the last minute of a BMC with these manners, and so many entries, one for each second.

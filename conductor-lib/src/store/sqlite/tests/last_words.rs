@@ -1,8 +1,8 @@
 //! What could be had of machines that stayed silent.
 
 use super::{store_with_node, terms};
-use crate::interfaces::LogEntry;
 use crate::last_words::{Cause, LastWords};
+use crate::model::LogEntry;
 use crate::store::{Change, LastWordsChange, Store};
 use time::OffsetDateTime;
 

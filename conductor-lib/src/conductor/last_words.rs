@@ -1,10 +1,10 @@
-//! Gathers what can be had, within a time: each source is asked beside the others, and one that fails or is slow takes
+//! Gathers what can be had of a machine that stays silent, within a time: each source is asked beside the others, and one that fails or is slow takes
 //! nothing from them.
 
-use super::{LONGEST, LastWords, MOST_ENTRIES, MOST_LINES, signs};
 use crate::console;
-use crate::interfaces::{InterfaceError, LogEntry};
-use crate::model::{Family, Node, masked_words};
+use crate::interfaces::InterfaceError;
+use crate::last_words::{LONGEST, LastWords, MOST_ENTRIES, MOST_LINES, cause};
+use crate::model::{Family, LogEntry, Node, masked_words};
 use crate::services::Services;
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 const ON_THE_WAY: Duration = Duration::from_secs(120);
 
 /// What can be had within `limit` of the machine of a node that waits for its agent.
-pub(crate) async fn gather(services: &Services, node: &Node, limit: Duration) -> LastWords {
+pub(super) async fn gather(services: &Services, node: &Node, limit: Duration) -> LastWords {
     let mut missing = Vec::new();
     let log = match timeout(limit, event_log(services, node)).await {
         Ok(Ok(log)) => log,
@@ -29,7 +29,7 @@ pub(crate) async fn gather(services: &Services, node: &Node, limit: Duration) ->
         }
     };
     let console = console_lines(services, node);
-    let cause = signs::cause(&log, &console, &services.callback_url(node));
+    let cause = cause(&log, &console, &services.callback_url(node));
     LastWords { at: services.now(), cause, log, console, missing }
 }
 
