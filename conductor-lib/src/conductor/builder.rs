@@ -142,10 +142,14 @@ impl Builder {
         self
     }
 
-    /// Has all hardware types that are declared already offer another deploy interface, after their own.
+    /// Has all hardware types that are declared already and offer the deploy interface `beside` offer another one, after
+    /// their own.
     #[must_use]
-    pub fn offer_deploy(mut self, name: &str) -> Self {
-        for hardware_type in &mut self.declared.types {
+    pub fn offer_deploy(mut self, name: &str, beside: &str) -> Self {
+        let offers = |hardware_type: &&mut HardwareType| {
+            hardware_type.supported(InterfaceKind::Deploy).iter().any(|offered| offered == beside)
+        };
+        for hardware_type in self.declared.types.iter_mut().filter(offers) {
             let names = [hardware_type.supported(InterfaceKind::Deploy), &[name.to_owned()]].concat();
             *hardware_type = hardware_type.clone().deploy(names);
         }

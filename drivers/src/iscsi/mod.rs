@@ -25,7 +25,10 @@ use farrier_conductor::Builder;
 /// The name of the interface.
 pub const NAME: &str = "iscsi";
 
-/// Adds the deploy interface, which all hardware types offer that are declared already.
+/// What machines must be able to deploy by, too.
+const BESIDE: &str = "direct";
+
+/// Adds the deploy interface, which all hardware types offer that are declared already and deploy by [`BESIDE`].
 pub fn with_iscsi(builder: Builder, settings: IscsiSettings) -> Builder {
-    builder.deploy(NAME, IscsiDeploy::new(QemuInitiator::default(), settings)).offer_deploy(NAME)
+    builder.deploy(NAME, IscsiDeploy::new(QemuInitiator::default(), settings)).offer_deploy(NAME, BESIDE)
 }
