@@ -57,4 +57,4 @@ pub use kept_logs::{KeptLog, KeptLogError};
 pub use lookup::{LookupAnswer, LookupQuery};
 pub use model::PowerAction;
 pub use settings::Settings;
-pub use task::Task;
+pub use task::{NetworkChange, Task};

@@ -5,7 +5,7 @@ use crate::events::EventKind;
 use crate::interfaces::network::NetworkKind;
 use crate::interfaces::outcome::Outcome;
 use crate::model::Family;
-use crate::task::{Stayed, Task};
+use crate::task::{NetworkChange, Stayed, Task};
 use farrier_media::KernelParameters;
 
 /// Has the ramdisk run for the operation of a node, which counts once saved. Where an agent has stayed from the
@@ -59,11 +59,12 @@ pub(crate) async fn take_up(task: &mut Task) -> Result<(), Error> {
 }
 
 async fn join_network(task: &mut Task) -> Result<(), Error> {
-    if let Some(kind) = networks(task).first() {
-        task.unconfigure_tenant_networks().await?;
-        task.add_network(*kind).await?;
+    match networks(task).first() {
+        Some(kind) => {
+            task.change_networks(&[NetworkChange::UnconfigureTenant, NetworkChange::Add(*kind)]).await
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Takes the machine off the network of its operation, which counts once saved; nothing happens where it is on none.
@@ -72,10 +73,12 @@ async fn join_network(task: &mut Task) -> Result<(), Error> {
 ///
 /// [`Error::Interface`], [`Error::Store`].
 pub(crate) async fn leave_network(task: &mut Task) -> Result<(), Error> {
-    for kind in networks(task) {
-        task.remove_network(*kind).await?;
-    }
-    Ok(())
+    task.change_networks(&leaving(task)).await
+}
+
+/// The changes by which the machine leaves the network of its operation.
+pub(crate) fn leaving(task: &Task) -> Vec<NetworkChange> {
+    networks(task).iter().copied().map(NetworkChange::Remove).collect()
 }
 
 /// The networks that a machine may be on for the operation of its node. An instance comes and goes by that of its

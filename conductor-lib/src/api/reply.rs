@@ -79,6 +79,7 @@ impl From<Error> for Refusal {
             Error::InvalidState { .. }
             | Error::OtherInstance(_)
             | Error::InUse { .. }
+            | Error::Interface(InterfaceError::InUse { .. })
             | Error::Store(StoreError::Held { .. } | StoreError::Overtaken(_) | StoreError::Taken { .. }) => {
                 StatusCode::CONFLICT
             }

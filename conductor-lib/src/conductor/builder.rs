@@ -130,6 +130,18 @@ impl Builder {
         self
     }
 
+    /// Has every hardware type support these interfaces of a kind, before those that it declares: what does not depend
+    /// on the machine, but on the site.
+    #[must_use]
+    pub fn supported_by_all(
+        mut self,
+        kind: InterfaceKind,
+        names: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        self.declared.by_all.entry(kind).or_default().extend(names.into_iter().map(Into::into));
+        self
+    }
+
     /// Lets nodes have only these interfaces of a kind, of all that are registered (Ironic's
     /// `enabled_<kind>_interfaces`).
     #[must_use]

@@ -13,14 +13,27 @@ use tokio::time::timeout;
 /// Longest time that an interface may take while somebody waits for the answer.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// Longest wait for a change of networks: each agent on a network card may take minutes (section 9.9).
+const NETWORK_LIMIT: Duration = Duration::from_secs(600);
+
 /// An interface took too long.
 #[derive(Debug, thiserror::Error)]
 #[error("the driver did not answer within {} s; look at the BMC of the machine", LIMIT.as_secs())]
 struct TooLate;
 
+/// A network interface took too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the network interface did not answer within {} s; look at the service that has the networks", NETWORK_LIMIT.as_secs())]
+struct NetworkTooLate;
+
 /// What an interface answers in time.
 async fn in_time<T>(answer: impl Future<Output = Result<T, InterfaceError>>) -> Result<T, Error> {
     Ok(timeout(LIMIT, answer).await.map_err(|_| InterfaceError::driver(TooLate))??)
+}
+
+/// What a network interface has changed in time.
+async fn changed_in_time<T>(change: impl Future<Output = Result<T, InterfaceError>>) -> Result<T, Error> {
+    Ok(timeout(NETWORK_LIMIT, change).await.map_err(|_| InterfaceError::driver(NetworkTooLate))??)
 }
 
 impl Conductor {
@@ -229,7 +242,7 @@ impl Conductor {
         let mut task = Task::acquire(self.services(), id).await?;
         let network = self.services().hardware.network(&task.node)?;
         task.hold().await?;
-        in_time(network.vif_attach(&mut task.node, vif)).await?;
+        changed_in_time(network.vif_attach(&mut task.node, vif)).await?;
         task.finish().await
     }
 
@@ -242,7 +255,7 @@ impl Conductor {
         let mut task = Task::acquire(self.services(), id).await?;
         let network = self.services().hardware.network(&task.node)?;
         task.hold().await?;
-        in_time(network.vif_detach(&mut task.node, vif)).await?;
+        changed_in_time(network.vif_detach(&mut task.node, vif)).await?;
         task.finish().await
     }
 

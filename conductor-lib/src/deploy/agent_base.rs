@@ -8,7 +8,7 @@ use crate::events::EventKind;
 use crate::interfaces::outcome::Outcome;
 use crate::model::{PlannedStep, PowerState, StepKind};
 use crate::plan::KnownStep;
-use crate::task::Task;
+use crate::task::{NetworkChange, Task};
 use crate::{ramdisk, ramdisk_logs};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -150,8 +150,9 @@ async fn lock_down(task: &mut Task) -> Result<Outcome, Error> {
 }
 
 async fn switch_to_tenant_network(task: &mut Task) -> Result<Outcome, Error> {
-    ramdisk::leave_network(task).await?;
-    task.configure_tenant_networks().await?;
+    let mut changes = ramdisk::leaving(task);
+    changes.push(NetworkChange::ConfigureTenant);
+    task.change_networks(&changes).await?;
     Ok(Outcome::Done)
 }
 

@@ -130,6 +130,8 @@ pub struct ImpossibleHardware(
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Declared {
     pub(crate) types: Vec<HardwareType>,
+    /// What every type supports before what it declares.
+    pub(crate) by_all: BTreeMap<InterfaceKind, Vec<String>>,
     /// The interfaces that are registered.
     pub(crate) known: BTreeMap<InterfaceKind, Vec<String>>,
     /// Those of them that nodes may have; all of a kind of which nothing is said.
@@ -161,7 +163,10 @@ impl Declared {
     /// # Errors
     ///
     /// All faults at once.
-    pub(crate) fn check(self) -> Result<Composition, ImpossibleHardware> {
+    pub(crate) fn check(mut self) -> Result<Composition, ImpossibleHardware> {
+        for hardware_type in &mut self.types {
+            self.by_all.iter().for_each(|(kind, names)| hardware_type.prefer(*kind, names));
+        }
         let mut faults = self.repeated();
         faults.extend(self.wrongly_enabled());
         let enabled = InterfaceKind::ALL.iter().map(|kind| (*kind, self.enabled(*kind).collect()));

@@ -66,6 +66,13 @@ impl HardwareType {
         self
     }
 
+    /// Supports these interfaces of a kind before its own.
+    pub(super) fn prefer(&mut self, kind: InterfaceKind, names: &[String]) {
+        let own = self.supported.entry(kind).or_default();
+        let further: Vec<_> = names.iter().filter(|name| !own.contains(name)).cloned().collect();
+        own.splice(0..0, further);
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

@@ -79,6 +79,14 @@ pub enum InterfaceError {
         /// What is wrong, and what would be right.
         reason: String,
     },
+    /// Something else needs what was to be changed.
+    #[error("{what} is in use: {reason}")]
+    InUse {
+        /// What was to be changed.
+        what: String,
+        /// Who needs it, and what ends that.
+        reason: String,
+    },
     /// The interface does not do this.
     #[error("{what} is not supported; choose another {kind}_interface for the node")]
     Unsupported {

@@ -5,9 +5,10 @@ use crate::model::InterfaceKind::Network;
 use crate::model::Node;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
+use std::fmt;
 
 /// The networks that a machine is on for an operation. Its instance is on those of its tenant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NetworkKind {
     /// While it is deployed.
     Provisioning,
@@ -19,6 +20,29 @@ pub enum NetworkKind {
     Inspection,
     /// While it is serviced.
     Servicing,
+}
+
+impl NetworkKind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Provisioning, Self::Cleaning, Self::Rescuing, Self::Inspection, Self::Servicing];
+
+    /// As settings and notes name it: `<kind>_network`, `<kind>_vif_port_id`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Provisioning => "provisioning",
+            Self::Cleaning => "cleaning",
+            Self::Rescuing => "rescuing",
+            Self::Inspection => "inspection",
+            Self::Servicing => "servicing",
+        }
+    }
+}
+
+impl fmt::Display for NetworkKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// Connects a machine to networks. What it notes in the node's ports is saved by its caller.
@@ -79,7 +103,16 @@ pub trait NetworkInterface: Interface {
         InterfaceError::unsupported(Network, "vif_list")
     }
 
-    /// Whether the machine must be on while its networks change, for the sake of its cards.
+    /// Checks that the machine can be connected to the network of an operation, without connecting it.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn validate_network(&self, _node: &Node, _kind: NetworkKind) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
+    /// Whether the machine must be on while its networks change, for the sake of its cards (section 9.9).
     fn need_power_on(&self, _node: &Node) -> bool {
         false
     }

@@ -36,6 +36,9 @@ pub struct DriverInternalInfo {
     /// Whether the machine's firmware may ask for its instance at every start, which boots from the network.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub netboots_instance: bool,
+    /// Whether the machine was powered on only for its networks to be changed, and is to be off again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_on_for_network: bool,
     /// Whether the disks are proven to be erased, from the moment that the node is available until its next deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erasure: Option<Erasure>,

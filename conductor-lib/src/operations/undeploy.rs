@@ -7,7 +7,7 @@ use crate::interfaces::rescue::RescueInterface;
 use crate::model::Event;
 use crate::ramdisk;
 use crate::store::ConfigDrive;
-use crate::task::Task;
+use crate::task::{NetworkChange, Task};
 use std::sync::Arc;
 
 /// Powers a machine off, removes its instance from the record, and gives the node back when it is to be cleaned. When
@@ -29,6 +29,7 @@ pub(crate) async fn undeploy(
             false
         }
     };
+    task.detach_vifs().await;
     task.node.end_instance();
     task.end_session(SessionEnd::Operation { keeps_agent: false });
     task.order = None;
@@ -49,8 +50,9 @@ async fn clean_up(task: &mut Task, rescue: Result<Arc<dyn RescueInterface>, Erro
     // It may have been rescued.
     rescue?.clean_up(task).await?;
     task.detach_volumes().await?;
-    task.unconfigure_tenant_networks().await?;
-    ramdisk::leave_network(task).await?;
+    let mut changes = vec![NetworkChange::UnconfigureTenant];
+    changes.extend(ramdisk::leaving(task));
+    task.change_networks(&changes).await?;
     task.clean_up_ramdisk().await?;
     task.clean_up_instance().await?;
     // An instance that could not be switched off ends now.

@@ -5,7 +5,7 @@ use crate::interfaces::outcome::Outcome;
 use crate::model::{Event, StepKind};
 use crate::ramdisk;
 use crate::settings::EraseSettings;
-use crate::task::Task;
+use crate::task::{NetworkChange, Task};
 use serde_json::{Map, Value, json};
 
 /// Makes the machine ready for steps; where they run in the ramdisk, and that does not run yet, the node waits for it.
@@ -42,9 +42,12 @@ pub(crate) async fn tear_down(task: &mut Task, kind: StepKind) -> Result<(), Err
         task.power_off().await?;
     }
     task.clean_up_ramdisk().await?;
-    ramdisk::leave_network(task).await?;
+    let mut changes = ramdisk::leaving(task);
     if kind == StepKind::Service {
-        task.configure_tenant_networks().await?;
+        changes.push(NetworkChange::ConfigureTenant);
+    }
+    task.change_networks(&changes).await?;
+    if kind == StepKind::Service {
         task.prepare_instance().await?;
         task.power_on().await?;
     }

@@ -5,6 +5,7 @@ use crate::agent_token;
 use crate::error::Error;
 use crate::hardware_type::Unresolved;
 use crate::interfaces::base::InterfaceError;
+use crate::interfaces::network::NetworkKind;
 use crate::model::{InspectionData, InterfaceKind};
 use crate::store::InspectionChange;
 use farrier_protocol::lookup::MASKED;
@@ -67,7 +68,11 @@ impl Task {
             return if is_required { Err(none.into()) } else { Ok(false) };
         };
         match boot.boot.validate_inspection(&self.node).await {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                let network = self.network().await?;
+                network.validate_network(&self.node, NetworkKind::Inspection).await?;
+                Ok(true)
+            }
             Err(InterfaceError::Unsupported { .. }) if !is_required => Ok(false),
             Err(error) => Err(error.into()),
         }

@@ -7,7 +7,7 @@ use super::Task;
 use crate::error::Error;
 use crate::hardware_type::{NodeBoot, Unresolved};
 use crate::interfaces::boot::BootCapability;
-use crate::interfaces::network::{NetworkInterface, NetworkKind};
+use crate::interfaces::network::NetworkKind;
 use crate::interfaces::storage::StorageInterface;
 use crate::model::{InterfaceKind, RamdiskInstance};
 use crate::store::BootTraceChange;
@@ -27,9 +27,10 @@ impl Task {
         Ok(())
     }
 
-    /// Checks that the machine can boot the ramdisk for a rescue, without touching it.
+    /// Checks that the machine can boot the ramdisk for a rescue, and be reached by it, without touching it.
     pub(crate) async fn validate_rescue_boot(&self) -> Result<(), Error> {
-        Ok(self.boot().await?.boot.validate_rescue(&self.node).await?)
+        self.boot().await?.boot.validate_rescue(&self.node).await?;
+        Ok(self.network().await?.validate_network(&self.node, NetworkKind::Rescuing).await?)
     }
 
     /// Forgets what the driver keeps about the machine.
@@ -122,42 +123,6 @@ impl Task {
         }
     }
 
-    /// Connects the machine to the network of an operation; what is noted in its ports counts once saved.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
-    pub async fn add_network(&mut self, kind: NetworkKind) -> Result<(), Error> {
-        Ok(self.network().await?.add_network(&mut self.node, kind).await?)
-    }
-
-    /// Undoes [`Self::add_network`]; nothing happens where nothing was connected.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
-    pub async fn remove_network(&mut self, kind: NetworkKind) -> Result<(), Error> {
-        Ok(self.network().await?.remove_network(&mut self.node, kind).await?)
-    }
-
-    /// Connects the machine to the networks of its instance; what is noted in its ports counts once saved.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
-    pub async fn configure_tenant_networks(&mut self) -> Result<(), Error> {
-        Ok(self.network().await?.configure_tenant_networks(&mut self.node).await?)
-    }
-
-    /// Undoes [`Self::configure_tenant_networks`]; nothing happens where nothing was connected.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
-    pub async fn unconfigure_tenant_networks(&mut self) -> Result<(), Error> {
-        Ok(self.network().await?.unconfigure_tenant_networks(&mut self.node).await?)
-    }
-
     /// Attaches the node's volumes; nothing happens where they are attached.
     ///
     /// # Errors
@@ -180,11 +145,6 @@ impl Task {
     fn renew_boot_trace(&mut self, boot: &NodeBoot) {
         self.services.boot_journal.forget(self.node.uuid);
         self.boot_trace = if is_asked(boot) { BootTraceChange::Begin } else { BootTraceChange::End };
-    }
-
-    async fn network(&self) -> Result<Arc<dyn NetworkInterface>, Error> {
-        self.reservation.hold().await?;
-        Ok(self.services.hardware.network(&self.node)?)
     }
 
     async fn storage(&self) -> Result<Arc<dyn StorageInterface>, Error> {

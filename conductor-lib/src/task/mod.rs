@@ -6,6 +6,7 @@ mod history;
 mod inspection;
 mod last_words;
 mod machine;
+mod networks;
 mod power;
 mod reservation;
 
@@ -21,6 +22,7 @@ use erasing::UnsavedCertificates;
 pub(crate) use fast_track::Stayed;
 use inspection::UnsavedInspection;
 use last_words::UnsavedLastWords;
+pub use networks::NetworkChange;
 use reservation::{End, Reservation};
 use std::sync::Arc;
 use uuid::Uuid;

@@ -1,15 +1,16 @@
 //! Networks that machines are on, and volumes that they have, while they are deployed, cleaned and serviced.
 
 use crate::agent::Script;
+use crate::machine::FakeMachine;
 use crate::stage::{Stage, image, new_node};
 use async_trait::async_trait;
 use farrier_conductor::HardwareType;
 use farrier_conductor::interfaces::{
     Interface, InterfaceError, NetworkInterface, NetworkKind, StorageInterface,
 };
-use farrier_conductor::model::{DriverInfo, NewNode, Node, ProvisionState};
+use farrier_conductor::model::{DriverInfo, InterfaceKind, NewNode, Node, PowerState, ProvisionState};
 use serde_json::Map;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Notes what it is asked for, and in the node where its machine is.
 #[derive(Clone, Default)]
@@ -103,4 +104,89 @@ async fn a_machine_is_on_the_network_of_its_operation_and_then_on_that_of_its_in
     stage.machine.script.lock().unwrap().write_fails = Some("disk full".into());
     stage.deploy_and_fail().await;
     assert_eq!(notes.take(), ["attach", "unconfigure tenant", "add Provisioning", "remove Provisioning"]);
+}
+
+/// A network of smart NICs: it can be changed only while the machine is on.
+#[derive(Clone, Default)]
+struct SmartNics {
+    machine: Arc<OnceLock<FakeMachine>>,
+    vifs: Arc<Mutex<Vec<String>>>,
+    is_broken: Arc<Mutex<bool>>,
+    changes: Arc<Mutex<Vec<String>>>,
+}
+
+impl SmartNics {
+    fn change(&self, what: String) -> Result<(), InterfaceError> {
+        let machine = self.machine.get().unwrap();
+        assert_eq!(machine.state.lock().unwrap().power, PowerState::On, "{what}");
+        self.changes.lock().unwrap().push(what);
+        match *self.is_broken.lock().unwrap() {
+            true => Err(InterfaceError::invalid("network", "is broken")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Interface for SmartNics {}
+
+#[async_trait]
+impl NetworkInterface for SmartNics {
+    async fn add_network(&self, _: &mut Node, kind: NetworkKind) -> Result<(), InterfaceError> {
+        self.change(format!("add {kind}"))
+    }
+
+    async fn remove_network(&self, _: &mut Node, kind: NetworkKind) -> Result<(), InterfaceError> {
+        self.change(format!("remove {kind}"))
+    }
+
+    async fn configure_tenant_networks(&self, _: &mut Node) -> Result<(), InterfaceError> {
+        self.change("configure tenant".to_owned())
+    }
+
+    async fn unconfigure_tenant_networks(&self, _: &mut Node) -> Result<(), InterfaceError> {
+        self.change("unconfigure tenant".to_owned())
+    }
+
+    async fn vif_detach(&self, _: &mut Node, vif: &str) -> Result<(), InterfaceError> {
+        self.vifs.lock().unwrap().retain(|one| one != vif);
+        InterfaceError::unsupported(InterfaceKind::Network, "vif_detach")
+    }
+
+    async fn vif_list(&self, _: &Node) -> Result<Vec<String>, InterfaceError> {
+        Ok(self.vifs.lock().unwrap().clone())
+    }
+
+    fn need_power_on(&self, _: &Node) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_machine_with_smart_nics_is_on_while_its_networks_change_and_off_again() {
+    let nics = SmartNics { vifs: Arc::new(Mutex::new(vec!["v1".into(), "v2".into()])), ..Default::default() };
+    let stage = Stage::composed(Script::default(), "wired", |builder| {
+        let wired = HardwareType::new("wired").power(["fake"]).boot(["fake"]).deploy(["direct"]);
+        builder
+            .network("nics", nics.clone())
+            .supported_by_all(InterfaceKind::Network, ["nics"])
+            .hardware_type(wired.network(["noop"]))
+    })
+    .await;
+    assert!(nics.machine.set(stage.machine.clone()).is_ok());
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::Active).await;
+    let expected = ["unconfigure tenant", "add provisioning", "remove provisioning", "configure tenant"];
+    assert_eq!(std::mem::take(&mut *nics.changes.lock().unwrap()), expected);
+    // Ramdisk and instance, and once for each change of networks.
+    assert_eq!(stage.machine.power_ons().len(), 4);
+    assert!(!stage.node().await.driver_internal_info.is_on_for_network);
+    assert_eq!(stage.machine.state.lock().unwrap().power, PowerState::On);
+
+    *nics.is_broken.lock().unwrap() = true;
+    stage.conductor.undeploy("n1").await.unwrap();
+    stage.wait_for(ProvisionState::Error).await;
+    assert_eq!(stage.machine.state.lock().unwrap().power, PowerState::Off);
+    let node = stage.node().await;
+    assert!(!node.driver_internal_info.is_on_for_network, "{node:?}");
+    assert!(nics.vifs.lock().unwrap().is_empty(), "what an instance has ends with it, whatever fails");
 }
