@@ -4,7 +4,7 @@
 
 #[cfg(any(feature = "ipmitool", feature = "redfish"))]
 pub mod bmc;
-#[cfg(feature = "netboot")]
+#[cfg(any(feature = "netboot", feature = "openstack"))]
 pub mod dhcp;
 #[cfg(feature = "fake")]
 pub mod fake;
@@ -18,9 +18,15 @@ pub mod iscsi;
 pub mod manual;
 #[cfg(feature = "netboot")]
 pub mod netboot;
+#[cfg(feature = "openstack")]
+pub mod network;
+#[cfg(feature = "openstack")]
+pub mod openstack;
 #[cfg(feature = "qemu")]
 pub mod qemu;
 #[cfg(feature = "redfish")]
 pub mod redfish;
+#[cfg(any(feature = "ipmitool", feature = "openstack", feature = "redfish"))]
+pub mod secret;
 #[cfg(feature = "virtual-media")]
 pub mod virtual_media;

@@ -1,5 +1,6 @@
 //! Options of `farrier serve` about DHCP.
 
+use crate::neutron::Networks;
 use crate::provisioning::dhcp::Dhcp as Running;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -17,10 +18,11 @@ use tokio::sync::Notify;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "DHCP")]
 pub(crate) struct DhcpOptions {
-    /// What tells machines by DHCP what to load: none (the site itself does), or dnsmasq, which this conductor then runs.
+    /// What tells machines by DHCP what to load: none (the site itself does), dnsmasq, which this conductor then runs, or
+    /// neutron, whose ports are told.
     #[arg(long, value_enum, value_name = "PROVIDER", default_value_t = DhcpProvider::None, hide_possible_values = true,
         requires_if("dnsmasq", "dhcp_interface"), requires_if("dnsmasq", "dhcp_range"),
-        requires_if("dnsmasq", "tftp_server"))]
+        requires_if("dnsmasq", "tftp_server"), requires_if("neutron", "tftp_server"))]
     dhcp_provider: DhcpProvider,
     /// The network interface that dnsmasq serves.
     #[arg(long, value_name = "NAME")]
@@ -46,55 +48,75 @@ pub(crate) struct DhcpOptions {
 enum DhcpProvider {
     None,
     Dnsmasq,
+    Neutron,
+}
+
+/// What tells firmware, and a dnsmasq of our own where that is it.
+pub(crate) struct DhcpPlan {
+    told: Dhcp,
+    dnsmasq: Option<DnsmasqPlan>,
 }
 
 /// A dnsmasq of our own, as it is to be.
-pub(crate) struct DhcpPlan {
+struct DnsmasqPlan {
     site: Site,
-    servers: Servers,
     folder: PathBuf,
-    pub(crate) places: Places,
+    places: Places,
     changed: Arc<Notify>,
 }
 
 impl DhcpOptions {
-    /// What is to be run; nothing where the site has DHCP of its own. Machines reach the conductor at this URL.
-    pub(crate) fn plan(self, http_url: Option<&str>, state_dir: &Path) -> anyhow::Result<Option<DhcpPlan>> {
-        if self.dhcp_provider == DhcpProvider::None {
-            return Ok(None);
-        }
-        let (Some(interface), Some(tftp)) = (self.dhcp_interface, self.tftp_server) else {
-            bail!("--dhcp-provider dnsmasq needs --dhcp-interface and --tftp-server");
+    /// Whether ports of Neutron are told.
+    pub(crate) fn is_by_neutron(&self) -> bool {
+        self.dhcp_provider == DhcpProvider::Neutron
+    }
+
+    /// What is to tell firmware; nothing where the site has DHCP of its own. Machines reach the conductor at this URL.
+    pub(crate) fn plan(
+        self,
+        http_url: Option<&str>,
+        networks: Option<&Networks>,
+        state_dir: &Path,
+    ) -> anyhow::Result<Option<DhcpPlan>> {
+        let (name, networks) = match (self.dhcp_provider, networks) {
+            (DhcpProvider::None, _) => return Ok(None),
+            (DhcpProvider::Dnsmasq, _) => ("dnsmasq", None),
+            (DhcpProvider::Neutron, networks) => ("neutron", networks),
         };
-        if !interface.bytes().all(|byte| byte.is_ascii_graphic()) {
-            bail!("--dhcp-interface {interface:?} is no name of a network interface");
-        }
-        let http_url = http_url
-            .context("--dhcp-provider dnsmasq needs --api-url or --http-url, as machines reach it")?;
+        let tftp = self.tftp_server.with_context(|| format!("--dhcp-provider {name} needs --tftp-server"))?;
+        let http_url = http_url.with_context(|| {
+            format!("--dhcp-provider {name} needs --api-url or --http-url, as machines reach it")
+        })?;
         let http_url = http_url.trim_end_matches('/').to_owned();
         let names = BootFileNames {
             pxe: self.pxe_bootfile_name_by_arch.into_iter().collect(),
             ipxe: self.ipxe_bootfile_name_by_arch.into_iter().collect(),
         };
+        let servers = Servers { tftp, http_url: http_url.clone(), names };
+        if let Some(networks) = networks {
+            let told = Dhcp { provider: Arc::new(networks.dhcp()), servers };
+            return Ok(Some(DhcpPlan { told, dnsmasq: None }));
+        }
+        let interface = self.dhcp_interface.context("--dhcp-provider dnsmasq needs --dhcp-interface")?;
+        if !interface.bytes().all(|byte| byte.is_ascii_graphic()) {
+            bail!("--dhcp-interface {interface:?} is no name of a network interface");
+        }
         let folder = state_dir.join("dnsmasq");
-        let places = Places::below(&folder);
+        let (places, changed) = (Places::below(&folder), Arc::default());
+        let provider = Arc::new(Dnsmasq::new(places.clone(), Arc::clone(&changed)));
         let (ranges, router) = (self.dhcp_range, self.dhcp_router);
-        let site = Site { interface, ranges, router, tftp, http_url: http_url.clone() };
-        let servers = Servers { tftp, http_url, names };
-        Ok(Some(DhcpPlan { site, servers, folder, places, changed: Arc::default() }))
+        let site = Site { interface, ranges, router, tftp, http_url };
+        let dnsmasq = Some(DnsmasqPlan { site, folder, places, changed });
+        Ok(Some(DhcpPlan { told: Dhcp { provider, servers }, dnsmasq }))
     }
 }
 
 impl DhcpPlan {
-    /// What boot interfaces tell of their nodes.
-    pub(crate) fn told(&self) -> Dhcp {
-        let provider = Dnsmasq::new(self.places.clone(), Arc::clone(&self.changed));
-        Dhcp { provider: Arc::new(provider), servers: self.servers.clone() }
-    }
-
-    /// Runs it.
-    pub(crate) async fn start(&self) -> anyhow::Result<Running> {
-        Running::start(&self.site, &self.folder, &self.places, Arc::clone(&self.changed)).await
+    /// Runs what is ours to run, and gives what boot interfaces tell of their nodes.
+    pub(crate) async fn start(self) -> anyhow::Result<(Dhcp, Option<(Running, Places)>)> {
+        let Some(plan) = self.dnsmasq else { return Ok((self.told, None)) };
+        let running = Running::start(&plan.site, &plan.folder, &plan.places, plan.changed).await?;
+        Ok((self.told, Some((running, plan.places))))
     }
 }
 

@@ -21,6 +21,7 @@ mod json_argument;
 mod logs;
 mod netboot;
 mod network;
+mod neutron;
 mod node;
 mod private_file;
 mod provisioning;

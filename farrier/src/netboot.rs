@@ -1,6 +1,7 @@
 //! Options of `farrier serve` about machines that boot from the network, and what serves them.
 
-use crate::dhcp::{DhcpOptions, DhcpPlan};
+use crate::dhcp::DhcpOptions;
+use crate::neutron::Networks;
 use crate::provisioning::dhcp::Dhcp;
 use crate::provisioning::files::{Files, Roots};
 use crate::provisioning::http;
@@ -105,8 +106,18 @@ pub(crate) struct Service {
 }
 
 impl NetbootOptions {
+    /// Whether ports of Neutron are told what machines are to load.
+    pub(crate) fn needs_neutron(&self) -> bool {
+        self.dhcp.is_by_neutron()
+    }
+
     /// Reads the templates, renders what is the same for all machines, and opens the port of TFTP.
-    pub(crate) async fn open(self, api_url: Option<&str>, state_dir: &Path) -> anyhow::Result<Netboot> {
+    pub(crate) async fn open(
+        self,
+        api_url: Option<&str>,
+        networks: Option<&Networks>,
+        state_dir: &Path,
+    ) -> anyhow::Result<Netboot> {
         let templates = Templates::load(self.boot_templates.as_deref())?;
         let scripts = match self.ipxe_use_boot_config_api {
             true => Scripts::Api(self.ipxe_config_api_root_url.as_deref()),
@@ -136,24 +147,19 @@ impl NetbootOptions {
             netboot_fallback: self.enable_netboot_fallback,
         };
         let timeout = Some(Duration::from_secs(self.ipxe_timeout)).filter(|timeout| !timeout.is_zero());
-        let dhcp = self.dhcp.plan(self.http_url.as_deref().or(api_url), state_dir)?;
+        let dhcp = self.dhcp.plan(self.http_url.as_deref().or(api_url), networks, state_dir)?;
         let renderer = Renderer { templates, timeout, http_url: self.http_url };
         let tftp = match self.tftp_listen {
             Some(address) => Some(Tftp::open(address).await?),
             None => None,
         };
+        let (told, dhcp) = match dhcp {
+            Some(plan) => plan.start().await.map(|(told, running)| (Some(told), running))?,
+            None => (None, None),
+        };
         Ok(Netboot {
-            interfaces: Arc::new(Interfaces {
-                defaults,
-                renderer,
-                loaders,
-                dhcp: dhcp.as_ref().map(DhcpPlan::told),
-                roots: boot_roots,
-            }),
-            dhcp: match dhcp {
-                Some(plan) => Some((plan.start().await?, plan.places)),
-                None => None,
-            },
+            interfaces: Arc::new(Interfaces { defaults, renderer, loaders, dhcp: told, roots: boot_roots }),
+            dhcp,
             roots,
             restrict_boot_config: self.restrict_boot_config,
             transfers: self.boot_transfers.into(),

@@ -15,6 +15,7 @@ use crate::cleaning::Cleaning;
 use crate::hardware::Hardware;
 use crate::inspection::Inspection;
 use crate::netboot::NetbootOptions;
+use crate::neutron::NeutronOptions;
 use crate::provisioning::media;
 use crate::state_dir::StateDir;
 use crate::times::{Deadlines, PowerSync};
@@ -70,6 +71,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     netboot: NetbootOptions,
     #[command(flatten)]
+    neutron: NeutronOptions,
+    #[command(flatten)]
     cleaning: Cleaning,
     #[command(flatten)]
     inspection: Inspection,
@@ -85,7 +88,8 @@ impl Serve {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let state_dir = self.state_dir.make()?;
         let database = self.database.unwrap_or_else(|| state_dir.join("nodes.sqlite"));
-        let netboot = self.netboot.open(self.api_url.as_deref(), &state_dir).await?;
+        let networks = self.neutron.open(self.netboot.needs_neutron())?;
+        let netboot = self.netboot.open(self.api_url.as_deref(), networks.as_ref(), &state_dir).await?;
         let mut listeners = self.listeners.open(&self.state_dir).await?;
 
         let mut settings = Settings {
@@ -104,6 +108,10 @@ impl Serve {
         let store = Arc::new(SqliteStore::open(&database).await?);
         let shelf = netboot.shelf(&state_dir, &settings.api_url)?;
         let builder = netboot.compose(Conductor::builder(settings, store), &shelf);
+        let builder = match networks {
+            Some(networks) => networks.compose(builder),
+            None => builder,
+        };
         let conductor = self.hardware.compose(builder, &state_dir).start().await?;
 
         let mut registry = Registry::with_prefix("farrier");

@@ -177,7 +177,7 @@ pub(super) fn reason(connection: &Connection, said: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bmc::secret::Secret;
+    use crate::secret::Secret;
     use farrier_conductor::clock::{Clock, SystemClock};
     use farrier_conductor::model::{NewNode, Node};
     use serde_json::json;

@@ -1,7 +1,7 @@
 //! How a BMC is reached, as `driver_info` of its node says (section 9.3).
 
 use super::trust::Trust;
-use crate::bmc::secret::Secret;
+use crate::secret::Secret;
 use farrier_conductor::interfaces::{InterfaceError, Properties};
 use farrier_conductor::model::Node;
 use reqwest::Url;

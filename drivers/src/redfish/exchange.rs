@@ -3,7 +3,7 @@
 
 use super::error::RedfishError;
 use super::message::Refusal;
-use crate::bmc::secret::Secret;
+use crate::secret::Secret;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, IF_MATCH, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde_json::Value;

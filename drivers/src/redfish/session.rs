@@ -9,7 +9,7 @@ use super::connection::{AuthType, Login};
 use super::error::RedfishError;
 use super::exchange::{Ask, Proof, Reply};
 use crate::bmc::pace::Flight;
-use crate::bmc::secret::Secret;
+use crate::secret::Secret;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::{Method, StatusCode};

@@ -1,5 +1,5 @@
-//! Passwords and session tokens: kept in a type that does not print, and taken out of whatever a BMC says, since some
-//! repeat in an error what they were sent.
+//! Passwords and tokens: kept in a type that does not print, and taken out of whatever a BMC or a service says, since
+//! some repeat in an error what they were sent.
 
 use std::fmt;
 

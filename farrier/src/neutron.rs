@@ -1,0 +1,158 @@
+//! Options of `farrier serve` about Neutron: who asks it, and which networks operations have.
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use farrier_conductor::Builder;
+use farrier_conductor::interfaces::NetworkKind;
+use farrier_conductor::model::InterfaceKind;
+use farrier_drivers::dhcp::neutron::NeutronDhcp;
+use farrier_drivers::network::{NetworkSettings, OperationNetwork, with_neutron};
+use farrier_drivers::openstack::{Cloud, Neutron, OpenStackSettings};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What connects machines to networks.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Networks")]
+pub(crate) struct NeutronOptions {
+    /// Network interfaces that nodes may have: noop (cables are as they should be), flat (Neutron knows one network), and
+    /// neutron (switches are set by Neutron). Nodes that choose none have flat, neutron or noop, the first that is enabled.
+    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',', hide_possible_values = true,
+        default_values_t = [NetworkInterface::Noop])]
+    enabled_network_interfaces: Vec<NetworkInterface>,
+    /// The cloud whose Neutron it is, in the file of clouds [default: the only one there].
+    #[arg(long, value_name = "NAME", env = "OS_CLOUD")]
+    os_cloud: Option<String>,
+    /// The file of clouds, which says where Keystone is and who asks there.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "OS_CLIENT_CONFIG_FILE",
+        default_value = "/etc/openstack/clouds.yaml"
+    )]
+    os_client_config_file: PathBuf,
+    /// Network of machines that are deployed, by name or UUID; a node may have another one in driver_info, as for all of
+    /// these.
+    #[arg(long, value_name = "NETWORK")]
+    provisioning_network: Option<String>,
+    /// UUIDs of the security groups of their ports.
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    provisioning_network_security_groups: Vec<String>,
+    /// Network of machines that are cleaned.
+    #[arg(long, value_name = "NETWORK")]
+    cleaning_network: Option<String>,
+    /// UUIDs of the security groups of their ports.
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    cleaning_network_security_groups: Vec<String>,
+    /// Network of machines whose instance is rescued.
+    #[arg(long, value_name = "NETWORK")]
+    rescuing_network: Option<String>,
+    /// UUIDs of the security groups of their ports.
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    rescuing_network_security_groups: Vec<String>,
+    /// Network of machines that are inspected.
+    #[arg(long, value_name = "NETWORK")]
+    inspection_network: Option<String>,
+    /// UUIDs of the security groups of their ports.
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    inspection_network_security_groups: Vec<String>,
+    /// Network of machines that are serviced.
+    #[arg(long, value_name = "NETWORK")]
+    servicing_network: Option<String>,
+    /// UUIDs of the security groups of their ports.
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
+    servicing_network_security_groups: Vec<String>,
+    /// How long Neutron's DHCP may take to know what it is told by --dhcp-provider neutron, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=600))]
+    port_setup_delay: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum NetworkInterface {
+    Noop,
+    Flat,
+    Neutron,
+}
+
+impl NetworkInterface {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Noop => "noop",
+            Self::Flat => "flat",
+            Self::Neutron => "neutron",
+        }
+    }
+
+    /// The operations that need a network of the conductor's.
+    fn needs(self) -> &'static [NetworkKind] {
+        match self {
+            Self::Noop => &[],
+            Self::Flat => &[NetworkKind::Cleaning],
+            Self::Neutron => &[NetworkKind::Provisioning, NetworkKind::Cleaning],
+        }
+    }
+}
+
+/// The Neutron of this conductor.
+pub(crate) struct Networks {
+    neutron: Neutron,
+    port_setup_delay: Duration,
+    enabled: Vec<NetworkInterface>,
+    settings: NetworkSettings,
+}
+
+impl NeutronOptions {
+    /// Reads who asks Neutron; nothing where neither a network interface nor DHCP needs it.
+    pub(crate) fn open(self, is_for_dhcp: bool) -> anyhow::Result<Option<Networks>> {
+        let enabled = self.enabled_network_interfaces.clone();
+        let is_for_nodes = enabled.iter().any(|interface| *interface != NetworkInterface::Noop);
+        if !is_for_nodes && !is_for_dhcp {
+            return Ok(None);
+        }
+        let port_setup_delay = Duration::from_secs(self.port_setup_delay);
+        let (file, cloud) = (self.os_client_config_file.clone(), self.os_cloud.clone());
+        let networks = self.networks();
+        let needed = enabled.iter().flat_map(|interface| interface.needs());
+        let mut missing: Vec<_> = needed.filter(|kind| networks[*kind].network.is_none()).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        if !missing.is_empty() {
+            let names: Vec<_> = enabled.iter().map(|interface| interface.name()).collect();
+            let missing: Vec<_> = missing.iter().map(|kind| format!("--{kind}-network")).collect();
+            bail!("--enabled-network-interfaces {} needs {}", names.join(","), missing.join(" and "));
+        }
+        let neutron = Neutron::new(Cloud::load(&file, cloud.as_deref())?, OpenStackSettings::default())?;
+        let settings = NetworkSettings { networks, ..NetworkSettings::default() };
+        Ok(Some(Networks { neutron, port_setup_delay, enabled, settings }))
+    }
+
+    fn networks(self) -> BTreeMap<NetworkKind, OperationNetwork> {
+        let of = |kind, network, security_groups| (kind, OperationNetwork { network, security_groups });
+        BTreeMap::from([
+            of(
+                NetworkKind::Provisioning,
+                self.provisioning_network,
+                self.provisioning_network_security_groups,
+            ),
+            of(NetworkKind::Cleaning, self.cleaning_network, self.cleaning_network_security_groups),
+            of(NetworkKind::Rescuing, self.rescuing_network, self.rescuing_network_security_groups),
+            of(NetworkKind::Inspection, self.inspection_network, self.inspection_network_security_groups),
+            of(NetworkKind::Servicing, self.servicing_network, self.servicing_network_security_groups),
+        ])
+    }
+}
+
+impl Networks {
+    /// What has ports of Neutron tell firmware what to load.
+    pub(crate) fn dhcp(&self) -> NeutronDhcp {
+        NeutronDhcp::new(self.neutron.clone(), self.port_setup_delay)
+    }
+
+    /// Adds the network interfaces to a conductor.
+    pub(crate) fn compose(self, builder: Builder) -> Builder {
+        let names = self.enabled.iter().map(|interface| interface.name());
+        let builder = builder.enabled(InterfaceKind::Network, names);
+        with_neutron(builder, &self.neutron, self.settings)
+    }
+}
