@@ -37,7 +37,7 @@ pub struct Cloud {
 pub(super) enum Access {
     /// With a token of Keystone.
     Keystone {
-        login: Login,
+        login: Box<Login>,
         region: Option<String>,
         /// `public`, `internal` or `admin`.
         interface: String,
@@ -103,7 +103,7 @@ impl Entry<'_> {
         let auth_url = auth.url("auth_url")?.ok_or_else(|| auth.missing("auth_url"))?;
         let interface = self.text("interface")?.or(self.text("endpoint_type")?).unwrap_or("public");
         let access = Access::Keystone {
-            login: Login { auth_url, identity },
+            login: Box::new(Login { auth_url, identity }),
             region: self.text("region_name")?.map(str::to_owned),
             interface: interface.trim_end_matches("URL").to_owned(),
             network_endpoint: self.url(ENDPOINT)?,
@@ -211,7 +211,7 @@ mod tests {
 
     fn keystone(cloud: Cloud) -> (Login, Option<String>, String) {
         match cloud.access {
-            Access::Keystone { login, region, interface, .. } => (login, region, interface),
+            Access::Keystone { login, region, interface, .. } => (*login, region, interface),
             Access::Open { .. } => panic!("{cloud:?}"),
         }
     }

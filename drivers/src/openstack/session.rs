@@ -69,10 +69,10 @@ impl Session {
                 Err(OpenStackError::Unreachable { is_sent, .. }) if !is_sent || is_idempotent(call) => {
                     Duration::ZERO
                 }
-                _ => return outcome.and_then(|reply| accepted(reply)),
+                _ => return outcome.and_then(accepted),
             };
             if attempt >= self.settings.attempts {
-                return outcome.and_then(|reply| accepted(reply));
+                return outcome.and_then(accepted);
             }
             let own = (self.settings.retry_pause * attempt).mul_f64(rand::rng().random_range(0.5..1.5));
             sleep(own.max(pause.min(LONGEST_PAUSE))).await;
