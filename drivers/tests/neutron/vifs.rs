@@ -34,7 +34,7 @@ async fn one_is_attached_by_its_physical_network_bound_and_detached() {
         assert_eq!(stage.port(&vif)["binding:host_id"], "");
         assert_ne!(stage.port(&vif)["mac_address"], SECOND);
     }
-    assert_eq!(stage.network.vif_list(&stage.node).await.unwrap(), [vif.clone()]);
+    assert_eq!(stage.network.vif_list(&stage.node).await.unwrap(), std::slice::from_ref(&vif));
     stage.network.vif_detach(&mut stage.node, &vif).await.unwrap();
     assert_eq!(stage.network.vif_list(&stage.node).await.unwrap(), [""; 0]);
     assert!(stage.network.vif_detach(&mut stage.node, &vif).await.is_err());
