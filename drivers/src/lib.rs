@@ -28,5 +28,7 @@ pub mod qemu;
 pub mod redfish;
 #[cfg(any(feature = "ipmitool", feature = "openstack", feature = "redfish"))]
 pub mod secret;
+#[cfg(any(feature = "openstack", feature = "redfish"))]
+mod unanswered;
 #[cfg(feature = "virtual-media")]
 pub mod virtual_media;

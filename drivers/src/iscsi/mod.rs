@@ -32,3 +32,25 @@ const BESIDE: &str = "direct";
 pub fn with_iscsi(builder: Builder, settings: IscsiSettings) -> Builder {
     builder.deploy(NAME, IscsiDeploy::new(QemuInitiator::default(), settings)).offer_deploy(NAME, BESIDE)
 }
+
+#[cfg(all(test, feature = "fake"))]
+mod tests {
+    use super::*;
+    use crate::fake::{FAKE_HARDWARE, with_fake_hardware};
+    use farrier_conductor::model::InterfaceKind::Deploy;
+    use farrier_conductor::store::sqlite::SqliteStore;
+    use farrier_conductor::{Conductor, HardwareType, Settings};
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn it_is_offered_where_machines_deploy_directly_and_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
+        let rack = HardwareType::new("rack").power(["fake"]).boot(["fake"]).deploy(["direct"]);
+        let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
+        let builder = with_fake_hardware(builder).hardware_type(rack);
+        let conductor = with_iscsi(builder, IscsiSettings::default()).start().await.unwrap();
+        assert_eq!(conductor.interfaces_of("rack", Deploy).1, ["direct", NAME]);
+        assert!(!conductor.interfaces_of(FAKE_HARDWARE, Deploy).1.contains(&NAME));
+    }
+}

@@ -5,11 +5,11 @@ use super::cloud::Trust;
 use super::error::OpenStackError;
 use super::settings::OpenStackSettings;
 use crate::secret::Secret;
+use crate::unanswered::chain;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Method, Response, StatusCode, Url};
 use serde_json::Value;
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -171,18 +171,4 @@ pub(super) fn nonsense(ask: &Ask<'_>, what: &str) -> OpenStackError {
 
 fn unreachable(ask: &Ask<'_>, reason: String, is_sent: bool) -> OpenStackError {
     OpenStackError::Unreachable { request: ask.line(), reason, is_sent }
-}
-
-/// An error with what is below it; the URL is told elsewhere.
-fn chain(error: &reqwest::Error) -> String {
-    let mut source = error.source();
-    let mut texts = Vec::new();
-    while let Some(error) = source {
-        texts.push(error.to_string());
-        source = error.source();
-    }
-    match texts.is_empty() {
-        true => "the answer is cut off, or is none of HTTP".to_owned(),
-        false => texts.join(": "),
-    }
 }

@@ -4,6 +4,7 @@
 use super::error::RedfishError;
 use super::message::Refusal;
 use crate::secret::Secret;
+use crate::unanswered::chain;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, IF_MATCH, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde_json::Value;
@@ -228,19 +229,4 @@ fn distrust(error: &reqwest::Error) -> Option<String> {
         next = held.map(|held| held as &(dyn Error + 'static)).or(error.source());
     }
     None
-}
-
-/// An error with what is below it; the URL is told elsewhere.
-fn chain(error: &reqwest::Error) -> String {
-    let mut source = error.source();
-    let mut texts = Vec::new();
-    while let Some(error) = source {
-        texts.push(error.to_string());
-        source = error.source();
-    }
-    match texts.is_empty() {
-        true if error.is_timeout() => "not in time".to_owned(),
-        true => "the answer is cut off, or is none of HTTP".to_owned(),
-        false => texts.join(": "),
-    }
 }
