@@ -38,6 +38,8 @@ struct TestReport {
     tiers: BTreeMap<&'static str, Summary>,
     /// Those that failed.
     failures: Vec<String>,
+    /// How long all of it took.
+    seconds: f64,
     /// For how long a processor was busy with all of it. Several are at the same time.
     processor_seconds: f64,
     /// Each test that ran alone, each program of tests that ran together, and what was made for them.
@@ -63,11 +65,13 @@ const AHEAD: usize = 2;
 pub fn test(arguments: &TestArguments) -> Result<()> {
     let tiers = arguments.tier.map_or_else(|| USUAL.to_vec(), |tier| vec![tier]);
     let mut report = TestReport::default();
+    let start = Instant::now();
     let result = run_tiers(&tiers, !arguments.no_install, &mut report);
     if let Err(error) = &result {
         report.total += Summary::FAILURE;
         report.failures.push(format!("{error:#}"));
     }
+    report.seconds = start.elapsed().as_secs_f64();
     report.processor_seconds = processor_time::of_this()?.as_secs_f64();
     write_json(arguments.json.as_deref(), &report)?;
     let skips_count = std::env::var("CI").is_ok_and(|value| value == "true");
@@ -75,7 +79,7 @@ pub fn test(arguments: &TestArguments) -> Result<()> {
         println!("error: nothing may be skipped on a CI machine");
     }
     print!("\nWhat took longest:\n{}", slowest(&report.timings));
-    println!("{:.0} s of a processor in all", report.processor_seconds);
+    println!("{:.0} s in all, {:.0} s of a processor", report.seconds, report.processor_seconds);
     for failure in &report.failures {
         println!("failed: {failure}");
     }
