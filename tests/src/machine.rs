@@ -102,15 +102,15 @@ impl Hardware {
         self.boot_with(boot, &[])
     }
 
-    /// Switches the machine on after some of its disks were taken out, by their places, and has it boot from the
-    /// others. What it writes is forgotten: a disk that was missing once would be stale the next time.
+    /// Switches the machine on after one of its disks was taken out, and has it boot from the others. What it
+    /// writes is forgotten: the disk that was missing once would be stale the next time.
     ///
     /// # Errors
     ///
     /// As [`Hardware::boot`].
-    pub fn boot_without(&self, missing: &[usize], firmware: Firmware) -> Result<Machine> {
-        let left = self.disks.iter().enumerate().filter(|(place, _)| !missing.contains(place));
-        let disks = left.map(|(_, disk)| disk.clone()).collect();
+    pub fn boot_without(&self, disk: usize, firmware: Firmware) -> Result<Machine> {
+        let mut disks = self.disks.clone();
+        disks.remove(disk);
         let (mac, folder, media) = (self.mac.clone(), self.folder.clone(), Vec::new());
         Self { mac, folder, media, disks, ..*self }.boot_under(
             firmware,

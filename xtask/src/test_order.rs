@@ -3,7 +3,7 @@
 /// Those that keep a processor busy for more than a minute, the longest first: begun last, one of them would run alone
 /// in the end. The order is that of the processor's seconds in the report of `cargo xtask test --json`.
 const LONGEST: &[&str] = &[
-    "vm_d18_d19_debian_on_striped_mirrors_boots_without_either_half_of_its_disks",
+    "vm_d18_d19_debian_on_striped_mirrors_boots_without_any_one_disk",
     "vm_f16_a_partition_image_boots_by_uefi_from_sectors_of_4096_bytes",
     "vm_x41_x42_x44_crowds_neither_end_the_agent_nor_slow_its_heartbeats_nor_spoil_the_image",
     "vm_d18_d19_a_partition_image_on_a_mirror_boots_by_bios_without_either_disk",

@@ -80,7 +80,7 @@ impl<'a> Horse<'a> {
         self.switch_off();
         for missing in 0..self.stable.hardware.disks.len() {
             let start = self.console.length();
-            let _machine = self.stable.hardware.boot_without(&[missing], Firmware::Uefi).unwrap();
+            let _machine = self.stable.hardware.boot_without(missing, Firmware::Uefi).unwrap();
             self.console.wait_for(self.stable.system.greeting, start, PATIENCE).unwrap();
         }
     }
