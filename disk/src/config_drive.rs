@@ -214,7 +214,7 @@ impl ConfigDrive {
     /// Makes a FAT file system with the drive's files (D11), and reads each file back.
     fn rebuild(&self, disk: &dyn Sectors, partition: &Partition) -> Result<(), Error> {
         disk.zero_out(partition.start, partition.size)?;
-        let mut volume = DiskView::range(disk, partition.start, partition.size);
+        let mut volume = DiskView::range(disk, partition.start, partition.size).with_memory();
         filesystem::make_vfat(&mut volume, REBUILT_LABEL, disk.sector_size())
             .and_then(|()| tree::copy_to_fat(&mut volume, &mut |visit| self.visit(visit)))
             .map_err(|error| Error::NoPlaceForConfigDrive {
@@ -225,7 +225,7 @@ impl ConfigDrive {
                 ),
             })?;
         disk.flush()?;
-        let mut volume = DiskView::range(disk, partition.start, partition.size);
+        let mut volume = DiskView::range(disk, partition.start, partition.size).with_memory();
         let is_equal = tree::is_in_fat(&mut volume, &mut |visit| self.visit(visit)).unwrap_or_default();
         is_equal
             .then_some(())

@@ -1,7 +1,7 @@
 //! `cargo xtask power-cut`: the power goes at any point of a deployment, again and again.
 //!
 //! A machine with the real ramdisk deploys to a disk that records what it is asked for, once for each kind of
-//! deployment and each sector size. A cut at any of these requests leaves what was flushed before it, and of what
+//! deployment and each sector size; or it exports the disk, and is written by the conductor's code. A cut at any of these requests leaves what was flushed before it, and of what
 //! came later each sector or not; that is put on a medium, for as many requests and chances as one likes, and
 //! looked at with other people's tools. Some cuts are made in the machine itself as well.
 
@@ -10,6 +10,7 @@ mod loop_disk;
 mod report;
 mod site;
 mod subject;
+mod writer;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ pub use self::report::PowerCutReport;
 use self::report::Series;
 use self::site::Site;
 use self::subject::{Kind, Subject};
+use self::writer::Writer;
 use crate::command::{command, run_quietly};
 use crate::requirements::{self, Purpose};
 use crate::workspace::{Workspace, write_json};
@@ -48,6 +50,9 @@ pub struct PowerCutArguments {
     /// Only these kinds [default: all].
     #[arg(long, value_enum, value_name = "KIND", conflicts_with = "page")]
     kind: Vec<Kind>,
+    /// Only written by these [default: both].
+    #[arg(long, value_enum, value_name = "WRITER", conflicts_with = "page")]
+    writer: Vec<Writer>,
     /// Makes the points the same as in another run [default: by chance].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -69,17 +74,21 @@ pub struct PowerCutArguments {
 }
 
 impl PowerCutArguments {
-    /// Every kind that is wanted, on every sector size it goes to. What is preserved is what the one before it
-    /// has left.
-    fn series(&self) -> Vec<(Kind, u32)> {
+    /// Every kind that is wanted, by every writer, on every sector size it goes to. What is preserved is what the one
+    /// before it has left.
+    fn series(&self) -> Vec<(Writer, Kind, u32)> {
         let all = <Kind as clap::ValueEnum>::value_variants();
         let is_wanted = |kind: Kind| {
             let is_base = kind == Kind::Partition && self.kind.contains(&Kind::PreserveEphemeral);
             self.kind.is_empty() || self.kind.contains(&kind) || is_base
         };
-        let kinds = |size: u32| all.iter().filter(move |kind| kind.sector_sizes().contains(&size));
-        let pairs = [512, 4096].into_iter().flat_map(|size| kinds(size).map(move |kind| (*kind, size)));
-        pairs.filter(|(kind, _)| is_wanted(*kind)).collect()
+        let kinds = |size: u32| {
+            all.iter().filter(move |kind| is_wanted(**kind) && kind.sector_sizes().contains(&size))
+        };
+        let writers = Writer::ALL.into_iter();
+        let writers = writers.filter(|writer| self.writer.is_empty() || self.writer.contains(writer));
+        let disks = writers.flat_map(|writer| [512, 4096].map(|size| (writer, size)));
+        disks.flat_map(|(writer, size)| kinds(size).map(move |kind| (writer, *kind, size))).collect()
     }
 }
 
@@ -92,11 +101,14 @@ pub fn power_cut(arguments: &PowerCutArguments) -> Result<()> {
         Some(folder) => folder.clone(),
         None => dist::build(&workspace, "x86_64", dist::Firmware::None)?.folder,
     };
+    let writer = workspace.build_writer_of_exported_disks()?;
     let seed = arguments.seed.unwrap_or_else(rand::random);
     println!("seed {seed}");
     let folder = workspace.cache().join(format!("power-cut-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let (series, booted) = run_series(arguments, seed, &dist, &folder)?;
+    let mut site = Site::start(&dist, &writer, &folder)?;
+    let (series, booted) = run_series(arguments, seed, &mut site)?;
+    drop(site);
     fs::remove_dir_all(&folder)?;
     let PowerCutArguments { cuts, machine_cuts, .. } = *arguments;
     let report = PowerCutReport { seed, cuts, machine_cuts, booted, series };
@@ -108,20 +120,14 @@ pub fn power_cut(arguments: &PowerCutArguments) -> Result<()> {
 }
 
 /// What came of all kinds, and how many of the disks were booted.
-fn run_series(
-    arguments: &PowerCutArguments,
-    seed: u64,
-    dist: &Path,
-    folder: &Path,
-) -> Result<(Vec<Series>, u32)> {
+fn run_series(arguments: &PowerCutArguments, seed: u64, site: &mut Site) -> Result<(Vec<Series>, u32)> {
     let mut chance = StdRng::seed_from_u64(seed);
-    let mut site = Site::start(dist, folder)?;
     let mut all = Vec::new();
     let mut boots = arguments.boots;
-    for (kind, sector_size) in arguments.series() {
-        let subject = Subject::new(kind, sector_size, folder)?;
-        let what = format!("{}, sectors of {sector_size} bytes", kind.name());
-        let series = cut_often(&mut site, &subject, arguments, &mut boots, &mut chance).context(what)?;
+    for (writer, kind, sector_size) in arguments.series() {
+        let subject = Subject::new(kind, writer, sector_size, &site.folder)?;
+        let what = format!("{}, by the {}, sectors of {sector_size} bytes", kind.name(), writer.name());
+        let series = cut_often(site, &subject, arguments, &mut boots, &mut chance).context(what)?;
         println!("{}", series.line());
         all.push(series);
     }
@@ -144,7 +150,7 @@ fn cut_often(
     let judge = Judge::new(subject, &disk, &events, &site.folder)?;
     let medium = File::options().read(true).write(true).open(disk.path())?;
     let mut replay = Replay::new(medium, &events, subject.sector_size as usize);
-    let mut series = Series::new(subject.kind, subject.sector_size, events.len());
+    let mut series = Series::new(subject, events.len());
     for requests in points(events.len(), arguments.cuts, chance) {
         replay.cut(requests, chance.random())?;
         let kept =
@@ -225,15 +231,16 @@ mod tests {
     }
 
     #[test]
-    fn x33_every_kind_is_cut_on_both_sector_sizes() {
+    fn x33_every_kind_is_cut_on_both_sector_sizes_whoever_writes() {
         let all = arguments(&[]);
         let series = all.series();
-        assert_eq!(series.len(), 13, "{series:?}");
+        assert_eq!(series.len(), 2 * 13, "{series:?}");
         assert!(series.len() * all.cuts as usize >= 200);
-        for pair in series.windows(2).filter(|pair| pair[1].0 == Kind::PreserveEphemeral) {
-            assert_eq!(pair[0], (Kind::Partition, pair[1].1), "what is preserved must be there");
+        for pair in series.windows(2).filter(|pair| pair[1].1 == Kind::PreserveEphemeral) {
+            let (writer, _, size) = pair[1];
+            assert_eq!(pair[0], (writer, Kind::Partition, size), "what is preserved must be there");
         }
-        let few = arguments(&["--kind", "preserve-ephemeral"]).series();
+        let few = arguments(&["--kind", "preserve-ephemeral", "--writer", "conductor"]).series();
         assert_eq!(few.len(), 4, "{few:?}");
     }
 

@@ -68,6 +68,13 @@ impl Workspace {
         Ok(self.target.join("debug/farrier"))
     }
 
+    /// Builds the program that writes exported disks as the conductor does, and gives its path.
+    pub fn build_writer_of_exported_disks(&self) -> Result<PathBuf> {
+        let example = "write_exported_disk";
+        run(cargo().args(["build", "-p", "farrier-drivers", "--example", example]).current_dir(&self.root))?;
+        Ok(self.target.join("debug/examples").join(example))
+    }
+
     /// Builds the builder of ramdisks and gives its path.
     pub fn build_image_builder(&self) -> Result<PathBuf> {
         run(cargo().args(["build", "--quiet", "-p", "farrier-image"]).current_dir(&self.root))?;

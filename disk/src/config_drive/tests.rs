@@ -187,6 +187,25 @@ fn d11_d12_a_drive_gets_a_partition_at_the_end_and_finds_it_again_on_sectors_of_
 }
 
 #[test]
+fn d11_a_drive_that_is_made_anew_costs_few_requests() {
+    let volume = MemoryDisk::zeros(4 << 20, 512);
+    let mut view = DiskView::whole(&volume);
+    filesystem::make_vfat(&mut view, "CONFIG-2", 512).unwrap();
+    let user_data = vec![7; 2 << 20];
+    filesystem::fill_vfat(&mut view, |target| {
+        target.root_dir().create_file("user_data")?.write_all(&user_data)
+    })
+    .unwrap();
+    let drive = ConfigDrive::decode(&packed(&volume.content(0, 4 << 20)), MAX_SIZE).unwrap();
+    let disk = disk_with(4096, TableKind::Gpt, &[(1, MIB, 8 * MIB)]);
+    let before = disk.requests();
+    drive.write_to(&disk).unwrap();
+    // Of 64 KiB each; table and content are written in turns.
+    let requests = disk.requests() - before;
+    assert!(requests < 250, "{requests}");
+}
+
+#[test]
 fn a_labelled_partition_of_the_image_is_used_and_two_are_an_error() {
     let places = [(1, MIB, 8 * MIB), (2, 10 * MIB, 8 * MIB)];
     let disk = disk_with(512, TableKind::Gpt, &places);

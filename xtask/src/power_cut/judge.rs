@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::DISK_BYTES;
 use super::loop_disk::LoopDisk;
 use super::subject::{IMAGE_BYTES, Kind, Subject};
+use super::writer::Writer;
 use crate::command::{command, run_quietly};
 
 const MIB: u64 = 1 << 20;
@@ -130,6 +131,9 @@ impl<'a> Judge<'a> {
     }
 
     fn judge_whole_disk(&self, disk: &Path, file: &File) -> Result<Left> {
+        if self.subject.writer == Writer::Conductor && self.is_being_erased(disk, file)? {
+            return Ok(Left::Erasing);
+        }
         self.require_image(file)?;
         let found = table(disk, self.subject.sector_size)?;
         let Some((drive, image)) =
@@ -145,6 +149,15 @@ impl<'a> Judge<'a> {
         let is_complete =
             content(file, drive.range.clone())? == content(&self.finished, drive.range.clone())?;
         Ok(if is_complete { Left::Everything } else { Left::WithoutDrive })
+    }
+
+    /// Whether there is nothing but what was there before and zeros: who exports a disk erases old metadata in its
+    /// partitions first, before the table that leads to it.
+    fn is_being_erased(&self, disk: &Path, file: &File) -> Result<bool> {
+        let found = table(disk, self.subject.sector_size)?;
+        let reached = content(file, 0..self.before.len() as u64)?;
+        Ok(found.iter().all(|one| self.old_table.contains(one))
+            && self.require_old_or_zero(&reached, 0).is_ok())
     }
 
     /// Each sector is the image's; where tables are it may be one that the deployment itself put there.

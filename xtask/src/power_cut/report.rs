@@ -7,7 +7,8 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::judge::Left;
-use super::subject::{IMAGE_BYTES, Kind};
+use super::subject::{IMAGE_BYTES, Kind, Subject};
+use super::writer::Writer;
 use crate::page::Measured;
 use crate::plot::{Arrangement, Bar, Plot, Row};
 
@@ -15,6 +16,7 @@ use crate::plot::{Arrangement, Bar, Plot, Row};
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Series {
     kind: Kind,
+    writer: Writer,
     sector_size: u32,
     /// Requests of a whole deployment.
     requests: usize,
@@ -57,8 +59,9 @@ impl Measured for PowerCutReport {
 
 impl Series {
     /// No cuts yet.
-    pub fn new(kind: Kind, sector_size: u32, requests: usize) -> Self {
-        Self { kind, sector_size, requests, left: BTreeMap::new(), by_machine: 0 }
+    pub fn new(subject: &Subject, requests: usize) -> Self {
+        let Subject { kind, writer, sector_size, .. } = *subject;
+        Self { kind, writer, sector_size, requests, left: BTreeMap::new(), by_machine: 0 }
     }
 
     /// Counts a cut.
@@ -78,7 +81,10 @@ impl Series {
 
     /// The row of the plot.
     fn row(&self) -> Row {
-        let name = self.kind.name().replace('`', "");
+        let mut name = self.kind.name().replace('`', "");
+        if self.writer == Writer::Conductor {
+            name.push_str(", iSCSI");
+        }
         let bar =
             |left| Some(self.count(left)).filter(|count| *count > 0).map(|count| Bar::of(count as f64, 0));
         Row { name: format!("{name}, {}", self.sector_size), bars: Left::ALL.map(bar).to_vec() }
@@ -86,11 +92,12 @@ impl Series {
 
     /// The row of the page.
     pub fn line(&self) -> String {
-        let Self { kind, sector_size, requests, by_machine, .. } = self;
+        let Self { kind, writer, sector_size, requests, by_machine, .. } = self;
         let counts = Left::ALL.map(|left| self.count(left).to_string()).join(" | ");
         format!(
-            "| {} | {sector_size} | {requests} | {} | {by_machine} | {counts} | 0 |",
+            "| {} | {} | {sector_size} | {requests} | {} | {by_machine} | {counts} | 0 |",
             kind.name(),
+            writer.name(),
             self.cuts()
         )
     }
@@ -117,7 +124,8 @@ impl PowerCutReport {
 This page is written by `cargo xtask power-cut --page --seed {} --cuts {} --machine-cuts {}`.
 
 A virtual machine with the real ramdisk deploys an image of {} MiB, or a partition image, to a disk that carries
-an older table and foreign data, and that records every write and flush it is asked for. A power cut at one of
+an older table and foreign data, and that records every write and flush it is asked for; or its agent exports the
+disk, and the conductor writes it by [iSCSI](iscsi.md#deployed-by-the-conductor). A power cut at one of
 these requests leaves what was flushed before it; of what the disk had taken since, each sector is on the medium
 or not, by chance. That is put on a medium for cuts all over the deployment and looked at; a few cuts are made in
 the machine itself. A cut must have left one of these:
@@ -138,8 +146,8 @@ Anything else, **half**, ends the run, and no page is written.
 
 ![How many cuts have left what, for each kind of deployment](power-cuts.svg)
 
-| deployment | sectors, bytes | requests | cuts | of them in the machine | before | erasing | nothing | no drive yet | all | half |
-|---|---|---|---|---|---|---|---|---|---|---|
+| deployment | written by the | sectors, bytes | requests | cuts | of them in the machine | before | erasing | nothing | no drive yet | all | half |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 ",
             self.seed,
             self.cuts,
@@ -161,7 +169,8 @@ mod tests {
 
     #[test]
     fn x33_the_page_counts_what_is_left_by_kind_and_sector_size() {
-        let mut series = Series::new(Kind::Gpt, 4096, 90);
+        let (kind, writer, left) = (Kind::Gpt, Writer::Conductor, BTreeMap::new());
+        let mut series = Series { kind, writer, sector_size: 4096, requests: 90, left, by_machine: 0 };
         for left in [Left::Nothing, Left::Everything, Left::Everything] {
             series.add(left);
         }
@@ -171,7 +180,7 @@ mod tests {
         for part in [
             "--seed 5 --cuts 3 --machine-cuts 1",
             "4 cuts, no half image; 1 of the disks with all of the image were booted by UEFI firmware.",
-            "| raw, GPT | 4096 | 90 | 4 | 1 | 1 | 0 | 1 | 0 | 2 | 0 |",
+            "| raw, GPT | conductor, by iSCSI | 4096 | 90 | 4 | 1 | 1 | 0 | 1 | 0 | 2 | 0 |",
         ] {
             assert!(page.contains(part), "{page}");
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::instance::GREETING;
-use farrier_tests::machine::{Boot, Hardware, free_port};
+use farrier_tests::machine::{Boot, Firmware, Hardware, free_port};
 use farrier_tests::monitor::Monitor;
 use farrier_tests::stub_conductor::NODE;
 use farrier_tests::volatile_disk::{Event, VolatileDisk};
@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::DISK_BYTES;
 use super::subject::{Kind, Subject};
+use super::writer::{Export, Writer};
 
 const MIB: u64 = 1 << 20;
 static FOREIGN: [u8; MIB as usize] = [0xaa; MIB as usize];
@@ -27,14 +28,15 @@ pub struct Site {
     agent: CommandedAgent,
     hardware: Hardware,
     monitor: Monitor,
+    export: Export,
     pub disk: VolatileDisk,
     pub folder: PathBuf,
     is_attached: bool,
 }
 
 impl Site {
-    /// Boots the machine.
-    pub fn start(dist: &Path, folder: &Path) -> Result<Self> {
+    /// Boots the machine; `writer` is the program that writes its disk as the conductor does.
+    pub fn start(dist: &Path, writer: &Path, folder: &Path) -> Result<Self> {
         let disk = VolatileDisk::start(folder, DISK_BYTES)?;
         let agent_port = free_port()?;
         let hardware = hardware("52:54:00:fa:00:32", agent_port, vec![], folder)?;
@@ -44,8 +46,9 @@ impl Site {
             devices.into_iter().map(str::to_owned).chain(Monitor::arguments(&socket)).collect();
         let parameters = format!("ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}");
         let agent = CommandedAgent::boot(&hardware, &arguments, dist, &parameters)?;
-        let monitor = Monitor::connect(&socket)?;
-        Ok(Self { agent, hardware, monitor, disk, folder: folder.to_owned(), is_attached: false })
+        let mut monitor = Monitor::connect(&socket)?;
+        let export = Export::new(&mut monitor, writer, folder)?;
+        Ok(Self { agent, hardware, monitor, export, disk, folder: folder.to_owned(), is_attached: false })
     }
 
     /// Takes the disk out and puts it in again, with what it holds before a deployment.
@@ -70,28 +73,28 @@ impl Site {
     /// Deploys to the disk that was put in, to the end, and tells what the disk was asked for.
     pub fn record(&mut self, subject: &Subject) -> Result<Vec<Event>> {
         self.disk.record();
-        self.order(subject)?;
-        let result = self.agent.wait_for_end(LIMIT)?;
-        ensure!(result["command_status"] == "SUCCEEDED", "{result}\n{}", self.hardware.console().tail());
+        self.deploy(subject).with_context(|| self.hardware.console().tail())?;
         Ok(self.disk.recording())
     }
 
     /// Deploys to the disk that was put in, whose power goes after so many requests.
     pub fn lose_power(&mut self, subject: &Subject, requests: u64, seed: u64) -> Result<()> {
         self.disk.cut_after(Some(requests));
-        self.order(subject)?;
-        self.agent.wait_for_end(LIMIT)?;
-        ensure!(self.disk.is_off(), "the power did not go at request {requests}");
+        let failed = self.deploy(subject).err();
+        ensure!(self.disk.is_off(), "the power did not go at request {requests}: {failed:?}");
         self.disk.settle(seed)
     }
 
-    fn order(&mut self, subject: &Subject) -> Result<()> {
+    fn deploy(&self, subject: &Subject) -> Result<()> {
+        if subject.writer == Writer::Conductor {
+            return self.export.deploy(&self.agent, subject, LIMIT);
+        }
         let params = json!({
             "step": {"step": "write_image", "interface": "deploy", "args": subject.arguments()},
-            "node": {"uuid": NODE, "properties": {"root_device": {"serial": SERIAL}}},
+            "node": {"uuid": NODE, "properties": {"root_device": {"serial": SERIAL}, "capabilities": "disk_label:gpt"}},
             "ports": [],
         });
-        self.agent.order("deploy.execute_deploy_step", &params).map(drop)
+        self.agent.succeed("deploy.execute_deploy_step", &params, LIMIT).map(drop)
     }
 }
 
@@ -100,7 +103,7 @@ pub fn boot(disk: &Path, folder: &Path) -> Result<()> {
     let folder = folder.join("boot");
     std::fs::create_dir_all(&folder)?;
     let hardware = hardware("52:54:00:fa:00:33", free_port()?, vec![(disk.into(), SERIAL)], &folder)?;
-    let machine = hardware.boot(Boot::Disks)?;
+    let machine = hardware.boot_under(Firmware::Uefi, Boot::Disks, &[])?;
     hardware.console().wait_for(GREETING, 0, BOOT_LIMIT).context("what was left does not boot")?;
     drop(machine);
     Ok(std::fs::remove_dir_all(folder)?)

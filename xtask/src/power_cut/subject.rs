@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::loop_disk::LoopDisk;
+use super::writer::Writer;
 use crate::command::{command, run_quietly};
 
 const MIB: usize = 1 << 20;
@@ -72,17 +73,18 @@ impl Kind {
 /// A deployment that can be ordered.
 pub struct Subject {
     pub kind: Kind,
+    pub writer: Writer,
     pub sector_size: u32,
     /// What a disk, or the root partition, holds afterwards.
     pub content: Vec<u8>,
     info: Value,
     drive: Option<ImageServer>,
-    _server: ImageServer,
+    server: ImageServer,
 }
 
 impl Subject {
     /// Makes the image in `folder` and serves it.
-    pub fn new(kind: Kind, sector_size: u32, folder: &Path) -> Result<Self> {
+    pub fn new(kind: Kind, writer: Writer, sector_size: u32, folder: &Path) -> Result<Self> {
         let content = match kind {
             Kind::Mbr => with_mbr()?,
             Kind::Partition | Kind::PreserveEphemeral => file_system(kind, folder)?,
@@ -95,8 +97,7 @@ impl Subject {
         };
         let digest = sha256(&file);
         let server = ImageServer::start(vec![Reply::Body(file.into())])?;
-        let mut info = json!({"id": "image", "urls": [server.guest_url()], "os_hash_algo": "sha256",
-            "os_hash_value": digest});
+        let mut info = json!({"id": "image", "os_hash_algo": "sha256", "os_hash_value": digest});
         match kind {
             Kind::Zstd => {}
             Kind::Qcow2 => info["disk_format"] = json!("qcow2"),
@@ -110,12 +111,18 @@ impl Subject {
             info["preserve_ephemeral"] = json!(kind == Kind::PreserveEphemeral);
         }
         let drive = (kind == Kind::ConfigDrive).then(|| config_drive(folder)).transpose()?;
-        Ok(Self { kind, sector_size, content, info, drive, _server: server })
+        Ok(Self { kind, writer, sector_size, content, info, drive, server })
     }
 
-    /// The arguments of the step.
+    /// The arguments of the step, with URLs that reach whoever writes.
     pub fn arguments(&self) -> Value {
-        json!({"image_info": self.info, "configdrive": self.drive.as_ref().map(ImageServer::guest_url)})
+        let url = match self.writer {
+            Writer::Agent => ImageServer::guest_url,
+            Writer::Conductor => ImageServer::url,
+        };
+        let mut info = self.info.clone();
+        info["urls"] = json!([url(&self.server)]);
+        json!({"image_info": info, "configdrive": self.drive.as_ref().map(url)})
     }
 
     /// What the disk holds before: the very same table, or that of another image, and foreign data.

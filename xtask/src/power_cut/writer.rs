@@ -1,0 +1,89 @@
+//! Who writes the disk of a machine: its agent, or a conductor to whom the agent exports it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use farrier_tests::commanded_agent::CommandedAgent;
+use farrier_tests::machine::free_port;
+use farrier_tests::monitor::Monitor;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::DISK_BYTES;
+use super::subject::{Kind, Subject};
+use crate::command::{command, run_quietly};
+
+const TARGET: &str = "iqn.2026-01.org.example:disk";
+const INITIATOR: &str = "iqn.2026-01.org.example:conductor";
+const USER: &str = "conductor";
+const SECRET: &str = "correct-horse-battery";
+
+/// Who writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Writer {
+    /// The agent, in the machine.
+    Agent,
+    /// The conductor, by iSCSI.
+    Conductor,
+}
+
+/// The conductor's way to the disk.
+pub struct Export {
+    program: PathBuf,
+    port: u16,
+    order: PathBuf,
+}
+
+impl Writer {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Agent, Self::Conductor];
+
+    /// In the words of the page.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Conductor => "conductor, by iSCSI",
+        }
+    }
+}
+
+impl Export {
+    /// Opens a port to the machine with this monitor; `program` writes, and is told what in a file in `folder`.
+    pub fn new(monitor: &mut Monitor, program: &Path, folder: &Path) -> Result<Self> {
+        let port = free_port()?;
+        let line = format!("hostfwd_add net tcp:127.0.0.1:{port}-:{port}");
+        monitor.execute("human-monitor-command", &json!({"command-line": line}))?;
+        Ok(Self { program: program.to_owned(), port, order: folder.join("order.json") })
+    }
+
+    /// Has the agent export the disk, writes it, and has the export ended whatever came of it.
+    pub fn deploy(&self, agent: &CommandedAgent, subject: &Subject, limit: Duration) -> Result<()> {
+        let wipes = subject.kind != Kind::PreserveEphemeral;
+        agent.succeed("iscsi.start_iscsi_target", &self.parameters(wipes), limit)?;
+        fs::write(&self.order, self.order_of(subject).to_string())?;
+        let written = run_quietly(command(&self.program).arg(&self.order));
+        let ended = agent.succeed("iscsi.stop_iscsi_target", &json!({}), limit);
+        written?;
+        ended.map(drop)
+    }
+
+    fn parameters(&self, wipes: bool) -> Value {
+        json!({"iqn": TARGET, "portal_port": self.port, "wipe_disk_metadata": wipes, "chap_user": USER,
+            "chap_password": SECRET, "initiators": [INITIATOR]})
+    }
+
+    fn order_of(&self, subject: &Subject) -> Value {
+        let mut order = subject.arguments();
+        let place = json!({"host": "127.0.0.1", "port": self.port, "target": TARGET, "initiator": INITIATOR,
+            "chap_user": USER, "chap_password": SECRET, "disk_bytes": DISK_BYTES,
+            "sector_bytes": subject.sector_size});
+        for (key, value) in place.as_object().into_iter().flatten() {
+            order[key] = value.clone();
+        }
+        order
+    }
+}
