@@ -7,8 +7,12 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// How much of the end of a console is searched.
+/// How much of the end of a console is told to who asks for no place in it.
 const TAIL_BYTES: u64 = 16384;
+
+/// Bytes at the end of a console in which its last lines are looked for: a DHCP client that says each second for an hour
+/// that it asks takes 120 KiB.
+const LAST_LINES_BYTES: u64 = 256 << 10;
 
 /// Longest part that is told at once.
 const PART_BYTES: u64 = 65536;
@@ -71,20 +75,28 @@ pub fn last_line(file: &Path) -> Option<String> {
     last_lines(file, 1).pop()
 }
 
-/// So many of the last lines with text on them, without control sequences.
+/// So many of the last lines with text on them, without control sequences. One that is said again and again is one line,
+/// with how often it was said: what stands before it tells more.
 pub(crate) fn last_lines(file: &Path, count: usize) -> Vec<String> {
     let text = plain(&String::from_utf8_lossy(&tail(file).unwrap_or_default()));
     let with_text = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let lines: Vec<_> = with_text.map(|line| line.chars().take(LINE_LIMIT).collect()).collect();
-    lines[lines.len().saturating_sub(count)..].to_vec()
+    let mut lines: Vec<(String, usize)> = Vec::new();
+    for line in with_text.map(|line| line.chars().take(LINE_LIMIT).collect::<String>()) {
+        match lines.last_mut() {
+            Some((last, times)) if *last == line => *times += 1,
+            _ => lines.push((line, 1)),
+        }
+    }
+    let last = lines.split_off(lines.len().saturating_sub(count)).into_iter();
+    last.map(|(line, times)| if times > 1 { format!("{line} ({times} times)") } else { line }).collect()
 }
 
 fn tail(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(file)?;
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(LAST_LINES_BYTES)))?;
     let mut tail = Vec::new();
-    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
+    file.take(LAST_LINES_BYTES).read_to_end(&mut tail)?;
     Ok(tail)
 }
 
@@ -130,6 +142,8 @@ mod tests {
         std::fs::write(&file, "one\r\n\r\ntwo\nthree\n").unwrap();
         assert_eq!(last_lines(&file, 2), ["two", "three"]);
         assert_eq!(last_lines(&file, 9).len(), 3);
+        std::fs::write(&file, format!("FAILED link\n{}", "discover\r\n".repeat(60))).unwrap();
+        assert_eq!(last_lines(&file, 40), ["FAILED link", "discover (60 times)"]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ const LONGEST: &[&str] = &[
 const WAITING: &[&str] = &[
     "loop_an_address_goes_with_its_lease_and_stays_with_whoever_comes_after",
     "vm_a_machine_without_dhcp_or_without_a_cable_ends_in_deploy_failed",
+    "vm_the_cause_of_each_of_three_silent_machines_is_explained",
     "vm_x01_a_step_in_whose_middle_the_agent_was_killed_has_failed_and_can_be_ordered_again",
     "vm_x02_x10_x30_what_comes_40_s_late_is_inspected_cleaned_and_deployed_on_the_first_try",
     "vm_a_lease_that_comes_late_is_taken_and_silence_is_told_once",

@@ -35,5 +35,6 @@ mod pstore;
 mod raid;
 mod reproducible;
 mod rescue;
+mod silence;
 mod virtual_media;
 mod write;
