@@ -242,6 +242,7 @@ impl Conductor {
         let mut task = Task::acquire(self.services(), id).await?;
         let network = self.services().hardware.network(&task.node)?;
         task.hold().await?;
+        task.read_port_groups().await?;
         changed_in_time(network.vif_attach(&mut task.node, vif)).await?;
         task.finish().await
     }

@@ -54,6 +54,7 @@ impl Conductor {
             check_free(&before)?;
         }
         if before.portgroup_id != after.portgroup_id {
+            check_free(&before)?;
             self.check_group_of(&after, &task.node).await?;
         }
         *of(&mut task.node, &owned)? =
@@ -76,12 +77,14 @@ impl Conductor {
         task.finish().await
     }
 
-    /// A port is in a group of its own node.
+    /// A port is in a group of its own node, and joins none whose cards are bound.
     async fn check_group_of(&self, port: &Port, node: &Node) -> Result<(), Error> {
         let Some(group) = port.portgroup_id else { return Ok(()) };
         let found = self.store().resource(ResourceKind::PortGroup, &group.to_string()).await?;
         match found.is_some_and(|found| found.node_uuid == Some(node.uuid)) {
-            true => Ok(()),
+            true => {
+                node.ports.iter().filter(|port| port.portgroup_id == Some(group)).try_for_each(check_free)
+            }
             false => {
                 let reason = format!("node {} has no port group {group}; create it first", node.label());
                 Err(Error::invalid("portgroup_uuid", reason))

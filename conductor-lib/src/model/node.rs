@@ -11,6 +11,7 @@ use super::mac_address::MacAddress;
 use super::mask::mask;
 use super::port::{self, Port};
 use super::properties::Properties;
+use super::resource::Resource;
 use super::states::{Family, PowerState, ProvisionState};
 use super::step::{PlannedStep, StepKind};
 use super::step_plan::StepPlan;
@@ -134,6 +135,9 @@ pub struct Node {
     /// Network cards; the first is the one the machine boots from.
     #[serde(with = "port::addresses")]
     pub ports: Vec<Port>,
+    /// The groups of its ports, for those who change its networks: resources of their own, which are stored elsewhere.
+    #[serde(skip)]
+    pub port_groups: Vec<Resource>,
 
     /// Where the node is in its life.
     pub provision_state: ProvisionState,
@@ -260,6 +264,7 @@ impl Node {
                 .into_iter()
                 .map(|address| Port { created_at: Some(now), ..Port::new(address) })
                 .collect(),
+            port_groups: Vec::new(),
             provision_state: match new.initial_state {
                 InitialState::Enroll => ProvisionState::Enroll,
                 InitialState::Available => ProvisionState::Available,

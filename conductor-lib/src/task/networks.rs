@@ -5,7 +5,8 @@ use super::Task;
 use crate::error::Error;
 use crate::interfaces::base::InterfaceError;
 use crate::interfaces::network::{NetworkInterface, NetworkKind};
-use crate::model::{BootDevice, PowerState};
+use crate::model::{BootDevice, PowerState, ResourceKind};
+use crate::store::ResourceSelection;
 use std::sync::Arc;
 
 /// A change of a machine's networks. Each may be asked for again and again.
@@ -30,6 +31,7 @@ impl Task {
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
     pub async fn change_networks(&mut self, changes: &[NetworkChange]) -> Result<(), Error> {
         let network = self.network().await?;
+        self.read_port_groups().await?;
         if changes.is_empty() || !network.need_power_on(&self.node) {
             return self.apply(&*network, changes).await;
         }
@@ -37,6 +39,17 @@ impl Task {
         let changed = self.apply(&*network, changes).await;
         // It goes off whether or not its networks could be changed.
         changed.and(self.power_off_after_network().await)
+    }
+
+    /// Has the groups of the node's ports at hand, as they are now.
+    pub(crate) async fn read_port_groups(&mut self) -> Result<(), Error> {
+        self.node.port_groups.clear();
+        if self.node.ports.iter().any(|port| port.portgroup_id.is_some()) {
+            let all = ResourceSelection::first(ResourceKind::PortGroup, u32::MAX);
+            let own = ResourceSelection { node: Some(self.node.uuid), ..all };
+            self.node.port_groups = self.services.store.resources(&own).await?;
+        }
+        Ok(())
     }
 
     /// Connects the machine to the network of an operation; what is noted in its ports counts once saved.

@@ -3,7 +3,7 @@
 use crate::agent::Script;
 use crate::node_api::{ask, ask_in, get, set};
 use crate::stage::{Stage, fault};
-use farrier_conductor::model::PowerState;
+use farrier_conductor::model::{Node, PowerState};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -211,7 +211,15 @@ async fn ports_are_in_groups_of_their_own_node() {
     assert_eq!(by_address["portgroups"][0]["uuid"], made["uuid"]);
     let group = "/v1/portgroups/bond0";
     assert_eq!(ask(&stage, Method::DELETE, group, &Value::Null).await.status(), 400);
+    // While its cards are bound together, none joins or leaves.
+    let second = json!({"node_uuid": stage.node().await.uuid, "address": "52:54:00:00:00:98", "portgroup_uuid": made["uuid"]});
     let out = json!([{"op": "remove", "path": "/portgroup_uuid"}]);
+    let vif =
+        |node: &mut Node| drop(node.ports[0].internal_info.insert("tenant_vif_port_id".into(), json!("v")));
+    stage.change_node(vif).await;
+    assert_eq!(ask(&stage, Method::POST, "/v1/ports", &second).await.status(), 409);
+    assert_eq!(ask(&stage, Method::PATCH, &port, &out).await.status(), 409);
+    stage.change_node(|node| node.ports[0].internal_info.clear()).await;
     assert_eq!(ask(&stage, Method::PATCH, &port, &out).await.status(), 200);
     assert_eq!(ask(&stage, Method::DELETE, group, &Value::Null).await.status(), 204);
 }

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use farrier_conductor::interfaces::{DhcpOption, DhcpProvider, InterfaceError};
 use farrier_conductor::model::{MacAddress, Node, Port};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -69,9 +70,8 @@ impl DhcpProvider for NeutronDhcp {
 
     /// Some ports may fail: the machine boots from another one.
     async fn update_dhcp_opts(&self, node: &Node, options: &[DhcpOption]) -> Result<(), InterfaceError> {
-        let vifs: Vec<_> = bootable(node).filter_map(Port::current_vif).collect();
         let (mut is_told, mut failure) = (false, None);
-        for vif in vifs {
+        for vif in vifs(node.ports.iter().filter(|port| port.pxe_enabled)) {
             match self.tell(vif, options).await {
                 Ok(()) => is_told = true,
                 Err(error) => {
@@ -89,7 +89,7 @@ impl DhcpProvider for NeutronDhcp {
     }
 
     async fn clean_dhcp_opts(&self, node: &Node) -> Result<(), InterfaceError> {
-        for vif in node.ports.iter().filter_map(Port::current_vif) {
+        for vif in vifs(node.ports.iter()) {
             self.tell_no_more(vif).await?;
         }
         Ok(())
@@ -97,15 +97,16 @@ impl DhcpProvider for NeutronDhcp {
 
     async fn get_ip_addresses(&self, node: &Node) -> Result<Vec<IpAddr>, InterfaceError> {
         let mut addresses = Vec::new();
-        for vif in node.ports.iter().filter_map(Port::current_vif) {
+        for vif in vifs(node.ports.iter()) {
             addresses.extend(self.neutron.port(vif).await?.addresses());
         }
         Ok(addresses)
     }
 }
 
-fn bootable(node: &Node) -> impl Iterator<Item = &Port> {
-    node.ports.iter().filter(|port| port.pxe_enabled)
+/// The ports of Neutron that cards have; those of a group have one.
+fn vifs<'a>(ports: impl Iterator<Item = &'a Port>) -> BTreeSet<&'a str> {
+    ports.filter_map(Port::current_vif).collect()
 }
 
 /// The options of firmware that a port has, as their end is told.

@@ -1,7 +1,8 @@
-//! What Neutron is told of a network card: who has it, and where its cable leads.
+//! What Neutron is told of cards: who has them, and where their cables lead.
 
-use farrier_conductor::model::{Node, Port};
-use serde_json::{Value, json};
+use super::slot::Slot;
+use farrier_conductor::model::{Node, Port, Resource};
+use serde_json::{Map, Value, json};
 
 /// The owner of ports that machines have.
 pub(super) const DEVICE_OWNER: &str = "baremetal:none";
@@ -11,6 +12,9 @@ const CLIENT_ID: &str = "61";
 
 /// The key of `local_link_connection` with the host of a smart NIC, as its agent names it.
 const HOSTNAME: &str = "hostname";
+
+/// How options of Linux' bonding driver begin.
+const BOND: &str = "bond_";
 
 /// Whether Neutron can be told of a card what it needs; switches are set by where its cable leads.
 pub(super) fn check(port: &Port, needs_link: bool) -> Result<(), String> {
@@ -26,29 +30,44 @@ pub(super) fn check(port: &Port, needs_link: bool) -> Result<(), String> {
     }
 }
 
-/// The host that a card is bound on: the node, but where it has an agent itself.
-pub(super) fn host(node: &Node, port: &Port) -> String {
-    match (port.is_smartnic, link_text(port, HOSTNAME)) {
-        (true, Some(host)) => host.to_owned(),
-        _ => node.uuid.to_string(),
-    }
+/// The host that cards are bound on: the node, but where one has an agent itself.
+pub(super) fn host(node: &Node, slot: &Slot<'_>) -> String {
+    let own = slot.smart_nic().and_then(|port| link_text(port, HOSTNAME));
+    own.map_or_else(|| node.uuid.to_string(), str::to_owned)
 }
 
-/// The fields that bind a port of Neutron to a card, beside its address.
-pub(super) fn fields(node: &Node, port: &Port) -> Value {
-    let vnic_type = if port.is_smartnic { "smart-nic" } else { "baremetal" };
-    let links: Vec<_> =
-        Some(&port.local_link_connection).filter(|link| !link.is_empty()).into_iter().collect();
+/// The fields that bind a port of Neutron to cards, beside its address.
+pub(super) fn fields(node: &Node, slot: &Slot<'_>) -> Value {
+    let vnic_type = if slot.smart_nic().is_some() { "smart-nic" } else { "baremetal" };
+    let links = slot.cards.iter().map(|port| &port.local_link_connection).filter(|link| !link.is_empty());
+    let mut profile = json!({"local_link_information": links.collect::<Vec<_>>()});
+    if let Some(group) = slot.group {
+        profile["local_group_information"] = group_information(group);
+    }
     let mut fields = json!({
         "binding:vnic_type": vnic_type,
-        "binding:host_id": host(node, port),
-        "binding:profile": {"local_link_information": links},
+        "binding:host_id": host(node, slot),
+        "binding:profile": profile,
         "device_owner": DEVICE_OWNER,
     });
-    if let Some(client) = port.extra.get("client-id").and_then(Value::as_str) {
+    if let Some(client) = slot.client_id() {
         fields["extra_dhcp_opts"] = json!([{"opt_name": CLIENT_ID, "opt_value": client}]);
     }
     fields
+}
+
+/// How a switch is to treat the cables of a group. Its properties are options of Linux' bonding driver.
+fn group_information(group: &Resource) -> Value {
+    let properties = group.fields.get("properties").and_then(Value::as_object);
+    let options = properties.into_iter().flatten().map(|(name, value)| {
+        (if name.starts_with(BOND) { name.clone() } else { format!("{BOND}{name}") }, value.clone())
+    });
+    json!({
+        "id": group.uuid,
+        "name": group.name,
+        "bond_mode": group.text("mode"),
+        "bond_properties": options.collect::<Map<_, _>>(),
+    })
 }
 
 fn link_text<'a>(port: &'a Port, key: &str) -> Option<&'a str> {
@@ -76,7 +95,8 @@ mod tests {
             (json!({"local_link_connection": link}), node.uuid.to_string(), "baremetal"),
             (json!({"local_link_connection": smart, "is_smartnic": true}), "nic7".to_owned(), "smart-nic"),
         ] {
-            let told = fields(&node, &port(&own));
+            let card = port(&own);
+            let told = fields(&node, &Slot::card(&card));
             assert_eq!(told["binding:host_id"], host);
             assert_eq!(told["binding:vnic_type"], vnic_type);
             assert_eq!(
@@ -85,9 +105,35 @@ mod tests {
             );
             assert_eq!(told["extra_dhcp_opts"], Value::Null);
         }
-        let told = fields(&node, &port(&json!({"extra": {"client-id": "ff:00"}})));
+        let card = port(&json!({"extra": {"client-id": "ff:00"}}));
+        let told = fields(&node, &Slot::card(&card));
         assert_eq!(told["binding:profile"], json!({"local_link_information": []}));
         assert_eq!(told["extra_dhcp_opts"], json!([{"opt_name": "61", "opt_value": "ff:00"}]));
+    }
+
+    #[test]
+    fn a_group_is_told_by_all_of_its_cables_and_how_they_are_one() {
+        let mut node = Node::enrol(NewNode::default(), SystemClock.now());
+        let group = json!({
+            "uuid": "00000000-0000-4000-8000-000000000009", "kind": "port group", "name": "bond0",
+            "created_at": "2026-11-25T00:00:00Z", "mode": "802.3ad",
+            "properties": {"miimon": 100, "bond_xmit_hash_policy": "layer3+4"},
+        });
+        node.port_groups.push(serde_json::from_value(group.clone()).unwrap());
+        let links = [json!({"switch_id": "a", "port_id": "1"}), json!({"switch_id": "b", "port_id": "1"})];
+        for link in &links {
+            node.ports.push(port(&json!({"portgroup_id": group["uuid"], "local_link_connection": link})));
+        }
+        let slots = Slot::all(&node);
+        assert_eq!(slots.len(), 1);
+        let told = json!({
+            "local_link_information": links,
+            "local_group_information": {
+                "id": group["uuid"], "name": "bond0", "bond_mode": "802.3ad",
+                "bond_properties": {"bond_miimon": 100, "bond_xmit_hash_policy": "layer3+4"},
+            },
+        });
+        assert_eq!(fields(&node, &slots[0])["binding:profile"], told);
     }
 
     #[test]

@@ -1,17 +1,10 @@
-//! Which network card a virtual interface is attached to, as Ironic chooses it.
+//! Which card, or group of cards, a virtual interface is attached to, as Ironic chooses it.
 
 use super::binding;
+use super::slot::{Slot, group_of};
 use farrier_conductor::interfaces::InterfaceError;
-use farrier_conductor::model::{Node, Port};
+use farrier_conductor::model::{Node, Resource};
 use std::collections::BTreeSet;
-
-/// The note of a port with the virtual interface of its instance.
-pub(super) const TENANT_VIF: &str = "tenant_vif_port_id";
-
-/// The virtual interface of an instance that is attached to a port.
-pub(super) fn tenant_vif(port: &Port) -> Option<&str> {
-    port.internal_info.get(TENANT_VIF)?.as_str()
-}
 
 /// What is to be attached.
 #[derive(Debug, Clone)]
@@ -19,68 +12,97 @@ pub(super) struct Wish<'a> {
     pub(super) vif: &'a str,
     /// Identity of the port, where its user has named one.
     pub(super) port: Option<&'a str>,
+    /// Identity or name of the port group, where its user has named one.
+    pub(super) group: Option<&'a str>,
     /// The physical networks that it is on; none where they do not matter.
     pub(super) physical_networks: &'a BTreeSet<String>,
-    /// Whether only a card does whose cable is known.
+    /// Whether only cards do whose cables are known.
     pub(super) needs_link: bool,
 }
 
-/// Where in the node's ports the free card is: on one of the physical networks, or on one that is not known; the first
-/// by: its physical network is known, it is enabled for PXE.
+/// The free card or group of the node: on one of the physical networks, or on one that is not known; the first by: its
+/// physical network is known, it is a group, it is enabled for PXE.
 ///
 /// # Errors
 ///
-/// [`InterfaceError::InUse`] when it is attached already, or the port has another one; [`InterfaceError::Invalid`] when
-/// no card does.
-pub(super) fn choose(node: &Node, wish: &Wish<'_>) -> Result<usize, InterfaceError> {
-    if let Some(port) = node.ports.iter().find(|port| tenant_vif(port) == Some(wish.vif)) {
-        return Err(in_use(wish.vif, format!("it is attached to port {} already", port.address)));
+/// [`InterfaceError::InUse`] when it is attached already, or what its user named has another one;
+/// [`InterfaceError::Invalid`] when none does.
+pub(super) fn choose<'a>(node: &'a Node, wish: &Wish<'_>) -> Result<Slot<'a>, InterfaceError> {
+    if let Some((_, slot)) = Slot::attached(node).into_iter().find(|(vif, _)| *vif == wish.vif) {
+        return Err(in_use(wish.vif, format!("it is attached to {slot} already")));
     }
-    if let Some(id) = wish.port {
-        return named(node, id, wish);
+    match (wish.port, wish.group) {
+        (Some(_), Some(_)) => {
+            Err(InterfaceError::invalid("port_uuid", "is named beside portgroup_uuid; name one of them"))
+        }
+        (Some(id), None) => named(named_port(node, id)?, "port_uuid", wish),
+        (None, Some(id)) => named(named_group(node, id)?, "portgroup_uuid", wish),
+        (None, None) => best(node, wish),
     }
-    let does = |port: &Port| tenant_vif(port).is_none() && unfit(port, wish).is_none();
-    let rank = |port: &Port| (port.physical_network.is_none(), !port.pxe_enabled);
-    let fit = node.ports.iter().enumerate().filter(|(_, port)| does(port));
-    fit.min_by_key(|(_, port)| rank(port)).map(|(index, _)| index).ok_or_else(|| {
-        let why = node.ports.iter().map(|port| {
-            let attached = tenant_vif(port).map(|vif| format!("has {vif}"));
-            let why = attached.or_else(|| unfit(port, wish)).unwrap_or_default();
-            format!("{} {why}", port.address)
-        });
+}
+
+fn best<'a>(node: &'a Node, wish: &Wish<'_>) -> Result<Slot<'a>, InterfaceError> {
+    let (fit, unfit): (Vec<_>, Vec<_>) = Slot::all(node)
+        .into_iter()
+        .map(|slot| (why_not(&slot, wish), slot))
+        .partition(|(why, _)| why.is_none());
+    let rank =
+        |slot: &Slot<'_>| (slot.physical_network().is_none(), slot.group.is_none(), !slot.is_bootable());
+    fit.into_iter().map(|(_, slot)| slot).min_by_key(rank).ok_or_else(|| {
+        let why = unfit.iter().map(|(why, slot)| format!("{slot} {}", why.as_deref().unwrap_or_default()));
         let why = why.collect::<Vec<_>>().join("; ");
-        let reason =
-            format!("no port is free for it: {}", if why.is_empty() { "there is none" } else { &why });
-        InterfaceError::invalid("vif", reason)
+        let why = if why.is_empty() { "there is none" } else { &why };
+        InterfaceError::invalid("vif", format!("no port is free for it: {why}"))
     })
 }
 
-fn named(node: &Node, id: &str, wish: &Wish<'_>) -> Result<usize, InterfaceError> {
-    let index = node.ports.iter().position(|port| port.uuid.to_string() == id);
-    let index =
-        index.ok_or_else(|| InterfaceError::invalid("port_uuid", format!("the node has no port {id}")))?;
-    let port = &node.ports[index];
-    match (tenant_vif(port), unfit(port, wish)) {
-        (Some(vif), _) => Err(in_use(
-            &format!("port {}", port.address),
-            format!("{vif} is attached to it; detach that first"),
-        )),
-        (None, Some(why)) => {
-            Err(InterfaceError::invalid("port_uuid", format!("port {} {why}", port.address)))
+/// What its user named, if it does.
+fn named<'a>(slot: Slot<'a>, field: &str, wish: &Wish<'_>) -> Result<Slot<'a>, InterfaceError> {
+    match (slot.vif(), unfit(&slot, wish)) {
+        (Some(vif), _) => {
+            Err(in_use(&slot.to_string(), format!("{vif} is attached to it; detach that first")))
         }
-        (None, None) => Ok(index),
+        (None, Some(why)) => Err(InterfaceError::invalid(field, format!("{slot} {why}"))),
+        (None, None) => Ok(slot),
     }
 }
 
-/// Why a card cannot have it, whoever else has the card.
-fn unfit(port: &Port, wish: &Wish<'_>) -> Option<String> {
-    let network = port.physical_network.as_ref();
-    if let Some(network) = network.filter(|_| !wish.physical_networks.is_empty())
+/// A card, which has it by itself. Not every group lets its cards be used so.
+fn named_port<'a>(node: &'a Node, id: &str) -> Result<Slot<'a>, InterfaceError> {
+    let none = || InterfaceError::invalid("port_uuid", format!("the node has no port {id}"));
+    let port = node.ports.iter().find(|port| port.uuid.to_string() == id).ok_or_else(none)?;
+    match group_of(node, port) {
+        Some(group) if !group.flag("standalone_ports_supported") => {
+            let reason =
+                format!("{} is used with its group alone; name portgroup_uuid {}", port.address, group.uuid);
+            Err(InterfaceError::invalid("port_uuid", reason))
+        }
+        _ => Ok(Slot::card(port)),
+    }
+}
+
+/// A group with cards.
+fn named_group<'a>(node: &'a Node, id: &str) -> Result<Slot<'a>, InterfaceError> {
+    let is_meant = |group: &Resource| group.uuid.to_string() == id || group.name.as_deref() == Some(id);
+    let found = Slot::all(node).into_iter().find(|slot| slot.group.is_some_and(is_meant));
+    found.ok_or_else(|| {
+        InterfaceError::invalid("portgroup_uuid", format!("the node has no port in a port group {id}"))
+    })
+}
+
+/// Why a card or group cannot have it.
+fn why_not(slot: &Slot<'_>, wish: &Wish<'_>) -> Option<String> {
+    slot.vif().map(|vif| format!("has {vif}")).or_else(|| unfit(slot, wish))
+}
+
+/// Why cards cannot have it, whoever else has them. All of a group have to do.
+fn unfit(slot: &Slot<'_>, wish: &Wish<'_>) -> Option<String> {
+    if let Some(network) = slot.physical_network().filter(|_| !wish.physical_networks.is_empty())
         && !wish.physical_networks.contains(network)
     {
         return Some(format!("is on physical network {network}"));
     }
-    binding::check(port, wish.needs_link).err()
+    slot.cards.iter().find_map(|port| binding::check(port, wish.needs_link).err())
 }
 
 fn in_use(what: &str, reason: String) -> InterfaceError {
@@ -94,6 +116,7 @@ mod tests {
     use farrier_conductor::model::NewNode;
     use serde_json::{Value, json};
 
+    /// A node with two port groups.
     fn node(ports: &[Value]) -> Node {
         let mut node = Node::enrol(NewNode::default(), SystemClock.now());
         for (number, own) in ports.iter().enumerate() {
@@ -102,13 +125,38 @@ mod tests {
             port.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
             node.ports.push(serde_json::from_value(port).unwrap());
         }
+        for (name, is_alone) in [("bond0", true), ("bond1", false)] {
+            let group = json!({"uuid": group(name), "kind": "port group", "name": name,
+                "created_at": "2026-11-25T00:00:00Z", "standalone_ports_supported": is_alone});
+            node.port_groups.push(serde_json::from_value(group).unwrap());
+        }
         node
     }
 
-    fn chosen(ports: &[Value], physical: &[&str], port: Option<&str>) -> Result<usize, String> {
+    fn group(name: &str) -> String {
+        format!("00000000-0000-4000-9000-00000000000{}", name.trim_start_matches("bond"))
+    }
+
+    /// A card with a cable, and something else.
+    fn with_cable(own: &Value) -> Value {
+        let mut port = json!({"local_link_connection": {"switch_id": "s", "port_id": "p"}});
+        port.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+        port
+    }
+
+    /// Where in the node's ports the chosen ones are.
+    fn chosen(
+        ports: &[Value],
+        physical: &[&str],
+        port: Option<&str>,
+        group: Option<&str>,
+    ) -> Result<Vec<usize>, String> {
         let physical_networks = physical.iter().map(|name| (*name).to_owned()).collect();
-        let wish = Wish { vif: "v", port, physical_networks: &physical_networks, needs_link: true };
-        choose(&node(ports), &wish).map_err(|error| error.to_string())
+        let wish = Wish { vif: "v", port, group, physical_networks: &physical_networks, needs_link: true };
+        let node = node(ports);
+        let slot = choose(&node, &wish).map_err(|error| error.to_string())?;
+        let at = |uuid| node.ports.iter().position(|port| port.uuid == uuid).unwrap();
+        Ok(slot.identities().into_iter().map(at).collect())
     }
 
     #[test]
@@ -129,8 +177,8 @@ mod tests {
             (vec![json!({})], vec![], Err("local_link_connection: is empty")),
             (vec![], vec![], Err("there is none")),
         ] {
-            match (chosen(&ports, &physical, None), expected) {
-                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{ports:?}"),
+            match (chosen(&ports, &physical, None, None), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, [expected], "{ports:?}"),
                 (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
                 (found, _) => panic!("{ports:?}: {found:?}"),
             }
@@ -159,11 +207,65 @@ mod tests {
             (vec![free.clone()], Some(uuid(7)), Err("port_uuid: the node has no port")),
             (vec![free.clone(), free], Some(uuid(1)), Ok(1)),
         ] {
-            match (chosen(&ports, &[], port.as_deref()), expected) {
-                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+            match (chosen(&ports, &[], port.as_deref(), None), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, [expected]),
                 (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
                 (found, _) => panic!("{ports:?}: {found:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_group_comes_before_cards_and_all_of_it_has_to_do() {
+        let in_group = |name: &str, own: &Value| {
+            let mut port = with_cable(own);
+            port["portgroup_id"] = group(name).into();
+            port
+        };
+        let (none, card) = (json!({}), with_cable(&json!({})));
+        let known = with_cable(&json!({"physical_network": "a"}));
+        let elsewhere = json!({"physical_network": "b"});
+        let has = json!({"internal_info": {"tenant_vif_port_id": "w"}});
+        let mut without_cable = in_group("bond0", &none);
+        without_cable["local_link_connection"] = json!({});
+        for (ports, physical, expected) in [
+            (vec![card.clone(), in_group("bond0", &none), in_group("bond0", &none)], vec![], Ok(vec![1, 2])),
+            (vec![in_group("bond0", &none), known, in_group("bond0", &none)], vec!["a"], Ok(vec![1])),
+            (vec![in_group("bond1", &elsewhere), card.clone()], vec!["a"], Ok(vec![1])),
+            (vec![in_group("bond0", &has), in_group("bond0", &none), card.clone()], vec![], Ok(vec![2])),
+            (vec![in_group("bond0", &none), without_cable, card], vec![], Ok(vec![2])),
+            (vec![in_group("bond0", &has), in_group("bond0", &none)], vec![], Err("port group bond0 has w")),
+        ] {
+            match (chosen(&ports, &physical, None, None), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{ports:?}"),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
+                (found, _) => panic!("{ports:?}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_group_is_named_by_name_or_identity_and_some_lend_their_cards() {
+        let ports = ["bond0", "bond0", "bond1"].map(|name| with_cable(&json!({"portgroup_id": group(name)})));
+        let uuid = |number: u32| Some(format!("00000000-0000-4000-8000-{number:012}"));
+        let named = |name: &str| Some(name.to_owned());
+        for (port, wanted, expected) in [
+            (None, named("bond1"), Ok(vec![2])),
+            (None, Some(group("bond0")), Ok(vec![0, 1])),
+            (uuid(1), None, Ok(vec![1])),
+            (uuid(2), None, Err("is used with its group alone; name portgroup_uuid 0000")),
+            (None, named("bond7"), Err("portgroup_uuid: the node has no port in a port group bond7")),
+            (uuid(1), named("bond0"), Err("port_uuid: is named beside portgroup_uuid")),
+        ] {
+            match (chosen(&ports, &[], port.as_deref(), wanted.as_deref()), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
+                (found, _) => panic!("{port:?} {wanted:?}: {found:?}"),
+            }
+        }
+        let mut ports = ports;
+        ports[0]["internal_info"] = json!({"tenant_vif_port_id": "w"});
+        let error = chosen(&ports, &[], None, Some("bond0")).unwrap_err();
+        assert!(error.contains("port group bond0 is in use: w is attached to it"), "{error}");
     }
 }

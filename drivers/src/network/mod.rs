@@ -1,28 +1,27 @@
 //! Network interfaces over Neutron (section 9.8). That of nodes whose cables are as they should be is
 //! [`Noop`](farrier_conductor::interfaces::Noop), which every conductor has.
 //!
-//! - [`flat`](FlatNetwork): all machines are on one network. Virtual interfaces are bound to the node, and only cleaning
-//!   and inspection have ports of their own.
-//! - [`neutron`](NeutronNetwork): each operation has a network, to which switches connect the machine by what Neutron is
-//!   told of its cables.
+//! - [`flat`](NeutronNetwork::flat): all machines are on one network. Virtual interfaces are bound to the node, and only
+//!   cleaning and inspection have ports of their own.
+//! - [`neutron`](NeutronNetwork::separate): each operation has a network, to which switches connect the machine by what
+//!   Neutron is told of its cables.
 //!
 //! Ports of operations are created and deleted in `operation`, virtual interfaces of instances are attached and bound in
-//! `vifs`, to the card that `choice` chooses. What Neutron is told of a card is in `binding`; cards that have an agent of
-//! Neutron themselves are waited for in `smart_nic`.
+//! `vifs`, to the card or group of cards (`slot`) that `choice` chooses. What Neutron is told of cards is in `binding`;
+//! those that have an agent of Neutron themselves are waited for in `smart_nic`.
 
 mod binding;
 mod choice;
 mod error;
-mod flat;
-mod neutron;
+mod interface;
 mod operation;
 mod settings;
+mod slot;
 mod smart_nic;
 mod vifs;
 
 pub use error::NetworkError;
-pub use flat::FlatNetwork;
-pub use neutron::NeutronNetwork;
+pub use interface::NeutronNetwork;
 pub use settings::{NetworkSettings, OperationNetwork};
 
 use crate::openstack::Neutron;
@@ -37,7 +36,7 @@ pub const NAMES: [&str; 2] = ["flat", "neutron"];
 pub fn with_neutron(builder: Builder, neutron: &Neutron, settings: NetworkSettings) -> Builder {
     let settings = Arc::new(settings);
     builder
-        .network("flat", FlatNetwork::new(neutron.clone(), Arc::clone(&settings)))
-        .network("neutron", NeutronNetwork::new(neutron.clone(), settings))
+        .network("flat", NeutronNetwork::flat(neutron.clone(), Arc::clone(&settings)))
+        .network("neutron", NeutronNetwork::separate(neutron.clone(), settings))
         .supported_by_all(InterfaceKind::Network, NAMES)
 }

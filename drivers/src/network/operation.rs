@@ -7,6 +7,7 @@
 use super::binding;
 use super::error::NetworkError;
 use super::settings::{NetworkSettings, OperationNetwork};
+use super::slot::Slot;
 use super::smart_nic;
 use crate::openstack::{Network, Neutron, OpenStackError, Vif};
 use farrier_conductor::interfaces::{InterfaceError, NetworkKind};
@@ -139,7 +140,7 @@ impl OperationPorts {
 
     /// What Neutron is told of the port of a card.
     fn fields(&self, node: &Node, port: &Port, kind: NetworkKind, network: &Network) -> Value {
-        let mut fields = binding::fields(node, port);
+        let mut fields = binding::fields(node, &Slot::card(port));
         fields["name"] = own_name(kind).into();
         fields["network_id"] = network.id.as_str().into();
         fields["device_id"] = node.uuid.to_string().into();
@@ -165,14 +166,15 @@ impl OperationPorts {
         kept: Option<Vif>,
     ) -> Result<String, String> {
         binding::check(port, self.needs_link)?;
+        let slot = &Slot::card(port);
         let connected = async {
-            smart_nic::wait_for_agent(&self.neutron, &self.settings, node, port).await?;
+            smart_nic::wait_for_agent(&self.neutron, &self.settings, node, slot).await?;
             let vif = match kept {
                 Some(vif) => vif,
                 None => self.neutron.create_port(fields).await?,
             };
-            check_binding(&self.settings, node, port, &vif)?;
-            smart_nic::wait_until_active(&self.neutron, &self.settings, node, port, &vif.id).await?;
+            check_binding(&self.settings, node, slot, &vif)?;
+            smart_nic::wait_until_active(&self.neutron, &self.settings, node, slot, &vif.id).await?;
             Ok(vif.id)
         };
         connected.await.map_err(|error: OpenStackError| error.to_string())
@@ -206,14 +208,14 @@ impl OperationPorts {
 pub(super) fn check_binding(
     settings: &NetworkSettings,
     node: &Node,
-    port: &Port,
+    slot: &Slot<'_>,
     vif: &Vif,
 ) -> Result<(), OpenStackError> {
     if !vif.binding_failed() {
         return Ok(());
     }
-    if settings.fail_on_port_binding_failure || port.is_smartnic {
-        let (id, host) = (vif.id.clone(), binding::host(node, port));
+    if settings.fail_on_port_binding_failure || slot.smart_nic().is_some() {
+        let (id, host) = (vif.id.clone(), binding::host(node, slot));
         return Err(OpenStackError::NotBound { port: id, host, what: "binding_failed".to_owned() });
     }
     tracing::warn!(node = node.label(), "port {} of Neutron is not bound", vif.id);

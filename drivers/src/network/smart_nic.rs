@@ -3,8 +3,9 @@
 
 use super::binding;
 use super::settings::NetworkSettings;
+use super::slot::Slot;
 use crate::openstack::{Neutron, OpenStackError};
-use farrier_conductor::model::{Node, Port};
+use farrier_conductor::model::Node;
 use tokio::time::sleep;
 
 /// What a port says that is connected.
@@ -24,12 +25,12 @@ pub(super) async fn wait_for_agent(
     neutron: &Neutron,
     settings: &NetworkSettings,
     node: &Node,
-    port: &Port,
+    slot: &Slot<'_>,
 ) -> Result<(), OpenStackError> {
-    if !port.is_smartnic {
+    if slot.smart_nic().is_none() {
         return Ok(());
     }
-    let host = binding::host(node, port);
+    let host = binding::host(node, slot);
     for _ in 0..settings.neutron_agent_max_attempts {
         if neutron.is_alive(&host).await? {
             return Ok(());
@@ -49,10 +50,10 @@ pub(super) async fn wait_until_active(
     neutron: &Neutron,
     settings: &NetworkSettings,
     node: &Node,
-    port: &Port,
+    slot: &Slot<'_>,
     vif: &str,
 ) -> Result<(), OpenStackError> {
-    if !port.is_smartnic {
+    if slot.smart_nic().is_none() {
         return Ok(());
     }
     let mut status = String::new();
@@ -64,7 +65,7 @@ pub(super) async fn wait_until_active(
         sleep(settings.neutron_agent_status_retry_interval).await;
     }
     let what = format!("status {status}");
-    Err(OpenStackError::NotBound { port: vif.to_owned(), host: binding::host(node, port), what })
+    Err(OpenStackError::NotBound { port: vif.to_owned(), host: binding::host(node, slot), what })
 }
 
 /// Gives agents on cards the time to carry out that ports are gone.

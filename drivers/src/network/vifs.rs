@@ -1,13 +1,14 @@
-//! Virtual interfaces of instances: attached to cards, and bound to them while the machine is on the networks of its
-//! instance.
+//! Virtual interfaces of instances: attached to cards or groups of them, and bound to them while the machine is on the
+//! networks of its instance.
 
-use super::choice::{TENANT_VIF, Wish, choose, tenant_vif};
+use super::choice::{Wish, choose};
 use super::operation::check_binding;
 use super::settings::NetworkSettings;
+use super::slot::{Slot, TENANT_VIF, tenant_vif};
 use super::{binding, smart_nic};
 use crate::openstack::{Neutron, OpenStackError, Vif};
 use farrier_conductor::interfaces::InterfaceError;
-use farrier_conductor::model::{Node, Port, ProvisionState};
+use farrier_conductor::model::{Node, ProvisionState};
 use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -23,8 +24,8 @@ pub(super) struct Vifs {
 }
 
 impl Vifs {
-    /// Attaches one to a card, whose address it gets; it is bound at once where the machine is on the networks of its
-    /// instance.
+    /// Attaches one to a card or a group of cards, whose address it gets; it is bound at once where the machine is on the
+    /// networks of its instance.
     ///
     /// # Errors
     ///
@@ -35,10 +36,6 @@ impl Vifs {
         wish: &Map<String, Value>,
     ) -> Result<(), InterfaceError> {
         let text = |key: &str| wish.get(key).and_then(Value::as_str);
-        if text("portgroup_uuid").is_some() {
-            let reason = "is not served: name a port of the group by port_uuid";
-            return Err(InterfaceError::invalid("portgroup_uuid", reason));
-        }
         let id = text("id").ok_or_else(|| InterfaceError::invalid("id", "is missing"))?;
         let vif = self.neutron.port(id).await.map_err(|error| match error {
             error @ OpenStackError::NoIdentity(_) => InterfaceError::invalid("id", error.to_string()),
@@ -46,14 +43,22 @@ impl Vifs {
             error => error.into(),
         })?;
         let physical_networks = self.physical_networks(node, &vif).await?;
-        let port = text("port_uuid");
-        let wish = Wish { vif: id, port, physical_networks: &physical_networks, needs_link: self.needs_link };
-        let index = choose(node, &wish)?;
-        if let Err(error) = self.take(node, index, &vif).await {
+        let wish = Wish {
+            vif: id,
+            port: text("port_uuid"),
+            group: text("portgroup_uuid"),
+            physical_networks: &physical_networks,
+            needs_link: self.needs_link,
+        };
+        let slot = choose(node, &wish)?;
+        if let Err(error) = self.take(node, &slot, &vif).await {
             self.give_back(&vif).await;
             return Err(error.into());
         }
-        node.ports[index].internal_info.insert(TENANT_VIF.to_owned(), id.into());
+        let cards = slot.identities();
+        for port in node.ports.iter_mut().filter(|port| cards.contains(&port.uuid)) {
+            port.internal_info.insert(TENANT_VIF.to_owned(), id.into());
+        }
         Ok(())
     }
 
@@ -63,17 +68,25 @@ impl Vifs {
     ///
     /// [`InterfaceError::Invalid`] when the node has no such one, and any [`OpenStackError`].
     pub(super) async fn detach(&self, node: &mut Node, vif: &str) -> Result<(), InterfaceError> {
-        let port = node.ports.iter_mut().find(|port| tenant_vif(port) == Some(vif));
-        let not_attached = || InterfaceError::invalid("vif", format!("{vif} is not attached to the node"));
-        let port = port.ok_or_else(not_attached)?;
+        if !node.ports.iter().any(|port| tenant_vif(port) == Some(vif)) {
+            return Err(InterfaceError::invalid("vif", format!("{vif} is not attached to the node")));
+        }
         self.unbind(vif).await?;
-        port.internal_info.remove(TENANT_VIF);
+        for port in node.ports.iter_mut().filter(|port| tenant_vif(port) == Some(vif)) {
+            port.internal_info.remove(TENANT_VIF);
+        }
         Ok(())
     }
 
     /// Those that are attached.
     pub(super) fn list(&self, node: &Node) -> Vec<String> {
-        node.ports.iter().filter_map(tenant_vif).map(str::to_owned).collect()
+        let mut vifs: Vec<String> = Vec::new();
+        for vif in node.ports.iter().filter_map(tenant_vif) {
+            if !vifs.iter().any(|known| known == vif) {
+                vifs.push(vif.to_owned());
+            }
+        }
+        vifs
     }
 
     /// Binds all of them; nothing changes where they are.
@@ -82,11 +95,10 @@ impl Vifs {
     ///
     /// Any [`OpenStackError`]; the port is named.
     pub(super) async fn bind_all(&self, node: &Node) -> Result<(), InterfaceError> {
-        for port in &node.ports {
-            let Some(id) = tenant_vif(port) else { continue };
+        for (id, slot) in Slot::attached(node) {
             let vif = self.neutron.port(id).await?;
-            self.take_address(&vif, port).await?;
-            self.bind(node, port, id).await?;
+            self.take_address(&vif, &slot).await?;
+            self.bind(node, &slot, id).await?;
         }
         Ok(())
     }
@@ -109,18 +121,17 @@ impl Vifs {
 
     /// The physical networks of one, as far as they matter to the cards of a node.
     async fn physical_networks(&self, node: &Node, vif: &Vif) -> Result<BTreeSet<String>, OpenStackError> {
-        match node.ports.iter().any(|port| port.physical_network.is_some()) {
+        match Slot::all(node).iter().any(|slot| slot.physical_network().is_some()) {
             true => Ok(self.neutron.network(vif.text("network_id")).await?.physical_networks),
             false => Ok(BTreeSet::new()),
         }
     }
 
-    /// Has one belong to a card, and binds it where the machine is on the networks of its instance.
-    async fn take(&self, node: &Node, index: usize, vif: &Vif) -> Result<(), OpenStackError> {
-        let port = &node.ports[index];
-        self.take_address(vif, port).await?;
+    /// Has one belong to cards, and binds it where the machine is on the networks of its instance.
+    async fn take(&self, node: &Node, slot: &Slot<'_>, vif: &Vif) -> Result<(), OpenStackError> {
+        self.take_address(vif, slot).await?;
         match is_on_tenant_networks(node) {
-            true => self.bind(node, port, &vif.id).await,
+            true => self.bind(node, slot, &vif.id).await,
             false => Ok(()),
         }
     }
@@ -135,23 +146,21 @@ impl Vifs {
         }
     }
 
-    /// Gives one the address of a card. Neutron changes that of no port that is bound.
-    async fn take_address(&self, vif: &Vif, port: &Port) -> Result<(), OpenStackError> {
-        if vif.text("mac_address").eq_ignore_ascii_case(port.address.as_str()) {
-            return Ok(());
-        }
+    /// Gives one the address of a card or a group, where that has one. Neutron changes that of no port that is bound.
+    async fn take_address(&self, vif: &Vif, slot: &Slot<'_>) -> Result<(), OpenStackError> {
+        let is_other = |address: &&str| !vif.text("mac_address").eq_ignore_ascii_case(address);
+        let Some(address) = slot.address().filter(is_other) else { return Ok(()) };
         if !vif.text("binding:host_id").is_empty() {
             self.neutron.update_port(&vif.id, unbound()).await?;
         }
-        let address = json!({"mac_address": port.address.as_str()});
-        self.neutron.update_port(&vif.id, address).await.map(drop)
+        self.neutron.update_port(&vif.id, json!({"mac_address": address})).await.map(drop)
     }
 
-    async fn bind(&self, node: &Node, port: &Port, vif: &str) -> Result<(), OpenStackError> {
-        smart_nic::wait_for_agent(&self.neutron, &self.settings, node, port).await?;
-        let bound = self.neutron.update_port(vif, binding::fields(node, port)).await?;
-        check_binding(&self.settings, node, port, &bound)?;
-        smart_nic::wait_until_active(&self.neutron, &self.settings, node, port, vif).await
+    async fn bind(&self, node: &Node, slot: &Slot<'_>, vif: &str) -> Result<(), OpenStackError> {
+        smart_nic::wait_for_agent(&self.neutron, &self.settings, node, slot).await?;
+        let bound = self.neutron.update_port(vif, binding::fields(node, slot)).await?;
+        check_binding(&self.settings, node, slot, &bound)?;
+        smart_nic::wait_until_active(&self.neutron, &self.settings, node, slot, vif).await
     }
 
     /// That its address stays is put up with: not every Neutron makes a new one.

@@ -5,6 +5,7 @@
 
 mod access;
 mod dhcp;
+mod groups;
 mod operations;
 mod ports;
 mod stage;

@@ -4,7 +4,7 @@ use crate::stand_in::{PASSWORD, StandIn, USER};
 use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::interfaces::NetworkKind;
 use farrier_conductor::model::{NewNode, Node};
-use farrier_drivers::network::{FlatNetwork, NetworkSettings, NeutronNetwork, OperationNetwork};
+use farrier_drivers::network::{NetworkSettings, NeutronNetwork, OperationNetwork};
 use farrier_drivers::openstack::{Cloud, Neutron, OpenStackSettings};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Stage {
     pub node: Node,
     pub neutron: Neutron,
     pub network: NeutronNetwork,
-    pub flat: FlatNetwork,
+    pub flat: NeutronNetwork,
 }
 
 impl Stage {
@@ -36,8 +36,8 @@ impl Stage {
             neutron_agent_settle_time: Duration::from_millis(5),
             ..NetworkSettings::default()
         });
-        let network = NeutronNetwork::new(neutron.clone(), Arc::clone(&networks));
-        let flat = FlatNetwork::new(neutron.clone(), networks);
+        let network = NeutronNetwork::separate(neutron.clone(), Arc::clone(&networks));
+        let flat = NeutronNetwork::flat(neutron.clone(), networks);
         let link = |port: &str| json!({"switch_id": "0a:1b", "port_id": port});
         let mut node =
             Node::enrol(NewNode { name: Some("n1".into()), ..NewNode::default() }, SystemClock.now());
