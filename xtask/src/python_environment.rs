@@ -53,3 +53,10 @@ pub fn clients(workspace: &Workspace) -> Result<PathBuf> {
     install("operators' clients", &workspace.root.join("tests/client/requirements.txt"), &folder)?;
     Ok(folder)
 }
+
+/// The environment of a cloud: Keystone and Neutron.
+pub fn openstack(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.cache().join("openstack");
+    install("Keystone and Neutron", &workspace.root.join("tests/openstack/requirements.txt"), &folder)?;
+    Ok(folder)
+}

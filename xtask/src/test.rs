@@ -164,5 +164,6 @@ fn name(tier: Tier) -> &'static str {
         Tier::Lifecycle => "lifecycle",
         Tier::Ironic => "ironic",
         Tier::Client => "client",
+        Tier::Openstack => "openstack",
     }
 }

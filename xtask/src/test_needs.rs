@@ -43,7 +43,7 @@ pub fn purposes(tier: Tier) -> &'static [Purpose] {
         Tier::Ironic => {
             &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python, Purpose::Ironic]
         }
-        Tier::Client => &[Purpose::Python],
+        Tier::Client | Tier::Openstack => &[Purpose::Python],
     }
 }
 
@@ -70,6 +70,10 @@ pub fn finish(tier: Tier, begun: Begun, workspace: &Workspace, tests: &Built) ->
     match (tier, begun) {
         (Tier::Ironic, _) => ironic_environments(workspace, tests),
         (Tier::Client, _) => Ok(vec![client_environment(workspace, tests)?]),
+        (Tier::Openstack, _) => {
+            let cloud = python_environment::openstack(workspace)?;
+            Ok(vec![vec![("FARRIER_OPENSTACK", cloud.display().to_string())]])
+        }
         (Tier::Lifecycle, _) => Ok(vec![lifecycle_environment(workspace, tests)?]),
         (Tier::Aarch64, _) => Ok(vec![aarch64_environment(workspace, tests)?]),
         (_, Begun::Nothing) => Ok(vec![Environment::new()]),

@@ -41,6 +41,8 @@ pub enum Tier {
     Ironic,
     /// `client_`: operators' clients from PyPI, against the reference conductor.
     Client,
+    /// `openstack_`: networks by Keystone and Neutron from PyPI.
+    Openstack,
 }
 
 /// A program with tests.
@@ -103,6 +105,8 @@ impl Tier {
             Self::Ironic
         } else if name.starts_with("client_") {
             Self::Client
+        } else if name.starts_with("openstack_") {
+            Self::Openstack
         } else {
             Self::Unit
         }
@@ -119,7 +123,7 @@ impl Tier {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         match self {
             // One more than there are processors: many wait for servers of their own.
-            Self::Unit => Crew { processes: 1, threads: processors + 1, is_alone: false },
+            Self::Unit | Self::Openstack => Crew { processes: 1, threads: processors + 1, is_alone: false },
             Self::Disk | Self::Client => Crew { processes: 1, threads: 1, is_alone: true },
             Self::Vm | Self::Aarch64 | Self::Lifecycle => {
                 Crew { processes: processors, threads: 1, is_alone: true }
@@ -378,6 +382,7 @@ mod tests {
             ("lifecycle_of_an_agent", Tier::Lifecycle),
             ("ironic_deploys", Tier::Ironic),
             ("client_lists_nodes", Tier::Client),
+            ("openstack_binds_a_port", Tier::Openstack),
             ("ironic::api::tests::answers_are_read", Tier::Unit),
         ] {
             assert_eq!(Tier::of(test), tier, "{test}");
