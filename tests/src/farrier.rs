@@ -48,7 +48,18 @@ impl Farrier {
     }
 
     fn start_with(program: &Path, folder: &Path, options: &[&str]) -> Result<Self> {
-        let lab = Lab::start(
+        Self::start_at("127.0.0.1:0", program, folder, options)
+    }
+
+    /// Starts the conductor with its state in `folder`, with its interface for agents and firmware at this address and
+    /// further options of `farrier serve`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn start_at(listen: &str, program: &Path, folder: &Path, options: &[&str]) -> Result<Self> {
+        let lab = Lab::start_at(
+            listen,
             program,
             folder,
             &[&["--admin-plain-http", "--auth-strategy", "noauth"], options].concat(),
@@ -56,6 +67,11 @@ impl Farrier {
         let port = lab.url().rsplit(':').next().and_then(|port| port.parse().ok());
         let api = Api::new(port.with_context(|| format!("no port in {}", lab.url()))?);
         Ok(Self { lab, api })
+    }
+
+    /// Its process.
+    pub fn process_id(&self) -> u32 {
+        self.lab.process_id()
     }
 
     /// Where the machine of a node listens to what is typed at its console.

@@ -238,6 +238,11 @@ impl Lab {
         Console::new(self.folder.join(format!("{node}-console.log")))
     }
 
+    /// The conductor's process.
+    pub fn process_id(&self) -> u32 {
+        self.server.id()
+    }
+
     /// URL of its interface for operators.
     pub fn url(&self) -> &str {
         &self.url

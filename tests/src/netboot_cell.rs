@@ -240,8 +240,13 @@ impl fmt::Display for Cell {
     }
 }
 
-/// A GRUB that can load by HTTP, since the one that Debian signs cannot: made as the book tells operators to.
-fn grub_with_http(folder: &Path) -> Result<String> {
+/// A GRUB that can load by HTTP, since the one that Debian signs cannot: made in `folder` as the book tells operators to,
+/// and named as `--loader-file-paths` of `farrier serve` takes it.
+///
+/// # Errors
+///
+/// GRUB for UEFI is not installed.
+pub fn grub_with_http(folder: &Path) -> Result<String> {
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let file = folder.join("grub-http.efi");
     let output = Command::new("grub-mkimage")
@@ -279,8 +284,13 @@ fn trace(lab: &Lab) -> Result<String> {
     Ok(traces.next().and_then(|one| one["said"].as_str()).unwrap_or_default().to_owned())
 }
 
-/// A bridge with a place for one machine, in a network of the calling thread's own.
-fn network() -> Result<()> {
+/// A bridge, `br0` with the address 192.0.2.1, with a place for one machine, `tap0`, in a network of the calling thread's
+/// own, where what it starts from then on is too.
+///
+/// # Errors
+///
+/// The thread has no right to it.
+pub fn network() -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNET).context("there is no network of its own; this needs root")?;
     ip(&[
         "link set lo up",

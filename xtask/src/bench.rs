@@ -7,9 +7,11 @@ mod commands;
 mod conductors;
 mod heartbeat;
 mod load;
+mod netboot;
 mod write;
 
 pub use boot::BootReport;
+pub use netboot::NetbootReport;
 pub use write::WriteReport;
 
 use anyhow::{Context, Result};
@@ -35,6 +37,7 @@ enum Bench {
     Boot(boot::BootArguments),
     Commands(commands::CommandsArguments),
     Heartbeat(heartbeat::HeartbeatArguments),
+    Netboot(netboot::NetbootArguments),
     Write(write::WriteArguments),
 }
 
@@ -46,6 +49,7 @@ pub fn bench(arguments: &BenchArguments) -> Result<()> {
         Bench::Boot(arguments) => boot::bench(arguments),
         Bench::Commands(arguments) => commands::bench(arguments),
         Bench::Heartbeat(arguments) => heartbeat::bench(arguments),
+        Bench::Netboot(arguments) => netboot::bench(arguments),
         Bench::Write(arguments) => write::bench_write(arguments),
     }
 }

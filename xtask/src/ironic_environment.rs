@@ -25,13 +25,20 @@ pub fn cached(workspace: &Workspace) -> Result<Vec<IronicEnvironment>> {
     for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let requirements = entry?.path();
         if let Some(version) = version(&requirements) {
-            let folder = workspace.cache().join(format!("ironic-{version}"));
-            python_environment::install(&format!("Ironic {version}"), &requirements, &folder)?;
+            let folder = cached_version(workspace, &version)?;
             environments.push(IronicEnvironment { version, folder });
         }
     }
     environments.sort_by(|one, other| one.version.cmp(&other.version));
     Ok(environments)
+}
+
+/// The environment of one of these versions, installed unless it is in the cache.
+pub fn cached_version(workspace: &Workspace, version: &str) -> Result<PathBuf> {
+    let requirements = workspace.root.join(format!("tests/ironic/requirements-{version}.txt"));
+    let folder = workspace.cache().join(format!("ironic-{version}"));
+    python_environment::install(&format!("Ironic {version}"), &requirements, &folder)?;
+    Ok(folder)
 }
 
 /// The environment of sushy-tools, a BMC for virtual machines, installed unless it is in the cache.

@@ -64,6 +64,16 @@ pub fn figures<M: Measured>(root: &Path) -> PathBuf {
     root.join(FOLDER).join(M::NAME).with_extension("json")
 }
 
+/// Processor and kernel of this machine, in words.
+pub fn machine() -> String {
+    let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let processors = read("/proc/cpuinfo");
+    let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let count = processors.lines().filter(|line| line.starts_with("processor")).count();
+    let model = model.map_or("unknown", |(_, model)| model);
+    format!("{count} processors ({model}), Linux {}", read("/proc/sys/kernel/osrelease").trim())
+}
+
 /// The page and its plots: name and content of each file.
 ///
 /// # Errors

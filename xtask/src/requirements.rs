@@ -27,6 +27,8 @@ pub enum Purpose {
     WriteBench,
     /// Tests that compare with what other programs make.
     Unit,
+    /// Measuring boots from the network beside other servers.
+    NetbootBench,
     /// Installing programs from PyPI.
     Python,
     /// What Ironic and its BMC need, also for config drives and virtual media.
@@ -89,6 +91,7 @@ const REQUIREMENTS: &[Requirement] = &[
     command("ipmitool", "ipmitool", &[Purpose::Unit]),
     command("ipmi_sim", "openipmi", &[Purpose::Unit]),
     command("dnsmasq", "dnsmasq-base", &[Purpose::Disk, Purpose::Machine]),
+    command("nginx", "nginx-light", &[Purpose::NetbootBench]),
     command("ip", "iproute2", &[Purpose::Disk, Purpose::Machine]),
     file("/usr/lib/PXELINUX/pxelinux.0", "pxelinux", &[Purpose::Machine]),
     file("/usr/lib/syslinux/modules/bios/ldlinux.c32", "syslinux-common", &[Purpose::Machine]),

@@ -11,7 +11,7 @@ use crate::node_api::{Api, Conductor};
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use settings::Settings;
+use settings::{Place, Settings};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -52,8 +52,29 @@ impl Ironic {
         boot_loader::write(&folder.join("esp.img"))?;
         let port = free_port()?;
         let files_port = ImageServer::start(vec![Reply::Folder(folder.join("http"))])?.port();
-        let configuration = Settings { folder, dist, port, files_port, cleaning }.file();
+        let place = Place::USER_NETWORK;
+        let configuration = Settings { folder, dist, place, port, files_port, cleaning }.file();
         Self::serve(environment, folder, port, files_port, &configuration, proxy)
+    }
+
+    /// Starts the Ironic that is installed in `environment` with its state in `folder`, for machines on the bridge of
+    /// [`crate::netboot_cell::network`]. It may read files in `dist`; what it writes for machines is in the folders `http`
+    /// and `tftp`, which others serve: `http` at the port `files_port`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn start_on_the_bridge(
+        environment: &Path,
+        folder: &Path,
+        dist: &Path,
+        files_port: u16,
+    ) -> Result<Self> {
+        make_folders(folder)?;
+        boot_loader::write(&folder.join("esp.img"))?;
+        let (place, port, cleaning) = (Place::BRIDGE, free_port()?, Cleaning::Metadata);
+        let configuration = Settings { folder, dist, place, port, files_port, cleaning }.file();
+        Self::serve(environment, folder, port, files_port, &configuration, "")
     }
 
     /// Starts the Ironic that is installed in `environment` with its state in `folder`, for nodes whose hardware is not

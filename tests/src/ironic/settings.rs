@@ -73,6 +73,22 @@ impl Cleaning {
     }
 }
 
+/// Where machines find Ironic.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// The address that the API listens on.
+    pub(super) listen: &'static str,
+    /// The address by which machines reach it, and what it serves.
+    pub(super) seen: &'static str,
+}
+
+impl Place {
+    /// Behind the user network of QEMU.
+    pub(super) const USER_NETWORK: Self = Self { listen: "127.0.0.1", seen: "10.0.2.2" };
+    /// On the bridge of [`crate::netboot_cell::network`].
+    pub(super) const BRIDGE: Self = Self { listen: "0.0.0.0", seen: "192.0.2.1" };
+}
+
 /// What differs between runs.
 #[derive(Debug)]
 pub(super) struct Settings<'a> {
@@ -80,9 +96,11 @@ pub(super) struct Settings<'a> {
     pub(super) folder: &'a Path,
     /// Folder with the kernel and the ramdisk.
     pub(super) dist: &'a Path,
-    /// Port of the API on the loopback address.
+    /// Where machines find it.
+    pub(super) place: Place,
+    /// Port of the API.
     pub(super) port: u16,
-    /// Port of the loopback address that serves the folder `http`.
+    /// Port of the server that serves the folder `http`.
     pub(super) files_port: u16,
     /// What automated cleaning does.
     pub(super) cleaning: Cleaning,
@@ -93,7 +111,7 @@ impl Settings<'_> {
     /// What concerns the agent, such as TLS and tokens, keeps Ironic's defaults; only waiting is
     /// shorter than by default.
     pub(super) fn file(&self) -> String {
-        let Self { folder, dist, port, files_port, cleaning } = self;
+        let Self { folder, dist, place: Place { listen, seen }, port, files_port, cleaning } = self;
         let (devices, metadata) = cleaning.priorities();
         let (folder, dist) = (folder.display(), dist.display());
         let fast_track_timeout = FAST_TRACK_TIMEOUT.as_secs();
@@ -130,7 +148,7 @@ deploy_logs_local_path = {folder}/logs
 post_deploy_get_power_state_retry_interval = 1
 
 [api]
-host_ip = 127.0.0.1
+host_ip = {listen}
 port = {port}
 public_endpoint = http://127.0.0.1:{port}
 ramdisk_heartbeat_timeout = 30
@@ -155,12 +173,13 @@ erase_devices_priority = {devices}
 fast_track_timeout = {fast_track_timeout}
 external_http_url = http://127.0.0.1:{files_port}
 http_root = {folder}/http
-http_url = http://10.0.2.2:{files_port}
+http_url = http://{seen}:{files_port}
 
 [dhcp]
 dhcp_provider = none
 
 [pxe]
+loader_file_paths = undionly.kpxe:/usr/lib/ipxe/undionly.kpxe,snponly.efi:/usr/lib/ipxe/snponly.efi
 images_path = {folder}/images
 instance_master_path = {folder}/images/master
 tftp_root = {folder}/tftp
@@ -168,7 +187,7 @@ tftp_master_path = {folder}/tftp/master
 
 [service_catalog]
 auth_type = none
-endpoint_override = http://10.0.2.2:{port}
+endpoint_override = http://{seen}:{port}
 "
         )
     }

@@ -28,6 +28,13 @@ pub struct Enrolment<'a> {
 pub enum Control<'a> {
     /// An operator by hand; Ironic believes what it is told.
     Hand,
+    /// An operator by hand, too, who has it boot from the network.
+    Network {
+        /// The boot interface.
+        boot: &'a str,
+        /// How its firmware boots: `bios` or `uefi`.
+        mode: &'a str,
+    },
     /// A BMC that speaks Redfish.
     Redfish {
         /// URL of the BMC.
@@ -74,7 +81,7 @@ impl Control<'_> {
     /// How a conductor is told of a file.
     fn file(self, path: &Path) -> String {
         match self {
-            Self::Hand | Self::Redfish { .. } => format!("file://{}", path.display()),
+            Self::Hand | Self::Network { .. } | Self::Redfish { .. } => format!("file://{}", path.display()),
             Self::Qemu { .. } => path.display().to_string(),
         }
     }
@@ -83,6 +90,11 @@ impl Control<'_> {
     fn describe(self, record: &mut Value) {
         match self {
             Self::Hand => record["driver"] = json!("manual-management"),
+            Self::Network { boot, mode } => {
+                record["driver"] = json!("manual-management");
+                record["boot_interface"] = json!(boot);
+                record["properties"]["capabilities"] = json!(format!("boot_mode:{mode}"));
+            }
             Self::Redfish { address, system, boot } => {
                 record["driver"] = json!("redfish");
                 record["boot_interface"] = json!(boot);

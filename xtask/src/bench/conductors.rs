@@ -22,7 +22,7 @@ use crate::ironic_environment;
 use crate::workspace::Workspace;
 
 /// The release of Ironic that is measured.
-const RIVAL: &str = "39.0.0";
+pub const RIVAL: &str = "39.0.0";
 /// The token of every agent.
 pub const TOKEN: &str = "T0123456789012345678901234567890123456789012";
 /// The address of every agent.
@@ -145,14 +145,11 @@ pub struct Rival {
 impl Rival {
     /// Starts it, and fills its database with these nodes.
     pub fn start(workspace: &Workspace, folder: &Path, nodes: Nodes) -> Result<Self> {
-        let installed = ironic_environment::cached(workspace)?;
-        let environment = installed.iter().find(|installed| installed.version == RIVAL);
-        let environment = environment.context("that Ironic is not installed")?;
-        let ironic =
-            Ironic::start(&environment.folder, folder, folder, "http://127.0.0.1:9", Cleaning::Metadata)?;
+        let environment = ironic_environment::cached_version(workspace, RIVAL)?;
+        let ironic = Ironic::start(&environment, folder, folder, "http://127.0.0.1:9", Cleaning::Metadata)?;
         let script = folder.join("nodes.py");
         fs::write(&script, include_str!("ironic_nodes.py"))?;
-        let python: PathBuf = environment.folder.join("bin/python");
+        let python: PathBuf = environment.join("bin/python");
         let mut fill = command(python);
         fill.arg(&script).arg(folder.join("ironic.conf")).arg(nodes.count.to_string());
         fill.arg(nodes.state.as_str()).args([TOKEN, CALLBACK_URL]);
@@ -167,7 +164,7 @@ impl Rival {
 }
 
 /// The most memory that a process and its children ever had, each for itself, in KiB.
-fn peak_kib(process: u32) -> Result<u64> {
+pub fn peak_kib(process: u32) -> Result<u64> {
     let mut sum = peak_alone_kib(process)?;
     for entry in fs::read_dir("/proc")? {
         let Some(other) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };

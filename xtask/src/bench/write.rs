@@ -162,7 +162,7 @@ fn median(mut rounds: Vec<Figures>) -> Figures {
 fn summary(arguments: &WriteArguments, classes: Vec<Class>, figures: Vec<Figures>) -> WriteReport {
     let memory = figures.iter().filter(|figures| figures.writer == Writer::Farrier);
     WriteReport {
-        machine: page::machine(),
+        machine: crate::page::machine(),
         size_mib: arguments.size_mib,
         runs: arguments.runs,
         measured: class::measured(&classes, &figures),

@@ -1,7 +1,6 @@
 //! The page of the book with the figures.
 
 use std::fmt::Write;
-use std::fs;
 
 use anyhow::Result;
 
@@ -50,16 +49,6 @@ fn plot(report: &WriteReport, class: Class) -> Plot {
         arrangement: Arrangement::Grouped,
         rows,
     }
-}
-
-/// Processor and kernel of this machine, in words.
-pub fn machine() -> String {
-    let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
-    let processors = read("/proc/cpuinfo");
-    let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let count = processors.lines().filter(|line| line.starts_with("processor")).count();
-    let model = model.map_or("unknown", |(_, model)| model);
-    format!("{count} processors ({model}), Linux {}", read("/proc/sys/kernel/osrelease").trim())
 }
 
 fn text(report: &WriteReport) -> Result<String> {
