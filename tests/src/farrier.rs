@@ -2,8 +2,10 @@
 
 use crate::ironic::{CONDUCTOR_NAME, Cleaning, FAST_TRACK_TIMEOUT};
 use crate::lab::Lab;
+use crate::machine::free_port;
 use crate::node_api::{Api, Conductor};
 use anyhow::{Context, Result};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// The conductor's process. Dropping it ends its machines and it.
@@ -11,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct Farrier {
     lab: Lab,
     api: Api,
+    /// Where agents and firmware find it.
+    port: u16,
 }
 
 impl Farrier {
@@ -20,21 +24,49 @@ impl Farrier {
     ///
     /// It did not start; the text holds its log.
     pub fn start(program: &Path, folder: &Path, cleaning: Cleaning) -> Result<Self> {
+        Self::start_cleaning(free_port()?, program, folder, cleaning, &[])
+    }
+
+    /// The same, for machines with BMCs that boot what is in `dist`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn start_with_bmcs(program: &Path, folder: &Path, dist: &Path, cleaning: Cleaning) -> Result<Self> {
+        let port = free_port()?;
+        // The BMC is beside the conductor, and the machine behind a router of QEMU's.
+        let [media, api] = ["127.0.0.1", "10.0.2.2"].map(|host| format!("http://{host}:{port}"));
+        let allowed = dist.display().to_string();
+        let options = [
+            ["--enabled-hardware-types", "redfish,ipmi"],
+            ["--api-url", &api],
+            ["--virtual-media-url", &media],
+            ["--file-url-allowed-paths", &allowed],
+        ];
+        Self::start_cleaning(port, program, folder, cleaning, options.as_flattened())
+    }
+
+    /// Where machines find what their iPXE is to do.
+    pub fn ipxe_script(&self) -> String {
+        format!("http://10.0.2.2:{}/boot.ipxe", self.port)
+    }
+
+    fn start_cleaning(
+        port: u16,
+        program: &Path,
+        folder: &Path,
+        cleaning: Cleaning,
+        options: &[&str],
+    ) -> Result<Self> {
         let (devices, metadata) = cleaning.priorities();
         let priorities = format!("deploy.erase_devices:{devices},deploy.erase_devices_metadata:{metadata}");
         let fast_track_timeout = FAST_TRACK_TIMEOUT.as_secs().to_string();
-        Self::start_with(
-            program,
-            folder,
-            &[
-                "--heartbeat-timeout",
-                "30",
-                "--fast-track-timeout",
-                &fast_track_timeout,
-                "--clean-step-priority-override",
-                &priorities,
-            ],
-        )
+        let usual = [
+            ["--heartbeat-timeout", "30"],
+            ["--fast-track-timeout", &fast_track_timeout],
+            ["--clean-step-priority-override", &priorities],
+        ];
+        Self::start_with(port, program, folder, &[usual.as_flattened(), options].concat())
     }
 
     /// Starts the conductor with its state in `folder`, for nodes whose hardware is not there.
@@ -44,11 +76,11 @@ impl Farrier {
     /// As [`Self::start`].
     pub fn start_with_fake_hardware(program: &Path, folder: &Path) -> Result<Self> {
         let options = ["--enabled-hardware-types", "fake-hardware", "--conductor-name", CONDUCTOR_NAME];
-        Self::start_with(program, folder, &options)
+        Self::start_with(free_port()?, program, folder, &options)
     }
 
-    fn start_with(program: &Path, folder: &Path, options: &[&str]) -> Result<Self> {
-        Self::start_at("127.0.0.1:0", program, folder, options)
+    fn start_with(port: u16, program: &Path, folder: &Path, options: &[&str]) -> Result<Self> {
+        Self::start_at((Ipv4Addr::LOCALHOST, port).into(), program, folder, options)
     }
 
     /// Starts the conductor with its state in `folder`, with its interface for agents and firmware at this address and
@@ -57,16 +89,16 @@ impl Farrier {
     /// # Errors
     ///
     /// As [`Self::start`].
-    pub fn start_at(listen: &str, program: &Path, folder: &Path, options: &[&str]) -> Result<Self> {
+    pub fn start_at(listen: SocketAddr, program: &Path, folder: &Path, options: &[&str]) -> Result<Self> {
         let lab = Lab::start_at(
-            listen,
+            &listen.to_string(),
             program,
             folder,
             &[&["--admin-plain-http", "--auth-strategy", "noauth"], options].concat(),
         )?;
-        let port = lab.url().rsplit(':').next().and_then(|port| port.parse().ok());
-        let api = Api::new(port.with_context(|| format!("no port in {}", lab.url()))?);
-        Ok(Self { lab, api })
+        let operators = lab.url().rsplit(':').next().and_then(|port| port.parse().ok());
+        let api = Api::new(operators.with_context(|| format!("no port in {}", lab.url()))?);
+        Ok(Self { lab, api, port: listen.port() })
     }
 
     /// Its process.

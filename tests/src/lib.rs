@@ -16,6 +16,7 @@ pub mod farrier;
 pub mod hostility;
 pub mod image_server;
 pub mod instance;
+pub mod ipmi;
 pub mod ironic;
 pub mod iscsi_initiator;
 pub mod iscsi_target;

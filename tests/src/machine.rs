@@ -156,6 +156,17 @@ impl Hardware {
     }
 
     fn start(&self, firmware: Firmware, boot: Boot<'_>, arguments: &[String]) -> Result<Machine> {
+        let mut qemu = self.command(firmware, boot, arguments)?;
+        let qemu = qemu.stdin(Stdio::null()).spawn().context("cannot start qemu-system-x86_64")?;
+        Ok(Machine { qemu, console: self.console() })
+    }
+
+    /// The command that switches the machine on, with no other network cards than those of the arguments.
+    ///
+    /// # Errors
+    ///
+    /// The firmware is not installed.
+    pub fn command(&self, firmware: Firmware, boot: Boot<'_>, arguments: &[String]) -> Result<Command> {
         let console = self.console();
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "q35,smm=off"]);
@@ -195,8 +206,7 @@ impl Hardware {
             qemu.arg("-kernel").arg(firmware.kernel(dist)).arg("-initrd").arg(dist.join("initramfs.img"));
             qemu.args(["-append", &format!("{EMULATED} {parameters}")]);
         }
-        let qemu = qemu.stdin(Stdio::null()).spawn().context("cannot start qemu-system-x86_64")?;
-        Ok(Machine { qemu, console })
+        Ok(qemu)
     }
 
     /// The file in which its UEFI firmware keeps its variables.

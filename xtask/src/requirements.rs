@@ -33,6 +33,8 @@ pub enum Purpose {
     Python,
     /// What Ironic and its BMC need, also for config drives and virtual media.
     Ironic,
+    /// BMCs of virtual machines.
+    Bmc,
 }
 
 #[derive(Debug)]
@@ -88,8 +90,8 @@ const REQUIREMENTS: &[Requirement] = &[
     file("/usr/share/AAVMF/AAVMF_CODE.fd", "qemu-efi-aarch64", &[Purpose::MachineAarch64]),
     command("curl", "curl", &[Purpose::Unit, Purpose::Machine, Purpose::WriteBench]),
     command("etcd", "etcd-server", &[Purpose::Unit]),
-    command("ipmitool", "ipmitool", &[Purpose::Unit]),
-    command("ipmi_sim", "openipmi", &[Purpose::Unit]),
+    command("ipmitool", "ipmitool", &[Purpose::Unit, Purpose::Bmc]),
+    command("ipmi_sim", "openipmi", &[Purpose::Unit, Purpose::Bmc]),
     command("dnsmasq", "dnsmasq-base", &[Purpose::Disk, Purpose::Machine]),
     command("nginx", "nginx-light", &[Purpose::NetbootBench]),
     command("ip", "iproute2", &[Purpose::Disk, Purpose::Machine]),
@@ -123,15 +125,15 @@ const REQUIREMENTS: &[Requirement] = &[
     file("/var/lib/dpkg/info/qemu-block-extra.list", "qemu-block-extra", &[Purpose::Unit, Purpose::Machine]),
     command("qemu-io", "qemu-utils", &[Purpose::Machine]),
     command("iscsi-test-cu", "libiscsi-bin", &[Purpose::Machine]),
-    file("/usr/sbin/libvirtd", "libvirt-daemon", &[Purpose::Ironic]),
+    file("/usr/sbin/libvirtd", "libvirt-daemon", &[Purpose::Ironic, Purpose::Bmc]),
     file(
         "/var/lib/dpkg/info/libvirt-daemon-driver-qemu.list",
         "libvirt-daemon-driver-qemu",
-        &[Purpose::Ironic],
+        &[Purpose::Ironic, Purpose::Bmc],
     ),
     // For the Python client of libvirt, which PyPI has as source only, beside pkg-config.
-    file("/usr/include/libvirt/libvirt.h", "libvirt-dev", &[Purpose::Ironic]),
-    file("/var/lib/dpkg/info/python3-dev.list", "python3-dev", &[Purpose::Ironic]),
+    file("/usr/include/libvirt/libvirt.h", "libvirt-dev", &[Purpose::Ironic, Purpose::Bmc]),
+    file("/var/lib/dpkg/info/python3-dev.list", "python3-dev", &[Purpose::Ironic, Purpose::Bmc]),
 ];
 
 impl Requirement {

@@ -37,9 +37,14 @@ pub fn purposes(tier: Tier) -> &'static [Purpose] {
         Tier::Disk => &[Purpose::Disk],
         Tier::Vm => &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python],
         Tier::Aarch64 => &[Purpose::Dist, Purpose::Machine, Purpose::MachineAarch64, Purpose::Python],
-        Tier::Lifecycle => {
-            &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python, Purpose::Rival]
-        }
+        Tier::Lifecycle => &[
+            Purpose::Dist,
+            Purpose::InstanceImage,
+            Purpose::Machine,
+            Purpose::Python,
+            Purpose::Rival,
+            Purpose::Bmc,
+        ],
         Tier::Ironic => {
             &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python, Purpose::Ironic]
         }
@@ -104,6 +109,7 @@ fn lifecycle_environment(workspace: &Workspace, tests: &Built) -> Result<Environ
         ("FARRIER_DIST_PYTHON_AGENT", python_ramdisk::cached(workspace)?.display().to_string()),
         ("FARRIER_IMAGE", image.path.display().to_string()),
         ("FARRIER_IMAGE_SHA256", image.sha256),
+        ("FARRIER_REDFISH", ironic_environment::cached_bmc(workspace)?.display().to_string()),
     ])
 }
 

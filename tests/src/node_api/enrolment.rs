@@ -1,5 +1,6 @@
 //! What a node is enrolled with: all that its conductor has to know of the machine.
 
+use crate::ipmi;
 use crate::machine::Hardware;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -43,7 +44,11 @@ pub enum Control<'a> {
         system: &'a str,
         /// Ironic's boot interface: `redfish-virtual-media` or `ipxe`.
         boot: &'static str,
+        /// The ISO of the ramdisk, for a conductor that makes none itself.
+        iso: Option<&'a Path>,
     },
+    /// A BMC that speaks IPMI, at this port of the loopback address; the machine boots by iPXE.
+    Ipmi(u16),
     /// `farrier` itself, by its driver `qemu`.
     Qemu {
         /// What the machine is made of.
@@ -81,7 +86,9 @@ impl Control<'_> {
     /// How a conductor is told of a file.
     fn file(self, path: &Path) -> String {
         match self {
-            Self::Hand | Self::Network { .. } | Self::Redfish { .. } => format!("file://{}", path.display()),
+            Self::Hand | Self::Network { .. } | Self::Redfish { .. } | Self::Ipmi(_) => {
+                format!("file://{}", path.display())
+            }
             Self::Qemu { .. } => path.display().to_string(),
         }
     }
@@ -95,11 +102,22 @@ impl Control<'_> {
                 record["boot_interface"] = json!(boot);
                 record["properties"]["capabilities"] = json!(format!("boot_mode:{mode}"));
             }
-            Self::Redfish { address, system, boot } => {
+            Self::Redfish { address, system, boot, iso } => {
                 record["driver"] = json!("redfish");
                 record["boot_interface"] = json!(boot);
                 record["driver_info"]["redfish_address"] = json!(address);
                 record["driver_info"]["redfish_system_id"] = json!(system);
+                if let Some(iso) = iso {
+                    record["driver_info"]["deploy_iso"] = json!(iso);
+                }
+            }
+            Self::Ipmi(port) => {
+                record["driver"] = json!("ipmi");
+                record["boot_interface"] = json!("ipxe");
+                record["driver_info"]["ipmi_address"] = json!("127.0.0.1");
+                record["driver_info"]["ipmi_port"] = json!(port);
+                record["driver_info"]["ipmi_username"] = json!(ipmi::USER);
+                record["driver_info"]["ipmi_password"] = json!(ipmi::PASSWORD);
             }
             Self::Qemu { hardware, arguments, console } => {
                 let disks = hardware.disks.iter();

@@ -15,20 +15,23 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Led {
     ByIronic,
+    /// On a machine that it runs itself.
     ByFarrier,
+    /// By `farrier`, which knows the machine by its BMC.
+    ThroughBmc,
 }
 
 /// A conductor that has begun.
 pub enum Leader {
     Ironic(Ironic),
-    Farrier(Machines),
+    /// `farrier`, and the console of the machine where it runs that itself.
+    Farrier(Farrier, Option<OwnConsole>),
 }
 
-/// `farrier`, which runs the machine itself.
-pub struct Machines {
-    farrier: Farrier,
-    /// The serial console of the last power-on.
-    console: PathBuf,
+/// The console of a machine that `farrier` runs itself.
+pub struct OwnConsole {
+    /// That of the last power-on.
+    file: PathBuf,
     _record: ConsoleRecord,
 }
 
@@ -51,9 +54,13 @@ impl Leader {
             }
             Led::ByFarrier => {
                 let farrier = Farrier::start(&environment::path("FARRIER_BIN"), folder, cleaning).unwrap();
-                let console = hardware.folder.join("console-of-this-boot.log");
-                let record = ConsoleRecord::of(&console, hardware.console().file()).unwrap();
-                Self::Farrier(Machines { farrier, console, _record: record })
+                let file = hardware.folder.join("console-of-this-boot.log");
+                let record = ConsoleRecord::of(&file, hardware.console().file()).unwrap();
+                Self::Farrier(farrier, Some(OwnConsole { file, _record: record }))
+            }
+            Led::ThroughBmc => {
+                let program = environment::path("FARRIER_BIN");
+                Self::Farrier(Farrier::start_with_bmcs(&program, folder, dist, cleaning).unwrap(), None)
             }
         }
     }
@@ -61,23 +68,36 @@ impl Leader {
     pub fn conductor(&self) -> &dyn Conductor {
         match self {
             Self::Ironic(ironic) => ironic,
-            Self::Farrier(machines) => &machines.farrier,
+            Self::Farrier(farrier, _) => farrier,
         }
     }
 
-    /// The real Ironic.
-    pub fn ironic(&self) -> &Ironic {
+    /// The script with which a machine begins to boot by iPXE.
+    pub fn ipxe_script(&self) -> String {
         match self {
-            Self::Ironic(ironic) => ironic,
-            Self::Farrier(_) => panic!("this test is about Ironic"),
+            Self::Ironic(ironic) => ironic.ipxe_script(),
+            Self::Farrier(farrier, _) => farrier.ipxe_script(),
+        }
+    }
+
+    /// The ISO in a folder with a ramdisk, for a conductor that makes none of kernel and ramdisk.
+    pub fn iso(&self, dist: &Path) -> Option<PathBuf> {
+        matches!(self, Self::Farrier(..)).then(|| dist.join("farrier.iso"))
+    }
+
+    /// Whether a rescued machine stays on that was booted by virtual media.
+    pub fn rescues_by_virtual_media(&self) -> bool {
+        match self {
+            Self::Ironic(ironic) => ironic.rescues_by_virtual_media(),
+            Self::Farrier(..) => true,
         }
     }
 
     /// How the machine is controlled where no BMC is.
     pub fn control<'a>(&'a self, hardware: &'a Hardware, arguments: &'a [String]) -> Control<'a> {
         match self {
-            Self::Ironic(_) => Control::Hand,
-            Self::Farrier(machines) => Control::Qemu { hardware, arguments, console: &machines.console },
+            Self::Farrier(_, Some(console)) => Control::Qemu { hardware, arguments, console: &console.file },
+            Self::Ironic(_) | Self::Farrier(_, None) => Control::Hand,
         }
     }
 
@@ -92,22 +112,24 @@ impl Leader {
     /// Kernel parameters of the ramdisk, besides those of the conductor.
     pub fn parameters(&self, hardware: &Hardware) -> String {
         const QUICK: &str = "ipa-disk-wait-attempts=1";
+        let port = hardware.agent_port;
+        let reached = format!("console=ttyS0 ipa-advertise-host=127.0.0.1 ipa-advertise-port={port}");
         match self {
-            Self::Ironic(_) => {
-                let port = hardware.agent_port;
-                format!("console=ttyS0 {QUICK} ipa-advertise-host=127.0.0.1 ipa-advertise-port={port}")
-            }
-            // Its driver says where the console is, and where the agent is reached.
-            Self::Farrier(_) => format!("{QUICK} {EMULATED}"),
+            Self::Ironic(_) => format!("{QUICK} {reached}"),
+            // The driver says where the console is, and where the agent is reached.
+            Self::Farrier(_, Some(_)) => format!("{QUICK} {EMULATED}"),
+            Self::Farrier(_, None) => format!("{QUICK} {EMULATED} {reached}"),
         }
     }
 
     /// Whether this is where the agent of the machine is called.
     pub fn calls(&self, hardware: &Hardware, url: &str) -> bool {
         match self {
-            Self::Ironic(_) => url == format!("https://127.0.0.1:{}", hardware.agent_port),
-            // Its driver takes a free port at each power-on.
-            Self::Farrier(_) => url.starts_with("https://127.0.0.1:"),
+            // The driver takes a free port at each power-on.
+            Self::Farrier(_, Some(_)) => url.starts_with("https://127.0.0.1:"),
+            Self::Ironic(_) | Self::Farrier(_, None) => {
+                url == format!("https://127.0.0.1:{}", hardware.agent_port)
+            }
         }
     }
 
@@ -115,8 +137,8 @@ impl Leader {
     pub fn typist(&self, hardware: &Hardware, node: &str) -> Typist {
         let console = hardware.console();
         match self {
-            Self::Ironic(_) => console.typist(hardware.keyboard_port).unwrap(),
-            Self::Farrier(machines) => console.typist_by(&machines.farrier.console_socket(node)).unwrap(),
+            Self::Farrier(farrier, Some(_)) => console.typist_by(&farrier.console_socket(node)).unwrap(),
+            Self::Ironic(_) | Self::Farrier(_, None) => console.typist(hardware.keyboard_port).unwrap(),
         }
     }
 

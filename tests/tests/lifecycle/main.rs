@@ -14,6 +14,8 @@ mod system;
 mod under_farrier;
 mod under_ironic;
 
+use farrier_tests::node_api::Control;
+use horse::Horse;
 use leader::Led;
 use serde_json::{Value, json};
 use stable::Stable;
@@ -31,6 +33,54 @@ fn with_fast_track(led: Led) {
     assert_eq!(horse.ramdisk_boots(), 1, "the ramdisk was booted again in spite of fast track");
     horse.stop_fast_track();
     horse.fail_to_rebuild();
+    horse.rebuild("pony");
+    horse.rescue();
+    horse.unrescue();
+    horse.service();
+    horse.undeploy();
+}
+
+/// Every operation on its own boot of a medium that a Redfish BMC puts into its virtual drive.
+fn with_virtual_media_of_a_redfish_bmc(led: Led) {
+    let stable = Stable::new(led);
+    let bmc = stable.bmc(None);
+    let (address, system, iso) = (bmc.address(), bmc.system(), stable.leader.iso(&stable.dist));
+    let (boot, iso) = ("redfish-virtual-media", iso.as_deref());
+    let control = Control::Redfish { address: &address, system: &system, boot, iso };
+    let mut horse = stable.enrol_under(control, false);
+    horse.mark_disks();
+    horse.inspect();
+    horse.clean(&["erase_devices_metadata"]);
+    horse.assert_no_marks();
+    horse.mark_disks();
+    horse.provide();
+    horse.deploy("horse");
+    horse.rebuild("pony");
+    if stable.leader.rescues_by_virtual_media() {
+        horse.rescue_with_its_ramdisk_kept();
+        horse.unrescue();
+    }
+    horse.service();
+    horse.undeploy();
+}
+
+/// The same with an iPXE ROM, which fetches what the conductor serves, and a Redfish BMC.
+fn with_redfish_and_ipxe(led: Led) {
+    let stable = Stable::new(led);
+    let bmc = stable.bmc(Some(&stable.leader.ipxe_script()));
+    let (address, system) = (bmc.address(), bmc.system());
+    let control = Control::Redfish { address: &address, system: &system, boot: "ipxe", iso: None };
+    with_ipxe(&mut stable.enrol_under(control, false));
+}
+
+/// Every operation on its own boot by iPXE.
+fn with_ipxe(horse: &mut Horse<'_>) {
+    horse.mark_disks();
+    horse.inspect();
+    horse.clean(&["erase_devices_metadata"]);
+    horse.assert_no_marks();
+    horse.provide();
+    horse.deploy("horse");
     horse.rebuild("pony");
     horse.rescue();
     horse.unrescue();

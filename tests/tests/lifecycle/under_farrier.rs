@@ -1,7 +1,9 @@
 //! The same lives under `farrier`, and one with the Python agent.
 
-use crate::leader::Led::ByFarrier;
+use crate::leader::Led::{ByFarrier, ThroughBmc};
 use crate::stable::Stable;
+use farrier_tests::ipmi::Simulator;
+use farrier_tests::node_api::Control;
 
 #[test]
 fn lifecycle_with_fast_track() {
@@ -21,6 +23,26 @@ fn lifecycle_with_a_boot_for_every_operation() {
     horse.provide();
     horse.deploy("horse");
     assert_eq!(horse.ramdisk_boots(), 4, "inspection, both cleanings and deployment");
+}
+
+#[test]
+fn lifecycle_with_virtual_media_of_a_redfish_bmc() {
+    crate::with_virtual_media_of_a_redfish_bmc(ThroughBmc);
+}
+
+#[test]
+fn lifecycle_with_redfish_and_ipxe() {
+    crate::with_redfish_and_ipxe(ThroughBmc);
+}
+
+#[test]
+fn lifecycle_with_ipmi_and_ipxe() {
+    let stable = Stable::new(ThroughBmc);
+    let bmc = Simulator::start(&stable.hardware, &stable.leader.ipxe_script()).unwrap();
+    crate::with_ipxe(&mut stable.enrol_under(Control::Ipmi(bmc.port()), false));
+    let told = bmc.told().unwrap();
+    let times = |order: &str| told.iter().filter(|one| *one == order).count();
+    assert!(times("set boot pxe") >= 8, "not for each boot of the ramdisk: {told:?}");
 }
 
 #[test]

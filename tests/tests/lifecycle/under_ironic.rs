@@ -3,7 +3,6 @@
 use crate::leader::Led::ByIronic;
 use crate::stable::Stable;
 use farrier_tests::killer;
-use farrier_tests::node_api::Control;
 use serde_json::json;
 
 #[test]
@@ -11,52 +10,14 @@ fn ironic_with_fast_track_and_a_machine_that_is_switched_on_by_hand() {
     crate::with_fast_track(ByIronic);
 }
 
-/// Every operation on its own boot of an image that a Redfish BMC puts into its virtual drive.
 #[test]
 fn ironic_with_virtual_media_of_a_redfish_bmc() {
-    let stable = Stable::new(ByIronic);
-    let bmc = stable.bmc(None);
-    let (address, system) = (bmc.address(), bmc.system());
-    let boot = "redfish-virtual-media";
-    let mut horse = stable.enrol_under(Control::Redfish { address: &address, system: &system, boot }, false);
-    horse.mark_disks();
-    horse.inspect();
-    horse.clean(&["erase_devices_metadata"]);
-    horse.assert_no_marks();
-    horse.mark_disks();
-    horse.provide();
-    horse.deploy("horse");
-    horse.rebuild("pony");
-    if stable.leader.ironic().rescues_by_virtual_media() {
-        // Without it Ironic 39.0.0 switches a machine off when it has been rescued.
-        horse.start_fast_track();
-        horse.rescue();
-        horse.stop_fast_track();
-        horse.unrescue();
-    }
-    horse.service();
-    horse.undeploy();
+    crate::with_virtual_media_of_a_redfish_bmc(ByIronic);
 }
 
-/// The same with an iPXE ROM, which fetches what Ironic wrote.
 #[test]
 fn ironic_with_ipxe() {
-    let stable = Stable::new(ByIronic);
-    let bmc = stable.bmc(Some(&stable.leader.ironic().ipxe_script()));
-    let (address, system) = (bmc.address(), bmc.system());
-    let mut horse =
-        stable.enrol_under(Control::Redfish { address: &address, system: &system, boot: "ipxe" }, false);
-    horse.mark_disks();
-    horse.inspect();
-    horse.clean(&["erase_devices_metadata"]);
-    horse.assert_no_marks();
-    horse.provide();
-    horse.deploy("horse");
-    horse.rebuild("pony");
-    horse.rescue();
-    horse.unrescue();
-    horse.service();
-    horse.undeploy();
+    crate::with_redfish_and_ipxe(ByIronic);
 }
 
 #[test]

@@ -88,9 +88,9 @@ pub fn farrier(
 ) -> Result<(Round, Round)> {
     network()?;
     let allowed = dist.display().to_string();
-    let (listen, tftp) = (format!("127.0.0.1:{HTTP_PORT}"), format!("127.0.0.1:{TFTP_PORT}"));
+    let (listen, tftp) = ((Ipv4Addr::LOCALHOST, HTTP_PORT).into(), format!("127.0.0.1:{TFTP_PORT}"));
     let options = [&BY_HAND[..], &["--file-url-allowed-paths", &allowed, "--tftp-listen", &tftp]].concat();
-    let start = |name: &str| Farrier::start_at(&listen, program, &folder.join(name), &options);
+    let start = |name: &str| Farrier::start_at(listen, program, &folder.join(name), &options);
     let round = |conductor: &Farrier, figures| -> Result<Round> {
         Ok(Round { figures, peak_kib: peak_kib(conductor.process_id())? })
     };

@@ -141,7 +141,7 @@ impl Way {
         if self.method == "http" {
             options.extend(["--loader-file-paths", &grub]);
         }
-        Farrier::start_at(LISTEN, parts.farrier, folder, &options)
+        Farrier::start_at(LISTEN.parse()?, parts.farrier, folder, &options)
     }
 
     /// Switches the machine on once the conductor waits for it.
