@@ -24,6 +24,7 @@ pub mod clock;
 mod conductor;
 pub mod console;
 pub mod deploy;
+pub mod disk_export;
 pub mod erasing;
 mod error;
 pub mod events;

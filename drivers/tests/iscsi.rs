@@ -3,20 +3,25 @@
 #![cfg(feature = "iscsi")]
 #![allow(clippy::unwrap_used)]
 
+use farrier_conductor::disk_export::Portal;
+use farrier_disk::iscsi_target::layout::serial;
 use farrier_disk::iscsi_target::{Chap, IscsiName};
 use farrier_disk::table::{Geometry, Partition, PartitionTable, TableKind};
-use farrier_drivers::iscsi::{
-    Initiator, IscsiError, Job, LogicalUnit, Portal, QemuInitiator, Session, Written,
-};
+use farrier_drivers::iscsi::{Initiator, IscsiError, Job, LogicalUnit, QemuInitiator, Session, Written};
 use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::progress::ProgressHandle;
 use farrier_imaging::source::{HttpSource, Options};
 use farrier_protocol::image_info::ImageInfo;
+use farrier_protocol::inventory::Disk;
+use farrier_tests::cut_line::{Cut, CutLine};
 use farrier_tests::iscsi_target::{IscsiTarget, NAME};
+use std::env;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -24,7 +29,27 @@ const MIB: u64 = 1 << 20;
 const DISK: u64 = 400 * MIB;
 const SECRET: &str = "correct-horse-battery";
 
-/// A disk full of ones behind a target that wants a secret.
+/// A disk as an inventory has it.
+fn disk(size: u64, serial: &str) -> Disk {
+    Disk { size, logical_sectors: 512, serial: Some(serial.to_owned()), ..Disk::default() }
+}
+
+/// What is behind a port of this machine.
+fn unit(port: u16, secret: &str) -> LogicalUnit {
+    LogicalUnit {
+        portal: Portal::new("127.0.0.1", port).unwrap(),
+        target: IscsiName::parse("iqn", NAME).unwrap(),
+        initiator: IscsiName::parse("initiators", "iqn.2026-01.org.example:conductor").unwrap(),
+        chap: Chap::new("conductor", secret).unwrap(),
+    }
+}
+
+fn log_in(unit: &LogicalUnit) -> Box<dyn Session> {
+    let disks = [disk(DISK, "OTHER"), disk(DISK, "ROOT")];
+    QemuInitiator::default().log_in(unit, &disks, &|| false).unwrap()
+}
+
+/// A disk full of ones behind a target that wants a secret, exported as agents do.
 struct Stage {
     folder: TempDir,
     target: IscsiTarget,
@@ -40,20 +65,16 @@ impl Stage {
         (0..DISK / MIB).for_each(|number| file.write_all_at(&[0xff; MIB as usize], number * MIB).unwrap());
         let target = IscsiTarget::start(&folder.path().join("disk"), folder.path()).unwrap();
         target.require_chap("conductor", SECRET).unwrap();
+        target.set_serial(&serial(&IscsiName::parse("iqn", NAME).unwrap(), "ROOT")).unwrap();
         Self { folder, target, runtime: Runtime::new().unwrap() }
     }
 
     fn unit(&self, secret: &str) -> LogicalUnit {
-        LogicalUnit {
-            portal: Portal::new("127.0.0.1", self.target.port()).unwrap(),
-            target: IscsiName::parse("iqn", NAME).unwrap(),
-            initiator: IscsiName::parse("initiators", "iqn.2026-01.org.example:conductor").unwrap(),
-            chap: Chap::new("conductor", secret).unwrap(),
-        }
+        unit(self.target.port(), secret)
     }
 
     fn log_in(&self) -> Box<dyn Session> {
-        QemuInitiator::default().log_in(&self.unit(SECRET), &[(DISK, 512)], &|| false).unwrap()
+        log_in(&self.unit(SECRET))
     }
 
     fn write(&self, session: &dyn Session, job: &Job) -> Result<Written, IscsiError> {
@@ -172,11 +193,13 @@ fn a_partition_image_gets_its_partitions() {
 fn f60_whatever_goes_wrong_nothing_stays_and_nothing_boots() {
     let stage = Stage::new();
     let error =
-        QemuInitiator::default().log_in(&stage.unit("wrong-horse-battery"), &[(DISK, 512)], &|| false);
+        QemuInitiator::default().log_in(&stage.unit("wrong-horse-battery"), &[disk(DISK, "ROOT")], &|| false);
     assert!(matches!(error, Err(IscsiError::Login { .. })), "{error:?}");
-    // Another disk than those of the inventory.
-    let other = QemuInitiator::default().log_in(&stage.unit(SECRET), &[(DISK + 512, 512)], &|| false);
-    assert!(matches!(other, Err(IscsiError::Disk(farrier_disk::Error::Remote { .. }))), "{other:?}");
+    // Another disk than those of the inventory: by its serial number, and by the size of the one that has it.
+    for disks in [vec![disk(DISK, "OTHER")], vec![disk(DISK, "OTHER"), disk(DISK + 512, "ROOT")], vec![]] {
+        let other = QemuInitiator::default().log_in(&stage.unit(SECRET), &disks, &|| false);
+        assert!(matches!(other, Err(IscsiError::Disk(farrier_disk::Error::Remote { .. }))), "{other:?}");
+    }
     assert!(stage.content(0, DISK as usize).iter().all(|byte| *byte == 0xff), "nothing was written");
     whole_disk(&stage.folder.path().join("raw"));
     let wrong = ImageInfo { os_hash_value: Some("0".repeat(64)), ..stage.info("raw", Some("raw")) };
@@ -190,4 +213,55 @@ fn f60_whatever_goes_wrong_nothing_stays_and_nothing_boots() {
     let session = stage.log_in();
     assert_eq!(session.disk().size(), DISK);
     session.log_out().unwrap();
+}
+
+#[test]
+fn a_line_that_is_cut_in_the_middle_of_a_write_costs_nothing_but_time() {
+    const MIDDLE: u64 = 12 * MIB;
+    for cut in [Cut::Silence(Duration::from_secs(3)), Cut::End] {
+        let stage = Stage::new();
+        let raw = stage.folder.path().join("raw");
+        whole_disk(&raw);
+        let line = CutLine::new(stage.target.port(), MIDDLE, cut).unwrap();
+        let session = log_in(&unit(line.port(), SECRET));
+        let job = Job::new(&stage.info("raw", Some("raw")), None, false, TableKind::Mbr).unwrap();
+        stage.write(&*session, &job).unwrap();
+        session.log_out().unwrap();
+        let image = fs::read(&raw).unwrap();
+        assert!(stage.content(0, image.len()) == image, "{cut:?}");
+        assert!(line.sent() > 2 * MIDDLE, "{cut:?}: it was cut at the end");
+    }
+}
+
+/// The conductor is this program once more.
+#[test]
+fn f60_a_conductor_that_is_killed_in_the_middle_leaves_no_session() {
+    const PORT: &str = "FARRIER_TEST_PORTAL_PORT";
+    const LIMIT: Duration = Duration::from_secs(60);
+    if let Ok(port) = env::var(PORT) {
+        let session = log_in(&unit(port.parse().unwrap(), SECRET));
+        loop {
+            session.disk().write_all_at(&[0; MIB as usize], 0).unwrap();
+        }
+    }
+    let stage = Stage::new();
+    let name = "f60_a_conductor_that_is_killed_in_the_middle_leaves_no_session";
+    let mut conductor = Command::new(env::current_exe().unwrap());
+    conductor.args(["--exact", name]).env(PORT, stage.target.port().to_string());
+    let mut conductor = conductor.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let end = Instant::now() + LIMIT;
+        while !is_so() {
+            assert!(Instant::now() < end, "waited for {what}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until("the first write", &|| stage.content(0, 1) == [0]);
+    conductor.kill().unwrap();
+    conductor.wait().unwrap();
+    until("the end of the session", &|| stage.target.connections().unwrap() == 0);
+    let session = stage.log_in();
+    session.disk().write_all_at(&[7; 512], 0).unwrap();
+    session.log_out().unwrap();
+    assert_eq!(stage.content(0, 512), [7; 512]);
 }

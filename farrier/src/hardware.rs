@@ -5,7 +5,7 @@ use farrier_conductor::Builder;
 use farrier_drivers::fake::with_fake_hardware;
 use farrier_drivers::ilo::with_ilo;
 use farrier_drivers::ipmitool::{IpmiSettings, with_ipmitool};
-use farrier_drivers::iscsi::{IscsiSettings, with_iscsi};
+use farrier_drivers::iscsi::with_iscsi;
 use farrier_drivers::manual::with_manual;
 use farrier_drivers::qemu::with_qemu;
 use farrier_drivers::redfish::{Bmcs, RedfishSettings, with_redfish};
@@ -52,6 +52,6 @@ impl Hardware {
             HardwareType::Manual => with_manual(builder, state_dir, &netboot::NAMES),
             HardwareType::FakeHardware => with_fake_hardware(builder),
         });
-        with_iscsi(builder, IscsiSettings::default())
+        with_iscsi(builder)
     }
 }

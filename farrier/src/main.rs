@@ -11,6 +11,7 @@ mod completions;
 mod console;
 mod deploy;
 mod dhcp;
+mod disk;
 mod explain;
 mod fingerprint;
 mod hardware;
@@ -113,6 +114,13 @@ enum Command {
         #[command(flatten)]
         explain: explain::Explain,
     },
+    /// Reach the disk of a machine by iSCSI, without a system on it: to recover what it holds, or to write it.
+    Disk {
+        #[command(flatten)]
+        conductor: Access,
+        #[command(subcommand)]
+        command: disk::DiskCommand,
+    },
     /// Show the serial console of a machine as it goes on, and type at it.
     Console {
         #[command(flatten)]
@@ -186,6 +194,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             }
             Command::Watch { conductor, watch } => watch.run(&open(conductor)?).await,
             Command::Explain { conductor, explain } => explain.run(&open(conductor)?).await,
+            Command::Disk { conductor, command } => command.run(&open(conductor)?).await,
             Command::Console { conductor, console } => console.run(&open(conductor)?).await,
             Command::History { conductor, history } => history.run(&open(conductor)?).await,
             Command::Certificates { conductor, certificates } => certificates.run(&open(conductor)?).await,
@@ -265,6 +274,9 @@ mod tests {
             "farrier watch --once --interval 5",
             "farrier watch --json --url http://127.0.0.1:1",
             "farrier explain n1 --json",
+            "farrier disk export n1",
+            "farrier disk export n1 --read-only --secrets /tmp/s --url http://127.0.0.1:1",
+            "farrier disk release n1",
             "farrier history n1 --long",
             "farrier certificates n1 --verify --json",
             "farrier logs n1",
@@ -289,6 +301,8 @@ mod tests {
             "farrier auth add me --role root",
             "farrier auth add me --role admin --bcrypt-cost 3",
             "farrier node list --fingerprint 00",
+            "farrier disk export",
+            "farrier disk export n1 --password x",
             "farrier node list --password secret",
             "farrier deploy n1 --image http://h/i",
             "farrier deploy --image http://h/i --checksum 0",

@@ -88,14 +88,38 @@ impl IscsiTarget {
         self.tell(&["--mode", "account", "--op", "bind", "--user", user])
     }
 
+    /// Gives the disk a serial number, of at most 36 characters.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses.
+    pub fn set_serial(&self, serial: &str) -> Result<()> {
+        let serial = format!("scsi_sn={serial}");
+        self.tell(&["--mode", "logicalunit", "--op", "update", "--lun", "1", "--params", &serial])
+    }
+
+    /// How many connections initiators have.
+    ///
+    /// # Errors
+    ///
+    /// The server does not tell.
+    pub fn connections(&self) -> Result<usize> {
+        let told = self.ask(&["--mode", "conn", "--op", "show"])?;
+        Ok(told.matches("Connection:").count())
+    }
+
     fn tell(&self, arguments: &[&str]) -> Result<()> {
+        self.ask(arguments).map(drop)
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Result<String> {
         let mut tell = Command::new("tgtadm");
         tell.args(["--lld", "iscsi", "--tid", "1"]).args(arguments).env("TGT_IPC_SOCKET", &self.control);
         let output = tell.output().context("cannot start tgtadm")?;
         if !output.status.success() {
             bail!("tgtadm {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         }
-        Ok(())
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 

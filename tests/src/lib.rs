@@ -10,6 +10,7 @@ pub mod boot_machine;
 pub mod commanded_agent;
 pub mod console;
 pub mod console_record;
+pub mod cut_line;
 pub mod environment;
 pub mod exporter;
 pub mod farrier;

@@ -124,7 +124,7 @@ const REQUIREMENTS: &[Requirement] = &[
     // QEMU's own initiator, and libiscsi's tools.
     file("/var/lib/dpkg/info/qemu-block-extra.list", "qemu-block-extra", &[Purpose::Unit, Purpose::Machine]),
     command("qemu-io", "qemu-utils", &[Purpose::Machine]),
-    command("iscsi-test-cu", "libiscsi-bin", &[Purpose::Machine]),
+    command("iscsi-inq", "libiscsi-bin", &[Purpose::Unit, Purpose::Machine]),
     file("/usr/sbin/libvirtd", "libvirt-daemon", &[Purpose::Ironic, Purpose::Bmc]),
     file(
         "/var/lib/dpkg/info/libvirt-daemon-driver-qemu.list",

@@ -183,6 +183,14 @@ pub const EXTENSIONS: &[Route] = &[
         202,
         "Orders a deployment, with `instance_info` and `deploy_steps`",
     ),
+    route(
+        "PUT",
+        "/nodes/{node}/disk/export",
+        1,
+        200,
+        "Has its agent export its disk by iSCSI, with `read_only`; tells portal, names and secret",
+    ),
+    route("DELETE", "/nodes/{node}/disk/export", 1, 204, "Ends that export"),
 ];
 
 /// Both documents, each with its path below `docs/`.

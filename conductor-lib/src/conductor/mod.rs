@@ -4,6 +4,7 @@ mod allocations;
 mod boot_config;
 mod builder;
 mod by_interface;
+mod disk_exports;
 mod explaining;
 mod last_words;
 mod orders;

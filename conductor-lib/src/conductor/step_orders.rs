@@ -138,13 +138,14 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Store`] when somebody works on the node.
+    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Store`] when somebody works on the node.
     pub async fn abort(&self, id: &str) -> Result<(), Error> {
         let mut task = Task::acquire(self.services(), id).await?;
         let state = task.node.provision_state;
         if state.after(Event::Abort).is_none() {
             return Err(Error::not_allowed(&task.node, Event::Abort));
         }
+        task.node.permits(Event::Abort)?;
         if state.activity() == Activity::Wait
             && let Some(step) = current_step_mut(&mut task)
             && !step.abortable
@@ -160,10 +161,11 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Store`] when somebody works on the node.
+    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Store`] when somebody works on the node.
     pub async fn unhold(&self, id: &str) -> Result<(), Error> {
         let mut task = Task::acquire(self.services(), id).await?;
         task.enter(Event::Unhold)?;
+        task.node.permits(Event::Unhold)?;
         match StepKind::of(task.node.provision_state) {
             Some(kind) => self.order(task, kind.verb(), ConfigDrive::Keep).await,
             None => task.finish().await,

@@ -65,6 +65,13 @@ pub(super) fn of(record: &Record, now: OffsetDateTime) -> Vec<Evidence> {
             format!("{holder}, {verb} {}", text(until))
         }),
     );
+    tell(
+        "disk export",
+        node.driver_internal_info
+            .disk_export
+            .as_ref()
+            .map(|export| format!("{export} since {}", text(export.since))),
+    );
     tell("erasure", node.driver_internal_info.erasure.as_ref().map(ToString::to_string));
     evidence
 }

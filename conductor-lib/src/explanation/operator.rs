@@ -73,8 +73,19 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-/// What an operator is to do.
+/// What an operator is to do. What is exported comes before everything: all verbs are refused meanwhile.
 pub(super) fn is_to_act(node: &Node) -> Waiting {
+    if let Some(export) = &node.driver_internal_info.disk_export {
+        return Waiting {
+            waits_for: format!("It waits for an operator: its disk is exported by iSCSI, as {export}."),
+            until: None,
+            next_action:
+                "End the export when you are done with the disk; or power the machine off, should its agent \
+                not answer."
+                    .to_owned(),
+            commands: vec![format!("farrier disk release {}", node.label())],
+        };
+    }
     let state = node.provision_state;
     let row = ROWS.iter().find(|(of, ..)| *of == state);
     let (_, because, next, verbs) = row.copied().unwrap_or((state, "", "", &[]));

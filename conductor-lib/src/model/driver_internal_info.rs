@@ -1,5 +1,6 @@
 //! The conductor's own notes about a node (section 1.8).
 
+use super::noted_export::NotedExport;
 use super::step::StepKind;
 use super::step_plan::{CleanNotes, DeployNotes, ServiceNotes, StepPlan};
 use crate::erasing::Erasure;
@@ -42,6 +43,9 @@ pub struct DriverInternalInfo {
     /// Whether the disks are proven to be erased, from the moment that the node is available until its next deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erasure: Option<Erasure>,
+    /// The export of the disk that an operator has ordered, until it is ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_export: Option<NotedExport>,
     /// Everything else.
     #[serde(flatten)]
     pub others: Map<String, Value>,

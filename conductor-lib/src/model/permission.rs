@@ -22,6 +22,14 @@ pub enum Forbidden {
         /// Why, as the end of the sentence.
         reason: String,
     },
+    /// Its disk is exported, by hand.
+    #[error("the disk of node {node} is exported as {export}; run `farrier disk release {node}` first")]
+    Exported {
+        /// Name of the node.
+        node: String,
+        /// Target and portal.
+        export: String,
+    },
     /// The machine is to get no other instance.
     #[error("node {node} is retired{reason}; end that first")]
     Retired {
@@ -33,7 +41,7 @@ pub enum Forbidden {
 }
 
 impl Node {
-    /// Whether the flags of the node let an event happen that an operator wants.
+    /// Whether the flags of the node let an event happen that an operator wants. While its disk is exported none may.
     ///
     /// # Errors
     ///
@@ -43,6 +51,9 @@ impl Node {
         let node = || self.label();
         let because =
             |reason: &Option<String>| reason.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
+        if let Some(export) = &self.driver_internal_info.disk_export {
+            return Err(Forbidden::Exported { node: node(), export: export.to_string() });
+        }
         match event {
             Rebuild | Delete if self.protected => {
                 Err(Forbidden::Protected { node: node(), reason: because(&self.protected_reason) })
@@ -61,7 +72,9 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::super::node::tests::node;
+    use super::super::noted_export::NotedExport;
     use super::*;
+    use time::OffsetDateTime;
 
     /// The events that a node with a flag refuses.
     fn refused(set: impl Fn(&mut Node)) -> Vec<&'static str> {
@@ -79,6 +92,13 @@ mod tests {
         );
         assert_eq!(refused(|node| node.protected = true), ["rebuild", "delete"]);
         assert_eq!(refused(|node| node.retired = true), ["provide", "deploy"]);
+        let export = NotedExport {
+            target: "iqn.2026-01.org.example:x".into(),
+            portal: "192.0.2.17:3260".into(),
+            since: OffsetDateTime::UNIX_EPOCH,
+        };
+        let exported = |node: &mut Node| node.driver_internal_info.disk_export = Some(export.clone());
+        assert_eq!(refused(exported).len(), Event::ALL.len());
     }
 
     #[test]

@@ -269,6 +269,8 @@ impl Task {
             return;
         }
         self.session = end.after(&self.session);
+        // What an agent exports ends with it.
+        self.node.driver_internal_info.disk_export = None;
         self.unsaved = Unsaved::All;
     }
 }

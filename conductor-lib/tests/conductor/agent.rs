@@ -97,6 +97,9 @@ pub struct Script {
     pub rescue_fails: Option<String>,
     /// How often it takes the password of a rescue and ends before it can say so.
     pub loses_rescue_answers: u32,
+    /// Whether it exports its disk, and with which text it fails when it is to begin or end that.
+    pub exports: bool,
+    pub export_fails: Option<String>,
     /// What it sends as its logs, where it can.
     pub logs: Option<String>,
     /// It ignores `power_off`.
@@ -423,6 +426,14 @@ impl Agent {
                 self.run_later(result, script.bootloader_fails.clone().map_or(Ok(Value::Null), Err));
             }
             "standby.sync" => self.finish(result.id, Ok(Value::Null)),
+            "iscsi.start_iscsi_target" | "iscsi.stop_iscsi_target" => {
+                let begins = request.name.contains("start");
+                if script.export_fails.is_none() {
+                    self.change(|script| script.exports = begins);
+                }
+                let iqn = json!({"iscsi_target_iqn": request.params.get("iqn")});
+                self.run_later(result, script.export_fails.clone().map_or(Ok(iqn), Err));
+            }
             "system.lockdown" => {
                 self.finish(result.id, Ok(Value::Null));
                 self.ends.notify_one();

@@ -54,6 +54,8 @@ async fn readers_look_and_administrators_act() {
         (Method::GET, "/v1/nowhere", 404, 404),
         (Method::GET, "/farrier/v1/nodes/n1/console", 403, 200),
         (Method::POST, "/farrier/v1/nodes/none/console", 403, 404),
+        (Method::PUT, "/farrier/v1/nodes/none/disk/export", 403, 404),
+        (Method::DELETE, "/farrier/v1/nodes/none/disk/export", 403, 404),
         (Method::POST, "/v1/nodes", 403, 400),
         (Method::PUT, "/v1/nodes/n1/states/power", 403, 400),
         (Method::PUT, "/v1/nodes/n1/states/provision", 403, 400),

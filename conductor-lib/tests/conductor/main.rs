@@ -16,6 +16,7 @@ mod custom_deploy;
 mod deadlines;
 mod deploy;
 mod deploy_family;
+mod disk_export;
 mod explain;
 mod extension;
 mod fast_track;

@@ -10,6 +10,7 @@ use farrier_conductor::deploy::agent_base::{self, CoreStep};
 use farrier_conductor::deploy::image::Image;
 use farrier_conductor::deploy::invalid;
 use farrier_conductor::deploy::local_boot::{self, PartitionUuids, boot_mode};
+use farrier_conductor::disk_export::{self, Access, DiskExport, PORT_KEY, portal_port};
 use farrier_conductor::events::EventKind;
 use farrier_conductor::interfaces::{DeployInterface, Interface, InterfaceError, Outcome, Properties};
 use farrier_conductor::model::{BootMode, Node, PlannedStep};
@@ -19,7 +20,7 @@ use farrier_disk::boot_mode::table;
 use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::progress::ProgressHandle;
 use farrier_imaging::source::{HttpSource, Options};
-use farrier_protocol::inventory::Inventory;
+use farrier_protocol::inventory::{Disk, Inventory};
 use farrier_protocol::lookup;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -27,31 +28,15 @@ use tokio::runtime::Handle;
 
 /// The step by which the image is written.
 const WRITE_IMAGE: &str = "write_image";
-/// The key of the port at which a machine exports its disk.
-const PORT: &str = "iscsi_portal_port";
 /// The note of what is exported, for whoever goes on should this conductor stop.
 const EXPORT: &str = "iscsi_target";
 /// The note of what the partitions are known by (section 5.6).
 const UUIDS: &str = "deployment_uuids";
 
-/// How disks are exported and written.
-#[derive(Debug, Clone)]
-pub struct IscsiSettings {
-    /// Port of the portal, where a node says nothing else (`[iscsi]portal_port`).
-    pub portal_port: u16,
-}
-
-impl Default for IscsiSettings {
-    fn default() -> Self {
-        Self { portal_port: 3260 }
-    }
-}
-
 /// The conductor writes the disk, which the agent exports.
 #[derive(Debug, Clone)]
 pub struct IscsiDeploy {
     initiator: Arc<dyn Initiator>,
-    settings: IscsiSettings,
 }
 
 /// Stops what a thread does when nobody waits for it any more.
@@ -65,18 +50,8 @@ impl Drop for Cancels {
 
 impl IscsiDeploy {
     /// An interface that logs in by this initiator.
-    pub fn new(initiator: impl Initiator + 'static, settings: IscsiSettings) -> Self {
-        Self { initiator: Arc::new(initiator), settings }
-    }
-
-    fn port(&self, node: &Node) -> Result<u16, InterfaceError> {
-        let given = match node.driver_info.get(PORT) {
-            None | Some(Value::Null) => return Ok(self.settings.portal_port),
-            Some(Value::String(text)) => text.parse().ok(),
-            Some(other) => other.as_u64().and_then(|port| u16::try_from(port).ok()),
-        };
-        let port = given.filter(|port| *port > 0);
-        port.ok_or_else(|| InterfaceError::driver_info(PORT, "must be a port from 1 to 65535"))
+    pub fn new(initiator: impl Initiator + 'static) -> Self {
+        Self { initiator: Arc::new(initiator) }
     }
 
     async fn write_image(&self, task: &mut Task) -> Result<(), Error> {
@@ -85,21 +60,19 @@ impl IscsiDeploy {
         let job = job(&task.node, &image, task.config_drive().await?)?;
         close_left(task).await?;
         let agent_url = task.session().agent_url.clone().ok_or(AgentError::NotConnected)?;
-        let port = self.port(&task.node)?;
-        let unit = LogicalUnit::anew(&agent_url, port, task.node.uuid)?;
-        let sizes = disk_sizes(task).await?;
+        let export = DiskExport::anew(&agent_url, portal_port(&task.node)?, task.node.uuid)?;
+        let unit = LogicalUnit::of(&export)?;
+        let disks = disks(task).await?;
         // Noted before it is done: whoever goes on closes it.
-        note(task, EXPORT, Some(json!(unit.target.to_string()))).await?;
-        let params = unit.params(port, !job.keeps_table());
-        match task.agent().await?.run_polled("iscsi.start_iscsi_target", params).await {
-            Ok(_) => {}
-            Err(error @ (AgentError::Failed { .. } | AgentError::Refused { .. })) => {
+        note(task, EXPORT, Some(json!(export.target))).await?;
+        let access = if job.keeps_table() { Access::Write } else { Access::WriteWiped };
+        if let Err(error) = export.start(task, access).await {
+            if let Error::Agent(AgentError::Failed { .. } | AgentError::Refused { .. }) = error {
                 note(task, EXPORT, None).await?;
-                return Err(error.into());
             }
-            Err(error) => return Err(error.into()),
+            return Err(error);
         }
-        let written = self.write(task, job, unit, sizes).await;
+        let written = self.write(task, job, unit, disks).await;
         let closed = close_left(task).await;
         let written = match (written, closed) {
             (Ok(written), Ok(())) => written,
@@ -128,7 +101,7 @@ impl IscsiDeploy {
         task: &Task,
         job: Job,
         unit: LogicalUnit,
-        sizes: Vec<(u64, u32)>,
+        disks: Vec<Disk>,
     ) -> Result<Written, Error> {
         let client = reqwest::Client::builder().build().map_err(InterfaceError::driver)?;
         let source = HttpSource::new(client, Handle::current(), Options::default());
@@ -138,7 +111,7 @@ impl IscsiDeploy {
         task.emit_once(EventKind::WriteStarted);
         let (initiator, shown) = (Arc::clone(&self.initiator), progress.clone());
         let mut work = tokio::task::spawn_blocking(move || -> Result<Written, IscsiError> {
-            let session = initiator.log_in(&unit, &sizes, &|| cancel.is_cancelled())?;
+            let session = initiator.log_in(&unit, &disks, &|| cancel.is_cancelled())?;
             let written = job.write(session.disk(), &source, &progress, &cancel);
             let logged_out = session.log_out();
             // Why nothing was written tells more than that the session was not ended well.
@@ -160,13 +133,13 @@ impl IscsiDeploy {
 #[async_trait]
 impl Interface for IscsiDeploy {
     fn get_properties(&self) -> Properties {
-        &[(PORT, "port of the machine at which its agent exports the disk; 3260 unless it is given")]
+        &[(PORT_KEY, "port of the machine at which its agent exports the disk; 3260 unless it is given")]
     }
 
     async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
         let image = Image::from_instance_info(&node.instance_info).map_err(invalid)?;
         image.check_preserved(&node.driver_internal_info).map_err(invalid)?;
-        self.port(node)?;
+        portal_port(node)?;
         job(node, &image, None).map_err(invalid)?;
         self.initiator.require().map_err(InterfaceError::driver)
     }
@@ -206,18 +179,18 @@ fn job(node: &Node, image: &Image, config_drive: Option<String>) -> Result<Job, 
     Ok(Job::new(&info, config_drive, mode == BootMode::Uefi, table(&asked))?)
 }
 
-/// Bytes, and bytes of a sector, of the disks that the machine has.
-async fn disk_sizes(task: &Task) -> Result<Vec<(u64, u32)>, Error> {
+/// The disks that the machine has.
+async fn disks(task: &Task) -> Result<Vec<Disk>, Error> {
     let answer = task.agent().await?.run("poll.get_hardware_info", json!({})).await?;
     let inventory: Inventory = serde_json::from_value(answer)
         .map_err(|error| Error::invalid("the agent's inventory", format!("cannot be read: {error}")))?;
-    Ok(inventory.disks.iter().map(|disk| (disk.size, disk.logical_sectors)).collect())
+    Ok(inventory.disks)
 }
 
 /// Has the agent end the export that is noted, if one is (lesson F60).
 async fn close_left(task: &mut Task) -> Result<(), Error> {
     if task.node.driver_internal_info.others.contains_key(EXPORT) {
-        task.agent().await?.run_polled("iscsi.stop_iscsi_target", json!({})).await?;
+        disk_export::stop(task).await?;
         note(task, EXPORT, None).await?;
     }
     Ok(())

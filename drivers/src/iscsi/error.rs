@@ -8,12 +8,14 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum IscsiError {
     /// The initiator is not installed, or not all of it.
-    #[error("{program} cannot be used ({source}); install the packages qemu-utils and qemu-block-extra")]
+    #[error("{program} cannot be used ({source}); install {packages}")]
     NoInitiator {
         /// The program.
         program: String,
         /// What happened.
         source: io::Error,
+        /// What has it, as Debian calls it.
+        packages: &'static str,
     },
     /// Nobody could log in.
     #[error(

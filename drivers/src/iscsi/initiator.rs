@@ -3,6 +3,7 @@
 use super::error::IscsiError;
 use super::unit::LogicalUnit;
 use farrier_disk::Sectors;
+use farrier_protocol::inventory::Disk;
 use std::fmt::Debug;
 
 /// Logs in to exported disks.
@@ -14,8 +15,8 @@ pub trait Initiator: Debug + Send + Sync {
     /// [`IscsiError::NoInitiator`] with the packages to install.
     fn require(&self) -> Result<(), IscsiError>;
 
-    /// Logs in, and makes sure that the disk is one of those whose bytes and bytes of a sector are in `sizes`. Blocks,
-    /// until it is there or `is_cancelled`. The session is of the calling thread, with which it ends.
+    /// Logs in, and makes sure that the disk is one of the machine's, by its serial number and size. Blocks, until it is
+    /// there or `is_cancelled`. The session is of the calling thread, with which it ends.
     ///
     /// # Errors
     ///
@@ -23,7 +24,7 @@ pub trait Initiator: Debug + Send + Sync {
     fn log_in(
         &self,
         unit: &LogicalUnit,
-        sizes: &[(u64, u32)],
+        disks: &[Disk],
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Box<dyn Session>, IscsiError>;
 }

@@ -1,23 +1,25 @@
 //! The iSCSI deploy: the agent exports the root disk, and the conductor writes it (section 5.6). For sites whose machines
 //! may not fetch images themselves.
 //!
-//! [`unit`] is the exported disk, with a name and a secret that are made anew for each deployment. An [`Initiator`] logs
-//! in to it; [`qemu`] does so by the block layer of QEMU, as a child that needs no rights and makes no device on this
+//! [`unit`] is the exported disk, with a name and a secret that are made anew for each deployment, and [`proof`] which of
+//! the machine's disks it is. An [`Initiator`] logs in to it; [`qemu`] does so by the block layer of QEMU, as a child that needs no rights and makes no device on this
 //! host. [`write`] puts the image there by the same code as the agent's. [`deploy`] is the interface: whatever ends it,
 //! what it opened is closed (lesson F60).
 
 mod deploy;
 mod error;
 mod initiator;
+mod program;
+mod proof;
 mod qemu;
 mod unit;
 mod write;
 
-pub use deploy::{IscsiDeploy, IscsiSettings};
+pub use deploy::IscsiDeploy;
 pub use error::IscsiError;
 pub use initiator::{Initiator, Session};
 pub use qemu::QemuInitiator;
-pub use unit::{LogicalUnit, Portal};
+pub use unit::LogicalUnit;
 pub use write::{Job, Written};
 
 use farrier_conductor::Builder;
@@ -29,8 +31,8 @@ pub const NAME: &str = "iscsi";
 const BESIDE: &str = "direct";
 
 /// Adds the deploy interface, which all hardware types offer that are declared already and deploy by [`BESIDE`].
-pub fn with_iscsi(builder: Builder, settings: IscsiSettings) -> Builder {
-    builder.deploy(NAME, IscsiDeploy::new(QemuInitiator::default(), settings)).offer_deploy(NAME, BESIDE)
+pub fn with_iscsi(builder: Builder) -> Builder {
+    builder.deploy(NAME, IscsiDeploy::new(QemuInitiator::default())).offer_deploy(NAME, BESIDE)
 }
 
 #[cfg(all(test, feature = "fake"))]
@@ -49,7 +51,7 @@ mod tests {
         let rack = HardwareType::new("rack").power(["fake"]).boot(["fake"]).deploy(["direct"]);
         let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
         let builder = with_fake_hardware(builder).hardware_type(rack);
-        let conductor = with_iscsi(builder, IscsiSettings::default()).start().await.unwrap();
+        let conductor = with_iscsi(builder).start().await.unwrap();
         assert_eq!(conductor.interfaces_of("rack", Deploy).1, ["direct", NAME]);
         assert!(!conductor.interfaces_of(FAKE_HARDWARE, Deploy).1.contains(&NAME));
     }

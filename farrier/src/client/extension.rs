@@ -3,8 +3,9 @@
 use super::{NodeApi, UNREADABLE};
 use anyhow::Context;
 use farrier_conductor::KeptLog;
-use farrier_conductor::api::extension::{Certificates, Deployment, DeploymentOrdered};
+use farrier_conductor::api::extension::{Certificates, Deployment, DeploymentOrdered, ExportRequest};
 use farrier_conductor::console::ConsolePart;
+use farrier_conductor::disk_export::DiskExport;
 use farrier_conductor::events::Event;
 use farrier_conductor::explanation::Explanation;
 use reqwest::{Method, Url};
@@ -72,6 +73,19 @@ impl NodeApi {
     /// One archive of them.
     pub(crate) async fn log(&self, node: &str, name: &str) -> anyhow::Result<Vec<u8>> {
         self.send_to(Method::GET, self.extension(node, &["logs", name])?, None::<&()>).await
+    }
+
+    /// Has the disk of a node exported.
+    pub(crate) async fn export_disk(&self, node: &str, read_only: bool) -> anyhow::Result<DiskExport> {
+        let url = self.extension(node, &["disk", "export"])?;
+        let body = self.send_to(Method::PUT, url, Some(&ExportRequest { read_only })).await?;
+        serde_json::from_slice(&body).context(UNREADABLE)
+    }
+
+    /// Has that ended.
+    pub(crate) async fn release_disk(&self, node: &str) -> anyhow::Result<()> {
+        let url = self.extension(node, &["disk", "export"])?;
+        self.send_to(Method::DELETE, url, None::<&()>).await.map(drop)
     }
 
     async fn get<T: DeserializeOwned>(&self, url: Url) -> anyhow::Result<T> {

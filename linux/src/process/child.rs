@@ -49,8 +49,8 @@ pub fn accompany(program: &Path) -> io::Result<Companion> {
     ending_with_its_parent(&mut command).spawn().map(Companion)
 }
 
-/// Starts a program with these arguments, as [`accompany`] does, which is not spoken with over its standard streams. What
-/// it says goes to `messages`.
+/// Starts a program with these arguments, and this beside the environment of the caller, as [`accompany`] does, which is
+/// not spoken with over its standard streams. What it says goes to `messages`.
 ///
 /// # Errors
 ///
@@ -58,10 +58,11 @@ pub fn accompany(program: &Path) -> io::Result<Companion> {
 pub fn accompany_with<S: AsRef<OsStr>>(
     program: &Path,
     arguments: &[S],
+    environment: &[(&str, &str)],
     messages: File,
 ) -> io::Result<Companion> {
     let mut command = fresh(program);
-    command.args(arguments).stdin(Stdio::null()).process_group(0);
+    command.args(arguments).envs(environment.iter().copied()).stdin(Stdio::null()).process_group(0);
     command.stdout(messages.try_clone()?).stderr(messages);
     ending_with_its_parent(&mut command).spawn().map(Companion)
 }
@@ -244,7 +245,7 @@ mod tests {
         let messages = tempfile::NamedTempFile::new().unwrap();
         let script = "echo here; echo there >&2; exec sleep 600";
         let shell = Path::new("/bin/sh");
-        let companion = accompany_with(shell, &["-c", script], messages.reopen().unwrap()).unwrap();
+        let companion = accompany_with(shell, &["-c", script], &[], messages.reopen().unwrap()).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         while fs::read_to_string(messages.path()).unwrap() != "here\nthere\n" {
             assert!(Instant::now() < deadline, "it says nothing");

@@ -6,6 +6,8 @@ use farrier_tests::instance::{GREETING, image, sha256};
 use farrier_tests::lab::{Instance, Lab, Machine};
 use farrier_tests::machine::{Firmware, free_port};
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -15,23 +17,27 @@ const DISK_BYTES: u64 = 64 << 20;
 /// Longest time until a machine says what it is, with an emulated processor.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-#[test]
-fn vm_a_small_image_is_deployed_by_iscsi_and_boots() {
-    let folder = TempDir::new().unwrap();
-    let disk = folder.path().join("disk.img");
+/// A machine with an empty disk, which is a file in the folder.
+fn machine(folder: &Path) -> Machine {
+    let disk = folder.join("disk.img");
     fs::File::create(&disk).unwrap().set_len(DISK_BYTES).unwrap();
-    let lab = Lab::start(&environment::path("FARRIER_BIN"), folder.path(), &[]).unwrap();
-    let machine = Machine {
+    Machine {
         name: NODE.into(),
         mac: "52:54:00:fa:00:43".into(),
         dist: environment::path("FARRIER_DIST"),
         firmware: Firmware::Bios,
         memory_mib: 256,
-        disks: vec![(disk.clone(), "ROOT".into())],
+        disks: vec![(disk, "ROOT".into())],
         driver_info: vec![format!("iscsi_portal_port={}", free_port().unwrap())],
         properties: vec![r#"root_device={"serial": "ROOT"}"#.into()],
-    };
-    lab.enrol_with(&machine, &["deploy=iscsi"]).unwrap();
+    }
+}
+
+#[test]
+fn vm_a_small_image_is_deployed_by_iscsi_and_boots() {
+    let folder = TempDir::new().unwrap();
+    let lab = Lab::start(&environment::path("FARRIER_BIN"), folder.path(), &[]).unwrap();
+    lab.enrol_with(&machine(folder.path()), &["deploy=iscsi"]).unwrap();
     let image = Arc::new(image().unwrap());
     let server = ImageServer::start(vec![Reply::Body(Arc::clone(&image))]).unwrap();
     // As the conductor reaches it, and not the machine.
@@ -42,9 +48,47 @@ fn vm_a_small_image_is_deployed_by_iscsi_and_boots() {
         assert!(events.iter().any(|event| event == name), "{name}: {events:?}");
     }
     lab.console(NODE).wait_for(GREETING, 0, PATIENCE).unwrap();
-    assert!(fs::read(&disk).unwrap()[..image.len()] == image[..]);
+    assert!(fs::read(folder.path().join("disk.img")).unwrap()[..image.len()] == image[..]);
     let node = lab.node(NODE).unwrap();
     assert!(node["driver_internal_info"].get("iscsi_target").is_none(), "{node}");
     let log = fs::read_to_string(lab.folder().join("conductor.log")).unwrap();
     assert!(!log.contains("chap_password"), "{log}");
+}
+
+/// Whether a printed command line does what it says, in this folder.
+fn runs(line: &str, folder: &Path) -> bool {
+    Command::new("sh").args(["-c", line]).current_dir(folder).status().unwrap().success()
+}
+
+/// The command lines that are printed are run as they are.
+#[test]
+fn vm_f60_a_disk_is_written_and_kept_by_hand_and_given_back() {
+    let folder = TempDir::new().unwrap();
+    let lab = Lab::start(&environment::path("FARRIER_BIN"), folder.path(), &[]).unwrap();
+    lab.enrol(&machine(folder.path())).unwrap();
+    lab.order(&["node", "manage", NODE]).unwrap();
+    let early = lab.order(&["disk", "export", NODE]).unwrap_err().to_string();
+    assert!(early.contains("none answers on the machine of node horse"), "{early}");
+    lab.order(&["node", "clean", NODE, "--steps", r#"[{"interface": "deploy", "step": "hold"}]"#]).unwrap();
+    let secrets = folder.path().join("secrets");
+    let kept = secrets.display().to_string();
+    let printed = lab.order(&["disk", "export", NODE, "--secrets", &kept]).unwrap();
+    let secret = fs::read_to_string(secrets.join("secret")).unwrap();
+    assert!(!printed.contains(&secret), "{printed}");
+    let lines = |part: &str| printed.lines().find(|line| line.starts_with("qemu-img") && line.contains(part));
+    let (write, keep) = (lines(" IMAGE ").unwrap(), lines("horse.qcow2").unwrap());
+    let image = image().unwrap();
+    fs::write(folder.path().join("image"), &image).unwrap();
+    assert!(runs(&write.replace(" IMAGE ", " image "), folder.path()), "{write}");
+    assert!(fs::read(folder.path().join("disk.img")).unwrap()[..image.len()] == image[..]);
+    assert!(runs(keep, folder.path()), "{keep}");
+    assert!(runs("qemu-img compare -f qcow2 -F raw horse.qcow2 disk.img", folder.path()));
+
+    let refused = lab.order(&["node", "unhold", NODE]).unwrap_err().to_string();
+    assert!(refused.contains("run `farrier disk release horse` first"), "{refused}");
+    assert!(lab.order(&["explain", NODE]).unwrap().contains("farrier disk release horse"));
+    lab.order(&["disk", "release", NODE]).unwrap();
+    assert!(!runs(keep, folder.path()), "it is exported still");
+    lab.order(&["node", "unhold", NODE]).unwrap();
+    assert_eq!(lab.node(NODE).unwrap()["provision_state"], "manageable");
 }

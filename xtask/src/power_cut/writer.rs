@@ -12,7 +12,6 @@ use farrier_tests::monitor::Monitor;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::DISK_BYTES;
 use super::subject::{Kind, Subject};
 use crate::command::{command, run_quietly};
 
@@ -64,7 +63,13 @@ impl Export {
     pub fn deploy(&self, agent: &CommandedAgent, subject: &Subject, limit: Duration) -> Result<()> {
         let wipes = subject.kind != Kind::PreserveEphemeral;
         agent.succeed("iscsi.start_iscsi_target", &self.parameters(wipes), limit)?;
-        fs::write(&self.order, self.order_of(subject).to_string())?;
+        let mut order = subject.arguments();
+        order["export"] = json!({"portal": {"host": "127.0.0.1", "port": self.port}, "target": TARGET,
+            "initiator": INITIATOR, "chap_user": USER, "chap_password": SECRET});
+        // There is one alone.
+        let hardware = agent.order("poll.get_hardware_info", &json!({}))?;
+        order["disk"] = hardware["command_result"]["disks"][0].clone();
+        fs::write(&self.order, order.to_string())?;
         let written = run_quietly(command(&self.program).arg(&self.order));
         let ended = agent.succeed("iscsi.stop_iscsi_target", &json!({}), limit);
         written?;
@@ -74,16 +79,5 @@ impl Export {
     fn parameters(&self, wipes: bool) -> Value {
         json!({"iqn": TARGET, "portal_port": self.port, "wipe_disk_metadata": wipes, "chap_user": USER,
             "chap_password": SECRET, "initiators": [INITIATOR]})
-    }
-
-    fn order_of(&self, subject: &Subject) -> Value {
-        let mut order = subject.arguments();
-        let place = json!({"host": "127.0.0.1", "port": self.port, "target": TARGET, "initiator": INITIATOR,
-            "chap_user": USER, "chap_password": SECRET, "disk_bytes": DISK_BYTES,
-            "sector_bytes": subject.sector_size});
-        for (key, value) in place.as_object().into_iter().flatten() {
-            order[key] = value.clone();
-        }
-        order
     }
 }

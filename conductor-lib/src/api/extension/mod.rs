@@ -2,11 +2,13 @@
 
 mod console;
 mod deployment;
+mod disk;
 mod events;
 mod evidence;
 mod logs;
 
 pub use deployment::{Deployment, DeploymentOrdered};
+pub use disk::ExportRequest;
 pub use evidence::Certificates;
 
 use crate::conductor::Conductor;
@@ -26,6 +28,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
         ("/nodes/{node}/logs/{name}", get(logs::archive)),
         ("/nodes/{node}/console", get(console::part).post(console::typed)),
         ("/nodes/{node}/deployment", put(deployment::order)),
+        ("/nodes/{node}/disk/export", put(disk::export).delete(disk::release)),
     ]
 }
 
