@@ -19,6 +19,7 @@ pub mod image_server;
 pub mod instance;
 pub mod ipmi;
 pub mod ironic;
+pub mod iscsi_cell;
 pub mod iscsi_initiator;
 pub mod iscsi_target;
 pub mod killer;

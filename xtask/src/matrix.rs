@@ -1,5 +1,6 @@
 //! `cargo xtask matrix`: every combination of firmware, disk, image, table and config drive is deployed and booted.
 
+mod iscsi;
 mod netboot;
 mod report;
 
@@ -58,13 +59,16 @@ pub struct MatrixArguments {
 /// Another matrix.
 #[derive(Debug, Subcommand)]
 enum Other {
+    Iscsi(iscsi::IscsiArguments),
     Netboot(netboot::NetbootArguments),
 }
 
 /// Runs the command. A combination that does not boot is an error once all were tried; its machine is kept.
 pub fn matrix(arguments: &MatrixArguments) -> Result<()> {
-    if let Some(Other::Netboot(arguments)) = &arguments.other {
-        return netboot::netboot(arguments);
+    match &arguments.other {
+        Some(Other::Iscsi(arguments)) => return iscsi::iscsi(arguments),
+        Some(Other::Netboot(arguments)) => return netboot::netboot(arguments),
+        None => {}
     }
     let is_wanted = |cell: &Cell| {
         let name = cell.to_string();
