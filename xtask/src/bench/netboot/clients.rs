@@ -169,7 +169,7 @@ mod tests {
                 let (mut stream, peer) = listener.accept().unwrap();
                 assert_eq!(peer.ip(), Ipv4Addr::new(127, 1, 0, 3));
                 let mut request = [0; 1024];
-                stream.read(&mut request).unwrap();
+                assert!(stream.read(&mut request).unwrap() > 0);
                 stream.write_all(format!("HTTP/1.1 {answer}").as_bytes()).unwrap();
             }
         });

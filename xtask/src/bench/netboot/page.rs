@@ -7,6 +7,9 @@ use super::{BESIDE, PROTOCOLS};
 use crate::page::Measured;
 use crate::plot::{Arrangement, Bar, Plot, Row};
 
+/// What `--boot-transfers` of `farrier serve` is unless told otherwise.
+const BOOT_TRANSFERS: u16 = 64;
+
 impl Measured for NetbootReport {
     const NAME: &'static str = "netboot-benchmark";
 
@@ -113,7 +116,7 @@ $ cargo xtask bench netboot --filter serving         # the second half
         ironic = report.ironic,
         boots = report.boot_table(),
         loads = report.load_table(),
-        transfers = 64,
+        transfers = BOOT_TRANSFERS,
     ))
 }
 
