@@ -33,6 +33,11 @@ const PATIENCE: Duration = Duration::from_secs(15 * 60);
 const POLL: Duration = Duration::from_millis(500);
 /// The end of what the conductor adds to the kernel's parameters, which differs by operation, as the kernel repeats it.
 const PARAMETER: &str = "-url=http://192.0.2.1";
+/// UEFI firmware with the keys that shim is signed by, and what the kernel says that it starts.
+const SECURE: [&str; 2] = ["/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.ms.fd"];
+const IS_SECURE: &str = "Secure boot enabled";
+/// It loads by its own network stack: by that of QEMU's card, shim does not learn how long GRUB is, and refuses it.
+const OWN_STACK: &str = "-global virtio-net-pci.romfile=";
 /// What the trace tells, the first by who gives addresses.
 const STAGES: [&str; 4] = [" leased", "script fetched", "kernel 100 %", "initramfs 100 %"];
 
@@ -45,6 +50,8 @@ pub struct Cell {
     pub firmware: Firmware,
     /// Who gives addresses.
     pub addresses: Addresses,
+    /// Whether the firmware starts only what is signed, by keys that are in it.
+    pub secure_boot: bool,
 }
 
 /// Who gives addresses.
@@ -91,7 +98,7 @@ impl Cell {
     ];
 
     const fn new(method: &'static str, firmware: Firmware, addresses: Addresses) -> Self {
-        Self { method, firmware, addresses }
+        Self { method, firmware, addresses, secure_boot: false }
     }
 
     /// What the trace tells of a machine that a conductor has served everything.
@@ -172,6 +179,9 @@ impl Cell {
         within(begin, || trace(lab), |trace| self.stages().iter().all(|stage| trace.contains(stage)))?;
         // Each start of a machine begins its console anew.
         lab.console(NODE).wait_for(PARAMETER, 0, PATIENCE)?;
+        if self.secure_boot {
+            lab.console(NODE).wait_for(IS_SECURE, 0, PATIENCE)?;
+        }
         Ok(begin.elapsed())
     }
 
@@ -212,11 +222,14 @@ impl Cell {
         let tap = "-netdev tap,id=tap,ifname=tap0,script=no,downscript=no -netdev hubport,id=port,hubid=0,netdev=tap";
         let boot = format!("boot={}", self.method);
         let capabilities = format!("capabilities=boot_mode:{mode}");
+        let extra = if self.secure_boot { format!("{tap} {OWN_STACK}") } else { tap.to_owned() };
+        let [code, vars] = SECURE;
+        let secure = [format!("qemu_firmware_code={code}"), format!("qemu_firmware_vars_template={vars}")];
         let info = [
             format!("qemu_firmware={mode}"),
             "qemu_memory_mib=1024".to_owned(),
             "qemu_network=isolated".to_owned(),
-            format!("qemu_extra_args={tap}"),
+            format!("qemu_extra_args={extra}"),
             format!("qemu_console_log={}", lab.console(NODE).file().display()),
             format!("deploy_kernel={}", dist.join("vmlinuz").display()),
             format!("deploy_ramdisk={}", dist.join("initramfs.img").display()),
@@ -226,7 +239,8 @@ impl Cell {
         let mut create = vec!["node", "create", NODE, "--mac", MAC, "--driver", "qemu"];
         create.extend(["--interface", &boot, "--property", &capabilities]);
         create.extend(["--property", r#"root_device={"serial": "ROOT"}"#]);
-        create.extend(info.iter().flat_map(|pair| ["--driver-info", pair]));
+        let secure = secure.iter().filter(|_| self.secure_boot);
+        create.extend(info.iter().chain(secure).flat_map(|pair| ["--driver-info", pair]));
         lab.order(&create)?;
         lab.order(&["node", "manage", NODE]).map(drop)
     }

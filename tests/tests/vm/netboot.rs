@@ -60,8 +60,9 @@ fn vm_a_machine_is_deployed_by_ipxe_that_asks_the_boot_configuration_api() {
 }
 
 /// The whole way by what the conductor serves: addresses, loader, configuration, kernel and ramdisk.
-fn boots(method: &str, firmware: Firmware) {
+fn boots(method: &str, firmware: Firmware, secure_boot: bool) {
     let cell = Cell::ALL.into_iter().find(|cell| cell.method == method && cell.firmware == firmware).unwrap();
+    let cell = Cell { secure_boot, ..cell };
     let folder = TempDir::new().unwrap();
     let (farrier, dist) = (environment::path("FARRIER_BIN"), environment::path("FARRIER_DIST"));
     cell.boot(&farrier, &dist, folder.path()).unwrap();
@@ -69,10 +70,15 @@ fn boots(method: &str, firmware: Firmware) {
 
 #[test]
 fn vm_a_bios_is_led_through_pxelinux_to_the_ramdisk() {
-    boots("pxe", Firmware::Bios);
+    boots("pxe", Firmware::Bios, false);
 }
 
 #[test]
 fn vm_uefi_firmware_is_led_through_shim_and_grub_to_the_ramdisk() {
-    boots("pxe", Firmware::Uefi);
+    boots("pxe", Firmware::Uefi, false);
+}
+
+#[test]
+fn vm_uefi_firmware_that_starts_only_what_is_signed_is_led_through_shim_and_grub_to_the_ramdisk() {
+    boots("pxe", Firmware::Uefi, true);
 }
