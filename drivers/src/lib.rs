@@ -4,6 +4,8 @@
 
 #[cfg(any(feature = "ipmitool", feature = "redfish"))]
 pub mod bmc;
+#[cfg(any(feature = "netboot", feature = "qemu"))]
+pub mod cpu_arch;
 #[cfg(any(feature = "netboot", feature = "openstack"))]
 pub mod dhcp;
 #[cfg(feature = "fake")]

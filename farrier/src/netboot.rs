@@ -41,6 +41,9 @@ pub(crate) struct NetbootOptions {
     /// those of a node stands for them.
     #[arg(long, value_name = "PARAMETERS", default_value = "nofb vga=normal")]
     kernel_append_params: KernelParameters,
+    /// The same for some machines in their place, by ARCH-MODE or ARCH, such as aarch64:console=ttyAMA0,115200.
+    #[arg(long, value_name = "KEY:PARAMETERS", value_parser = parameters)]
+    kernel_append_params_by_arch: Vec<(String, KernelParameters)>,
     /// Folders that nodes may name files in: kernels, ramdisks and media that this conductor serves by itself.
     #[arg(long, value_name = "FOLDERS", value_delimiter = ',')]
     file_url_allowed_paths: Vec<PathBuf>,
@@ -144,6 +147,7 @@ impl NetbootOptions {
         let defaults = Defaults {
             allowed: allowed.clone(),
             kernel_append_params: self.kernel_append_params,
+            kernel_append_params_by_arch: self.kernel_append_params_by_arch.into_iter().collect(),
             netboot_fallback: self.enable_netboot_fallback,
         };
         let timeout = Some(Duration::from_secs(self.ipxe_timeout)).filter(|timeout| !timeout.is_zero());
@@ -234,6 +238,12 @@ impl Service {
         let (conductor, boot_roots) = self.written;
         tokio::join!(tftp, dhcp, written::keep(conductor, boot_roots));
     }
+}
+
+fn parameters(text: &str) -> anyhow::Result<(String, KernelParameters)> {
+    let (key, words) =
+        text.split_once(':').context("must be KEY:PARAMETERS, such as aarch64:console=ttyAMA0,115200")?;
+    Ok((key.to_owned(), words.parse()?))
 }
 
 fn loader(text: &str) -> anyhow::Result<(String, PathBuf)> {

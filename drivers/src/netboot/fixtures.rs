@@ -1,6 +1,7 @@
 //! Nodes for the tests of this room.
 
 use super::boot_roots::BootRoots;
+use super::by_arch::ByArch;
 use super::images::AllowedFolders;
 use super::interface::Netboot;
 use super::loaders::Loaders;
@@ -44,6 +45,7 @@ pub(super) fn netboot_of(folder: &Path) -> Netboot {
     let defaults = Defaults {
         allowed: AllowedFolders::new(allowed).unwrap(),
         kernel_append_params: "nofb vga=normal".parse().unwrap(),
+        kernel_append_params_by_arch: ByArch::default(),
         netboot_fallback: false,
     };
     Netboot {

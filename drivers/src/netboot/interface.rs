@@ -5,7 +5,6 @@
 //! are written for that before the machine starts. The parameters of the kernel hold no
 //! token, since anybody on the network could read it.
 
-use super::boot_file_names::architecture;
 use super::boot_roots::BootRoots;
 use super::dhcp_options::{self, Servers};
 use super::images::{self, Image};
@@ -15,6 +14,7 @@ use super::names::{Dialect, Item, Name, Whose};
 use super::render::Renderer;
 use super::target::{Defaults, Target};
 use super::tree::Tree;
+use crate::cpu_arch;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
     BootCapability, BootContext, BootFile, BootInterface, DhcpProvider, Interface, InterfaceError, Properties,
@@ -172,7 +172,7 @@ impl Interface for NetworkBoot {
         self.check(node, &Target::agent(node, "", &self.netboot.defaults)?)?;
         match self.method {
             Method::Http => {
-                self.netboot.loaders.check_http(architecture(node)).map_err(InterfaceError::driver)
+                self.netboot.loaders.check_http(cpu_arch::of(node)).map_err(InterfaceError::driver)
             }
             Method::Pxe | Method::Ipxe | Method::HttpIpxe => Ok(()),
         }

@@ -66,8 +66,13 @@ const HTTP_REQUEST: &[u8] = b" HTTP/1.1\r\n";
 #[derive(Debug, thiserror::Error)]
 pub enum LoaderError {
     /// It cannot be read.
-    #[error("GRUB for HTTP boot is to be {file}: {source}; install {package}")]
+    #[error(
+        "GRUB for HTTP boot is to be {file}: {source}; install {package}, or name one with the module http by \
+         --loader-file-paths {name}:FILE"
+    )]
     Missing {
+        /// The name by which machines load it.
+        name: &'static str,
         /// The file.
         file: PathBuf,
         /// The package that has it.
@@ -127,7 +132,7 @@ impl Loaders {
         match std::fs::read(&file) {
             Ok(grub) if grub.windows(HTTP_REQUEST.len()).any(|part| part == HTTP_REQUEST) => Ok(()),
             Ok(_) => Err(LoaderError::NoHttp { name, file }),
-            Err(source) => Err(LoaderError::Missing { file, package, source }),
+            Err(source) => Err(LoaderError::Missing { name, file, package, source }),
         }
     }
 
@@ -159,7 +164,8 @@ mod tests {
         let missing = loaders("grubaa64.efi", None);
         std::fs::remove_file(folder.path().join("grubaa64.efi")).unwrap();
         let refused = missing.check_http("aarch64").unwrap_err().to_string();
-        assert!(refused.ends_with("install grub-efi-arm64-signed:arm64"), "{refused}");
+        assert!(refused.contains("install grub-efi-arm64-signed:arm64, or name one"), "{refused}");
+        assert!(refused.ends_with("--loader-file-paths grubaa64.efi:FILE"), "{refused}");
     }
 
     #[test]

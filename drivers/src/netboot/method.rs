@@ -1,6 +1,6 @@
 //! The ways to boot from the network, each of which is a boot interface.
 
-use super::boot_file_names::boot_mode;
+use super::boot_mode::boot_mode;
 use super::names::Dialect;
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::{BootMode, Node};

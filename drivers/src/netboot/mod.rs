@@ -9,6 +9,7 @@
 //! - [`render`]: how loaders are told; [`templates`]: what that looks like, and how an operator replaces it.
 //! - [`interface`]: the boot interfaces, and the function; [`method`]: how they differ.
 //! - [`root_script`]: what every machine is sent to first, which finds its own.
+//! - [`by_arch`]: settings that differ by architecture and [`boot_mode`].
 //! - [`boot_file_names`]: which loader firmware is to load; [`loaders`]: where those of the distribution are;
 //!   [`dhcp_options`]: what DHCP tells it.
 //! - [`tftp`]: how most of them are loaded.
@@ -16,8 +17,10 @@
 //!   [`boot_roots`]: which server is for which boot interface.
 
 pub mod boot_file_names;
+pub mod boot_mode;
 pub mod boot_root;
 pub mod boot_roots;
+pub mod by_arch;
 pub mod dhcp_options;
 pub mod images;
 pub mod interface;

@@ -1,5 +1,6 @@
 //! What a machine is to boot from the network now, as its record tells (sections 6.3 and 6.5).
 
+use super::by_arch::ByArch;
 use super::images::{AllowedFolders, Image, Images};
 use super::names::Ramdisk;
 use farrier_conductor::interfaces::InterfaceError;
@@ -41,6 +42,8 @@ pub struct Defaults {
     pub allowed: AllowedFolders,
     /// Kernel parameters of nodes without any of their own (`[pxe]kernel_append_params`).
     pub kernel_append_params: KernelParameters,
+    /// Those that hold for some architectures in their place, which have other serial ports than others.
+    pub kernel_append_params_by_arch: ByArch<KernelParameters>,
     /// Whether machines with an instance on their disk are told to boot that, when they boot from the network all the
     /// same (`[pxe]enable_netboot_fallback`).
     pub netboot_fallback: bool,
@@ -110,7 +113,9 @@ fn append(node: &Node, conductor: &str, defaults: &Defaults) -> Result<KernelPar
     let key = "kernel_append_params";
     let of_instance = node.instance_info.get(key).and_then(|value| value.as_str());
     let own = of_instance.or_else(|| node.driver_info.get(key).and_then(|value| value.as_str()));
-    let own = own.unwrap_or(DEFAULT).replace(DEFAULT, &defaults.kernel_append_params.to_string());
+    let configured = defaults.kernel_append_params_by_arch.get(node)?;
+    let configured = configured.unwrap_or(&defaults.kernel_append_params);
+    let own = own.unwrap_or(DEFAULT).replace(DEFAULT, &configured.to_string());
     let refused = |error: KernelParameterError| match of_instance {
         Some(_) => InterfaceError::invalid(&format!("instance_info {key}"), error.to_string()),
         None => InterfaceError::driver_info(key, error.to_string()),
@@ -145,6 +150,25 @@ mod tests {
         assert_eq!(Target::of(&node, &fallback).unwrap(), Some(iso));
         node.driver_internal_info.ramdisk_parameters = Some("x=1".into());
         assert_eq!(Target::of(&node, &fallback).unwrap().unwrap().label(), "deploy");
+    }
+
+    #[test]
+    fn f59_kernels_of_each_architecture_are_told_their_serial_port() {
+        let of = |architecture: Option<&str>, append: Option<&str>| {
+            let mut node = booting(&images(&json!({"kernel_append_params": append})), "x=1");
+            node.properties.insert("cpu_arch".into(), json!(architecture));
+            let by_arch = [("aarch64".to_owned(), "console=ttyAMA0,115200".parse().unwrap())];
+            let kernel_append_params_by_arch = by_arch.into_iter().collect();
+            let defaults = Defaults { kernel_append_params_by_arch, ..defaults() };
+            match Target::of(&node, &defaults).unwrap() {
+                Some(Target::Agent { parameters, .. }) => parameters.to_string(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(of(Some("aarch64"), None), "console=ttyAMA0,115200 x=1");
+        assert_eq!(of(Some("aarch64"), Some("quiet %default%")), "quiet console=ttyAMA0,115200 x=1");
+        assert_eq!(of(Some("x86_64"), None), "nofb vga=normal x=1");
+        assert_eq!(of(None, Some("quiet")), "quiet x=1");
     }
 
     #[test]

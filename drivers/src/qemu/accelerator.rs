@@ -77,6 +77,9 @@ impl AcceleratorProbe {
 
     /// KVM when the node's ramdisk reaches its user space on it under the node's firmware, else the emulator.
     pub(super) async fn best(&self, description: &Description) -> Accelerator {
+        if !description.architecture.is_of_host() {
+            return Accelerator::Tcg;
+        }
         let (known, kind) = match &description.firmware {
             Firmware::Bios => (&self.bios, "bios"),
             Firmware::Uefi(_) => (&self.uefi, "uefi"),
@@ -158,10 +161,9 @@ fn recall(memory: &Path, boot: &str) -> Option<Accelerator> {
 /// A machine of that firmware which boots the node's ramdisk, without disks and network, on KVM.
 fn arguments(description: &Description, folder: &Path, console: &Path) -> Option<Vec<String>> {
     let (kernel, ramdisk) = description.ramdisk_files().ok()?;
-    let mut machine = "q35".to_owned();
+    let architecture = description.architecture;
     let mut flash = Vec::new();
     if let Firmware::Uefi(uefi) = &description.firmware {
-        machine += ",smm=off,pflash0=code,pflash1=vars";
         let variables = firmware::own_variables(uefi, folder).ok()?;
         for (name, file, read_only) in [("code", &uefi.code, true), ("vars", &variables, false)] {
             let file = serde_json::json!({"driver": "file", "filename": file});
@@ -172,16 +174,17 @@ fn arguments(description: &Description, folder: &Path, console: &Path) -> Option
         }
     }
     let console = format!("file:{}", console.display());
+    let parameters = format!("console={} loglevel=7", architecture.serial_port());
     let words = [
         ["-accel", "kvm"],
         ["-cpu", "host"],
         ["-m", MEMORY_MIB],
         ["-display", "none"],
-        ["-machine", &machine],
+        ["-machine", architecture.machine(!flash.is_empty())],
         ["-serial", &console],
         ["-kernel", kernel.to_str()?],
         ["-initrd", ramdisk.to_str()?],
-        ["-append", "console=ttyS0 loglevel=7"],
+        ["-append", &parameters],
     ];
     let words = words.as_flattened().iter().copied().chain(["-nodefaults", "-no-user-config"]);
     Some(words.map(str::to_owned).chain(flash).collect())

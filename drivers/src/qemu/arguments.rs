@@ -64,10 +64,11 @@ pub(super) fn vector(
     let mut add = |words: &[&str]| vector.extend(words.iter().map(|word| (*word).to_owned()));
     add(&["-name", &node.label(), "-uuid", &node.uuid.to_string()]);
     add(&["-nodefaults", "-no-user-config", "-display", "none", "-S"]);
-    add(&["-machine", if paths.vars.is_some() { "q35,smm=off,pflash0=code,pflash1=vars" } else { "q35" }]);
+    let architecture = description.architecture;
+    add(&["-machine", architecture.machine(paths.vars.is_some())]);
     match accelerator {
         Accelerator::Kvm => add(&["-accel", "kvm", "-cpu", "host"]),
-        Accelerator::Tcg => add(&["-accel", "tcg,thread=multi", "-cpu", "max"]),
+        Accelerator::Tcg => add(&["-accel", "tcg,thread=multi", "-cpu", architecture.emulated_cpu()]),
     }
     add(&["-smp", &description.cpus.to_string(), "-m", &description.memory_mib.to_string()]);
     if let (Firmware::Uefi(firmware), Some(vars)) = (&description.firmware, &paths.vars) {
@@ -85,9 +86,10 @@ pub(super) fn vector(
     add(&["-netdev", &netdev(description, agent_port)]);
     let mac = node.ports.first().map_or(String::new(), |port| format!(",mac={}", port.address));
     // Without an option ROM the firmware does not try to boot from the network.
-    let start = if matches!(boot, Boot::Network) { "bootindex=0" } else { "romfile=" };
+    let start = if matches!(boot, Boot::Network) { architecture.network_start() } else { "romfile=" };
     add(&["-device", &format!("virtio-net-pci,netdev={NETWORK_ID},{start}{mac}")]);
-    if description.disks.iter().any(|disk| disk.bus == Bus::Scsi) {
+    let medium = matches!(boot, Boot::Iso(_)).then(|| architecture.optical_bus());
+    if description.disks.iter().map(|disk| disk.bus).chain(medium).any(|bus| bus == Bus::Scsi) {
         add(&["-device", "virtio-scsi-pci,id=scsi"]);
     }
     for (index, disk) in description.disks.iter().enumerate() {
@@ -106,7 +108,8 @@ pub(super) fn vector(
         }
         Boot::Iso(iso) => {
             add(&["-blockdev", &image("iso", iso, "raw", true)]);
-            add(&["-device", "ide-cd,drive=iso,bus=ide.5,bootindex=0"]);
+            let drive = if medium == Some(Bus::Scsi) { "scsi-cd,bus=scsi.0" } else { "ide-cd,bus=ide.5" };
+            add(&["-device", &format!("{drive},drive=iso,bootindex=0")]);
         }
         Boot::Disk | Boot::Network => {}
     }
@@ -174,7 +177,17 @@ mod tests {
     use serde_json::Value;
 
     fn vector_of(info: &Value, accelerator: Accelerator, boot: &Boot) -> (Node, Vec<String>) {
-        let node = node(info);
+        vector_for("x86_64", info, accelerator, boot)
+    }
+
+    fn vector_for(
+        architecture: &str,
+        info: &Value,
+        accelerator: Accelerator,
+        boot: &Boot,
+    ) -> (Node, Vec<String>) {
+        let mut node = node(info);
+        node.properties.insert("cpu_arch".into(), json!(architecture));
         let description = Description::read(&node).unwrap();
         let paths = Paths {
             vars: (description.firmware != Firmware::Bios).then(|| "/s/n1/vars.fd".into()),
@@ -247,7 +260,7 @@ mod tests {
         let (_, vector) =
             vector_of(&json!({"qemu_disks": "/a"}), Accelerator::Tcg, &Boot::Iso("/live.iso".into()));
         for device in [
-            "ide-cd,drive=iso,bus=ide.5,bootindex=0",
+            "ide-cd,bus=ide.5,drive=iso,bootindex=0",
             "virtio-blk-pci,drive=config-drive,serial=config-drive",
             "virtio-blk-pci,drive=disk0,serial=farrier-0",
         ] {
@@ -257,6 +270,25 @@ mod tests {
         for (name, file) in [("iso", "/live.iso"), ("config-drive", "/s/config-drive")] {
             let image = images.iter().find(|image| image["node-name"] == name).unwrap();
             assert_eq!((&image["read-only"], &image["file"]["filename"]), (&json!(true), &json!(file)));
+        }
+    }
+
+    #[test]
+    fn a_machine_of_aarch64_is_a_virt_whose_firmware_drives_its_card_and_its_medium() {
+        let of = |boot: &Boot| vector_for("aarch64", &json!({"qemu_disks": "/a"}), Accelerator::Tcg, boot).1;
+        let vector = of(&Boot::Network);
+        for words in [
+            ["-machine", "virt,gic-version=max,pflash0=code,pflash1=vars"],
+            ["-cpu", "cortex-a57"],
+            ["-device", "virtio-net-pci,netdev=net0,bootindex=0,romfile=,mac=52:54:00:00:00:01"],
+            ["-device", "virtio-blk-pci,drive=disk0,serial=farrier-0"],
+        ] {
+            assert!(has(&vector, words), "{words:?} in {vector:?}");
+        }
+        assert!(!vector.iter().any(|word| word.contains("ide") || word.contains("scsi")), "{vector:?}");
+        let vector = of(&Boot::Iso("/live.iso".into()));
+        for device in ["virtio-scsi-pci,id=scsi", "scsi-cd,bus=scsi.0,drive=iso,bootindex=0"] {
+            assert!(has(&vector, ["-device", device]), "{device} in {vector:?}");
         }
     }
 

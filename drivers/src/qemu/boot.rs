@@ -108,7 +108,11 @@ pub(super) fn ramdisk_boot(
     let Some(conductor) = super::read(&parameters_file(folder))? else { return Ok(None) };
     let parameters = conductor
         .parse::<KernelParameters>()
-        .and_then(|conductor| KernelParameters::default().with("console", "ttyS0")?.followed_by(&conductor))
+        .and_then(|conductor| {
+            let console =
+                KernelParameters::default().with("console", description.architecture.serial_port())?;
+            console.followed_by(&conductor)
+        })
         .and_then(|line| line.with("ipa-advertise-host", "127.0.0.1"))
         .and_then(|line| line.with("ipa-advertise-port", &agent_port.to_string()))
         .and_then(|line| line.followed_by(&description.kernel_append_params))

@@ -1,7 +1,8 @@
 //! A machine as its `driver_info` describes it.
 
 use super::accelerator::Accelerator;
-use super::disks::Disk;
+use super::architecture::Architecture;
+use super::disks::{Bus, Disk};
 use super::firmware::Firmware;
 use farrier_conductor::interfaces::{InterfaceError, Properties};
 use farrier_conductor::model::{Family, Node};
@@ -12,17 +13,23 @@ use std::str::FromStr;
 
 /// The keys of the machine itself.
 pub(super) const MACHINE: Properties = &[
-    ("qemu_binary", "the program; qemu-system-x86_64 unless it is given"),
+    (
+        "qemu_binary",
+        "the program; that of the property cpu_arch, such as qemu-system-x86_64, unless it is given",
+    ),
     ("qemu_memory_mib", "memory in MiB; 512 unless it is given"),
     ("qemu_cpus", "number of processors; 1 unless it is given"),
-    ("qemu_disks", "disks, comma separated: FILE;bus=virtio|nvme|sata|scsi;serial=TEXT;format=raw|qcow2"),
-    ("qemu_firmware", "uefi or bios; uefi unless it is given"),
+    (
+        "qemu_disks",
+        "disks, comma separated: FILE;bus=virtio|nvme|sata|scsi;serial=TEXT;format=raw|qcow2; sata with x86_64 only",
+    ),
+    ("qemu_firmware", "uefi, or bios with x86_64 only; uefi unless it is given"),
     ("qemu_firmware_code", "file with the code of UEFI firmware; looked for unless it is given"),
     (
         "qemu_firmware_vars_template",
         "file with the first variables of UEFI firmware; looked for unless it is given",
     ),
-    ("qemu_accelerator", "auto, kvm or tcg; auto unless it is given"),
+    ("qemu_accelerator", "auto, tcg, or kvm with the architecture of the host only; auto unless it is given"),
     ("qemu_network", "user, unplugged or isolated; user unless it is given"),
     (
         "qemu_boot_file",
@@ -70,6 +77,7 @@ pub(super) enum AcceleratorChoice {
 /// A machine as its `driver_info` describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Description {
+    pub(super) architecture: Architecture,
     pub(super) binary: String,
     pub(super) memory_mib: u32,
     pub(super) cpus: u32,
@@ -95,20 +103,23 @@ impl Description {
     /// Reads and checks everything that can be checked without looking at files.
     pub(super) fn read(node: &Node) -> Result<Self, InterfaceError> {
         refuse_unknown_keys(node)?;
+        let architecture = Architecture::of(node)?;
         let disks = text(node, "qemu_disks")?.unwrap_or_default();
         let extra_args = text(node, "qemu_extra_args")?.unwrap_or_default();
         let append = text(node, "kernel_append_params")?.unwrap_or_default();
         Ok(Self {
-            binary: text(node, "qemu_binary")?.unwrap_or_else(|| "qemu-system-x86_64".to_owned()),
+            architecture,
+            binary: text(node, "qemu_binary")?.unwrap_or_else(|| architecture.binary().to_owned()),
             memory_mib: number(node, "qemu_memory_mib", 512)?,
             cpus: number(node, "qemu_cpus", 1)?,
-            disks: Disk::parse_list(&disks)?,
+            disks: disks_of(architecture, &disks)?,
             firmware: Firmware::read(
+                architecture,
                 text(node, "qemu_firmware")?.as_deref(),
                 path(node, "qemu_firmware_code")?,
                 path(node, "qemu_firmware_vars_template")?,
             )?,
-            accelerator: accelerator(text(node, "qemu_accelerator")?.as_deref())?,
+            accelerator: accelerator(architecture, text(node, "qemu_accelerator")?.as_deref())?,
             console_log: path(node, "qemu_console_log")?,
             network: network(text(node, "qemu_network")?.as_deref())?,
             extra_args: extra_args.split_whitespace().map(str::to_owned).collect(),
@@ -216,9 +227,26 @@ fn path_of_rescue(node: &Node, key: &str) -> Result<Option<PathBuf>, InterfaceEr
     Ok(path.filter(|_| node.provision_state.family() == Some(Family::Rescue)))
 }
 
-fn accelerator(text: Option<&str>) -> Result<AcceleratorChoice, InterfaceError> {
+fn disks_of(architecture: Architecture, text: &str) -> Result<Vec<Disk>, InterfaceError> {
+    let disks = Disk::parse_list(text)?;
+    match architecture {
+        Architecture::Aarch64 if disks.iter().any(|disk| disk.bus == Bus::Sata) => {
+            Err(InterfaceError::driver_info(
+                "qemu_disks",
+                "bus=sata is of x86_64; aarch64 has virtio, nvme and scsi",
+            ))
+        }
+        _ => Ok(disks),
+    }
+}
+
+fn accelerator(architecture: Architecture, text: Option<&str>) -> Result<AcceleratorChoice, InterfaceError> {
     match text.unwrap_or("auto") {
         "auto" => Ok(AcceleratorChoice::Auto),
+        "kvm" if !architecture.is_of_host() => {
+            let reason = format!("kvm has no machines of {} here; choose tcg or auto", architecture.as_str());
+            Err(InterfaceError::driver_info("qemu_accelerator", reason))
+        }
         named => Accelerator::from_str(named)
             .map(AcceleratorChoice::Use)
             .map_err(|()| InterfaceError::driver_info("qemu_accelerator", "must be auto, kvm or tcg")),
@@ -289,6 +317,29 @@ pub(super) mod tests {
             match Description::read(&node(&info)) {
                 Err(InterfaceError::DriverInfo { key: named, .. }) => assert_eq!(named, key),
                 other => panic!("{info}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_an_architecture_has_not_is_refused() {
+        let foreign = if cfg!(target_arch = "aarch64") { "x86_64" } else { "aarch64" };
+        for (architecture, info, expected) in [
+            ("x86_64", json!({}), Ok("qemu-system-x86_64")),
+            ("aarch64", json!({}), Ok("qemu-system-aarch64")),
+            ("aarch64", json!({"qemu_binary": "/q", "qemu_disks": "/a;bus=nvme,/b;bus=scsi"}), Ok("/q")),
+            ("aarch64", json!({"qemu_firmware": "bios"}), Err("qemu_firmware")),
+            ("aarch64", json!({"qemu_disks": "/a,/b;bus=sata"}), Err("qemu_disks")),
+            (foreign, json!({"qemu_accelerator": "kvm"}), Err("qemu_accelerator")),
+            (std::env::consts::ARCH, json!({"qemu_accelerator": "kvm", "qemu_binary": "/q"}), Ok("/q")),
+            ("ppc64le", json!({}), Err("cpu_arch")),
+        ] {
+            let mut node = node(&info);
+            node.properties.insert("cpu_arch".into(), json!(architecture));
+            match (expected, Description::read(&node).map_err(|error| error.to_string())) {
+                (Ok(binary), Ok(description)) => assert_eq!(description.binary, binary),
+                (Err(part), Err(error)) => assert!(error.contains(part), "{error}"),
+                (_, read) => panic!("{architecture} {info}: {read:?}"),
             }
         }
     }

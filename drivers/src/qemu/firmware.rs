@@ -1,6 +1,7 @@
 //! Firmware: QEMU's own BIOS, or UEFI, where distributions put that, and each machine's own variables.
 
 use super::QemuError;
+use super::architecture::Architecture;
 use farrier_conductor::interfaces::InterfaceError;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,15 @@ const PLACES: &[(&str, &str)] = &[
     ("/usr/share/edk2/x64/OVMF_CODE.4m.fd", "/usr/share/edk2/x64/OVMF_VARS.4m.fd"),
     ("/usr/share/edk2-ovmf/x64/OVMF_CODE.fd", "/usr/share/edk2-ovmf/x64/OVMF_VARS.fd"),
     ("/usr/share/qemu/edk2-x86_64-code.fd", "/usr/share/qemu/edk2-i386-vars.fd"),
+];
+
+/// The same of AAVMF, the firmware for aarch64.
+const PLACES_AARCH64: &[(&str, &str)] = &[
+    ("/usr/share/AAVMF/AAVMF_CODE.fd", "/usr/share/AAVMF/AAVMF_VARS.fd"),
+    ("/usr/share/AAVMF/AAVMF_CODE.no-secboot.fd", "/usr/share/AAVMF/AAVMF_VARS.fd"),
+    ("/usr/share/edk2/aarch64/QEMU_EFI-pflash.raw", "/usr/share/edk2/aarch64/vars-template-pflash.raw"),
+    ("/usr/share/edk2/aarch64/QEMU_CODE.fd", "/usr/share/edk2/aarch64/QEMU_VARS.fd"),
+    ("/usr/share/qemu/edk2-aarch64-code.fd", "/usr/share/qemu/edk2-arm-vars.fd"),
 ];
 
 /// The firmware of a machine.
@@ -35,13 +45,17 @@ pub(super) struct Uefi {
 impl Firmware {
     /// The kind that `qemu_firmware` names, with the files of [`Uefi::find`].
     pub(super) fn read(
+        architecture: Architecture,
         kind: Option<&str>,
         code: Option<PathBuf>,
         vars_template: Option<PathBuf>,
     ) -> Result<Self, InterfaceError> {
         match kind.unwrap_or("uefi") {
+            "bios" if architecture == Architecture::Aarch64 => {
+                Err(InterfaceError::driver_info("qemu_firmware", "must be uefi: aarch64 has no BIOS"))
+            }
             "bios" => Ok(Self::Bios),
-            "uefi" => Uefi::find(code, vars_template).map(Self::Uefi),
+            "uefi" => Uefi::find(architecture, code, vars_template).map(Self::Uefi),
             _ => Err(InterfaceError::driver_info("qemu_firmware", "must be uefi or bios")),
         }
     }
@@ -49,16 +63,26 @@ impl Firmware {
 
 impl Uefi {
     /// The firmware given, or the first that is installed. Code and variables fit only as a pair.
-    fn find(code: Option<PathBuf>, vars_template: Option<PathBuf>) -> Result<Self, InterfaceError> {
+    fn find(
+        architecture: Architecture,
+        code: Option<PathBuf>,
+        vars_template: Option<PathBuf>,
+    ) -> Result<Self, InterfaceError> {
+        let (places, name, package) = match architecture {
+            Architecture::X86_64 => (PLACES, "OVMF", "ovmf"),
+            Architecture::Aarch64 => (PLACES_AARCH64, "AAVMF", "qemu-efi-aarch64"),
+        };
         match (code, vars_template) {
             (Some(code), Some(vars_template)) => Ok(Self { code, vars_template }),
             (None, None) => {
                 let installed =
                     |(code, vars): &&(&str, &str)| Path::new(code).exists() && Path::new(vars).exists();
-                let (code, vars) = PLACES.iter().find(installed).ok_or_else(|| {
+                let (code, vars) = places.iter().find(installed).ok_or_else(|| {
                     InterfaceError::driver_info(
                         "qemu_firmware_code",
-                        "is missing, and no OVMF is installed; install it (Debian: ovmf) or give both files",
+                        format!(
+                            "is missing, and no {name} is installed; install it (Debian: {package}) or give both files"
+                        ),
                     )
                 })?;
                 Ok(Self { code: code.into(), vars_template: vars.into() })
@@ -110,8 +134,10 @@ mod tests {
 
     #[test]
     fn code_and_variables_come_together() {
-        assert!(Uefi::find(Some("/c".into()), Some("/v".into())).is_ok());
-        assert!(Uefi::find(Some("/c".into()), None).is_err());
-        assert!(Uefi::find(None, Some("/v".into())).is_err());
+        for architecture in [Architecture::X86_64, Architecture::Aarch64] {
+            assert!(Uefi::find(architecture, Some("/c".into()), Some("/v".into())).is_ok());
+            assert!(Uefi::find(architecture, Some("/c".into()), None).is_err());
+            assert!(Uefi::find(architecture, None, Some("/v".into())).is_err());
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! An instance that is a ramdisk or an ISO: QEMU loads it itself, at every power-on, so its files are of this host.
 
+use super::architecture::Architecture;
 use super::arguments::{Boot, RamdiskBoot};
 use super::{QemuError, read, remove};
 use farrier_conductor::interfaces::InterfaceError;
@@ -37,8 +38,8 @@ pub(super) fn clean_up(folder: &Path) -> Result<(), QemuError> {
     remove(&drive_file(folder))
 }
 
-/// What a machine is to start, where something was noted.
-pub(super) fn boot(folder: &Path) -> Result<Option<Boot>, InterfaceError> {
+/// What a machine of this architecture is to start, where something was noted.
+pub(super) fn boot(folder: &Path, architecture: Architecture) -> Result<Option<Boot>, InterfaceError> {
     let Some(noted) = read(&note(folder))? else { return Ok(None) };
     let noted: Value = serde_json::from_str(&noted).unwrap_or_default();
     let text = |key: &str| noted[key].as_str().unwrap_or_default();
@@ -46,7 +47,7 @@ pub(super) fn boot(folder: &Path) -> Result<Option<Boot>, InterfaceError> {
         return Ok(Some(Boot::Iso(text("iso").into())));
     }
     let parameters = text("parameters").parse::<KernelParameters>().and_then(|parameters| {
-        KernelParameters::default().with("console", "ttyS0")?.followed_by(&parameters)
+        KernelParameters::default().with("console", architecture.serial_port())?.followed_by(&parameters)
     });
     let parameters =
         parameters.map_err(|error| InterfaceError::invalid("kernel_append_params", error.to_string()))?;
@@ -89,6 +90,7 @@ fn file(key: &str, url: &str) -> Result<PathBuf, InterfaceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Architecture::{Aarch64, X86_64};
 
     #[test]
     fn what_is_noted_is_started_until_it_is_forgotten() {
@@ -96,11 +98,11 @@ mod tests {
         let folder = folder.path();
         let source = folder.join("os.iso");
         std::fs::write(&source, "iso").unwrap();
-        assert!(boot(folder).unwrap().is_none());
+        assert!(boot(folder, X86_64).unwrap().is_none());
         let drive = config_drive::make(&serde_json::Map::new()).unwrap();
         for url in [format!("file://{}", source.display()), source.display().to_string()] {
             prepare(folder, &RamdiskInstance::Iso(url), Some(&drive)).unwrap();
-            assert!(matches!(boot(folder).unwrap(), Some(Boot::Iso(path)) if path == source));
+            assert!(matches!(boot(folder, X86_64).unwrap(), Some(Boot::Iso(path)) if path == source));
             assert!(std::fs::read(config_drive(folder).unwrap()).unwrap().len() > 32774);
         }
         let of_host = || source.display().to_string();
@@ -110,12 +112,14 @@ mod tests {
             parameters: "root=/dev/ram0 text".parse().unwrap(),
         };
         prepare(folder, &kernel, None).unwrap();
-        let Some(Boot::Ramdisk(ramdisk)) = boot(folder).unwrap() else { panic!("no ramdisk") };
+        let Some(Boot::Ramdisk(ramdisk)) = boot(folder, X86_64).unwrap() else { panic!("no ramdisk") };
         assert_eq!(ramdisk.parameters, "console=ttyS0 root=/dev/ram0 text");
         assert_eq!((ramdisk.kernel, config_drive(folder)), (source, None));
+        let Some(Boot::Ramdisk(ramdisk)) = boot(folder, Aarch64).unwrap() else { panic!("no ramdisk") };
+        assert_eq!(ramdisk.parameters, "console=ttyAMA0 root=/dev/ram0 text");
         clean_up(folder).unwrap();
         clean_up(folder).unwrap();
-        assert!(boot(folder).unwrap().is_none());
+        assert!(boot(folder, X86_64).unwrap().is_none());
     }
 
     #[test]
@@ -133,6 +137,6 @@ mod tests {
         let instance = RamdiskInstance::Iso(iso.display().to_string());
         let refused = prepare(folder.path(), &instance, Some("nonsense")).unwrap_err().to_string();
         assert!(refused.starts_with("config drive of the instance is neither"), "{refused}");
-        assert!(boot(folder.path()).unwrap().is_none());
+        assert!(boot(folder.path(), X86_64).unwrap().is_none());
     }
 }

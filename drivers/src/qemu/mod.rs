@@ -10,6 +10,7 @@
 //! ISO).
 
 mod accelerator;
+mod architecture;
 mod arguments;
 mod boot;
 mod console;
@@ -50,7 +51,9 @@ pub enum QemuError {
         source: std::io::Error,
     },
     /// QEMU cannot be started at all.
-    #[error("{binary} cannot be started: {source}; install QEMU (Debian: qemu-system-x86)")]
+    #[error(
+        "{binary} cannot be started: {source}; install QEMU (Debian: qemu-system-x86; qemu-system-arm for aarch64)"
+    )]
     Spawn {
         /// The program.
         binary: String,

@@ -50,7 +50,10 @@ impl QemuPower {
         let (boot, config_drive) = match boot::ramdisk_boot(&description, folder, agent_port)? {
             Some(ramdisk) => (Boot::Ramdisk(ramdisk), None),
             None if management::takes_network(folder)? => (Boot::Network, None),
-            None => (instance::boot(folder)?.unwrap_or(Boot::Disk), instance::config_drive(folder)),
+            None => (
+                instance::boot(folder, description.architecture)?.unwrap_or(Boot::Disk),
+                instance::config_drive(folder),
+            ),
         };
         let paths = Paths {
             vars: match &description.firmware {

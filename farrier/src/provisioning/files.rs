@@ -126,7 +126,8 @@ impl Files {
             let Some(content) = opened(file).await else {
                 let package = Loaders::package(name.trim_start_matches('/')).unwrap_or("of your own");
                 tracing::warn!(
-                    "a machine asks for {name}, and there is no {}: install {package}",
+                    "a machine asks for {name}, and there is no {}: install {package}, or name a file by \
+                     --loader-file-paths",
                     file.display()
                 );
                 return None;
