@@ -1,7 +1,7 @@
 //! The smallest image that a conductor takes for an operating system, and that boots.
 //!
-//! What boots says so on the serial port and then waits. It is a boot sector for BIOS firmware and a
-//! boot loader for UEFI firmware of the same few instructions.
+//! What boots says so on the serial port and then waits. It is a boot sector for BIOS firmware, a boot loader
+//! for UEFI firmware of the same few instructions, and one for that of aarch64.
 
 use anyhow::Result;
 use sha2::{Digest, Sha256};
@@ -19,7 +19,11 @@ pub const GREETING: &str = "the instance is up";
 /// the serial port: send each byte until a zero, then halt for ever.
 const SEND_AND_HALT: [u8; 11] = [0xac, 0x84, 0xc0, 0x74, 3, 0xee, 0xeb, 0xf8, 0xf4, 0xeb, 0xfd];
 
-/// A whole-disk image of 6 MiB with one partition: an EFI system partition with a boot loader.
+/// What a PE image calls an architecture.
+const X86_64: u16 = 0x8664;
+const AARCH64: u16 = 0xaa64;
+
+/// A whole-disk image of 6 MiB with one partition: an EFI system partition with boot loaders.
 ///
 /// # Errors
 ///
@@ -38,7 +42,8 @@ pub fn image() -> Result<Vec<u8>> {
     {
         let volume = fatfs::FileSystem::new(&mut esp, fatfs::FsOptions::new())?;
         let boot = volume.root_dir().create_dir("EFI")?.create_dir("BOOT")?;
-        boot.create_file("BOOTX64.EFI")?.write_all(&boot_loader())?;
+        boot.create_file("BOOTX64.EFI")?.write_all(&efi_program(X86_64, &x86_64_code()))?;
+        boot.create_file("BOOTAA64.EFI")?.write_all(&efi_program(AARCH64, &aarch64_code()))?;
     }
     image[ESP_START..ESP_START + 4 * MIB].copy_from_slice(esp.get_ref());
     Ok(image)
@@ -60,22 +65,42 @@ fn boot_sector() -> Vec<u8> {
     [start.as_slice(), &SEND_AND_HALT, &greeting()].concat()
 }
 
-/// A PE32+ image with one section of 64-bit code that does not care where it lies.
-fn boot_loader() -> Vec<u8> {
+/// 64-bit code that does not care where it lies.
+fn x86_64_code() -> Vec<u8> {
+    // lea rsi, [rip + 15]; mov dx, 0x3f8
+    let start = [0x48, 0x8d, 0x35, 15, 0, 0, 0, 0x66, 0xba, 0xf8, 3];
+    [start.as_slice(), &SEND_AND_HALT, &greeting()].concat()
+}
+
+/// The same for QEMU's `virt`, whose serial port is a PL011 at 0x9000000.
+fn aarch64_code() -> Vec<u8> {
+    let instructions: [u32; 8] = [
+        0x1000_0101, // adr x1, greeting
+        0xd2a1_2002, // mov x2, #0x9000000
+        0x3840_1420, // next: ldrb w0, [x1], #1
+        0x3400_0060, // cbz w0, halt
+        0x3900_0040, // strb w0, [x2]
+        0x17ff_fffd, // b next
+        0xd503_207f, // halt: wfi
+        0x17ff_ffff, // b halt
+    ];
+    let code = instructions.iter().flat_map(|instruction| instruction.to_le_bytes());
+    code.chain(greeting()).collect()
+}
+
+/// A PE32+ image with one section of code, for the machine that a number names.
+fn efi_program(machine: u16, code: &[u8]) -> Vec<u8> {
     const HEADERS: u32 = 0x200;
     const SECTION: u32 = 0x200;
     const ADDRESS: u32 = 0x1000;
-    // lea rsi, [rip + 15]; mov dx, 0x3f8
-    let start = [0x48, 0x8d, 0x35, 15, 0, 0, 0, 0x66, 0xba, 0xf8, 3];
-    let code = [start.as_slice(), &SEND_AND_HALT, &greeting()].concat();
     let words = |words: &[u16]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
     let doubles = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
     let mut file = b"MZ".to_vec();
     file.resize(0x3c, 0);
     file.extend(doubles(&[0x40]));
     file.extend(b"PE\0\0");
-    // x86-64, one section, no symbols, 240 bytes of optional header, executable for any address.
-    file.extend(words(&[0x8664, 1, 0, 0, 0, 0, 0, 0, 240, 0x22]));
+    // One section, no symbols, 240 bytes of optional header, executable for any address.
+    file.extend(words(&[machine, 1, 0, 0, 0, 0, 0, 0, 240, 0x22]));
     file.extend(words(&[0x20b, 0]));
     file.extend(doubles(&[SECTION, 0, 0, ADDRESS, ADDRESS, 0, 0, ADDRESS, SECTION]));
     file.extend(words(&[0; 6]));

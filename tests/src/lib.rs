@@ -30,6 +30,7 @@ pub mod machine;
 pub mod media;
 pub mod monitor;
 pub mod netboot_cell;
+pub mod netboot_loaders;
 pub mod node_api;
 pub mod power_replay;
 pub mod raid_member;

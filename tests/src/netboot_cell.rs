@@ -8,6 +8,7 @@ use crate::image_server::{ImageServer, Reply};
 use crate::instance::{GREETING, image, sha256};
 use crate::lab::{Instance, Lab};
 use crate::machine::Firmware;
+use crate::netboot_loaders::{Architecture, Bootable};
 use anyhow::{Context, Result, ensure};
 use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
@@ -48,6 +49,8 @@ pub struct Cell {
     pub method: &'static str,
     /// The firmware.
     pub firmware: Firmware,
+    /// The architecture.
+    pub architecture: Architecture,
     /// Who gives addresses.
     pub addresses: Addresses,
     /// Whether the firmware starts only what is signed, by keys that are in it.
@@ -86,19 +89,29 @@ pub struct Life {
 
 impl Cell {
     /// Every way that there is.
-    pub const ALL: [Self; 8] = [
-        Self::new("pxe", Firmware::Bios, Addresses::Conductor),
-        Self::new("pxe", Firmware::Uefi, Addresses::Conductor),
-        Self::new("ipxe", Firmware::Bios, Addresses::Conductor),
-        Self::new("ipxe", Firmware::Uefi, Addresses::Conductor),
-        Self::new("http", Firmware::Uefi, Addresses::Conductor),
-        Self::new("http-ipxe", Firmware::Uefi, Addresses::Conductor),
-        Self::new("ipxe", Firmware::Bios, Addresses::Site),
-        Self::new("ipxe", Firmware::Uefi, Addresses::Site),
+    pub const ALL: [Self; 9] = [
+        Self::new("pxe", Firmware::Bios),
+        Self::new("pxe", Firmware::Uefi),
+        Self::new("ipxe", Firmware::Bios),
+        Self::new("ipxe", Firmware::Uefi),
+        Self::new("http", Firmware::Uefi),
+        Self::new("http-ipxe", Firmware::Uefi),
+        Self::new("ipxe", Firmware::Bios).beside_a_site(),
+        Self::new("ipxe", Firmware::Uefi).beside_a_site(),
+        Self::new("pxe", Firmware::Uefi).of_aarch64(),
     ];
 
-    const fn new(method: &'static str, firmware: Firmware, addresses: Addresses) -> Self {
-        Self { method, firmware, addresses, secure_boot: false }
+    const fn new(method: &'static str, firmware: Firmware) -> Self {
+        let (architecture, addresses) = (Architecture::X86_64, Addresses::Conductor);
+        Self { method, firmware, architecture, addresses, secure_boot: false }
+    }
+
+    const fn beside_a_site(self) -> Self {
+        Self { addresses: Addresses::Site, ..self }
+    }
+
+    const fn of_aarch64(self) -> Self {
+        Self { architecture: Architecture::Aarch64, ..self }
     }
 
     /// What the trace tells of a machine that a conductor has served everything.
@@ -109,25 +122,25 @@ impl Cell {
         }
     }
 
-    /// Boots kernel and ramdisk of the folder `dist`, with files of this run in `folder`, for an inspection whose end
-    /// nobody waits for. The calling thread, and what it starts from then on, is in the network of the cell.
+    /// Boots kernel and ramdisk, with files of this run in `folder`, for an inspection whose end nobody waits for. The
+    /// calling thread, and what it starts from then on, is in the network of the cell.
     ///
     /// # Errors
     ///
     /// The machine did not come to its kernel; the text tells how far it came.
-    pub fn boot(self, farrier: &Path, dist: &Path, folder: &Path) -> Result<Duration> {
-        let (lab, _site) = self.lab(farrier, dist, folder)?;
+    pub fn boot(self, farrier: &Path, bootable: &Bootable, folder: &Path) -> Result<Duration> {
+        let (lab, _site) = self.lab(farrier, bootable, folder)?;
         self.told(&lab, "boot", self.booted(&lab, &["node", "inspect", NODE]))
     }
 
-    /// Has a machine inspected, deployed and rescued by the ramdisk of the folder `dist`, with files of this run in
-    /// `folder`. The calling thread, and what it starts from then on, is in the network of the cell.
+    /// Has a machine inspected, deployed and rescued by the ramdisk, with files of this run in `folder`. The calling
+    /// thread, and what it starts from then on, is in the network of the cell.
     ///
     /// # Errors
     ///
     /// An operation did not come to its end; the text tells how far it came.
-    pub fn live(self, farrier: &Path, dist: &Path, folder: &Path) -> Result<Life> {
-        let (lab, _site) = self.lab(farrier, dist, folder)?;
+    pub fn live(self, farrier: &Path, bootable: &Bootable, folder: &Path) -> Result<Life> {
+        let (lab, _site) = self.lab(farrier, bootable, folder)?;
         let told = |operation: &str, outcome| self.told(&lab, operation, outcome);
         let inspect = told("inspection", self.ordered(&lab, &["node", "inspect", NODE], "manageable"))?;
         lab.order(&["node", "provide", NODE])?;
@@ -148,10 +161,16 @@ impl Cell {
     }
 
     /// A network with a conductor that serves everything, and a node.
-    fn lab(self, farrier: &Path, dist: &Path, folder: &Path) -> Result<(Lab, Option<Site>)> {
+    fn lab(self, farrier: &Path, bootable: &Bootable, folder: &Path) -> Result<(Lab, Option<Site>)> {
         network()?;
-        let allowed = dist.display().to_string();
-        let own_grub = grub_with_http(folder)?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        let allowed = bootable.dist.display().to_string();
+        let loaders = bootable.loader_file_paths(self.architecture, self.method, folder)?.join(",");
+        let parameters = format!(
+            "{}:{} ipa-disk-wait-attempts=1",
+            self.architecture,
+            self.architecture.kernel_parameters()
+        );
         let (range, site) = match self.addresses {
             Addresses::Conductor => (RANGE, None),
             Addresses::Site => ("192.0.2.0,proxy", Some(site(folder)?)),
@@ -162,13 +181,14 @@ impl Cell {
             &["--tftp-listen", "192.0.2.1:69", "--tftp-server", "192.0.2.1"],
             &["--dhcp-provider", "dnsmasq", "--dhcp-interface", "br0"],
             &["--dhcp-range", range, "--automated-clean", "false"],
+            &["--kernel-append-params-by-arch", &parameters],
         ]
         .concat();
-        if self.method == "http" {
-            serve.extend(["--loader-file-paths", &own_grub]);
+        if !loaders.is_empty() {
+            serve.extend(["--loader-file-paths", &loaders]);
         }
         let lab = Lab::start_at(LISTEN, farrier, folder, &serve)?;
-        self.enrol(&lab, dist)?;
+        self.enrol(&lab, &bootable.dist)?;
         Ok((lab, site))
     }
 
@@ -225,6 +245,7 @@ impl Cell {
         let extra = if self.secure_boot { format!("{tap} {OWN_STACK}") } else { tap.to_owned() };
         let [code, vars] = SECURE;
         let secure = [format!("qemu_firmware_code={code}"), format!("qemu_firmware_vars_template={vars}")];
+        let architecture = format!("cpu_arch={}", self.architecture);
         let info = [
             format!("qemu_firmware={mode}"),
             "qemu_memory_mib=1024".to_owned(),
@@ -234,10 +255,9 @@ impl Cell {
             format!("deploy_kernel={}", dist.join("vmlinuz").display()),
             format!("deploy_ramdisk={}", dist.join("initramfs.img").display()),
             format!("qemu_disks={};serial=ROOT", lab.folder().join("disk.img").display()),
-            "kernel_append_params=console=ttyS0 no_timer_check ipa-disk-wait-attempts=1".to_owned(),
         ];
         let mut create = vec!["node", "create", NODE, "--mac", MAC, "--driver", "qemu"];
-        create.extend(["--interface", &boot, "--property", &capabilities]);
+        create.extend(["--interface", &boot, "--property", &capabilities, "--property", &architecture]);
         create.extend(["--property", r#"root_device={"serial": "ROOT"}"#]);
         let secure = secure.iter().filter(|_| self.secure_boot);
         create.extend(info.iter().chain(secure).flat_map(|pair| ["--driver-info", pair]));
@@ -249,29 +269,12 @@ impl Cell {
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let firmware = if self.firmware == Firmware::Bios { "bios" } else { "uefi" };
-        let site = if self.addresses == Addresses::Site { "-proxy" } else { "" };
-        write!(f, "{}-{firmware}{site}", self.method)
+        write!(f, "{}-{firmware}", self.method)?;
+        if self.architecture != Architecture::X86_64 {
+            write!(f, "-{}", self.architecture)?;
+        }
+        f.write_str(if self.addresses == Addresses::Site { "-proxy" } else { "" })
     }
-}
-
-/// A GRUB that can load by HTTP, since the one that Debian signs cannot: made in `folder` as the book tells operators to,
-/// and named as `--loader-file-paths` of `farrier serve` takes it.
-///
-/// # Errors
-///
-/// GRUB for UEFI is not installed.
-pub fn grub_with_http(folder: &Path) -> Result<String> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let file = folder.join("grub-http.efi");
-    let output = Command::new("grub-mkimage")
-        .args(["-O", "x86_64-efi", "-p", "/grub", "-o"])
-        .arg(&file)
-        .args(["efinet", "http", "tftp", "net", "normal", "configfile", "linux"])
-        .args(["echo", "sleep", "test", "reboot", "boot"])
-        .output()
-        .context("cannot start grub-mkimage")?;
-    ensure!(output.status.success(), "grub-mkimage: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(format!("grubx64.efi:{}", file.display()))
 }
 
 /// Asks until the answer is as wanted.

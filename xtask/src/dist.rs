@@ -355,6 +355,19 @@ fn boot_loaders(arch: &str) -> &'static [&'static str] {
     }
 }
 
+/// Unpacks what machines of an architecture load from the network before their kernel, and what GRUB is made of.
+///
+/// # Errors
+///
+/// A package cannot be downloaded.
+pub fn network_loaders(workspace: &Workspace, arch: &str) -> Result<PathBuf> {
+    let packages: [&str; 3] = match arch {
+        "aarch64" => ["grub-efi-arm64-bin", "grub-efi-arm64-signed", "shim-signed"],
+        _ => ["grub-efi-amd64-bin", "grub-efi-amd64-signed", "shim-signed"],
+    };
+    Packages::of(workspace, arch)?.unpacked(&packages)
+}
+
 /// Adds a compilation target to the toolchain in use, if it is not there.
 fn add_target(target: &str) -> Result<()> {
     let installed = run_quietly(command("rustup").args(["target", "list", "--installed"]))?;

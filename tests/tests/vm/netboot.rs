@@ -6,6 +6,7 @@ use farrier_tests::instance::{GREETING, image, sha256};
 use farrier_tests::lab::{Instance, Lab};
 use farrier_tests::machine::{Firmware, free_port};
 use farrier_tests::netboot_cell::Cell;
+use farrier_tests::netboot_loaders::Bootable;
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,8 +65,8 @@ fn boots(method: &str, firmware: Firmware, secure_boot: bool) {
     let cell = Cell::ALL.into_iter().find(|cell| cell.method == method && cell.firmware == firmware).unwrap();
     let cell = Cell { secure_boot, ..cell };
     let folder = TempDir::new().unwrap();
-    let (farrier, dist) = (environment::path("FARRIER_BIN"), environment::path("FARRIER_DIST"));
-    cell.boot(&farrier, &dist, folder.path()).unwrap();
+    let bootable = Bootable { dist: environment::path("FARRIER_DIST"), loaders: None };
+    cell.boot(&environment::path("FARRIER_BIN"), &bootable, folder.path()).unwrap();
 }
 
 #[test]

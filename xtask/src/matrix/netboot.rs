@@ -1,5 +1,6 @@
 //! `cargo xtask matrix netboot`: a machine is inspected, deployed and rescued by each boot interface and firmware.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,9 @@ use std::thread;
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use farrier_tests::netboot_cell::{Cell, Life};
+use farrier_tests::machine::Firmware;
+use farrier_tests::netboot_cell::{Addresses, Cell, Life};
+use farrier_tests::netboot_loaders::{Architecture, Bootable};
 
 use crate::dist;
 use crate::requirements::{self, Purpose};
@@ -21,9 +24,12 @@ pub struct NetbootArguments {
     /// Only combinations whose names, such as pxe-uefi, have all these parts, separated by commas.
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     filter: Vec<String>,
-    /// Folder of a ramdisk that was built already: vmlinuz and initramfs.img.
+    /// Folder of a ramdisk for x86_64 that was built already: vmlinuz and initramfs.img.
     #[arg(long, value_name = "FOLDER")]
     dist: Option<PathBuf>,
+    /// The same for aarch64.
+    #[arg(long, value_name = "FOLDER")]
+    dist_aarch64: Option<PathBuf>,
     /// Writes the page of the book with the result of all combinations.
     #[arg(long, conflicts_with = "filter")]
     page: bool,
@@ -34,20 +40,21 @@ pub struct NetbootArguments {
 
 /// Runs the command. A combination that does not boot is an error once all were tried.
 pub fn netboot(arguments: &NetbootArguments) -> Result<()> {
-    requirements::ensure(&[Purpose::Dist, Purpose::Machine], !arguments.no_install)?;
-    let workspace = Workspace::find()?;
-    let dist = match &arguments.dist {
-        Some(folder) => std::path::absolute(folder)?,
-        None => dist::build(&workspace, "x86_64", dist::Firmware::None)?.folder,
-    };
-    let farrier = workspace.build_conductor()?;
     let is_wanted = |cell: &Cell| {
         let name = cell.to_string();
         arguments.filter.iter().all(|part| name.split('-').any(|word| word == part))
     };
+    let cells: Vec<_> = Cell::ALL.into_iter().filter(is_wanted).collect();
+    let is_needed = |architecture: &Architecture| cells.iter().any(|cell| cell.architecture == *architecture);
+    let architectures: Vec<_> = Architecture::ALL.into_iter().filter(is_needed).collect();
+    requirements::ensure(&purposes(&architectures), !arguments.no_install)?;
+    let workspace = Workspace::find()?;
+    let built = |architecture| Ok((architecture, bootable(arguments, &workspace, architecture)?));
+    let bootables = architectures.into_iter().map(built).collect::<Result<BTreeMap<_, _>>>()?;
+    let farrier = workspace.build_conductor()?;
     let mut outcomes = Vec::new();
-    for cell in Cell::ALL.into_iter().filter(is_wanted) {
-        let result = attempt(cell, &farrier, &dist, &workspace);
+    for cell in cells {
+        let result = attempt(cell, &farrier, &bootables[&cell.architecture], &workspace);
         match &result {
             Ok(Life { inspect, deploy, rescue }) => {
                 println!("{cell}: {inspect:.0?} to inspect, {deploy:.0?} to deploy, {rescue:.0?} to rescue");
@@ -65,11 +72,42 @@ pub fn netboot(arguments: &NetbootArguments) -> Result<()> {
     }
 }
 
+fn purposes(architectures: &[Architecture]) -> Vec<Purpose> {
+    let mut purposes = vec![Purpose::Dist, Purpose::Machine];
+    if architectures.contains(&Architecture::Aarch64) {
+        // The compiler of C for another architecture is from PyPI.
+        purposes.extend([Purpose::MachineAarch64, Purpose::Python]);
+    }
+    purposes
+}
+
+/// What machines of an architecture boot. Sizes and speed are those of the ramdisk for x86_64; the other one only has to
+/// do its work.
+fn bootable(
+    arguments: &NetbootArguments,
+    workspace: &Workspace,
+    architecture: Architecture,
+) -> Result<Bootable> {
+    let name = architecture.as_str();
+    let (built, loaders) = match architecture {
+        Architecture::X86_64 => (&arguments.dist, None),
+        Architecture::Aarch64 => (&arguments.dist_aarch64, Some(dist::network_loaders(workspace, name)?)),
+    };
+    let dist = match (built, architecture) {
+        (Some(folder), _) => std::path::absolute(folder)?,
+        (None, Architecture::X86_64) => dist::build(workspace, name, dist::Firmware::None)?.folder,
+        (None, Architecture::Aarch64) => {
+            dist::build_quickly(workspace, name, &workspace.build_image_builder()?)?.folder
+        }
+    };
+    Ok(Bootable { dist, loaders })
+}
+
 /// The thread of a cell is in the network of that.
-fn attempt(cell: Cell, farrier: &Path, dist: &Path, workspace: &Workspace) -> Result<Life> {
+fn attempt(cell: Cell, farrier: &Path, bootable: &Bootable, workspace: &Workspace) -> Result<Life> {
     let folder = workspace.cache().join(format!("netboot-{}-{cell}", std::process::id()));
     let result = thread::scope(|scope| {
-        let ran = scope.spawn(|| cell.live(farrier, dist, &folder)).join();
+        let ran = scope.spawn(|| cell.live(farrier, bootable, &folder)).join();
         ran.unwrap_or_else(|_| Err(anyhow!("{cell} panicked")))
     });
     fs::remove_dir_all(&folder).ok();
@@ -82,20 +120,24 @@ fn page(outcomes: &[(Cell, Option<Life>)]) -> String {
 This page is written by `cargo xtask matrix netboot --page`.
 
 In each combination `farrier` alone serves a machine of QEMU: addresses by its dnsmasq, all files by its TFTP and HTTP. The
-firmware is real, SeaBIOS or OVMF, with the iPXE that QEMU's network cards have; it does what DHCP says. iPXE asks the boot
-configuration API for its script. With `proxy`, another dnsmasq gives addresses. The machine is inspected, an image is written and started, and the machine is rescued.
-A combination is good when each operation has come to its end, the kernel has started with the conductor's parameters,
-and the trace of the node tells of each stage. The GRUB of `http` is [made with the module http](netboot.md#grub-and-http-boot).
+firmware is real, SeaBIOS, OVMF or, of aarch64, AAVMF; it does what DHCP says. Network cards of x86_64 have the iPXE that QEMU
+gives them, those of aarch64 none: there the firmware itself loads shim. iPXE asks the boot configuration API for its
+script. With `proxy`, another dnsmasq gives addresses. The machine is inspected, an image is written and started, and the
+machine is rescued. A combination is good when each operation has come to its end, the kernel has started with the
+conductor's parameters, and the trace of the node tells of each stage. The GRUB of `http` is [made with the module
+http](netboot.md#grub-and-http-boot). Processors of aarch64 are emulated. `http` does not
+boot there yet: AAVMF loads shim and GRUB by HTTP, and [this GRUB](netboot.md#machines-of-another-architecture) loads
+nothing. `ipxe` and `http-ipxe` are not tried there, since Debian 12 has no iPXE for it.
 
-| boot interface | firmware | inspect, s | deploy, s | rescue, s |
-|---|---|---|---|---|
+| boot interface | firmware | architecture | inspect, s | deploy, s | rescue, s |
+|---|---|---|---|---|---|
 "
     .to_owned();
     for (cell, life) in outcomes {
-        let name = cell.to_string();
-        let proxy = name.strip_suffix("-proxy");
-        let (method, firmware) = proxy.unwrap_or(&name).rsplit_once('-').unwrap_or_default();
-        let firmware = if proxy.is_some() { format!("{firmware}, proxy") } else { firmware.to_owned() };
+        let mut firmware = if cell.firmware == Firmware::Bios { "bios" } else { "uefi" }.to_owned();
+        if cell.addresses == Addresses::Site {
+            firmware += ", proxy";
+        }
         let took = life.map_or_else(
             || "does not boot | |".to_owned(),
             |Life { inspect, deploy, rescue }| {
@@ -103,7 +145,8 @@ and the trace of the node tells of each stage. The GRUB of `http` is [made with 
             },
         );
         // A text can always be written to.
-        writeln!(page, "| `{method}` | {firmware} | {took} |").unwrap_or_default();
+        writeln!(page, "| `{}` | {firmware} | {} | {took} |", cell.method, cell.architecture)
+            .unwrap_or_default();
     }
     page
 }

@@ -13,7 +13,8 @@ use anyhow::{Context, Result};
 use farrier_tests::farrier::Farrier;
 use farrier_tests::ironic::Ironic;
 use farrier_tests::machine::{Boot, EMULATED, Firmware, Hardware, free_port};
-use farrier_tests::netboot_cell::{grub_with_http, network};
+use farrier_tests::netboot_cell::network;
+use farrier_tests::netboot_loaders::{Architecture, Bootable};
 use farrier_tests::node_api::{Conductor, Control, Enrolment, Node, Order};
 use serde::{Deserialize, Serialize};
 
@@ -137,9 +138,10 @@ impl Way {
         options.extend(["--tftp-listen", &tftp, "--tftp-server", ADDRESS]);
         options.extend(["--dhcp-provider", "dnsmasq", "--dhcp-interface", "br0"]);
         options.extend(["--dhcp-range", "192.0.2.100,192.0.2.200"]);
-        let grub = grub_with_http(folder)?;
-        if self.method == "http" {
-            options.extend(["--loader-file-paths", &grub]);
+        let bootable = Bootable { dist: parts.dist.to_owned(), loaders: None };
+        let loaders = bootable.loader_file_paths(Architecture::X86_64, self.method, folder)?.join(",");
+        if !loaders.is_empty() {
+            options.extend(["--loader-file-paths", &loaders]);
         }
         Farrier::start_at(LISTEN.parse()?, parts.farrier, folder, &options)
     }
