@@ -122,8 +122,7 @@ impl Tier {
     fn crew(self) -> Crew {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         match self {
-            // One more than there are processors: many wait for servers of their own.
-            Self::Unit | Self::Openstack => Crew { processes: 1, threads: processors + 1, is_alone: false },
+            Self::Unit | Self::Openstack => Crew { processes: 1, threads: processors, is_alone: false },
             Self::Disk | Self::Client => Crew { processes: 1, threads: 1, is_alone: true },
             Self::Vm | Self::Aarch64 | Self::Lifecycle => {
                 Crew { processes: processors, threads: 1, is_alone: true }

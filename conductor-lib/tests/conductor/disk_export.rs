@@ -52,6 +52,8 @@ async fn an_exported_disk_keeps_everything_else_from_its_node_until_it_is_releas
         let text = refused.unwrap_err().to_string();
         assert!(text.contains("the disk of node n1 is exported as iqn.2008-10.org.openstack:"), "{text}");
     }
+    // Who was refused has looked at the node.
+    stage.idle().await;
     let told = explain(&stage).await;
     assert!(told.waits_for.contains("its disk is exported by iSCSI"), "{told:#?}");
     assert_eq!(told.commands, ["farrier disk release n1"]);

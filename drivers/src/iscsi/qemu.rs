@@ -149,10 +149,12 @@ fn wait(running: &mut Running, socket: &Path, is_cancelled: &dyn Fn() -> bool) -
         if let Ok(stream) = UnixStream::connect(socket) {
             return Ok(stream);
         }
+        if is_cancelled() {
+            return Err("it is not wanted any more".to_owned());
+        }
         match running.try_wait() {
             Ok(Some(_)) => return Err(running.said()),
             Err(error) => return Err(error.to_string()),
-            Ok(None) if is_cancelled() => return Err("it is not wanted any more".to_owned()),
             Ok(None) if Instant::now() >= deadline => {
                 return Err(format!("no answer within {} s", LOGIN.as_secs()));
             }
