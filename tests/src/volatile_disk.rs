@@ -15,9 +15,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
-/// Bytes that a disk changes as a whole or not at all.
-const SECTOR: usize = 512;
-
 // Of the protocol (the NBD project's proto.md).
 const HELLO: &[u8; 16] = b"NBDMAGICIHAVEOPT";
 const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
@@ -156,21 +153,22 @@ impl VolatileDisk {
         lock(&self.state).is_off
     }
 
-    /// What the cut left, by chance: call it when the machine is off. The file has it.
+    /// What the cut left, by chance: call it when the machine is off. The file has it. The disk changes a sector of
+    /// `sector_size` bytes as a whole or not at all.
     ///
     /// # Errors
     ///
     /// The medium's file cannot be written.
-    pub fn settle(&self, seed: u64) -> Result<()> {
+    pub fn settle(&self, seed: u64, sector_size: usize) -> Result<()> {
         let mut chance = StdRng::seed_from_u64(seed);
         let mut state = lock(&self.state);
         // Sometimes nearly everything is lost, sometimes nearly nothing.
         let kept = chance.random_range(0.0..=1.0);
         let pending = std::mem::take(&mut state.pending);
         for change in &pending {
-            for start in (0..change.length).step_by(SECTOR) {
+            for start in (0..change.length).step_by(sector_size) {
                 if chance.random_bool(kept) {
-                    change.apply(&state.medium, start, SECTOR.min(change.length - start))?;
+                    change.apply(&state.medium, start, sector_size.min(change.length - start))?;
                 }
             }
         }
@@ -363,6 +361,8 @@ mod tests {
         client.write_all(&[&head, &place, data].concat()).unwrap();
     }
 
+    const SECTOR: usize = 512;
+
     fn answered(client: &mut UnixStream, content: usize) -> Vec<u8> {
         let mut answer = vec![0; 16 + content];
         client.read_exact(&mut answer).unwrap();
@@ -405,7 +405,7 @@ mod tests {
 
         let medium = || std::fs::read(VolatileDisk::medium(folder.path())).unwrap();
         assert_eq!(medium()[..data.len()], data);
-        disk.settle(3).unwrap();
+        disk.settle(3, SECTOR).unwrap();
         let sectors: Vec<_> =
             medium()[..data.len()].chunks(SECTOR).map(|sector| sector == [0; SECTOR]).collect();
         assert!(sectors.contains(&true) && sectors.contains(&false), "{sectors:?}");

@@ -82,7 +82,7 @@ impl Site {
         self.disk.cut_after(Some(requests));
         let failed = self.deploy(subject).err();
         ensure!(self.disk.is_off(), "the power did not go at request {requests}: {failed:?}");
-        self.disk.settle(seed)
+        self.disk.settle(seed, subject.sector_size as usize)
     }
 
     fn deploy(&self, subject: &Subject) -> Result<()> {
