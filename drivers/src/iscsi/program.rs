@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How often to look whether something has come of a program.
-pub(super) const POLL: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 /// Most characters of what a program said that an error shows.
 const SHOWN: usize = 400;
 
@@ -71,8 +71,12 @@ impl Program {
 
 impl Running {
     /// How it ended; nothing while it runs.
-    pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
+    ///
+    /// # Errors
+    ///
+    /// The system does not tell.
+    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>, String> {
+        self.child.try_wait().map_err(|error| error.to_string())
     }
 
     /// How it ended, once it has.
@@ -85,18 +89,32 @@ impl Running {
         limit: Duration,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<ExitStatus, String> {
+        self.until(limit, is_cancelled, "end", Self::ended)
+    }
+
+    /// What `look` finds, as soon as there is something. What the program is waited for to do is `awaited`, a verb.
+    ///
+    /// # Errors
+    ///
+    /// That of `look`, or why it is not waited for any more.
+    pub(super) fn until<T>(
+        &mut self,
+        limit: Duration,
+        is_cancelled: &dyn Fn() -> bool,
+        awaited: &str,
+        mut look: impl FnMut(&mut Self) -> Result<Option<T>, String>,
+    ) -> Result<T, String> {
         let deadline = Instant::now() + limit;
-        loop {
-            match self.try_wait() {
-                Ok(Some(status)) => return Ok(status),
-                Err(error) => return Err(error.to_string()),
-                Ok(None) if is_cancelled() => return Err("it is not wanted any more".to_owned()),
-                Ok(None) if Instant::now() >= deadline => {
-                    return Err(format!("{} did not end within {} s", self.name, limit.as_secs()));
-                }
-                Ok(None) => thread::sleep(POLL),
+        while !is_cancelled() {
+            if let Some(found) = look(self)? {
+                return Ok(found);
             }
+            if Instant::now() >= deadline {
+                return Err(format!("{} did not {awaited} within {} s", self.name, limit.as_secs()));
+            }
+            thread::sleep(POLL);
         }
+        Err("it is not wanted any more".to_owned())
     }
 
     /// All that it has said.

@@ -7,7 +7,7 @@
 
 use super::error::IscsiError;
 use super::initiator::{Initiator, Session};
-use super::program::{POLL, Program, Running, private_file, private_folder};
+use super::program::{Program, Running, private_file, private_folder};
 use super::proof::Inquiry;
 use super::unit::LogicalUnit;
 use farrier_disk::io::{CONNECTIONS, Expected};
@@ -17,8 +17,7 @@ use std::cell::Cell;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Time for the login.
@@ -144,23 +143,11 @@ fn arguments(unit: &LogicalUnit, secret: &Path, socket: &Path) -> Vec<String> {
 
 /// A connection to the program, once it listens.
 fn wait(running: &mut Running, socket: &Path, is_cancelled: &dyn Fn() -> bool) -> Result<UnixStream, String> {
-    let deadline = Instant::now() + LOGIN;
-    loop {
-        if let Ok(stream) = UnixStream::connect(socket) {
-            return Ok(stream);
-        }
-        if is_cancelled() {
-            return Err("it is not wanted any more".to_owned());
-        }
-        match running.try_wait() {
-            Ok(Some(_)) => return Err(running.said()),
-            Err(error) => return Err(error.to_string()),
-            Ok(None) if Instant::now() >= deadline => {
-                return Err(format!("no answer within {} s", LOGIN.as_secs()));
-            }
-            Ok(None) => thread::sleep(POLL),
-        }
-    }
+    running.until(LOGIN, is_cancelled, "answer", |running| match UnixStream::connect(socket) {
+        Ok(stream) => Ok(Some(stream)),
+        Err(_) if running.ended()?.is_some() => Err(running.said()),
+        Err(_) => Ok(None),
+    })
 }
 
 #[cfg(test)]

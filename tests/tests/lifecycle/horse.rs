@@ -38,6 +38,14 @@ impl<'a> Horse<'a> {
         Self { stable, node, console: stable.hardware.console(), hand, last_agent: Instant::now() }
     }
 
+    /// Is inspected with marks on its disks, which a manual cleaning takes away.
+    pub fn inspect_and_clean(&mut self) {
+        self.mark_disks();
+        self.inspect();
+        self.clean(&["erase_devices_metadata"]);
+        self.assert_no_marks();
+    }
+
     pub fn inspect(&mut self) {
         self.carry_out(&Order::inspect(), "inspect wait", "manageable");
         let inventory = self.node.inventory().unwrap();

@@ -24,10 +24,7 @@ use stable::Stable;
 fn with_fast_track(led: Led) {
     let stable = Stable::new(led);
     let mut horse = stable.enrol(true);
-    horse.mark_disks();
-    horse.inspect();
-    horse.clean(&["erase_devices_metadata"]);
-    horse.assert_no_marks();
+    horse.inspect_and_clean();
     horse.provide();
     horse.deploy("horse");
     assert_eq!(horse.ramdisk_boots(), 1, "the ramdisk was booted again in spite of fast track");
@@ -48,10 +45,7 @@ fn with_virtual_media_of_a_redfish_bmc(led: Led) {
     let (boot, iso) = ("redfish-virtual-media", iso.as_deref());
     let control = Control::Redfish { address: &address, system: &system, boot, iso };
     let mut horse = stable.enrol_under(control, false);
-    horse.mark_disks();
-    horse.inspect();
-    horse.clean(&["erase_devices_metadata"]);
-    horse.assert_no_marks();
+    horse.inspect_and_clean();
     horse.mark_disks();
     horse.provide();
     horse.deploy("horse");
@@ -75,10 +69,7 @@ fn with_redfish_and_ipxe(led: Led) {
 
 /// Every operation on its own boot by iPXE.
 fn with_ipxe(horse: &mut Horse<'_>) {
-    horse.mark_disks();
-    horse.inspect();
-    horse.clean(&["erase_devices_metadata"]);
-    horse.assert_no_marks();
+    horse.inspect_and_clean();
     horse.provide();
     horse.deploy("horse");
     horse.rebuild("pony");

@@ -15,10 +15,7 @@ fn lifecycle_with_fast_track() {
 fn lifecycle_with_a_boot_for_every_operation() {
     let stable = Stable::new(ByFarrier);
     let mut horse = stable.enrol(false);
-    horse.mark_disks();
-    horse.inspect();
-    horse.clean(&["erase_devices_metadata"]);
-    horse.assert_no_marks();
+    horse.inspect_and_clean();
     horse.mark_disks();
     horse.provide();
     horse.deploy("horse");
@@ -65,10 +62,7 @@ fn lifecycle_d19_with_debian_on_striped_mirrors() {
 fn lifecycle_with_the_python_agent() {
     let stable = Stable::with_python_agent(ByFarrier);
     let mut horse = stable.enrol(true);
-    horse.mark_disks();
-    horse.inspect();
-    horse.clean(&["erase_devices_metadata"]);
-    horse.assert_no_marks();
+    horse.inspect_and_clean();
     horse.provide();
     horse.deploy_debian("horse");
     horse.stop_fast_track();
