@@ -72,9 +72,12 @@ fn vm_boot_entries_of_an_installed_system_are_made_and_removed() {
     stand.clean();
     stand.succeed("image.install_bootloader", &json!({"root_uuid": "0x12345678"}));
     let removed = stand.clean();
-    let [entry] = removed.as_array().unwrap().as_slice() else { panic!("{removed}") };
-    let path = entry["path"].as_str().unwrap();
-    assert_eq!(path, r"HD(1,MBR,0x12345678,0x800,0x2000)/File(\EFI\BOOT\BOOTX64.EFI)");
+    let paths: Vec<_> =
+        removed.as_array().unwrap().iter().map(|entry| entry["path"].as_str().unwrap()).collect();
+    // One for each loader that the image has, whatever architecture it is for.
+    let expected = ["BOOTX64.EFI", "BOOTAA64.EFI"]
+        .map(|loader| format!(r"HD(1,MBR,0x12345678,0x800,0x2000)/File(\EFI\BOOT\{loader})"));
+    assert_eq!(paths, expected);
     assert_eq!(stand.clean(), json!([]));
 }
 
