@@ -29,6 +29,7 @@ mod reference;
 mod requirements;
 mod setup;
 mod test;
+mod test_failure;
 mod test_needs;
 mod test_order;
 mod test_programs;

@@ -10,6 +10,7 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 
+use crate::test_failure::Failure;
 use crate::test_needs::{self, Environment};
 use crate::test_programs::{self, Outcome, TestProgram, Tier};
 use crate::test_summary::Summary;
@@ -37,7 +38,7 @@ struct TestReport {
     total: Summary,
     tiers: BTreeMap<&'static str, Summary>,
     /// Those that failed.
-    failures: Vec<String>,
+    failures: Vec<Failure>,
     /// How long all of it took.
     seconds: f64,
     /// For how long a processor was busy with all of it. Several are at the same time.
@@ -69,7 +70,7 @@ pub fn test(arguments: &TestArguments) -> Result<()> {
     let result = run_tiers(&tiers, !arguments.no_install, &mut report);
     if let Err(error) = &result {
         report.total += Summary::FAILURE;
-        report.failures.push(format!("{error:#}"));
+        report.failures.push(Failure::new(format!("{error:#}")));
     }
     report.seconds = start.elapsed().as_secs_f64();
     report.processor_seconds = processor_time::of_this()?.as_secs_f64();
@@ -81,7 +82,7 @@ pub fn test(arguments: &TestArguments) -> Result<()> {
     print!("\nWhat took longest:\n{}", slowest(&report.timings));
     println!("{:.0} s in all, {:.0} s of a processor", report.seconds, report.processor_seconds);
     for failure in &report.failures {
-        println!("failed: {failure}");
+        println!("{failure}");
     }
     println!("{}", report.total);
     if report.total.failed > 0 || (skips_count && report.total.skipped > 0) {

@@ -12,10 +12,11 @@ use clap::ValueEnum;
 use serde::Deserialize;
 
 use crate::command::{as_root, command, run_quietly, shown};
+use crate::test_failure::Failure;
 use crate::test_summary::Summary;
 use crate::test_timing::Timing;
 use crate::workspace::{Workspace, cargo};
-use crate::{processor_time, test_order, test_summary};
+use crate::{processor_time, test_order};
 
 /// The builder of ramdisks.
 pub const IMAGE_BUILDER: &str = "farrier-image";
@@ -194,7 +195,7 @@ pub struct Outcome {
     /// How many had which result.
     pub summary: Summary,
     /// Those that failed.
-    pub failures: Vec<String>,
+    pub failures: Vec<Failure>,
     /// How long each process took.
     pub timings: Vec<Timing>,
 }
@@ -320,12 +321,12 @@ fn run_and_count(command: &mut Command, name: &str, is_alone: bool) -> Result<Ou
     let busy = processor_time::of_ended(&child)?;
     let is_success = child.wait()?.success();
     let mut summary = Summary::of_output(lines.iter().map(String::as_str));
-    let mut failures = test_summary::failures(lines.iter().map(String::as_str));
+    let mut failures = Failure::of_output(&lines);
     if !is_success && summary.failed == 0 {
         summary.failed = 1;
     }
     if failures.is_empty() && summary.failed > 0 {
-        failures.push(name.to_owned());
+        failures.push(Failure::new(name));
     }
     let timings = vec![Timing::new(name, start.elapsed()).with_processor(busy)];
     Ok(Outcome { summary, failures, timings })

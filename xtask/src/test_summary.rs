@@ -7,9 +7,6 @@ use serde::Serialize;
 /// What tests print, alone on a line, before they end early because the machine lacks something.
 const SKIPPED: &str = "skipped: ";
 
-/// What stands before the names of tests that failed.
-const INDENTATION: &str = "    ";
-
 /// How many tests had which result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
@@ -61,16 +58,6 @@ impl std::fmt::Display for Summary {
     }
 }
 
-/// The tests that the harness names as failed, at the end of what it prints.
-pub fn failures<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let (mut names, mut is_list) = (Vec::new(), false);
-    for line in lines {
-        is_list = line == "failures:" || is_list && line.starts_with(INDENTATION);
-        names.extend(line.strip_prefix(INDENTATION).filter(|_| is_list).map(str::to_owned));
-    }
-    names
-}
-
 /// Reads `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
 fn parse_result(line: &str) -> Option<Summary> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
@@ -111,15 +98,6 @@ mod tests {
             let (passed, failed, skipped) = expected;
             assert_eq!(Summary::of_output(output.lines()), Summary { passed, failed, skipped }, "{output}");
         }
-    }
-
-    #[test]
-    fn those_that_failed_are_named_whatever_they_print() {
-        let output = "running 3 tests\ntest a ... ok\ntest b::c ... FAILED\n\nsuccesses:\n\n---- a stdout ----\n    noise\n\n\
-                      successes:\n    a\n\nfailures:\n\n---- b::c stdout ----\nfailures of a disk:\n    noise\n\nfailures:\n    b::c\n    d\n\n\
-                      test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured\n";
-        assert_eq!(failures(output.lines()), ["b::c", "d"]);
-        assert_eq!(failures([]), [""; 0]);
     }
 
     #[test]
