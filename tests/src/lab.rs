@@ -1,7 +1,7 @@
 //! A reference conductor with emulated machines as its nodes, for one run.
 
 use crate::console::Console;
-use crate::machine::Firmware;
+use crate::machine::{EMULATED, Firmware};
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -138,6 +138,7 @@ impl Lab {
             format!("qemu_console_log={}", self.console(&machine.name).file().display()),
             format!("deploy_kernel={}", machine.firmware.kernel(&machine.dist).display()),
             format!("deploy_ramdisk={}", machine.dist.join("initramfs.img").display()),
+            format!("kernel_append_params={EMULATED}"),
         ];
         let mut properties = machine.properties.clone();
         if machine.firmware == Firmware::Bios {

@@ -41,6 +41,14 @@ pub fn cached_version(workspace: &Workspace, version: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// The environment of the release that still has the deploy interface `iscsi`, installed unless it is in the cache.
+pub fn cached_with_iscsi(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.cache().join("ironic-iscsi");
+    let requirements = workspace.root.join("tests/ironic/iscsi-requirements.txt");
+    python_environment::install("Ironic with iSCSI", &requirements, &folder)?;
+    Ok(folder)
+}
+
 /// The environment of sushy-tools, a BMC for virtual machines, installed unless it is in the cache.
 pub fn cached_bmc(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.cache().join("redfish");
@@ -66,7 +74,7 @@ mod tests {
         for (file, expected) in [
             ("tests/ironic/requirements-39.0.0.txt", Some("39.0.0")),
             ("tests/ironic/README.md", None),
-            ("tests/ironic/requirements.txt", None),
+            ("tests/ironic/iscsi-requirements.txt", None),
         ] {
             assert_eq!(version(Path::new(file)).as_deref(), expected, "{file}");
         }

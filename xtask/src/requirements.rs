@@ -33,6 +33,8 @@ pub enum Purpose {
     Python,
     /// What Ironic and its BMC need, also for config drives and virtual media.
     Ironic,
+    /// What an Ironic needs that writes images itself.
+    IronicIscsi,
     /// BMCs of virtual machines.
     Bmc,
 }
@@ -79,7 +81,9 @@ const REQUIREMENTS: &[Requirement] = &[
     command("mke2fs", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Unit, Purpose::Disk]),
     command("mkfs.vfat", "dosfstools", &[Purpose::InstanceImage, Purpose::Disk]),
     command("mdadm", "mdadm", &[Purpose::Unit]),
-    command("sgdisk", "gdisk", &[Purpose::Disk]),
+    command("sgdisk", "gdisk", &[Purpose::Disk, Purpose::IronicIscsi]),
+    command("partprobe", "parted", &[Purpose::IronicIscsi]),
+    command("hexdump", "bsdextrautils", &[Purpose::IronicIscsi]),
     command("cpio", "cpio", &[Purpose::Rival]),
     command("qemu-img", "qemu-utils", &[Purpose::Unit, Purpose::Disk, Purpose::WriteBench]),
     command("time", "time", &[Purpose::WriteBench]),
@@ -122,9 +126,9 @@ const REQUIREMENTS: &[Requirement] = &[
     command("tgtd", "tgt", &[Purpose::Unit, Purpose::Machine]),
     command("iscsistart", "open-iscsi", &[Purpose::Machine]),
     // QEMU's own initiator, and libiscsi's tools.
-    file("/var/lib/dpkg/info/qemu-block-extra.list", "qemu-block-extra", &[Purpose::Unit, Purpose::Machine]),
+    file("/var/lib/dpkg/info/qemu-block-extra.list", "qemu-block-extra", &[Purpose::Unit, Purpose::Machine, Purpose::IronicIscsi]),
     command("qemu-io", "qemu-utils", &[Purpose::Machine]),
-    command("iscsi-inq", "libiscsi-bin", &[Purpose::Unit, Purpose::Machine]),
+    command("iscsi-inq", "libiscsi-bin", &[Purpose::Unit, Purpose::Machine, Purpose::IronicIscsi]),
     file("/usr/sbin/libvirtd", "libvirt-daemon", &[Purpose::Ironic, Purpose::Bmc]),
     file(
         "/var/lib/dpkg/info/libvirt-daemon-driver-qemu.list",

@@ -164,6 +164,7 @@ fn name(tier: Tier) -> &'static str {
         Tier::Aarch64 => "aarch64",
         Tier::Lifecycle => "lifecycle",
         Tier::Ironic => "ironic",
+        Tier::IronicIscsi => "ironic-iscsi",
         Tier::Client => "client",
         Tier::Openstack => "openstack",
     }

@@ -48,6 +48,9 @@ pub fn purposes(tier: Tier) -> &'static [Purpose] {
         Tier::Ironic => {
             &[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine, Purpose::Python, Purpose::Ironic]
         }
+        Tier::IronicIscsi => {
+            &[Purpose::Dist, Purpose::Machine, Purpose::Python, Purpose::Ironic, Purpose::IronicIscsi]
+        }
         Tier::Client | Tier::Openstack => &[Purpose::Python],
     }
 }
@@ -74,6 +77,7 @@ pub fn begin(tier: Tier, workspace: &Workspace) -> Result<Begun> {
 pub fn finish(tier: Tier, begun: Begun, workspace: &Workspace, tests: &Built) -> Result<Vec<Environment>> {
     match (tier, begun) {
         (Tier::Ironic, _) => ironic_environments(workspace, tests),
+        (Tier::IronicIscsi, _) => Ok(vec![ironic_iscsi_environment(workspace, tests)?]),
         (Tier::Client, _) => Ok(vec![client_environment(workspace, tests)?]),
         (Tier::Openstack, _) => {
             let cloud = python_environment::openstack(workspace)?;
@@ -139,6 +143,16 @@ fn ironic_environments(workspace: &Workspace, tests: &Built) -> Result<Vec<Envir
         ]
     };
     Ok(ironics.iter().map(environment).collect())
+}
+
+/// Where tests find the ramdisk and the Ironic that writes to it.
+fn ironic_iscsi_environment(workspace: &Workspace, tests: &Built) -> Result<Environment> {
+    let dist = dist::build_with(workspace, "x86_64", Firmware::None, tests.program(IMAGE_BUILDER)?)?;
+    let ironic = ironic_environment::cached_with_iscsi(workspace)?;
+    Ok(vec![
+        ("FARRIER_DIST", dist.folder.display().to_string()),
+        ("FARRIER_IRONIC_WITH_ISCSI", ironic.display().to_string()),
+    ])
 }
 
 /// Where tests find the ramdisk that boots on aarch64. Sizes and memory are tested with the other one.

@@ -40,6 +40,8 @@ pub enum Tier {
     Lifecycle,
     /// `ironic_`: the same lives, led by a real Ironic from PyPI.
     Ironic,
+    /// `ironic_iscsi_`: led by an old Ironic from PyPI, which writes to the disk that the agent exports.
+    IronicIscsi,
     /// `client_`: operators' clients from PyPI, against the reference conductor.
     Client,
     /// `openstack_`: networks by Keystone and Neutron from PyPI.
@@ -102,6 +104,8 @@ impl Tier {
             Self::Aarch64
         } else if name.starts_with("lifecycle_") {
             Self::Lifecycle
+        } else if name.starts_with("ironic_iscsi_") {
+            Self::IronicIscsi
         } else if name.starts_with("ironic_") {
             Self::Ironic
         } else if name.starts_with("client_") {
@@ -124,7 +128,9 @@ impl Tier {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         match self {
             Self::Unit | Self::Openstack => Crew { processes: 1, threads: processors, is_alone: false },
-            Self::Disk | Self::Client => Crew { processes: 1, threads: 1, is_alone: true },
+            Self::Disk | Self::Client | Self::IronicIscsi => {
+                Crew { processes: 1, threads: 1, is_alone: true }
+            }
             Self::Vm | Self::Aarch64 | Self::Lifecycle => {
                 Crew { processes: processors, threads: 1, is_alone: true }
             }
@@ -381,6 +387,7 @@ mod tests {
             ("aarch64_boots", Tier::Aarch64),
             ("lifecycle_of_an_agent", Tier::Lifecycle),
             ("ironic_deploys", Tier::Ironic),
+            ("ironic_iscsi_17_writes", Tier::IronicIscsi),
             ("client_lists_nodes", Tier::Client),
             ("openstack_binds_a_port", Tier::Openstack),
             ("ironic::api::tests::answers_are_read", Tier::Unit),

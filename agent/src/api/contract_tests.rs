@@ -1,7 +1,9 @@
 //! Sections 1.2 to 1.5 of the contract, row by row, through the real listener.
 
+use super::limits::Limits;
 use super::test_server::{Reply, Server, TOKEN, shape};
-use crate::settings::options;
+use crate::commands::allowance::Allowance;
+use crate::settings::options::{self, Options};
 use serde_json::{Value, json};
 
 /// One row: what is asked, and what the contract says comes back.
@@ -268,6 +270,24 @@ async fn s01_every_command_route_wants_the_token() {
     assert_eq!(server.get(&twice).await.status, 401, "the first of two counts");
     let header = server.client.get(server.url("/v1/commands/")).header("x-agent-token", TOKEN);
     assert_eq!(header.send().await.unwrap().status(), 401);
+}
+
+/// As Ironic asked before it sent the token with this question too: with an option, and without what commands were given.
+#[tokio::test]
+async fn s01_s02_nothing_but_the_list_without_arguments_is_there_without_the_token() {
+    let options =
+        Options { agent_token: Some(TOKEN.to_owned()), list_without_token: true, ..Options::default() };
+    let server = Server::start_under(Limits::default(), Allowance::of_machine(), options);
+    let id = server.command("test.echo", json!({"text": "x"}), "true").await.body["id"].clone();
+    for query in ["", "?agent_token=wrong"] {
+        let list = server.get(&format!("/v1/commands/{query}")).await;
+        let last = &list.body["commands"][0];
+        assert_eq!((list.status, &last["id"], &last["command_status"]), (200, &id, &json!("SUCCEEDED")));
+        let one = server.get(&format!("/v1/commands/{}{query}", id.as_str().unwrap())).await;
+        assert_fault(&one, 401, "401 Unauthorized: Token invalid.");
+        let order = server.ask("POST", &format!("/v1/commands/{query}"), "{}").await;
+        assert_fault(&order, 401, "401 Unauthorized: Token invalid.");
+    }
 }
 
 #[tokio::test]

@@ -22,8 +22,13 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::UNIX_EPOCH;
+
+/// Said once, because strangers ask as often as they like.
+static HINT: Once = Once::new();
+const WITHOUT_TOKEN: &str = "somebody asks for the results of commands without a token; if that is an Ironic older than \
+                             23.0.5, 24.1.4, 26.1.2 or 29.0.0, boot with farrier-list-without-token=1";
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -105,8 +110,17 @@ async fn redirect(OriginalUri(uri): OriginalUri) -> Response {
 }
 
 async fn list(State(api): State<Api>, query: CommandQuery) -> Result<Texts, Refused> {
-    api.authorize(&query)?;
-    Ok(Texts::list("commands", api.engine.list()))
+    let texts = match api.authorize(&query) {
+        Ok(()) => api.engine.list(),
+        Err(_) if api.agent.options.list_without_token => api.engine.list_without_arguments(),
+        Err(refusal) => {
+            if parameter(&query, "agent_token").is_none() {
+                HINT.call_once(|| tracing::warn!("{WITHOUT_TOKEN}"));
+            }
+            return Err(refusal.into());
+        }
+    };
+    Ok(Texts::list("commands", texts))
 }
 
 async fn show(

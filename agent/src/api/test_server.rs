@@ -114,14 +114,19 @@ impl Server {
     }
 
     pub fn start_within(limits: Limits, allowance: Arc<Allowance>, token: Option<&str>) -> Self {
+        let agent_token = token.map(str::to_owned);
+        Self::start_under(limits, allowance, Options { agent_token, ..Options::default() })
+    }
+
+    /// One with these options, but for how it listens.
+    pub fn start_under(limits: Limits, allowance: Arc<Allowance>, options: Options) -> Self {
         http::install_tls_provider();
         let root = tempfile::tempdir().unwrap();
         let options = Options {
-            agent_token: token.map(str::to_owned),
             listen_port: 0,
             listen_host: Some("127.0.0.1".to_owned()),
             tls_min_version: TlsVersion::V1_3,
-            ..Options::default()
+            ..options
         };
         let agent = Agent::new(options, root.path(), tokio::runtime::Handle::current()).unwrap();
         let mut agent = Arc::into_inner(agent).unwrap();

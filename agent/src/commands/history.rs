@@ -3,8 +3,10 @@
 //! However many clients read the list at a time, they share these texts. The contract has every result
 //! kept (section 1.3); conductors ask for the newest, so the oldest go when there are too many.
 
+use super::record::without_arguments;
 use axum::body::Bytes;
 use farrier_protocol::command::{CommandResult, CommandStatus};
+use serde_json::Value;
 use std::collections::VecDeque;
 use uuid::Uuid;
 
@@ -60,6 +62,11 @@ impl History {
         self.0.iter().map(|entry| entry.text.clone()).collect()
     }
 
+    /// The same without the arguments of steps.
+    pub fn texts_without_arguments(&self) -> Vec<Bytes> {
+        self.0.iter().map(Entry::without_arguments).collect()
+    }
+
     fn bytes(&self) -> usize {
         self.0.iter().map(|entry| entry.text.len()).sum()
     }
@@ -75,12 +82,20 @@ impl Entry {
             text: serde_json::to_vec(result).unwrap_or_default().into(),
         }
     }
+
+    fn without_arguments(&self) -> Bytes {
+        let mut result: Value = serde_json::from_slice(&self.text).unwrap_or_default();
+        if let Some(value) = result.get_mut("command_result") {
+            *value = without_arguments(value);
+        }
+        result.to_string().into()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn result(value: Value) -> CommandResult {
         CommandResult { command_result: Some(value), ..CommandResult::running("x") }
@@ -103,6 +118,28 @@ mod tests {
         history.put(&large);
         assert_eq!(history.texts().len(), 1);
         assert!(history.find(large.id).is_some_and(|entry| entry.text.len() > 2 * MOST_BYTES));
+    }
+
+    #[test]
+    fn s01_strangers_read_of_a_step_what_it_came_to_and_not_what_it_was_given() {
+        let mut history = History::default();
+        let step = |args| json!({"step": "write_image", "interface": "deploy", "priority": 80, "args": args});
+        let with = json!({"deploy_result": {"a": 1}, "deploy_step": step(json!({"configdrive": "secret"}))});
+        history.put(&result(with));
+        history.put(&CommandResult::running("x"));
+        let texts = history.texts_without_arguments();
+        let seen: Vec<Value> = texts.iter().map(|text| serde_json::from_slice(text).unwrap()).collect();
+        assert_eq!(
+            seen[0]["command_result"],
+            json!({
+                "deploy_result": {"a": 1},
+                "deploy_step": {"step": "write_image", "interface": "deploy", "priority": 80},
+            })
+        );
+        assert_eq!(
+            (&seen[1]["command_status"], &seen[1]["command_result"]),
+            (&json!("RUNNING"), &Value::Null)
+        );
     }
 
     #[test]

@@ -89,6 +89,11 @@ impl CommandEngine {
         self.results().texts()
     }
 
+    /// The same without the arguments of steps.
+    pub fn list_without_arguments(&self) -> Vec<Bytes> {
+        self.results().texts_without_arguments()
+    }
+
     /// The result of one command as JSON; with `wait` not before it is finished.
     ///
     /// # Errors

@@ -93,8 +93,9 @@ impl Record {
     }
 }
 
-/// Conductors find their step again by name and interface. Its arguments can be a whole config drive.
-fn without_arguments(result: &Value) -> Value {
+/// A result without the arguments of its step: conductors find that again by name and interface, and the arguments can
+/// be a whole config drive.
+pub(super) fn without_arguments(result: &Value) -> Value {
     let Some(fields) = result.as_object() else { return result.clone() };
     let shortened = fields.iter().map(|(name, value)| {
         let step = value.as_object().filter(|_| name.ends_with("_step"));

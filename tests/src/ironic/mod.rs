@@ -1,6 +1,8 @@
 //! A real, unmodified Ironic, for one run.
 
 mod boot_loader;
+mod iscsi;
+mod programs;
 mod settings;
 
 pub use settings::{CONDUCTOR_NAME, Cleaning, FAST_TRACK_TIMEOUT};
@@ -9,13 +11,14 @@ use crate::image_server::{ImageServer, Reply};
 use crate::machine::free_port;
 use crate::node_api::{Api, Conductor};
 use anyhow::{Context, Result, bail};
+use iscsi::Initiator;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use programs::Programs;
 use settings::{Place, Settings};
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,15 +26,16 @@ const POLL: Duration = Duration::from_millis(200);
 const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(20);
 
-/// The process that is API and conductor in one, and its files. Dropping it ends the process.
+/// Its processes, the conductor first, and its files. Dropping it ends them.
 #[derive(Debug)]
 pub struct Ironic {
-    process: Child,
+    processes: Vec<Child>,
     api: Api,
     folder: PathBuf,
     files_port: u16,
     /// Of its release, the first number.
     release: u32,
+    initiator: Option<Initiator>,
 }
 
 impl Ironic {
@@ -54,7 +58,36 @@ impl Ironic {
         let files_port = ImageServer::start(vec![Reply::Folder(folder.join("http"))])?.port();
         let place = Place::USER_NETWORK;
         let configuration = Settings { folder, dist, place, port, files_port, cleaning }.file();
-        Self::serve(environment, folder, port, files_port, &configuration, proxy)
+        Self::serve(Programs::new(environment, folder, &configuration, proxy)?, folder, port, files_port)
+    }
+
+    /// Starts a release that still has the deploy interface `iscsi`, installed in `environment`, as [`Self::start`]
+    /// does. It deploys by that alone, and cleans nothing; nodes have no further kernel parameters of their own, but all
+    /// have these.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn start_with_iscsi(
+        environment: &Path,
+        folder: &Path,
+        dist: &Path,
+        proxy: &str,
+        parameters: &str,
+    ) -> Result<Self> {
+        make_folders(folder)?;
+        let (port, portal) = (free_port()?, free_port()?);
+        let files_port = ImageServer::start(vec![Reply::Folder(folder.join("http"))])?.port();
+        let (place, cleaning) = (Place::USER_NETWORK, Cleaning::Metadata);
+        let configuration = Settings { folder, dist, place, port, files_port, cleaning }.file();
+        let initiator = Initiator::new(folder, portal)?;
+        let programs = Programs::new(environment, folder, &configuration, proxy)?;
+        let programs = programs
+            .differing(&settings::of_iscsi(portal, free_port()?, parameters))?
+            .with_path(initiator.programs())?;
+        let mut ironic = Self::serve(programs, folder, port, files_port)?;
+        ironic.initiator = Some(initiator);
+        Ok(ironic)
     }
 
     /// Starts the Ironic that is installed in `environment` with its state in `folder`, for machines on the bridge of
@@ -74,7 +107,7 @@ impl Ironic {
         boot_loader::write(&folder.join("esp.img"))?;
         let (place, port, cleaning) = (Place::BRIDGE, free_port()?, Cleaning::Metadata);
         let configuration = Settings { folder, dist, place, port, files_port, cleaning }.file();
-        Self::serve(environment, folder, port, files_port, &configuration, "")
+        Self::serve(Programs::new(environment, folder, &configuration, "")?, folder, port, files_port)
     }
 
     /// Starts the Ironic that is installed in `environment` with its state in `folder`, for nodes whose hardware is not
@@ -86,40 +119,16 @@ impl Ironic {
     pub fn start_with_fake_hardware(environment: &Path, folder: &Path) -> Result<Self> {
         make_folders(folder)?;
         let port = free_port()?;
-        Self::serve(environment, folder, port, 0, &settings::with_fake_hardware(folder, port), "")
+        let configuration = settings::with_fake_hardware(folder, port);
+        Self::serve(Programs::new(environment, folder, &configuration, "")?, folder, port, 0)
     }
 
     /// Starts it. What it serves to machines has a port of its own.
-    fn serve(
-        environment: &Path,
-        folder: &Path,
-        port: u16,
-        files_port: u16,
-        settings: &str,
-        proxy: &str,
-    ) -> Result<Self> {
-        let configuration = folder.join("ironic.conf");
-        fs::write(&configuration, settings)?;
-        let log = File::create(folder.join("ironic.log"))?;
-        let program = |name: &str| -> Result<Command> {
-            let mut command = Command::new(environment.join("bin").join(name));
-            command.arg("--config-file").arg(&configuration).stdin(Stdio::null());
-            command.stdout(log.try_clone()?).stderr(log.try_clone()?);
-            command.env("http_proxy", proxy).env("no_proxy", "127.0.0.1");
-            Ok(command)
-        };
-        let status = program("ironic-dbsync")?
-            .arg("create_schema")
-            .status()
-            .with_context(|| format!("cannot start ironic-dbsync of {}", environment.display()))?;
-        if !status.success() {
-            bail!("ironic-dbsync ended with {status}:\n{}", log_tail(folder));
-        }
-        let release = release(&program("ironic")?.arg("--version").stdout(Stdio::piped()).output()?.stdout)?;
-        // Ironic signals its whole process group: the test must not be in it.
-        let process = program("ironic")?.process_group(0).spawn().context("cannot start ironic")?;
-        let mut ironic =
-            Self { process, api: Api::new(port), folder: folder.to_owned(), files_port, release };
+    fn serve(programs: Programs, folder: &Path, port: u16, files_port: u16) -> Result<Self> {
+        programs.make_schema().with_context(|| log_tail(folder))?;
+        let (release, processes) = (programs.release()?, programs.start()?);
+        let (api, folder) = (Api::new(port), folder.to_owned());
+        let mut ironic = Self { processes, api, folder, files_port, release, initiator: None };
         ironic.wait_for_a_conductor()?;
         Ok(ironic)
     }
@@ -127,8 +136,10 @@ impl Ironic {
     fn wait_for_a_conductor(&mut self) -> Result<()> {
         let start = Instant::now();
         while start.elapsed() < START {
-            if let Some(status) = self.process.try_wait()? {
-                bail!("ironic ended with {status}:\n{}", log_tail(&self.folder));
+            for process in &mut self.processes {
+                if let Some(status) = process.try_wait()? {
+                    bail!("ironic ended with {status}:\n{}", log_tail(&self.folder));
+                }
             }
             let drivers = self.api.request("GET", "/v1/drivers", None).unwrap_or_default();
             if drivers["drivers"].as_array().is_some_and(|drivers| !drivers.is_empty()) {
@@ -144,9 +155,14 @@ impl Ironic {
         self.api.port()
     }
 
-    /// The process that is API and conductor in one.
+    /// The process of the conductor, which is that of the API too.
     pub fn process_id(&self) -> u32 {
-        self.process.id()
+        self.processes[0].id()
+    }
+
+    /// Arguments of QEMU that bring a card into a machine, through which its conductor reaches what the agent exports.
+    pub fn network_arguments(&self) -> Vec<String> {
+        self.initiator.iter().flat_map(Initiator::network_arguments).collect()
     }
 
     /// URL of the script with which a machine on QEMU's user network begins to boot by iPXE.
@@ -188,14 +204,18 @@ impl Conductor for Ironic {
 
 impl Drop for Ironic {
     fn drop(&mut self) {
-        // SIGTERM, because the process has children that it ends itself.
-        kill(Pid::from_raw(self.process.id().cast_signed()), Signal::SIGTERM).ok();
-        let start = Instant::now();
-        while start.elapsed() < STOP && matches!(self.process.try_wait(), Ok(None)) {
-            thread::sleep(POLL);
+        // SIGTERM, because a process has children that it ends itself.
+        for process in &self.processes {
+            kill(Pid::from_raw(process.id().cast_signed()), Signal::SIGTERM).ok();
         }
-        self.process.kill().ok();
-        self.process.wait().ok();
+        let start = Instant::now();
+        for process in &mut self.processes {
+            while start.elapsed() < STOP && matches!(process.try_wait(), Ok(None)) {
+                thread::sleep(POLL);
+            }
+            process.kill().ok();
+            process.wait().ok();
+        }
     }
 }
 
@@ -204,13 +224,6 @@ fn make_folders(folder: &Path) -> Result<()> {
         fs::create_dir_all(folder.join(name))?;
     }
     Ok(())
-}
-
-/// The first number of what `ironic --version` prints.
-fn release(printed: &[u8]) -> Result<u32> {
-    let text = String::from_utf8_lossy(printed);
-    let number = text.trim().split('.').next().and_then(|number| number.parse().ok());
-    number.with_context(|| format!("ironic --version printed {text:?}"))
 }
 
 /// The last lines of Ironic's log, without the requests it was sent.

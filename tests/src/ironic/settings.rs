@@ -54,6 +54,42 @@ endpoint_override = http://127.0.0.1:{port}
     )
 }
 
+/// What differs in a release that deploys by iSCSI alone to targets at `portal`, with API and conductor apart, which talk
+/// through the port `talk`. Its ramdisks have these kernel parameters, and one for a release that asks for results without
+/// the token.
+pub(super) fn of_iscsi(portal: u16, talk: u16, parameters: &str) -> String {
+    format!(
+        "\
+[DEFAULT]
+host = 127.0.0.1
+rpc_transport = json-rpc
+enabled_hardware_types = manual-management
+enabled_boot_interfaces = ipxe
+enabled_deploy_interfaces = iscsi
+enabled_inspect_interfaces = no-inspect
+enabled_management_interfaces = noop
+enabled_power_interfaces = fake
+
+[conductor]
+automated_clean = false
+
+[deploy]
+default_boot_option = local
+
+[iscsi]
+portal_port = {portal}
+
+[json_rpc]
+auth_strategy = noauth
+host_ip = 127.0.0.1
+port = {talk}
+
+[pxe]
+pxe_append_params = farrier-list-without-token=1 {parameters}
+"
+    )
+}
+
 /// What automated cleaning does to disks.
 #[derive(Debug, Clone, Copy)]
 pub enum Cleaning {

@@ -187,6 +187,12 @@ impl<'a> Horse<'a> {
         self.carry_out(&Order::provide(), "clean wait", "available");
     }
 
+    /// Makes the node available under a conductor that cleans nothing.
+    pub fn provide_uncleaned(&self) {
+        self.node.order(&Order::provide()).unwrap();
+        self.seen(self.node.reach("available", PATIENCE));
+    }
+
     pub fn deploy(&mut self, name: &str) {
         let sum = self.stable.system.sha256.clone();
         let instance = self.instance(name, &sum);

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Led {
     ByIronic,
+    /// By one that writes to the disk which the agent exports.
+    ByIronicWithIscsi,
     /// On a machine that it runs itself.
     ByFarrier,
     /// By `farrier`, which knows the machine by its BMC.
@@ -35,6 +37,15 @@ pub struct OwnConsole {
     _record: ConsoleRecord,
 }
 
+/// No disk comes late.
+const QUICK: &str = "ipa-disk-wait-attempts=1";
+
+/// Parameters of a ramdisk whose conductor knows neither where the console is, nor where the agent is reached.
+fn parameters_by_hand(hardware: &Hardware) -> String {
+    let port = hardware.agent_port;
+    format!("{QUICK} console=ttyS0 ipa-advertise-host=127.0.0.1 ipa-advertise-port={port}")
+}
+
 impl Leader {
     /// Starts the conductor with its state in `folder`, for the ramdisk in `dist` and images of `server`.
     pub fn start(
@@ -51,6 +62,12 @@ impl Leader {
                 println!("with {}", installed.display());
                 // Ironic looks whether the image exists, but only the machine reaches 10.0.2.2.
                 Self::Ironic(Ironic::start(&installed, folder, dist, &server.proxy(), cleaning).unwrap())
+            }
+            Led::ByIronicWithIscsi => {
+                let installed = environment::path("FARRIER_IRONIC_WITH_ISCSI");
+                // It fetches the image itself, from an address that only the machine reaches.
+                let (proxy, parameters) = (server.proxy(), parameters_by_hand(hardware));
+                Self::Ironic(Ironic::start_with_iscsi(&installed, folder, dist, &proxy, &parameters).unwrap())
             }
             Led::ByFarrier => {
                 let farrier = Farrier::start(&environment::path("FARRIER_BIN"), folder, cleaning).unwrap();
@@ -111,14 +128,19 @@ impl Leader {
 
     /// Kernel parameters of the ramdisk, besides those of the conductor.
     pub fn parameters(&self, hardware: &Hardware) -> String {
-        const QUICK: &str = "ipa-disk-wait-attempts=1";
-        let port = hardware.agent_port;
-        let reached = format!("console=ttyS0 ipa-advertise-host=127.0.0.1 ipa-advertise-port={port}");
         match self {
-            Self::Ironic(_) => format!("{QUICK} {reached}"),
+            Self::Ironic(_) => parameters_by_hand(hardware),
             // The driver says where the console is, and where the agent is reached.
             Self::Farrier(_, Some(_)) => format!("{QUICK} {EMULATED}"),
-            Self::Farrier(_, None) => format!("{QUICK} {EMULATED} {reached}"),
+            Self::Farrier(_, None) => format!("{} {EMULATED}", parameters_by_hand(hardware)),
+        }
+    }
+
+    /// Arguments of QEMU for what its conductor needs to reach of the machine besides the agent.
+    pub fn network_arguments(&self) -> Vec<String> {
+        match self {
+            Self::Ironic(ironic) => ironic.network_arguments(),
+            Self::Farrier(..) => Vec::new(),
         }
     }
 

@@ -147,7 +147,7 @@ impl Stable {
         };
         let system = System::small();
         let leader = Leader::start(led, folder.path(), &dist, &system.server, &hardware, cleaning);
-        let (further, arguments) = (Vec::new(), Vec::new());
+        let (further, arguments) = (Vec::new(), leader.network_arguments());
         Self { leader, system, dist, hardware, boot_mode: "uefi", further, arguments, _folder: folder }
     }
 

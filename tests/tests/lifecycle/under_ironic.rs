@@ -1,6 +1,6 @@
 //! Lives under an unmodified Ironic.
 
-use crate::leader::Led::ByIronic;
+use crate::leader::Led::{ByIronic, ByIronicWithIscsi};
 use crate::stable::Stable;
 use farrier_tests::killer;
 use serde_json::json;
@@ -72,4 +72,14 @@ fn ironic_with_a_third_partys_hardware_manager() {
     let steps = horse.provide_and_list_steps();
     let step = steps.iter().find(|step| step["step"] == STEP).unwrap_or_else(|| panic!("{steps:?}"));
     assert_eq!((&step["interface"], &step["priority"]), (&json!("deploy"), &json!(20)));
+}
+
+/// The last release that writes images itself finds our agent's export as it found the Python agent's.
+#[test]
+fn ironic_iscsi_17_writes_the_disk_that_the_agent_exports() {
+    let stable = Stable::new(ByIronicWithIscsi);
+    let mut horse = stable.enrol(false);
+    horse.provide_uncleaned();
+    horse.deploy("horse");
+    horse.rebuild("pony");
 }

@@ -101,6 +101,9 @@ options! {
     http_request_timeout: Seconds = Seconds(30.0), "ipa-http-request-timeout";
     /// Token shared with the conductor before the first lookup.
     agent_token: Option<String> = None, "ipa-agent-token";
+    /// List the results of commands for whoever asks, without the arguments of steps: conductors need that which do
+    /// not send the token with this question.
+    list_without_token: bool = false, "farrier-list-without-token";
     /// API version `X.Y` to use without asking the server.
     ironic_api_version: Option<String> = None, "ipa-ironic-api-version";
     /// Request id to send with every request to the API.
