@@ -200,7 +200,7 @@ async fn loop_a_machine_is_told_by_ipv6_what_its_node_says() {
     };
     let script = "http://[2001:db8::1]:6385/boot.ipxe";
     until(&server, 7, false, "tftp://[2001:db8::1]/snponly.efi");
-    until(&server, 11, false, "tftp://[2001:db8::1]/snponly-arm64.efi");
+    until(&server, 11, false, "tftp://[2001:db8::1]/ipxe-arm64.efi");
     until(&server, 16, false, "http://[2001:db8::1]:6385/snponly.efi");
     until(&server, 7, true, script);
 

@@ -37,8 +37,12 @@ const PARAMETER: &str = "-url=http://192.0.2.1";
 /// UEFI firmware with the keys that shim is signed by, and what the kernel says that it starts.
 const SECURE: [&str; 2] = ["/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.ms.fd"];
 const IS_SECURE: &str = "Secure boot enabled";
-/// It loads by its own network stack: by that of QEMU's card, shim does not learn how long GRUB is, and refuses it.
+/// UEFI firmware loads by its own network stack, as that of servers does: QEMU's card has iPXE, by which shim does not
+/// learn how long GRUB is.
 const OWN_STACK: &str = "-global virtio-net-pci.romfile=";
+/// UEFI firmware of a site that boots by HTTP alone: otherwise it tries both kinds of PXE first, one minute each time.
+const HTTP_ALONE: &str = "-fw_cfg name=opt/org.tianocore/IPv4PXESupport,string=n \
+                          -fw_cfg name=opt/org.tianocore/IPv6PXESupport,string=n";
 /// What the trace tells, the first by who gives addresses.
 const STAGES: [&str; 4] = [" leased", "script fetched", "kernel 100 %", "initramfs 100 %"];
 
@@ -89,7 +93,7 @@ pub struct Life {
 
 impl Cell {
     /// Every way that there is.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::new("pxe", Firmware::Bios),
         Self::new("pxe", Firmware::Uefi),
         Self::new("ipxe", Firmware::Bios),
@@ -99,6 +103,8 @@ impl Cell {
         Self::new("ipxe", Firmware::Bios).beside_a_site(),
         Self::new("ipxe", Firmware::Uefi).beside_a_site(),
         Self::new("pxe", Firmware::Uefi).of_aarch64(),
+        Self::new("ipxe", Firmware::Uefi).of_aarch64(),
+        Self::new("http-ipxe", Firmware::Uefi).of_aarch64(),
     ];
 
     const fn new(method: &'static str, firmware: Firmware) -> Self {
@@ -112,6 +118,11 @@ impl Cell {
 
     const fn of_aarch64(self) -> Self {
         Self { architecture: Architecture::Aarch64, ..self }
+    }
+
+    /// Whether the firmware loads by itself, and not by what is on its card.
+    fn loads_itself(self) -> bool {
+        self.firmware == Firmware::Uefi && self.addresses == Addresses::Conductor
     }
 
     /// What the trace tells of a machine that a conductor has served everything.
@@ -242,7 +253,9 @@ impl Cell {
         let tap = "-netdev tap,id=tap,ifname=tap0,script=no,downscript=no -netdev hubport,id=port,hubid=0,netdev=tap";
         let boot = format!("boot={}", self.method);
         let capabilities = format!("capabilities=boot_mode:{mode}");
-        let extra = if self.secure_boot { format!("{tap} {OWN_STACK}") } else { tap.to_owned() };
+        let own_stack = self.loads_itself().then_some(OWN_STACK);
+        let http_alone = self.method.starts_with("http").then_some(HTTP_ALONE);
+        let extra = [Some(tap), own_stack, http_alone].into_iter().flatten().collect::<Vec<_>>().join(" ");
         let [code, vars] = SECURE;
         let secure = [format!("qemu_firmware_code={code}"), format!("qemu_firmware_vars_template={vars}")];
         let architecture = format!("cpu_arch={}", self.architecture);

@@ -21,6 +21,9 @@ const MODULES: [&str; 12] = [
     "boot",
 ];
 
+/// iPXE for aarch64, where its package is unpacked.
+const IPXE: &str = "usr/lib/ipxe/ipxe-arm64.efi";
+
 /// The architecture of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Architecture {
@@ -35,8 +38,8 @@ pub enum Architecture {
 pub struct Bootable {
     /// Folder with `vmlinuz` and `initramfs.img`.
     pub dist: PathBuf,
-    /// Where the packages with its boot loaders are unpacked; nothing where they are installed.
-    pub loaders: Option<PathBuf>,
+    /// Where packages with its boot loaders are unpacked; nowhere, where they are installed.
+    pub loaders: Vec<PathBuf>,
 }
 
 impl Architecture {
@@ -98,14 +101,19 @@ impl Bootable {
         let (suffix, platform) = (architecture.suffix(), architecture.platform());
         let shim = format!("usr/lib/shim/shim{suffix}.efi.signed");
         let grub = format!("usr/lib/grub/{platform}-signed/grubnet{suffix}.efi.signed");
-        let unpacked = |file: &str| self.loaders.as_ref().map(|root| root.join(file));
+        let unpacked = |file: &str| self.unpacked(file);
         let grub = match method {
             "http" => Some(self.grub_with_http(architecture, folder)?),
             _ => unpacked(&grub),
         };
         let named = |stem: &str, file: PathBuf| format!("{stem}{suffix}.efi:{}", file.display());
         let shim = unpacked(&shim).map(|file| named("boot", file));
-        Ok(shim.into_iter().chain(grub.map(|file| named("grub", file))).collect())
+        let ipxe = unpacked(IPXE).map(|file| format!("ipxe-arm64.efi:{}", file.display()));
+        Ok(shim.into_iter().chain(grub.map(|file| named("grub", file))).chain(ipxe).collect())
+    }
+
+    fn unpacked(&self, file: &str) -> Option<PathBuf> {
+        self.loaders.iter().map(|root| root.join(file)).find(|file| file.exists())
     }
 
     /// A GRUB that can load by HTTP, since the one that Debian signs cannot: made as the book tells operators to.
@@ -114,8 +122,8 @@ impl Bootable {
         let platform = architecture.platform();
         let mut make = Command::new("grub-mkimage");
         make.args(["-O", platform, "-p", "/grub", "-o"]).arg(&file);
-        if let Some(root) = &self.loaders {
-            make.arg("-d").arg(root.join("usr/lib/grub").join(platform));
+        if let Some(modules) = self.unpacked(&format!("usr/lib/grub/{platform}")) {
+            make.arg("-d").arg(modules);
         }
         let output = make.args(MODULES).output().context("cannot start grub-mkimage")?;
         ensure!(output.status.success(), "grub-mkimage: {}", String::from_utf8_lossy(&output.stderr));

@@ -51,6 +51,10 @@ pub struct Packages {
 const FIRMWARE_SOURCE: &str = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \
                                http://deb.debian.org/debian bookworm non-free-firmware\n";
 
+/// The first Debian whose iPXE is for aarch64 too.
+const NEWER_IPXE_SOURCE: &str = "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \
+                                 http://deb.debian.org/debian trixie main\n";
+
 impl Packages {
     /// Packages for an architecture in the kernel's spelling.
     ///
@@ -73,9 +77,23 @@ impl Packages {
     ///
     /// Their list cannot be downloaded.
     pub fn of_firmware(workspace: &Workspace) -> Result<Self> {
-        let cache = workspace.cache().join("packages/firmware");
+        Self::of_source(workspace, "firmware", FIRMWARE_SOURCE)
+    }
+
+    /// The package with iPXE for several architectures.
+    ///
+    /// # Errors
+    ///
+    /// The list cannot be downloaded.
+    pub fn of_newer_ipxe(workspace: &Workspace) -> Result<Self> {
+        Self::of_source(workspace, "ipxe", NEWER_IPXE_SOURCE)
+    }
+
+    /// Packages of another source than this machine's own.
+    fn of_source(workspace: &Workspace, name: &str, source: &'static str) -> Result<Self> {
+        let cache = workspace.cache().join("packages").join(name);
         let (state, architecture) = (Some(cache.join("apt")), debian_architecture(std::env::consts::ARCH));
-        let packages = Self { cache, architecture, state, sources: Some(FIRMWARE_SOURCE) };
+        let packages = Self { cache, architecture, state, sources: Some(source) };
         packages.ensure_lists()?;
         Ok(packages)
     }

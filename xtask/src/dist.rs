@@ -355,17 +355,17 @@ fn boot_loaders(arch: &str) -> &'static [&'static str] {
     }
 }
 
-/// Unpacks what machines of an architecture load from the network before their kernel, and what GRUB is made of.
+/// Unpacks what machines of aarch64 load from the network before their kernel, and what GRUB is made of.
 ///
 /// # Errors
 ///
 /// A package cannot be downloaded.
-pub fn network_loaders(workspace: &Workspace, arch: &str) -> Result<PathBuf> {
-    let packages: [&str; 3] = match arch {
-        "aarch64" => ["grub-efi-arm64-bin", "grub-efi-arm64-signed", "shim-signed"],
-        _ => ["grub-efi-amd64-bin", "grub-efi-amd64-signed", "shim-signed"],
-    };
-    Packages::of(workspace, arch)?.unpacked(&packages)
+pub fn network_loaders_of_aarch64(workspace: &Workspace) -> Result<Vec<PathBuf>> {
+    let grub = ["grub-efi-arm64-bin", "grub-efi-arm64-signed", "shim-signed"];
+    Ok(vec![
+        Packages::of(workspace, "aarch64")?.unpacked(&grub)?,
+        Packages::of_newer_ipxe(workspace)?.unpacked(&["ipxe"])?,
+    ])
 }
 
 /// Adds a compilation target to the toolchain in use, if it is not there.

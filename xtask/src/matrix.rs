@@ -4,12 +4,13 @@ mod iscsi;
 mod netboot;
 mod report;
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::{Args, Subcommand};
 use farrier_tests::boot_cell::{Cell, DebianImage, Image};
 
@@ -70,11 +71,7 @@ pub fn matrix(arguments: &MatrixArguments) -> Result<()> {
         Some(Other::Netboot(arguments)) => return netboot::netboot(arguments),
         None => {}
     }
-    let is_wanted = |cell: &Cell| {
-        let name = cell.to_string();
-        arguments.filter.iter().all(|part| name.split('-').any(|word| word == part))
-    };
-    let cells: Vec<_> = Cell::all().into_iter().filter(is_wanted).collect();
+    let cells = chosen(Cell::all(), &arguments.filter)?;
     if arguments.list {
         for cell in &cells {
             println!("{cell}{}", cell.obstacle().map(|reason| format!(": {reason}")).unwrap_or_default());
@@ -90,6 +87,21 @@ pub fn matrix(arguments: &MatrixArguments) -> Result<()> {
         bail!("not every combination boots");
     }
     Ok(())
+}
+
+/// The combinations whose names have all these parts, which are separated by hyphens there.
+fn chosen<C: fmt::Display>(cells: impl IntoIterator<Item = C>, filter: &[String]) -> Result<Vec<C>> {
+    let cells: Vec<_> = cells.into_iter().collect();
+    let parts: Vec<_> = filter.iter().flat_map(|part| part.split('-')).collect();
+    let has_all = |name: &String| parts.iter().all(|part| name.split('-').any(|word| word == *part));
+    let names: Vec<_> = cells.iter().map(ToString::to_string).collect();
+    ensure!(
+        names.iter().any(has_all),
+        "no combination has all of {}; there are {}",
+        filter.join(","),
+        names.join(", ")
+    );
+    Ok(cells.into_iter().zip(&names).filter(|(_, name)| has_all(name)).map(|(cell, _)| cell).collect())
 }
 
 /// What booted of the wanted combinations in the run that is gone on with.
@@ -154,4 +166,22 @@ fn image_for(cell: &Cell, workspace: &Workspace) -> Result<DebianImage> {
     };
     let image = instance_image::cached(workspace, MEBIBYTES, Kernel::Common, content)?;
     Ok(DebianImage { path: image.path, sha256: image.sha256 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn combinations_are_chosen_by_parts_of_their_names_and_none_is_an_error() {
+        let chosen = |filter: &[&str]| {
+            let filter: Vec<_> = filter.iter().map(|part| (*part).to_owned()).collect();
+            super::chosen(["pxe-bios", "http-ipxe-uefi", "ipxe-uefi"], &filter)
+        };
+        assert_eq!(chosen(&[]).unwrap().len(), 3);
+        assert_eq!(chosen(&["ipxe-uefi"]).unwrap(), ["http-ipxe-uefi", "ipxe-uefi"]);
+        assert_eq!(chosen(&["uefi", "http"]).unwrap(), ["http-ipxe-uefi"]);
+        let error = chosen(&["pxe", "uefi"]).unwrap_err().to_string();
+        assert!(error.contains("pxe,uefi; there are pxe-bios, http-ipxe-uefi, ipxe-uefi"), "{error}");
+    }
 }

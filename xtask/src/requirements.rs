@@ -126,7 +126,11 @@ const REQUIREMENTS: &[Requirement] = &[
     command("tgtd", "tgt", &[Purpose::Unit, Purpose::Machine]),
     command("iscsistart", "open-iscsi", &[Purpose::Machine]),
     // QEMU's own initiator, and libiscsi's tools.
-    file("/var/lib/dpkg/info/qemu-block-extra.list", "qemu-block-extra", &[Purpose::Unit, Purpose::Machine, Purpose::IronicIscsi]),
+    file(
+        "/var/lib/dpkg/info/qemu-block-extra.list",
+        "qemu-block-extra",
+        &[Purpose::Unit, Purpose::Machine, Purpose::IronicIscsi],
+    ),
     command("qemu-io", "qemu-utils", &[Purpose::Machine]),
     command("iscsi-inq", "libiscsi-bin", &[Purpose::Unit, Purpose::Machine, Purpose::IronicIscsi]),
     file("/usr/sbin/libvirtd", "libvirt-daemon", &[Purpose::Ironic, Purpose::Bmc]),

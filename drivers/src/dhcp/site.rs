@@ -16,10 +16,10 @@ const ARCHITECTURES: [(u16, &str, Loads); 9] = [
     (7, "BC_EFI", Loads::Tftp("snponly.efi")),
     (9, "X86-64_EFI", Loads::Tftp("snponly.efi")),
     (10, "ARM32_EFI", Loads::Nothing),
-    (11, "ARM64_EFI", Loads::Tftp("snponly-arm64.efi")),
+    (11, "ARM64_EFI", Loads::Tftp("ipxe-arm64.efi")),
     (15, "", Loads::Nothing),
     (16, "", Loads::Http("snponly.efi")),
-    (19, "", Loads::Http("snponly-arm64.efi")),
+    (19, "", Loads::Http("ipxe-arm64.efi")),
 ];
 
 /// What firmware of an architecture loads first.

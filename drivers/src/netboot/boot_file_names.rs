@@ -27,7 +27,7 @@ impl BootFileNames {
             (false, "aarch64", _) => "bootaa64.efi",
             (false, _, BootMode::Uefi) => "bootx64.efi",
             (false, _, BootMode::Bios) => "pxelinux.0",
-            (true, "aarch64", _) => "snponly-arm64.efi",
+            (true, "aarch64", _) => "ipxe-arm64.efi",
             (true, _, BootMode::Uefi) => "snponly.efi",
             (true, _, BootMode::Bios) => "undionly.kpxe",
         };
@@ -53,7 +53,7 @@ mod tests {
             (None, Some("bios"), true, "undionly.kpxe", "own.0"),
             (Some("x86_64"), Some("uefi"), true, "snponly.efi", "own.efi"),
             (Some("aarch64"), None, false, "bootaa64.efi", "arm.efi"),
-            (Some("aarch64"), None, true, "snponly-arm64.efi", "arm.efi"),
+            (Some("aarch64"), None, true, "ipxe-arm64.efi", "arm.efi"),
         ] {
             let mut node = fixtures::node(&json!({}));
             node.properties.insert("cpu_arch".into(), json!(architecture));

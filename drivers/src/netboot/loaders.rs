@@ -52,10 +52,10 @@ pub const LOADERS: &[Loader] = &[
     loader("snponly.efi", "/usr/lib/ipxe/snponly.efi", "ipxe", "iPXE for UEFI, by the firmware's driver"),
     loader("ipxe.efi", "/usr/lib/ipxe/ipxe.efi", "ipxe", "iPXE for UEFI, by its own drivers"),
     loader(
-        "snponly-arm64.efi",
-        "/usr/lib/ipxe/snponly-arm64.efi",
+        "ipxe-arm64.efi",
+        "/usr/lib/ipxe/ipxe-arm64.efi",
         "ipxe",
-        "iPXE for UEFI on aarch64, where the package has it",
+        "iPXE for UEFI on aarch64, from Debian 13 on",
     ),
 ];
 

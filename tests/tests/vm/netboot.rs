@@ -65,7 +65,7 @@ fn boots(method: &str, firmware: Firmware, secure_boot: bool) {
     let cell = Cell::ALL.into_iter().find(|cell| cell.method == method && cell.firmware == firmware).unwrap();
     let cell = Cell { secure_boot, ..cell };
     let folder = TempDir::new().unwrap();
-    let bootable = Bootable { dist: environment::path("FARRIER_DIST"), loaders: None };
+    let bootable = Bootable { dist: environment::path("FARRIER_DIST"), loaders: Vec::new() };
     cell.boot(&environment::path("FARRIER_BIN"), &bootable, folder.path()).unwrap();
 }
 

@@ -35,6 +35,7 @@ pub struct IscsiArguments {
 
 /// Runs the command. A combination that does not boot is an error once all were tried.
 pub fn iscsi(arguments: &IscsiArguments) -> Result<()> {
+    let cells = super::chosen(Cell::ALL, &arguments.filter)?;
     requirements::ensure(&[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine], !arguments.no_install)?;
     let workspace = Workspace::find()?;
     let dist = match &arguments.dist {
@@ -42,12 +43,8 @@ pub fn iscsi(arguments: &IscsiArguments) -> Result<()> {
         None => dist::build(&workspace, "x86_64", dist::Firmware::None)?.folder,
     };
     let farrier = workspace.build_conductor()?;
-    let is_wanted = |cell: &Cell| {
-        let name = cell.to_string();
-        arguments.filter.iter().all(|part| name.split('-').any(|word| word == part))
-    };
     let mut outcomes = Vec::new();
-    for cell in Cell::ALL.into_iter().filter(is_wanted) {
+    for cell in cells {
         let image = image_for(cell, &workspace)?;
         let folder = workspace.cache().join(format!("iscsi-{}-{cell}", std::process::id()));
         let result = cell.run(&farrier, &dist, &image, &folder);

@@ -40,11 +40,7 @@ pub struct NetbootArguments {
 
 /// Runs the command. A combination that does not boot is an error once all were tried.
 pub fn netboot(arguments: &NetbootArguments) -> Result<()> {
-    let is_wanted = |cell: &Cell| {
-        let name = cell.to_string();
-        arguments.filter.iter().all(|part| name.split('-').any(|word| word == part))
-    };
-    let cells: Vec<_> = Cell::ALL.into_iter().filter(is_wanted).collect();
+    let cells = super::chosen(Cell::ALL, &arguments.filter)?;
     let is_needed = |architecture: &Architecture| cells.iter().any(|cell| cell.architecture == *architecture);
     let architectures: Vec<_> = Architecture::ALL.into_iter().filter(is_needed).collect();
     requirements::ensure(&purposes(&architectures), !arguments.no_install)?;
@@ -90,8 +86,8 @@ fn bootable(
 ) -> Result<Bootable> {
     let name = architecture.as_str();
     let (built, loaders) = match architecture {
-        Architecture::X86_64 => (&arguments.dist, None),
-        Architecture::Aarch64 => (&arguments.dist_aarch64, Some(dist::network_loaders(workspace, name)?)),
+        Architecture::X86_64 => (&arguments.dist, Vec::new()),
+        Architecture::Aarch64 => (&arguments.dist_aarch64, dist::network_loaders_of_aarch64(workspace)?),
     };
     let dist = match (built, architecture) {
         (Some(folder), _) => std::path::absolute(folder)?,
@@ -120,14 +116,14 @@ fn page(outcomes: &[(Cell, Option<Life>)]) -> String {
 This page is written by `cargo xtask matrix netboot --page`.
 
 In each combination `farrier` alone serves a machine of QEMU: addresses by its dnsmasq, all files by its TFTP and HTTP. The
-firmware is real, SeaBIOS, OVMF or, of aarch64, AAVMF; it does what DHCP says. Network cards of x86_64 have the iPXE that QEMU
-gives them, those of aarch64 none: there the firmware itself loads shim. iPXE asks the boot configuration API for its
-script. With `proxy`, another dnsmasq gives addresses. The machine is inspected, an image is written and started, and the
+firmware is real, SeaBIOS, OVMF or, of aarch64, AAVMF; it does what DHCP says. That of UEFI loads shim or iPXE itself, and SeaBIOS
+by the iPXE on QEMU's card, which goes on as iPXE for `ipxe`. iPXE asks the boot configuration API for its
+script. With `proxy`, another dnsmasq gives addresses, and UEFI too loads by the iPXE on the card. The machine is inspected, an image is written and started, and the
 machine is rescued. A combination is good when each operation has come to its end, the kernel has started with the
 conductor's parameters, and the trace of the node tells of each stage. The GRUB of `http` is [made with the module
-http](netboot.md#grub-and-http-boot). Processors of aarch64 are emulated. `http` does not
-boot there yet: AAVMF loads shim and GRUB by HTTP, and [this GRUB](netboot.md#machines-of-another-architecture) loads
-nothing. `ipxe` and `http-ipxe` are not tried there, since Debian 12 has no iPXE for it.
+http](netboot.md#grub-and-http-boot). Processors of aarch64 are emulated, and iPXE for it is that of Debian 13. `http` does
+not boot there: AAVMF loads shim and GRUB by HTTP, and [this GRUB](netboot.md#machines-of-another-architecture) loads
+nothing, which `http-ipxe` does not need.
 
 | boot interface | firmware | architecture | inspect, s | deploy, s | rescue, s |
 |---|---|---|---|---|---|

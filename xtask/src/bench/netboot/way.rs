@@ -138,7 +138,7 @@ impl Way {
         options.extend(["--tftp-listen", &tftp, "--tftp-server", ADDRESS]);
         options.extend(["--dhcp-provider", "dnsmasq", "--dhcp-interface", "br0"]);
         options.extend(["--dhcp-range", "192.0.2.100,192.0.2.200"]);
-        let bootable = Bootable { dist: parts.dist.to_owned(), loaders: None };
+        let bootable = Bootable { dist: parts.dist.to_owned(), loaders: Vec::new() };
         let loaders = bootable.loader_file_paths(Architecture::X86_64, self.method, folder)?.join(",");
         if !loaders.is_empty() {
             options.extend(["--loader-file-paths", &loaders]);
