@@ -2,6 +2,7 @@
 
 mod body;
 mod certificate;
+mod lent;
 mod limits;
 mod listener;
 mod listeners;

@@ -19,5 +19,5 @@ fuzz_target!(|input: (&str, &str, bool)| {
         assert!(rest[0].trim_start_matches("option6:").parse::<u8>().is_ok(), "{line:?}");
     }
     lease::of_file(name);
-    lease::of_log(value);
+    lease::Log::default().lease(value);
 });

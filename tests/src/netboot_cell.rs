@@ -93,7 +93,7 @@ pub struct Life {
 
 impl Cell {
     /// Every way that there is.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::new("pxe", Firmware::Bios),
         Self::new("pxe", Firmware::Uefi),
         Self::new("ipxe", Firmware::Bios),
@@ -104,6 +104,7 @@ impl Cell {
         Self::new("ipxe", Firmware::Uefi).beside_a_site(),
         Self::new("pxe", Firmware::Uefi).of_aarch64(),
         Self::new("ipxe", Firmware::Uefi).of_aarch64(),
+        Self::new("http", Firmware::Uefi).of_aarch64(),
         Self::new("http-ipxe", Firmware::Uefi).of_aarch64(),
     ];
 

@@ -1,7 +1,11 @@
 //! What dnsmasq says about addresses: its lease file, and the lines that it logs.
 
 use farrier_conductor::model::MacAddress;
+use std::collections::VecDeque;
 use std::net::IpAddr;
+
+/// How many machines may be asking at a time for their cards to be known.
+const TRANSACTIONS: usize = 256;
 
 /// An address that a machine has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,17 +42,39 @@ fn of_client(identity: &str) -> Option<MacAddress> {
     identity.get(at..)?.parse().ok()
 }
 
-/// The lease that a line of the log tells of: `… DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01 name`, and by IPv6
-/// `… DHCPREPLY(br0) 2001:db8::50 00:03:00:01:52:54:00:00:00:01`.
-pub fn of_log(line: &str) -> Option<Lease> {
-    if let Some((_, told)) = line.split_once("DHCPREPLY(") {
+/// The log of a dnsmasq that tells all it knows (`log-dhcp`), read line by line.
+#[derive(Debug, Default)]
+pub struct Log {
+    /// The cards of the last transactions by IPv6, by their numbers. The line with an address tells only a client.
+    cards: VecDeque<(String, MacAddress)>,
+}
+
+impl Log {
+    /// The lease that a line tells of: `… DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01 name`, and by IPv6
+    /// `… 1234 client MAC address: 52:54:00:00:00:01` before `… 1234 DHCPREPLY(br0) 2001:db8::50 00:04:52:…`.
+    pub fn lease(&mut self, line: &str) -> Option<Lease> {
+        if let Some((before, card)) = line.split_once(" client MAC address: ") {
+            self.cards.truncate(TRANSACTIONS - 1);
+            self.cards.push_front((number(before).to_owned(), card.parse().ok()?));
+            return None;
+        }
+        if let Some((before, told)) = line.split_once(" DHCPREPLY(") {
+            let mut words = told.split(' ').skip(1);
+            let address = words.next()?.parse().ok()?;
+            let known = self.cards.iter().find(|(transaction, _)| transaction == number(before));
+            let card = known.map(|(_, card)| card.clone());
+            return Some(Lease { address, card: card.or_else(|| of_client(words.next()?))? });
+        }
+        let (_, told) = line.split_once("DHCPACK(")?;
         let mut words = told.split(' ').skip(1);
-        return Some(Lease { address: words.next()?.parse().ok()?, card: of_client(words.next()?)? });
+        let address = words.next()?.parse().ok()?;
+        Some(Lease { address, card: words.next()?.parse().ok()? })
     }
-    let (_, told) = line.split_once("DHCPACK(")?;
-    let mut words = told.split(' ').skip(1);
-    let address = words.next()?.parse().ok()?;
-    Some(Lease { address, card: words.next()?.parse().ok()? })
+}
+
+/// The number of a transaction, which is the last word before what a line tells.
+fn number(before: &str) -> &str {
+    before.rsplit(' ').next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -83,7 +109,27 @@ mod tests {
             ("dnsmasq-dhcp: DHCPACK(br0) horse", None),
             ("DHCPACK(", None),
         ] {
-            assert_eq!(of_log(line), expected, "{line}");
+            assert_eq!(Log::default().lease(line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn a_client_of_ipv6_that_is_no_card_is_known_by_the_card_of_its_transaction() {
+        let mut log = Log::default();
+        let by_ipv6 = Lease { address: "2001:db8::50".parse().unwrap(), ..lease() };
+        for (line, expected) in [
+            ("dnsmasq-dhcp: 1234 client MAC address: 52:54:00:00:00:01", None),
+            ("dnsmasq-dhcp: 1235 client MAC address: 52:54:00:00:00:02", None),
+            ("dnsmasq-dhcp: 1236 cannot determine client MAC address", None),
+            ("dnsmasq-dhcp: 1234 DHCPREPLY(br0) 2001:db8::50 00:04:52:54:00 horse", Some(by_ipv6)),
+            ("dnsmasq-dhcp: 1236 DHCPREPLY(br0) 2001:db8::50 00:04:52:54:00", None),
+            ("dnsmasq-dhcp: 1235 client MAC address: ", None),
+        ] {
+            assert_eq!(log.lease(line), expected, "{line}");
+        }
+        for transaction in 0..TRANSACTIONS * 2 {
+            log.lease(&format!("{transaction} client MAC address: 52:54:00:00:00:01"));
+        }
+        assert_eq!(log.cards.len(), TRANSACTIONS);
     }
 }

@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The options that tell firmware what to load, by number; whatever else a port has is its user's.
-const OF_FIRMWARE: [&str; 6] = ["59", "60", "66", "67", "150", "255"];
+/// The options that tell firmware what to load, by version of IP and number; whatever else a port has is its user's.
+const OF_FIRMWARE: [(u64, &str); 7] =
+    [(4, "60"), (4, "66"), (4, "67"), (4, "150"), (4, "255"), (6, "16"), (6, "59")];
 
 /// Options of ports of Neutron.
 #[derive(Debug, Clone)]
@@ -114,7 +115,8 @@ fn ended(port: &Vif) -> Vec<Value> {
     let options = port.field("extra_dhcp_opts").as_array().into_iter().flatten();
     let of_firmware = options.filter(|option| {
         let name = option["opt_name"].as_str().unwrap_or_default();
-        OF_FIRMWARE.contains(&name.rsplit(',').next().unwrap_or_default())
+        let version = option["ip_version"].as_u64().unwrap_or(4);
+        OF_FIRMWARE.contains(&(version, name.rsplit(',').next().unwrap_or_default()))
     });
     let end = |option: &Value| json!({"opt_name": option["opt_name"], "opt_value": null, "ip_version": option["ip_version"]});
     of_firmware.map(end).collect()

@@ -42,6 +42,22 @@ pub fn grub(templates: &Templates) -> Result<String, TemplateError> {
     templates.render(Template::GrubRoot, context! {})
 }
 
+/// Lists of modules, which every GRUB asks for beside its configuration. They are empty: what it needs is in it. But they
+/// are there, since GRUB 2.06 waits for half a minute by HTTP for each one that is not.
+pub const GRUB_LISTS: [&str; 8] = [
+    "grub/x86_64-efi/command.lst",
+    "grub/x86_64-efi/fs.lst",
+    "grub/x86_64-efi/crypto.lst",
+    "grub/x86_64-efi/terminal.lst",
+    "grub/arm64-efi/command.lst",
+    "grub/arm64-efi/fs.lst",
+    "grub/arm64-efi/crypto.lst",
+    "grub/arm64-efi/terminal.lst",
+];
+
+/// What is in each of them: a file without a byte would be none.
+pub const GRUB_LIST: &str = "\n";
+
 #[cfg(test)]
 mod tests {
     use super::super::names::Name;

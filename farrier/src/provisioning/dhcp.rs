@@ -4,7 +4,7 @@
 
 use anyhow::Context;
 use farrier_drivers::dhcp::dnsmasq::Places;
-use farrier_drivers::dhcp::lease::{self, Lease};
+use farrier_drivers::dhcp::lease::{Lease, Log};
 use farrier_drivers::dhcp::site::Site;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User, geteuid};
@@ -42,6 +42,7 @@ pub(crate) struct Dhcp {
 struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
+    log: Log,
 }
 
 impl Dhcp {
@@ -115,7 +116,7 @@ impl Running {
             false
         };
         match timeout(BEGIN, ready).await {
-            Ok(true) => Ok(Self { child, lines }),
+            Ok(true) => Ok(Self { child, lines, log: Log::default() }),
             _ => Err(anyhow::anyhow!("dnsmasq did not begin: {}", said.join("; "))),
         }
     }
@@ -127,7 +128,7 @@ impl Running {
                 line = self.lines.next_line() => match line {
                     Ok(Some(line)) => {
                         tracing::debug!("{line}");
-                        lease::of_log(&line).into_iter().for_each(&mut *leased);
+                        self.log.lease(&line).into_iter().for_each(&mut *leased);
                     }
                     Ok(None) | Err(_) => {
                         let ended = self.child.wait().await;

@@ -10,6 +10,7 @@ use farrier_drivers::dhcp::dnsmasq::Places;
 use farrier_drivers::dhcp::lease::Lease;
 use farrier_drivers::netboot::loaders::Loaders;
 use farrier_drivers::netboot::names::Name;
+use farrier_drivers::netboot::root_script::{GRUB_LIST, GRUB_LISTS};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -120,6 +121,7 @@ impl Files {
         match name.trim_start_matches('/') {
             "boot.ipxe" => return Some(Found::of_all(&self.roots.ipxe)),
             "grub/grub.cfg" | "grub.cfg" => return Some(Found::of_all(&self.roots.grub)),
+            list if GRUB_LISTS.contains(&list) => return Some(Found::of_all(GRUB_LIST)),
             _ => {}
         }
         if let Some(file) = self.roots.loaders.find(name) {

@@ -68,7 +68,8 @@ async fn answer(
     };
     let body = match content {
         Content::Text(text) => {
-            reply = reply.header(CONTENT_TYPE, "text/plain; charset=utf-8");
+            // GRUB would keep the connection until it has booted, and after.
+            reply = reply.header(CONTENT_TYPE, "text/plain; charset=utf-8").header(CONNECTION, "close");
             if let Some(trail) = &mut trail {
                 trail.reached(part.end);
             }

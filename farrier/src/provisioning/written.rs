@@ -7,6 +7,7 @@ use anyhow::Context;
 use farrier_conductor::Conductor;
 use farrier_conductor::interfaces::BootFile;
 use farrier_drivers::netboot::boot_roots::BootRoots;
+use farrier_drivers::netboot::root_script::{GRUB_LIST, GRUB_LISTS};
 use rand::Rng;
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
@@ -23,6 +24,9 @@ pub(crate) fn share(roots: &BootRoots, same: &Roots) -> anyhow::Result<()> {
     for root in roots.all() {
         root.share("boot.ipxe", &BootFile::Text(same.ipxe.clone()))?;
         root.share("grub/grub.cfg", &BootFile::Text(same.grub.clone()))?;
+        for list in GRUB_LISTS {
+            root.share(list, &BootFile::Text(GRUB_LIST.to_owned()))?;
+        }
         for (name, file) in &loaders {
             root.share(name, file).with_context(|| format!("the loader {name}"))?;
         }

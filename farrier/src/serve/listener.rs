@@ -1,6 +1,7 @@
 //! A listener: HTTP/1.1, plain or over TLS, whose clients are held to [`Limits`].
 
 use super::body::{Memory, Reception, Steady};
+use super::lent::Lent;
 use super::limits::Limits;
 use super::places::{Place, Places};
 use axum::Router;
@@ -36,6 +37,9 @@ pub(super) type Tls = watch::Receiver<Arc<ServerConfig>>;
 
 /// Pause after a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// How long a client that has all its answers may keep its side of a connection open.
+const LEAVE: Duration = Duration::from_secs(5);
 
 /// What a client gets that speaks plain HTTP where TLS is spoken.
 const PLAIN_REPLY: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n\
@@ -84,6 +88,21 @@ pub(super) async fn serve(
     timeout(limits.grace, graceful.shutdown()).await.ok();
 }
 
+/// Ends a connection on both sides. GRUB leaves some open for the system that it starts, and calls from the same port after
+/// the next boot: a connection of which this side still knew would be in its way.
+async fn part(mut stream: TcpStream, patience: Duration) {
+    let ended = async {
+        stream.shutdown().await?;
+        let mut rest = [0; 512];
+        while stream.read(&mut rest).await? > 0 {}
+        io::Result::Ok(())
+    };
+    if timeout(patience, ended).await.is_err() {
+        // A socket that refuses this is closed as any other.
+        stream.set_zero_linger().ok();
+    }
+}
+
 /// What serves a connection.
 #[derive(Clone)]
 struct Host {
@@ -99,7 +118,12 @@ impl Host {
         let is_answered = Arc::clone(&place.is_answered);
         let served = async {
             let Some(tls) = self.tls.clone() else {
-                return self.converse(stream, peer, is_answered, watcher).await;
+                let (stream, back) = Lent::new(stream);
+                self.converse(stream, peer, is_answered, watcher).await;
+                if let Ok(stream) = back.await {
+                    part(stream, self.limits.patience.min(LEAVE)).await;
+                }
+                return;
             };
             let greeted = timeout(self.limits.patience, greet(stream, tls)).await;
             if let Ok(Ok(Some(stream))) = greeted {
@@ -123,6 +147,8 @@ impl Host {
         let service = service_fn(|request| self.answer(request, peer, Arc::clone(&is_answered)));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
+            // Boot loaders compare the names of headers letter by letter, as GRUB 2.06 does.
+            .title_case_headers(true)
             .header_read_timeout(self.limits.patience)
             .max_header_size(self.limits.head)
             .max_buf_size(self.limits.head)

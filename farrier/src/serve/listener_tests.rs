@@ -207,3 +207,30 @@ async fn a_head_that_is_too_long_is_refused() {
     }
     assert_eq!(stage.get().await, "127.0.0.1");
 }
+
+/// GRUB leaves a connection open for the system that it starts, and calls from the same port after the next boot.
+#[tokio::test]
+async fn a_connection_that_its_client_has_forgotten_is_not_in_the_way_of_its_next_one() {
+    let stage = Stage::new(LIMITS, false).await;
+    let call = async |from: Option<SocketAddr>| {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        from.into_iter().for_each(|from| socket.bind(from).unwrap());
+        let mut stream = socket.connect(stage.address).await?;
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        assert!(answer.contains("\r\nContent-Length: 9\r\n"), "{answer}");
+        io::Result::Ok(stream)
+    };
+    let forgotten = call(None).await.unwrap();
+    let own = forgotten.local_addr().unwrap();
+    // It is reset, which somebody who had not forgotten it would notice.
+    let end = Instant::now() + PATIENCE;
+    while forgotten.take_error().unwrap().is_none() {
+        assert!(Instant::now() < end, "it is still open");
+        sleep(Duration::from_millis(20)).await;
+    }
+    drop(forgotten);
+    call(Some(own)).await.unwrap();
+}

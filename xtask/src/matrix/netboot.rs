@@ -121,9 +121,7 @@ by the iPXE on QEMU's card, which goes on as iPXE for `ipxe`. iPXE asks the boot
 script. With `proxy`, another dnsmasq gives addresses, and UEFI too loads by the iPXE on the card. The machine is inspected, an image is written and started, and the
 machine is rescued. A combination is good when each operation has come to its end, the kernel has started with the
 conductor's parameters, and the trace of the node tells of each stage. The GRUB of `http` is [made with the module
-http](netboot.md#grub-and-http-boot). Processors of aarch64 are emulated, and iPXE for it is that of Debian 13. `http` does
-not boot there: AAVMF loads shim and GRUB by HTTP, and [this GRUB](netboot.md#machines-of-another-architecture) loads
-nothing, which `http-ipxe` does not need.
+http](netboot.md#grub-and-http-boot). Processors of aarch64 are emulated, and iPXE for it is that of Debian 13.
 
 | boot interface | firmware | architecture | inspect, s | deploy, s | rescue, s |
 |---|---|---|---|---|---|
