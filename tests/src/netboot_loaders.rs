@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What every GRUB needs that loads by HTTP.
-const MODULES: [&str; 12] = [
+/// Kernels of aarch64 are packed with gzip.
+const MODULES: [&str; 13] = [
     "efinet",
     "http",
+    "gzio",
     "tftp",
     "net",
     "normal",

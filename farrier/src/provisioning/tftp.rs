@@ -29,8 +29,8 @@ const OF_ONE: usize = 8;
 const OF_ALL: usize = 512;
 /// How often a window is sent again before its machine is given up.
 const TRIES: u32 = 6;
-/// Bytes that are read ahead.
-const AHEAD: usize = 256 << 10;
+/// Bytes that are read ahead for each transfer, which the system's reader holds once more.
+const AHEAD: usize = 64 << 10;
 /// How soon a window may be sent again that a machine asks for again.
 const REPEAT: Duration = Duration::from_millis(50);
 
