@@ -254,9 +254,8 @@ impl Cell {
         let tap = "-netdev tap,id=tap,ifname=tap0,script=no,downscript=no -netdev hubport,id=port,hubid=0,netdev=tap";
         let boot = format!("boot={}", self.method);
         let capabilities = format!("capabilities=boot_mode:{mode}");
-        let own_stack = self.loads_itself().then_some(OWN_STACK);
-        let http_alone = self.method.starts_with("http").then_some(HTTP_ALONE);
-        let extra = [Some(tap), own_stack, http_alone].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let own = if self.loads_itself() { uefi_arguments(self.method) } else { Vec::new() };
+        let extra = [vec![tap], own].concat().join(" ");
         let [code, vars] = SECURE;
         let secure = [format!("qemu_firmware_code={code}"), format!("qemu_firmware_vars_template={vars}")];
         let architecture = format!("cpu_arch={}", self.architecture);
@@ -289,6 +288,12 @@ impl fmt::Display for Cell {
         }
         f.write_str(if self.addresses == Addresses::Site { "-proxy" } else { "" })
     }
+}
+
+/// Arguments of QEMU by which UEFI firmware loads by itself, as it is set up where machines boot by this interface.
+pub fn uefi_arguments(method: &str) -> Vec<&'static str> {
+    let http_alone = method.starts_with("http").then_some(HTTP_ALONE);
+    [OWN_STACK].into_iter().chain(http_alone).collect()
 }
 
 /// Asks until the answer is as wanted.

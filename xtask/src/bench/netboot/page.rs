@@ -71,15 +71,16 @@ the slower boot, and the faster server.
 
 ## From power on to the first heartbeat
 
-The same emulated machine (one processor, 1 GiB, a virtio card with QEMU's iPXE in it, SeaBIOS or OVMF) is switched on by
-hand as soon as its node is in `clean wait`. It boots the same kernel ({kernel:.1} MiB) and ramdisk ({ramdisk:.1} MiB) whoever
+The same emulated machine (one processor, 1 GiB, a virtio card, SeaBIOS with QEMU's iPXE or OVMF with its own network stack)
+is switched on by hand as soon as its node is in `clean wait`. It boots the same kernel ({kernel:.1} MiB) and ramdisk ({ramdisk:.1} MiB) whoever
 leads. The clock stops when the agent says on the console that the conductor has answered its first heartbeat. Bytes are those
 of all packets to and from the machine until then, as the kernel counts them at the tap device that is its cable.
 
 `farrier serve` serves everything itself, addresses by its dnsmasq. The boot interface `http` has the
 [GRUB with the module http](netboot.md#grub-and-http-boot). Ironic {ironic} from PyPI, all-in-one on SQLite, has the boot interface
 `ipxe` with `[dhcp]dhcp_provider=none`; dnsmasq gives addresses and serves its `tftp_root`, nginx its `http_root`. Both
-conductors have the hardware type `manual-management`, so no BMC counts. Since the card has iPXE, neither `ipxe` needs a loader.
+conductors have the hardware type `manual-management`, so no BMC counts. By BIOS the card has iPXE, so neither `ipxe` needs a
+loader there; by UEFI both load the same one by TFTP.
 
 ![Seconds to the kernel and to the first heartbeat, for each boot interface](netboot-benchmark.svg)
 

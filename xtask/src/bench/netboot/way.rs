@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use farrier_tests::farrier::Farrier;
 use farrier_tests::ironic::Ironic;
 use farrier_tests::machine::{Boot, EMULATED, Firmware, Hardware, free_port};
-use farrier_tests::netboot_cell::network;
+use farrier_tests::netboot_cell::{network, uefi_arguments};
 use farrier_tests::netboot_loaders::{Architecture, Bootable};
 use farrier_tests::node_api::{Conductor, Control, Enrolment, Node, Order};
 use serde::{Deserialize, Serialize};
@@ -168,7 +168,7 @@ impl Way {
     }
 
     fn boot(self, hardware: &Hardware) -> Result<Went> {
-        let arguments = [
+        let mut arguments = vec![
             "-netdev".to_owned(),
             format!("tap,id=net,ifname={TAP},script=no,downscript=no"),
             "-device".to_owned(),
@@ -176,6 +176,10 @@ impl Way {
             "-m".to_owned(),
             MEMORY_MIB.to_owned(),
         ];
+        if self.firmware == Firmware::Uefi {
+            arguments
+                .extend(uefi_arguments(self.method).iter().flat_map(|one| one.split(' ')).map(str::to_owned));
+        }
         let before = Traffic::now()?;
         let switched_on = Instant::now();
         let machine = hardware.boot_without_network(self.firmware, Boot::Disks, &arguments)?;
