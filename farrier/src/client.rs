@@ -2,6 +2,7 @@
 
 mod allocations;
 mod extension;
+mod hardware;
 mod history;
 mod workflows;
 

@@ -1,6 +1,7 @@
 //! `farrier node …`.
 
 mod create;
+pub(crate) mod hardware;
 mod shown;
 
 use crate::client::NodeApi;
@@ -16,6 +17,7 @@ use clap::{Subcommand, ValueEnum};
 use create::Create;
 use farrier_conductor::api::nodes::ProvisionRequest;
 use farrier_conductor::model::PowerAction;
+use hardware::Light;
 use std::num::NonZeroU64;
 
 /// What can be done with nodes.
@@ -79,6 +81,30 @@ pub(crate) enum NodeCommand {
         /// Name or UUID.
         node: String,
         /// Print all of it as JSON, with what hooks made of it.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Light the machine up in its rack, by its BMC.
+    Locate {
+        /// Name or UUID.
+        node: String,
+        /// What its light is to do.
+        #[arg(default_value = "blinking")]
+        light: Light,
+    },
+    /// Show the versions of the machine's firmware, as its BMC tells them.
+    Firmware {
+        /// Name or UUID.
+        node: String,
+        /// Print them as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what the machine's sensors say, as its BMC tells it.
+    Sensors {
+        /// Name or UUID.
+        node: String,
+        /// Print it as JSON.
         #[arg(long)]
         json: bool,
     },
@@ -201,6 +227,19 @@ impl NodeCommand {
             }
             Self::Inventory { node, json: false } => {
                 print!("{}", inventory::table(&api.inventory(&node).await?))
+            }
+            Self::Locate { node, light } => hardware::locate(api, &node, light).await?,
+            Self::Firmware { node, json: true } => {
+                println!("{}", serde_json::to_string_pretty(&api.firmware(&node).await?)?)
+            }
+            Self::Firmware { node, json: false } => {
+                print!("{}", hardware::firmware(&api.firmware(&node).await?))
+            }
+            Self::Sensors { node, json: true } => {
+                println!("{}", serde_json::to_string_pretty(&api.sensors(&node).await?)?)
+            }
+            Self::Sensors { node, json: false } => {
+                print!("{}", hardware::sensors(&api.sensors(&node).await?)?)
             }
             Self::Raid { node, target } => api.set_target_raid_config(&node, &target.0).await?,
             Self::Clean { node, chosen, disable_ramdisk } => {

@@ -141,6 +141,17 @@ impl Drop for Simulator {
     }
 }
 
+/// A disk, which firmware is to try after a card. It would take those that QEMU does not order out of its own order for good,
+/// as no firmware of a server does whose BMC asks for another boot device once.
+fn after_the_card(word: &str) -> String {
+    let is_disk = word.starts_with("virtio-blk-pci,");
+    if is_disk {
+        format!("{word},bootindex={}", if word.contains("ROOT") { 1 } else { 2 })
+    } else {
+        word.to_owned()
+    }
+}
+
 /// How the machine is switched on, for each boot device, and the pipe for its button.
 fn write_machine(hardware: &Hardware, network_boot: &str, folder: &Path) -> Result<()> {
     for pipe in ["monitor.in", "monitor.out"] {
@@ -161,7 +172,8 @@ fn write_machine(hardware: &Hardware, network_boot: &str, folder: &Path) -> Resu
         let arguments: Vec<_> = arguments.as_flattened().iter().map(|one| (*one).to_owned()).collect();
         let qemu = hardware.command(Firmware::Uefi, Boot::Disks, &arguments)?;
         let words = std::iter::once(qemu.get_program()).chain(qemu.get_args());
-        let words: Vec<_> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
+        let words: Vec<_> =
+            words.map(|word| format!("'{}'", after_the_card(&word.to_string_lossy()))).collect();
         fs::write(folder.join(format!("on-{device}")), format!("exec {} -daemonize\n", words.join(" ")))?;
     }
     fs::write(folder.join("boot"), "default\n")?;

@@ -27,7 +27,7 @@ struct TooLate;
 struct NetworkTooLate;
 
 /// What an interface answers in time.
-async fn in_time<T>(answer: impl Future<Output = Result<T, InterfaceError>>) -> Result<T, Error> {
+pub(super) async fn in_time<T>(answer: impl Future<Output = Result<T, InterfaceError>>) -> Result<T, Error> {
     Ok(timeout(LIMIT, answer).await.map_err(|_| InterfaceError::driver(TooLate))??)
 }
 

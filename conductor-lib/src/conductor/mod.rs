@@ -3,6 +3,7 @@
 mod allocations;
 mod boot_config;
 mod builder;
+mod by_bmc;
 mod by_interface;
 mod disk_exports;
 mod explaining;

@@ -1,6 +1,8 @@
 //! Management: what firmware starts from and how, sensors, virtual media (section 9.2), and the controller's own log.
 
 use super::base::{Interface, InterfaceError};
+use super::firmware_version::FirmwareVersion;
+use super::indicator::{Indicator, IndicatorState};
 use crate::model::InterfaceKind::Management;
 use crate::model::{BootDevice, BootMode, LogEntry, MacAddress, Node};
 use async_trait::async_trait;
@@ -101,6 +103,51 @@ pub trait ManagementInterface: Interface {
     /// Any [`InterfaceError`].
     async fn get_sensors_data(&self, _node: &Node) -> Result<Map<String, Value>, InterfaceError> {
         InterfaceError::unsupported(Management, "get_sensors_data")
+    }
+
+    /// The lights of the machine.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn get_supported_indicators(&self, _node: &Node) -> Result<Vec<Indicator>, InterfaceError> {
+        InterfaceError::unsupported(Management, "get_supported_indicators")
+    }
+
+    /// What one of these lights does.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn get_indicator_state(
+        &self,
+        _node: &Node,
+        _indicator: &Indicator,
+    ) -> Result<IndicatorState, InterfaceError> {
+        InterfaceError::unsupported(Management, "get_indicator_state")
+    }
+
+    /// Has one of these lights do something that it can.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn set_indicator_state(
+        &self,
+        _node: &Node,
+        _indicator: &Indicator,
+        _state: IndicatorState,
+    ) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Management, "set_indicator_state")
+    }
+
+    /// The versions of the machine's firmware.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn get_firmware_versions(&self, _node: &Node) -> Result<Vec<FirmwareVersion>, InterfaceError> {
+        InterfaceError::unsupported(Management, "get_firmware_versions")
     }
 
     /// What the machine's controller wrote into its own log since a moment: the latest dozens, the oldest first.

@@ -12,6 +12,8 @@ pub mod boot;
 pub mod console;
 pub mod deploy;
 pub mod dhcp;
+pub mod firmware_version;
+pub mod indicator;
 pub mod inspect;
 pub mod management;
 pub mod network;
@@ -29,6 +31,8 @@ pub use boot::{BootCapability, BootClient, BootContext, BootFile, BootInterface,
 pub use console::{ConsoleAccess, ConsoleInterface};
 pub use deploy::DeployInterface;
 pub use dhcp::{DhcpOption, DhcpProvider};
+pub use firmware_version::FirmwareVersion;
+pub use indicator::{Indicator, IndicatorState};
 pub use inspect::InspectInterface;
 pub use management::{BootDeviceSetting, ManagementInterface, VirtualMedium};
 pub use network::{NetworkInterface, NetworkKind};

@@ -5,18 +5,18 @@ use crate::node_api::{ask, ask_in, get};
 use crate::stage::{Stage, fault};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootDeviceSetting, ConsoleAccess, ConsoleInterface, Interface, InterfaceError, ManagementInterface,
-    VirtualMedium,
+    BootDeviceSetting, ConsoleAccess, ConsoleInterface, FirmwareVersion, Indicator, IndicatorState,
+    Interface, InterfaceError, ManagementInterface, VirtualMedium,
 };
 use farrier_conductor::model::{BootDevice, BootMode, Node};
 use farrier_conductor::{Builder, HardwareType};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
 
-/// A board with UEFI alone, and one virtual drive.
+/// A board with UEFI alone, one virtual drive, and two lights, of which one can only be looked at.
 #[derive(Clone, Default)]
-struct Board(Arc<Mutex<Option<String>>>);
+struct Board(Arc<Mutex<Option<String>>>, Arc<Mutex<Option<IndicatorState>>>);
 
 impl Interface for Board {}
 
@@ -44,6 +44,37 @@ impl ManagementInterface for Board {
 
     async fn set_secure_boot_state(&self, _: &Node, _: bool) -> Result<(), InterfaceError> {
         Ok(())
+    }
+
+    async fn get_supported_indicators(&self, _: &Node) -> Result<Vec<Indicator>, InterfaceError> {
+        let light = |component: &str, states: &[IndicatorState]| Indicator {
+            component: component.into(),
+            name: "1".into(),
+            states: states.to_vec(),
+        };
+        Ok(vec![light("system", &[IndicatorState::On, IndicatorState::Off]), light("chassis", &[])])
+    }
+
+    async fn get_indicator_state(&self, _: &Node, _: &Indicator) -> Result<IndicatorState, InterfaceError> {
+        Ok(self.1.lock().unwrap().unwrap_or(IndicatorState::Unknown))
+    }
+
+    async fn set_indicator_state(
+        &self,
+        _: &Node,
+        _: &Indicator,
+        state: IndicatorState,
+    ) -> Result<(), InterfaceError> {
+        *self.1.lock().unwrap() = Some(state);
+        Ok(())
+    }
+
+    async fn get_firmware_versions(&self, _: &Node) -> Result<Vec<FirmwareVersion>, InterfaceError> {
+        Ok(vec![FirmwareVersion { component: "bmc".into(), version: "2.44".into() }])
+    }
+
+    async fn get_sensors_data(&self, _: &Node) -> Result<Map<String, Value>, InterfaceError> {
+        Ok(Map::from_iter([("Fan".to_owned(), json!({"0@1": {"reading": 2100}}))]))
     }
 
     async fn get_virtual_media(&self, _: &Node) -> Result<Vec<VirtualMedium>, InterfaceError> {
@@ -161,4 +192,55 @@ async fn virtual_drives_are_filled_and_emptied() {
     let refused = ask(&plain, Method::POST, path, &medium("cdrom", "http://h/i")).await;
     assert_eq!(refused.status(), 400);
     assert!(fault(refused).await.contains("attach_virtual_media is not supported"));
+}
+
+#[tokio::test]
+async fn lights_are_listed_switched_and_looked_at() {
+    let stage = Stage::composed(Script::default(), "board", with_board).await;
+    let path = "/v1/nodes/n1/management/indicators";
+    let names = |answer: &Value, key: &str| {
+        let all = answer[key].as_array().unwrap().iter();
+        all.map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&get(&stage, path).await, "components"), ["system", "chassis"]);
+    let lights = get(&stage, &format!("{path}/system")).await;
+    let light = &lights["indicators"][0];
+    assert_eq!(
+        (&light["name"], &light["readonly"], &light["states"]),
+        (&json!("1"), &json!(false), &json!(["on", "off"]))
+    );
+    assert_eq!(get(&stage, &format!("{path}/chassis")).await["indicators"][0]["readonly"], true);
+    assert_eq!(get(&stage, &format!("{path}/system/1")).await, json!({"state": "unknown"}));
+    for (light, state, status, part) in [
+        ("system/1", "blinking", 400, "blinking is nothing that 1 of system does; it does: on, off"),
+        ("chassis/1", "on", 400, "on is nothing that 1 of chassis does"),
+        ("system/9", "on", 400, "the machine has no light system/9; it has: system/1, chassis/1"),
+        ("system/1", "green", 400, "green"),
+        ("system/1", "on", 204, ""),
+    ] {
+        let reply = ask(&stage, Method::PUT, &format!("{path}/{light}"), &json!({"state": state})).await;
+        assert_eq!(reply.status(), status, "{light} {state}");
+        let text = if status == 204 { String::new() } else { fault(reply).await };
+        assert!(text.contains(part), "{light} {state}: {text}");
+    }
+    assert_eq!(get(&stage, &format!("{path}/system/1")).await, json!({"state": "on"}));
+    let early = ask_in("1.62", &stage, Method::GET, path, &Value::Null).await;
+    assert_eq!(early.status(), 404);
+}
+
+#[tokio::test]
+async fn versions_of_firmware_and_sensors_are_told_where_the_board_tells_them() {
+    let stage = Stage::composed(Script::default(), "board", with_board).await;
+    let told = get(&stage, "/v1/nodes/n1/firmware").await;
+    assert_eq!(
+        (&told["firmware"][0]["component"], &told["firmware"][0]["current_version"]),
+        (&json!("bmc"), &json!("2.44"))
+    );
+    let sensors = get(&stage, "/farrier/v1/nodes/n1/sensors").await;
+    assert_eq!(sensors, json!({"sensors": {"Fan": {"0@1": {"reading": 2100}}}}));
+    let plain = Stage::new(Script::default()).await;
+    assert_eq!(get(&plain, "/v1/nodes/n1/firmware").await, json!({"firmware": []}));
+    let refused = ask(&plain, Method::GET, "/farrier/v1/nodes/n1/sensors", &Value::Null).await;
+    assert_eq!(refused.status(), 400);
+    assert!(fault(refused).await.contains("get_sensors_data is not supported"));
 }

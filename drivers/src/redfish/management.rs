@@ -5,13 +5,15 @@ use super::boot_override::{self, Holds};
 use super::connection::{self, Description};
 use super::error::RedfishError;
 use super::event_log;
+use super::indicators;
 use super::resource::Resource;
 use super::sensors;
 use super::system::System;
 use super::virtual_media;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootDeviceSetting, Interface, InterfaceError, ManagementInterface, Properties, VirtualMedium,
+    BootDeviceSetting, FirmwareVersion, Indicator, IndicatorState, Interface, InterfaceError,
+    ManagementInterface, Properties, VirtualMedium,
 };
 use farrier_conductor::model::{BootDevice, BootMode, LogEntry, MacAddress, Node};
 use serde_json::{Map, Value, json};
@@ -167,6 +169,42 @@ impl ManagementInterface for RedfishManagement {
 
     async fn get_sensors_data(&self, node: &Node) -> Result<Map<String, Value>, InterfaceError> {
         Ok(sensors::read(&self.bmcs.system(node)?).await?)
+    }
+
+    async fn get_supported_indicators(&self, node: &Node) -> Result<Vec<Indicator>, InterfaceError> {
+        Ok(indicators::list(&self.bmcs.system(node)?).await?)
+    }
+
+    async fn get_indicator_state(
+        &self,
+        node: &Node,
+        indicator: &Indicator,
+    ) -> Result<IndicatorState, InterfaceError> {
+        Ok(indicators::state(&self.bmcs.system(node)?, indicator).await?)
+    }
+
+    async fn set_indicator_state(
+        &self,
+        node: &Node,
+        indicator: &Indicator,
+        state: IndicatorState,
+    ) -> Result<(), InterfaceError> {
+        Ok(indicators::set(&self.bmcs.system(node)?, indicator, state).await?)
+    }
+
+    async fn get_firmware_versions(&self, node: &Node) -> Result<Vec<FirmwareVersion>, InterfaceError> {
+        let system = self.bmcs.system(node)?;
+        let seen = system.read().await?;
+        let mut versions = vec![("bios", seen.text("/BiosVersion").map(str::to_owned))];
+        if let Some(manager) = seen.links("/Links/ManagedBy").first() {
+            // What it does not tell takes nothing from the rest.
+            let manager = system.bmc.get(manager).await.inspect_err(|error| tracing::debug!("{error}")).ok();
+            versions.push(("bmc", manager.and_then(|it| it.text("/FirmwareVersion").map(str::to_owned))));
+        }
+        let told = versions.into_iter().filter_map(|(component, version)| {
+            Some(FirmwareVersion { component: component.to_owned(), version: version? })
+        });
+        Ok(told.collect())
     }
 
     async fn get_event_log(

@@ -16,6 +16,7 @@ mod connection;
 mod error;
 mod event_log;
 mod exchange;
+mod indicators;
 mod management;
 mod message;
 mod power;

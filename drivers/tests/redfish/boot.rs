@@ -3,7 +3,7 @@
 use crate::stage::{Stage, settings};
 use crate::stand_in::Manner;
 use axum::http::Method;
-use farrier_conductor::interfaces::{BootDeviceSetting, ManagementInterface, PowerInterface};
+use farrier_conductor::interfaces::{BootDeviceSetting, IndicatorState, ManagementInterface, PowerInterface};
 use farrier_conductor::model::{BootDevice, BootMode};
 use farrier_drivers::redfish::RedfishSettings;
 use farrier_drivers::redfish::quirks::{Quirk, Quirks};
@@ -103,4 +103,30 @@ async fn management_tells_what_the_machine_is() {
     power.power_on(&node).await.unwrap();
     management.inject_nmi(&node).await.unwrap();
     assert_eq!(bmc.inner().machine.started_from, ["its own order", "NMI"]);
+}
+
+#[tokio::test]
+async fn lights_are_switched_and_looked_at_again() {
+    let Stage { bmc, node, management, .. } = Stage::new([]).await;
+    let lights = management.get_supported_indicators(&node).await.unwrap();
+    let names: Vec<_> = lights.iter().map(|light| (light.component.as_str(), light.name.as_str())).collect();
+    assert_eq!(names, [("system", "1"), ("chassis", "1")]);
+    let [own, enclosure] = lights.as_slice() else { panic!("{lights:?}") };
+    assert_eq!(own.states, [IndicatorState::On, IndicatorState::Off]);
+    management.set_indicator_state(&node, own, IndicatorState::On).await.unwrap();
+    assert!(bmc.inner().machine.is_located);
+    assert_eq!(management.get_indicator_state(&node, own).await.unwrap(), IndicatorState::On);
+    management.set_indicator_state(&node, enclosure, IndicatorState::On).await.unwrap();
+    assert_eq!(bmc.inner().machine.led, "Lit");
+    // A light that stays as it was.
+    let error = management.set_indicator_state(&node, enclosure, IndicatorState::Blinking).await.unwrap_err();
+    assert!(error.to_string().contains("a light that is on, not blinking"), "{error}");
+}
+
+#[tokio::test]
+async fn versions_of_firmware_are_those_of_the_machine_and_of_its_bmc() {
+    let Stage { bmc: _bmc, node, management, .. } = Stage::new([]).await;
+    let versions = management.get_firmware_versions(&node).await.unwrap();
+    let told: Vec<_> = versions.iter().map(|one| (one.component.as_str(), one.version.as_str())).collect();
+    assert_eq!(told, [("bios", "U30 v2.1"), ("bmc", "iLO 5 v2.44")]);
 }

@@ -48,6 +48,11 @@ impl NodeApi {
         self.get(url).await
     }
 
+    /// What the sensors of a node's machine say.
+    pub(crate) async fn sensors(&self, node: &str) -> anyhow::Result<serde_json::Value> {
+        self.get(self.extension(node, &["sensors"])?).await
+    }
+
     /// Types something at it.
     pub(crate) async fn type_at_console(&self, node: &str, typed: Vec<u8>) -> anyhow::Result<()> {
         let request = self.http.post(self.extension(node, &["console"])?).body(typed);

@@ -6,6 +6,7 @@ mod disk;
 mod events;
 mod evidence;
 mod logs;
+mod sensors;
 
 pub use deployment::{Deployment, DeploymentOrdered};
 pub use disk::ExportRequest;
@@ -28,6 +29,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
         ("/nodes/{node}/logs/{name}", get(logs::archive)),
         ("/nodes/{node}/console", get(console::part).post(console::typed)),
         ("/nodes/{node}/deployment", put(deployment::order)),
+        ("/nodes/{node}/sensors", get(sensors::read)),
         ("/nodes/{node}/disk/export", put(disk::export).delete(disk::release)),
     ]
 }

@@ -4,6 +4,7 @@ use super::super::asked::Asked;
 use super::super::fields::flag;
 use super::super::reply::{Refusal, read_json};
 use crate::conductor::Conductor;
+use crate::interfaces::FirmwareVersion;
 use crate::model::BootMode;
 use axum::Json;
 use axum::body::Bytes;
@@ -76,13 +77,21 @@ pub(super) async fn setting(
     Err(Refusal::new(StatusCode::NOT_FOUND, text))
 }
 
-/// `GET /nodes/{node}/firmware`: no interface tells versions of firmware.
+/// `GET /nodes/{node}/firmware`: as the BMC tells now. No interface changes firmware, so no version was another one before.
 pub(super) async fn versions(
     State(conductor): State<Conductor>,
     asked: Asked,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     asked.since(VERSIONS)?;
-    conductor.find(&id).await?;
-    Ok(Json(json!({"firmware": []})))
+    let told = conductor.firmware_versions(&id).await?;
+    let components = told.into_iter().map(|FirmwareVersion { component, version }| {
+        json!({
+            "component": component,
+            "initial_version": version,
+            "current_version": version,
+            "last_version_flashed": null,
+        })
+    });
+    Ok(Json(json!({"firmware": components.collect::<Vec<_>>()})))
 }

@@ -5,6 +5,7 @@
 
 mod console;
 mod firmware;
+mod indicators;
 mod kept;
 mod list;
 mod maintenance;
@@ -82,6 +83,12 @@ fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
         ),
         ("/nodes/{node}/management/boot_device/supported", get(management::boot_devices)),
         ("/nodes/{node}/management/inject_nmi", put(management::inject_nmi)),
+        ("/nodes/{node}/management/indicators", get(indicators::components)),
+        ("/nodes/{node}/management/indicators/{component}", get(indicators::list)),
+        (
+            "/nodes/{node}/management/indicators/{component}/{indicator}",
+            get(indicators::state).put(indicators::set_state),
+        ),
         ("/nodes/{node}/traits", get(traits::list).put(traits::replace).delete(traits::clear)),
         ("/nodes/{node}/traits/{trait}", put(traits::add).delete(traits::remove)),
         ("/nodes/{node}/vifs", get(vifs::list).post(vifs::attach)),

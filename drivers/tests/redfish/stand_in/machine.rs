@@ -21,6 +21,9 @@ pub struct Machine {
     pub secure_boot: bool,
     /// The boot mode that its firmware will have, where it was told one.
     pub pending_mode: Option<String>,
+    /// What the light of its enclosure does, and whether its own is lit.
+    pub led: String,
+    pub is_located: bool,
     /// What it started from, each time.
     pub started_from: Vec<String>,
     /// Its version, as told to clients.
@@ -40,9 +43,23 @@ impl Machine {
             (false, false) => "Farm",
         };
         let boot = Boot { target: "None".into(), enabled: "Disabled".into(), mode: "UEFI".into() };
-        let (secure_boot, pending_mode, started_from) = Default::default();
+        let (secure_boot, pending_mode, started_from, is_located) = Default::default();
+        let led = "Off".to_owned();
         let power = "Off";
-        Self { maker, power, boot, secure_boot, pending_mode, started_from, version: 1, has_usb_cd, recovers }
+        let version = 1;
+        Self {
+            maker,
+            power,
+            boot,
+            secure_boot,
+            pending_mode,
+            led,
+            is_located,
+            started_from,
+            version,
+            has_usb_cd,
+            recovers,
+        }
     }
 
     /// One reading of its power: it gets on meanwhile.

@@ -10,6 +10,7 @@ const RESET: &str = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
 const FIRMWARE: &str = "/redfish/v1/Systems/1/Bios";
 const FIRMWARE_SETTINGS: &str = "/redfish/v1/Systems/1/Bios/Settings";
 const SECURE_BOOT: &str = "/redfish/v1/Systems/1/SecureBoot";
+const CHASSIS: &str = "/redfish/v1/Chassis/1";
 const TASK: &str = "/redfish/v1/TaskService/TaskMonitors/1";
 
 impl Inner {
@@ -32,6 +33,13 @@ impl Inner {
             }
             ("POST", RESET) => self.reset(seen),
             ("GET", TASK) => self.task(),
+            ("PATCH", CHASSIS) => {
+                // This one's light is out of order.
+                let wanted = seen.body["IndicatorLED"].as_str().unwrap();
+                self.machine.led =
+                    if wanted == "Blinking" { self.machine.led.clone() } else { wanted.to_owned() };
+                json_answer(StatusCode::OK, &json!({}))
+            }
             ("GET", path) => match self.plain(path) {
                 Some(body) => json_answer(StatusCode::OK, &body),
                 None => refusal(StatusCode::NOT_FOUND, "Base.1.0.ResourceMissingAtURI", "nothing here"),
@@ -65,8 +73,8 @@ impl Inner {
             FIRMWARE_SETTINGS => {
                 json!({"Attributes": {"BootMode": self.machine.pending_mode.as_deref().unwrap_or("Uefi")}})
             }
-            "/redfish/v1/Chassis/1" => json!({
-                "Id": "1", "Thermal": link("/redfish/v1/Chassis/1/Thermal"), "Power": link("/redfish/v1/Chassis/1/Gone"),
+            CHASSIS => json!({
+                "Id": "1", "IndicatorLED": self.machine.led, "Thermal": link("/redfish/v1/Chassis/1/Thermal"), "Power": link("/redfish/v1/Chassis/1/Gone"),
             }),
             "/redfish/v1/Chassis/1/Thermal" => json!({
                 "Fans": [{"MemberId": "0", "Reading": 2100, "ReadingUnits": "RPM", "Status": {"Health": "OK"}}],
@@ -91,6 +99,8 @@ impl Inner {
         json!({
             "@odata.id": SYSTEM,
             "Manufacturer": self.machine.maker,
+            "BiosVersion": "U30 v2.1",
+            "LocationIndicatorActive": self.machine.is_located,
             "PowerState": if silent { Value::Null } else { power.into() },
             "SecureBoot": {"@odata.id": SECURE_BOOT},
             "EthernetInterfaces": {"@odata.id": "/redfish/v1/Systems/1/EthernetInterfaces"},
@@ -146,6 +156,10 @@ impl Inner {
     }
 
     fn change_boot(&mut self, body: &Value) -> Option<Response> {
+        if let Some(lit) = body["LocationIndicatorActive"].as_bool() {
+            self.machine.is_located = lit;
+            return None;
+        }
         let boot = &body["Boot"];
         let [target, enabled, mode] = ["Target", "Enabled", "Mode"]
             .map(|key| boot[format!("BootSourceOverride{key}")].as_str().map(str::to_owned));

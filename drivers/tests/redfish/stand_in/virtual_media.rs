@@ -33,7 +33,7 @@ impl Inner {
         if seen.path == "/redfish/v1/Managers/1" {
             let media = if is_hidden { Value::Null } else { json!({"@odata.id": COLLECTION}) };
             let manager = json!({
-                "VirtualMedia": media, "DateTime": self.clock(0), "LogServices": {"@odata.id": super::event_log::SERVICES},
+                "VirtualMedia": media, "FirmwareVersion": "iLO 5 v2.44", "DateTime": self.clock(0), "LogServices": {"@odata.id": super::event_log::SERVICES},
             });
             return Some(json_answer(StatusCode::OK, &manager));
         }

@@ -1,0 +1,15 @@
+//! What the sensors of a machine say.
+
+use super::super::reply::Refusal;
+use crate::conductor::Conductor;
+use axum::Json;
+use axum::extract::{Path, State};
+use serde_json::{Value, json};
+
+/// `GET /farrier/v1/nodes/{node}/sensors`
+pub(super) async fn read(
+    State(conductor): State<Conductor>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    Ok(Json(json!({"sensors": conductor.sensors(&id).await?})))
+}
