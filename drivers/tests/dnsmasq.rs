@@ -6,7 +6,7 @@ use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::interfaces::DhcpProvider;
 use farrier_conductor::model::{NewNode, Node};
 use farrier_drivers::dhcp::dnsmasq::{Dnsmasq, Places};
-use farrier_drivers::dhcp::lease;
+use farrier_drivers::dhcp::lease::Log;
 use farrier_drivers::dhcp::site::Site;
 use farrier_drivers::netboot::boot_file_names::BootFileNames;
 use farrier_drivers::netboot::dhcp_options::{self, Servers};
@@ -267,6 +267,7 @@ async fn loop_a_machine_is_told_what_its_node_says_while_it_says_so() {
     assert_eq!(address.len(), 1, "{}", server.said());
     assert_eq!(places.holder(address[0]), Some(CARD.parse().unwrap()));
     let said = server.said();
-    let leased = said.lines().filter_map(lease::of_log).next().unwrap();
+    let mut log = Log::default();
+    let leased = said.lines().filter_map(|line| log.lease(line)).next().unwrap();
     assert_eq!((leased.address, leased.card.as_str()), (address[0], CARD));
 }

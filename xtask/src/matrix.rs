@@ -170,7 +170,6 @@ fn image_for(cell: &Cell, workspace: &Workspace) -> Result<DebianImage> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
 
     #[test]
     fn combinations_are_chosen_by_parts_of_their_names_and_none_is_an_error() {
