@@ -215,22 +215,30 @@ fn f60_whatever_goes_wrong_nothing_stays_and_nothing_boots() {
     session.log_out().unwrap();
 }
 
-#[test]
-fn a_line_that_is_cut_in_the_middle_of_a_write_costs_nothing_but_time() {
+/// A whole image is written over a line that is cut in the middle.
+fn write_over(cut: Cut) {
     const MIDDLE: u64 = 12 * MIB;
-    for cut in [Cut::Silence(Duration::from_secs(3)), Cut::End] {
-        let stage = Stage::new();
-        let raw = stage.folder.path().join("raw");
-        whole_disk(&raw);
-        let line = CutLine::new(stage.target.port(), MIDDLE, cut).unwrap();
-        let session = log_in(&unit(line.port(), SECRET));
-        let job = Job::new(&stage.info("raw", Some("raw")), None, false, TableKind::Mbr).unwrap();
-        stage.write(&*session, &job).unwrap();
-        session.log_out().unwrap();
-        let image = fs::read(&raw).unwrap();
-        assert!(stage.content(0, image.len()) == image, "{cut:?}");
-        assert!(line.sent() > 2 * MIDDLE, "{cut:?}: it was cut at the end");
-    }
+    let stage = Stage::new();
+    let raw = stage.folder.path().join("raw");
+    whole_disk(&raw);
+    let line = CutLine::new(stage.target.port(), MIDDLE, cut).unwrap();
+    let session = log_in(&unit(line.port(), SECRET));
+    let job = Job::new(&stage.info("raw", Some("raw")), None, false, TableKind::Mbr).unwrap();
+    stage.write(&*session, &job).unwrap();
+    session.log_out().unwrap();
+    let image = fs::read(&raw).unwrap();
+    assert!(stage.content(0, image.len()) == image, "{cut:?}");
+    assert!(line.sent() > 2 * MIDDLE, "{cut:?}: it was cut at the end");
+}
+
+#[test]
+fn a_connection_that_ends_in_the_middle_of_a_write_costs_nothing_but_time() {
+    write_over(Cut::End);
+}
+
+#[test]
+fn a_network_that_is_away_for_half_a_minute_costs_nothing_but_time() {
+    write_over(Cut::Silence(Duration::from_secs(30)));
 }
 
 /// The conductor is this program once more.

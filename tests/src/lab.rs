@@ -26,6 +26,8 @@ const POLL: Duration = Duration::from_millis(50);
 pub struct Lab {
     farrier: PathBuf,
     folder: PathBuf,
+    listen: String,
+    arguments: Vec<String>,
     server: Child,
     url: String,
 }
@@ -97,24 +99,21 @@ impl Lab {
     /// As [`Self::start`].
     pub fn start_at(listen: &str, farrier: &Path, folder: &Path, arguments: &[&str]) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let log = File::create(folder.join("conductor.log"))?;
-        let mut server = Command::new(farrier)
-            .args(["serve", "--listen", listen, "--admin-listen", "127.0.0.1:0", "--state-dir"])
-            .arg(folder.join("state"))
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .with_context(|| format!("cannot start {}", farrier.display()))?;
-        let announced = server.stdout.take().and_then(node_api_url);
-        let mut lab =
-            Self { farrier: farrier.to_owned(), folder: folder.to_owned(), server, url: String::new() };
-        lab.url = announced.with_context(|| {
-            let log = fs::read_to_string(folder.join("conductor.log")).unwrap_or_default();
-            format!("farrier serve did not start:\n{log}")
-        })?;
-        Ok(lab)
+        let arguments: Vec<_> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let (server, url) = serve(listen, farrier, folder, &arguments)?;
+        let (farrier, folder, listen) = (farrier.to_owned(), folder.to_owned(), listen.to_owned());
+        Ok(Self { farrier, folder, listen, arguments, server, url })
+    }
+
+    /// Starts the conductor again that was killed. Its log goes on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn start_again(&mut self) -> Result<()> {
+        self.server.wait()?;
+        (self.server, self.url) = serve(&self.listen, &self.farrier, &self.folder, &self.arguments)?;
+        Ok(())
     }
 
     /// Enrols a machine.
@@ -272,6 +271,29 @@ impl Lab {
             .env("FARRIER_STATE_DIR", state)
             .stdin(Stdio::null());
         client
+    }
+}
+
+/// Starts the conductor, and gives where operators find it.
+fn serve(listen: &str, farrier: &Path, folder: &Path, arguments: &[String]) -> Result<(Child, String)> {
+    let log = File::options().append(true).create(true).open(folder.join("conductor.log"))?;
+    let mut server = Command::new(farrier)
+        .args(["serve", "--listen", listen, "--admin-listen", "127.0.0.1:0", "--state-dir"])
+        .arg(folder.join("state"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .with_context(|| format!("cannot start {}", farrier.display()))?;
+    match server.stdout.take().and_then(node_api_url) {
+        Some(url) => Ok((server, url)),
+        None => {
+            server.kill().ok();
+            server.wait().ok();
+            let log = fs::read_to_string(folder.join("conductor.log")).unwrap_or_default();
+            bail!("farrier serve did not start:\n{log}")
+        }
     }
 }
 

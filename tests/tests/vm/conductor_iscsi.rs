@@ -1,15 +1,19 @@
 //! The reference conductor writes the disk of an emulated machine, whose agent exports it.
 
 use farrier_tests::environment;
-use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::image_server::{ImageServer, Pace, Reply};
 use farrier_tests::instance::{GREETING, image, sha256};
 use farrier_tests::lab::{Instance, Lab, Machine};
 use farrier_tests::machine::{Firmware, free_port};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const NODE: &str = "horse";
@@ -53,6 +57,42 @@ fn vm_a_small_image_is_deployed_by_iscsi_and_boots() {
     assert!(node["driver_internal_info"].get("iscsi_target").is_none(), "{node}");
     let log = fs::read_to_string(lab.folder().join("conductor.log")).unwrap();
     assert!(!log.contains("chap_password"), "{log}");
+}
+
+/// The conductor that goes on in its place closes what was open, and writes from the beginning.
+#[test]
+fn vm_f60_a_conductor_that_is_killed_while_it_writes_goes_on_after_its_next_start() {
+    let folder = TempDir::new().unwrap();
+    let port = free_port().unwrap();
+    let listen = format!("127.0.0.1:{port}");
+    let mut lab = Lab::start_at(&listen, &environment::path("FARRIER_BIN"), folder.path(), &[]).unwrap();
+    lab.enrol_with(&machine(folder.path()), &["deploy=iscsi"]).unwrap();
+    let image = Arc::new(image().unwrap());
+    let pace = Pace::new(image.len() / 2, 1);
+    let replies = vec![Reply::Paced(Arc::clone(&image), Arc::clone(&pace)), Reply::Body(Arc::clone(&image))];
+    let server = ImageServer::start(replies).unwrap();
+    let instance = Instance { url: server.url(), sha256: &sha256(&image), config_drive: None };
+    let disk = folder.path().join("disk.img");
+    let is_half_written = || fs::read(&disk).unwrap()[1 << 20..2 << 20] == image[1 << 20..2 << 20];
+    let conductor = Pid::from_raw(lab.process_id().cast_signed());
+    let cut_off = lab.deploy(NODE, &instance, |event| {
+        if event.event == "write_started" {
+            let end = Instant::now() + PATIENCE;
+            while !is_half_written() {
+                assert!(Instant::now() < end, "nothing is written");
+                thread::sleep(Duration::from_millis(200));
+            }
+            kill(conductor, Signal::SIGKILL).unwrap();
+        }
+    });
+    cut_off.unwrap_err();
+    lab.start_again().unwrap();
+    pace.end();
+    lab.console(NODE).wait_for(GREETING, 0, PATIENCE).unwrap();
+    assert!(fs::read(&disk).unwrap()[..image.len()] == image[..]);
+    let node = lab.node(NODE).unwrap();
+    assert_eq!((&node["provision_state"], &node["last_error"]), (&"active".into(), &Value::Null), "{node}");
+    assert!(node["driver_internal_info"].get("iscsi_target").is_none(), "{node}");
 }
 
 /// Whether a printed command line does what it says, in this folder.
