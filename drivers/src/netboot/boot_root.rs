@@ -78,14 +78,17 @@ impl BootRoot {
         Ok(Self { root, written: Mutex::default() })
     }
 
-    /// Writes a file that is the same for all machines.
+    /// Writes a file that is the same for all machines, with the folders that it is in.
     ///
     /// # Errors
     ///
     /// [`BootRootError`].
     pub fn share(&self, name: &str, file: &BootFile) -> Result<(), BootRootError> {
         let _turn = self.turn();
-        put(&self.root.join(name), file)
+        let place = self.root.join(name);
+        let folders: Vec<_> = place.ancestors().skip(1).take_while(|folder| *folder != self.root).collect();
+        folders.into_iter().rev().try_for_each(make_folder)?;
+        put(&place, file)
     }
 
     /// Has the files of a node be these, or none, as whoever works on it wants.

@@ -68,8 +68,7 @@ async fn answer(
     };
     let body = match content {
         Content::Text(text) => {
-            // GRUB would keep the connection until it has booted, and after.
-            reply = reply.header(CONTENT_TYPE, "text/plain; charset=utf-8").header(CONNECTION, "close");
+            reply = reply.header(CONTENT_TYPE, "text/plain; charset=utf-8");
             if let Some(trail) = &mut trail {
                 trail.reached(part.end);
             }

@@ -132,8 +132,8 @@ mod tests {
         }
         let read = |name: &str| fs::read_to_string(root.join(name)).unwrap_or_default();
         assert_eq!(
-            [read("boot.ipxe"), read("grub/grub.cfg"), read("own.efi")],
-            ["#!ipxe\n", "exit\n", "loader"]
+            [read("boot.ipxe"), read("grub/grub.cfg"), read("grub/arm64-efi/fs.lst"), read("own.efi")],
+            ["#!ipxe\n", "exit\n", "\n", "loader"]
         );
         assert!(!root.join("none.efi").exists());
     }

@@ -89,7 +89,8 @@ pub(super) async fn serve(
 }
 
 /// Ends a connection on both sides. GRUB leaves some open for the system that it starts, and calls from the same port after
-/// the next boot: a connection of which this side still knew would be in its way.
+/// the next boot: a connection of which this side still knew would be in its way. So would one that this side ends first,
+/// for a minute; therefore it is not told to close those that it closes by itself.
 async fn part(mut stream: TcpStream, patience: Duration) {
     let ended = async {
         stream.shutdown().await?;
