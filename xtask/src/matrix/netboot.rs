@@ -117,11 +117,12 @@ This page is written by `cargo xtask matrix netboot --page`.
 
 In each combination `farrier` alone serves a machine of QEMU: addresses by its dnsmasq, all files by its TFTP and HTTP. The
 firmware is real, SeaBIOS, OVMF or, of aarch64, AAVMF; it does what DHCP says. That of UEFI loads shim or iPXE itself, and SeaBIOS
-by the iPXE on QEMU's card, which goes on as iPXE for `ipxe`. iPXE asks the boot configuration API for its
-script. With `proxy`, another dnsmasq gives addresses, and UEFI too loads by the iPXE on the card. The machine is inspected, an image is written and started, and the
-machine is rescued. A combination is good when each operation has come to its end, the kernel has started with the
-conductor's parameters, and the trace of the node tells of each stage. The GRUB of `http` is [made with the module
-http](netboot.md#grub-and-http-boot). Processors of aarch64 are emulated, and iPXE for it is that of Debian 13.
+by the iPXE on QEMU's card, which goes on as iPXE for `ipxe`. iPXE asks the boot configuration API for its script. With
+`proxy`, another dnsmasq gives addresses, and UEFI too loads by the iPXE on the card. The machine is inspected, an image is
+written and started, and the machine is rescued. A combination is good when each operation has come to its end, the kernel
+has started with the conductor's parameters, and the trace of the node tells of each stage. The GRUB of `http` is [made with
+the module http](netboot.md#grub-and-http-boot). Processors are emulated, and iPXE for aarch64 is that of Debian 13: the
+seconds tell how long the run took, on a machine with other work, not how fast Farrier is.
 
 | boot interface | firmware | architecture | inspect, s | deploy, s | rescue, s |
 |---|---|---|---|---|---|
