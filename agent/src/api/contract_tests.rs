@@ -330,7 +330,9 @@ async fn s02_no_switch_makes_the_token_optional() {
     }
     let about_tokens: Vec<_> =
         options::specs().map(|spec| spec.name).filter(|name| name.contains("token")).collect();
-    assert_eq!(about_tokens, ["agent_token"], "there is nothing to set but the token itself");
+    // The second orders nothing, and is off unless somebody boots with it for an old conductor.
+    assert_eq!(about_tokens, ["agent_token", "list_without_token"], "nothing makes an order without it");
+    assert!(!Options::default().list_without_token);
 }
 
 #[tokio::test]

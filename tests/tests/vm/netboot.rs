@@ -1,13 +1,16 @@
 //! The reference conductor boots a machine by its own iPXE, which asks for its script by the boot configuration API.
 
 use farrier_tests::environment;
+use farrier_tests::farrier::Farrier;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance::{GREETING, image, sha256};
 use farrier_tests::lab::{Instance, Lab};
-use farrier_tests::machine::{Firmware, free_port};
+use farrier_tests::machine::{Boot, EMULATED, Firmware, Hardware, free_port, user_network};
 use farrier_tests::netboot_cell::Cell;
 use farrier_tests::netboot_loaders::Bootable;
+use farrier_tests::node_api::{Control, Enrolment, Node, Order};
 use std::fs;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -58,6 +61,59 @@ fn vm_a_machine_is_deployed_by_ipxe_that_asks_the_boot_configuration_api() {
     let node = lab.node(NODE).unwrap();
     assert_eq!((&node["provision_state"], &node["power_state"]), (&"active".into(), &"power on".into()));
     lab.console(NODE).wait_for(GREETING, 0, PATIENCE).unwrap();
+}
+
+/// What has the node is one conductor. What the machine's iPXE asks for its script, kernel and ramdisk, and its agent
+/// tells what it found, is another one over the same records, as one behind their common address may be.
+#[test]
+fn vm_a_machine_is_inspected_by_ipxe_that_asks_a_conductor_that_does_not_own_its_node() {
+    let folder = TempDir::new().unwrap();
+    let (program, dist) = (environment::path("FARRIER_BIN"), environment::path("FARRIER_DIST"));
+    let allowed = dist.display().to_string();
+    let port = free_port().unwrap();
+    let url = format!("http://10.0.2.2:{port}");
+    let usual =
+        ["--enabled-hardware-types", "manual", "--file-url-allowed-paths", &allowed, "--api-url", &url];
+    let start = |name: &str, port: u16, own: &[&str]| {
+        let options = [&usual[..], &["--conductor-name", name], own].concat();
+        let listen = (Ipv4Addr::LOCALHOST, port).into();
+        Farrier::start_at(listen, &program, &folder.path().join(name), &options).unwrap()
+    };
+    let owner = start("owner", free_port().unwrap(), &[]);
+    let records = folder.path().join("owner/state/nodes.sqlite").display().to_string();
+    let other = start("other", port, &["--database", &records]);
+
+    let agent_port = free_port().unwrap();
+    let enrolment = Enrolment {
+        mac: "52:54:00:fa:00:45",
+        dist: &dist,
+        parameters: &format!(
+            "console=ttyS0 {EMULATED} ipa-disk-wait-attempts=1 ipa-advertise-host=127.0.0.1 \
+             ipa-advertise-port={agent_port}"
+        ),
+        fast_track: false,
+        control: Control::Network { boot: "ipxe", mode: "bios" },
+    };
+    let node = Node::enrol(&owner, &enrolment).unwrap();
+    node.order(&Order::inspect()).unwrap();
+    node.reach("inspect wait", PATIENCE).unwrap();
+    let hardware = Hardware {
+        mac: enrolment.mac.into(),
+        agent_port,
+        keyboard_port: free_port().unwrap(),
+        disks: vec![],
+        media: vec![],
+        folder: folder.path().into(),
+    };
+    let network = format!("{},bootfile={}", user_network(agent_port), other.ipxe_script());
+    let card = format!("virtio-net-pci,netdev=net,bootindex=0,mac={}", hardware.mac);
+    let arguments = ["-netdev", &network, "-device", &card, "-m", "512"].map(str::to_owned);
+    let _machine = hardware.boot_without_network(Firmware::Bios, Boot::Disks, &arguments).unwrap();
+    let seen = node.reach("manageable", PATIENCE);
+    let seen = seen.unwrap_or_else(|error| panic!("{error:#}\nconsole:\n{}", hardware.console().tail()));
+    assert_eq!(seen["conductor"], "owner");
+    let console = hardware.console().text();
+    assert!(console.contains(&format!("ipa-inspection-callback-url={url}/")), "{console}");
 }
 
 /// The whole way by what the conductor serves: addresses, loader, configuration, kernel and ramdisk.
