@@ -10,10 +10,11 @@ use crate::workspace::Workspace;
 
 /// Installs the packages of `requirements` in `folder`, unless they are there.
 pub fn install(name: &str, requirements: &Path, folder: &Path) -> Result<()> {
-    // Written last: it tells that the environment is complete, and of which packages.
+    // Written last: it tells that the environment is complete, of which packages, and where. Moved elsewhere its programs
+    // would look for their Python where it was.
     let mark = folder.join("requirements.txt");
-    let wanted = fs::read(requirements)?;
-    if fs::read(&mark).is_ok_and(|installed| installed == wanted) {
+    let wanted = format!("{}# in {}\n", fs::read_to_string(requirements)?, folder.display());
+    if fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
     println!("Installing {name} in {} (takes a minute or two, once)", folder.display());
