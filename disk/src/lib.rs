@@ -1,7 +1,8 @@
 //! Disks: listing, choosing the root disk, and everything that is put on it besides the image.
 //!
 //! Whatever destroys data takes [`Sectors`]: those of a [`WritableDisk`], which only [`guard`] can make, from the
-//! choice of the root disk and after the exclusion list, or of a [`RemoteDisk`], which only a proven session can be.
+//! choice of the root disk and after the exclusion list, or [`iscsi_session`], from the only disk of a session of ours;
+//! or of a [`RemoteDisk`], which only a proven session can be.
 
 pub mod boot_entry;
 pub mod boot_mode;
@@ -15,6 +16,7 @@ pub mod guard;
 pub mod hints;
 pub mod io;
 pub mod iscsi_boot;
+pub mod iscsi_session;
 pub mod iscsi_target;
 pub mod layout;
 pub mod list;

@@ -1,8 +1,8 @@
 //! Reading and writing what has sectors.
 //!
 //! Whatever destroys data takes [`Sectors`], which nothing can be but a [`WritableDisk`], exclusively opened and
-//! made by [`guard`](crate::guard) alone, a [`RemoteDisk`] of a session that is proven, a [`Section`] of one of them, or
-//! memory in a test.
+//! made by [`guard`](crate::guard) and [`iscsi_session`](crate::iscsi_session) alone, a [`RemoteDisk`] of a session
+//! that is proven, a [`Section`] of one of them, or memory in a test.
 
 #[cfg(any(test, feature = "memory"))]
 mod memory;

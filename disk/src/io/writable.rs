@@ -23,7 +23,8 @@ const OPEN_INTERVAL: Duration = Duration::from_millis(250);
 /// A disk that may be overwritten, held exclusively and accessed past the page cache.
 ///
 /// In the agent there is no way to make one but [`RootDisk::open`](crate::RootDisk::open) and
-/// [`EraseTarget::open`](crate::guard::EraseTarget::open).
+/// [`EraseTarget::open`](crate::guard::EraseTarget::open); in the conductor none but
+/// [`SessionDisk::open`](crate::iscsi_session::SessionDisk::open).
 #[derive(Debug)]
 pub struct WritableDisk {
     file: File,

@@ -9,15 +9,18 @@
 mod deploy;
 mod error;
 mod initiator;
+mod open_iscsi;
 mod program;
 mod proof;
 mod qemu;
+mod record;
 mod unit;
 mod write;
 
 pub use deploy::IscsiDeploy;
 pub use error::IscsiError;
 pub use initiator::{Initiator, Session};
+pub use open_iscsi::OpenIscsiInitiator;
 pub use qemu::QemuInitiator;
 pub use unit::LogicalUnit;
 pub use write::{Job, Written};
