@@ -10,6 +10,8 @@ use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::image_info::ImageInfo;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 /// Commands of the `standby` extension.
 pub const COMMANDS: &[Command] = &[
@@ -136,6 +138,10 @@ fn sync() -> Result<(), CommandError> {
     })
 }
 
+/// Time for the answer to the order to leave this machine, and to be lost once. Without it a quick machine is off before,
+/// and the conductor waits for it in vain, a minute long on a network that tells nobody so.
+const ANSWER: Duration = Duration::from_millis(500);
+
 /// The next system starts with the right time, and everything is on the disks before the machine stops;
 /// a failing flush is only logged here (section 5.8).
 fn leave(agent: &Agent, stop: Stop) -> Result<Value, CommandError> {
@@ -144,6 +150,7 @@ fn leave(agent: &Agent, stop: Stop) -> Result<Value, CommandError> {
     if let Err(error) = sync() {
         tracing::warn!("{}", error.details);
     }
+    thread::sleep(ANSWER);
     power::stop(stop).map(|()| Value::Null).map_err(|error| {
         let details = format!("the kernel refused to stop the machine ({error}): use its power button");
         CommandError::new(ErrorKind::SystemRebootError, details)
