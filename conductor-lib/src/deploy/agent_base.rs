@@ -1,7 +1,7 @@
 //! The steps that every deployment by an agent has: the ramdisk is booted, and when all is written, the instance
 //! (sections 5.3 and 5.8).
 
-use crate::agent_client::{AgentError, Wait};
+use crate::agent_client::{AgentClient, AgentError, Wait};
 use crate::agent_steps;
 use crate::error::Error;
 use crate::events::EventKind;
@@ -113,13 +113,22 @@ async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
     }
     if task.power_state().await? != PowerState::Off {
         ramdisk_logs::collect(task, false).await;
-        let told = task.agent().await?.execute("standby.power_off", json!({}), Wait::UntilAccepted).await;
-        // A machine that is off can answer no more.
-        if told.is_err() && task.power_state().await? != PowerState::Off {
-            told?;
+        let client = task.agent().await?;
+        let told = client.execute("standby.power_off", json!({}), Wait::UntilAccepted).await;
+        let sees_power = task.sees_power().await?;
+        match told {
+            // Where nobody sees the power, an agent that is gone is what tells of it.
+            Err(AgentError::Unreachable { .. }) if !sees_power => {}
+            // A machine that is off can answer no more.
+            Err(error) if task.power_state().await? != PowerState::Off => return Err(error.into()),
+            Ok(_) | Err(_) => {}
         }
         let deadline = Instant::now() + task.services.settings.power_off_timeout;
-        if !task.goes_off(deadline).await? {
+        let is_off = match sees_power {
+            true => task.goes_off(deadline).await?,
+            false => falls_silent(task, &client, deadline).await?,
+        };
+        if !is_off {
             tracing::warn!(node = %task.node.label(), "the agent did not power the machine off; forcing it");
         }
     }
@@ -132,21 +141,32 @@ async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
 /// not answer was told so before a conductor stopped.
 async fn lock_down(task: &mut Task) -> Result<Outcome, Error> {
     ramdisk_logs::collect(task, false).await;
-    let (client, settings) = (task.agent().await?, &task.services.settings);
+    let client = task.agent().await?;
     match client.run("standby.sync", json!({})).await {
         Ok(_) => drop(client.execute("system.lockdown", json!({}), Wait::UntilAccepted).await),
         Err(AgentError::Unreachable { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    let deadline = Instant::now() + settings.power_off_timeout;
+    let deadline = Instant::now() + task.services.settings.power_off_timeout;
+    match falls_silent(task, &client, deadline).await? {
+        true => Ok(Outcome::Done),
+        false => {
+            let reason = "the agent still answers after system.lockdown; see its log";
+            Err(Error::invalid("the agent", reason))
+        }
+    }
+}
+
+/// Whether an agent answers no more before the deadline.
+async fn falls_silent(task: &Task, client: &AgentClient, deadline: Instant) -> Result<bool, Error> {
     while client.commands().await.is_ok() {
         if Instant::now() >= deadline {
-            let reason = "the agent still answers after system.lockdown; see its log";
-            return Err(Error::invalid("the agent", reason));
+            return Ok(false);
         }
-        tokio::time::sleep(settings.power_poll_interval).await;
+        task.hold().await?;
+        tokio::time::sleep(task.services.settings.power_poll_interval).await;
     }
-    Ok(Outcome::Done)
+    Ok(true)
 }
 
 async fn switch_to_tenant_network(task: &mut Task) -> Result<Outcome, Error> {

@@ -34,6 +34,15 @@ impl Task {
         power_state(&self.services, &self.node).await
     }
 
+    /// Whether the driver can tell the power state of the machine, and not an operator alone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Store`].
+    pub(crate) async fn sees_power(&self) -> Result<bool, Error> {
+        Ok(self.power().await?.supports_power_sync(&self.node))
+    }
+
     /// How long an action that was ordered may take.
     pub(crate) fn power_action_limit(&self, action: PowerAction) -> Duration {
         let settings = &self.services.settings;

@@ -104,6 +104,8 @@ pub struct Script {
     pub logs: Option<String>,
     /// It ignores `power_off`.
     pub stays_on: bool,
+    /// Nobody but an operator switches its machine or sees its power, and it ends before it can say that it goes off.
+    pub is_switched_by_hand: bool,
     /// What it posts of its machine; else [`report`].
     pub report: Option<Value>,
     /// How each of its posts was answered.
@@ -548,12 +550,14 @@ async fn execute(
     if is_step && agent.change(|script| std::mem::take(&mut script.loses_answer)) {
         std::future::pending::<()>().await;
     }
-    let ends_before_it_answers = request.name == "rescue.finalize_rescue"
-        && agent.change(|script| {
-            let loses = script.loses_rescue_answers > 0;
-            script.loses_rescue_answers = script.loses_rescue_answers.saturating_sub(1);
-            loses
-        });
+    let goes_off_unseen = request.name == "standby.power_off" && agent.script().is_switched_by_hand;
+    let ends_before_it_answers = goes_off_unseen
+        || request.name == "rescue.finalize_rescue"
+            && agent.change(|script| {
+                let loses = script.loses_rescue_answers > 0;
+                script.loses_rescue_answers = script.loses_rescue_answers.saturating_sub(1);
+                loses
+            });
     if ends_before_it_answers {
         agent.ends.notify_one();
         std::future::pending::<()>().await;

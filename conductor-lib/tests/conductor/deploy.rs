@@ -7,7 +7,7 @@ use farrier_conductor::Error;
 use farrier_conductor::events::EventKind;
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn name(kind: &EventKind) -> &'static str {
     match kind {
@@ -221,6 +221,19 @@ async fn f36_an_agent_that_can_never_serve_fails_the_deployment_in_its_own_words
     let stage = Stage::new(Script { sick: u32::MAX, ..Script::default() }).await;
     let error = stage.deploy_and_fail().await;
     assert!(error.contains("refused") && error.ends_with("with status 503: out of memory"), "{error}");
+}
+
+/// An agent is the only one to tell that such a machine goes off, and its answer may be lost with it.
+#[tokio::test]
+async fn a_machine_whose_power_nobody_sees_is_taken_for_off_when_its_agent_is_gone() {
+    let stage = Stage::with(Script { is_switched_by_hand: true, ..Script::default() }, |settings| {
+        settings.power_off_timeout = Duration::from_secs(60);
+    })
+    .await;
+    let started = Instant::now();
+    stage.deploy().await;
+    assert_eq!(stage.wait_for(ProvisionState::Active).await.last_error, None);
+    assert!(started.elapsed() < Duration::from_secs(30), "it was not seen to be gone");
 }
 
 /// Asking such an agent takes longer than the pause between two looks at its node.

@@ -170,7 +170,7 @@ impl Interface for FakeMachine {
 
 #[async_trait]
 impl PowerInterface for FakeMachine {
-    async fn power_state(&self, _node: &Node) -> Result<PowerState, InterfaceError> {
+    async fn power_state(&self, node: &Node) -> Result<PowerState, InterfaceError> {
         let hangs = {
             let script = self.script.lock().unwrap();
             script.bmc_hangs && script.accepted.iter().any(|(name, _)| name == "deploy.execute_deploy_step")
@@ -180,6 +180,9 @@ impl PowerInterface for FakeMachine {
         }
         let power = self.state.lock().unwrap().power;
         let mut script = self.script.lock().unwrap();
+        if script.is_switched_by_hand {
+            return Ok(node.power_state.unwrap_or(PowerState::Off));
+        }
         if power == PowerState::On && script.misreads > 0 {
             script.misreads -= 1;
             return Ok(PowerState::Off);
@@ -202,6 +205,11 @@ impl PowerInterface for FakeMachine {
         self.start(node);
         Ok(())
     }
+
+    fn supports_power_sync(&self, _node: &Node) -> bool {
+        !self.script.lock().unwrap().is_switched_by_hand
+    }
+
     fn supports_soft_power_off(&self, node: &Node) -> bool {
         node.driver_text("fake_hard").is_none()
     }
