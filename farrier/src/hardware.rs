@@ -5,7 +5,7 @@ use farrier_conductor::Builder;
 use farrier_drivers::fake::with_fake_hardware;
 use farrier_drivers::ilo::with_ilo;
 use farrier_drivers::ipmitool::{IpmiSettings, with_ipmitool};
-use farrier_drivers::iscsi::with_iscsi;
+use farrier_drivers::iscsi::{Initiators, OpenIscsiInitiator, QemuInitiator, with_iscsi};
 use farrier_drivers::manual::with_manual;
 use farrier_drivers::qemu::with_qemu;
 use farrier_drivers::redfish::{Bmcs, RedfishSettings, with_redfish};
@@ -21,6 +21,26 @@ pub(crate) struct Hardware {
     #[arg(long, value_enum, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true,
         default_values_t = [HardwareType::Qemu])]
     enabled_hardware_types: Vec<HardwareType>,
+    /// What logs in to disks that agents export, for the deploy interface iscsi: qemu, as anybody, or open-iscsi, faster,
+    /// by the kernel of this host and as root. Nodes choose another one by driver_info iscsi_initiator.
+    #[arg(long, value_enum, value_name = "INITIATOR", hide_possible_values = true,
+        default_value_t = UsualInitiator::Qemu)]
+    iscsi_initiator: UsualInitiator,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum UsualInitiator {
+    Qemu,
+    OpenIscsi,
+}
+
+impl UsualInitiator {
+    fn initiators(self) -> Initiators {
+        match self {
+            Self::Qemu => Initiators::new(QemuInitiator::default()).or(OpenIscsiInitiator::default()),
+            Self::OpenIscsi => Initiators::new(OpenIscsiInitiator::default()).or(QemuInitiator::default()),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -52,6 +72,6 @@ impl Hardware {
             HardwareType::Manual => with_manual(builder, state_dir, &netboot::NAMES),
             HardwareType::FakeHardware => with_fake_hardware(builder),
         });
-        with_iscsi(builder)
+        with_iscsi(builder, self.iscsi_initiator.initiators())
     }
 }

@@ -1,7 +1,7 @@
 //! The deploy interface.
 
 use super::error::IscsiError;
-use super::initiator::Initiator;
+use super::initiators::{Initiators, KEY};
 use super::unit::LogicalUnit;
 use super::write::{Job, Written};
 use async_trait::async_trait;
@@ -23,7 +23,6 @@ use farrier_imaging::source::{HttpSource, Options};
 use farrier_protocol::inventory::{Disk, Inventory};
 use farrier_protocol::lookup;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tokio::runtime::Handle;
 
 /// The step by which the image is written.
@@ -36,7 +35,7 @@ const UUIDS: &str = "deployment_uuids";
 /// The conductor writes the disk, which the agent exports.
 #[derive(Debug, Clone)]
 pub struct IscsiDeploy {
-    initiator: Arc<dyn Initiator>,
+    initiators: Initiators,
 }
 
 /// Stops what a thread does when nobody waits for it any more.
@@ -49,9 +48,10 @@ impl Drop for Cancels {
 }
 
 impl IscsiDeploy {
-    /// An interface that logs in by this initiator.
-    pub fn new(initiator: impl Initiator + 'static) -> Self {
-        Self { initiator: Arc::new(initiator) }
+    /// An interface that logs in by these initiators. What a conductor that was killed has left ends meanwhile.
+    pub fn new(initiators: Initiators) -> Self {
+        initiators.end_what_is_left();
+        Self { initiators }
     }
 
     async fn write_image(&self, task: &mut Task) -> Result<(), Error> {
@@ -109,7 +109,7 @@ impl IscsiDeploy {
         let _cancels = Cancels(cancel.clone());
         task.hold().await?;
         task.emit_once(EventKind::WriteStarted);
-        let (initiator, shown) = (Arc::clone(&self.initiator), progress.clone());
+        let (initiator, shown) = (self.initiators.of(&task.node)?, progress.clone());
         let mut work = tokio::task::spawn_blocking(move || -> Result<Written, IscsiError> {
             let session = initiator.log_in(&unit, &disks, &|| cancel.is_cancelled())?;
             let written = job.write(session.disk(), &source, &progress, &cancel);
@@ -133,7 +133,10 @@ impl IscsiDeploy {
 #[async_trait]
 impl Interface for IscsiDeploy {
     fn get_properties(&self) -> Properties {
-        &[(PORT_KEY, "port of the machine at which its agent exports the disk; 3260 unless it is given")]
+        &[
+            (PORT_KEY, "port of the machine at which its agent exports the disk; 3260 unless it is given"),
+            (KEY, "what logs in to it: qemu or open-iscsi; the one of the conductor unless it is given"),
+        ]
     }
 
     async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
@@ -141,7 +144,7 @@ impl Interface for IscsiDeploy {
         image.check_preserved(&node.driver_internal_info).map_err(invalid)?;
         portal_port(node)?;
         job(node, &image, None).map_err(invalid)?;
-        self.initiator.require().map_err(InterfaceError::driver)
+        self.initiators.of(node)?.require().map_err(InterfaceError::driver)
     }
 }
 

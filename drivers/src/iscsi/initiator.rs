@@ -8,6 +8,9 @@ use std::fmt::Debug;
 
 /// Logs in to exported disks.
 pub trait Initiator: Debug + Send + Sync {
+    /// What nodes choose it by.
+    fn name(&self) -> &'static str;
+
     /// Whether it can be used on this host.
     ///
     /// # Errors
@@ -27,6 +30,9 @@ pub trait Initiator: Debug + Send + Sync {
         disks: &[Disk],
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Box<dyn Session>, IscsiError>;
+
+    /// Ends what a conductor that was killed has left on this host, where something can be left. Blocks.
+    fn end_what_is_left(&self) {}
 }
 
 /// A session with an exported disk. Dropping it cuts it off.

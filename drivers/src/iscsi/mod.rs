@@ -2,13 +2,16 @@
 //! may not fetch images themselves.
 //!
 //! [`unit`] is the exported disk, with a name and a secret that are made anew for each deployment, and [`proof`] which of
-//! the machine's disks it is. An [`Initiator`] logs in to it; [`qemu`] does so by the block layer of QEMU, as a child that needs no rights and makes no device on this
-//! host. [`write`] puts the image there by the same code as the agent's. [`deploy`] is the interface: whatever ends it,
-//! what it opened is closed (lesson F60).
+//! the machine's disks it is. An [`Initiator`] logs in to it, of the [`initiators`] the one that the node chooses:
+//! [`qemu`] by the block layer of QEMU, as a child that needs no rights and makes no device on this host, or
+//! [`open_iscsi`] by the kernel of this host, whose [`record`]s tell what a killed conductor has left. [`write`] puts the
+//! image there by the same code as the agent's. [`deploy`] is the interface: whatever ends it, what it opened is closed
+//! (lesson F60).
 
 mod deploy;
 mod error;
 mod initiator;
+mod initiators;
 mod open_iscsi;
 mod program;
 mod proof;
@@ -20,6 +23,7 @@ mod write;
 pub use deploy::IscsiDeploy;
 pub use error::IscsiError;
 pub use initiator::{Initiator, Session};
+pub use initiators::Initiators;
 pub use open_iscsi::OpenIscsiInitiator;
 pub use qemu::QemuInitiator;
 pub use unit::LogicalUnit;
@@ -34,8 +38,8 @@ pub const NAME: &str = "iscsi";
 const BESIDE: &str = "direct";
 
 /// Adds the deploy interface, which all hardware types offer that are declared already and deploy by [`BESIDE`].
-pub fn with_iscsi(builder: Builder) -> Builder {
-    builder.deploy(NAME, IscsiDeploy::new(QemuInitiator::default())).offer_deploy(NAME, BESIDE)
+pub fn with_iscsi(builder: Builder, initiators: Initiators) -> Builder {
+    builder.deploy(NAME, IscsiDeploy::new(initiators)).offer_deploy(NAME, BESIDE)
 }
 
 #[cfg(all(test, feature = "fake"))]
@@ -54,7 +58,8 @@ mod tests {
         let rack = HardwareType::new("rack").power(["fake"]).boot(["fake"]).deploy(["direct"]);
         let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
         let builder = with_fake_hardware(builder).hardware_type(rack);
-        let conductor = with_iscsi(builder).start().await.unwrap();
+        let initiators = Initiators::new(QemuInitiator::default());
+        let conductor = with_iscsi(builder, initiators).start().await.unwrap();
         assert_eq!(conductor.interfaces_of("rack", Deploy).1, ["direct", NAME]);
         assert!(!conductor.interfaces_of(FAKE_HARDWARE, Deploy).1.contains(&NAME));
     }

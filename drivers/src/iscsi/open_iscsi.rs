@@ -62,6 +62,10 @@ struct OpenIscsiSession {
 }
 
 impl Initiator for OpenIscsiInitiator {
+    fn name(&self) -> &'static str {
+        "open-iscsi"
+    }
+
     fn require(&self) -> Result<(), IscsiError> {
         self.program.require()?;
         let unusable = |reason: &str| Err(self.program.unusable(io::Error::other(reason)));
@@ -80,15 +84,21 @@ impl Initiator for OpenIscsiInitiator {
         disks: &[Disk],
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Box<dyn Session>, IscsiError> {
-        for target in record::left(&self.records) {
-            tracing::info!(target, "ending the iSCSI session that a conductor left");
-            self.end(&target).map_err(|reason| unit.no_login(reason))?;
-        }
+        self.end_what_is_left();
         let login = self.begin(unit, is_cancelled)?;
         let disk = self.appearance(unit, is_cancelled)?;
         let found = matching(unit, disks, disk.serial().unwrap_or_default())?;
         let sizes: Vec<_> = found.iter().map(|disk| (disk.size, disk.logical_sectors)).collect();
         Ok(Box::new(OpenIscsiSession { disk: disk.open(&sizes)?, login }))
+    }
+
+    fn end_what_is_left(&self) {
+        for target in record::left(&self.records) {
+            match self.end(&target) {
+                Ok(()) => tracing::info!(target, "the iSCSI session that a conductor left is ended"),
+                Err(reason) => tracing::warn!(target, "what a conductor left of iSCSI goes on: {reason}"),
+            }
+        }
     }
 }
 
@@ -263,6 +273,7 @@ mod tests {
         // As when it is killed: nothing is run, and the lock ends.
         login.is_ended = true;
         drop(login);
+        assert_eq!(record::left_soon(&initiator.records), [left.target.to_string()]);
         assert!(
             initiator.log_in(&next, &[], &|| false).is_err(),
             "the program makes the record of the other"

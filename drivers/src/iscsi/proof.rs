@@ -4,7 +4,7 @@
 use super::error::IscsiError;
 use super::program::Program;
 use super::unit::LogicalUnit;
-use farrier_disk::iscsi_target::layout::serial;
+use farrier_disk::iscsi_target::layout::is_told;
 use farrier_protocol::inventory::Disk;
 use std::path::Path;
 use std::time::Duration;
@@ -76,7 +76,7 @@ pub(super) fn matching<'a>(
     disks: &'a [Disk],
     told: &str,
 ) -> Result<Vec<&'a Disk>, IscsiError> {
-    let is_it = |disk: &&Disk| serial(&unit.target, disk.serial.as_deref().unwrap_or_default()) == told;
+    let is_it = |disk: &&Disk| is_told(&unit.target, disk.serial.as_deref().unwrap_or_default(), told);
     let found: Vec<_> = disks.iter().filter(is_it).collect();
     match found.is_empty() {
         false => Ok(found),
@@ -92,6 +92,7 @@ pub(super) fn matching<'a>(
 mod tests {
     use super::*;
     use farrier_conductor::disk_export::DiskExport;
+    use farrier_disk::iscsi_target::layout::serial;
     use uuid::Uuid;
 
     fn disk(serial: Option<&str>) -> Disk {
@@ -106,6 +107,9 @@ mod tests {
         let disks = [disk(Some("A")), disk(Some("B")), disk(None), disk(Some("B"))];
         for (told, count) in [
             (serial(&this.target, "A"), 1),
+            // As tgtd has it.
+            (serial(&this.target, "A")[..24].to_owned(), 1),
+            (serial(&this.target, "A")[..23].to_owned(), 0),
             (serial(&this.target, "B"), 2),
             (serial(&this.target, ""), 1),
             (serial(&this.target, "C"), 0),

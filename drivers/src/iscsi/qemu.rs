@@ -54,6 +54,10 @@ struct QemuSession {
 }
 
 impl Initiator for QemuInitiator {
+    fn name(&self) -> &'static str {
+        "qemu"
+    }
+
     fn require(&self) -> Result<(), IscsiError> {
         self.program.require()?;
         self.inquiry.0.require()
