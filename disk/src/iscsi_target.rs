@@ -1,4 +1,5 @@
-//! Exporting a disk by iSCSI (section 4.4), by the target of the kernel, LIO.
+//! Exporting a disk by iSCSI (section 4.4), by the target of the kernel, LIO, or, where the kernel has none and the
+//! ramdisk carries it, by [`tgtd`].
 //!
 //! LIO is set up in configfs. What is made there, below `target/`:
 //!
@@ -19,16 +20,18 @@
 
 pub mod layout;
 mod terms;
+pub(crate) mod tgtd;
 
 pub use terms::{Chap, IscsiName, Terms};
 
 use crate::error::Error;
 use crate::guard::RootDisk;
-use crate::io::HandedOverDisk;
+use crate::io::{Sectors, WritableDisk};
 use farrier_linux::block;
 use farrier_linux::configfs::Change;
 use farrier_linux::modules::ModuleIndex;
 use farrier_linux::mount::CONFIGFS;
+use farrier_linux::process::{TGTADM, TGTD};
 use layout::{Exported, Layout};
 use std::fs::{self, File};
 use std::io;
@@ -42,19 +45,20 @@ const MODULES: &[&str] = &["configfs", "target_core_mod", "target_core_iblock", 
 /// asks for a reservation that outlives a loss of power is refused without.
 const RESERVATIONS: &str = "etc/target/pr";
 
-/// A disk that the guard has let go of for the kernel.
+/// A disk that the guard has let go of.
 #[derive(Debug)]
 pub enum Medium {
     /// Initiators may write to it.
-    Writable(HandedOverDisk),
+    Writable(WritableDisk),
     /// They may only read it.
     ReadOnly(PathBuf),
 }
 
 impl Medium {
-    fn path(&self) -> &Path {
+    /// Its device node, for the kernel, which claims it itself.
+    fn let_go(self) -> PathBuf {
         match self {
-            Self::Writable(disk) => disk.path(),
+            Self::Writable(disk) => disk.path().to_owned(),
             Self::ReadOnly(path) => path,
         }
     }
@@ -75,7 +79,7 @@ impl IscsiTarget {
 
     /// What is exported.
     pub fn exported(&self) -> Option<Exported> {
-        layout::exported(&self.configfs)
+        layout::exported(&self.configfs).or_else(tgtd::exported)
     }
 
     /// Whether `disk` is exported under these terms already.
@@ -86,6 +90,9 @@ impl IscsiTarget {
     pub fn has(&self, disk: &RootDisk, terms: &Terms) -> Result<bool, Error> {
         let Some(exported) = self.exported() else { return Ok(false) };
         let path = Path::new(&disk.device().disk.name);
+        if tgtd::has(path, terms) {
+            return Ok(true);
+        }
         let layout = Layout::new(path, &serial(disk, terms), portal(terms), terms);
         match layout.difference(&self.configfs) {
             None => Ok(true),
@@ -100,14 +107,21 @@ impl IscsiTarget {
     ///
     /// # Errors
     ///
-    /// [`Error::IscsiTarget`]: the kernel has no target, the port is in use, the disk is claimed by something else.
-    /// Nothing is exported then.
+    /// [`Error::IscsiTarget`]: there is no target, the port is in use, the disk is claimed by something else;
+    /// [`Error::Device`]. Nothing is exported then.
     pub fn start(&self, disk: &RootDisk, medium: Medium, terms: &Terms) -> Result<(), Error> {
-        let (path, serial) = (medium.path(), serial(disk, terms));
+        let serial = serial(disk, terms);
         let read_only = matches!(medium, Medium::ReadOnly(_));
         let terms = &Terms { read_only, ..terms.clone() };
-        self.make_ready(terms)?;
-        for change in Layout::new(path, &serial, portal(terms), terms).changes() {
+        match self.make_ready(terms) {
+            Ok(()) => self.start_in_kernel(&medium.let_go(), &serial, terms),
+            Err(_) if tgtd::is_packed() => tgtd::start(medium, &serial, terms),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn start_in_kernel(&self, path: &Path, serial: &str, terms: &Terms) -> Result<(), Error> {
+        for change in Layout::new(path, serial, portal(terms), terms).changes() {
             if let Err(source) = change.apply(&self.configfs) {
                 let error = terms.failed(refusal(change, path, terms, &source));
                 if let Err(also) = self.stop() {
@@ -116,8 +130,8 @@ impl IscsiTarget {
                 return Err(error);
             }
         }
-        tracing::info!(disk = %path.display(), target = %terms.target, port = terms.port, read_only,
-            "disk exported by iSCSI");
+        tracing::info!(disk = %path.display(), target = %terms.target, port = terms.port,
+            read_only = terms.read_only, "disk exported by iSCSI");
         Ok(())
     }
 
@@ -128,7 +142,7 @@ impl IscsiTarget {
     ///
     /// [`Error::IscsiTarget`] or [`Error::Device`], the first of all.
     pub fn stop(&self) -> Result<Option<Exported>, Error> {
-        let exported = self.exported();
+        let exported = tgtd::stop().or_else(|| self.exported());
         let mut outcome = Ok(());
         for change in layout::removal(&self.configfs) {
             let done = change.apply(&self.configfs).map_err(|source| Error::IscsiTarget {
@@ -158,7 +172,9 @@ impl IscsiTarget {
         layout::protocol().apply(&self.configfs).map_err(|source| {
             let modules = MODULES.join(", ");
             terms.failed(format!(
-                "the kernel has no iSCSI target ({source}); build the ramdisk with its modules {modules}"
+                "the kernel has no iSCSI target ({source}); build the ramdisk with its modules {modules}, or with {} and {} \
+                 of the package {}",
+                TGTD.path, TGTADM.path, TGTD.package
             ))
         })
     }
@@ -176,13 +192,15 @@ fn is_taken(portal: SocketAddr) -> bool {
     TcpListener::bind(portal).is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
 }
 
+fn port_in_use(terms: &Terms) -> String {
+    format!("port {} is in use on this machine; name another portal_port", terms.port)
+}
+
 /// What the kernel's refusal means.
 fn refusal(change: &Change, disk: &Path, terms: &Terms, source: &io::Error) -> String {
     let path = change.path();
     match source.raw_os_error() {
-        Some(libc::EINVAL) if is_taken(portal(terms)) => {
-            format!("port {} is in use on this machine; name another portal_port", terms.port)
-        }
+        Some(libc::EINVAL) if is_taken(portal(terms)) => port_in_use(terms),
         Some(libc::EBUSY) => format!("{} is in use; release the disk and try again", disk.display()),
         _ => format!("the kernel refused {} ({source}); look into the kernel log", path.display()),
     }

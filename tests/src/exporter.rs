@@ -33,6 +33,15 @@ impl Exporter {
     ///
     /// There was no heartbeat.
     pub fn boot(dist: &Path, folder: &Path, bytes: u64) -> Result<Self> {
+        Self::boot_with(dist, folder, bytes, "")
+    }
+
+    /// The same, with further parameters of the kernel.
+    ///
+    /// # Errors
+    ///
+    /// As [`Exporter::boot`].
+    pub fn boot_with(dist: &Path, folder: &Path, bytes: u64, parameters: &str) -> Result<Self> {
         let disk = folder.join("disk");
         File::create(&disk)?.set_len(bytes)?;
         let hardware = Hardware {
@@ -47,7 +56,7 @@ impl Exporter {
         let network = format!("{},hostfwd=tcp:127.0.0.1:{portal}-:3260", user_network(hardware.agent_port));
         let card = format!("virtio-net-pci,netdev=net,romfile=,mac={}", hardware.mac);
         let arguments = ["-netdev", &network, "-device", &card].map(str::to_owned);
-        let parameters = format!("console=ttyS0 ipa-api-url={}", conductor.guest_url());
+        let parameters = format!("console=ttyS0 ipa-api-url={} {parameters}", conductor.guest_url());
         let boot = Boot::Ramdisk(dist, &parameters);
         let machine = hardware.boot_without_network(Firmware::Bios, boot, &arguments)?;
         let agent = CommandedAgent::meet(machine, &hardware, conductor)?;

@@ -39,7 +39,7 @@ fn writable(disk: &RootDisk, terms: &Terms) -> Result<Medium, CommandError> {
         tracing::info!(disk = %held.path().display(), "wiping its metadata");
         wipe::erase_metadata(&held).map_err(from_disk)?;
     }
-    Ok(Medium::Writable(held.hand_over()))
+    Ok(Medium::Writable(held))
 }
 
 /// Ends the export and names its target; nothing when there is none.

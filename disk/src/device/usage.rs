@@ -3,6 +3,7 @@
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::iscsi_target::layout::{self, Exported};
+use crate::iscsi_target::tgtd;
 use farrier_linux::mount::CONFIGFS;
 use farrier_linux::sysfs;
 use std::fs;
@@ -33,7 +34,11 @@ impl Usage {
         })?;
         // A kernel without swap has no such list.
         let swaps = fs::read_to_string(SWAPS).unwrap_or_default();
-        Ok(Self { mounts, swaps, exported: layout::exported(Path::new(CONFIGFS.target)) })
+        Ok(Self {
+            mounts,
+            swaps,
+            exported: layout::exported(Path::new(CONFIGFS.target)).or_else(tgtd::exported),
+        })
     }
 
     /// Who uses the disk or one of its partitions.

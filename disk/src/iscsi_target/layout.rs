@@ -63,6 +63,12 @@ pub fn serial(target: &IscsiName, own: &str) -> String {
     if own.is_empty() { digits } else { format!("{digits}-{own}") }
 }
 
+/// Whether a serial number that an initiator is told is that of an export of a disk. Some targets take only the beginning
+/// of it, in which all digits are.
+pub fn is_told(target: &IscsiName, own: &str, told: &str) -> bool {
+    told.len() >= DIGITS && serial(target, own).starts_with(told)
+}
+
 fn disk_changes(disk: &Path, serial: &str, terms: &Terms) -> Vec<Change> {
     let at = Path::new(ADAPTER).join(DISK);
     let node = disk.display();

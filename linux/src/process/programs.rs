@@ -55,10 +55,16 @@ pub const SMARTCTL: Program = on_request("smartctl", "/usr/sbin/smartctl", "smar
 /// Puts load on processors and memory and verifies their results.
 pub const STRESS_NG: Program = on_request("stress-ng", "/usr/bin/stress-ng", "stress-ng");
 
+/// Serves disks by iSCSI, where the kernel has no target.
+pub const TGTD: Program = on_request("tgtd", "/usr/sbin/tgtd", "tgt");
+
+/// Tells `tgtd` what to serve.
+pub const TGTADM: Program = on_request("tgtadm", "/usr/sbin/tgtadm", "tgt");
+
 /// Every external program there is.
 pub const PROGRAMS: &[Program] = &[
     BUSYBOX, DOCKER, DROPBEAR, FIO, GPU_BURN, ISCSISTART, MDADM, MKE2FS, MSTCONFIG, MSTFLINT, MSTFWRESET,
-    PODMAN, SMARTCTL, STRESS_NG,
+    PODMAN, SMARTCTL, STRESS_NG, TGTADM, TGTD,
 ];
 
 const fn always(name: &'static str, path: &'static str, package: &'static str) -> Program {

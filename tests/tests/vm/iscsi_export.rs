@@ -3,6 +3,7 @@
 use farrier_tests::environment;
 use farrier_tests::exporter::{Exporter, SERIAL};
 use farrier_tests::iscsi_initiator::{self, LogicalUnit};
+use farrier_tests::ramdisk::{self, Addition};
 use farrier_tests::stub_conductor::NODE;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -11,6 +12,8 @@ use tempfile::TempDir;
 const DISK: u64 = 5 << 30;
 /// Longest time of a command on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
+/// A kernel that has no target, as far as the agent can tell.
+const WITHOUT_TARGET: &str = "module_blacklist=target_core_mod";
 const START: &str = "iscsi.start_iscsi_target";
 
 fn erase() -> Value {
@@ -28,6 +31,30 @@ fn is_closed(unit: &LogicalUnit) {
 fn vm_a_disk_is_exported_written_from_elsewhere_and_given_back() {
     let folder = TempDir::new().unwrap();
     let exporter = Exporter::boot(&environment::path("FARRIER_DIST"), folder.path(), DISK).unwrap();
+    exports_as_it_is_told(exporter);
+}
+
+/// The kernel's target cannot be loaded; the ramdisk carries another one.
+#[test]
+fn vm_without_a_target_in_the_kernel_tgtd_does_the_same() {
+    let folder = TempDir::new().unwrap();
+    let programs = ["/usr/sbin/tgtd", "/usr/sbin/tgtadm"].map(Addition::Program);
+    let dist = ramdisk::build(folder.path(), &programs).unwrap();
+    exports_as_it_is_told(Exporter::boot_with(&dist, folder.path(), DISK, WITHOUT_TARGET).unwrap());
+}
+
+/// Neither is there: one line says what to pack.
+#[test]
+fn vm_without_any_target_one_line_tells_what_to_pack() {
+    let folder = TempDir::new().unwrap();
+    let exporter =
+        Exporter::boot_with(&environment::path("FARRIER_DIST"), folder.path(), DISK, WITHOUT_TARGET).unwrap();
+    let error = exporter.failure(START, &json!({})).unwrap();
+    assert!(error.contains("/usr/sbin/tgtd and /usr/sbin/tgtadm of the package tgt"), "{error}");
+    assert_eq!(exporter.stop().unwrap(), Value::Null);
+}
+
+fn exports_as_it_is_told(exporter: Exporter) {
     bad_orders_leave_nothing(&exporter);
     f60_one_export_at_a_time_and_none_after_it(&exporter);
     two_write_and_one_vanishes(&exporter);
