@@ -2,6 +2,7 @@
 
 use crate::console::Console;
 use crate::machine::{EMULATED, Firmware};
+use crate::operator::Operator;
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -15,6 +16,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The folder below that of a run in which a conductor has its state.
+const STATE: &str = "state";
 /// How often the machine's console is looked at while it is deployed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the conductor may take to end with its machines.
@@ -29,7 +32,7 @@ pub struct Lab {
     listen: String,
     arguments: Vec<String>,
     server: Child,
-    url: String,
+    operator: Operator,
 }
 
 /// A machine to be enrolled.
@@ -101,8 +104,9 @@ impl Lab {
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let arguments: Vec<_> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         let (server, url) = serve(listen, farrier, folder, &arguments)?;
+        let operator = Operator::new(farrier, url, &folder.join(STATE));
         let (farrier, folder, listen) = (farrier.to_owned(), folder.to_owned(), listen.to_owned());
-        Ok(Self { farrier, folder, listen, arguments, server, url })
+        Ok(Self { farrier, folder, listen, arguments, server, operator })
     }
 
     /// Starts the conductor again that was killed. Its log goes on.
@@ -112,7 +116,9 @@ impl Lab {
     /// As [`Self::start`].
     pub fn start_again(&mut self) -> Result<()> {
         self.server.wait()?;
-        (self.server, self.url) = serve(&self.listen, &self.farrier, &self.folder, &self.arguments)?;
+        let (server, url) = serve(&self.listen, &self.farrier, &self.folder, &self.arguments)?;
+        self.server = server;
+        self.operator.url = url;
         Ok(())
     }
 
@@ -147,18 +153,12 @@ impl Lab {
         if !machine.disks.is_empty() {
             driver_info.push(format!("qemu_disks={}", disks.collect::<Vec<_>>().join(",")));
         }
-        let mut create = self.client(&["node", "create", &machine.name, "--mac", &machine.mac]);
-        create.args(["--driver", "qemu"]);
-        for pair in interfaces {
-            create.args(["--interface", pair]);
-        }
-        for pair in driver_info.iter().chain(&machine.driver_info) {
-            create.args(["--driver-info", pair]);
-        }
-        for pair in &properties {
-            create.args(["--property", pair]);
-        }
-        output(&mut create).map(drop)
+        let mut create = vec!["node", "create", &machine.name, "--mac", &machine.mac, "--driver", "qemu"];
+        create.extend(interfaces.iter().flat_map(|pair| ["--interface", pair]));
+        create
+            .extend(driver_info.iter().chain(&machine.driver_info).flat_map(|pair| ["--driver-info", pair]));
+        create.extend(properties.iter().flat_map(|pair| ["--property", pair]));
+        self.order(&create).map(drop)
     }
 
     /// Deploys and calls `report` with each event until `farrier deploy` ends.
@@ -167,7 +167,7 @@ impl Lab {
     ///
     /// The one line that `farrier deploy` prints when it fails, or the machine has fallen silent.
     pub fn deploy(&self, node: &str, instance: &Instance, mut report: impl FnMut(Event)) -> Result<()> {
-        let mut deploy = self.client(&["deploy", node, "--json", "--image", &instance.url]);
+        let mut deploy = self.operator.client(&["deploy", node, "--json", "--image", &instance.url]);
         deploy.args(["--checksum", &format!("sha256:{}", instance.sha256)]);
         if let Some(folder) = instance.config_drive {
             deploy.arg("--config-drive").arg(folder);
@@ -220,7 +220,7 @@ impl Lab {
     ///
     /// The one line that it prints when it fails.
     pub fn order(&self, arguments: &[&str]) -> Result<String> {
-        output(&mut self.client(arguments))
+        self.operator.order(arguments)
     }
 
     /// The node's record.
@@ -229,8 +229,7 @@ impl Lab {
     ///
     /// What `farrier node show` says.
     pub fn node(&self, name: &str) -> Result<Value> {
-        let text = self.order(&["node", "show", name, "--json"])?;
-        serde_json::from_str(&text).with_context(|| format!("no record: {text}"))
+        self.operator.node(name)
     }
 
     /// The serial console of a node.
@@ -245,7 +244,12 @@ impl Lab {
 
     /// URL of its interface for operators.
     pub fn url(&self) -> &str {
-        &self.url
+        &self.operator.url
+    }
+
+    /// Whoever gives it orders.
+    pub fn operator(&self) -> &Operator {
+        &self.operator
     }
 
     /// The last lines of its log.
@@ -260,18 +264,6 @@ impl Lab {
     pub fn folder(&self) -> &Path {
         &self.folder
     }
-
-    fn client(&self, arguments: &[&str]) -> Command {
-        let mut client = Command::new(&self.farrier);
-        // There lie the conductor's certificate and a token for whoever may read it.
-        let state = self.folder.join("state");
-        client
-            .args(arguments)
-            .env("FARRIER_URL", &self.url)
-            .env("FARRIER_STATE_DIR", state)
-            .stdin(Stdio::null());
-        client
-    }
 }
 
 /// Starts the conductor, and gives where operators find it.
@@ -279,7 +271,7 @@ fn serve(listen: &str, farrier: &Path, folder: &Path, arguments: &[String]) -> R
     let log = File::options().append(true).create(true).open(folder.join("conductor.log"))?;
     let mut server = Command::new(farrier)
         .args(["serve", "--listen", listen, "--admin-listen", "127.0.0.1:0", "--state-dir"])
-        .arg(folder.join("state"))
+        .arg(folder.join(STATE))
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -315,12 +307,4 @@ fn node_api_url(output: ChildStdout) -> Option<String> {
     let url = lines.find_map(|line| line.strip_prefix("node API listening on ").map(str::to_owned));
     thread::spawn(move || lines.for_each(drop));
     url
-}
-
-fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
-    if !output.status.success() {
-        bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

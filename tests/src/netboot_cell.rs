@@ -4,19 +4,17 @@
 //! gives addresses and serves all files, and a machine with real firmware is inspected, deployed and rescued: what its
 //! kernel was told is on its console, and how far it came is what `farrier explain` tells.
 
+use crate::bridge::{ADDRESS, DhcpServer, RANGE, network};
 use crate::image_server::{ImageServer, Reply};
 use crate::instance::{GREETING, image, sha256};
 use crate::lab::{Instance, Lab};
 use crate::machine::Firmware;
 use crate::netboot_loaders::{Architecture, Bootable};
 use anyhow::{Context, Result, ensure};
-use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
 use std::fmt;
 use std::fs::{self, File};
-use std::net::Ipv4Addr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,9 +23,6 @@ const NODE: &str = "horse";
 const MAC: &str = "52:54:00:fa:00:43";
 /// GRUB 2.06 loads by HTTP from port 80 alone.
 const LISTEN: &str = "192.0.2.1:80";
-const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// The addresses of machines.
-const RANGE: &str = "192.0.2.100,192.0.2.200";
 const DISK_BYTES: u64 = 64 << 20;
 /// What takes longer hangs, also on a busy machine with an emulated processor.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -68,16 +63,6 @@ pub enum Addresses {
     Conductor,
     /// A DHCP server of the site, beside which the conductor's dnsmasq only tells what to load (proxy-DHCP).
     Site,
-}
-
-/// The DHCP server of the site; it ends with this.
-struct Site(Child);
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
 }
 
 /// How long each operation took, from its order to its end.
@@ -173,8 +158,8 @@ impl Cell {
     }
 
     /// A network with a conductor that serves everything, and a node.
-    fn lab(self, farrier: &Path, bootable: &Bootable, folder: &Path) -> Result<(Lab, Option<Site>)> {
-        network()?;
+    fn lab(self, farrier: &Path, bootable: &Bootable, folder: &Path) -> Result<(Lab, Option<DhcpServer>)> {
+        network(1)?;
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let allowed = bootable.dist.display().to_string();
         let loaders = bootable.loader_file_paths(self.architecture, self.method, folder)?.join(",");
@@ -185,7 +170,7 @@ impl Cell {
         );
         let (range, site) = match self.addresses {
             Addresses::Conductor => (RANGE, None),
-            Addresses::Site => ("192.0.2.0,proxy", Some(site(folder)?)),
+            Addresses::Site => ("192.0.2.0,proxy", Some(DhcpServer::start(folder)?)),
         };
         File::create(folder.join("disk.img"))?.set_len(DISK_BYTES)?;
         let mut serve = [
@@ -318,58 +303,4 @@ fn trace(lab: &Lab) -> Result<String> {
     let evidence = explained["evidence"].as_array().into_iter().flatten();
     let mut traces = evidence.filter(|one| one["what"] == "boot from the network");
     Ok(traces.next().and_then(|one| one["said"].as_str()).unwrap_or_default().to_owned())
-}
-
-/// A bridge, `br0` with the address 192.0.2.1, with a place for one machine, `tap0`, in a network of the calling thread's
-/// own, where what it starts from then on is too.
-///
-/// # Errors
-///
-/// The thread has no right to it.
-pub fn network() -> Result<()> {
-    unshare(CloneFlags::CLONE_NEWNET).context("there is no network of its own; this needs root")?;
-    ip(&[
-        "link set lo up",
-        "link add br0 type bridge",
-        "addr add 192.0.2.1/24 dev br0",
-        "link set br0 up",
-        "tuntap add tap0 mode tap",
-        "link set tap0 master br0",
-        "link set tap0 up",
-    ])
-}
-
-/// A DHCP server that gives addresses and nothing else, by a cable of its own to the bridge.
-fn site(folder: &Path) -> Result<Site> {
-    ip(&[
-        "link add site0 type veth peer name site1",
-        "link set site1 master br0",
-        "link set site1 up",
-        "addr add 192.0.2.2/24 dev site0 noprefixroute",
-        "link set site0 up",
-    ])?;
-    let server = Command::new("dnsmasq")
-        .args([
-            "--conf-file=/dev/null",
-            "--port=0",
-            "--keep-in-foreground",
-            "--log-facility=-",
-            "--bind-interfaces",
-        ])
-        .args(["--interface=site0", "--except-interface=lo", "--dhcp-option=3", "--log-dhcp"])
-        .arg(format!("--dhcp-range={RANGE},3600"))
-        .arg(format!("--dhcp-leasefile={}", folder.join("site-leases").display()))
-        .arg(format!("--pid-file={}", folder.join("site-process").display()))
-        .stdin(Stdio::null())
-        .stderr(File::create(folder.join("site.log"))?)
-        .spawn();
-    server.map(Site).context("cannot start dnsmasq")
-}
-
-fn ip(commands: &[&str]) -> Result<()> {
-    for words in commands {
-        let output = Command::new("ip").args(words.split(' ')).output().context("cannot start ip")?;
-        ensure!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(())
 }

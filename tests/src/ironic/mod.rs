@@ -91,7 +91,7 @@ impl Ironic {
     }
 
     /// Starts the Ironic that is installed in `environment` with its state in `folder`, for machines on the bridge of
-    /// [`crate::netboot_cell::network`]. It may read files in `dist`; what it writes for machines is in the folders `http`
+    /// [`crate::bridge::network`]. It may read files in `dist`; what it writes for machines is in the folders `http`
     /// and `tftp`, which others serve: `http` at the port `files_port`.
     ///
     /// # Errors

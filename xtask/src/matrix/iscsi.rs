@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
+use std::thread;
 
 use anyhow::{Result, bail};
 use clap::Args;
 use farrier_tests::boot_cell::{DebianImage, Image, Seconds};
 use farrier_tests::iscsi_cell::Cell;
+use farrier_tests::office::Equipment;
 
 use crate::dist;
 use crate::instance_image::{self, Content, Kernel, TESTED_MEBIBYTES};
@@ -38,16 +40,21 @@ pub fn iscsi(arguments: &IscsiArguments) -> Result<()> {
     let cells = super::chosen(Cell::ALL, &arguments.filter)?;
     requirements::ensure(&[Purpose::Dist, Purpose::InstanceImage, Purpose::Machine], !arguments.no_install)?;
     let workspace = Workspace::find()?;
+    let built = dist::build(&workspace, "x86_64", dist::Firmware::None)?;
     let dist = match &arguments.dist {
         Some(folder) => std::path::absolute(folder)?,
-        None => dist::build(&workspace, "x86_64", dist::Firmware::None)?.folder,
+        None => built.folder,
     };
-    let farrier = workspace.build_conductor()?;
+    // Without optimisation it is too slow for an emulated processor.
+    let farrier = workspace.build_released_conductor()?;
+    let equipment = Equipment { farrier: &farrier, dist: &dist, modules: &built.modules };
     let mut outcomes = Vec::new();
     for cell in cells {
         let image = image_for(cell, &workspace)?;
         let folder = workspace.cache().join(format!("iscsi-{}-{cell}", std::process::id()));
-        let result = cell.run(&farrier, &dist, &image, &folder);
+        // A network of its own is one of a thread.
+        let run = || cell.run(equipment, &image, &folder);
+        let result = thread::scope(|scope| scope.spawn(run).join()).unwrap_or_else(|_| bail!("it crashed"));
         fs::remove_dir_all(&folder).ok();
         match &result {
             Ok(Seconds { deploy, boot }) => {

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use farrier_tests::bridge::network;
 use farrier_tests::farrier::Farrier;
-use farrier_tests::netboot_cell::network;
 use farrier_tests::node_api::{Conductor, Control, Enrolment, Node, Order};
 
 use super::clients::{Figures, crowd, fetch_by_http};
@@ -86,7 +86,7 @@ pub fn farrier(
     clients: u16,
     folder: &Path,
 ) -> Result<(Round, Round)> {
-    network()?;
+    network(1)?;
     let allowed = dist.display().to_string();
     let (listen, tftp) = ((Ipv4Addr::LOCALHOST, HTTP_PORT).into(), format!("127.0.0.1:{TFTP_PORT}"));
     let options = [&BY_HAND[..], &["--file-url-allowed-paths", &allowed, "--tftp-listen", &tftp]].concat();
@@ -120,7 +120,7 @@ fn waiting<'a>(conductor: &'a Farrier, dist: &'a Path) -> Result<Node<'a>> {
 ///
 /// One of them does not start.
 pub fn beside(dist: &Path, sent: &Sent, clients: u16, folder: &Path) -> Result<(Round, Round)> {
-    network()?;
+    network(1)?;
     let root = folder.join("files");
     fs::create_dir_all(&root)?;
     symlink(dist.join("initramfs.img"), root.join("deploy_ramdisk"))?;

@@ -10,10 +10,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use farrier_tests::bridge::network;
 use farrier_tests::farrier::Farrier;
 use farrier_tests::ironic::Ironic;
 use farrier_tests::machine::{Boot, EMULATED, Firmware, Hardware, free_port};
-use farrier_tests::netboot_cell::{network, uefi_arguments};
+use farrier_tests::netboot_cell::uefi_arguments;
 use farrier_tests::netboot_loaders::{Architecture, Bootable};
 use farrier_tests::node_api::{Conductor, Control, Enrolment, Node, Order};
 use serde::{Deserialize, Serialize};
@@ -111,7 +112,7 @@ impl Way {
     ///
     /// There was no heartbeat; the text has the end of what machine and conductor said.
     pub fn go(self, parts: &Parts<'_>, folder: &Path) -> Result<Went> {
-        network()?;
+        network(1)?;
         fs::create_dir_all(folder)?;
         match self.leader {
             Leader::Farrier => {
