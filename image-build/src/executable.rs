@@ -3,10 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use object::Endianness;
-use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_AARCH64, EM_X86_64, FileHeader64};
-use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
+use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, EM_AARCH64, EM_X86_64, FileHeader64, Sym64};
+use object::read::elf::{ElfFile, FileHeader, ProgramHeader, Sym};
 
 use crate::error::BuildError;
+
+/// What glibc loads where a thread is cancelled or ends early, and aborts without; no linker notes that.
+const UNWINDER: &str = "libgcc_s.so.1";
+const ENDS_OF_THREADS: [&[u8]; 2] = [b"pthread_cancel", b"pthread_exit"];
 
 /// What an executable needs to run.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +19,7 @@ pub struct Executable {
     pub architecture: &'static str,
     /// Path of its dynamic loader, if it needs one.
     pub loader: Option<String>,
-    /// Names of the libraries it is linked with.
+    /// Names of the libraries it is linked with, and of the one that ending a thread loads.
     pub libraries: Vec<String>,
     /// Folders in which these are looked for before all others.
     pub run_path: Vec<String>,
@@ -67,6 +71,14 @@ impl Executable {
                 }
                 _ => {}
             }
+        }
+        let symbols = file.elf_dynamic_symbol_table();
+        let ends_threads = |symbol: &Sym64<Endianness>| {
+            let name = symbols.symbol_name(endian, symbol);
+            symbol.is_undefined(endian) && name.is_ok_and(|name| ENDS_OF_THREADS.contains(&name))
+        };
+        if symbols.iter().any(ends_threads) && !self.libraries.iter().any(|name| name == UNWINDER) {
+            self.libraries.push(UNWINDER.to_owned());
         }
         Ok(())
     }
@@ -140,6 +152,17 @@ pub(crate) mod tests {
         let executable = Executable::parse(&path, &std::fs::read(&path).unwrap()).unwrap();
         assert!(executable.loader.unwrap().contains("ld-linux"));
         assert!(executable.libraries.iter().any(|name| name.starts_with("libc.so")));
+    }
+
+    #[test]
+    fn what_ending_a_thread_loads_is_needed_by_a_program_that_ends_one() {
+        // It is linked with libc alone.
+        let path = Path::new("/usr/sbin/tgtd");
+        let executable = Executable::parse(path, &std::fs::read(path).unwrap()).unwrap();
+        assert!(executable.libraries.iter().any(|name| name == UNWINDER), "{executable:?}");
+        let path = Path::new("/usr/sbin/tgtadm");
+        let executable = Executable::parse(path, &std::fs::read(path).unwrap()).unwrap();
+        assert!(!executable.libraries.iter().any(|name| name == UNWINDER), "{executable:?}");
     }
 
     #[test]

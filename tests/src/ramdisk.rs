@@ -22,42 +22,84 @@ pub enum Addition<'a> {
     HardwareManager(&'a str, &'a str),
 }
 
-/// Builds the ramdisk with these additions below `folder`, and returns the folder with the kernel and it.
+/// What ramdisks are made of.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// The builder.
+    pub builder: PathBuf,
+    /// Folder with the kernel and the agent.
+    pub dist: PathBuf,
+    /// The modules of the kernel.
+    pub modules: PathBuf,
+    /// Where programs are, before those of this computer.
+    pub programs: PathBuf,
+    /// Where the builder keeps packed modules.
+    pub module_cache: PathBuf,
+}
+
+/// Builds the ramdisk of the tests' environment with these additions below `folder`, and returns the folder with the
+/// kernel and it.
 ///
 /// # Errors
 ///
 /// What the builder says.
 pub fn build(folder: &Path, additions: &[Addition<'_>]) -> Result<PathBuf> {
-    let (dist, output) = (environment::path("FARRIER_DIST"), folder.join("dist"));
-    let mut build = Command::new(environment::path("FARRIER_IMAGE_BUILDER"));
-    build.arg("build").arg("--kernel").arg(dist.join("vmlinuz"));
-    build.arg("--modules").arg(environment::path("FARRIER_MODULES"));
-    build.arg("--programs-root").arg(environment::path("FARRIER_PROGRAMS"));
-    build.arg("--cache").arg(environment::path("FARRIER_MODULE_CACHE"));
-    build.arg("--agent").arg(dist.join("farrier-agent")).arg("--output").arg(&output);
-    let sources = folder.join("additions");
-    fs::create_dir_all(&sources)?;
-    for (number, addition) in additions.iter().enumerate() {
-        match *addition {
-            Addition::Program(path) => build.args(["--program", path]),
-            Addition::Module(name) => build.args(["--module", name]),
-            Addition::File(path) => build.arg("--file").arg(format!("{path}:{path}")),
-            Addition::Text(path, content) => {
+    let parts = Parts {
+        builder: environment::path("FARRIER_IMAGE_BUILDER"),
+        dist: environment::path("FARRIER_DIST"),
+        modules: environment::path("FARRIER_MODULES"),
+        programs: environment::path("FARRIER_PROGRAMS"),
+        module_cache: environment::path("FARRIER_MODULE_CACHE"),
+    };
+    parts.build(folder, additions)
+}
+
+impl Parts {
+    /// As [`build`], of these parts.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn build(&self, folder: &Path, additions: &[Addition<'_>]) -> Result<PathBuf> {
+        let output = folder.join("dist");
+        let mut build = Command::new(&self.builder);
+        build.arg("build").arg("--kernel").arg(self.dist.join("vmlinuz"));
+        build.arg("--modules").arg(&self.modules);
+        build.arg("--programs-root").arg(&self.programs);
+        build.arg("--cache").arg(&self.module_cache);
+        build.arg("--agent").arg(self.dist.join("farrier-agent")).arg("--output").arg(&output);
+        let sources = folder.join("additions");
+        fs::create_dir_all(&sources)?;
+        for (number, addition) in additions.iter().enumerate() {
+            addition.ask(&mut build, &sources, number)?;
+        }
+        let built = build.output().context("cannot start the builder")?;
+        if !built.status.success() {
+            bail!("{}", String::from_utf8_lossy(&built.stderr));
+        }
+        Ok(output)
+    }
+}
+
+impl Addition<'_> {
+    /// Has `build` ask for it; what it is made of is put into the folder `sources`.
+    fn ask(&self, build: &mut Command, sources: &Path, number: usize) -> Result<()> {
+        match *self {
+            Self::Program(path) => build.args(["--program", path]),
+            Self::Module(name) => build.args(["--module", name]),
+            Self::File(path) => build.arg("--file").arg(format!("{path}:{path}")),
+            Self::Text(path, content) => {
                 let source = sources.join(number.to_string());
                 fs::write(&source, content)?;
                 build.arg("--file").arg(format!("{}:{path}", source.display()))
             }
-            Addition::HardwareManager(name, script) => {
+            Self::HardwareManager(name, script) => {
                 let source = sources.join(name);
                 fs::write(&source, script)?;
                 fs::set_permissions(&source, Permissions::from_mode(0o755))?;
                 build.arg("--hardware-manager").arg(source)
             }
         };
+        Ok(())
     }
-    let built = build.output().context("cannot start the builder")?;
-    if !built.status.success() {
-        bail!("{}", String::from_utf8_lossy(&built.stderr));
-    }
-    Ok(output)
 }

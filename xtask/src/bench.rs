@@ -5,17 +5,22 @@ mod bmcs;
 mod boot;
 mod commands;
 mod conductors;
+mod dense_image;
 mod heartbeat;
+mod iscsi;
 mod load;
 mod netboot;
 mod write;
 
 pub use boot::BootReport;
+pub use iscsi::IscsiReport;
 pub use netboot::NetbootReport;
 pub use write::WriteReport;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
+use farrier_tests::stub_conductor::NODE;
+use serde_json::{Value, json};
 
 const MAC: &str = "52:54:00:fa:00:03";
 /// A disk that the default rule for the root disk accepts.
@@ -37,6 +42,7 @@ enum Bench {
     Boot(boot::BootArguments),
     Commands(commands::CommandsArguments),
     Heartbeat(heartbeat::HeartbeatArguments),
+    Iscsi(iscsi::IscsiArguments),
     Netboot(netboot::NetbootArguments),
     Write(write::WriteArguments),
 }
@@ -49,9 +55,17 @@ pub fn bench(arguments: &BenchArguments) -> Result<()> {
         Bench::Boot(arguments) => boot::bench(arguments),
         Bench::Commands(arguments) => commands::bench(arguments),
         Bench::Heartbeat(arguments) => heartbeat::bench(arguments),
+        Bench::Iscsi(arguments) => iscsi::bench(arguments),
         Bench::Netboot(arguments) => netboot::bench(arguments),
         Bench::Write(arguments) => write::bench_write(arguments),
     }
+}
+
+/// What an agent is told that is to write an image.
+fn write_image(image_info: &Value) -> Value {
+    let step = json!({"interface": "deploy", "step": "write_image", "args": {"image_info": image_info}});
+    let node = json!({"uuid": NODE, "properties": {}, "instance_info": {}});
+    json!({"step": step, "node": node, "ports": []})
 }
 
 /// The value of `name=VALUE` in the line with `message`.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 
-use crate::bench::{BootReport, NetbootReport, WriteReport};
+use crate::bench::{BootReport, IscsiReport, NetbootReport, WriteReport};
 use crate::matrix::MatrixReport;
 use crate::page::redraw;
 use crate::power_cut::PowerCutReport;
@@ -18,6 +18,7 @@ pub fn pages(PagesArguments {}: &PagesArguments) -> Result<()> {
     let workspace = Workspace::find()?;
     for redraw in [
         redraw::<BootReport>,
+        redraw::<IscsiReport>,
         redraw::<NetbootReport>,
         redraw::<WriteReport>,
         redraw::<MatrixReport>,
@@ -63,6 +64,7 @@ mod tests {
     fn pages_and_plots_are_what_their_figures_give() {
         for stale in [
             stale::<BootReport>(),
+            stale::<IscsiReport>(),
             stale::<NetbootReport>(),
             stale::<WriteReport>(),
             stale::<MatrixReport>(),

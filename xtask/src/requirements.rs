@@ -69,7 +69,7 @@ const REQUIREMENTS: &[Requirement] = &[
     command("xz", "xz-utils", &[Purpose::Dist]),
     command("musl-gcc", "musl-tools", &[Purpose::Dist]),
     // A busybox that is linked dynamically has the same path.
-    file("/var/lib/dpkg/info/busybox-static.list", "busybox-static", &[Purpose::Disk]),
+    file("/var/lib/dpkg/info/busybox-static.list", "busybox-static", &[Purpose::Disk, Purpose::Machine]),
     command("dropbear", "dropbear-bin", &[Purpose::Unit]),
     command("debootstrap", "debootstrap", &[Purpose::InstanceImage]),
     file(

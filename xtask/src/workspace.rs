@@ -70,9 +70,19 @@ impl Workspace {
 
     /// Builds the program that writes exported disks as the conductor does, and gives its path.
     pub fn build_writer_of_exported_disks(&self) -> Result<PathBuf> {
-        let example = "write_exported_disk";
-        run(cargo().args(["build", "-p", "farrier-drivers", "--example", example]).current_dir(&self.root))?;
-        Ok(self.target.join("debug/examples").join(example))
+        self.build_example_of_drivers("write_exported_disk", &[], "debug")
+    }
+
+    /// Builds the same as a conductor is released.
+    pub fn build_released_writer_of_exported_disks(&self) -> Result<PathBuf> {
+        self.build_example_of_drivers("write_exported_disk", &["--release"], "release")
+    }
+
+    fn build_example_of_drivers(&self, example: &str, options: &[&str], profile: &str) -> Result<PathBuf> {
+        let mut build = cargo();
+        build.args(["build", "-p", "farrier-drivers", "--example", example]).args(options);
+        run(build.current_dir(&self.root))?;
+        Ok(self.target.join(profile).join("examples").join(example))
     }
 
     /// Builds the builder of ramdisks and gives its path.

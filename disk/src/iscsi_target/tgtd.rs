@@ -204,7 +204,10 @@ fn orders(disk: &Held, serial: &str, terms: &Terms) -> Vec<Order> {
         Order::Plain(unit("update", &["--params", &parameters(serial, disk.discards, terms)])),
     ];
     if let Some(Chap { user, secret }) = &terms.chap {
-        orders.push(Order::Secret(words("account", "new", &["--user", user, "--password", secret])));
+        // An account is of no target until it is bound.
+        let account =
+            ["--lld", "iscsi", "--mode", "account", "--op", "new", "--user", user, "--password", secret];
+        orders.push(Order::Secret(account.map(str::to_owned).to_vec()));
         orders.push(Order::Plain(words("account", "bind", &["--user", user])));
     }
     let admitted = |word: &str, who: &str| Order::Plain(words("target", "bind", &[word, who]));

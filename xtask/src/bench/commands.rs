@@ -5,21 +5,18 @@
 //! they keep the disk waiting. The same image is written with and without them in turns, in one machine.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use farrier_tests::commanded_agent::CommandedAgent;
-use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::machine::{Hardware, free_port};
-use farrier_tests::stub_conductor::NODE;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{DISK_BYTES, HEARTBEAT, field};
-use crate::command::{command, run_quietly};
+use super::dense_image::DenseImage;
+use super::{DISK_BYTES, HEARTBEAT, field, write_image};
 use crate::dist;
 use crate::requirements::{self, Purpose};
 use crate::timeline::in_milliseconds;
@@ -28,7 +25,6 @@ use crate::workspace::{Workspace, write_json};
 /// How often the list is read during a write.
 const REQUESTS: usize = 1000;
 const MIB: u64 = 1 << 20;
-const SECTOR: u64 = 512;
 /// Speed of the disk.
 const MIB_PER_SECOND: u64 = 16;
 /// A write that takes longer hangs.
@@ -92,7 +88,7 @@ pub fn bench(arguments: &CommandsArguments) -> Result<()> {
 }
 
 fn measure(dist: &Path, folder: &Path, arguments: &CommandsArguments) -> Result<CommandsReport> {
-    let (image_info, _server) = image(folder, arguments.image_mib)?;
+    let image_info = DenseImage::serve(folder, arguments.image_mib)?.info_for_a_machine();
     let disk = folder.join("disk.raw");
     File::create(&disk)?.set_len(DISK_BYTES)?;
     let hardware = Hardware {
@@ -148,40 +144,9 @@ fn slow_disk(file: &Path) -> Vec<String> {
         .to_vec()
 }
 
-/// A table with one partition of Linux' type, from the first MiB to the end.
-fn partition_table(mebibytes: u64) -> Result<[u8; SECTOR as usize]> {
-    let start = u32::try_from(MIB / SECTOR)?;
-    let length = u32::try_from((mebibytes - 1) * MIB / SECTOR)?;
-    let mut table = [0; SECTOR as usize];
-    table[450] = 0x83;
-    table[454..458].copy_from_slice(&start.to_le_bytes());
-    table[458..462].copy_from_slice(&length.to_le_bytes());
-    table[510..].copy_from_slice(&[0x55, 0xaa]);
-    Ok(table)
-}
-
-/// A server with an image without a zero or a repetition, and how the agent is told of it.
-fn image(folder: &Path, mebibytes: u64) -> Result<(Value, ImageServer)> {
-    let file = folder.join("image.raw");
-    let mut output = File::create(&file)?;
-    output.write_all(&partition_table(mebibytes)?)?;
-    io::copy(&mut File::open("/dev/urandom")?.take(mebibytes * MIB - SECTOR), &mut output)?;
-    let digest = run_quietly(command("sha256sum").arg(&file))?;
-    let sha256 = digest.split_whitespace().next().context("sha256sum printed nothing")?;
-    let server = ImageServer::start(vec![Reply::File(file)])?;
-    let info = json!({
-        "id": "image.raw", "urls": [server.guest_url()], "disk_format": "raw",
-        "os_hash_algo": "sha256", "os_hash_value": sha256,
-    });
-    Ok((info, server))
-}
-
 /// Seconds that the agent needed to write the image while `meanwhile` runs.
 fn write(agent: &CommandedAgent, image_info: &Value, meanwhile: impl FnOnce() -> Result<()>) -> Result<f64> {
-    let step = json!({"interface": "deploy", "step": "write_image", "args": {"image_info": image_info}});
-    let node = json!({"uuid": NODE, "properties": {}, "instance_info": {}});
-    let params = json!({"step": step, "node": node, "ports": []});
-    agent.order("deploy.execute_deploy_step", &params)?;
+    agent.order("deploy.execute_deploy_step", &write_image(image_info))?;
     meanwhile()?;
     if agent.last_command()?["command_status"] != "RUNNING" {
         bail!("the write ended before the requests: take a larger --image-mib");

@@ -21,7 +21,7 @@ const PAGE: &str = "docs/src/iscsi-matrix.md";
 /// Deploys Debian by iSCSI with each firmware and kind of image, with a config drive, and boots it.
 #[derive(Debug, Args)]
 pub struct IscsiArguments {
-    /// Only combinations whose names, such as uefi-partition, have all these parts, separated by commas.
+    /// Only combinations whose names, such as openiscsi-uefi-partition, have all these parts, separated by commas.
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     filter: Vec<String>,
     /// Folder of a ramdisk that was built already: vmlinuz and initramfs.img.
@@ -87,25 +87,31 @@ fn page(outcomes: &[(Cell, Option<Seconds>)]) -> String {
 
 This page is written by `cargo xtask matrix iscsi --page`.
 
-In each combination `farrier` deploys Debian 12 with [the deploy interface `iscsi`](iscsi.md#deployed-by-the-conductor), by
-QEMU's initiator, to a virtual machine with the real ramdisk and firmware, SeaBIOS or OVMF. The image is on a server that
-the machine does not reach. Then the machine boots from its disk to the login prompt, in which is the host name that only
-the config drive knows. A partition image gets a swap partition, and its boot loader by the agent. The processors are
-emulated: the seconds tell how long the run took, not how fast Farrier is.
+In each combination `farrier` deploys Debian 12 with [the deploy interface `iscsi`](iscsi.md#deployed-by-the-conductor) to
+a virtual machine with the real ramdisk and firmware, SeaBIOS or OVMF. Then the machine boots from its disk to the login
+prompt, in which is the host name that only the config drive knows. A partition image gets a swap partition, and its boot
+loader by the agent.
 
-| firmware | image | deployed in s | booted in s |
-|---|---|---|---|
+| initiator | where the conductor runs |
+|---|---|
+| `qemu` | on this computer; the image is on a server that the machine does not reach |
+| `open-iscsi` | in another virtual machine, as root, with `iscsid` and Debian's kernel, on a bridge with the machine |
+
+The processors are emulated, with `open-iscsi` the conductor's too: the seconds tell how long the run took, not how fast
+Farrier is. [Measured](iscsi-benchmark.md) are others.
+
+| initiator | firmware | image | deployed in s | booted in s |
+|---|---|---|---|---|
 "
     .to_owned();
     for (cell, seconds) in outcomes {
-        let name = cell.to_string();
-        let (firmware, image) = name.split_once('-').unwrap_or_default();
         let took = match seconds {
             Some(Seconds { deploy, boot }) => format!("{deploy:.0} | {boot:.0}"),
             None => "does not boot |".to_owned(),
         };
+        let name = cell.to_string().replace('-', " | ");
         // A text can always be written to.
-        writeln!(page, "| {firmware} | {image} | {took} |").unwrap_or_default();
+        writeln!(page, "| {name} | {took} |").unwrap_or_default();
     }
     page
 }
