@@ -8,6 +8,7 @@ use crate::esp;
 use crate::iso9660::{BootEntry, Platform, SECTOR, Volume};
 use crate::netboot;
 use crate::role::Role;
+use farrier_media::boot_iso::NETWORK_DATA;
 
 const ESP: &str = "efi.img";
 const ISOLINUX: &str = "isolinux/isolinux.bin";
@@ -39,6 +40,8 @@ pub fn image(
             ("boot/grub/grub.cfg".to_owned(), netboot::grub_configuration(command_line).into_bytes()),
             (ESP.to_owned(), esp),
             ("initramfs.img".to_owned(), initramfs.to_vec()),
+            // For conductors that put the network of a machine here.
+            (NETWORK_DATA.to_owned(), Vec::new()),
             ("vmlinuz".to_owned(), kernel.to_vec()),
         ]),
         boot: vec![BootEntry { platform: Platform::Efi, path: ESP }],

@@ -1,8 +1,8 @@
-//! An ISO with other kernel parameters than it was made with (section 6.8).
+//! An ISO with other kernel parameters than it was made with, and with the network of a machine (section 6.8).
 //!
-//! Nothing is copied: what changes is the text that its boot loaders read, which is a few sectors. [`BootIso`] knows those,
-//! and lays them over what is read from the file. So a medium of its own for each boot of each machine costs some
-//! kilobytes, and parts of it can be read in any order.
+//! Nothing is copied: what changes is the text that its boot loaders read, and a file that was left empty, which is a few
+//! sectors. [`BootIso`] knows those, and lays them over what is read from the file. So a medium of its own for each boot of
+//! each machine costs some kilobytes, and parts of it can be read in any order.
 
 use crate::KernelParameters;
 use std::collections::BTreeMap;
@@ -16,7 +16,9 @@ const DESCRIPTORS: std::ops::Range<u64> = 16..48;
 const PRIMARY: u8 = 1;
 const SUPPLEMENTARY: u8 = 2;
 const END: u8 = 255;
-/// Places in a descriptor: the sectors of the volume, and the record of the root directory.
+/// Places in a descriptor: the label and its length, the sectors of the volume, and the record of the root directory.
+const LABEL: usize = 40;
+const LABEL_LENGTH: usize = 32;
 const VOLUME_SECTORS: usize = 80;
 const ROOT: usize = 156;
 /// Places in the record of a file: its first sector, its length, that of its name, and the name. Numbers stand there in
@@ -33,6 +35,10 @@ const LONGEST_CONFIGURATION: u32 = 64 << 10;
 /// What boot loaders read: GRUB of `farrier-image`, GRUB of Ironic, and isolinux.
 const CONFIGURATIONS: &[&[&str]] =
     &[&["boot", "grub", "grub.cfg"], &["efi", "boot", "grub.cfg"], &["isolinux", "isolinux.cfg"]];
+
+/// The file with the network, in Ironic's place, and the label of media that have it.
+pub const NETWORK_DATA: &str = "openstack/latest/network_data.json";
+const LABEL_WITH_NETWORK_DATA: &str = "config-2";
 
 /// Words that begin a line with kernel parameters, and those that end one.
 const KERNEL_LINES: &[&str] = &["linux", "linuxefi", "linux16", "append"];
@@ -52,9 +58,29 @@ pub enum BootIsoError {
         "it has no configuration of GRUB or isolinux with a kernel; give one that farrier-image has made"
     )]
     NoKernel,
+    /// There is no file that the network could be written to.
+    #[error(
+        "it has no empty file {NETWORK_DATA} for the network; give one that farrier-image has made since"
+    )]
+    NoNetworkData,
 }
 
-/// An ISO with other kernel parameters than its file has.
+/// What an ISO gets for one boot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Additions {
+    /// Parameters after those that its kernel gets already.
+    pub parameters: KernelParameters,
+    /// The network of the machine, as OpenStack's `network_data.json`, where it does not come by DHCP.
+    pub network_data: Option<String>,
+}
+
+impl From<KernelParameters> for Additions {
+    fn from(parameters: KernelParameters) -> Self {
+        Self { parameters, network_data: None }
+    }
+}
+
+/// An ISO with other content than its file has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootIso {
     length: u64,
@@ -72,40 +98,56 @@ struct Found {
 }
 
 impl BootIso {
-    /// Adds parameters to those that the kernel of an ISO gets.
+    /// Adds to an ISO.
     ///
     /// # Errors
     ///
     /// [`BootIsoError`].
-    pub fn new(iso: &mut (impl Read + Seek), parameters: &KernelParameters) -> Result<Self, BootIsoError> {
-        let bytes = iso.seek(SeekFrom::End(0))?;
-        let mut end = bytes.div_ceil(SECTOR);
-        let (volumes, found) = search(iso)?;
-        let mut patches = BTreeMap::new();
-        for ((sector, length), records) in found {
-            let text = read(iso, u64::from(sector) * SECTOR, length as usize)?;
-            let Some(text) = with_parameters(&String::from_utf8_lossy(&text), parameters) else { continue };
-            let mut text = text.into_bytes();
-            let new_length = text.len() as u32;
-            let sectors = (text.len() as u64).div_ceil(SECTOR);
-            text.resize((sectors * SECTOR) as usize, 0);
-            let mut place = u64::from(sector);
-            if sectors > u64::from(length).div_ceil(SECTOR) {
-                (place, end) = (end, end + sectors);
-            }
-            patches.insert(place * SECTOR, text);
-            for record in records {
-                patches.insert(record + FIRST_SECTOR as u64, both(place as u32));
-                patches.insert(record + LENGTH as u64, both(new_length));
+    pub fn new(iso: &mut (impl Read + Seek), additions: &Additions) -> Result<Self, BootIsoError> {
+        let end = iso.seek(SeekFrom::End(0))?.div_ceil(SECTOR);
+        let places = Places::search(iso)?;
+        let mut changed = Self { length: end * SECTOR, patches: BTreeMap::new() };
+        for ((sector, length), records) in &places.configurations {
+            let text = read(iso, u64::from(*sector) * SECTOR, *length as usize)?;
+            if let Some(text) = with_parameters(&String::from_utf8_lossy(&text), &additions.parameters) {
+                changed.replace((*sector, *length), records, text);
             }
         }
-        if patches.is_empty() {
+        if changed.patches.is_empty() {
             return Err(BootIsoError::NoKernel);
         }
-        for volume in volumes {
-            patches.insert(volume * SECTOR + VOLUME_SECTORS as u64, both(end as u32));
+        if let Some(network_data) = &additions.network_data {
+            // A system that sees several volumes may read any of them.
+            if places.network_data.len() < places.volumes.len() {
+                return Err(BootIsoError::NoNetworkData);
+            }
+            changed.replace((0, 0), &places.network_data, network_data.clone());
+            for (sector, volume) in &places.volumes {
+                changed.patches.insert(sector * SECTOR + LABEL as u64, label(*volume));
+            }
         }
-        Ok(Self { length: end * SECTOR, patches })
+        for (sector, _) in &places.volumes {
+            let sectors = (changed.length / SECTOR) as u32;
+            changed.patches.insert(sector * SECTOR + VOLUME_SECTORS as u64, both(sectors));
+        }
+        Ok(changed)
+    }
+
+    /// Has a file, by its sector and length, have another text: where it is, or behind the end if it grows too long.
+    fn replace(&mut self, (sector, length): (u32, u32), records: &[u64], text: String) {
+        let mut text = text.into_bytes();
+        let new_length = text.len() as u32;
+        text.resize(text.len().next_multiple_of(SECTOR as usize), 0);
+        let mut place = u64::from(sector) * SECTOR;
+        if text.len() > (length as usize).next_multiple_of(SECTOR as usize) {
+            place = self.length;
+            self.length += text.len() as u64;
+        }
+        self.patches.insert(place, text);
+        for record in records {
+            self.patches.insert(record + FIRST_SECTOR as u64, both((place / SECTOR) as u32));
+            self.patches.insert(record + LENGTH as u64, both(new_length));
+        }
     }
 
     /// Its length in bytes.
@@ -127,36 +169,57 @@ impl BootIso {
     }
 }
 
-/// The sectors of the volume descriptors, and the configurations by their place, with the records that point there.
-type Search = (Vec<u64>, BTreeMap<(u32, u32), Vec<u64>>);
+/// Where in an ISO the things are that may change.
+#[derive(Debug, Default)]
+struct Places {
+    /// Sectors of the descriptors of volumes, and their types.
+    volumes: Vec<(u64, u8)>,
+    /// Configurations by their sector and length, with the records that point there.
+    configurations: BTreeMap<(u32, u32), Vec<u64>>,
+    /// The records of the file with the network.
+    network_data: Vec<u64>,
+}
 
-fn search(iso: &mut (impl Read + Seek)) -> Result<Search, BootIsoError> {
-    let (mut volumes, mut found) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
-    for sector in DESCRIPTORS {
-        let descriptor = read(iso, sector * SECTOR, SECTOR as usize)
-            .map_err(|_| BootIsoError::NotAnIso("it ends before its volume descriptors"))?;
-        if &descriptor[1..6] != b"CD001" {
-            return Err(BootIsoError::NotAnIso("it has no volume descriptor"));
-        }
-        match descriptor[0] {
-            END => break,
-            PRIMARY | SUPPLEMENTARY => volumes.push(sector),
-            _ => continue,
-        }
-        let root = Found {
-            record: sector * SECTOR + ROOT as u64,
-            sector: number(&descriptor, ROOT + FIRST_SECTOR),
-            length: number(&descriptor, ROOT + LENGTH),
-        };
-        for path in CONFIGURATIONS {
-            if let Some(Found { record, sector, length }) = find(iso, root, path, descriptor[0])?
-                && length <= LONGEST_CONFIGURATION
-            {
-                found.entry((sector, length)).or_default().push(record);
+impl Places {
+    fn search(iso: &mut (impl Read + Seek)) -> Result<Self, BootIsoError> {
+        let mut places = Self::default();
+        for sector in DESCRIPTORS {
+            let descriptor = read(iso, sector * SECTOR, SECTOR as usize)
+                .map_err(|_| BootIsoError::NotAnIso("it ends before its volume descriptors"))?;
+            if &descriptor[1..6] != b"CD001" {
+                return Err(BootIsoError::NotAnIso("it has no volume descriptor"));
             }
+            match descriptor[0] {
+                END => break,
+                volume @ (PRIMARY | SUPPLEMENTARY) => places.volumes.push((sector, volume)),
+                _ => continue,
+            }
+            let root = Found {
+                record: sector * SECTOR + ROOT as u64,
+                sector: number(&descriptor, ROOT + FIRST_SECTOR),
+                length: number(&descriptor, ROOT + LENGTH),
+            };
+            for path in CONFIGURATIONS {
+                if let Some(Found { record, sector, length }) = find(iso, root, path, descriptor[0])?
+                    && length <= LONGEST_CONFIGURATION
+                {
+                    places.configurations.entry((sector, length)).or_default().push(record);
+                }
+            }
+            let network_data: Vec<_> = NETWORK_DATA.split('/').collect();
+            let found = find(iso, root, &network_data, descriptor[0])?;
+            places.network_data.extend(found.map(|found| found.record));
         }
+        Ok(places)
     }
-    Ok((volumes, found))
+}
+
+/// The label of a volume with the network, in the letters of the volume.
+fn label(volume: u8) -> Vec<u8> {
+    let is_wide = volume == SUPPLEMENTARY;
+    let letter = |letter: u8| if is_wide { vec![0, letter] } else { vec![letter] };
+    let letters = LABEL_WITH_NETWORK_DATA.bytes().chain(std::iter::repeat(b' '));
+    letters.flat_map(letter).take(LABEL_LENGTH).collect()
 }
 
 /// The file at a path below a directory.
@@ -178,8 +241,10 @@ fn find(
             continue;
         }
         let name_length = usize::from(record.get(NAME_LENGTH).copied().unwrap_or_default());
-        if let Some(name) = record.get(NAME..NAME + name_length)
-            && self::name(name, volume).eq_ignore_ascii_case(first)
+        let is_named = |name: &[u8]| self::name(name, volume).eq_ignore_ascii_case(first);
+        let record = &record[..length.min(record.len())];
+        if record.get(NAME..NAME + name_length).is_some_and(is_named)
+            || long_name(record, name_length).is_some_and(|name| name.eq_ignore_ascii_case(first.as_bytes()))
         {
             let found = Found {
                 record: start + at as u64,
@@ -191,6 +256,20 @@ fn find(
         at += length;
     }
     Ok(None)
+}
+
+/// The name that Rock Ridge gives a record beside its short one (`NM` of IEEE P1282), where it fits in one part.
+fn long_name(record: &[u8], name_length: usize) -> Option<&[u8]> {
+    // The name is followed by a byte that makes the length even.
+    let mut entries = record.get((NAME + name_length).next_multiple_of(2)..)?;
+    loop {
+        let length = usize::from(*entries.get(2)?);
+        let entry = entries.get(..length).filter(|entry| entry.len() > 4)?;
+        if entry.starts_with(b"NM") {
+            return entry.get(5..);
+        }
+        entries = &entries[length..];
+    }
 }
 
 /// A name without its version.
@@ -318,14 +397,14 @@ mod tests {
 
     #[test]
     fn what_is_no_boot_medium_is_refused() {
-        let parameters = KernelParameters::default();
+        let nothing = Additions::default();
         for (file, part) in [
             (Vec::new(), "it ends before"),
             (vec![0; 1 << 20], "it has no volume descriptor"),
             (iso(&[("readme", "hello")]), "no configuration of GRUB or isolinux"),
             (iso(&[("boot/grub/grub.cfg", "set x=1\n")]), "no configuration of GRUB or isolinux"),
         ] {
-            let error = BootIso::new(&mut Cursor::new(file), &parameters).unwrap_err().to_string();
+            let error = BootIso::new(&mut Cursor::new(file), &nothing).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
     }
@@ -336,7 +415,7 @@ mod tests {
         for grub in [GRUB, &long] {
             let file = iso(&[("boot/grub/grub.cfg", grub), ("isolinux/isolinux.cfg", ISOLINUX)]);
             let parameters: KernelParameters = format!("a={} b=2", "x".repeat(200)).parse().unwrap();
-            let iso = BootIso::new(&mut Cursor::new(&file), &parameters).unwrap();
+            let iso = BootIso::new(&mut Cursor::new(&file), &parameters.clone().into()).unwrap();
             let medium = laid(&file, &iso);
             assert_eq!(medium.len() as u64, iso.length());
             assert_eq!(text(&medium, "boot/grub/grub.cfg"), with_parameters(grub, &parameters).unwrap());
@@ -347,5 +426,22 @@ mod tests {
             let changed = file.iter().zip(&medium).filter(|(old, new)| old != new).count();
             assert!(changed < 5000, "{changed} bytes differ");
         }
+    }
+
+    #[test]
+    fn the_network_is_in_the_file_that_was_left_empty_and_the_label_says_so() {
+        let additions =
+            |text: &str| Additions { network_data: Some(text.to_owned()), ..Additions::default() };
+        let file = iso(&[("boot/grub/grub.cfg", GRUB), (NETWORK_DATA, "")]);
+        for network_data in [r#"{"links": []}"#.to_owned(), "x".repeat(5000)] {
+            let changed = BootIso::new(&mut Cursor::new(&file), &additions(&network_data)).unwrap();
+            let medium = laid(&file, &changed);
+            assert_eq!(text(&medium, NETWORK_DATA), network_data);
+            assert_eq!(&medium[0x8000 + LABEL..][..LABEL_LENGTH], format!("{:32}", "config-2").as_bytes());
+            assert_eq!(text(&medium, "vmlinuz"), "\u{7}".repeat(5000));
+        }
+        let without = iso(&[("boot/grub/grub.cfg", GRUB)]);
+        let error = BootIso::new(&mut Cursor::new(without), &additions("{}")).unwrap_err().to_string();
+        assert!(error.contains("no empty file openstack/latest/network_data.json"), "{error}");
     }
 }

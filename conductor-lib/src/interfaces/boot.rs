@@ -136,6 +136,12 @@ pub trait BootInterface: Interface {
         &[]
     }
 
+    /// Whether the kernel parameters of the ramdisk reach this machine alone, so that the token of its agent may be among
+    /// them: it then proves itself by what only it was given, and not by being the first that asks.
+    fn can_provide_config(&self) -> bool {
+        false
+    }
+
     /// Has the next power-on start the ramdisk with these kernel parameters.
     ///
     /// # Errors

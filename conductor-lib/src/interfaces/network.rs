@@ -117,12 +117,13 @@ pub trait NetworkInterface: Interface {
         false
     }
 
-    /// Network data for the config drive of an instance or a ramdisk; empty where addresses come by DHCP.
+    /// Network data for the media that a ramdisk boots from: those of the node's record, unless an implementation knows
+    /// better. Empty where addresses come by DHCP.
     ///
     /// # Errors
     ///
     /// Any [`InterfaceError`].
-    async fn get_node_network_data(&self, _node: &Node) -> Result<Map<String, Value>, InterfaceError> {
-        Ok(Map::new())
+    async fn get_node_network_data(&self, node: &Node) -> Result<Map<String, Value>, InterfaceError> {
+        Ok(node.network_data.clone())
     }
 }

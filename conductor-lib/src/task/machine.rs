@@ -61,6 +61,10 @@ impl Task {
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
     pub async fn prepare_ramdisk(&mut self, parameters: KernelParameters) -> Result<(), Error> {
         let boot = self.boot().await?;
+        let parameters = match boot.boot.can_provide_config() {
+            true => self.with_token(parameters).await?,
+            false => parameters,
+        };
         boot.boot.prepare_ramdisk(boot.context(&self.node), &parameters).await?;
         self.renew_boot_trace(&boot);
         self.forget_last_words();
@@ -69,6 +73,22 @@ impl Task {
             self.save().await?;
         }
         Ok(())
+    }
+
+    /// Parameters with the token of the agent that is going to run, on record before anything boots with it. An agent that
+    /// runs keeps the one it has.
+    async fn with_token(&mut self, parameters: KernelParameters) -> Result<KernelParameters, Error> {
+        if self.session.agent_secret_token.is_some() && !self.session.agent_secret_token_pregenerated {
+            return Ok(parameters);
+        }
+        let token = match self.session.agent_secret_token.clone() {
+            Some(token) => token,
+            None => self.issue_token(),
+        };
+        self.session.agent_secret_token_pregenerated = true;
+        self.save().await?;
+        let with_token = parameters.with("ipa-agent-token", &token);
+        with_token.map_err(|error| Error::invalid("the kernel parameters of the ramdisk", error.to_string()))
     }
 
     /// Undoes [`Self::prepare_ramdisk`]; nothing happens where nothing was prepared.

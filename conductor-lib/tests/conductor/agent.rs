@@ -116,8 +116,11 @@ pub struct Script {
     pub bmc_fails: bool,
     /// Names and parameters of the commands it accepted.
     pub accepted: Vec<(String, Value)>,
-    /// The token it was given.
+    /// The token it goes by, and what the conductor told it when it looked its node up.
     pub token: Option<String>,
+    pub looked_up: Option<String>,
+    /// Whether nobody but its machine gets the kernel parameters of a boot.
+    pub has_own_media: bool,
 }
 
 impl Script {
@@ -164,6 +167,8 @@ pub struct Agent {
     machine: FakeMachine,
     conductor: Option<String>,
     address: String,
+    /// What its kernel parameters say of its token.
+    token: Option<String>,
     commands: Arc<Mutex<Vec<CommandResult>>>,
     /// Told each time somebody asks for the progress.
     asked: Arc<Notify>,
@@ -180,11 +185,17 @@ impl Agent {
             machine,
             conductor,
             address: address.to_owned(),
+            token: None,
             commands: Arc::default(),
             asked: Arc::default(),
             ends: Arc::default(),
             key: Arc::default(),
         }
+    }
+
+    /// Has its token among its kernel parameters.
+    pub fn with_token(self, token: Option<String>) -> Self {
+        Self { token, ..self }
     }
 
     /// Posts what it sees of its machine where it is told to, and runs where it is told of a conductor.
@@ -223,8 +234,11 @@ impl Agent {
     async fn run(self) {
         let http = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
         let lookup = self.look_up(&http).await;
-        self.machine.script.lock().unwrap().token =
-            lookup.pointer("/config/agent_token").and_then(Value::as_str).map(str::to_owned);
+        let told = lookup.pointer("/config/agent_token").and_then(Value::as_str).map(str::to_owned);
+        self.change(|script| {
+            script.looked_up.clone_from(&told);
+            script.token = self.token.clone().or(told);
+        });
         let node = lookup.pointer("/node/uuid").and_then(Value::as_str).unwrap().to_owned();
 
         let certified = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();

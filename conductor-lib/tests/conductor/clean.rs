@@ -165,6 +165,28 @@ async fn a_step_that_wants_a_reboot_gets_one_and_the_next_agent_goes_on() {
     assert_eq!(listed, 2);
 }
 
+/// It is the same medium from which the machine boots again, and another one for the next operation.
+#[tokio::test]
+async fn a_token_on_the_medium_of_a_boot_is_told_to_nobody_who_asks_for_one() {
+    let script = offers(&[offer("first", 20, json!({"reboot_requested": true}))]);
+    let stage = Stage::new(Script { has_own_media: true, ..script }).await;
+    provide(&stage).await;
+    stage.wait_for(ProvisionState::Available).await;
+    let script = stage.script();
+    assert_eq!((script.steps().len(), script.looked_up.as_deref()), (1, Some("******")));
+    stage.conductor.manage("n1").await.unwrap();
+    stage.conductor.provide("n1").await.unwrap();
+    stage.wait_for(ProvisionState::Available).await;
+    let boots = stage.machine.power_ons().into_iter().filter_map(|boot| match boot? {
+        Boot::Ramdisk(parameters) => Some(parameters.to_string()),
+        Boot::Disk | Boot::Memory(..) => None,
+    });
+    let token = |line: &str| line.split_once("ipa-agent-token=").map(|(_, token)| token.to_owned());
+    let tokens: Vec<_> = boots.map(|line| token(&line).expect("it is on the medium")).collect();
+    assert_eq!((tokens.len(), tokens[0].len()), (4, 43));
+    assert!(tokens[0] == tokens[1] && tokens[2] == tokens[3] && tokens[0] != tokens[2], "{tokens:?}");
+}
+
 /// Ironic takes a step for done whose agent has forgotten it.
 #[tokio::test]
 async fn a_reboot_that_nobody_wants_fails_the_step() {

@@ -92,10 +92,12 @@ impl FakeMachine {
         state.power_ons.push(boot.clone());
         if let Some(Boot::Ramdisk(parameters)) = boot {
             let parameters = parameters.to_string();
-            let url =
+            let given =
                 |name| parameters.split(' ').find_map(|word| word.strip_prefix(name)).map(str::to_owned);
-            let agent = Agent::new(self.clone(), url("ipa-api-url="), node.ports[0].address.as_str());
-            let started = agent.live(url("ipa-inspection-callback-url="));
+            let address = node.ports[0].address.as_str();
+            let agent = Agent::new(self.clone(), given("ipa-api-url="), address)
+                .with_token(given("ipa-agent-token="));
+            let started = agent.live(given("ipa-inspection-callback-url="));
             state.agent = Some(self.runtime.spawn(started).abort_handle());
         }
     }
@@ -232,6 +234,10 @@ impl PowerInterface for FakeMachine {
 impl BootInterface for FakeMachine {
     fn capabilities(&self) -> &[BootCapability] {
         &[BootCapability::RamdiskBoot, BootCapability::RamdiskBootConfigdrive]
+    }
+
+    fn can_provide_config(&self) -> bool {
+        self.script.lock().unwrap().has_own_media
     }
 
     async fn prepare_ramdisk(

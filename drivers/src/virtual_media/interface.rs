@@ -5,7 +5,9 @@ use crate::netboot::images::AllowedFolders;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError, Properties};
 use farrier_conductor::model::{BootDevice, Family, Node};
+use farrier_media::boot_iso::Additions;
 use farrier_media::{KernelParameterError, KernelParameters};
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 const KEYS: Properties = &[
@@ -58,6 +60,11 @@ fn own_parameters(node: &Node) -> Result<KernelParameters, InterfaceError> {
     own.unwrap_or_default().parse().map_err(refused)
 }
 
+/// The network of a machine, as it is put on a medium; nothing where addresses come by DHCP.
+fn network_text(network_data: &Map<String, Value>) -> Option<String> {
+    (!network_data.is_empty()).then(|| Value::from(network_data.clone()).to_string())
+}
+
 fn refused(error: KernelParameterError) -> InterfaceError {
     InterfaceError::driver_info("kernel_append_params", error.to_string())
 }
@@ -69,24 +76,33 @@ impl Interface for VirtualMediaBoot {
     }
 
     async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
-        Ok(Medium::open(&self.iso(node)?, &own_parameters(node)?).map(drop)?)
+        let additions =
+            Additions { parameters: own_parameters(node)?, network_data: network_text(&node.network_data) };
+        Ok(Medium::open(&self.iso(node)?, &additions).map(drop)?)
     }
 }
 
 #[async_trait]
 impl BootInterface for VirtualMediaBoot {
+    /// Whoever has the medium of a boot can be no other machine: its address is unknown.
+    fn can_provide_config(&self) -> bool {
+        true
+    }
+
     /// The drive is emptied and filled, both proven by reading it again, before the machine is told to start from it.
     async fn prepare_ramdisk(
         &self,
         boot: BootContext<'_>,
         parameters: &KernelParameters,
     ) -> Result<(), InterfaceError> {
-        let BootContext { node, management, .. } = boot;
+        let BootContext { node, management, network } = boot;
         let parameters = own_parameters(node)?
             .with("boot_method", "vmedia")
             .and_then(|own| own.followed_by(parameters))
             .map_err(refused)?;
-        let url = self.shelf.publish(node, &self.iso(node)?, &parameters)?;
+        let network_data = network_text(&network.get_node_network_data(node).await?);
+        let additions = Additions { parameters, network_data };
+        let url = self.shelf.publish(node, &self.iso(node)?, &additions)?;
         management.detach_virtual_media(node, &[DRIVE]).await?;
         management.attach_virtual_media(node, DRIVE, &url).await?;
         boot.set_boot_device(DRIVE, false).await

@@ -7,14 +7,13 @@
 
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
-use farrier_media::KernelParameters;
-use farrier_media::boot_iso::{BootIso, BootIsoError};
+use farrier_media::boot_iso::{Additions, BootIso, BootIsoError};
 use rand::Rng;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
@@ -70,7 +69,7 @@ struct Inner {
 struct Published {
     node: Uuid,
     iso: PathBuf,
-    parameters: KernelParameters,
+    additions: Additions,
     reads: Reads,
 }
 
@@ -113,19 +112,14 @@ impl Shelf {
     /// # Errors
     ///
     /// [`ShelfError`].
-    pub fn publish(
-        &self,
-        node: &Node,
-        iso: &Path,
-        parameters: &KernelParameters,
-    ) -> Result<String, ShelfError> {
-        Medium::open(iso, parameters)?;
+    pub fn publish(&self, node: &Node, iso: &Path, additions: &Additions) -> Result<String, ShelfError> {
+        Medium::open(iso, additions)?;
         self.withdraw(node)?;
         let name = format!("{:032x}.iso", rand::rng().random::<u128>());
-        let (iso, parameters) = (iso.to_owned(), parameters.clone());
-        let published = Published { node: node.uuid, iso, parameters, reads: Reads::default() };
+        let (iso, additions) = (iso.to_owned(), additions.clone());
+        let published = Published { node: node.uuid, iso, additions, reads: Reads::default() };
         let note = self.note(&name);
-        fs::write(&note, published.text()).map_err(|source| ShelfError::Folder { path: note, source })?;
+        published.write(&note).map_err(|source| ShelfError::Folder { path: note, source })?;
         self.media().insert(name.clone(), published);
         Ok(format!("{}/{name}", self.0.url))
     }
@@ -160,8 +154,8 @@ impl Shelf {
 
     /// The medium with a name; nothing where there is none. It may touch the disk.
     pub fn medium(&self, name: &str) -> Option<Medium> {
-        let Published { iso, parameters, node, .. } = self.media().get(name).cloned()?;
-        let medium = Medium::open(&iso, &parameters);
+        let Published { iso, additions, node, .. } = self.media().get(name).cloned()?;
+        let medium = Medium::open(&iso, &additions);
         medium.inspect_err(|error| tracing::error!(%node, "a virtual medium is gone: {error}")).ok()
     }
 
@@ -186,9 +180,19 @@ impl Shelf {
 }
 
 impl Published {
-    fn text(&self) -> String {
-        let parameters = self.parameters.to_string();
-        json!({"node": self.node, "iso": self.iso, "parameters": parameters}).to_string()
+    /// Writes the note, which nobody else may read: the token of an agent may be among the parameters.
+    fn write(&self, note: &Path) -> io::Result<()> {
+        let Additions { parameters, network_data } = &self.additions;
+        let parameters = parameters.to_string();
+        let text = json!({"node": self.node, "iso": self.iso, "parameters": parameters, "network_data": network_data});
+        let mut options = OpenOptions::new();
+        options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(note)?
+            .write_all(text.to_string().as_bytes())
     }
 
     fn read(text: &[u8]) -> Option<Self> {
@@ -196,22 +200,25 @@ impl Published {
         Some(Self {
             node: note["node"].as_str()?.parse().ok()?,
             iso: note["iso"].as_str()?.into(),
-            parameters: note["parameters"].as_str()?.parse().ok()?,
+            additions: Additions {
+                parameters: note["parameters"].as_str()?.parse().ok()?,
+                network_data: note["network_data"].as_str().map(str::to_owned),
+            },
             reads: Reads::default(),
         })
     }
 }
 
 impl Medium {
-    /// An ISO with further kernel parameters.
+    /// An ISO with what it gets for one boot.
     ///
     /// # Errors
     ///
     /// [`ShelfError::Iso`].
-    pub fn open(path: &Path, parameters: &KernelParameters) -> Result<Self, ShelfError> {
+    pub fn open(path: &Path, additions: &Additions) -> Result<Self, ShelfError> {
         let failed = |source: BootIsoError| ShelfError::Iso { path: path.to_owned(), source };
         let mut file = File::open(path).map_err(|error| failed(error.into()))?;
-        let iso = BootIso::new(&mut file, parameters).map_err(failed)?;
+        let iso = BootIso::new(&mut file, additions).map_err(failed)?;
         let length_of_file = file.metadata().map_err(|error| failed(error.into()))?.len();
         Ok(Self { file, iso, length_of_file })
     }

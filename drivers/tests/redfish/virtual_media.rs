@@ -10,8 +10,10 @@ use farrier_conductor::model::BootDevice;
 use farrier_drivers::netboot::images::AllowedFolders;
 use farrier_drivers::redfish::RedfishSettings;
 use farrier_drivers::virtual_media::{Shelf, VirtualMediaBoot};
+use farrier_media::boot_iso::NETWORK_DATA;
 use farrier_media::{KernelParameters, config_drive};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -71,6 +73,8 @@ fn folder() -> tempfile::TempDir {
     let tree = folder.path().join("tree");
     std::fs::create_dir_all(tree.join("boot/grub")).unwrap();
     std::fs::write(tree.join("boot/grub/grub.cfg"), "linux /vmlinuz\ninitrd /initramfs.img\nboot\n").unwrap();
+    std::fs::create_dir_all(tree.join("openstack/latest")).unwrap();
+    std::fs::write(tree.join(NETWORK_DATA), "").unwrap();
     let packed = config_drive::pack(&tree).unwrap();
     let iso = config_drive::unpack(&tree, &packed).unwrap();
     std::fs::write(folder.path().join("farrier.iso"), iso).unwrap();
@@ -124,6 +128,23 @@ async fn a_machine_boots_from_a_medium_of_its_own_that_ends_with_the_boot() {
     let asked = bmc.asked().len();
     boot.clean_up_ramdisk(context).await.unwrap();
     assert_eq!(bmc.asked().len(), asked, "nothing happens where nothing was prepared");
+}
+
+/// A machine without DHCP, on whose medium is its network.
+#[tokio::test]
+async fn the_network_of_a_node_is_on_its_medium() {
+    let Stage { bmc, mut node, management, .. } = Stage::new([]).await;
+    let (folder, network) = (folder(), Noop);
+    node.driver_info.insert("deploy_iso".into(), json!(folder.path().join("farrier.iso")));
+    node.network_data.insert("links".into(), json!([{"id": "oats"}]));
+    let boot = boot_interface(folder.path());
+    boot.validate(&node).await.unwrap();
+    let context = BootContext { node: &node, management: &management, network: &network };
+    boot.prepare_ramdisk(context, &KernelParameters::default()).await.unwrap();
+    let text = medium(folder.path(), &bmc).unwrap();
+    assert!(text.contains(r#"{"links":[{"id":"oats"}]}"#) && text.contains("config-2"));
+    let note = std::fs::read_dir(folder.path().join("media")).unwrap().next().unwrap().unwrap();
+    assert_eq!(note.metadata().unwrap().permissions().mode() & 0o777, 0o600, "there may be a token in it");
 }
 
 /// What a BMC says of a medium proves nothing; that it reads it does.

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use axum::http::header::CONTENT_LENGTH;
     use farrier_conductor::model::{NewNode, Node};
-    use farrier_media::config_drive;
+    use farrier_media::{KernelParameters, config_drive};
     use time::OffsetDateTime;
 
     #[tokio::test]
@@ -90,7 +90,7 @@ mod tests {
         let base = format!("http://{}/media", socket.local_addr().unwrap());
         let shelf = Shelf::open(folder.path().join("media"), &base).unwrap();
         let node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
-        let url = shelf.publish(&node, &iso, &"a=1".parse().unwrap()).unwrap();
+        let url = shelf.publish(&node, &iso, &"a=1".parse::<KernelParameters>().unwrap().into()).unwrap();
         let router = router(shelf.clone());
         tokio::spawn(async move { axum::serve(socket, router).await });
 
