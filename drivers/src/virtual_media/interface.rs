@@ -3,8 +3,10 @@
 use super::shelf::{Medium, Shelf};
 use crate::netboot::images::AllowedFolders;
 use async_trait::async_trait;
-use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError, Properties};
-use farrier_conductor::model::{BootDevice, Family, Node};
+use farrier_conductor::interfaces::{
+    BootCapability, BootContext, BootInterface, Interface, InterfaceError, Properties,
+};
+use farrier_conductor::model::{BootDevice, Family, Node, RamdiskInstance};
 use farrier_media::boot_iso::Additions;
 use farrier_media::{KernelParameterError, KernelParameters};
 use serde_json::{Map, Value};
@@ -18,6 +20,8 @@ const KEYS: Properties = &[
     ("rescue_iso", "the same for rescues; deploy_iso unless it is given"),
     ("kernel_append_params", "kernel parameters of the ramdisk, besides those that it needs"),
 ];
+
+const NOT_ALLOWED: &str = "is no file below a folder that files may be taken from (--file-url-allowed-paths)";
 
 /// Where BMCs that know virtual media read the ramdisk from.
 const DRIVE: BootDevice = BootDevice::Cdrom;
@@ -46,11 +50,38 @@ impl VirtualMediaBoot {
         let path = path.map_err(|error| InterfaceError::driver_info(key, error.reason))?;
         let missing = || InterfaceError::driver_info(key, "is missing; give the path of the ramdisk's ISO");
         let path = path.ok_or_else(missing)?;
-        self.allowed.resolve(path.trim_start_matches("file://").as_ref()).ok_or_else(|| {
-            let reason = "is no file below a folder that files may be taken from (--file-url-allowed-paths)";
-            InterfaceError::driver_info(key, reason)
-        })
+        self.file(path).ok_or_else(|| InterfaceError::driver_info(key, NOT_ALLOWED))
     }
+
+    fn file(&self, path: &str) -> Option<PathBuf> {
+        self.allowed.resolve(path.trim_start_matches("file://").as_ref())
+    }
+
+    /// Where the BMC reads the ISO that is an instance: on a server of the site, or here.
+    fn url_of_instance(&self, node: &Node, instance: &RamdiskInstance) -> Result<String, InterfaceError> {
+        let RamdiskInstance::Iso(iso) = instance else {
+            return Err(InterfaceError::invalid(
+                "instance_info boot_iso",
+                "is missing; virtual media boot ISOs alone",
+            ));
+        };
+        if iso.starts_with("http://") || iso.starts_with("https://") {
+            self.shelf.withdraw(node)?;
+            return Ok(iso.clone());
+        }
+        let file = self.file(iso);
+        let file = file.ok_or_else(|| InterfaceError::invalid("instance_info boot_iso", NOT_ALLOWED))?;
+        Ok(self.shelf.publish(node, &file, None)?)
+    }
+}
+
+/// Has the machine start from a medium, once or from now on. The drive is emptied and filled, both proven by reading it
+/// again, before the machine is told to.
+async fn insert(boot: BootContext<'_>, url: &str, persistent: bool) -> Result<(), InterfaceError> {
+    let BootContext { node, management, .. } = boot;
+    management.detach_virtual_media(node, &[DRIVE]).await?;
+    management.attach_virtual_media(node, DRIVE, url).await?;
+    boot.set_boot_device(DRIVE, persistent).await
 }
 
 /// What the kernel is told beside what the conductor has to say.
@@ -78,7 +109,7 @@ impl Interface for VirtualMediaBoot {
     async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
         let additions =
             Additions { parameters: own_parameters(node)?, network_data: network_text(&node.network_data) };
-        Ok(Medium::open(&self.iso(node)?, &additions).map(drop)?)
+        Ok(Medium::open(&self.iso(node)?, Some(&additions)).map(drop)?)
     }
 }
 
@@ -89,23 +120,24 @@ impl BootInterface for VirtualMediaBoot {
         true
     }
 
-    /// The drive is emptied and filled, both proven by reading it again, before the machine is told to start from it.
+    fn capabilities(&self) -> &[BootCapability] {
+        &[BootCapability::RamdiskBoot]
+    }
+
     async fn prepare_ramdisk(
         &self,
         boot: BootContext<'_>,
         parameters: &KernelParameters,
     ) -> Result<(), InterfaceError> {
-        let BootContext { node, management, network } = boot;
+        let BootContext { node, network, .. } = boot;
         let parameters = own_parameters(node)?
             .with("boot_method", "vmedia")
             .and_then(|own| own.followed_by(parameters))
             .map_err(refused)?;
         let network_data = network_text(&network.get_node_network_data(node).await?);
         let additions = Additions { parameters, network_data };
-        let url = self.shelf.publish(node, &self.iso(node)?, &additions)?;
-        management.detach_virtual_media(node, &[DRIVE]).await?;
-        management.attach_virtual_media(node, DRIVE, &url).await?;
-        boot.set_boot_device(DRIVE, false).await
+        let url = self.shelf.publish(node, &self.iso(node)?, Some(&additions))?;
+        insert(boot, &url, false).await
     }
 
     async fn clean_up_ramdisk(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
@@ -119,6 +151,25 @@ impl BootInterface for VirtualMediaBoot {
         }
         management.detach_virtual_media(node, &[DRIVE]).await?;
         self.shelf.withdraw(node)?;
+        Ok(())
+    }
+
+    async fn prepare_ramdisk_instance(
+        &self,
+        boot: BootContext<'_>,
+        instance: &RamdiskInstance,
+        _config_drive: Option<&str>,
+    ) -> Result<(), InterfaceError> {
+        let url = self.url_of_instance(boot.node, instance)?;
+        insert(boot, &url, true).await
+    }
+
+    async fn clean_up_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        let BootContext { node, management, .. } = boot;
+        if matches!(RamdiskInstance::read(node), Ok(RamdiskInstance::Iso(_))) {
+            management.detach_virtual_media(node, &[DRIVE]).await?;
+            self.shelf.withdraw(node)?;
+        }
         Ok(())
     }
 

@@ -69,7 +69,8 @@ struct Inner {
 struct Published {
     node: Uuid,
     iso: PathBuf,
-    additions: Additions,
+    /// Nothing for an ISO that is read as it is.
+    additions: Option<Additions>,
     reads: Reads,
 }
 
@@ -77,7 +78,7 @@ struct Published {
 #[derive(Debug)]
 pub struct Medium {
     file: File,
-    iso: BootIso,
+    added: Option<BootIso>,
     length_of_file: u64,
 }
 
@@ -106,17 +107,22 @@ impl Shelf {
         Ok(Self(Arc::new(Inner { folder, url, media: Mutex::new(media) })))
     }
 
-    /// Puts an ISO on the shelf for the next boot of a node's machine, in place of what was there for it, and tells its
-    /// URL.
+    /// Puts an ISO on the shelf for a node's machine, in place of what was there for it, and tells its URL. Without additions
+    /// it is read as it is.
     ///
     /// # Errors
     ///
     /// [`ShelfError`].
-    pub fn publish(&self, node: &Node, iso: &Path, additions: &Additions) -> Result<String, ShelfError> {
+    pub fn publish(
+        &self,
+        node: &Node,
+        iso: &Path,
+        additions: Option<&Additions>,
+    ) -> Result<String, ShelfError> {
         Medium::open(iso, additions)?;
         self.withdraw(node)?;
         let name = format!("{:032x}.iso", rand::rng().random::<u128>());
-        let (iso, additions) = (iso.to_owned(), additions.clone());
+        let (iso, additions) = (iso.to_owned(), additions.cloned());
         let published = Published { node: node.uuid, iso, additions, reads: Reads::default() };
         let note = self.note(&name);
         published.write(&note).map_err(|source| ShelfError::Folder { path: note, source })?;
@@ -155,7 +161,7 @@ impl Shelf {
     /// The medium with a name; nothing where there is none. It may touch the disk.
     pub fn medium(&self, name: &str) -> Option<Medium> {
         let Published { iso, additions, node, .. } = self.media().get(name).cloned()?;
-        let medium = Medium::open(&iso, &additions);
+        let medium = Medium::open(&iso, additions.as_ref());
         medium.inspect_err(|error| tracing::error!(%node, "a virtual medium is gone: {error}")).ok()
     }
 
@@ -182,8 +188,8 @@ impl Shelf {
 impl Published {
     /// Writes the note, which nobody else may read: the token of an agent may be among the parameters.
     fn write(&self, note: &Path) -> io::Result<()> {
-        let Additions { parameters, network_data } = &self.additions;
-        let parameters = parameters.to_string();
+        let parameters = self.additions.as_ref().map(|additions| additions.parameters.to_string());
+        let network_data = self.additions.as_ref().and_then(|additions| additions.network_data.as_ref());
         let text = json!({"node": self.node, "iso": self.iso, "parameters": parameters, "network_data": network_data});
         let mut options = OpenOptions::new();
         options
@@ -197,35 +203,34 @@ impl Published {
 
     fn read(text: &[u8]) -> Option<Self> {
         let note: Value = serde_json::from_slice(text).ok()?;
-        Some(Self {
-            node: note["node"].as_str()?.parse().ok()?,
-            iso: note["iso"].as_str()?.into(),
-            additions: Additions {
-                parameters: note["parameters"].as_str()?.parse().ok()?,
-                network_data: note["network_data"].as_str().map(str::to_owned),
-            },
-            reads: Reads::default(),
-        })
+        let network_data = note["network_data"].as_str().map(str::to_owned);
+        let additions = match note["parameters"].as_str() {
+            Some(parameters) => Some(Additions { parameters: parameters.parse().ok()?, network_data }),
+            None => None,
+        };
+        let (node, iso) = (note["node"].as_str()?.parse().ok()?, note["iso"].as_str()?.into());
+        Some(Self { node, iso, additions, reads: Reads::default() })
     }
 }
 
 impl Medium {
-    /// An ISO with what it gets for one boot.
+    /// An ISO, with what it gets for one boot.
     ///
     /// # Errors
     ///
     /// [`ShelfError::Iso`].
-    pub fn open(path: &Path, additions: &Additions) -> Result<Self, ShelfError> {
+    pub fn open(path: &Path, additions: Option<&Additions>) -> Result<Self, ShelfError> {
         let failed = |source: BootIsoError| ShelfError::Iso { path: path.to_owned(), source };
         let mut file = File::open(path).map_err(|error| failed(error.into()))?;
-        let iso = BootIso::new(&mut file, additions).map_err(failed)?;
+        let added =
+            additions.map(|additions| BootIso::new(&mut file, additions).map_err(failed)).transpose()?;
         let length_of_file = file.metadata().map_err(|error| failed(error.into()))?.len();
-        Ok(Self { file, iso, length_of_file })
+        Ok(Self { file, added, length_of_file })
     }
 
     /// Its length in bytes.
     pub fn length(&self) -> u64 {
-        self.iso.length()
+        self.added.as_ref().map_or(self.length_of_file, BootIso::length)
     }
 
     /// Reads a part of it, which may be shorter than asked for at its end.
@@ -239,7 +244,9 @@ impl Medium {
         let of_file = self.length_of_file.saturating_sub(place);
         let of_file = part.len().min(usize::try_from(of_file).unwrap_or(usize::MAX));
         self.file.read_exact_at(&mut part[..of_file], place)?;
-        self.iso.lay_over(place, &mut part);
+        if let Some(added) = &self.added {
+            added.lay_over(place, &mut part);
+        }
         Ok(part)
     }
 }

@@ -6,7 +6,7 @@ use axum::http::Method;
 use farrier_conductor::interfaces::{
     BootContext, BootInterface, Interface, ManagementInterface, Noop, PowerInterface,
 };
-use farrier_conductor::model::BootDevice;
+use farrier_conductor::model::{BootDevice, RamdiskInstance};
 use farrier_drivers::netboot::images::AllowedFolders;
 use farrier_drivers::redfish::RedfishSettings;
 use farrier_drivers::virtual_media::{Shelf, VirtualMediaBoot};
@@ -145,6 +145,36 @@ async fn the_network_of_a_node_is_on_its_medium() {
     assert!(text.contains(r#"{"links":[{"id":"oats"}]}"#) && text.contains("config-2"));
     let note = std::fs::read_dir(folder.path().join("media")).unwrap().next().unwrap().unwrap();
     assert_eq!(note.metadata().unwrap().permissions().mode() & 0o777, 0o600, "there may be a token in it");
+}
+
+/// From a file of the conductor's host it is read as it is; the BMC fetches one of a server by itself.
+#[tokio::test]
+async fn an_instance_that_is_an_iso_is_started_from_as_long_as_it_lasts() {
+    let Stage { bmc, mut node, power, management } = Stage::new([]).await;
+    let (folder, network) = (folder(), Noop);
+    let iso = folder.path().join("farrier.iso");
+    let boot = boot_interface(folder.path());
+    for (image, is_ours) in [(iso.to_str().unwrap(), true), (ISO, false)] {
+        node.instance_info.insert("boot_iso".into(), json!(image));
+        let context = BootContext { node: &node, management: &management, network: &network };
+        let instance = RamdiskInstance::read(&node).unwrap();
+        boot.prepare_ramdisk_instance(context, &instance, None).await.unwrap();
+        match is_ours {
+            true => assert!(medium(folder.path(), &bmc).unwrap().contains("linux /vmlinuz\ninitrd")),
+            false => assert_eq!(bmc.inner().drives.cd.image.as_deref(), Some(ISO)),
+        }
+        power.reboot(&node).await.unwrap();
+        power.reboot(&node).await.unwrap();
+        boot.clean_up_instance(context).await.unwrap();
+        assert_eq!(bmc.inner().drives.cd.image, None);
+        assert_eq!(std::fs::read_dir(folder.path().join("media")).unwrap().count(), 0);
+    }
+    assert_eq!(bmc.inner().machine.started_from, ["Cd"; 4]);
+    node.instance_info.insert("boot_iso".into(), json!("/etc/passwd"));
+    let context = BootContext { node: &node, management: &management, network: &network };
+    let instance = RamdiskInstance::read(&node).unwrap();
+    let refused = boot.prepare_ramdisk_instance(context, &instance, None).await.unwrap_err().to_string();
+    assert!(refused.contains("instance_info boot_iso: is no file below a folder"), "{refused}");
 }
 
 /// What a BMC says of a medium proves nothing; that it reads it does.

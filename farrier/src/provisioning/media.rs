@@ -90,7 +90,8 @@ mod tests {
         let base = format!("http://{}/media", socket.local_addr().unwrap());
         let shelf = Shelf::open(folder.path().join("media"), &base).unwrap();
         let node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
-        let url = shelf.publish(&node, &iso, &"a=1".parse::<KernelParameters>().unwrap().into()).unwrap();
+        let additions = "a=1".parse::<KernelParameters>().unwrap().into();
+        let url = shelf.publish(&node, &iso, Some(&additions)).unwrap();
         let router = router(shelf.clone());
         tokio::spawn(async move { axum::serve(socket, router).await });
 

@@ -1,8 +1,10 @@
 //! Every form of the ramdisk under the firmware that servers have, each up to the first heartbeat.
 
+use farrier_media::boot_iso::{Additions, BootIso};
 use farrier_tests::boot_machine::{BootMachine, Drive, Firmware, Source};
 use farrier_tests::environment;
 use farrier_tests::stub_conductor::StubConductor;
+use serde_json::json;
 use std::fs;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
@@ -93,6 +95,35 @@ fn vm_an_iso_boots_under_uefi() {
 fn vm_an_iso_on_a_stick_boots_with_the_secure_boot_keys_of_every_server() {
     let console = iso_calls_home(Firmware::OvmfMicrosoft, 512, Drive::Usb);
     assert!(console.contains("secureboot: Secure boot enabled"), "{console}");
+}
+
+/// As a conductor lays it over the ISO of its site: there may be no DHCP, and nobody else knows the token.
+#[test]
+fn vm_an_iso_brings_the_network_of_its_machine_and_the_token_of_its_agent() {
+    let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
+    let iso = media("iso", &conductor.guest_url(), &[], folder.path());
+    let token = "t".repeat(43);
+    let network = json!({
+        "links": [{"id": "card", "type": "phy", "ethernet_mac_address": "52:54:00:12:34:56"}],
+        "networks": [{"id": "site", "link": "card", "type": "ipv4", "ip_address": "10.0.2.77",
+            "netmask": "255.255.255.0", "gateway": "10.0.2.2"}],
+    });
+    let additions = Additions {
+        parameters: format!("boot_method=vmedia ipa-agent-token={token}").parse().unwrap(),
+        network_data: Some(network.to_string()),
+    };
+    let mut medium = fs::read(&iso).unwrap();
+    let added = BootIso::new(&mut Cursor::new(&medium), &additions).unwrap();
+    medium.resize(added.length() as usize, 0);
+    added.lay_over(0, &mut medium);
+    fs::write(&iso, medium).unwrap();
+    let source = Source::Medium(&iso, Drive::Optical);
+    let machine = BootMachine::start(Firmware::SeaBios, LEAST, source, folder.path()).unwrap();
+    let heartbeat = conductor.wait_for("/v1/heartbeat", PATIENCE);
+    let heartbeat = heartbeat.unwrap_or_else(|| panic!("no heartbeat:\n{}", machine.console().tail()));
+    let called_from = heartbeat["callback_url"].as_str().unwrap();
+    assert!(called_from.starts_with("https://10.0.2.77:"), "{called_from}");
+    assert_eq!(heartbeat["agent_token"], token);
 }
 
 /// Boots a unified kernel image and sees its heartbeat.
