@@ -8,6 +8,8 @@ mod boot;
 mod event_log;
 mod ilo;
 mod many;
+mod mockup_orders;
+mod mockup_readings;
 mod power;
 mod quirks;
 mod stage;

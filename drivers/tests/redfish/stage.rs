@@ -1,6 +1,6 @@
 //! A node, and the interfaces that lead its machine.
 
-use crate::stand_in::{Manner, PASSWORD, StandIn, USER};
+use crate::stand_in::{Manner, Mockup, PASSWORD, StandIn, USER};
 use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::model::{NewNode, Node};
 use farrier_drivers::bmc::pace::Pace;
@@ -50,10 +50,22 @@ impl Stage {
     }
 
     pub async fn with(manners: impl IntoIterator<Item = Manner>, settings: RedfishSettings) -> Self {
-        let bmc = StandIn::start(manners).await;
-        let node = node(&info(&bmc.url));
+        Self::at(StandIn::start(manners).await, None, settings)
+    }
+
+    /// One whose BMC has the replies of another.
+    pub async fn of(mockup: Mockup) -> Self {
+        let system = mockup.system().map(str::to_owned);
+        Self::at(StandIn::of(mockup).await, system.as_deref(), settings())
+    }
+
+    fn at(bmc: StandIn, system: Option<&str>, settings: RedfishSettings) -> Self {
+        let mut info = info(&bmc.url);
+        if let Some(system) = system {
+            info["redfish_system_id"] = json!(system);
+        }
         let (power, management) = interfaces(settings);
-        Self { bmc, node, power, management }
+        Self { bmc, node: node(&info), power, management }
     }
 }
 

@@ -4,11 +4,13 @@
 mod event_log;
 mod faults;
 mod machine;
+mod mockup;
 mod resources;
 mod sessions;
 mod virtual_media;
 
 pub use machine::Machine;
+pub use mockup::Mockup;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -108,6 +110,8 @@ pub struct Inner {
     tasks: u32,
     /// What is in its log, and how long ago it was written, in seconds.
     pub log: Vec<(i64, String)>,
+    /// The replies that it has, where these are not its own.
+    pub mockup: Option<Mockup>,
 }
 
 /// The BMC. Dropping it takes it away.
@@ -131,6 +135,13 @@ impl StandIn {
         let (inner, app) = Self::app(manners);
         let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self { url, inner, serving }
+    }
+
+    /// One with the replies of another.
+    pub async fn of(mockup: Mockup) -> Self {
+        let bmc = Self::start([]).await;
+        bmc.inner().mockup = Some(mockup);
+        bmc
     }
 
     /// One that listens by TLS with this certificate and key, as PEM texts.
@@ -166,9 +177,9 @@ impl StandIn {
     fn app(manners: impl IntoIterator<Item = Manner>) -> (Arc<Mutex<Inner>>, Router) {
         let manners: BTreeSet<_> = manners.into_iter().collect();
         let machine = Machine::new(&manners);
-        let (seen, sessions, faults, drives, log) = Default::default();
-        let inner =
-            Arc::new(Mutex::new(Inner { manners, machine, seen, sessions, faults, drives, tasks: 0, log }));
+        let (seen, sessions, faults, drives, log, mockup) = Default::default();
+        let inner = Inner { manners, machine, seen, sessions, faults, drives, tasks: 0, log, mockup };
+        let inner = Arc::new(Mutex::new(inner));
         (Arc::clone(&inner), Router::new().fallback(answer).with_state(inner))
     }
 
@@ -241,6 +252,9 @@ impl Inner {
         }
         if let Some(answer) = self.session(seen) {
             return Some(answer);
+        }
+        if let Some(mockup) = &mut self.mockup {
+            return Some(mockup.answer(seen));
         }
         let answer = self.event_log(seen).or_else(|| self.virtual_media(seen));
         Some(answer.unwrap_or_else(|| self.resource(seen)))

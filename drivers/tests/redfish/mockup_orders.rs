@@ -1,0 +1,218 @@
+//! What BMCs are asked for whose replies others recorded or published, and that they do it: one row for each of them.
+
+use crate::stage::Stage;
+use crate::stand_in::{Mockup, Seen};
+use axum::http::Method;
+use farrier_conductor::interfaces::{
+    BootDeviceSetting, IndicatorState, InterfaceError, ManagementInterface, PowerInterface,
+};
+use farrier_conductor::model::{BootDevice, BootMode, PowerState};
+
+/// What mockups must be asked for, without quotes and the words `BootSourceOverride`. Why nothing comes of it stands in
+/// brackets.
+struct Row {
+    mockups: &'static [&'static str],
+    /// To start from a CD once, and from the disk for good.
+    boot: &'static [&'static str],
+    /// To start by UEFI and then by the boot sector, and to have Secure Boot.
+    firmware: &'static [&'static str],
+    /// To insert a CD and take it out again.
+    media: &'static [&'static str],
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        mockups: &["dmtf-rackmount1"],
+        boot: &[
+            "PATCH Systems/437XR1138R2 {Boot:{Target:Cd}}",
+            "PATCH Systems/437XR1138R2 {Boot:{Enabled:Continuous,Target:Hdd}}",
+        ],
+        firmware: &[
+            "PATCH Systems/437XR1138R2 {Boot:{Mode:Legacy}}",
+            "PATCH Systems/437XR1138R2/SecureBoot {SecureBootEnable:true}",
+        ],
+        media: &[
+            "PATCH Systems/437XR1138R2/VirtualMedia/CD1 {Image:null,Inserted:false}",
+            "PATCH Systems/437XR1138R2/VirtualMedia/CD1 {Image:http://m/1.iso,Inserted:true,WriteProtected:true}",
+            "PATCH Systems/437XR1138R2/VirtualMedia/CD1 {Image:null,Inserted:false}",
+        ],
+    },
+    Row {
+        mockups: &["dell-idrac9"],
+        boot: &[
+            "PATCH Systems/System.Embedded.1 {Boot:{Enabled:Once,Target:Cd}}",
+            "PATCH Systems/System.Embedded.1 {Boot:{Enabled:Continuous,Target:Hdd}}",
+        ],
+        firmware: &[
+            "PATCH Systems/System.Embedded.1 {Boot:{Mode:UEFI}}",
+            "PATCH Systems/System.Embedded.1 {Boot:{Mode:Legacy}}",
+            "PATCH Systems/System.Embedded.1/SecureBoot {SecureBootEnable:true}",
+        ],
+        media: &[
+            "POST Managers/iDRAC.Embedded.1/VirtualMedia/CD/Actions/VirtualMedia.InsertMedia {Image:http://m/1.iso}",
+            "POST Managers/iDRAC.Embedded.1/VirtualMedia/CD/Actions/VirtualMedia.EjectMedia null",
+        ],
+    },
+    Row {
+        mockups: &["lenovo-xcc"],
+        boot: &[
+            "PATCH Systems/1 {Boot:{Target:Cd}}",
+            "PATCH Systems/1 {Boot:{Enabled:Continuous,Target:Hdd}}",
+            "PATCH Systems/1 {Boot:{Enabled:Continuous,Mode:Legacy,Target:Hdd}}",
+            "PATCH Systems/1 {Boot:{Enabled:Once,Mode:Legacy,Target:Hdd}}",
+        ],
+        firmware: &[
+            "PATCH Systems/1 {Boot:{Mode:UEFI}}",
+            "PATCH Systems/1 {Boot:{Mode:Legacy}}",
+            "PATCH Systems/1/SecureBoot {SecureBootEnable:true}",
+        ],
+        media: &[
+            "PATCH Managers/1/VirtualMedia/CD {Image:http://m/1.iso,Inserted:true,WriteProtected:true}",
+            "PATCH Managers/1/VirtualMedia/CD {Image:null,Inserted:false}",
+        ],
+    },
+    Row {
+        mockups: &["supermicro-x10"],
+        boot: &[
+            "PATCH Systems/1 {Boot:{Enabled:Once,Target:UsbCd}}",
+            "PATCH Systems/1 {Boot:{Enabled:Continuous,Target:Hdd}}",
+        ],
+        firmware: &[
+            "PATCH Systems/1 {Boot:{Mode:UEFI}}",
+            "PATCH Systems/1 {Boot:{Enabled:Disabled,Mode:UEFI,Target:None}}",
+            "(400 Bad Request (Base.1.8.PropertyUnknown): BootSourceOverrideMode)",
+            "PATCH Systems/1 {Boot:{Mode:Legacy}}",
+            "PATCH Systems/1 {Boot:{Enabled:Disabled,Mode:Legacy,Target:None}}",
+            "(400 Bad Request (Base.1.8.PropertyUnknown): BootSourceOverrideMode)",
+            "(a machine without Secure Boot)",
+        ],
+        media: &["(no virtual drive for a cdrom, but for: )"],
+    },
+];
+
+const ISO: &str = "http://m/1.iso";
+
+/// Compares what each mockup is asked for with what its row has.
+async fn each_row(
+    asked: impl AsyncFn(&Stage) -> Vec<String>,
+    expected: impl Fn(&Row) -> &'static [&'static str],
+) {
+    for (mockup, row) in mockups() {
+        let stage = Stage::of(Mockup::read(mockup)).await;
+        assert_eq!(asked(&stage).await, expected(row), "{mockup}");
+    }
+}
+
+fn mockups() -> impl Iterator<Item = (&'static str, &'static Row)> {
+    ROWS.iter().flat_map(|row| row.mockups.iter().map(move |mockup| (*mockup, row)))
+}
+
+/// What was ordered since it was looked at last, and why nothing came of it, where that is so.
+fn orders(stage: &Stage, done: Result<(), InterfaceError>) -> Vec<String> {
+    let seen = std::mem::take(&mut stage.bmc.inner().seen);
+    let is_order = |method: &Method| *method != Method::GET;
+    let orders = seen.iter().filter(|seen| is_order(&seen.method) && !seen.path.ends_with("/Sessions"));
+    let short = |path: &str| path.trim_start_matches("/redfish/v1/").to_owned();
+    let line = |seen: &Seen| {
+        let body = seen.body.to_string().replace('"', "").replace("BootSourceOverride", "");
+        format!("{} {} {body}", seen.method, short(&seen.path))
+    };
+    let refused = done.err().map(|error| format!("({})", why(&error)));
+    orders.map(line).chain(refused).collect()
+}
+
+/// What is said of a BMC, without where it is and what to do.
+fn why(error: &InterfaceError) -> String {
+    let text = error.to_string();
+    let said = text.split_once(" has ").or(text.split_once(" with ")).map_or(&*text, |(_, said)| said);
+    said.split_once("; ").map_or(said, |(said, _)| said).to_owned()
+}
+
+async fn boot(stage: &Stage) -> Vec<String> {
+    let Stage { node, management, .. } = stage;
+    let once = management.set_boot_device(node, BootDevice::Cdrom, false).await;
+    if once.is_ok() {
+        let expected = BootDeviceSetting { device: Some(BootDevice::Cdrom), persistent: Some(false) };
+        assert_eq!(management.get_boot_device(node).await.unwrap(), expected);
+    }
+    let mut all = orders(stage, once);
+    let for_good = management.set_boot_device(node, BootDevice::Disk, true).await;
+    all.extend(orders(stage, for_good));
+    all
+}
+
+#[tokio::test]
+async fn boot_devices_are_set_where_the_bmc_has_them() {
+    each_row(boot, |row| row.boot).await;
+}
+
+async fn firmware(stage: &Stage) -> Vec<String> {
+    let Stage { node, management, .. } = stage;
+    let mut all = Vec::new();
+    for mode in [BootMode::Uefi, BootMode::Bios] {
+        let done = management.set_boot_mode(node, mode).await;
+        all.extend(orders(stage, done));
+    }
+    management.set_boot_mode(node, BootMode::Uefi).await.ok();
+    orders(stage, Ok(()));
+    let done = management.set_secure_boot_state(node, true).await;
+    all.extend(orders(stage, done));
+    all
+}
+
+#[tokio::test]
+async fn boot_modes_and_secure_boot_are_set_where_the_bmc_has_them() {
+    each_row(firmware, |row| row.firmware).await;
+}
+
+async fn media(stage: &Stage) -> Vec<String> {
+    let Stage { node, management, .. } = stage;
+    let inserted = management.attach_virtual_media(node, BootDevice::Cdrom, ISO).await;
+    let is_in = inserted.is_ok();
+    let mut all = orders(stage, inserted);
+    if is_in {
+        let media = management.get_virtual_media(node).await.unwrap();
+        assert!(media.iter().any(|medium| medium.image.as_deref() == Some(ISO)), "{media:?}");
+        let ejected = management.detach_virtual_media(node, &[BootDevice::Cdrom]).await;
+        all.extend(orders(stage, ejected));
+    }
+    all
+}
+
+#[tokio::test]
+async fn media_are_inserted_and_ejected_by_what_the_drive_has() {
+    each_row(media, |row| row.media).await;
+}
+
+#[tokio::test]
+async fn machines_are_reset_by_kinds_that_they_have() {
+    for (mockup, _) in mockups() {
+        let Stage { bmc, node, power, .. } = Stage::of(Mockup::read(mockup)).await;
+        power.power_on(&node).await.unwrap();
+        power.reset(&node).await.unwrap();
+        power.soft_power_off(&node).await.unwrap();
+        assert_eq!(power.power_state(&node).await.unwrap(), PowerState::Off, "{mockup}");
+        power.power_on(&node).await.unwrap();
+        power.power_off(&node).await.unwrap();
+        let told = bmc.bodies(&Method::POST);
+        let kinds: Vec<_> = told.iter().filter_map(|body| body["ResetType"].as_str()).collect();
+        assert!(
+            kinds.ends_with(&["ForceRestart", "GracefulShutdown", "On", "ForceOff"]),
+            "{mockup}: {kinds:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_light_is_switched_and_told_as_it_is() {
+    for (mockup, _) in mockups() {
+        let Stage { bmc: _bmc, node, management, .. } = Stage::of(Mockup::read(mockup)).await;
+        for light in management.get_supported_indicators(&node).await.unwrap() {
+            for state in [IndicatorState::On, IndicatorState::Off] {
+                management.set_indicator_state(&node, &light, state).await.unwrap();
+                let told = management.get_indicator_state(&node, &light).await.unwrap();
+                assert_eq!(told, state, "{mockup}");
+            }
+        }
+    }
+}
