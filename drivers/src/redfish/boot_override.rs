@@ -74,6 +74,16 @@ pub(super) fn mode(system: &Resource) -> Option<BootMode> {
     }
 }
 
+/// What a machine says of its override: where what is to be is told apart, that.
+///
+/// # Errors
+///
+/// [`RedfishError`].
+pub(super) async fn read(system: &System) -> Result<Resource, RedfishError> {
+    let seen = system.read().await?;
+    place(system, &seen, TARGET).await
+}
+
 /// Has a machine start from a device, and tells for how long that holds.
 ///
 /// # Errors
@@ -85,18 +95,19 @@ pub(super) async fn set(
     persistent: bool,
 ) -> Result<Holds, RedfishError> {
     let seen = system.read().await?;
+    let place = place(system, &seen, TARGET).await?;
     let is_left_to_firmware = persistent
         && device == BootDevice::Disk
         && mode(&seen) != Some(BootMode::Bios)
         && system.has_quirk(Quirk::FirmwareOrder, &seen);
     if is_left_to_firmware {
         let none = Wish { target: "None", holds: Holds::Disabled, mode: None };
-        return change(system, &seen, none.least(&seen), &none).await;
+        return change(system, &place, none.least(&place), &none).await;
     }
     let target = target(system, &seen, device)?;
     let holds = if persistent { Holds::Continuous } else { Holds::Once };
-    let wish = Wish { target, holds, mode: seen.text(&format!("/Boot/{MODE}")) };
-    let mut failure = match change(system, &seen, wish.least(&seen), &wish).await {
+    let wish = Wish { target, holds, mode: place.text(&format!("/Boot/{MODE}")) };
+    let mut failure = match change(system, &place, wish.least(&place), &wish).await {
         Err(error) if may_be_for_want_of_more(&error) => error,
         done => return done,
     };
@@ -104,8 +115,8 @@ pub(super) async fn set(
     let complete = minds_partial.then_some(holds);
     for holds in complete.into_iter().chain(other(system, holds)) {
         let way = Wish { holds, ..wish };
-        let boot = if minds_partial { way.complete() } else { way.least(&seen) };
-        match change(system, &seen, boot, &way).await {
+        let boot = if minds_partial { way.complete() } else { way.least(&place) };
+        match change(system, &place, boot, &way).await {
             Err(error) if may_be_for_want_of_more(&error) => failure = error,
             done => return done,
         }
@@ -124,10 +135,12 @@ pub(super) async fn set_mode(system: &System, mode: BootMode) -> Result<(), Redf
         BootMode::Uefi => "UEFI",
         BootMode::Bios => "Legacy",
     };
-    if seen.text(&format!("/Boot/{MODE}")) == Some(name) {
+    let place = place(system, &seen, MODE).await?;
+    // What is to be counts, and where that is nothing what is so.
+    if [&place, &seen].into_iter().find_map(|one| one.text(&format!("/Boot/{MODE}"))) == Some(name) {
         return Ok(());
     }
-    let failure = match change_mode(system, &seen, json!({MODE: name}), name).await {
+    let failure = match change_mode(system, &place, json!({MODE: name}), name).await {
         Err(error) if may_be_for_want_of_more(&error) => error,
         done => return done,
     };
@@ -139,15 +152,14 @@ pub(super) async fn set_mode(system: &System, mode: BootMode) -> Result<(), Redf
     if !system.bmc.minds(Quirk::CompleteBoot) {
         return Err(failure);
     }
-    let key = |key: &str| seen.text(&format!("/Boot/{key}")).unwrap_or("None").to_owned();
+    let key = |key: &str| place.text(&format!("/Boot/{key}")).unwrap_or("None").to_owned();
     let complete = json!({TARGET: key(TARGET), ENABLED: key(ENABLED), MODE: name});
-    change_mode(system, &seen, complete, name).await
+    change_mode(system, &place, complete, name).await
 }
 
-async fn change_mode(system: &System, seen: &Resource, boot: Value, name: &str) -> Result<(), RedfishError> {
-    let place = place(seen);
-    system.bmc.patch(place, &json!({"Boot": boot})).await?;
-    let now = system.bmc.get(place).await?;
+async fn change_mode(system: &System, place: &Resource, boot: Value, name: &str) -> Result<(), RedfishError> {
+    system.bmc.patch(place.path(), &json!({"Boot": boot})).await?;
+    let now = system.bmc.get(place.path()).await?;
     match now.text(&format!("/Boot/{MODE}")) == Some(name) {
         true => Ok(()),
         false => Err(not_done(system, &format!("to start by {name}"), &now)),
@@ -244,22 +256,28 @@ impl Wish<'_> {
     }
 }
 
-/// Where a change goes to: some BMCs have a resource apart for what is to be.
-fn place(seen: &Resource) -> &str {
-    seen.link("/@Redfish.Settings/SettingsObject").unwrap_or(seen.path())
+/// Where a change of a property goes to: some BMCs have a resource apart for what is to be, and many of these have a part of
+/// it alone.
+async fn place(system: &System, seen: &Resource, property: &str) -> Result<Resource, RedfishError> {
+    if let Some(settings) = seen.link("/@Redfish.Settings/SettingsObject") {
+        let settings = system.bmc.get(settings).await?;
+        if settings.has(&format!("/Boot/{property}")) {
+            return Ok(settings);
+        }
+    }
+    Ok(seen.clone())
 }
 
 async fn change(
     system: &System,
-    seen: &Resource,
+    place: &Resource,
     boot: Value,
     wish: &Wish<'_>,
 ) -> Result<Holds, RedfishError> {
-    let place = place(seen);
     if boot.as_object().is_some_and(|boot| !boot.is_empty()) {
-        system.bmc.patch(place, &json!({"Boot": boot})).await?;
+        system.bmc.patch(place.path(), &json!({"Boot": boot})).await?;
     }
-    let now = system.bmc.get(place).await?;
+    let now = system.bmc.get(place.path()).await?;
     match wish.is_met_by(system, &now) {
         true => Ok(wish.holds),
         false => {

@@ -48,7 +48,7 @@ impl Lasting {
     /// [`RedfishError`].
     pub(super) async fn restore(&self, system: &System, node: &Node) -> Result<(), RedfishError> {
         let Some(device) = self.devices().get(&node.uuid).copied() else { return Ok(()) };
-        match Holds::read(&system.read().await?) {
+        match Holds::read(&boot_override::read(system).await?) {
             Some(Holds::Once | Holds::Continuous) => Ok(()),
             Some(Holds::Disabled) | None => boot_override::set(system, device, false).await.map(drop),
         }
@@ -115,7 +115,7 @@ impl ManagementInterface for RedfishManagement {
     }
 
     async fn get_boot_device(&self, node: &Node) -> Result<BootDeviceSetting, InterfaceError> {
-        let seen = self.bmcs.system(node)?.read().await?;
+        let seen = boot_override::read(&self.bmcs.system(node)?).await?;
         let persistent = match Holds::read(&seen) {
             Some(Holds::Continuous) => Some(true),
             Some(Holds::Once) => Some(false),

@@ -32,6 +32,11 @@ impl Resource {
         self.body.pointer(pointer).unwrap_or(&Value::Null)
     }
 
+    /// Whether there is something at a JSON pointer in it, be it nothing yet.
+    pub(super) fn has(&self, pointer: &str) -> bool {
+        self.body.pointer(pointer).is_some()
+    }
+
     /// A text; nothing where it is empty.
     pub(super) fn text(&self, pointer: &str) -> Option<&str> {
         self.at(pointer).as_str().map(str::trim).filter(|text| !text.is_empty())
@@ -92,13 +97,14 @@ mod tests {
     fn what_is_left_out_or_odd_is_nothing() {
         let body = json!({
             "@odata.etag": "W/\"1\"", "Manufacturer": " Farm ", "Model": "", "Bios": {"@odata.id": "/b"},
-            "Members": [{"@odata.id": "/m/1"}, {}, 7, {"@odata.id": "/m/2"}], "Words": ["a", 1, "b"],
+            "Members": [{"@odata.id": "/m/1"}, {}, 7, {"@odata.id": "/m/2"}], "Words": ["a", 1, "b"], "Mode": null,
             "Actions": {"#ComputerSystem.Reset": {"target": "/reset"}},
             "Oem": {"Hp": {"Actions": {"#HpiLOVirtualMedia.Eject": {"target": "/eject"}}}},
         });
         let resource = Resource::new("/s", None, body);
         assert_eq!(resource.etag(), Some("W/\"1\""));
         assert_eq!((resource.text("/Manufacturer"), resource.text("/Model")), (Some("Farm"), None));
+        assert!(resource.has("/Mode") && !resource.has("/Oops") && resource.text("/Mode").is_none());
         assert_eq!((resource.link("/Bios"), resource.link("/Oops")), (Some("/b"), None));
         assert_eq!(resource.links("/Members"), ["/m/1", "/m/2"]);
         assert_eq!((resource.words("/Words"), resource.words("/Model")), (vec!["a", "b"], vec![]));

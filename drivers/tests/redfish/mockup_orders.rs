@@ -54,6 +54,22 @@ const ROWS: &[Row] = &[
         ],
     },
     Row {
+        mockups: &["dell-idrac10"],
+        boot: &[
+            "PATCH Systems/System.Embedded.1 {Boot:{Enabled:Once,Target:Cd}}",
+            "PATCH Systems/System.Embedded.1 {Boot:{Enabled:Continuous,Target:Hdd}}",
+        ],
+        firmware: &[
+            "PATCH Systems/System.Embedded.1/Settings {Boot:{Mode:UEFI}}",
+            "PATCH Systems/System.Embedded.1/Settings {Boot:{Mode:Legacy}}",
+            "(a machine that starts by its boot sector, which has no Secure Boot)",
+        ],
+        media: &[
+            "POST Systems/System.Embedded.1/VirtualMedia/2/Actions/VirtualMedia.InsertMedia {Image:http://m/1.iso}",
+            "POST Systems/System.Embedded.1/VirtualMedia/2/Actions/VirtualMedia.EjectMedia null",
+        ],
+    },
+    Row {
         mockups: &["lenovo-xcc"],
         boot: &[
             "PATCH Systems/1 {Boot:{Target:Cd}}",
@@ -70,6 +86,29 @@ const ROWS: &[Row] = &[
             "PATCH Managers/1/VirtualMedia/CD {Image:http://m/1.iso,Inserted:true,WriteProtected:true}",
             "PATCH Managers/1/VirtualMedia/CD {Image:null,Inserted:false}",
         ],
+    },
+    Row {
+        mockups: &["lenovo-se450"],
+        boot: &[
+            "PATCH Systems/1 {Boot:{Enabled:Once,Target:Cd}}",
+            "PATCH Systems/1 {Boot:{Enabled:Disabled}}",
+        ],
+        firmware: &["PATCH Systems/1 {Boot:{Mode:Legacy}}", "(a machine without Secure Boot)"],
+        media: &["(no virtual drive for a cdrom, but for: )"],
+    },
+    Row {
+        mockups: &["nokia-ami"],
+        boot: &[
+            "PATCH Systems/Self/SD {Boot:{Enabled:Once,Target:Cd}}",
+            "PATCH Systems/Self/SD {Boot:{Enabled:Continuous,Target:Hdd}}",
+        ],
+        firmware: &[
+            "PATCH Systems/Self/SD {Boot:{Mode:Legacy}}",
+            "PATCH Systems/Self/SD {Boot:{Enabled:Disabled,Mode:Legacy,Target:Cd}}",
+            "(400 Bad Request (Base.1.8.PropertyValueNotInList): BootSourceOverrideMode)",
+            "(a machine without Secure Boot)",
+        ],
+        media: &["(no virtual drive for a cdrom, but for: )"],
     },
     Row {
         mockups: &["supermicro-x10"],

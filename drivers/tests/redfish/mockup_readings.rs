@@ -68,6 +68,13 @@ const ROWS: &[Row] = &[
         ..TELLS_NOTHING
     },
     Row {
+        mockup: "dell-idrac10",
+        machine: &["Dell Inc.", "power off", "-", "bios", "-"],
+        drives: &["cdrom/floppy: -", "cdrom/floppy: -"],
+        firmware: &["bmc 1.20.50.52"],
+        ..TELLS_NOTHING
+    },
+    Row {
         mockup: "lenovo-xcc",
         machine: &["Lenovo", "power on", "disk once", "bios", "secure"],
         drives: &["cdrom: -", "floppy: http://192.0.2.2/boot.img"],
@@ -75,6 +82,18 @@ const ROWS: &[Row] = &[
         sensors: &["Fan 0@1 6840 RPM OK", "Power 0@1 OK", "Power 1@1 OK", "Temperature 0@1 23 OK"],
         firmware: &["bios TEE142M-2.41", "bmc TEE142M-2.41"],
         addresses: &["7c:d3:0a:00:00:01"],
+        ..TELLS_NOTHING
+    },
+    Row {
+        mockup: "lenovo-se450",
+        machine: &["Lenovo", "power on", "-", "uefi", "-"],
+        firmware: &["bmc 1.00"],
+        ..TELLS_NOTHING
+    },
+    Row {
+        mockup: "nokia-ami",
+        machine: &["Nokia", "power off", "-", "uefi", "-"],
+        firmware: &["bmc 1.00"],
         ..TELLS_NOTHING
     },
     Row {
