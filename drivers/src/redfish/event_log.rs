@@ -70,10 +70,17 @@ async fn lists(bmc: &Bmc, places: &[String]) -> Vec<String> {
             }
             let Ok(log) = bmc.get(&log).await else { continue };
             let is_on = log.at("/ServiceEnabled").as_bool().unwrap_or(true);
-            lists.extend(log.link("/Entries").filter(|_| is_on).map(str::to_owned));
+            let is_meant = is_on && !is_named_otherwise(&log);
+            lists.extend(log.link("/Entries").filter(|_| is_meant).map(str::to_owned));
         }
     }
     lists
+}
+
+/// Whether a log whose path tells nothing is named as one of those others: the security log of an iLO is at `SL`.
+fn is_named_otherwise(log: &Resource) -> bool {
+    let name = log.text("/Name").unwrap_or_default().to_lowercase();
+    name.split_whitespace().any(|word| OTHER_LOGS.contains(&word))
 }
 
 /// The newest entries of a log, the oldest of them first.

@@ -38,6 +38,21 @@ const ROWS: &[Row] = &[
         ],
     },
     Row {
+        mockups: &["hpe-ilo5", "hpe-ilo6", "hpe-ilo7"],
+        boot: &[
+            "PATCH Systems/1 {Boot:{Enabled:Once,Target:Cd}}",
+            "PATCH Systems/1 {Boot:{Enabled:Continuous,Target:Hdd}}",
+        ],
+        firmware: &[
+            "PATCH Systems/1 {Boot:{Mode:Legacy}}",
+            "PATCH Systems/1/SecureBoot {SecureBootEnable:true}",
+        ],
+        media: &[
+            "POST Managers/1/VirtualMedia/2/Actions/VirtualMedia.InsertMedia {Image:http://m/1.iso}",
+            "POST Managers/1/VirtualMedia/2/Actions/VirtualMedia.EjectMedia null",
+        ],
+    },
+    Row {
         mockups: &["dell-idrac9"],
         boot: &[
             "PATCH Systems/System.Embedded.1 {Boot:{Enabled:Once,Target:Cd}}",
