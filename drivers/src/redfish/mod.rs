@@ -25,6 +25,7 @@ mod resource;
 mod sensors;
 mod session;
 mod settings;
+mod subsystems;
 mod system;
 mod task;
 mod trust;

@@ -2,6 +2,7 @@
 
 use super::error::RedfishError;
 use super::resource::Resource;
+use super::subsystems;
 use super::system::System;
 use serde_json::{Map, Value, json};
 
@@ -64,14 +65,26 @@ pub(super) async fn read(system: &System) -> Result<Map<String, Value>, RedfishE
         let Ok(enclosure) = system.bmc.get(place).await else { continue };
         let identity = enclosure.text("/Id").unwrap_or(place);
         for link in ["/Thermal", "/Power"] {
-            let Some(path) = enclosure.link(link) else { continue };
-            match system.bmc.get(path).await {
-                Ok(resource) => collect(&mut found, link, &resource, identity),
+            match resource(system, &enclosure, link).await {
+                Ok(Some(resource)) => collect(&mut found, link, &resource, identity),
+                Ok(None) => {}
                 Err(error) => tracing::debug!("{error}"),
             }
         }
     }
     Ok(found)
+}
+
+/// The resource with sensors of an enclosure, or what newer services have in its place.
+async fn resource(
+    system: &System,
+    enclosure: &Resource,
+    link: &str,
+) -> Result<Option<Resource>, RedfishError> {
+    match enclosure.link(link) {
+        Some(path) => system.bmc.get(path).await.map(Some),
+        None => subsystems::read(&system.bmc, enclosure, link).await,
+    }
 }
 
 fn collect(found: &mut Map<String, Value>, link: &str, resource: &Resource, place: &str) {

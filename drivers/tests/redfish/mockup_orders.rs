@@ -142,6 +142,27 @@ const ROWS: &[Row] = &[
         ],
         media: &["(no virtual drive for a cdrom, but for: )"],
     },
+    Row {
+        mockups: &["openbmc-gb300"],
+        boot: &[
+            "PATCH Systems/System_0/Settings {Boot:{Enabled:Once,Target:Cd}}",
+            "PATCH Systems/System_0/Settings {Boot:{Enabled:Continuous,Target:Hdd}}",
+        ],
+        firmware: &[
+            "PATCH Systems/System_0 {Boot:{Mode:UEFI}}",
+            "PATCH Systems/System_0 {Boot:{Enabled:Disabled,Mode:UEFI,Target:None}}",
+            "(400 Bad Request (Base.1.8.PropertyUnknown): BootSourceOverrideMode)",
+            "PATCH Systems/System_0 {Boot:{Mode:Legacy}}",
+            "PATCH Systems/System_0 {Boot:{Enabled:Disabled,Mode:Legacy,Target:None}}",
+            "(400 Bad Request (Base.1.8.PropertyUnknown): BootSourceOverrideMode)",
+            "PATCH Systems/System_0/SecureBoot {SecureBootEnable:true}",
+            "(400 Bad Request (Base.1.8.PropertyUnknown): SecureBootEnable)",
+        ],
+        media: &[
+            "POST Managers/BMC_0/VirtualMedia/USB2/Actions/VirtualMedia.InsertMedia {Image:http://m/1.iso}",
+            "POST Managers/BMC_0/VirtualMedia/USB2/Actions/VirtualMedia.EjectMedia null",
+        ],
+    },
 ];
 
 const ISO: &str = "http://m/1.iso";

@@ -1,6 +1,6 @@
 //! What is understood of the replies of BMCs that others recorded or published: one row for each of them.
 
-use crate::stage::Stage;
+use crate::stage::{Stage, info, node};
 use crate::stand_in::Mockup;
 use farrier_conductor::interfaces::{InterfaceError, ManagementInterface, PowerInterface};
 use farrier_conductor::model::LogEntry;
@@ -150,6 +150,15 @@ const ROWS: &[Row] = &[
         addresses: &["ac:1f:6b:00:00:01"],
         ..TELLS_NOTHING
     },
+    Row {
+        mockup: "openbmc-gb300",
+        machine: &["Supermicro", "power on", "-", "-", "-"],
+        drives: &["cdrom/floppy: -", "cdrom/floppy: -", "cdrom/floppy: -"],
+        sensors: &["Temperature BMC_0_DCSCM_Temp_0@BMC_0 31.625"],
+        lights: &["system System_0 off"],
+        firmware: &["bmc 70.01.00.09"],
+        ..TELLS_NOTHING
+    },
 ];
 
 /// Compares what is told of each mockup with what its row has.
@@ -202,6 +211,14 @@ async fn drives(stage: &Stage) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn where_a_bmc_has_several_machines_they_are_named() {
+    let Stage { bmc, power, .. } = Stage::of(Mockup::read("openbmc-gb300")).await;
+    let error = power.power_state(&node(&info(&bmc.url))).await.unwrap_err().to_string();
+    let named = "several machines: /redfish/v1/Systems/System_0, /redfish/v1/Systems/HGX_Baseboard_0";
+    assert!(error.contains(named), "{error}");
+}
+
+#[tokio::test]
 async fn virtual_drives_are_found_wherever_they_are() {
     each_row(drives, |row| row.drives).await;
 }
@@ -239,6 +256,20 @@ fn values(sensor: &Value) -> String {
 #[tokio::test]
 async fn sensors_are_told_with_what_they_read() {
     each_row(sensors, |row| row.sensors).await;
+}
+
+#[tokio::test]
+async fn sensors_are_told_of_services_that_have_a_resource_for_each() {
+    let enclosure = "/redfish/v1/Chassis/1U";
+    let newer = Mockup::read("dmtf-rackmount1").without(enclosure, "Thermal").without(enclosure, "Power");
+    let stage = Stage::of(newer).await;
+    let expected = [
+        "Fan Bay1@1U 2200 RPM OK",
+        "Power Bay1@1U 937.4 Warning",
+        "Temperature Exhaust@1U 40.5",
+        "Temperature Intake@1U 24.8",
+    ];
+    assert_eq!(sensors(&stage).await, expected);
 }
 
 async fn lights(stage: &Stage) -> Vec<String> {

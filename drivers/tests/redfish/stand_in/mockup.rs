@@ -44,6 +44,13 @@ impl Mockup {
         self.system.as_deref()
     }
 
+    /// The same, without a property of a reply.
+    #[must_use]
+    pub fn without(mut self, path: &str, property: &str) -> Self {
+        self.replies.get_mut(path).and_then(Value::as_object_mut).unwrap().remove(property).unwrap();
+        self
+    }
+
     pub(super) fn answer(&mut self, seen: &Seen) -> Response {
         let path = seen.path.trim_end_matches('/');
         match seen.method.as_str() {

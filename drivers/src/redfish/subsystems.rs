@@ -1,0 +1,78 @@
+//! What services have had since Redfish 2020.4 in the place of Thermal and Power: resources of their own for each fan and
+//! power supply, and one for temperatures. They are told in the shape of what was before them.
+
+use super::bmc::Bmc;
+use super::error::RedfishError;
+use super::resource::Resource;
+use serde_json::{Value, json};
+
+/// Most fans or power supplies of an enclosure that are read.
+const MOST: usize = 32;
+
+/// What an enclosure has in the place of the resource of this link; nothing where it has nothing.
+///
+/// # Errors
+///
+/// [`RedfishError`].
+pub(super) async fn read(
+    bmc: &Bmc,
+    enclosure: &Resource,
+    link: &str,
+) -> Result<Option<Resource>, RedfishError> {
+    let Some(path) = enclosure.link(&format!("{link}Subsystem")) else { return Ok(None) };
+    let subsystem = bmc.get(path).await?;
+    let fans = members(bmc, subsystem.link("/Fans")).await?;
+    let temperatures = match subsystem.link("/ThermalMetrics") {
+        Some(metrics) => temperatures(&bmc.get(metrics).await?),
+        None => Vec::new(),
+    };
+    let mut supplies = Vec::new();
+    for supply in members(bmc, subsystem.link("/PowerSupplies")).await? {
+        supplies.push(power_supply(bmc, &supply).await?);
+    }
+    let fans: Vec<_> = fans.iter().map(fan).collect();
+    let body = json!({"Fans": fans, "Temperatures": temperatures, "PowerSupplies": supplies});
+    Ok(Some(Resource::new(path, None, body)))
+}
+
+async fn members(bmc: &Bmc, collection: Option<&str>) -> Result<Vec<Resource>, RedfishError> {
+    let Some(collection) = collection else { return Ok(Vec::new()) };
+    let mut members = Vec::new();
+    for member in bmc.members(collection).await?.iter().take(MOST) {
+        members.push(bmc.get(member).await?);
+    }
+    Ok(members)
+}
+
+fn fan(fan: &Resource) -> Value {
+    let (rpm, percent) = (fan.at("/SpeedPercent/SpeedRPM"), fan.at("/SpeedPercent/Reading"));
+    let (reading, units) = if rpm.is_null() { (percent, "Percent") } else { (rpm, "RPM") };
+    json!({
+        "MemberId": fan.at("/Id"), "Reading": reading, "ReadingUnits": units, "Status": fan.at("/Status"),
+        "PhysicalContext": fan.at("/PhysicalContext"), "SerialNumber": fan.at("/SerialNumber"),
+    })
+}
+
+fn temperatures(metrics: &Resource) -> Vec<Value> {
+    let readings = metrics.at("/TemperatureReadingsCelsius").as_array().into_iter().flatten();
+    let told = readings.map(|one| {
+        json!({
+            "MemberId": one["DeviceName"], "ReadingCelsius": one["Reading"],
+            "PhysicalContext": one["PhysicalContext"],
+        })
+    });
+    told.collect()
+}
+
+async fn power_supply(bmc: &Bmc, supply: &Resource) -> Result<Value, RedfishError> {
+    let mut told = json!({
+        "MemberId": supply.at("/Id"), "PowerCapacityWatts": supply.at("/PowerCapacityWatts"),
+        "SerialNumber": supply.at("/SerialNumber"), "Status": supply.at("/Status"),
+    });
+    if let Some(metrics) = supply.link("/Metrics") {
+        let metrics = bmc.get(metrics).await?;
+        told["LineInputVoltage"] = metrics.at("/InputVoltage/Reading").clone();
+        told["LastPowerOutputWatts"] = metrics.at("/OutputPowerWatts/Reading").clone();
+    }
+    Ok(told)
+}
