@@ -143,6 +143,15 @@ const ROWS: &[Row] = &[
         media: &["(no virtual drive for a cdrom, but for: )"],
     },
     Row {
+        mockups: &["supermicro-x12"],
+        boot: &[
+            "PATCH Systems/1 {Boot:{Enabled:Once,Target:UsbCd}}",
+            "PATCH Systems/1 {Boot:{Enabled:Continuous,Target:Hdd}}",
+        ],
+        firmware: &["PATCH Systems/1 {Boot:{Mode:Legacy}}", "(a machine without Secure Boot)"],
+        media: &["(no virtual drive for a cdrom, but for: )"],
+    },
+    Row {
         mockups: &["openbmc-gb300"],
         boot: &[
             "PATCH Systems/System_0/Settings {Boot:{Enabled:Once,Target:Cd}}",

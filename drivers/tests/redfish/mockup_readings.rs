@@ -151,6 +151,13 @@ const ROWS: &[Row] = &[
         ..TELLS_NOTHING
     },
     Row {
+        mockup: "supermicro-x12",
+        machine: &["Supermicro", "power on", "disk for good", "uefi", "-"],
+        lights: &["system 1 off"],
+        firmware: &["bios 2.0", "bmc 01.13.04"],
+        ..TELLS_NOTHING
+    },
+    Row {
         mockup: "openbmc-gb300",
         machine: &["Supermicro", "power on", "-", "-", "-"],
         drives: &["cdrom/floppy: -", "cdrom/floppy: -", "cdrom/floppy: -"],
