@@ -4,7 +4,8 @@ use super::words::{KEYS, as_redfish, of_ilo};
 use crate::redfish::{Bmcs, Lasting, RedfishManagement};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootDeviceSetting, Interface, InterfaceError, ManagementInterface, Properties, VirtualMedium,
+    BootDeviceSetting, FirmwareVersion, Indicator, IndicatorState, Interface, InterfaceError,
+    ManagementInterface, Properties, VirtualMedium,
 };
 use farrier_conductor::model::{BootDevice, BootMode, LogEntry, MacAddress, Node};
 use serde_json::{Map, Value};
@@ -73,6 +74,31 @@ impl ManagementInterface for IloManagement {
 
     async fn get_sensors_data(&self, node: &Node) -> Result<Map<String, Value>, InterfaceError> {
         self.0.get_sensors_data(&as_redfish(node)?).await.map_err(of_ilo)
+    }
+
+    async fn get_supported_indicators(&self, node: &Node) -> Result<Vec<Indicator>, InterfaceError> {
+        self.0.get_supported_indicators(&as_redfish(node)?).await.map_err(of_ilo)
+    }
+
+    async fn get_indicator_state(
+        &self,
+        node: &Node,
+        indicator: &Indicator,
+    ) -> Result<IndicatorState, InterfaceError> {
+        self.0.get_indicator_state(&as_redfish(node)?, indicator).await.map_err(of_ilo)
+    }
+
+    async fn set_indicator_state(
+        &self,
+        node: &Node,
+        indicator: &Indicator,
+        state: IndicatorState,
+    ) -> Result<(), InterfaceError> {
+        self.0.set_indicator_state(&as_redfish(node)?, indicator, state).await.map_err(of_ilo)
+    }
+
+    async fn get_firmware_versions(&self, node: &Node) -> Result<Vec<FirmwareVersion>, InterfaceError> {
+        self.0.get_firmware_versions(&as_redfish(node)?).await.map_err(of_ilo)
     }
 
     async fn get_event_log(

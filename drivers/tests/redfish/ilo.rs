@@ -1,10 +1,10 @@
 //! Machines of HPE: what an iLO is asked, request by request, for a boot from virtual media, as HPE's documentation has it.
 
 use crate::stage::settings;
-use crate::stand_in::{Manner, PASSWORD, StandIn, USER};
+use crate::stand_in::{Manner, Mockup, PASSWORD, StandIn, USER};
 use axum::http::Method;
 use farrier_conductor::clock::{Clock, SystemClock};
-use farrier_conductor::interfaces::{Interface, ManagementInterface, PowerInterface};
+use farrier_conductor::interfaces::{IndicatorState, Interface, ManagementInterface, PowerInterface};
 use farrier_conductor::model::{BootDevice, BootMode, NewNode, Node, PowerState};
 use farrier_drivers::ilo::{IloManagement, IloPower};
 use farrier_drivers::redfish::quirks::Quirk;
@@ -28,8 +28,11 @@ fn node(info: Value) -> Node {
 }
 
 async fn stable(manners: &[Quirk]) -> Stable {
+    stable_of(StandIn::start(manners.iter().map(|quirk| Manner::Odd(*quirk))).await)
+}
+
+fn stable_of(ilo: StandIn) -> Stable {
     rustls::crypto::ring::default_provider().install_default().ok();
-    let ilo = StandIn::start(manners.iter().map(|quirk| Manner::Odd(*quirk))).await;
     let node = node(json!({"ilo_address": ilo.url, "ilo_username": USER, "ilo_password": PASSWORD}));
     let (bmcs, lasting) = (Bmcs::new(settings()), Lasting::default());
     let power = IloPower::new(bmcs.clone(), lasting.clone());
@@ -128,6 +131,20 @@ async fn the_boot_mode_of_an_ilo_is_a_pending_setting_of_the_firmware() {
         last,
         ("PATCH Systems/1/Bios/Settings".into(), json!({"Attributes": {"BootMode": "LegacyBios"}}))
     );
+}
+
+#[tokio::test]
+async fn lights_and_firmware_of_an_ilo_are_told() {
+    let ilo = StandIn::of(Mockup::read("hpe-ilo7")).await;
+    let Stable { ilo: _ilo, node, management, .. } = stable_of(ilo);
+    let lights = management.get_supported_indicators(&node).await.unwrap();
+    let [enclosure] = lights.as_slice() else { panic!("{lights:?}") };
+    assert_eq!(management.get_indicator_state(&node, enclosure).await.unwrap(), IndicatorState::On);
+    management.set_indicator_state(&node, enclosure, IndicatorState::Off).await.unwrap();
+    assert_eq!(management.get_indicator_state(&node, enclosure).await.unwrap(), IndicatorState::Off);
+    let versions = management.get_firmware_versions(&node).await.unwrap();
+    let told: Vec<_> = versions.iter().map(|one| one.version.as_str()).collect();
+    assert_eq!(told, ["U68 v1.40 (05/22/2025)", "1.14.00 May 28 2025"]);
 }
 
 #[tokio::test]
