@@ -7,6 +7,7 @@ use farrier_conductor::interfaces::{
     BootDeviceSetting, IndicatorState, InterfaceError, ManagementInterface, PowerInterface,
 };
 use farrier_conductor::model::{BootDevice, BootMode, PowerState};
+use serde_json::json;
 
 /// What mockups must be asked for, without quotes and the words `BootSourceOverride`. Why nothing comes of it stands in
 /// brackets.
@@ -228,6 +229,20 @@ async fn boot(stage: &Stage) -> Vec<String> {
 #[tokio::test]
 async fn boot_devices_are_set_where_the_bmc_has_them() {
     each_row(boot, |row| row.boot).await;
+}
+
+#[tokio::test]
+async fn f57_what_is_pending_is_left_alone_when_a_machine_is_powered_on() {
+    let allowable = "/Boot/BootSourceOverrideEnabled@Redfish.AllowableValues";
+    let settings = "/redfish/v1/Systems/Self/SD";
+    let once_only = Mockup::read("nokia-ami").with(settings, allowable, json!(["Disabled", "Once"]));
+    let stage = Stage::of(once_only).await;
+    let Stage { node, power, management, .. } = &stage;
+    management.set_boot_device(node, BootDevice::Disk, true).await.unwrap();
+    management.set_boot_device(node, BootDevice::Cdrom, false).await.unwrap();
+    orders(&stage, Ok(()));
+    let asked = orders(&stage, power.power_on(node).await);
+    assert_eq!(asked, ["POST Systems/Self/Actions/ComputerSystem.Reset {ResetType:On}"]);
 }
 
 async fn firmware(stage: &Stage) -> Vec<String> {

@@ -44,10 +44,10 @@ impl Mockup {
         self.system.as_deref()
     }
 
-    /// The same, without a property of a reply.
+    /// The same with another value at a JSON pointer in a reply.
     #[must_use]
-    pub fn without(mut self, path: &str, property: &str) -> Self {
-        self.replies.get_mut(path).and_then(Value::as_object_mut).unwrap().remove(property).unwrap();
+    pub fn with(mut self, path: &str, pointer: &str, value: Value) -> Self {
+        *self.replies.get_mut(path).and_then(|reply| reply.pointer_mut(pointer)).unwrap() = value;
         self
     }
 
