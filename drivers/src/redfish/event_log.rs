@@ -36,8 +36,8 @@ pub(super) async fn read(system: &System, since: OffsetDateTime) -> Result<Vec<L
     let (seen, bmc) = (system.read().await?, &system.bmc);
     let mut places: Vec<_> = seen.link("/LogServices").map(str::to_owned).into_iter().collect();
     let mut ahead = Duration::ZERO;
-    for manager in seen.links("/Links/ManagedBy") {
-        let Ok(manager) = bmc.get(manager).await else { continue };
+    for manager in system.managers(&seen).await? {
+        let Ok(manager) = bmc.get(&manager).await else { continue };
         if let Some(clock) = time(manager.at("/DateTime")) {
             ahead = clock - SystemClock.now();
         }

@@ -70,7 +70,7 @@ async fn find(system: &System, wanted: &Indicator) -> Result<Resource, RedfishEr
 async fn resources(system: &System) -> Result<Vec<(Indicator, Resource)>, RedfishError> {
     let seen = system.read().await?;
     let mut enclosures = Vec::new();
-    for path in seen.links("/Links/Chassis").into_iter().take(MOST_ENCLOSURES) {
+    for path in system.enclosures(&seen).await?.iter().take(MOST_ENCLOSURES) {
         match system.bmc.get(path).await {
             Ok(enclosure) => enclosures.push((CHASSIS, enclosure)),
             Err(error) => tracing::debug!("{error}"),

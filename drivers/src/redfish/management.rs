@@ -196,7 +196,7 @@ impl ManagementInterface for RedfishManagement {
         let system = self.bmcs.system(node)?;
         let seen = system.read().await?;
         let mut versions = vec![("bios", seen.text("/BiosVersion").map(str::to_owned))];
-        if let Some(manager) = seen.links("/Links/ManagedBy").first() {
+        if let Some(manager) = system.managers(&seen).await?.first() {
             // What it does not tell takes nothing from the rest.
             let manager = system.bmc.get(manager).await.inspect_err(|error| tracing::debug!("{error}")).ok();
             versions.push(("bmc", manager.and_then(|it| it.text("/FirmwareVersion").map(str::to_owned))));

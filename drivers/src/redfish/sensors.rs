@@ -61,7 +61,7 @@ const KINDS: &[Kind] = &[
 pub(super) async fn read(system: &System) -> Result<Map<String, Value>, RedfishError> {
     let seen = system.read().await?;
     let mut found = Map::from_iter(KINDS.iter().map(|(name, ..)| ((*name).to_owned(), json!({}))));
-    for place in seen.links("/Links/Chassis").into_iter().take(MOST_ENCLOSURES) {
+    for place in system.enclosures(&seen).await?.iter().take(MOST_ENCLOSURES) {
         let Ok(enclosure) = system.bmc.get(place).await else { continue };
         let identity = enclosure.text("/Id").unwrap_or(place);
         for link in ["/Thermal", "/Power"] {

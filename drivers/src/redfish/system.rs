@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// Most pages of a collection that are read.
 const MOST_PAGES: usize = 16;
 
+/// Most resources that are asked whether they belong to a machine.
+const MOST_RELATED: usize = 16;
+
 /// The machine of a node.
 #[derive(Debug, Clone)]
 pub(super) struct System {
@@ -57,6 +60,47 @@ impl System {
                 Err(self.lacks(&what, "set redfish_system_id to one of them"))
             }
         }
+    }
+
+    /// The paths of what manages it.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`].
+    pub(super) async fn managers(&self, seen: &Resource) -> Result<Vec<String>, RedfishError> {
+        self.related(seen, "/Links/ManagedBy", "/Managers", "/Links/ManagerForServers").await
+    }
+
+    /// The paths of its enclosures.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`].
+    pub(super) async fn enclosures(&self, seen: &Resource) -> Result<Vec<String>, RedfishError> {
+        self.related(seen, "/Links/Chassis", "/Chassis", "/Links/ComputerSystems").await
+    }
+
+    /// What belongs to it, as it says, or else as what is in a collection says.
+    async fn related(
+        &self,
+        seen: &Resource,
+        link: &str,
+        collection: &str,
+        back: &str,
+    ) -> Result<Vec<String>, RedfishError> {
+        let mut found: Vec<_> = seen.links(link).into_iter().map(str::to_owned).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let root = self.bmc.root().await?;
+        let Some(collection) = root.link(collection) else { return Ok(found) };
+        for path in self.bmc.members(collection).await?.into_iter().take(MOST_RELATED) {
+            let related = self.bmc.get(&path).await.inspect_err(|error| tracing::debug!("{error}"));
+            if related.is_ok_and(|related| related.links(back).contains(&seen.path())) {
+                found.push(path);
+            }
+        }
+        Ok(found)
     }
 
     /// The BMC has, or has not, something.

@@ -98,8 +98,8 @@ async fn drives(system: &System) -> Result<Vec<Resource>, RedfishError> {
     if !drives.is_empty() {
         return Ok(drives);
     }
-    for manager in seen.links("/Links/ManagedBy") {
-        let manager = system.bmc.get(manager).await?;
+    for manager in system.managers(&seen).await? {
+        let manager = system.bmc.get(&manager).await?;
         let drives = drives_in(system, manager.link("/VirtualMedia")).await?;
         if !drives.is_empty() {
             return Ok(drives);

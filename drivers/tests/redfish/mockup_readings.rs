@@ -103,6 +103,16 @@ const ROWS: &[Row] = &[
         addresses: &["58:a2:e1:00:00:02"],
     },
     Row {
+        mockup: "hpe-cray-ex235a",
+        machine: &["HPE", "power on", "-", "-", "-"],
+        log: &[
+            "The power state of resource /redfish/v1/Systems/Node0 has changed to type On., CrayAlerts.ResourcePowerStateChanged",
+        ],
+        firmware: &["bios ex235a.bios-1.3.6"],
+        addresses: &["00:40:a6:00:00:01"],
+        ..TELLS_NOTHING
+    },
+    Row {
         mockup: "dell-idrac9",
         machine: &["Dell Inc.", "power on", "-", "bios", "secure"],
         drives: &["floppy: -", "cdrom: -"],
