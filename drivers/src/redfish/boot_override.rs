@@ -152,8 +152,9 @@ pub(super) async fn set_mode(system: &System, mode: BootMode) -> Result<(), Redf
     if !system.bmc.minds(Quirk::CompleteBoot) {
         return Err(failure);
     }
-    let key = |key: &str| place.text(&format!("/Boot/{key}")).unwrap_or("None").to_owned();
-    let complete = json!({TARGET: key(TARGET), ENABLED: key(ENABLED), MODE: name});
+    let key =
+        |key: &str, otherwise: &str| place.text(&format!("/Boot/{key}")).unwrap_or(otherwise).to_owned();
+    let complete = json!({TARGET: key(TARGET, "None"), ENABLED: key(ENABLED, "Disabled"), MODE: name});
     change_mode(system, &place, complete, name).await
 }
 

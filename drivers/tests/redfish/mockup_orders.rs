@@ -71,10 +71,10 @@ const ROWS: &[Row] = &[
         ],
         firmware: &[
             "PATCH Systems/Node0 {Boot:{Mode:UEFI}}",
-            "PATCH Systems/Node0 {Boot:{Enabled:None,Mode:UEFI,Target:None}}",
+            "PATCH Systems/Node0 {Boot:{Enabled:Disabled,Mode:UEFI,Target:None}}",
             "(400 Bad Request (Base.1.8.PropertyUnknown): BootSourceOverrideEnabled)",
             "PATCH Systems/Node0 {Boot:{Mode:Legacy}}",
-            "PATCH Systems/Node0 {Boot:{Enabled:None,Mode:Legacy,Target:None}}",
+            "PATCH Systems/Node0 {Boot:{Enabled:Disabled,Mode:Legacy,Target:None}}",
             "(400 Bad Request (Base.1.8.PropertyUnknown): BootSourceOverrideEnabled)",
             "(a machine without Secure Boot)",
         ],
