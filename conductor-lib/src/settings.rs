@@ -147,6 +147,9 @@ pub struct Settings {
     pub rescue_callback_timeout: Duration,
     /// The same for inspection.
     pub inspect_wait_timeout: Duration,
+    /// How long no agent may call after a boot before the next boot interface is tried that the node's operator has named
+    /// (`boot_fallback` of `driver_info`).
+    pub boot_retry_timeout: Duration,
     /// Name by which other conductors know this one; two that run at the same time need two.
     pub conductor_name: String,
     /// How long the lease of a node lasts whose conductor is heard of no more; the same for all over one store.
@@ -220,6 +223,7 @@ impl Settings {
             service_callback_timeout: CALLBACK_TIMEOUT,
             rescue_callback_timeout: CALLBACK_TIMEOUT,
             inspect_wait_timeout: CALLBACK_TIMEOUT,
+            boot_retry_timeout: Duration::from_secs(300),
             conductor_name: "farrier".to_owned(),
             lease: Duration::from_secs(60),
             check_interval: Duration::from_secs(5),

@@ -43,6 +43,11 @@ pub(crate) struct Deadlines {
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().inspect_wait_timeout.as_secs(),
         value_parser = seconds(0))]
     inspect_wait_timeout: u64,
+    /// How long no agent may call after a boot before the next boot interface of driver_info boot_fallback is tried, in
+    /// seconds; no less than the slowest machine needs.
+    #[arg(long, value_name = "SECONDS", default_value_t = defaults().boot_retry_timeout.as_secs(),
+        value_parser = seconds(60))]
+    boot_retry_timeout: u64,
     /// How long a driver may take to power a machine on, or off, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = defaults().power_state_change_timeout.as_secs(),
         value_parser = seconds(1))]
@@ -65,6 +70,7 @@ impl Deadlines {
         settings.service_callback_timeout = Duration::from_secs(self.service_callback_timeout);
         settings.rescue_callback_timeout = Duration::from_secs(self.rescue_callback_timeout);
         settings.inspect_wait_timeout = Duration::from_secs(self.inspect_wait_timeout);
+        settings.boot_retry_timeout = Duration::from_secs(self.boot_retry_timeout);
         settings.power_state_change_timeout = Duration::from_secs(self.power_state_change_timeout);
         settings.soft_power_off_timeout = Duration::from_secs(self.soft_power_off_timeout);
         settings.lease = Duration::from_secs(self.lease);

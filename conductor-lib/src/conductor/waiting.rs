@@ -12,12 +12,13 @@ use crate::events::EventKind;
 use crate::heartbeat::{Action, decide};
 use crate::interfaces::DriverStep;
 use crate::last_words::LastWords;
-use crate::model::{Node, StepKind};
+use crate::model::{Family, Node, StepKind};
 use crate::operations;
 use crate::power_reading::power_state;
 use crate::steps::{self, Progress, Verdict};
 use crate::store::Record;
-use crate::task::Task;
+use crate::task::{Task, can_fall_back};
+use crate::{inspect, ramdisk};
 use farrier_protocol::progress::{Phase, Progress as WriteProgress};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,8 @@ enum News {
     Polled(StepKind, Result<DriverStep, Error>),
     /// The rescue system is there.
     IsRescued,
+    /// No agent has called after a boot, for this reason as far as it is known, and another boot interface is left.
+    IsSilent(String),
 }
 
 impl Turn {
@@ -69,6 +72,11 @@ impl Turn {
             if next.is_ok() {
                 memory.vigil.handled(record);
             }
+            return next;
+        }
+        if let Some(reason) = self.silence(record, &memory.vigil).await {
+            let next = self.take_news(record, News::IsSilent(reason)).await;
+            memory.vigil = Vigil::new(Instant::now());
             return next;
         }
         memory.vigil.handled(record);
@@ -112,6 +120,9 @@ impl Turn {
                 let rescue = self.interfaces.rescue(&task.node)?;
                 operations::finalize_rescue(task, &*rescue).await
             }
+            // It may have called by now.
+            News::IsSilent(reason) if task.session.agent_url.is_none() => boot_otherwise(task, &reason).await,
+            News::IsSilent(_) => Ok(Progress::Waits),
         }
     }
 
@@ -190,6 +201,25 @@ impl Turn {
         }
     }
 
+    /// Why the boot of a node is tried by another interface, where it is time for that.
+    async fn silence(&self, record: &Record, vigil: &Vigil) -> Option<String> {
+        let Record { node, session, .. } = record;
+        // An agent that has looked its node up is there, whatever keeps it.
+        let has_called = session.agent_url.is_some()
+            || session.agent_secret_token.is_some() && !session.agent_secret_token_pregenerated;
+        let silence = vigil.silence(Instant::now());
+        if has_called
+            || silence < self.services.settings.boot_retry_timeout
+            || !needs_agent(node)
+            || !can_fall_back(node)
+        {
+            return None;
+        }
+        let trace = self.services.boot_trace_told(node.uuid).await.unwrap_or_default();
+        let trace = trace.map_or_else(String::new, |trace| format!(" ({trace})"));
+        Some(format!("no agent called for {} s{trace}", silence.as_secs()))
+    }
+
     /// Why a node that waits will not go on by itself, if so.
     async fn stuck(&self, record: &Record, vigil: &mut Vigil) -> Option<String> {
         let Record { node, session, .. } = record;
@@ -262,6 +292,17 @@ impl Turn {
             }
         }
     }
+}
+
+/// Boots the ramdisk by the next boot interface of the node.
+async fn boot_otherwise(task: &mut Task, reason: &str) -> Result<Progress, Error> {
+    if task.fall_back(reason).await? {
+        match task.node.provision_state.family() {
+            Some(Family::Inspect) => inspect::agent::boot(task).await?,
+            _ => ramdisk::boot(task).await?,
+        }
+    }
+    Ok(Progress::Waits)
 }
 
 /// Whether a node is still in the state in which it was looked at, and no operator has begun or ended its maintenance.

@@ -59,6 +59,13 @@ pub(super) fn of(record: &Record, now: OffsetDateTime) -> Vec<Evidence> {
         }),
     );
     tell(
+        "boot interface",
+        node.driver_internal_info
+            .boot_fallback
+            .as_ref()
+            .map(|fallback| format!("{}, fallen back to: {}", fallback.boot_interface, fallback.reason)),
+    );
+    tell(
         "lease",
         node.reservation.as_ref().zip(record.lease_expires_at).map(|(holder, until)| {
             let verb = if until > now { "until" } else { "expired at" };

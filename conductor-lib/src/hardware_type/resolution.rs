@@ -98,11 +98,20 @@ impl Composition {
     ) -> Result<Option<&'a str>, Unresolved> {
         let hardware_type = self.hardware_type(&node.driver)?;
         let of_instance = node.instance_info.text(&kind.field())?;
-        let Some(name) = of_instance.or_else(|| node.interfaces.get(kind)) else {
+        let fallback =
+            node.driver_internal_info.boot_fallback.as_ref().filter(|_| kind == InterfaceKind::Boot);
+        let of_boot = fallback.map(|fallback| fallback.boot_interface.as_str());
+        let Some(name) = of_boot.or(of_instance).or_else(|| node.interfaces.get(kind)) else {
             let default = self.defaults.get(&kind);
             let best = default.or_else(|| self.candidates(hardware_type, kind).next());
             return Ok(best.map(String::as_str));
         };
+        self.check(hardware_type, kind, name)?;
+        Ok(Some(name))
+    }
+
+    /// Checks that nodes of a type can have an interface.
+    fn check(&self, hardware_type: &HardwareType, kind: InterfaceKind, name: &str) -> Result<(), Unresolved> {
         let refuse = |reason: String| Unresolved::Interface {
             kind,
             name: name.to_owned(),
@@ -116,7 +125,7 @@ impl Composition {
         if !self.enabled[&kind].contains(name) {
             return Err(refuse("is not enabled".to_owned()));
         }
-        Ok(Some(name))
+        Ok(())
     }
 
     /// The names of all interfaces of a node.
@@ -132,6 +141,9 @@ impl Composition {
             }
         }
         self.check_boot(node)?;
+        let hardware_type = self.hardware_type(&node.driver)?;
+        let fallback = node.driver_info.boot_fallback()?;
+        fallback.into_iter().try_for_each(|name| self.check(hardware_type, InterfaceKind::Boot, name))?;
         Ok(interfaces)
     }
 

@@ -35,7 +35,7 @@ impl InspectInterface for AgentInspect {
         let boots = task.boots_for_inspection().await?;
         bmc_addresses::note(&mut task.node).await;
         match boots {
-            true => ramdisk::boot_with(task, parameters(task)?).await?,
+            true => boot(task).await?,
             false => {
                 // Whoever boots the ramdisk is told by nobody when.
                 task.power_off().await?;
@@ -64,6 +64,16 @@ impl InspectInterface for AgentInspect {
         task.note_inspection(data);
         Ok(())
     }
+}
+
+/// Powers the machine off and on with the ramdisk, whose agent inspects.
+///
+/// # Errors
+///
+/// [`Error::Interface`], [`Error::Store`]; [`Error::Invalid`] for unusable kernel parameters.
+pub(crate) async fn boot(task: &mut Task) -> Result<(), Error> {
+    let parameters = parameters(task)?;
+    ramdisk::boot_with(task, parameters).await
 }
 
 /// An agent that is not told of the conductor's API posts its inventory, and does nothing else; one that is to stay

@@ -5,7 +5,7 @@
 //! first; then [`hooks`] look at the inventory, and what they want changed is written with the end of the inspection.
 //! So whatever stops a conductor, an inspection has changed nothing yet, or it is done.
 
-mod agent;
+pub(crate) mod agent;
 mod bmc_addresses;
 mod callback;
 mod cards;

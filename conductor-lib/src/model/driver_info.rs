@@ -36,6 +36,17 @@ impl DriverInfo {
         }
     }
 
+    /// The boot interfaces that a boot of the ramdisk falls back to, in this order, where the node's own cannot prepare it or
+    /// no agent calls: their names, separated by commas.
+    ///
+    /// # Errors
+    ///
+    /// The value is no text.
+    pub fn boot_fallback(&self) -> Result<Vec<&str>, BadValue> {
+        let names = self.text("boot_fallback")?.unwrap_or_default();
+        Ok(names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect())
+    }
+
     /// Whether the machine is reset by its BMC when a deployment ends, in place of a shutdown by the agent.
     ///
     /// # Errors

@@ -31,6 +31,9 @@ pub struct DriverInternalInfo {
     /// The deploy interface of the node, where its instance was deployed by one that this one has chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original_deploy_interface: Option<String>,
+    /// The boot interface that the ramdisk is booted by now, where that is one which a boot fell back to, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boot_fallback: Option<BootFallback>,
     /// Kernel parameters of the ramdisk, while the machine's firmware may ask what to boot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ramdisk_parameters: Option<String>,
@@ -49,6 +52,15 @@ pub struct DriverInternalInfo {
     /// Everything else.
     #[serde(flatten)]
     pub others: Map<String, Value>,
+}
+
+/// What a boot of the ramdisk fell back to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BootFallback {
+    /// Name of the boot interface.
+    pub boot_interface: String,
+    /// Why the one before it did not do.
+    pub reason: String,
 }
 
 /// The note of a driver with the firmware that it is about to update.

@@ -42,7 +42,7 @@ pub use allocation::{Allocation, AllocationState};
 pub use boot_device::BootDevice;
 pub use capabilities::{BootMode, Capabilities};
 pub use driver_info::DriverInfo;
-pub use driver_internal_info::DriverInternalInfo;
+pub use driver_internal_info::{BootFallback, DriverInternalInfo};
 pub use faults::Fault;
 pub use history::{HistoryEntry, HistoryKind, Severity};
 pub use inspection_data::InspectionData;

@@ -54,12 +54,26 @@ impl Task {
     }
 
     /// Has the next power-on start the ramdisk with these kernel parameters. It may be asked for again and again. Where
-    /// firmware asks what to boot, they are on record before, for whichever conductor is asked.
+    /// firmware asks what to boot, they are on record before, for whichever conductor is asked. Where the boot interface
+    /// fails, what the operator has named to fall back to is tried in its place.
     ///
     /// # Errors
     ///
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
     pub async fn prepare_ramdisk(&mut self, parameters: KernelParameters) -> Result<(), Error> {
+        loop {
+            match self.prepare_ramdisk_once(parameters.clone()).await {
+                Err(Error::Interface(error)) => {
+                    if !self.fall_back(&error.to_string()).await? {
+                        return Err(error.into());
+                    }
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn prepare_ramdisk_once(&mut self, parameters: KernelParameters) -> Result<(), Error> {
         let boot = self.boot().await?;
         let parameters = match boot.boot.can_provide_config() {
             true => self.with_token(parameters).await?,
@@ -98,10 +112,11 @@ impl Task {
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
     pub async fn clean_up_ramdisk(&mut self) -> Result<(), Error> {
         self.node.driver_internal_info.ramdisk_parameters = None;
-        match self.boot_if_any().await? {
-            Some(boot) => Ok(boot.boot.clean_up_ramdisk(boot.context(&self.node)).await?),
-            None => Ok(()),
+        if let Some(boot) = self.boot_if_any().await? {
+            boot.boot.clean_up_ramdisk(boot.context(&self.node)).await?;
         }
+        self.node.driver_internal_info.boot_fallback = None;
+        Ok(())
     }
 
     /// Has the machine start its instance from now on: the system on its disk, or a ramdisk where its deploy interface
@@ -112,6 +127,9 @@ impl Task {
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`]; [`Error::Invalid`] for a ramdisk that nothing can
     /// be booted by.
     pub async fn prepare_instance(&mut self) -> Result<(), Error> {
+        if self.node.driver_internal_info.boot_fallback.is_some() {
+            self.clean_up_ramdisk().await?;
+        }
         self.node.driver_internal_info.ramdisk_parameters = None;
         let boot = self.boot().await?;
         self.boot_trace = BootTraceChange::End;

@@ -1,5 +1,6 @@
 //! A task: a node under its lease, with the means to change it.
 
+mod boot_fallback;
 mod erasing;
 mod fast_track;
 mod history;
@@ -18,6 +19,7 @@ use crate::model::{AgentSession, Event, Node, Order};
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::store::{BootTraceChange, Change, ConfigDrive, OrderChange, Record, SessionChange, StoreError};
+pub(crate) use boot_fallback::can_fall_back;
 use erasing::UnsavedCertificates;
 pub(crate) use fast_track::Stayed;
 use inspection::UnsavedInspection;

@@ -8,6 +8,7 @@ mod agent;
 mod allocations;
 mod attention;
 mod authorization;
+mod boot_fallback;
 mod certificates;
 mod clean;
 mod console;
