@@ -89,19 +89,20 @@ impl Task {
         Ok(())
     }
 
-    /// Parameters with the token of the agent that is going to run, on record before anything boots with it. An agent that
-    /// runs keeps the one it has.
+    /// Parameters with the token of the agent that is going to run, on record before anything boots with it. It is a new one
+    /// for each boot: the agent before may call once more while it ends, and is not to be taken for the next. One that runs
+    /// keeps what it has.
     async fn with_token(&mut self, parameters: KernelParameters) -> Result<KernelParameters, Error> {
-        if self.session.agent_secret_token.is_some() && !self.session.agent_secret_token_pregenerated {
-            return Ok(parameters);
+        if self.session.agent_url.is_none() {
+            self.session.agent_secret_token = None;
+            self.issue_token();
+            self.session.agent_secret_token_pregenerated = true;
+            self.save().await?;
         }
-        let token = match self.session.agent_secret_token.clone() {
-            Some(token) => token,
-            None => self.issue_token(),
-        };
-        self.session.agent_secret_token_pregenerated = true;
-        self.save().await?;
-        let with_token = parameters.with("ipa-agent-token", &token);
+        let token =
+            self.session.agent_secret_token.as_ref().filter(|_| self.session.agent_secret_token_pregenerated);
+        let Some(token) = token else { return Ok(parameters) };
+        let with_token = parameters.with("ipa-agent-token", token);
         with_token.map_err(|error| Error::invalid("the kernel parameters of the ramdisk", error.to_string()))
     }
 
