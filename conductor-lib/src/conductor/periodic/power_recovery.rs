@@ -6,7 +6,6 @@ use crate::model::{Fault, PowerState};
 use crate::services::Services;
 use crate::store::Record;
 use std::sync::Arc;
-use time::OffsetDateTime;
 
 /// Looks once at every node with the fault `power failure`.
 ///
@@ -26,7 +25,7 @@ pub(super) async fn round(services: &Arc<Services>) -> Result<(), Error> {
     Ok(())
 }
 
-fn is_given_up(record: &Record, _now: OffsetDateTime) -> bool {
+fn is_given_up(record: &Record, _services: &Services) -> bool {
     record.node.maintenance && record.node.fault == Some(Fault::Power)
 }
 

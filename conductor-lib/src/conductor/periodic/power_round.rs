@@ -43,7 +43,7 @@ impl Reading {
 }
 
 /// Which nodes a round is about.
-pub(super) type Wanted = fn(&Record, OffsetDateTime) -> bool;
+pub(super) type Wanted = fn(&Record, &Services) -> bool;
 
 /// How long a machine that is read has its turn. Most BMCs that are well answer within it, and the others are read too.
 const TURN: Duration = Duration::from_secs(1);
@@ -123,7 +123,7 @@ async fn read_one(
     wanted: Wanted,
 ) -> Option<Reading> {
     let record = match services.store.get(node).await {
-        Ok(record) => record.filter(|record| wanted(record, services.now()))?,
+        Ok(record) => record.filter(|record| wanted(record, services))?,
         // No node stops the others.
         Err(error) => {
             tracing::error!(%node, "the record of a node cannot be read: {error}");

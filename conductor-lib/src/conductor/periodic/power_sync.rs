@@ -70,6 +70,12 @@ fn is_compared(record: &Record, now: OffsetDateTime) -> bool {
     is_left_alone && !node.maintenance && node.target_power_state.is_none() && order.is_none() && !is_reserved
 }
 
+/// Whether a node is compared with its machine, which has to say by itself whether it is on.
+fn is_synchronised(record: &Record, services: &Services) -> bool {
+    let power = services.hardware.power(&record.node);
+    is_compared(record, services.now()) && power.map_or(true, |power| power.supports_power_sync(&record.node))
+}
+
 impl PowerSync {
     pub(super) fn new(services: Arc<Services>, workers: Arc<Workers>) -> Self {
         Self { services, workers, failures: HashMap::new() }
@@ -86,7 +92,7 @@ impl PowerSync {
         let known: HashSet<_> = nodes.iter().collect();
         self.failures.retain(|node, _| known.contains(node));
         nodes.sort_by_key(|node| self.failures.contains_key(node));
-        let mut round = Round::new(&self.services, nodes, is_compared, Doubt::Contradictions);
+        let mut round = Round::new(&self.services, nodes, is_synchronised, Doubt::Contradictions);
         while let Some(reading) = round.next().await {
             // No node stops the others.
             if let Err(error) = self.conclude(&reading).await {
