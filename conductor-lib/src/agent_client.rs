@@ -139,6 +139,11 @@ impl AgentClient {
         Ok(Self { http, url, token, settings: settings.clone(), tells_progress })
     }
 
+    /// Where the agent answers.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Whether this talks to the agent of that session; each boot has its own token.
     pub fn is_of(&self, session: &AgentSession) -> bool {
         session.agent_url.as_ref() == Some(&self.url) && session.agent_secret_token == self.token

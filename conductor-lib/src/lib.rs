@@ -16,6 +16,7 @@ pub mod agent_client;
 mod agent_steps;
 mod agent_token;
 mod agent_trust;
+mod agents;
 pub mod api;
 pub mod attention;
 pub mod boot_trace;
@@ -51,6 +52,7 @@ mod steps;
 pub mod store;
 mod task;
 
+pub use agents::Agents;
 pub use conductor::{Builder, Conductor};
 pub use error::Error;
 pub use hardware_type::HardwareType;

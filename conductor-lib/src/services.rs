@@ -76,16 +76,18 @@ impl Services {
         boot.map_or_else(|| url.clone(), |boot| boot.boot.callback_url(url))
     }
 
-    /// Whether the agent of a node may stay between operations.
+    /// Whether the agent of a node may stay between operations. Where nothing else can switch the machine, it stays also
+    /// after one that failed: without it there would be no other.
     pub(crate) fn is_fast_track_able(&self, node: &Node) -> bool {
-        let storage = self.hardware.storage(node);
+        let (storage, power) = (self.hardware.storage(node), self.hardware.power(node));
+        let has_only_agent = power.is_ok_and(|power| power.in_band().is_some());
         fast_track::is_able(&Candidate {
             is_enabled: node
                 .driver_info
                 .fast_track()
                 .is_ok_and(|own| own.unwrap_or(self.settings.fast_track)),
             writes_image: storage.is_ok_and(|storage| storage.should_write_image(node)),
-            has_failed: node.last_error.is_some(),
+            has_failed: node.last_error.is_some() && !has_only_agent,
             awaits_firmware: node.driver_internal_info.awaits_firmware(),
             state: node.provision_state,
         })

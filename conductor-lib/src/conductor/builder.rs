@@ -2,6 +2,7 @@
 
 use super::Conductor;
 use super::task_interfaces::RegisteredWithTasks;
+use crate::agents::Agents;
 use crate::boot_trace::journal::BootJournal;
 use crate::clock::{Clock, SystemClock};
 use crate::deploy::{Autodetect, Bootc, CustomAgent, Direct, Ramdisk};
@@ -181,6 +182,12 @@ impl Builder {
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
+    }
+
+    /// The agents of its nodes, for interfaces that work by them. They are told the time by the clock that it has now.
+    #[must_use]
+    pub fn agents(&self) -> Agents {
+        Agents::new(Arc::clone(&self.store), Arc::clone(&self.clock), &self.settings)
     }
 
     /// Starts the conductor. What an earlier one of its name left unfinished is gone on with.

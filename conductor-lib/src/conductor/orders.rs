@@ -161,6 +161,7 @@ impl Conductor {
         let mut task = Task::acquire(self.services(), id).await?;
         task.node.permits(Event::Delete)?;
         task.enter(Event::Delete)?;
+        task.check_switchable().await?;
         self.order(task, Verb::Undeploy, ConfigDrive::Keep).await
     }
 

@@ -108,6 +108,9 @@ async fn boot_ramdisk(task: &mut Task) -> Result<Outcome, Error> {
 /// The agent powers its machine off itself, after it flushed what it wrote; only a machine that
 /// stays on is forced. A machine that is off already was asked before a conductor stopped.
 async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
+    if task.is_switched_by_agent()? {
+        return reboot_by_agent(task).await;
+    }
     if task.node.disable_power_off {
         return lock_down(task).await;
     }
@@ -134,6 +137,18 @@ async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
     }
     task.power_off().await?;
     task.emit(EventKind::PoweredOff);
+    Ok(Outcome::Done)
+}
+
+/// The agent of a machine that nothing else can switch flushes what it wrote, and reboots it: nobody could tell it to
+/// once the machine is on the networks of its instance, which it joins while its firmware starts. One that is forgotten
+/// was told so before a conductor stopped.
+async fn reboot_by_agent(task: &mut Task) -> Result<Outcome, Error> {
+    if task.session().agent_url.is_some() {
+        ramdisk_logs::collect(task, false).await;
+        task.agent().await?.run("standby.sync", json!({})).await?;
+        task.reboot().await?;
+    }
     Ok(Outcome::Done)
 }
 
@@ -178,6 +193,8 @@ async fn switch_to_tenant_network(task: &mut Task) -> Result<Outcome, Error> {
 
 async fn boot_instance(task: &mut Task) -> Result<Outcome, Error> {
     match task.node.disable_power_off {
+        // Its agent has rebooted it.
+        _ if task.is_switched_by_agent()? => {}
         true => task.reboot().await?,
         false => task.power_on().await?,
     }

@@ -19,7 +19,10 @@ impl Conductor {
         let inspect = self.inspect_interface(&task.node)?;
         inspect.validate(&task.node).await?;
         inspect.validate_inspection(&task).await?;
-        task.end_session(SessionEnd::Inspection);
+        // An agent that switches its machine itself is forgotten when it has done so.
+        if !task.is_switched_by_agent()? {
+            task.end_session(SessionEnd::Inspection);
+        }
         self.order(task, Verb::Inspect, ConfigDrive::Keep).await
     }
 

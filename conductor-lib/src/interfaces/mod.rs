@@ -38,7 +38,7 @@ pub use management::{BootDeviceSetting, ManagementInterface, VirtualMedium};
 pub use network::{NetworkInterface, NetworkKind};
 pub use none::{Absent, Noop};
 pub use outcome::Outcome;
-pub use power::{HandWork, PowerInterface};
+pub use power::{HandWork, InBandPower, PowerInterface};
 pub use raid::RaidInterface;
 pub use rescue::RescueInterface;
 pub use steps::DriverStep;

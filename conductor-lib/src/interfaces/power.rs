@@ -1,6 +1,7 @@
 //! Power (section 9.1).
 
 use super::base::{Interface, InterfaceError};
+use crate::agent_client::{AgentClient, AgentError};
 use crate::model::InterfaceKind::Power;
 use crate::model::{Node, PowerState};
 use async_trait::async_trait;
@@ -13,6 +14,18 @@ pub struct HandWork {
     pub what: String,
     /// Since when.
     pub since: OffsetDateTime,
+}
+
+/// Switches a machine by the agent that runs on it (section 4.6): it can be rebooted, and nothing else.
+#[async_trait]
+pub trait InBandPower: Send + Sync {
+    /// Orders the agent to reboot its machine, and returns when the agent has the order. The conductor sees to the rest:
+    /// it forgets the agent after that and not before (pitfall 13.6), and waits until it is gone.
+    ///
+    /// # Errors
+    ///
+    /// Any [`AgentError`].
+    async fn order_reboot(&self, agent: &AgentClient) -> Result<(), AgentError>;
 }
 
 /// Switches a machine on and off.
@@ -83,6 +96,11 @@ pub trait PowerInterface: Interface {
     /// Whether the power state is worth reading when nobody asks for it.
     fn supports_power_sync(&self, _node: &Node) -> bool {
         true
+    }
+
+    /// How the machine is switched by its agent, where nothing else can. Then it is never powered on or off.
+    fn in_band(&self) -> Option<&dyn InBandPower> {
+        None
     }
 
     /// What an operator has to do to the machine themselves; nothing where its BMC does, or where it is done.

@@ -72,6 +72,9 @@ pub(crate) fn abort(task: &mut Task) -> Result<(), Error> {
 /// Records why an operation ended, once and with the transition (lesson F64), and with it what is owed: so nothing is
 /// left as it was when the conductor stops in between.
 fn owe(task: &mut Task, reason: &str, verb: Verb, goes_off: bool) {
+    // An agent that switches its machine itself cannot power it off, and is needed to go on.
+    let stays_on = task.is_switched_by_agent().unwrap_or(false);
+    let goes_off = goes_off && !stays_on;
     task.node.set_last_error(reason);
     for kind in StepKind::ALL {
         *task.node.step_mut(kind) = None;
@@ -81,7 +84,7 @@ fn owe(task: &mut Task, reason: &str, verb: Verb, goes_off: bool) {
         task.node.instance_info.forget_rescue_password();
     }
     // An agent whose machine stays on may be asked to go on, by a retry.
-    if goes_off || StepKind::of(task.node.provision_state).is_none() {
+    if goes_off || !stays_on && StepKind::of(task.node.provision_state).is_none() {
         task.end_session(SessionEnd::PowerAction);
     }
     task.node.target_power_state = goes_off.then_some(PowerState::Off);

@@ -27,7 +27,10 @@ pub(crate) async fn forget(mut task: Task) -> Result<(), Error> {
 }
 
 async fn act(task: &mut Task) -> Result<(), Error> {
-    task.power_off().await?;
+    // Where nothing can switch a machine without its agent, it stays as it is.
+    if !task.is_switched_by_agent()? {
+        task.power_off().await?;
+    }
     task.clean_up_ramdisk().await?;
     task.clean_up_instance().await?;
     task.forget_machine().await

@@ -46,6 +46,8 @@ async fn act(task: &mut Task, action: PowerAction, limit: Duration) -> Result<()
         PowerAction::Off => task.power_off_within(limit).await?,
         PowerAction::Reboot => task.reboot_within(limit).await?,
         PowerAction::SoftOff => task.soft_power_off(limit).await?,
+        // It shuts its system down itself.
+        PowerAction::SoftReboot if task.is_switched_by_agent()? => task.reboot_within(limit).await?,
         PowerAction::SoftReboot => {
             task.soft_power_off(limit).await?;
             task.power_on().await?;

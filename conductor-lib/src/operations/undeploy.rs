@@ -31,7 +31,9 @@ pub(crate) async fn undeploy(
     };
     task.detach_vifs().await;
     task.node.end_instance();
-    task.end_session(SessionEnd::Operation { keeps_agent: false });
+    // One that switches its machine itself could not be had again.
+    let keeps_agent = task.is_switched_by_agent().unwrap_or(false);
+    task.end_session(SessionEnd::Operation { keeps_agent });
     task.order = None;
     if is_clean {
         task.enter(Event::Clean)?;
@@ -56,5 +58,6 @@ async fn clean_up(task: &mut Task, rescue: Result<Arc<dyn RescueInterface>, Erro
     task.clean_up_ramdisk().await?;
     task.clean_up_instance().await?;
     // An instance that could not be switched off ends now.
-    if task.node.disable_power_off { task.reboot().await } else { Ok(()) }
+    let stays_on = task.node.disable_power_off && !task.is_switched_by_agent()?;
+    if stays_on { task.reboot().await } else { Ok(()) }
 }

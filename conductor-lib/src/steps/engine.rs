@@ -343,8 +343,13 @@ fn is_to_abort(task: &Task, kind: StepKind) -> bool {
 
 /// Reboots the machine because a step wants that, which is noted; the next agent goes on.
 async fn reboot(task: &mut Task, kind: StepKind) -> Result<Progress, Error> {
-    task.end_session(SessionEnd::StepReboot);
+    let is_in_band = task.is_switched_by_agent()?;
+    if !is_in_band {
+        task.end_session(SessionEnd::StepReboot);
+    }
     match task.node.plan(kind).disable_ramdisk {
+        // The agent has got its order before a conductor stopped.
+        _ if is_in_band && task.session.agent_url.is_none() => {}
         true => task.reboot().await?,
         false => ramdisk::boot(task).await?,
     }

@@ -32,6 +32,11 @@ pub(super) async fn execute(
     step: &PlannedStep,
 ) -> Result<LeftOff, Error> {
     if let Some(reserved) = Reserved::named(&step.step) {
+        if task.is_switched_by_agent()?
+            && let Some(left_off) = reserved::left_to_agent(task, kind, reserved)?
+        {
+            return Ok(left_off);
+        }
         let waits = reserved::execute(task, kind, reserved, step).await?;
         return Ok(waits.map_or(LeftOff::Done, LeftOff::Waits));
     }

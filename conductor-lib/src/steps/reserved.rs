@@ -1,7 +1,8 @@
 //! Carries out the steps that every conductor has (section 3.9).
 
+use super::execution::LeftOff;
 use crate::error::Error;
-use crate::model::{Event, PlannedStep, StepKind};
+use crate::model::{Event, PlannedStep, PowerAction, StepKind};
 use crate::plan::Reserved;
 use crate::ramdisk;
 use crate::task::Task;
@@ -27,6 +28,24 @@ pub(super) async fn execute(
                 tokio::time::sleep(Duration::from_secs(seconds).min(most)).await;
             }
         },
+    }
+    Ok(None)
+}
+
+/// What becomes of one where only the agent can switch the machine, if that is another thing: a reboot is done when the
+/// next agent calls, and the operation waits for it.
+pub(super) fn left_to_agent(
+    task: &Task,
+    kind: StepKind,
+    reserved: Reserved,
+) -> Result<Option<LeftOff>, Error> {
+    match reserved {
+        Reserved::PowerOn => task.check_power_action(PowerAction::On)?,
+        Reserved::PowerOff => task.check_power_action(PowerAction::Off)?,
+        Reserved::Reboot if starts_ramdisk(task, kind) => {
+            return Ok(Some(LeftOff::WantsReboot { runs_again: false }));
+        }
+        Reserved::Reboot | Reserved::Hold | Reserved::Wait => {}
     }
     Ok(None)
 }

@@ -4,6 +4,7 @@ mod boot_fallback;
 mod erasing;
 mod fast_track;
 mod history;
+mod in_band_power;
 mod inspection;
 mod last_words;
 mod machine;
@@ -44,7 +45,7 @@ pub struct Task {
     pub(crate) services: Arc<Services>,
     /// Whether a task of this process left the node in the middle of its work.
     pub(crate) was_left: bool,
-    /// Whether the machine stayed on that was to go off, and is reset when it is to be on.
+    /// Whether the machine stayed on that was to go off, and is reset, or rebooted by its agent, when it is to be on.
     resets_when_on: bool,
     reservation: Reservation,
     /// The record and the order as they are stored; apart, since a task is moved much.

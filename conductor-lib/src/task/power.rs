@@ -64,7 +64,8 @@ impl Task {
     }
 
     /// Powers the machine off, which counts once saved. The agent is forgotten before, so that no late heartbeat of it
-    /// is taken for one of the next boot (pitfall 13.6).
+    /// is taken for one of the next boot (pitfall 13.6). A machine that only its agent can switch stays on, with its agent,
+    /// until it is to be on.
     ///
     /// # Errors
     ///
@@ -74,7 +75,7 @@ impl Task {
     }
 
     /// Powers the machine off and on, which counts once saved. The agent is forgotten before, as by
-    /// [`Self::power_off`].
+    /// [`Self::power_off`], unless it is the one that reboots the machine.
     ///
     /// # Errors
     ///
@@ -86,6 +87,9 @@ impl Task {
     /// As [`Self::power_on`], within another time.
     pub(crate) async fn power_on_within(&mut self, limit: Duration) -> Result<(), Error> {
         let power = self.power().await?;
+        if let Some(in_band) = power.in_band() {
+            return self.power_on_in_band(in_band, limit).await;
+        }
         match std::mem::take(&mut self.resets_when_on) {
             true => self.within(limit, PowerAction::Reboot, power.reset(&self.node)).await?,
             false => self.within(limit, PowerAction::On, power.power_on(&self.node)).await?,
@@ -96,11 +100,14 @@ impl Task {
 
     /// As [`Self::power_off`], within another time.
     pub(crate) async fn power_off_within(&mut self, limit: Duration) -> Result<(), Error> {
+        let power = self.power().await?;
+        if power.in_band().is_some() {
+            return self.stay_on().await;
+        }
         self.forget_agent().await?;
         if self.node.disable_power_off {
             return self.postpone_power_off().await;
         }
-        let power = self.power().await?;
         self.within(limit, PowerAction::Off, power.power_off(&self.node)).await?;
         self.node.power_state = Some(PowerState::Off);
         Ok(())
@@ -116,8 +123,11 @@ impl Task {
 
     /// As [`Self::reboot`], within another time, which off and on have each.
     pub(crate) async fn reboot_within(&mut self, limit: Duration) -> Result<(), Error> {
-        self.forget_agent().await?;
         let power = self.power().await?;
+        if let Some(in_band) = power.in_band() {
+            return self.reboot_in_band(in_band, limit).await;
+        }
+        self.forget_agent().await?;
         match self.node.disable_power_off {
             true => self.within(limit, PowerAction::Reboot, power.reset(&self.node)).await?,
             false => self.within(limit * 2, PowerAction::Reboot, power.reboot(&self.node)).await?,
@@ -175,6 +185,9 @@ impl Task {
             let reason = "the machine must never be powered off; reboot it, or change the field first";
             return Err(Error::invalid("disable_power_off", reason));
         }
+        if self.is_switched_by_agent()? {
+            return self.check_in_band(action);
+        }
         let power = self.services.hardware.power(&self.node)?;
         if action.is_soft() && !power.supports_soft_power_off(&self.node) {
             return Ok(InterfaceError::unsupported(InterfaceKind::Power, action.as_str())?);
@@ -197,7 +210,8 @@ impl Task {
     /// Sees that a machine which must never be powered off can be reset.
     pub(super) fn check_reset(&self) -> Result<(), Error> {
         let power = self.services.hardware.power(&self.node)?;
-        match self.node.disable_power_off && !power.supports_reset(&self.node) {
+        let can_be_reset = power.in_band().is_some() || power.supports_reset(&self.node);
+        match self.node.disable_power_off && !can_be_reset {
             true => Ok(InterfaceError::unsupported(
                 InterfaceKind::Power,
                 "a reset, which disable_power_off needs,",
@@ -222,7 +236,7 @@ impl Task {
         Ok(self.services.hardware.power(&self.node)?)
     }
 
-    async fn forget_agent(&mut self) -> Result<(), Error> {
+    pub(super) async fn forget_agent(&mut self) -> Result<(), Error> {
         self.end_session(SessionEnd::PowerAction);
         self.save().await
     }

@@ -1,0 +1,169 @@
+//! What a task does to the power of a machine that only its own agent can switch (section 4.6).
+//!
+//! Such a machine stays on where others are powered off, and is rebooted where they are powered on again. The agent is
+//! forgotten once it has its order, and the node is held until it is gone; that the machine comes back is for the wait
+//! of the operation, which holds nothing, so that lookups and heartbeats get in, and which has its own deadline.
+
+use super::Task;
+use crate::agent_client::{AgentClient, AgentError, failure_text};
+use crate::error::Error;
+use crate::interfaces::InterfaceError;
+use crate::interfaces::power::InBandPower;
+use crate::model::{InterfaceKind, PowerAction, PowerState};
+use crate::settings::AgentSettings;
+use farrier_protocol::command::CommandStatus;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A machine that only its agent can switch was not switched.
+#[derive(Debug, thiserror::Error)]
+enum NotSwitched {
+    /// There is no agent.
+    #[error(
+        "no agent answers for node {0}, and nothing else can switch its machine; start its ramdisk by hand, or give the \
+         node another power_interface"
+    )]
+    NoAgent(String),
+    /// It runs on.
+    #[error(
+        "the agent at {url} still answers {} s after it was told to reboot its machine; look at its console, and \
+         restart it by hand", .limit.as_secs_f64()
+    )]
+    Stays { url: String, limit: Duration },
+}
+
+impl From<NotSwitched> for Error {
+    fn from(error: NotSwitched) -> Self {
+        InterfaceError::driver(error).into()
+    }
+}
+
+impl Task {
+    /// Whether the machine can only be switched by its agent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`].
+    pub(crate) fn is_switched_by_agent(&self) -> Result<bool, Error> {
+        Ok(self.services.hardware.power(&self.node)?.in_band().is_some())
+    }
+
+    /// Sees that there is an agent which can switch the machine, where nothing else can.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`], [`Error::Interface`].
+    pub(crate) async fn check_switchable(&self) -> Result<(), Error> {
+        let power = self.services.hardware.power(&self.node)?;
+        match power.in_band() {
+            Some(_) => Ok(power.validate(&self.node).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Sees that an agent can do what is ordered of its machine.
+    pub(super) fn check_in_band(&self, action: PowerAction) -> Result<(), Error> {
+        match action {
+            PowerAction::Reboot | PowerAction::SoftReboot => Ok(()),
+            PowerAction::On | PowerAction::Off | PowerAction::SoftOff => {
+                Ok(InterfaceError::unsupported(InterfaceKind::Power, action.as_str())?)
+            }
+        }
+    }
+
+    /// The machine stays on, and is rebooted when it is to be on: the agent is kept for that.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError::NotConnected`] where none has called yet, so that a step can wait for it; [`Error::Interface`] where
+    /// it does not answer.
+    pub(super) async fn stay_on(&mut self) -> Result<(), Error> {
+        match self.agent().await?.commands().await {
+            Ok(_) => {
+                self.resets_when_on = true;
+                Ok(())
+            }
+            Err(AgentError::Unreachable { .. }) => Err(NotSwitched::NoAgent(self.node.label()).into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Powers a machine on that has stayed on: it is rebooted.
+    pub(super) async fn power_on_in_band(
+        &mut self,
+        power: &dyn InBandPower,
+        limit: Duration,
+    ) -> Result<(), Error> {
+        match std::mem::take(&mut self.resets_when_on) {
+            true => self.reboot_in_band(power, limit).await,
+            false => self.check_in_band(PowerAction::On),
+        }
+    }
+
+    /// Has the agent reboot its machine, forgets it, which is saved at once, and waits until it is gone. One that cannot
+    /// be told is forgotten too: an operator who restarts the machine by hand has its next agent looked up anew.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Interface`] where no agent answers, or it stays; [`Error::Agent`] where it refuses or fails;
+    /// [`Error::Store`].
+    pub(super) async fn reboot_in_band(
+        &mut self,
+        power: &dyn InBandPower,
+        limit: Duration,
+    ) -> Result<(), Error> {
+        let deadline = Instant::now() + limit;
+        let told = self.order_reboot(power).await;
+        match told {
+            Ok(agent) => {
+                self.forget_agent().await?;
+                self.sees_off(&agent, deadline, limit).await?;
+                self.node.power_state = Some(PowerState::On);
+                Ok(())
+            }
+            Err(Error::Agent(AgentError::NotConnected | AgentError::Unreachable { .. })) => {
+                self.node.power_state = None;
+                self.forget_agent().await?;
+                Err(NotSwitched::NoAgent(self.node.label()).into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tells the agent, and gives a client by which it can be asked whether it is gone. One that answered a moment ago
+    /// and does not say that it has the order has left with it: the answer of a machine that stops may be lost.
+    async fn order_reboot(&self, power: &dyn InBandPower) -> Result<AgentClient, Error> {
+        let agent = self.agent().await?;
+        agent.commands().await?;
+        match power.order_reboot(&agent).await {
+            Ok(()) | Err(AgentError::Unreachable { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Of one that is gone nobody has to be sure three times.
+        let once = AgentSettings { max_command_attempts: 1, ..self.services.settings.agent.clone() };
+        Ok(AgentClient::new(&self.session, &once)?)
+    }
+
+    /// Waits until an agent is gone that was told to reboot its machine.
+    async fn sees_off(&self, agent: &AgentClient, deadline: Instant, limit: Duration) -> Result<(), Error> {
+        loop {
+            self.hold().await?;
+            match agent.commands().await {
+                Err(AgentError::Unreachable { .. }) => return Ok(()),
+                Ok(commands) => match commands.last() {
+                    Some(last) if last.command_status == CommandStatus::Failed => {
+                        let reason = failure_text(&last.command_name, last);
+                        return Err(AgentError::Failed { reason }.into());
+                    }
+                    _ => {}
+                },
+                // It is there, and cannot serve: it is about to leave.
+                Err(_) => {}
+            }
+            if Instant::now() >= deadline {
+                return Err(NotSwitched::Stays { url: agent.url().to_owned(), limit }.into());
+            }
+            tokio::time::sleep(self.services.settings.power_poll_interval).await;
+        }
+    }
+}
