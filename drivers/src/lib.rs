@@ -2,6 +2,8 @@
 //!
 //! They use only the public interface of `farrier-conductor`, as a driver of somebody else would.
 
+#[cfg(feature = "agent-power")]
+pub mod agent_power;
 #[cfg(any(feature = "ipmitool", feature = "redfish"))]
 pub mod bmc;
 #[cfg(any(feature = "netboot", feature = "qemu"))]

@@ -8,6 +8,7 @@ mod desk;
 mod management;
 mod power;
 
+use crate::agent_power::{self, AgentPower};
 use desk::Desk;
 use farrier_conductor::{Builder, HardwareType};
 use management::ManualManagement;
@@ -24,13 +25,17 @@ pub const HARDWARE_TYPES: [&str; 2] = [MANUAL, "manual-management"];
 const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-agent"];
 
 /// Adds the hardware type `manual`, whose machines are booted by the interfaces `boot`, the best one first, which have
-/// to be added too. What is to be done is kept below `state_dir`.
+/// to be added too. What is to be done is kept below `state_dir`. Nodes may have their agent reboot their machine, by
+/// the power interface `agent`.
 pub fn with_manual(builder: Builder, state_dir: &Path, boot: &[&'static str]) -> Builder {
     let desk = Desk::below(state_dir);
-    let builder =
-        builder.power(MANUAL, ManualPower::new(desk.clone())).management(MANUAL, ManualManagement::new(desk));
+    let agents = builder.agents();
+    let builder = builder
+        .power(MANUAL, ManualPower::new(desk.clone()))
+        .power(agent_power::NAME, AgentPower::new(agents))
+        .management(MANUAL, ManualManagement::new(desk));
     HARDWARE_TYPES.into_iter().fold(builder, |builder, name| {
-        let manual = HardwareType::new(name).power([MANUAL]).management([MANUAL, "noop"]);
+        let manual = HardwareType::new(name).power([MANUAL, agent_power::NAME]).management([MANUAL, "noop"]);
         let manual = manual.boot(boot.iter().copied()).deploy(DEPLOY);
         let manual = manual.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);
         builder.hardware_type(manual.rescue(["agent", "no-rescue"]))

@@ -1,0 +1,173 @@
+//! What nodes go through whose machines are rebooted by their agents.
+
+use crate::stage::{Stage, refusal};
+use farrier_conductor::PowerAction;
+use farrier_conductor::model::{InstanceInfo, PowerState, ProvisionState};
+use serde_json::json;
+use std::time::Duration;
+
+const REBOOT: &str = "standby.run_image";
+
+fn image() -> InstanceInfo {
+    let info = json!({
+        "image_source": "http://192.0.2.5/debian.raw", "image_checksum": format!("sha256:{}", "a".repeat(64)),
+    });
+    serde_json::from_value(info).unwrap()
+}
+
+#[tokio::test]
+async fn a_step_that_wants_a_reboot_goes_on_in_the_next_agent() {
+    let stage = Stage::manageable().await;
+    let steps = ["flash", "erase_devices"].map(|step| json!({"interface": "deploy", "step": step}));
+    stage.clean(json!(steps)).await;
+    stage
+        .until("the end", async || stage.machine.course().told.last()?.contains("erase").then_some(()))
+        .await;
+    let node = stage.wait_for(ProvisionState::Manageable).await;
+    assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)));
+    let course = stage.machine.course();
+    let [list, flash, erase] =
+        ["get_clean_steps", "execute_clean_step flash", "execute_clean_step erase_devices"]
+            .map(|command| format!("clean.{command}"));
+    assert_eq!(course.told, [&list, &flash, REBOOT, &list, &erase]);
+    assert_eq!((course.ramdisks, course.disks), (2, 0));
+}
+
+/// A reboot that is a step by itself is done when the machine's ramdisk answers again, not when it was ordered.
+#[tokio::test]
+async fn a_step_that_is_a_reboot_ends_when_the_next_agent_calls() {
+    let stage = Stage::manageable().await;
+    let reboot = json!({"interface": "power", "step": "reboot"});
+    stage.clean(json!([reboot, reboot])).await;
+    stage.until("both", async || (stage.machine.course().ramdisks == 3).then_some(())).await;
+    let node = stage.wait_for(ProvisionState::Manageable).await;
+    assert_eq!(node.last_error, None);
+    assert_eq!(stage.power_fault().await, None, "the third agent has called");
+}
+
+#[tokio::test]
+async fn a_machine_that_never_comes_back_fails_the_operation_at_its_deadline() {
+    let stage =
+        Stage::manageable_with(|settings| settings.clean_callback_timeout = Duration::from_secs(1)).await;
+    stage.machine.course().is_lost = true;
+    stage.clean(json!([{"interface": "deploy", "step": "flash"}])).await;
+    let node = stage.wait_for(ProvisionState::CleanFailed).await;
+    let error = node.last_error.unwrap();
+    assert!(error.starts_with("node n1: no agent called for 1 s (step flash); check"), "{error}");
+    assert_eq!(stage.machine.course().told.last().unwrap(), REBOOT);
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_leave_fails_the_operation_at_its_deadline() {
+    let stage =
+        Stage::manageable_with(|settings| settings.power_state_change_timeout = Duration::from_millis(300))
+            .await;
+    stage.machine.course().stays = true;
+    stage.clean(json!([{"interface": "deploy", "step": "flash"}])).await;
+    let error = stage.wait_for(ProvisionState::CleanFailed).await.last_error.unwrap();
+    assert!(
+        error.contains("still answers 0.3 s after it was told to reboot its machine; look at"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn f64_an_agent_that_cannot_reboot_its_machine_says_why() {
+    let stage = Stage::manageable().await;
+    stage.machine.course().reboot_fails = Some("the kernel refused".to_owned());
+    stage.clean(json!([{"interface": "deploy", "step": "flash"}])).await;
+    let error = stage.wait_for(ProvisionState::CleanFailed).await.last_error.unwrap();
+    assert!(error.contains("the kernel refused"), "{error}");
+}
+
+#[tokio::test]
+async fn a_deployment_ends_with_a_reboot_into_the_instance() {
+    let stage = Stage::manageable().await;
+    stage.conductor.provide("n1").await.unwrap();
+    stage.wait_for(ProvisionState::Available).await;
+    stage.conductor.deploy("n1", image()).await.unwrap();
+    let node = stage.wait_for(ProvisionState::Active).await;
+    assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)));
+    {
+        let course = stage.machine.course();
+        assert_eq!((course.ramdisks, course.disks), (1, 1));
+        // What was written is on the disk before the machine restarts.
+        assert_eq!(course.told[course.told.len() - 2..], ["standby.sync", REBOOT]);
+    }
+    // An instance has no agent that could switch its machine.
+    let error = refusal(stage.conductor.undeploy("n1").await);
+    assert!(error.contains("was not heard of within 300 s"), "{error}");
+    assert_eq!(stage.wait_for(ProvisionState::Active).await.instance_info, node.instance_info);
+}
+
+/// The agent of a deployment that failed is all that there is of the machine: it is kept.
+#[tokio::test]
+async fn a_deployment_that_failed_can_be_removed_or_tried_again() {
+    let stage = Stage::manageable().await;
+    stage.conductor.provide("n1").await.unwrap();
+    stage.wait_for(ProvisionState::Available).await;
+    for is_removed in [true, false] {
+        stage.machine.course().write_fails = Some("no disk".to_owned());
+        stage.conductor.deploy("n1", image()).await.unwrap();
+        let node = stage.wait_for(ProvisionState::DeployFailed).await;
+        assert!(node.last_error.unwrap().contains("no disk"));
+        assert_eq!(stage.power_fault().await, None);
+        stage.machine.course().write_fails = None;
+        if is_removed {
+            stage.conductor.undeploy("n1").await.unwrap();
+            let node = stage.wait_for(ProvisionState::Available).await;
+            assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)));
+        }
+    }
+    stage.conductor.retry("n1").await.unwrap();
+    assert_eq!(stage.wait_for(ProvisionState::Active).await.last_error, None);
+    let course = stage.machine.course();
+    assert_eq!((course.ramdisks, course.disks), (1, 1));
+}
+
+#[tokio::test]
+async fn an_inspection_reboots_its_machine() {
+    let stage = Stage::manageable().await;
+    stage.conductor.inspect("n1").await.unwrap();
+    stage.wait_for(ProvisionState::InspectWait).await;
+    stage.until("the ramdisk", async || (stage.machine.course().ramdisks == 2).then_some(())).await;
+    assert_eq!(stage.machine.course().told, [REBOOT]);
+}
+
+#[tokio::test]
+async fn an_operator_reboots_a_machine_softly_or_not() {
+    let stage = Stage::manageable().await;
+    for action in [PowerAction::Reboot, PowerAction::SoftReboot] {
+        let before = stage.machine.course().disks;
+        stage.conductor.set_power("n1", action).await.unwrap();
+        stage.until("the reboot", async || (stage.machine.course().disks > before).then_some(())).await;
+        let node = stage.wait_for(ProvisionState::Manageable).await;
+        assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)), "{action}");
+        stage.machine.start_ramdisk();
+        stage.alive(true).await;
+    }
+}
+
+/// A token is told once, so the next agent of a machine that was restarted by hand gets none while the one before is
+/// remembered. An order to reboot forgets it.
+#[tokio::test]
+async fn f39_an_agent_that_is_gone_is_forgotten_by_an_order_to_reboot() {
+    let stage = Stage::manageable().await;
+    stage.machine.cut_off();
+    stage.conductor.set_power("n1", PowerAction::Reboot).await.unwrap();
+    let node = stage.wait_for(ProvisionState::Manageable).await;
+    let error = node.last_error.unwrap();
+    assert!(
+        error.contains("no agent answers for node n1, and nothing else can switch its machine"),
+        "{error}"
+    );
+    assert_eq!(node.power_state, None);
+    assert!(stage.power_fault().await.unwrap().contains("was not heard of"));
+    stage.machine.start_ramdisk();
+    stage.alive(true).await;
+    stage.clean(json!([{"interface": "deploy", "step": "erase_devices"}])).await;
+    stage
+        .until("the step", async || stage.machine.course().told.last()?.contains("erase").then_some(()))
+        .await;
+    assert_eq!(stage.wait_for(ProvisionState::Manageable).await.last_error, None);
+}

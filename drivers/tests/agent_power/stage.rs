@@ -1,0 +1,135 @@
+//! A conductor that is served, with one node of the type `manual` whose agent switches its machine.
+
+use crate::machine::{MAC, Machine};
+use farrier_conductor::api::ramdisk::ramdisk_router;
+use farrier_conductor::model::{InitialState, InterfaceKind, NewNode, Node, ProvisionState};
+use farrier_conductor::settings::AgentSettings;
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::{Builder, Conductor, Error, Settings};
+use farrier_drivers::manual::with_manual;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+
+/// Longest time any test waits for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Stage {
+    pub conductor: Conductor,
+    pub machine: Machine,
+    _folder: tempfile::TempDir,
+}
+
+impl Stage {
+    pub async fn new() -> Self {
+        Self::with(|_| {}, |builder| builder).await
+    }
+
+    /// One with changed settings and more interfaces.
+    pub async fn with(change: impl FnOnce(&mut Settings), compose: impl FnOnce(Builder) -> Builder) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::tempdir().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
+        let mut settings = quick(&url);
+        change(&mut settings);
+        let machine = Machine::new(&url);
+        let builder = Conductor::builder(settings, store).boot("network", machine.clone());
+        let builder = compose(with_manual(builder, folder.path(), &["network"]));
+        let conductor = builder.start().await.unwrap();
+        tokio::spawn(axum::serve(listener, ramdisk_router(conductor.clone())).into_future());
+        let running = conductor.clone();
+        tokio::spawn(async move { running.run().await });
+        let mut new = new_node("n1", "manual");
+        new.ports = vec![MAC.parse().unwrap()];
+        new.interfaces.set(InterfaceKind::Power, "agent");
+        new.interfaces.set(InterfaceKind::Management, "noop");
+        conductor.create_node(new).await.unwrap();
+        Self { conductor, machine, _folder: folder }
+    }
+
+    /// One whose machine was started by hand, and whose node is manageable.
+    pub async fn manageable() -> Self {
+        Self::manageable_with(|_| {}).await
+    }
+
+    pub async fn manageable_with(change: impl FnOnce(&mut Settings)) -> Self {
+        let stage = Self::with(change, |builder| builder).await;
+        stage.machine.start_ramdisk();
+        stage.alive(true).await;
+        stage.conductor.manage("n1").await.unwrap();
+        stage.wait_for(ProvisionState::Manageable).await;
+        stage
+    }
+
+    pub async fn clean(&self, steps: Value) {
+        self.conductor.clean("n1", steps.as_array().unwrap(), false).await.unwrap();
+    }
+
+    /// The node once it has reached `state` and nobody works on it any more.
+    pub async fn wait_for(&self, state: ProvisionState) -> Node {
+        self.until(&format!("{state}"), async || {
+            let node = self.conductor.node("n1").await.unwrap();
+            let rests = node.reservation.is_none() && node.target_power_state.is_none();
+            (node.provision_state == state && rests).then_some(node)
+        })
+        .await
+    }
+
+    /// Waits until the node counts as one whose agent is alive, or not.
+    pub async fn alive(&self, wanted: bool) {
+        self.until("the agent", async || (self.power_fault().await.is_none() == wanted).then_some(())).await;
+    }
+
+    /// What its power interface lacks.
+    pub async fn power_fault(&self) -> Option<String> {
+        let validities = self.conductor.validate("n1").await.unwrap();
+        validities[&InterfaceKind::Power].reason.clone()
+    }
+
+    /// What `look` finds, once it does.
+    pub async fn until<T>(&self, what: &str, look: impl AsyncFn() -> Option<T>) -> T {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            assert!(Instant::now() < end, "waited for {what}, but {:#?}", self.conductor.node("n1").await);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// Settings whose waits take milliseconds, with fast track.
+fn quick(api_url: &str) -> Settings {
+    Settings {
+        fast_track: true,
+        automated_clean: false,
+        check_interval: Duration::from_millis(20),
+        progress_interval: Duration::from_millis(10),
+        power_state_change_timeout: Duration::from_secs(10),
+        power_poll_interval: Duration::from_millis(5),
+        agent: AgentSettings {
+            command_timeout: Duration::from_secs(2),
+            command_retry_pause: Duration::from_millis(10),
+            ..AgentSettings::default()
+        },
+        ..Settings::new(api_url)
+    }
+}
+
+pub fn new_node(name: &str, driver: &str) -> NewNode {
+    NewNode {
+        name: Some(name.to_owned()),
+        driver: driver.to_owned(),
+        initial_state: InitialState::Enroll,
+        ..NewNode::default()
+    }
+}
+
+/// The text of a refusal.
+pub fn refusal<T: std::fmt::Debug>(outcome: Result<T, Error>) -> String {
+    outcome.unwrap_err().to_string()
+}
