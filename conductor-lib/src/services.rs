@@ -76,8 +76,8 @@ impl Services {
         boot.map_or_else(|| url.clone(), |boot| boot.boot.callback_url(url))
     }
 
-    /// Whether the agent of a node may stay between operations. Where nothing else can switch the machine, it stays also
-    /// after one that failed: without it there would be no other.
+    /// Whether the agent of a node may stay between operations. Where nothing else can switch the machine, it stays
+    /// also after one that failed: without it there would be no other.
     pub(crate) fn is_fast_track_able(&self, node: &Node) -> bool {
         let (storage, power) = (self.hardware.storage(node), self.hardware.power(node));
         let has_only_agent = power.is_ok_and(|power| power.in_band().is_some());

@@ -17,7 +17,8 @@ use std::path::Path;
 #[derive(Debug, Args)]
 pub(crate) struct Hardware {
     /// Hardware types that nodes may have: qemu (local virtual machines), redfish, ilo and ipmi (machines whose BMCs
-    /// speak these), manual (machines that an operator switches, or their agent), fake-hardware (nothing at all, for trying out clients).
+    /// speak these), manual (machines that an operator switches, or their agent), fake-hardware (nothing at all, for
+    /// trying out clients).
     #[arg(long, value_enum, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true,
         default_values_t = [HardwareType::Qemu])]
     enabled_hardware_types: Vec<HardwareType>,

@@ -141,8 +141,8 @@ async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
 }
 
 /// The agent of a machine that nothing else can switch flushes what it wrote, and reboots it: nobody could tell it to
-/// once the machine is on the networks of its instance, which it joins while its firmware starts. One that is forgotten
-/// was told so before a conductor stopped.
+/// once the machine is on the networks of its instance, which it joins while its firmware starts. One that is
+/// forgotten was told so before a conductor stopped.
 async fn reboot_by_agent(task: &mut Task) -> Result<Outcome, Error> {
     if task.session().agent_url.is_some() {
         ramdisk_logs::collect(task, false).await;

@@ -19,8 +19,8 @@ pub struct HandWork {
 /// Switches a machine by the agent that runs on it (section 4.6): it can be rebooted, and nothing else.
 #[async_trait]
 pub trait InBandPower: Send + Sync {
-    /// Orders the agent to reboot its machine, and returns when the agent has the order. The conductor sees to the rest:
-    /// it forgets the agent after that and not before (pitfall 13.6), and waits until it is gone.
+    /// Orders the agent to reboot its machine, and returns when the agent has the order. The conductor sees to the
+    /// rest: it forgets the agent after that and not before (pitfall 13.6), and waits until it is gone.
     ///
     /// # Errors
     ///

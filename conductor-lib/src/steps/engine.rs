@@ -343,13 +343,15 @@ fn is_to_abort(task: &Task, kind: StepKind) -> bool {
 
 /// Reboots the machine because a step wants that, which is noted; the next agent goes on.
 async fn reboot(task: &mut Task, kind: StepKind) -> Result<Progress, Error> {
+    // An agent that switches its machine is forgotten when it has its order. One that is gone got it before a
+    // conductor stopped; should it be lost, the wait has its deadline.
     let is_in_band = task.is_switched_by_agent()?;
-    if !is_in_band {
+    let is_left = is_in_band && !task.has_agent().await?;
+    if !is_in_band || is_left {
         task.end_session(SessionEnd::StepReboot);
     }
     match task.node.plan(kind).disable_ramdisk {
-        // The agent has got its order before a conductor stopped.
-        _ if is_in_band && task.session.agent_url.is_none() => {}
+        _ if is_left => {}
         true => task.reboot().await?,
         false => ramdisk::boot(task).await?,
     }

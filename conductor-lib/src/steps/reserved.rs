@@ -32,8 +32,8 @@ pub(super) async fn execute(
     Ok(None)
 }
 
-/// What becomes of one where only the agent can switch the machine, if that is another thing: a reboot is done when the
-/// next agent calls, and the operation waits for it.
+/// What becomes of one where only the agent can switch the machine, if that is another thing: a reboot is done when
+/// the next agent calls, and the operation waits for it.
 pub(super) fn left_to_agent(
     task: &Task,
     kind: StepKind,

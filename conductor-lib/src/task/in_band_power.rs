@@ -20,8 +20,8 @@ use tokio::time::Instant;
 enum NotSwitched {
     /// There is no agent.
     #[error(
-        "no agent answers for node {0}, and nothing else can switch its machine; start its ramdisk by hand, or give the \
-         node another power_interface"
+        "no agent answers for node {0}, and nothing else can switch its machine; start its ramdisk by hand, or choose \
+         another power_interface"
     )]
     NoAgent(String),
     /// It runs on.
@@ -75,8 +75,8 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`AgentError::NotConnected`] where none has called yet, so that a step can wait for it; [`Error::Interface`] where
-    /// it does not answer.
+    /// [`AgentError::NotConnected`] where none has called yet, so that a step can wait for it; [`Error::Interface`]
+    /// where it does not answer.
     pub(super) async fn stay_on(&mut self) -> Result<(), Error> {
         match self.agent().await?.commands().await {
             Ok(_) => {
@@ -100,8 +100,8 @@ impl Task {
         }
     }
 
-    /// Has the agent reboot its machine, forgets it, which is saved at once, and waits until it is gone. One that cannot
-    /// be told is forgotten too: an operator who restarts the machine by hand has its next agent looked up anew.
+    /// Has the agent reboot its machine, forgets it, which is saved at once, and waits until it is gone. One that
+    /// cannot be told is forgotten too: when an operator restarts the machine by hand, its next agent gets a token.
     ///
     /// # Errors
     ///

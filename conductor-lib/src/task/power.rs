@@ -64,8 +64,8 @@ impl Task {
     }
 
     /// Powers the machine off, which counts once saved. The agent is forgotten before, so that no late heartbeat of it
-    /// is taken for one of the next boot (pitfall 13.6). A machine that only its agent can switch stays on, with its agent,
-    /// until it is to be on.
+    /// is taken for one of the next boot (pitfall 13.6). A machine that only its agent can switch stays on, with its
+    /// agent, until it is to be on.
     ///
     /// # Errors
     ///

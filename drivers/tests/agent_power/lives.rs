@@ -2,7 +2,7 @@
 
 use crate::stage::{Stage, refusal};
 use farrier_conductor::PowerAction;
-use farrier_conductor::model::{InstanceInfo, PowerState, ProvisionState};
+use farrier_conductor::model::{InstanceInfo, PlannedStep, PowerState, ProvisionState, StepKind};
 use serde_json::json;
 use std::time::Duration;
 
@@ -43,6 +43,30 @@ async fn a_step_that_is_a_reboot_ends_when_the_next_agent_calls() {
     let node = stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!(node.last_error, None);
     assert_eq!(stage.power_fault().await, None, "the third agent has called");
+}
+
+/// The conductor that gave the order was killed before it could say so.
+#[tokio::test]
+async fn a_reboot_that_was_ordered_before_a_conductor_stopped_is_waited_for() {
+    let stage = Stage::manageable().await;
+    stage.machine.cut_off();
+    stage
+        .leave(|node| {
+            let step = |name| PlannedStep { in_band: true, ..PlannedStep::new("deploy", name, 0) };
+            let plan = node.plan_mut(StepKind::Clean);
+            (plan.steps, plan.index) = (vec![step("flash"), step("erase_devices")], Some(0));
+            plan.reboot = true;
+            node.clean_step = Some(step("flash"));
+            node.provision_state = ProvisionState::Cleaning;
+            node.target_provision_state = Some(ProvisionState::Manageable);
+        })
+        .await;
+    stage.wait_for(ProvisionState::CleanWait).await;
+    stage.machine.start_ramdisk();
+    let node = stage.wait_for(ProvisionState::Manageable).await;
+    assert_eq!(node.last_error, None);
+    let listed = "clean.get_clean_steps";
+    assert_eq!(stage.machine.course().told, [listed, "clean.execute_clean_step erase_devices"]);
 }
 
 #[tokio::test]

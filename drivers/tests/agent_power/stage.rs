@@ -2,9 +2,11 @@
 
 use crate::machine::{MAC, Machine};
 use farrier_conductor::api::ramdisk::ramdisk_router;
+use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::model::{InitialState, InterfaceKind, NewNode, Node, ProvisionState};
 use farrier_conductor::settings::AgentSettings;
 use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::store::{Change, Store, Terms};
 use farrier_conductor::{Builder, Conductor, Error, Settings};
 use farrier_drivers::manual::with_manual;
 use serde_json::Value;
@@ -18,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Stage {
     pub conductor: Conductor,
     pub machine: Machine,
+    store: Arc<SqliteStore>,
     _folder: tempfile::TempDir,
 }
 
@@ -36,7 +39,7 @@ impl Stage {
         let mut settings = quick(&url);
         change(&mut settings);
         let machine = Machine::new(&url);
-        let builder = Conductor::builder(settings, store).boot("network", machine.clone());
+        let builder = Conductor::builder(settings, store.clone()).boot("network", machine.clone());
         let builder = compose(with_manual(builder, folder.path(), &["network"]));
         let conductor = builder.start().await.unwrap();
         tokio::spawn(axum::serve(listener, ramdisk_router(conductor.clone())).into_future());
@@ -47,7 +50,7 @@ impl Stage {
         new.interfaces.set(InterfaceKind::Power, "agent");
         new.interfaces.set(InterfaceKind::Management, "noop");
         conductor.create_node(new).await.unwrap();
-        Self { conductor, machine, _folder: folder }
+        Self { conductor, machine, store, _folder: folder }
     }
 
     /// One whose machine was started by hand, and whose node is manageable.
@@ -66,6 +69,16 @@ impl Stage {
 
     pub async fn clean(&self, steps: Value) {
         self.conductor.clean("n1", steps.as_array().unwrap(), false).await.unwrap();
+    }
+
+    /// Leaves the node as a conductor does that stops in the middle of its work.
+    pub async fn leave(&self, change: impl FnOnce(&mut Node)) {
+        let now = SystemClock.now();
+        let terms = Terms { holder: "test", now, expires_at: now + Duration::from_secs(60) };
+        let uuid = self.conductor.node("n1").await.unwrap().uuid;
+        let (lease, mut record) = self.store.take(uuid, &terms).await.unwrap();
+        change(&mut record.node);
+        self.store.write(&lease, &Change { ends_lease: true, ..Change::of(&record.node) }).await.unwrap();
     }
 
     /// The node once it has reached `state` and nobody works on it any more.
