@@ -100,7 +100,8 @@ fn vm_an_iso_on_a_stick_boots_with_the_secure_boot_keys_of_every_server() {
 /// As a conductor lays it over the ISO of its site: there may be no DHCP, and nobody else knows the token.
 #[test]
 fn vm_an_iso_brings_the_network_of_its_machine_and_the_token_of_its_agent() {
-    let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
+    let conductor = StubConductor::start_with(json!({"agent_token": "******"})).unwrap();
+    let folder = TempDir::new().unwrap();
     let iso = media("iso", &conductor.guest_url(), &[], folder.path());
     let token = "t".repeat(43);
     let network = json!({
