@@ -64,9 +64,13 @@ impl Services {
 
     /// How far the machine of a node came, in words; nothing when it is not to boot from the network, or asked for nothing.
     pub(crate) async fn boot_trace_told(&self, node: Uuid) -> Result<Option<String>, Error> {
+        Ok(self.boot_trace(node).await?.and_then(|trace| trace.told(self.now())))
+    }
+
+    /// How far the machine of a node came; nothing when it is not to boot from the network.
+    pub(crate) async fn boot_trace(&self, node: Uuid) -> Result<Option<BootTrace>, Error> {
         self.write_boot_journal().await?;
-        let trace = self.store.boot_trace(node).await?;
-        Ok(trace.as_ref().and_then(|trace: &BootTrace| trace.told(self.now())))
+        Ok(self.store.boot_trace(node).await?)
     }
 
     /// The ramdisk API as the machine of a node reaches it.

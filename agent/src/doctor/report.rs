@@ -66,17 +66,20 @@ pub fn is_new(reported: &Path, cause: &Verdict) -> bool {
     true
 }
 
-/// Removes what was left in the firmware: it names servers and addresses, and the machine may get another user. A
-/// failure after this one is reported again.
+/// Removes what was left in the firmware: it names servers and addresses, and the machine may get another user. It goes
+/// on in the log, which conductors collect. A failure after this one is reported again.
 pub fn forget(variables: Option<&EfiVariables>, reported: &Path) {
     let Some(variables) = variables else { return };
-    // One that cannot be read can still be removed.
-    if matches!(variables.read(VARIABLE), Ok(None)) {
-        return;
-    }
+    let report = match variables.read(VARIABLE) {
+        Ok(None) => return,
+        Ok(Some(report)) => String::from_utf8_lossy(&report.data).into_owned(),
+        // One that cannot be read can still be removed.
+        Err(error) => error.to_string(),
+    };
     match variables.delete(VARIABLE) {
         Ok(()) => {
-            tracing::info!("the doctor's report was removed from the firmware");
+            // Any system on the machine may have written it.
+            tracing::info!(?report, "the doctor's report was removed from the firmware");
             fs::remove_file(reported).ok();
         }
         Err(error) => tracing::warn!(%error, "the UEFI variable {VARIABLE} cannot be removed"),

@@ -12,6 +12,9 @@ use std::net::IpAddr;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+/// What stands between an address and the name by which the machine has asked for it.
+pub(crate) const AS: &str = " as ";
+
 /// What machines load, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,7 +52,7 @@ impl BootStage {
 pub struct BootMark {
     /// Which one.
     pub stage: BootStage,
-    /// Its name, or the address.
+    /// Its name, or the address, with the name of the machine where that tells something.
     pub what: String,
     /// Bytes that were sent.
     pub bytes: u64,
@@ -88,6 +91,12 @@ impl BootTrace {
     /// When anything was heard of the machine last.
     pub fn heard(&self) -> Option<OffsetDateTime> {
         self.0.iter().map(|mark| mark.at).max()
+    }
+
+    /// The name by which the machine has asked for its address, where that was noted.
+    pub(crate) fn host_name(&self) -> Option<&str> {
+        let address = self.0.iter().find(|mark| mark.stage == BootStage::Address)?;
+        address.what.split_once(AS).map(|(_, name)| name)
     }
 
     /// In words, at this time; nothing when nothing was heard.

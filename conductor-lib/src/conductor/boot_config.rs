@@ -2,9 +2,10 @@
 //! files by whatever name their loader has for them (section 6.4).
 
 use super::Conductor;
-use crate::boot_trace::{BootMark, BootPeer, BootStage, Reached};
+use crate::boot_trace::{AS, BootMark, BootPeer, BootStage, Reached};
 use crate::error::Error;
 use crate::interfaces::{BootClient, BootFile};
+use crate::last_words;
 use crate::model::{Activity, Family, MacAddress, Node, ProvisionState};
 use std::net::IpAddr;
 use std::time::Instant;
@@ -29,11 +30,15 @@ impl Conductor {
         Some(config)
     }
 
-    /// The machine with this network card was given an address, as its DHCP server tells.
-    pub async fn address_leased(&self, card: &MacAddress, address: IpAddr) {
+    /// The machine with this network card was given an address, as its DHCP server tells, with the name by which it has
+    /// asked for it: the agent's doctor may leave what it has found there.
+    pub async fn address_leased(&self, card: &MacAddress, address: IpAddr, name: Option<&str>) {
         if let Some(node) = self.owner(card).await {
             let peer = BootPeer { address, node: Some(node) };
-            let what = address.to_string();
+            let what = match name.filter(|name| last_words::is_of_doctor(name)) {
+                Some(name) => format!("{address}{AS}{name}"),
+                None => address.to_string(),
+            };
             self.boot_reached(peer, Reached { stage: BootStage::Address, what: &what, bytes: 0, total: 0 });
         }
     }

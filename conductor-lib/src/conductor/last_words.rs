@@ -1,6 +1,7 @@
 //! Gathers what can be had of a machine that stays silent, within a time: each source is asked beside the others, and one that fails or is slow takes
 //! nothing from them.
 
+use crate::boot_trace::BootTrace;
 use crate::console;
 use crate::interfaces::InterfaceError;
 use crate::last_words::{LONGEST, LastWords, MOST_ENTRIES, MOST_LINES, cause};
@@ -29,7 +30,10 @@ pub(super) async fn gather(services: &Services, node: &Node, limit: Duration) ->
         }
     };
     let console = console_lines(services, node);
-    let cause = cause(&log, &console, &services.callback_url(node));
+    // Without the trace there is one source less.
+    let trace = services.boot_trace(node.uuid).await.ok().flatten();
+    let host_name = trace.as_ref().and_then(BootTrace::host_name);
+    let cause = cause(&log, &console, host_name, &services.callback_url(node));
     LastWords { at: services.now(), cause, log, console, missing }
 }
 

@@ -1,5 +1,6 @@
 //! What the agent's doctor leaves where a conductor still sees it: a record in the log of the machine's controller with
-//! the name of the check that failed, and its lines on the console. The book has both, on the page of the doctor.
+//! the name of the check that failed, a host name with it in a DHCP request, and its lines on the console. The book has
+//! them, on the page of the doctor.
 
 use super::Cause;
 
@@ -65,11 +66,34 @@ const CHECKS: &[Check] = &[
     ),
 ];
 
+/// What a host name begins with; the whole name of the check follows.
+const HOST_NAME: &str = "farrier-";
+
+/// Whether a host name is the doctor's.
+pub(crate) fn is_host_name(name: &str) -> bool {
+    of_host_name(name).is_some()
+}
+
+fn of_host_name(name: &str) -> Option<&'static Check> {
+    let failed = name.strip_prefix(HOST_NAME)?;
+    CHECKS.iter().find(|(name, ..)| *name == failed)
+}
+
+/// What a host name means that a machine has asked for its address with, where it is the doctor's.
+pub(super) fn host_name(name: &str, url: &str) -> Option<Cause> {
+    of_host_name(name).map(|check| cause(check, "to the DHCP server", url))
+}
+
+/// What it means that a check has failed, which the doctor has told somebody or left in some place.
+fn cause((name, what, next): &Check, place: &str, url: &str) -> Cause {
+    let named_by = format!("the agent's doctor, {place}: {name}");
+    Cause { what: what.replace("{url}", url), named_by, next: (*next).to_owned() }
+}
+
 /// What an entry of a controller's log means, where the doctor has written it.
 pub(super) fn record(said: &str, url: &str) -> Option<Cause> {
-    let (name, what, next) = checked(said).or_else(|| checked(&decoded(said)?))?;
-    let named_by = format!("the agent's doctor, in the event log: {name}");
-    Some(Cause { what: what.replace("{url}", url), named_by, next: (*next).to_owned() })
+    let check = checked(said).or_else(|| checked(&decoded(said)?))?;
+    Some(cause(check, "in the event log", url))
 }
 
 /// The check that a text names after the mark.
@@ -166,6 +190,17 @@ mod tests {
             }
         }
         assert!(record("farriertcp", url).unwrap().what.ends_with(url));
+    }
+
+    #[test]
+    fn a_host_name_tells_the_whole_name_of_a_check_or_nothing() {
+        let url = "http://192.0.2.5:6385";
+        let cause = host_name("farrier-address", url).unwrap();
+        assert!(cause.what.contains("no address that reaches further"), "{cause}");
+        assert_eq!(cause.named_by, "the agent's doctor, to the DHCP server: address");
+        for other in ["farrier", "farrier-", "farrier-addre", "farrier-oats", "horse", "my-farrier-tcp"] {
+            assert!(!is_host_name(other) && host_name(other, url).is_none(), "{other}");
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! What can be had of a machine that stays silent: the log of its controller, the end of its console, and what the
-//! agent's doctor left in either.
+//! agent's doctor left in either, or with the DHCP server.
 //!
 //! It is gathered when an operation gives up its agent, within a time that does not hold the failure up for long, and is kept with the
 //! node until its machine boots the ramdisk again. Where something in it names the cause, that is told first: what
@@ -8,6 +8,7 @@
 mod doctor;
 mod signs;
 
+pub(crate) use doctor::is_host_name as is_of_doctor;
 pub(crate) use signs::cause;
 
 use crate::model::LogEntry;

@@ -109,10 +109,16 @@ const SIGN_IT: &str = "use a boot loader and a kernel that are signed, or switch
 const NOTHING_TO_BOOT: &str = "the machine found nothing to boot";
 const CHECK_BOOT: &str = "check its boot device and boot mode, and that its card may boot from the network";
 
-/// Why a machine is silent, where its console or the log of its controller names that. The console is of this start;
-/// the log may be of an earlier one. The URL is the conductor's as the machine was told it.
-pub(crate) fn cause(log: &[LogEntry], console: &[String], url: &str) -> Option<Cause> {
-    on_console(console).or_else(|| in_log(log, url))
+/// Why a machine is silent, where its console, the name by which it has asked for an address, or the log of its controller
+/// names that. Console and name are of this start; the log may be of an earlier one. The URL is the conductor's as the
+/// machine was told it.
+pub(crate) fn cause(
+    log: &[LogEntry],
+    console: &[String],
+    host_name: Option<&str>,
+    url: &str,
+) -> Option<Cause> {
+    on_console(console).or_else(|| doctor::host_name(host_name?, url)).or_else(|| in_log(log, url))
 }
 
 /// The last sign counts. Of what the doctor says at once, that is its first failure: the others rest on it.
@@ -165,7 +171,7 @@ mod tests {
     }
 
     fn of_console(text: &str) -> Option<String> {
-        cause(&[], &lines(text), "http://c").map(|cause| cause.what)
+        cause(&[], &lines(text), None, "http://c").map(|cause| cause.what)
     }
 
     #[test]
@@ -217,7 +223,7 @@ mod tests {
             said: said.to_owned(),
         };
         let of_log =
-            |log: &[LogEntry]| cause(log, &lines("Booting"), "http://c").map(|cause| cause.to_string());
+            |log: &[LogEntry]| cause(log, &lines("Booting"), None, "http://c").map(|cause| cause.to_string());
         assert_eq!(of_log(&[entry(Some(7), "System Event, OEM System boot event")]), None);
         let known = of_log(&[
             entry(Some(7), "System boot"),

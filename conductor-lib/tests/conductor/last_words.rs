@@ -2,7 +2,8 @@
 
 use crate::agent::Script;
 use crate::explain::explain;
-use crate::stage::Stage;
+use crate::interfaces::IpxeScript;
+use crate::stage::{MAC, Stage};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootDeviceSetting, Interface, InterfaceError, ManagementInterface};
 use farrier_conductor::model::{BootDevice, LogEntry, Node, ProvisionState};
@@ -108,6 +109,30 @@ async fn a_machine_that_is_waited_for_is_explained_by_what_can_be_had_now() {
     assert!(told.cause.unwrap().what.starts_with("nobody answers the machine"));
     let node = stage.node().await;
     assert_eq!(stage.store.last_words(node.uuid).await.unwrap(), None, "asking changes nothing");
+}
+
+/// The host name of a DHCP request, by the conductor's own server.
+#[tokio::test]
+async fn what_the_doctor_told_the_dhcp_server_names_the_cause() {
+    let script = HardwareType::new("script").power(["fake"]).boot(["script"]).deploy(["direct"]);
+    let silent = Script { silent: true, ..Script::default() };
+    let compose = |builder: Builder| builder.boot("script", IpxeScript).hardware_type(script);
+    let stage = Stage::composed(silent, "script", compose).await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::DeployWait).await;
+    let (card, address) = (MAC.parse().unwrap(), "192.0.2.50".parse().unwrap());
+    for (name, expected) in [
+        (Some("horse"), None),
+        (Some("farrier-dns"), Some("the agent's doctor, to the DHCP server: dns")),
+        // It came up once more, and asks as it always does.
+        (None, None),
+    ] {
+        stage.conductor.address_leased(&card, address, name).await;
+        let told = explain(&stage).await;
+        assert_eq!(told.cause.map(|cause| cause.named_by).as_deref(), expected);
+        let trace = told.evidence.iter().find(|one| one.said.contains("address 192.0.2.50")).unwrap();
+        assert_eq!(trace.said.contains("192.0.2.50 as farrier-dns leased"), expected.is_some(), "{trace:?}");
+    }
 }
 
 #[tokio::test]

@@ -7,6 +7,9 @@ use std::net::IpAddr;
 /// How many machines may be asking at a time for their cards to be known.
 const TRANSACTIONS: usize = 256;
 
+/// Stands in a lease file for the name of a machine that tells none.
+const NAMELESS: &str = "*";
+
 /// An address that a machine has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
@@ -14,6 +17,8 @@ pub struct Lease {
     pub card: MacAddress,
     /// The address.
     pub address: IpAddr,
+    /// What the machine calls itself, where it does.
+    pub name: Option<String>,
 }
 
 /// The leases of a lease file: when it ends, card, address, name, client. Those of IPv6 have no card, and a client that may
@@ -22,11 +27,12 @@ pub fn of_file(text: &str) -> Vec<Lease> {
     let lease = |line: &str| {
         let mut words = line.split(' ').skip(1);
         let (card, address) = (words.next()?, words.next()?.parse().ok()?);
+        let name = words.next().filter(|name| *name != NAMELESS).map(str::to_owned);
         let card = match address {
             IpAddr::V4(_) => card.parse().ok()?,
-            IpAddr::V6(_) => of_client(words.nth(1)?)?,
+            IpAddr::V6(_) => of_client(words.next()?)?,
         };
-        Some(Lease { card, address })
+        Some(Lease { card, address, name })
     };
     text.lines().filter_map(lease).collect()
 }
@@ -63,12 +69,14 @@ impl Log {
             let address = words.next()?.parse().ok()?;
             let known = self.cards.iter().find(|(transaction, _)| transaction == number(before));
             let card = known.map(|(_, card)| card.clone());
-            return Some(Lease { address, card: card.or_else(|| of_client(words.next()?))? });
+            let client = words.next();
+            let card = card.or_else(|| of_client(client?))?;
+            return Some(Lease { address, card, name: words.next().map(str::to_owned) });
         }
         let (_, told) = line.split_once("DHCPACK(")?;
         let mut words = told.split(' ').skip(1);
         let address = words.next()?.parse().ok()?;
-        Some(Lease { address, card: words.next()?.parse().ok()? })
+        Some(Lease { address, card: words.next()?.parse().ok()?, name: words.next().map(str::to_owned) })
     }
 }
 
@@ -82,7 +90,12 @@ mod tests {
     use super::*;
 
     fn lease() -> Lease {
-        Lease { card: "52:54:00:00:00:01".parse().unwrap(), address: "192.0.2.50".parse().unwrap() }
+        let (card, address) = ("52:54:00:00:00:01".parse().unwrap(), "192.0.2.50".parse().unwrap());
+        Lease { card, address, name: None }
+    }
+
+    fn named() -> Lease {
+        Lease { name: Some("horse".into()), ..lease() }
     }
 
     #[test]
@@ -92,13 +105,13 @@ mod tests {
                     1795000000 1 2001:db8::51 * 00:04:52:54:00:00:00:01:52:54:00:00:00:01:52:54:00:00\n\
                     1795000000 1 2001:db8::52 * 00:01:00:01:2f:00:00:01:52:54:00:00:00:01\n";
         let by_ipv6 = Lease { address: "2001:db8::52".parse().unwrap(), ..lease() };
-        assert_eq!(of_file(text), [lease(), by_ipv6]);
+        assert_eq!(of_file(text), [named(), by_ipv6]);
     }
 
     #[test]
     fn an_acknowledgement_is_told_from_other_lines() {
         for (line, expected) in [
-            ("dnsmasq-dhcp: DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01 horse", Some(lease())),
+            ("dnsmasq-dhcp: DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01 horse", Some(named())),
             ("dnsmasq-dhcp: 1234 DHCPACK(br0) 192.0.2.50 52:54:00:00:00:01", Some(lease())),
             (
                 "dnsmasq-dhcp: 1234 DHCPREPLY(br0) 2001:db8::50 00:03:00:01:52:54:00:00:00:01",
@@ -116,7 +129,7 @@ mod tests {
     #[test]
     fn a_client_of_ipv6_that_is_no_card_is_known_by_the_card_of_its_transaction() {
         let mut log = Log::default();
-        let by_ipv6 = Lease { address: "2001:db8::50".parse().unwrap(), ..lease() };
+        let by_ipv6 = Lease { address: "2001:db8::50".parse().unwrap(), ..named() };
         for (line, expected) in [
             ("dnsmasq-dhcp: 1234 client MAC address: 52:54:00:00:00:01", None),
             ("dnsmasq-dhcp: 1235 client MAC address: 52:54:00:00:00:02", None),

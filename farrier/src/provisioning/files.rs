@@ -147,9 +147,9 @@ impl Files {
     }
 
     /// A machine was given an address.
-    pub(crate) fn leased(&self, Lease { card, address }: Lease) {
+    pub(crate) fn leased(&self, Lease { card, address, name }: Lease) {
         let conductor = self.conductor.clone();
-        tokio::spawn(async move { conductor.address_leased(&card, address).await });
+        tokio::spawn(async move { conductor.address_leased(&card, address, name.as_deref()).await });
     }
 
     /// Waits until a file may be sent; nothing when that takes too long.
