@@ -19,8 +19,9 @@
 //! keeps strangers out.
 
 pub mod layout;
+pub(crate) mod served;
 mod terms;
-pub(crate) mod tgtd;
+mod tgtd;
 
 pub use terms::{Chap, IscsiName, Terms};
 
@@ -79,7 +80,7 @@ impl IscsiTarget {
 
     /// What is exported.
     pub fn exported(&self) -> Option<Exported> {
-        layout::exported(&self.configfs).or_else(tgtd::exported)
+        layout::exported(&self.configfs).or_else(served::exported)
     }
 
     /// Whether `disk` is exported under these terms already.

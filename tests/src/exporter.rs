@@ -6,7 +6,7 @@ use crate::machine::{Boot, Firmware, Hardware, free_port, user_network};
 use crate::stub_conductor::{NODE, StubConductor};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,13 +42,39 @@ impl Exporter {
     ///
     /// As [`Exporter::boot`].
     pub fn boot_with(dist: &Path, folder: &Path, bytes: u64, parameters: &str) -> Result<Self> {
+        Self::boot_from(dist, folder, bytes, parameters, Path::to_owned)
+    }
+
+    /// The same, with a disk that cannot read one sector of 512 bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Exporter::boot`].
+    pub fn boot_failing(dist: &Path, folder: &Path, bytes: u64, sector: u64) -> Result<Self> {
+        let faults = folder.join("faults");
+        fs::write(
+            &faults,
+            format!("[inject-error]\nevent = \"read_aio\"\nerrno = \"5\"\nsector = \"{sector}\"\n"),
+        )?;
+        let through = |disk: &Path| format!("blkdebug:{}:{}", faults.display(), disk.display()).into();
+        Self::boot_from(dist, folder, bytes, "", through)
+    }
+
+    /// The same as [`Exporter::boot_with`]; QEMU opens the disk by the name that its file is given.
+    fn boot_from(
+        dist: &Path,
+        folder: &Path,
+        bytes: u64,
+        parameters: &str,
+        named: impl FnOnce(&Path) -> PathBuf,
+    ) -> Result<Self> {
         let disk = folder.join("disk");
         File::create(&disk)?.set_len(bytes)?;
         let hardware = Hardware {
             mac: "52:54:00:fa:00:71".into(),
             agent_port: free_port()?,
             keyboard_port: free_port()?,
-            disks: vec![(disk.clone(), SERIAL)],
+            disks: vec![(named(&disk), SERIAL)],
             media: vec![],
             folder: folder.to_owned(),
         };

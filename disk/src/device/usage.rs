@@ -3,7 +3,7 @@
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::iscsi_target::layout::{self, Exported};
-use crate::iscsi_target::tgtd;
+use crate::iscsi_target::served;
 use farrier_linux::mount::CONFIGFS;
 use farrier_linux::sysfs;
 use std::fs;
@@ -37,7 +37,7 @@ impl Usage {
         Ok(Self {
             mounts,
             swaps,
-            exported: layout::exported(Path::new(CONFIGFS.target)).or_else(tgtd::exported),
+            exported: layout::exported(Path::new(CONFIGFS.target)).or_else(served::exported),
         })
     }
 

@@ -5,7 +5,7 @@
 
 use super::layout::Exported;
 use super::terms::{Chap, Terms};
-use super::{Medium, is_taken, port_in_use, portal};
+use super::{Medium, is_taken, port_in_use, portal, served};
 use crate::error::Error;
 use crate::io::{Sectors, WritableDisk};
 use farrier_linux::block;
@@ -29,16 +29,15 @@ const POLL: Duration = Duration::from_millis(100);
 const MOST_SERIAL: usize = 36;
 const MOST_IDENTITY: usize = 24;
 
-/// What is served: a process has one export at a time, of which everything in it that uses disks has to know.
-static SERVED: Mutex<Option<Served>> = Mutex::new(None);
+/// What serves the export.
+static SERVING: Mutex<Option<Served>> = Mutex::new(None);
 
 /// An export. The program ends before the disk is let go of.
 #[derive(Debug)]
 struct Served {
     server: Server,
     terms: Terms,
-    exported: Exported,
-    _disk: Held,
+    disk: Held,
 }
 
 /// A disk that nobody else on this machine opens for itself.
@@ -78,14 +77,9 @@ pub(super) fn is_packed() -> bool {
     [TGTD, TGTADM].iter().all(Program::is_present)
 }
 
-/// What is exported by it.
-pub(crate) fn exported() -> Option<Exported> {
-    served(|served| served.as_ref().map(|one| one.exported.clone()))
-}
-
 /// Whether `disk` is what is exported by it, under these terms.
 pub(super) fn has(disk: &Path, terms: &Terms) -> bool {
-    served(|served| served.as_ref().is_some_and(|one| one.exported.disk == disk && one.terms == *terms))
+    serving(|now| now.as_ref().is_some_and(|one| one.disk.path == disk && one.terms == *terms))
 }
 
 /// Exports a disk.
@@ -112,23 +106,24 @@ pub(super) fn start(medium: Medium, serial: &str, terms: &Terms) -> Result<(), E
     }
     tracing::info!(disk = %disk.path.display(), target = %terms.target, port = terms.port,
         read_only = terms.read_only, "disk exported by iSCSI, by tgtd");
-    let exported = Exported { disk: disk.path.clone(), target: Some(terms.target.to_string()) };
-    served(|served| *served = Some(Served { server, terms: terms.clone(), exported, _disk: disk }));
+    served::replace(Some(Exported { disk: disk.path.clone(), target: Some(terms.target.to_string()) }));
+    serving(|now| *now = Some(Served { server, terms: terms.clone(), disk }));
     Ok(())
 }
 
 /// Ends what is exported by it: its sessions are closed and the disk is free, but not flushed. Returns what it was.
 pub(super) fn stop() -> Option<Exported> {
-    let Served { server, exported, _disk, .. } = served(Option::take)?;
+    let Served { server, disk, .. } = serving(Option::take)?;
     if let Err(error) = tell(&words("target", "delete", &["--force"])) {
         tracing::warn!("tgtd does not close its sessions, and is ended: {error}");
     }
     drop(server);
-    Some(exported)
+    drop(disk);
+    served::replace(None)
 }
 
-fn served<T>(look: impl FnOnce(&mut Option<Served>) -> T) -> T {
-    look(&mut SERVED.lock().unwrap_or_else(PoisonError::into_inner))
+fn serving<T>(look: impl FnOnce(&mut Option<Served>) -> T) -> T {
+    look(&mut SERVING.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 impl Held {

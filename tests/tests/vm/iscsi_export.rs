@@ -43,6 +43,23 @@ fn vm_without_a_target_in_the_kernel_tgtd_does_the_same() {
     exports_as_it_is_told(Exporter::boot_with(&dist, folder.path(), DISK, WITHOUT_TARGET).unwrap());
 }
 
+#[test]
+fn vm_a_sector_that_the_disk_cannot_read_is_told_to_the_initiator_as_scsi_sense() {
+    const BLOCKS: u64 = 8;
+    let folder = TempDir::new().unwrap();
+    let dist = environment::path("FARRIER_DIST");
+    // Nobody looks at it before: no table and no file system is there.
+    let exporter = Exporter::boot_failing(&dist, folder.path(), DISK, (1 << 30) / 512).unwrap();
+    exporter.start(&json!({})).unwrap();
+    let unit = &exporter.unit;
+    unit.io("read 1023M 1M").unwrap();
+    let error = unit.io(&format!("read 1G {}", BLOCKS * 512)).unwrap_err().to_string();
+    assert!(error.contains("read failed: Input/output error"), "{error}");
+    // The session goes on, and so does the export.
+    unit.io("read 1025M 1M").unwrap();
+    assert!(exporter.stop().unwrap()["iscsi_target_iqn"].is_string());
+}
+
 /// Neither is there: one line says what to pack.
 #[test]
 fn vm_without_any_target_one_line_tells_what_to_pack() {
