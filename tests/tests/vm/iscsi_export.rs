@@ -45,19 +45,22 @@ fn vm_without_a_target_in_the_kernel_tgtd_does_the_same() {
 
 #[test]
 fn vm_a_sector_that_the_disk_cannot_read_is_told_to_the_initiator_as_scsi_sense() {
-    const BLOCKS: u64 = 8;
+    const SECTOR: u64 = 100_000;
     let folder = TempDir::new().unwrap();
     let dist = environment::path("FARRIER_DIST");
-    // Nobody looks at it before: no table and no file system is there.
-    let exporter = Exporter::boot_failing(&dist, folder.path(), DISK, (1 << 30) / 512).unwrap();
+    let exporter = Exporter::boot_failing(&dist, folder.path(), DISK, SECTOR).unwrap();
     exporter.start(&json!({})).unwrap();
     let unit = &exporter.unit;
-    unit.io("read 1023M 1M").unwrap();
-    let error = unit.io(&format!("read 1G {}", BLOCKS * 512)).unwrap_err().to_string();
+    // It reads from the beginning on, and tells what it is told.
+    let error = unit.tool("iscsi-perf", &["--blocks", "2048", "--runtime", "60"]).unwrap_err().to_string();
+    assert!(error.contains("SENSE KEY"), "{error}");
+    let error = unit.io(&format!("read {} 4k", SECTOR * 512)).unwrap_err().to_string();
     assert!(error.contains("read failed: Input/output error"), "{error}");
-    // The session goes on, and so does the export.
-    unit.io("read 1025M 1M").unwrap();
-    assert!(exporter.stop().unwrap()["iscsi_target_iqn"].is_string());
+    // The export goes on.
+    unit.io("write -P 4 1G 1M").unwrap();
+    unit.io("read -P 4 1G 1M").unwrap();
+    assert_eq!(exporter.stop().unwrap(), json!({"iscsi_target_iqn": unit.target}));
+    assert!(exporter.has(1024, 4).unwrap());
 }
 
 /// Neither is there: one line says what to pack.
