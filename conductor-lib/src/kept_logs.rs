@@ -1,13 +1,20 @@
 //! The logs of ramdisks that were kept, as operators find them again: one archive for each operation that failed, whose
-//! name begins with the identity of its node.
+//! name begins with the identity of its node, and what was on the screen of a machine that stayed silent.
 
+use crate::model::{Family, Node};
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
-/// An archive of logs that was kept.
+/// The time in the name of a file.
+const TIME: &[BorrowedFormatItem<'_>] = format_description!("[year]-[month]-[day]-[hour]-[minute]-[second]");
+
+/// An archive of logs, or a picture, that was kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptLog {
     /// Name of its file.
@@ -25,6 +32,36 @@ pub struct KeptLog {
 pub struct KeptLogError {
     file: PathBuf,
     source: io::Error,
+}
+
+/// Name of a file without its ending: the node, its instance and its operation, where they have names, and the time
+/// (UTC).
+pub(crate) fn stem(node: &Node, now: OffsetDateTime) -> String {
+    let label = match node.provision_state.family() {
+        Some(Family::Clean) => Some("cleaning"),
+        Some(Family::Service) => Some("service"),
+        Some(Family::Rescue) => Some("rescue"),
+        Some(Family::Inspect) => Some("inspection"),
+        _ => None,
+    };
+    let time = now.to_offset(time::UtcOffset::UTC).format(TIME).unwrap_or_default();
+    let instance = node.instance_uuid.get().map(|uuid| uuid.to_string());
+    let parts =
+        [Some(node.uuid.to_string()), node.name.clone(), instance, label.map(str::to_owned), Some(time)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("_")
+}
+
+/// Keeps a file. It may tell secrets of the instance, so nobody else reads it.
+///
+/// # Errors
+///
+/// What the system says.
+pub(crate) async fn write(folder: &Path, file: &Path, content: &[u8]) -> io::Result<()> {
+    tokio::fs::create_dir_all(folder).await?;
+    let mut options = tokio::fs::OpenOptions::new();
+    let mut kept = options.write(true).create(true).truncate(true).mode(0o600).open(file).await?;
+    kept.write_all(content).await?;
+    kept.flush().await
 }
 
 /// The archives of a node in a folder, the oldest first.
@@ -66,6 +103,7 @@ pub(crate) fn read(folder: &Path, node: Uuid, name: &str) -> Result<Option<Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{NewNode, ProvisionState};
     use std::fs;
 
     #[test]
@@ -85,6 +123,26 @@ mod tests {
         assert_eq!(read(folder.path(), node, &names[0]).unwrap().unwrap(), names[0].as_bytes());
         for name in [&names[1], "../passwd", "", &format!("{node}_folder")] {
             assert_eq!(read(folder.path(), node, name).unwrap(), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn files_are_named_as_in_the_contract() {
+        let now = OffsetDateTime::UNIX_EPOCH + time::Duration::seconds(61);
+        let mut node = Node::enrol(NewNode { name: Some("n1".into()), ..NewNode::default() }, now);
+        let instance = Uuid::nil();
+        for (state, instance, expected) in [
+            (ProvisionState::Deploying, None, "_n1_1970-01-01-00-01-01".to_owned()),
+            (ProvisionState::Cleaning, None, "_n1_cleaning_1970-01-01-00-01-01".to_owned()),
+            (
+                ProvisionState::RescueWait,
+                Some(instance),
+                format!("_n1_{instance}_rescue_1970-01-01-00-01-01"),
+            ),
+        ] {
+            node.provision_state = state;
+            instance.into_iter().for_each(|uuid| node.instance_uuid.set(uuid).unwrap());
+            assert_eq!(stem(&node, now), format!("{}{expected}", node.uuid), "{state}");
         }
     }
 }

@@ -46,6 +46,7 @@ pub mod raid;
 mod ramdisk;
 mod ramdisk_logs;
 pub mod rescue;
+mod screenshot;
 mod services;
 pub mod settings;
 mod steps;

@@ -6,6 +6,7 @@ use crate::console;
 use crate::interfaces::InterfaceError;
 use crate::last_words::{LONGEST, LastWords, MOST_ENTRIES, MOST_LINES, cause};
 use crate::model::{Family, LogEntry, Node, masked_words};
+use crate::screenshot;
 use crate::services::Services;
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -34,7 +35,18 @@ pub(super) async fn gather(services: &Services, node: &Node, limit: Duration) ->
     let trace = services.boot_trace(node.uuid).await.ok().flatten();
     let host_name = trace.as_ref().and_then(BootTrace::host_name);
     let cause = cause(&log, &console, host_name, &services.callback_url(node));
-    LastWords { at: services.now(), cause, log, console, missing }
+    LastWords { at: services.now(), cause, log, console, screenshot: None, missing }
+}
+
+/// As [`gather`], with what is on the screen of the machine, which is kept.
+pub(super) async fn gather_all(services: &Services, node: &Node) -> LastWords {
+    let words = gather(services, node, services.settings.last_words_timeout);
+    let (mut words, screenshot) = tokio::join!(words, screenshot::keep(services, node));
+    match screenshot {
+        Ok(name) => words.screenshot = name,
+        Err(reason) => words.missing.push(told(&format!("screen: {reason}"))),
+    }
+    words
 }
 
 /// The latest entries of the log of a machine's controller, since the operation began.

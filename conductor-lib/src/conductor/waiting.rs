@@ -1,7 +1,7 @@
 //! Looks after a node that waits (sections 2.4, 2.6 and 3.12). It is looked at without its lease, so that nobody is
 //! turned away for it.
 
-use super::last_words::gather;
+use super::last_words::gather_all;
 use super::situation::situation;
 use super::turn::{Memory, Next, Turn};
 use super::vigil::Vigil;
@@ -266,9 +266,8 @@ impl Turn {
 
     /// Fails a wait, with what can be had of the machine in a while.
     async fn give_up(&self, seen: &Record, reason: &str, vigil: &mut Vigil) -> Result<Next, Error> {
-        let settings = &self.services.settings;
-        let words = gather(&self.services, &seen.node, settings.last_words_timeout);
-        let words = vigil.during(settings.check_interval, words).await;
+        let words = gather_all(&self.services, &seen.node);
+        let words = vigil.during(self.services.settings.check_interval, words).await;
         let reason = match &words.cause {
             Some(cause) => format!("{reason}; the cause may be that {cause}"),
             None => reason.to_owned(),

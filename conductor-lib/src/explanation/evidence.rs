@@ -98,8 +98,9 @@ pub(super) fn of_machine(words: &LastWords) -> Vec<Evidence> {
         let at = entry.at.map(|at| format!("{} ", text(at))).unwrap_or_default();
         Evidence::new("event log", format!("{at}{}", entry.said))
     });
+    let screen = words.screenshot.iter().map(|name| Evidence::new("screen", name.clone()));
     let missing = words.missing.iter().map(|missing| Evidence::new("could not be had", missing.clone()));
-    entries.chain(missing).collect()
+    entries.chain(screen).chain(missing).collect()
 }
 
 fn step(record: &Record) -> Option<String> {

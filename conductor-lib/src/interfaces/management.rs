@@ -163,6 +163,15 @@ pub trait ManagementInterface: Interface {
         InterfaceError::unsupported(Management, "get_event_log")
     }
 
+    /// What is on the machine's screen, as PNG.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn get_screenshot(&self, _node: &Node) -> Result<Vec<u8>, InterfaceError> {
+        InterfaceError::unsupported(Management, "get_screenshot")
+    }
+
     /// Interrupts what runs on the machine, so that it tells why it hangs.
     ///
     /// # Errors

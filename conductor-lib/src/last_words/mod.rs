@@ -37,6 +37,9 @@ pub struct LastWords {
     pub log: Vec<LogEntry>,
     /// The end of its console.
     pub console: Vec<String>,
+    /// Name of the file with what was on its screen, beside the logs of its ramdisks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screenshot: Option<String>,
     /// What could not be had, and why.
     pub missing: Vec<String>,
 }

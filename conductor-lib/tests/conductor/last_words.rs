@@ -6,7 +6,7 @@ use crate::interfaces::IpxeScript;
 use crate::stage::{MAC, PATIENCE, Stage};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootDeviceSetting, Interface, InterfaceError, ManagementInterface};
-use farrier_conductor::model::{BootDevice, LogEntry, Node, ProvisionState};
+use farrier_conductor::model::{BootDevice, InterfaceKind, LogEntry, Node, ProvisionState};
 use farrier_conductor::store::Store;
 use farrier_conductor::{Builder, HardwareType, Settings};
 use std::time::{Duration, Instant};
@@ -23,7 +23,12 @@ enum Controller {
     Hangs,
     /// It refuses.
     Refuses,
+    /// It has no log, and shows the screen.
+    ShowsScreen,
 }
+
+/// What is on the screen.
+const SCREEN: &[u8] = b"\x89PNG no bootable device";
 
 impl Interface for Controller {}
 
@@ -57,6 +62,17 @@ impl ManagementInterface for Controller {
             Self::Chatters => Ok((0..1000).map(|_| entry(None, &"fan ".repeat(1000))).collect()),
             Self::Hangs => std::future::pending().await,
             Self::Refuses => Err(InterfaceError::driver_info("fake", "is wrong; ipa-agent-token=oats")),
+            Self::ShowsScreen => Ok(Vec::new()),
+        }
+    }
+
+    async fn get_screenshot(&self, _: &Node) -> Result<Vec<u8>, InterfaceError> {
+        match self {
+            Self::ShowsScreen => Ok(SCREEN.to_vec()),
+            Self::Refuses => Err(InterfaceError::driver_info("fake", "is dark; ipa-agent-token=oats")),
+            Self::HasRecord | Self::Chatters | Self::Hangs => {
+                InterfaceError::unsupported(InterfaceKind::Management, "get_screenshot")
+            }
         }
     }
 }
@@ -109,6 +125,30 @@ async fn a_machine_that_is_waited_for_is_explained_by_what_can_be_had_now() {
     assert!(told.cause.unwrap().what.starts_with("nobody answers the machine"));
     let node = stage.node().await;
     assert_eq!(stage.store.last_words(node.uuid).await.unwrap(), None, "asking changes nothing");
+}
+
+/// Beside the logs of ramdisks, where such are kept.
+#[tokio::test]
+async fn the_screen_of_a_silent_machine_is_kept_and_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let keeps = |settings: &mut Settings| {
+        settings.agent.deploy_logs_local_path = Some(folder.path().join("logs"));
+    };
+    let stage = silent(Controller::ShowsScreen, keeps).await;
+    let node = stage.wait_for(ProvisionState::DeployFailed).await;
+    let name = stage.store.last_words(node.uuid).await.unwrap().unwrap().screenshot.unwrap();
+    assert!(name.starts_with(&format!("{}_n1_", node.uuid)) && name.ends_with("_screen.png"), "{name}");
+    assert_eq!(stage.conductor.log("n1", &name).await.unwrap().unwrap(), SCREEN);
+    let reply = stage.http.get(format!("{}/farrier/v1/nodes/n1/logs/{name}", stage.node_api)).send().await;
+    assert_eq!(reply.unwrap().headers()["content-type"], "image/png");
+    let told = explain(&stage).await;
+    assert!(told.evidence.iter().any(|one| one.what == "screen" && one.said == name), "{told:?}");
+
+    let stage = silent(Controller::Refuses, keeps).await;
+    let node = stage.wait_for(ProvisionState::DeployFailed).await;
+    let words = stage.store.last_words(node.uuid).await.unwrap().unwrap();
+    assert_eq!(words.screenshot, None);
+    assert_eq!(words.missing[1], "screen: driver_info fake: is dark; ipa-agent-token=******");
 }
 
 /// The host name of a DHCP request, by the conductor's own server.

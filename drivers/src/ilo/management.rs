@@ -76,6 +76,10 @@ impl ManagementInterface for IloManagement {
         self.0.get_sensors_data(&as_redfish(node)?).await.map_err(of_ilo)
     }
 
+    async fn get_screenshot(&self, node: &Node) -> Result<Vec<u8>, InterfaceError> {
+        self.0.get_screenshot(&as_redfish(node)?).await.map_err(of_ilo)
+    }
+
     async fn get_supported_indicators(&self, node: &Node) -> Result<Vec<Indicator>, InterfaceError> {
         self.0.get_supported_indicators(&as_redfish(node)?).await.map_err(of_ilo)
     }

@@ -134,6 +134,16 @@ impl Bmc {
         self.complete(&ask, reply).await
     }
 
+    /// Asks for an action that answers something at once.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`].
+    pub(super) async fn ask(&self, path: &str, body: &Value) -> Result<Value, RedfishError> {
+        let ask = Ask { body: Some(body), ..Ask::new(Method::POST, path) };
+        Ok(self.request(&ask).await?.body)
+    }
+
     /// Changes a resource, and waits until that is done. Where somebody else changed it meanwhile, or the BMC compares
     /// versions in a way of its own, the change is made all the same: what it says is complete in itself.
     ///

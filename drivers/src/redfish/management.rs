@@ -7,6 +7,7 @@ use super::error::RedfishError;
 use super::event_log;
 use super::indicators;
 use super::resource::Resource;
+use super::screenshot;
 use super::sensors;
 use super::system::System;
 use super::virtual_media;
@@ -15,7 +16,7 @@ use farrier_conductor::interfaces::{
     BootDeviceSetting, FirmwareVersion, Indicator, IndicatorState, Interface, InterfaceError,
     ManagementInterface, Properties, VirtualMedium,
 };
-use farrier_conductor::model::{BootDevice, BootMode, LogEntry, MacAddress, Node};
+use farrier_conductor::model::{BootDevice, BootMode, InterfaceKind, LogEntry, MacAddress, Node};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -169,6 +170,13 @@ impl ManagementInterface for RedfishManagement {
 
     async fn get_sensors_data(&self, node: &Node) -> Result<Map<String, Value>, InterfaceError> {
         Ok(sensors::read(&self.bmcs.system(node)?).await?)
+    }
+
+    async fn get_screenshot(&self, node: &Node) -> Result<Vec<u8>, InterfaceError> {
+        match screenshot::read(&self.bmcs.system(node)?).await? {
+            Some(image) => Ok(image),
+            None => InterfaceError::unsupported(InterfaceKind::Management, "get_screenshot"),
+        }
     }
 
     async fn get_supported_indicators(&self, node: &Node) -> Result<Vec<Indicator>, InterfaceError> {

@@ -22,6 +22,7 @@ mod message;
 mod power;
 pub mod quirks;
 mod resource;
+mod screenshot;
 mod sensors;
 mod session;
 mod settings;

@@ -29,5 +29,6 @@ pub(super) async fn archive(
     }
     let unknown = || Refusal::new(StatusCode::NOT_FOUND, format!("node {id} has no logs {name:?}"));
     let archive = conductor.log(&id, &name).await?.ok_or_else(unknown)?;
-    Ok(([(CONTENT_TYPE, "application/gzip")], archive))
+    let content_type = if name.ends_with(".png") { "image/png" } else { "application/gzip" };
+    Ok(([(CONTENT_TYPE, content_type)], archive))
 }

@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 /// The end of the name of a list of what a property or parameter may be.
 const ALLOWABLE: &str = "@Redfish.AllowableValues";
 
+/// The beginning of a PNG, as base64 in lines.
+const SCREEN: &str = "iVBORw0K\nGgo=\n";
+
 /// What it replies.
 #[derive(Debug)]
 pub struct Mockup {
@@ -95,6 +98,9 @@ impl Mockup {
             }
             "InsertMedia" | "InsertVirtualMedia" => {
                 merge(reply, &json!({"Image": body["Image"], "Inserted": true}));
+            }
+            "ExportServerScreenShot" => {
+                return json_answer(StatusCode::OK, &json!({"ServerScreenShotFile": SCREEN}));
             }
             "EjectMedia" | "EjectVirtualMedia" => merge(reply, &json!({"Image": null, "Inserted": false})),
             other => panic!("nothing is known of {other}"),

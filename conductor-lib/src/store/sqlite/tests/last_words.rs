@@ -18,6 +18,7 @@ async fn last_words_are_kept_until_they_are_removed_or_followed_by_others() {
         cause: Some(cause),
         log: vec![entry, LogEntry { at: None, said: "OEM record".into() }],
         console: vec!["Booting".into()],
+        screenshot: Some("n1_screen.png".into()),
         missing: Vec::new(),
     };
     let others = LastWords { cause: None, missing: vec!["event log: no".into()], ..words.clone() };
