@@ -18,20 +18,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Agents {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    has_fast_track: bool,
-    window: Duration,
-    asking: AgentSettings,
+    /// Those of the conductor, but that nobody is asked twice.
+    settings: Settings,
 }
 
 impl Agents {
     pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: &Settings) -> Self {
-        let asking = AgentSettings {
+        let agent = AgentSettings {
             command_timeout: settings.agent.command_timeout.min(PATIENCE),
             max_command_attempts: 1,
             ..settings.agent.clone()
         };
-        let (has_fast_track, window) = (settings.fast_track, settings.fast_track_window());
-        Self { store, clock, has_fast_track, window, asking }
+        Self { store, clock, settings: Settings { agent, ..settings.clone() } }
     }
 
     /// Whether fast track is on for a node: by its `driver_info`, else by the conductor's setting (section 2.3).
@@ -40,7 +38,7 @@ impl Agents {
     ///
     /// [`BadValue`] where `driver_info` has something else than a boolean.
     pub fn has_fast_track(&self, node: &Node) -> Result<bool, BadValue> {
-        Ok(node.driver_info.fast_track()?.unwrap_or(self.has_fast_track))
+        self.settings.has_fast_track(node)
     }
 
     /// Whether the agent of a node was heard of within [`Self::window`]. In states that take no heartbeats its silence
@@ -53,14 +51,14 @@ impl Agents {
         let Some(record) = self.store.get(node.uuid).await? else { return Ok(false) };
         // Of a node whose order is being looked at the state is another one already.
         let (state, now) = (record.node.provision_state, self.clock.now());
-        if fast_track::is_alive(&record.session, state, now, self.window) {
+        if fast_track::is_alive(&record.session, state, now, self.window()) {
             return Ok(true);
         }
         Ok(!state.takes_heartbeats(true) && self.answers(&record.session).await)
     }
 
     async fn answers(&self, session: &AgentSession) -> bool {
-        match AgentClient::new(session, &self.asking) {
+        match AgentClient::new(session, &self.settings.agent) {
             Ok(agent) => agent.commands().await.is_ok(),
             Err(_) => false,
         }
@@ -68,6 +66,6 @@ impl Agents {
 
     /// How long an agent counts as alive after it was heard of.
     pub fn window(&self) -> Duration {
-        self.window
+        self.settings.fast_track_window()
     }
 }

@@ -86,10 +86,7 @@ impl Services {
         let (storage, power) = (self.hardware.storage(node), self.hardware.power(node));
         let has_only_agent = power.is_ok_and(|power| power.in_band().is_some());
         fast_track::is_able(&Candidate {
-            is_enabled: node
-                .driver_info
-                .fast_track()
-                .is_ok_and(|own| own.unwrap_or(self.settings.fast_track)),
+            is_enabled: self.settings.has_fast_track(node).unwrap_or(false),
             writes_image: storage.is_ok_and(|storage| storage.should_write_image(node)),
             has_failed: node.last_error.is_some() && !has_only_agent,
             awaits_firmware: node.driver_internal_info.awaits_firmware(),

@@ -1,7 +1,7 @@
 //! Times and addresses that a conductor works with; the defaults are Ironic's.
 
 use crate::inspect::settings::InspectionSettings;
-use crate::model::{Activity, Family, PasswordHashAlgorithm, ProvisionState};
+use crate::model::{Activity, BadValue, Family, Node, PasswordHashAlgorithm, ProvisionState};
 use crate::plan::StepPolicies;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -252,6 +252,15 @@ impl Settings {
             inspection: InspectionSettings::default(),
             agent: AgentSettings::default(),
         }
+    }
+
+    /// Whether agents of a node stay between operations: by its `driver_info`, else as all do (section 2.3).
+    ///
+    /// # Errors
+    ///
+    /// [`BadValue`] where `driver_info` has something else than a boolean.
+    pub(crate) fn has_fast_track(&self, node: &Node) -> Result<bool, BadValue> {
+        Ok(node.driver_info.fast_track()?.unwrap_or(self.fast_track))
     }
 
     /// How long an agent that stays is believed to be there after it was heard of.

@@ -116,7 +116,10 @@ impl IscsiTarget {
         let terms = &Terms { read_only, ..terms.clone() };
         match self.make_ready(terms) {
             Ok(()) => self.start_in_kernel(&medium.let_go(), &serial, terms),
-            Err(_) if tgtd::is_packed() => tgtd::start(medium, &serial, terms),
+            Err(error) if tgtd::is_packed() => {
+                tracing::info!("exporting by tgtd: {error}");
+                tgtd::start(medium, &serial, terms)
+            }
             Err(error) => Err(error),
         }
     }

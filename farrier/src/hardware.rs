@@ -22,7 +22,7 @@ pub(crate) struct Hardware {
     #[arg(long, value_enum, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true,
         default_values_t = [HardwareType::Qemu])]
     enabled_hardware_types: Vec<HardwareType>,
-    /// What logs in to disks that agents export, for the deploy interface iscsi: qemu, as anybody, or open-iscsi, faster,
+    /// What logs in to disks that agents export, for the deploy interface iscsi: qemu, as anybody, or open-iscsi,
     /// by the kernel of this host and as root. Nodes choose another one by driver_info iscsi_initiator.
     #[arg(long, value_enum, value_name = "INITIATOR", hide_possible_values = true,
         default_value_t = UsualInitiator::Qemu)]

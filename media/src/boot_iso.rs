@@ -74,12 +74,6 @@ pub struct Additions {
     pub network_data: Option<String>,
 }
 
-impl From<KernelParameters> for Additions {
-    fn from(parameters: KernelParameters) -> Self {
-        Self { parameters, network_data: None }
-    }
-}
-
 /// An ISO with other content than its file has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootIso {
@@ -415,7 +409,8 @@ mod tests {
         for grub in [GRUB, &long] {
             let file = iso(&[("boot/grub/grub.cfg", grub), ("isolinux/isolinux.cfg", ISOLINUX)]);
             let parameters: KernelParameters = format!("a={} b=2", "x".repeat(200)).parse().unwrap();
-            let iso = BootIso::new(&mut Cursor::new(&file), &parameters.clone().into()).unwrap();
+            let additions = Additions { parameters: parameters.clone(), network_data: None };
+            let iso = BootIso::new(&mut Cursor::new(&file), &additions).unwrap();
             let medium = laid(&file, &iso);
             assert_eq!(medium.len() as u64, iso.length());
             assert_eq!(text(&medium, "boot/grub/grub.cfg"), with_parameters(grub, &parameters).unwrap());

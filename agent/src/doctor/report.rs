@@ -72,13 +72,14 @@ pub fn forget(variables: Option<&EfiVariables>, reported: &Path) {
     let Some(variables) = variables else { return };
     let report = match variables.read(VARIABLE) {
         Ok(None) => return,
-        Ok(Some(report)) => String::from_utf8_lossy(&report.data).into_owned(),
+        // Any system on the machine may have written it.
+        Ok(Some(left)) => left.data.iter().take(MAX_VARIABLE).copied().collect(),
         // One that cannot be read can still be removed.
-        Err(error) => error.to_string(),
+        Err(_) => Vec::new(),
     };
     match variables.delete(VARIABLE) {
         Ok(()) => {
-            // Any system on the machine may have written it.
+            let report = String::from_utf8_lossy(&report);
             tracing::info!(?report, "the doctor's report was removed from the firmware");
             fs::remove_file(reported).ok();
         }

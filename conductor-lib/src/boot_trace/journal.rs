@@ -98,7 +98,14 @@ mod tests {
     use time::OffsetDateTime;
 
     fn mark(stage: BootStage, what: &str, bytes: u64) -> BootMark {
-        BootMark { stage, what: what.into(), bytes, total: 9, at: OffsetDateTime::UNIX_EPOCH }
+        BootMark {
+            stage,
+            what: what.into(),
+            host_name: None,
+            bytes,
+            total: 9,
+            at: OffsetDateTime::UNIX_EPOCH,
+        }
     }
 
     #[test]

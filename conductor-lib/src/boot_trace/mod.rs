@@ -12,9 +12,6 @@ use std::net::IpAddr;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// What stands between an address and the name by which the machine has asked for it.
-pub(crate) const AS: &str = " as ";
-
 /// What machines load, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -52,8 +49,11 @@ impl BootStage {
 pub struct BootMark {
     /// Which one.
     pub stage: BootStage,
-    /// Its name, or the address, with the name of the machine where that tells something.
+    /// Its name, or the address.
     pub what: String,
+    /// The name by which the machine has asked for its address, where that tells something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_name: Option<String>,
     /// Bytes that were sent.
     pub bytes: u64,
     /// Its size in bytes.
@@ -95,8 +95,7 @@ impl BootTrace {
 
     /// The name by which the machine has asked for its address, where that was noted.
     pub(crate) fn host_name(&self) -> Option<&str> {
-        let address = self.0.iter().find(|mark| mark.stage == BootStage::Address)?;
-        address.what.split_once(AS).map(|(_, name)| name)
+        self.0.iter().find_map(|mark| mark.host_name.as_deref())
     }
 
     /// In words, at this time; nothing when nothing was heard.
@@ -115,10 +114,13 @@ impl fmt::Display for BootTrace {
 
 impl fmt::Display for BootMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stage, what, bytes, total, .. } = self;
+        let Self { stage, what, host_name, bytes, total, .. } = self;
         let percent = (bytes * 100).checked_div(*total).unwrap_or(100);
         match stage {
-            BootStage::Address => write!(f, "address {what} leased"),
+            BootStage::Address => match host_name {
+                Some(name) => write!(f, "address {what} leased as {name}"),
+                None => write!(f, "address {what} leased"),
+            },
             BootStage::Loader if percent == 100 => write!(f, "loader {what} fetched"),
             BootStage::Loader => write!(f, "loader {what} {percent} %"),
             BootStage::Script => f.write_str("script fetched"),
@@ -156,7 +158,7 @@ mod tests {
     use time::Duration;
 
     fn mark(stage: BootStage, what: &str, bytes: u64, total: u64) -> BootMark {
-        BootMark { stage, what: what.into(), bytes, total, at: OffsetDateTime::UNIX_EPOCH }
+        BootMark { stage, what: what.into(), host_name: None, bytes, total, at: OffsetDateTime::UNIX_EPOCH }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! files by whatever name their loader has for them (section 6.4).
 
 use super::Conductor;
-use crate::boot_trace::{AS, BootMark, BootPeer, BootStage, Reached};
+use crate::boot_trace::{BootMark, BootPeer, BootStage, Reached};
 use crate::error::Error;
 use crate::interfaces::{BootClient, BootFile};
 use crate::last_words;
@@ -35,11 +35,10 @@ impl Conductor {
     pub async fn address_leased(&self, card: &MacAddress, address: IpAddr, name: Option<&str>) {
         if let Some(node) = self.owner(card).await {
             let peer = BootPeer { address, node: Some(node) };
-            let what = match name.filter(|name| last_words::is_of_doctor(name)) {
-                Some(name) => format!("{address}{AS}{name}"),
-                None => address.to_string(),
-            };
-            self.boot_reached(peer, Reached { stage: BootStage::Address, what: &what, bytes: 0, total: 0 });
+            let what = address.to_string();
+            let reached = Reached { stage: BootStage::Address, what: &what, bytes: 0, total: 0 };
+            let host_name = name.filter(|name| last_words::is_of_doctor(name)).map(str::to_owned);
+            self.services().boot_journal.reach(peer, BootMark { host_name, ..self.mark(reached) });
         }
     }
 
@@ -50,7 +49,7 @@ impl Conductor {
     }
 
     fn mark(&self, Reached { stage, what, bytes, total }: Reached<'_>) -> BootMark {
-        BootMark { stage, what: what.to_owned(), bytes, total, at: self.now() }
+        BootMark { stage, what: what.to_owned(), host_name: None, bytes, total, at: self.now() }
     }
 
     /// The boot file of this name, of the node that is known like this, and that node. Why there is none is told to

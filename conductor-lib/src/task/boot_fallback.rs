@@ -1,8 +1,9 @@
 //! What a boot of the ramdisk falls back to: further boot interfaces, in the order in which the node's operator has named
 //! them.
 //!
-//! Each boot of an operation begins with the node's own. The next one takes its place where it cannot prepare the machine,
-//! as a BMC without virtual media, and where it could, and no agent calls. It stays until the ramdisk is cleaned up.
+//! Each operation begins with the node's own. The next one takes its place where it cannot prepare the machine, as a BMC
+//! without virtual media, and where it could, and no agent calls. It stays for the boots of the operation, until the
+//! ramdisk is cleaned up, as it is after a failure, too.
 
 use super::Task;
 use crate::error::Error;

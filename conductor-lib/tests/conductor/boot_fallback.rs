@@ -124,6 +124,7 @@ async fn what_is_left_when_all_have_failed_is_the_reason_of_the_last() {
     stage.clean(json!([erase()])).await;
     let error = stage.wait_for(ProvisionState::CleanFailed).await.last_error.unwrap();
     assert!(error.contains("driver_info bmc_licence: is missing"), "{error}");
+    assert_eq!(stage.idle().await.driver_internal_info.boot_fallback, None, "the next begins anew");
 }
 
 #[tokio::test]

@@ -170,7 +170,7 @@ async fn what_the_doctor_told_the_dhcp_server_names_the_cause() {
         stage.conductor.address_leased(&card, address, name).await;
         let end = Instant::now() + PATIENCE;
         let called = expected.map_or_else(String::new, |_| " as farrier-dns".to_owned());
-        let leased = format!("address 192.0.2.50{called} leased");
+        let leased = format!("address 192.0.2.50 leased{called},");
         // It is written down by somebody else, a moment later.
         let told = loop {
             let told = explain(&stage).await;

@@ -71,7 +71,8 @@ mod tests {
     use super::*;
     use axum::http::header::CONTENT_LENGTH;
     use farrier_conductor::model::{NewNode, Node};
-    use farrier_media::{KernelParameters, config_drive};
+    use farrier_media::boot_iso::Additions;
+    use farrier_media::config_drive;
     use time::OffsetDateTime;
 
     #[tokio::test]
@@ -90,7 +91,7 @@ mod tests {
         let base = format!("http://{}/media", socket.local_addr().unwrap());
         let shelf = Shelf::open(folder.path().join("media"), &base).unwrap();
         let node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
-        let additions = "a=1".parse::<KernelParameters>().unwrap().into();
+        let additions = Additions { parameters: "a=1".parse().unwrap(), network_data: None };
         let url = shelf.publish(&node, &iso, Some(&additions)).unwrap();
         let router = router(shelf.clone());
         tokio::spawn(async move { axum::serve(socket, router).await });

@@ -12,6 +12,8 @@ use crate::bench::dense_image::DenseImage;
 use crate::bench::{DISK_BYTES, write_image};
 use crate::command::{command, run_quietly};
 
+const USER: &str = "conductor";
+const SECRET: &str = "correct-horse-battery";
 /// A write that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(900);
 
@@ -70,6 +72,3 @@ impl Machine {
         Ok(started.elapsed().as_secs_f64())
     }
 }
-
-const USER: &str = "conductor";
-const SECRET: &str = "correct-horse-battery";

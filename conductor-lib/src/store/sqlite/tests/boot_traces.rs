@@ -10,7 +10,14 @@ use uuid::Uuid;
 
 fn reached(stage: BootStage, what: &str, bytes: u64) -> BootTrace {
     let mut trace = BootTrace::default();
-    trace.reach(BootMark { stage, what: what.into(), bytes, total: 100, at: OffsetDateTime::UNIX_EPOCH });
+    trace.reach(BootMark {
+        stage,
+        what: what.into(),
+        host_name: None,
+        bytes,
+        total: 100,
+        at: OffsetDateTime::UNIX_EPOCH,
+    });
     trace
 }
 
