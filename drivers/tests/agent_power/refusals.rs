@@ -96,12 +96,14 @@ async fn what_is_recorded_of_an_agents_machine_is_not_synchronised() {
     stage.machine.start_ramdisk();
     stage.alive(true).await;
     stage.conductor.manage("n1").await.unwrap();
-    let before = stage.wait_for(ProvisionState::Manageable).await;
+    stage.wait_for(ProvisionState::Manageable).await;
     stage.machine.cut_off();
     stage.alive(false).await;
     stage.conductor.create_node(new_node("n2", "counted")).await.unwrap();
     stage.conductor.manage("n2").await.unwrap();
     let first = reads.load(Ordering::Relaxed);
     stage.until("some rounds", async || (reads.load(Ordering::Relaxed) > first + 5).then_some(())).await;
-    assert_eq!(stage.wait_for(ProvisionState::Manageable).await, before);
+    let node = stage.wait_for(ProvisionState::Manageable).await;
+    let told = (node.power_state, node.maintenance, node.fault, node.last_error);
+    assert_eq!(told, (Some(PowerState::On), false, None, None));
 }
