@@ -232,18 +232,21 @@ impl<'a> Node<'a> {
         Ok(node)
     }
 
-    /// What the conductor knows of the agent, once the agent was heard in the operation that goes on.
+    /// What the conductor knows of the agent, once the agent was heard in the operation that goes on. Nothing if the
+    /// node is in `end`, and the agent forgotten, before anybody could look: a rescue is over a few milliseconds after
+    /// the first heartbeat.
     ///
     /// # Errors
     ///
     /// The operation failed before, or the agent is not heard for as long as `limit`.
-    pub fn agent(&self, limit: Duration) -> Result<Value> {
+    pub fn agent(&self, end: &str, limit: Duration) -> Result<Option<Value>> {
         let is_known = |node: &Value| node["driver_internal_info"]["agent_url"].is_string();
-        let node = self.wait_for(limit, |node| is_known(node) || has_failed(node))?;
-        if !is_known(&node) {
+        let is_over = |node: &Value| node["provision_state"] == end;
+        let node = self.wait_for(limit, |node| is_known(node) || is_over(node) || has_failed(node))?;
+        if !is_known(&node) && !is_over(&node) {
             bail!("{} without an agent: {}", node["provision_state"], node["last_error"]);
         }
-        Ok(node["driver_internal_info"].clone())
+        Ok(is_known(&node).then(|| node["driver_internal_info"].clone()))
     }
 
     /// The record as soon as it is as wanted.

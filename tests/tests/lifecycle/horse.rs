@@ -174,7 +174,7 @@ impl<'a> Horse<'a> {
     /// The same; gives the steps of the deploy interface that the conductor lists for the machine meanwhile.
     pub fn provide_and_list_steps(&mut self) -> Vec<Value> {
         const STEPS: &str = "/driver_internal_info/agent_cached_clean_steps/deploy";
-        let begin = self.begin(&Order::provide(), "clean wait");
+        let begin = self.begin(&Order::provide(), "clean wait", "available");
         let is_listed = |node: &Value| node.pointer(STEPS).is_some_and(Value::is_array);
         let node = self.seen(self.node.wait_for(PATIENCE, is_listed));
         self.end(&Order::provide(), begin, "available");
@@ -370,17 +370,17 @@ impl<'a> Horse<'a> {
 
     /// Orders something that the ramdisk does while the node is in the state `wait`, and ends in `end`.
     fn carry_out(&mut self, order: &Order, wait: &str, end: &str) -> Value {
-        let begin = self.begin(order, wait);
+        let begin = self.begin(order, wait, end);
         self.end(order, begin, end)
     }
 
-    fn begin(&mut self, order: &Order, wait: &str) -> Instant {
+    fn begin(&mut self, order: &Order, wait: &str, end: &str) -> Instant {
         let begin = Instant::now();
         self.node.order(order).unwrap();
         self.boot_ramdisk_by_hand(wait);
         // An inspection is over when the agent has posted what it found.
         if wait != "inspect wait" {
-            self.assert_trusted();
+            self.assert_trusted(end);
         }
         begin
     }
@@ -392,7 +392,7 @@ impl<'a> Horse<'a> {
         self.seen(node)
     }
 
-    fn seen(&self, outcome: anyhow::Result<Value>) -> Value {
+    fn seen<T>(&self, outcome: anyhow::Result<T>) -> T {
         outcome.unwrap_or_else(|error| panic!("{error:#}\nconsole:\n{}", self.console.tail()))
     }
 
@@ -430,9 +430,11 @@ impl<'a> Horse<'a> {
         }
     }
 
-    /// The agent is called over TLS with its own certificate, and with a token.
-    fn assert_trusted(&self) {
-        let agent = self.seen(self.node.agent(PATIENCE));
+    /// The agent is called over TLS with its own certificate, and with a token, while the node is not yet in `end`.
+    fn assert_trusted(&self, end: &str) {
+        let Some(agent) = self.seen(self.node.agent(end, PATIENCE)) else {
+            return assert_eq!(end, "rescue", "nobody saw the agent of an operation that takes a while");
+        };
         let url = agent["agent_url"].as_str().unwrap_or_default();
         assert!(self.stable.leader.calls(&self.stable.hardware, url), "{url}");
         assert_eq!(agent["agent_secret_token"], "******", "the conductor has no token for the agent");
