@@ -3,12 +3,13 @@
 //! A request goes a short way: an interface ([`power`], [`management`]) asks the machine of a node ([`system`]) for a
 //! resource ([`resource`]); its BMC ([`bmc`]) waits at the gate, proves who asks ([`session`]), sends the request
 //! ([`exchange`]) and waits for what the BMC does by and by ([`task`]). What a BMC refuses is read in [`message`]. In what
-//! they differ stands in [`quirks`], and nowhere else.
+//! they differ from the schema stands in [`quirks`], and what makers have that it has not in [`screenshot`], and nowhere else.
 //!
 //! Certificates are verified unless the record forbids that ([`trust`]); no request follows a redirect to another host; no
 //! answer is read without a bound; and a password that was refused is not tried again for a while. Passwords and tokens
 //! are of a type that does not print.
 
+mod allowable;
 mod bmc;
 mod bmcs;
 mod boot_override;

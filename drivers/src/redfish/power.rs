@@ -136,35 +136,14 @@ async fn reset(system: &System, seen: &Resource, kinds: &[&str]) -> Result<(), R
     let Some(target) = seen.action("ComputerSystem.Reset") else {
         return Err(system.lacks("a machine that cannot be reset", "look at the rights of the user"));
     };
-    let allowed = allowed_kinds(system, seen, kinds).await?;
+    let action = seen.at("/Actions/#ComputerSystem.Reset");
+    let allowed = system.bmc.allowable(action, "ResetType", kinds).await?;
     let kind = kinds.iter().find(|kind| allowed.is_empty() || allowed.iter().any(|one| one == **kind));
     let Some(kind) = kind else {
         let what = format!("a machine that has no {}, but {}", kinds.join(" or "), allowed.join(", "));
         return Err(system.lacks(&what, "use another power action"));
     };
     system.bmc.post(target, Some(&json!({"ResetType": kind}))).await
-}
-
-/// The kinds of a reset that a machine has. Where its own list has none of those that are wanted, that of the action is
-/// read too: either may be missing, and some lists have two kinds in one word.
-async fn allowed_kinds(
-    system: &System,
-    seen: &Resource,
-    wanted: &[&str],
-) -> Result<Vec<String>, RedfishError> {
-    let action = "/Actions/#ComputerSystem.Reset";
-    let told = seen.words(&format!("{action}/ResetType@Redfish.AllowableValues"));
-    let mut allowed: Vec<_> = told.iter().map(|kind| (*kind).to_owned()).collect();
-    let info = seen.text(&format!("{action}/@Redfish.ActionInfo"));
-    let Some(path) = info.filter(|_| !wanted.iter().any(|kind| told.contains(kind))) else {
-        return Ok(allowed);
-    };
-    let info = system.bmc.get(path).await?;
-    let parameters = info.at("/Parameters").as_array().into_iter().flatten();
-    let of_kind = parameters.filter(|parameter| parameter["Name"] == "ResetType");
-    let values = of_kind.filter_map(|parameter| parameter["AllowableValues"].as_array()).flatten();
-    allowed.extend(values.filter_map(|value| value.as_str().map(str::to_owned)));
-    Ok(allowed)
 }
 
 fn not_done(
