@@ -1,6 +1,6 @@
 //! What is on the screen of a machine that stays silent, kept beside the logs of ramdisks, where its BMC tells.
 
-use crate::interfaces::InterfaceError;
+use crate::interfaces::{InterfaceError, PictureFormat};
 use crate::kept_logs;
 use crate::model::Node;
 use crate::services::Services;
@@ -33,7 +33,10 @@ pub(crate) async fn keep(services: &Services, node: &Node) -> Result<Option<Stri
     if image.len() > LARGEST {
         return Err(format!("{} bytes are too many", image.len()));
     }
-    let name = format!("{}_screen.png", kept_logs::stem(node, services.now()));
+    let Some(format) = PictureFormat::of(&image) else {
+        return Err("a picture that is neither PNG nor JPEG; look at the driver of the node".to_owned());
+    };
+    let name = format!("{}_screen.{}", kept_logs::stem(node, services.now()), format.ending());
     let file = folder.join(&name);
     match kept_logs::write(folder, &file, &image).await {
         Ok(()) => Ok(Some(name)),

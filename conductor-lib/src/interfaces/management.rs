@@ -163,7 +163,7 @@ pub trait ManagementInterface: Interface {
         InterfaceError::unsupported(Management, "get_event_log")
     }
 
-    /// What is on the machine's screen, as PNG.
+    /// What is on the machine's screen, in one of the formats of [`PictureFormat`](super::PictureFormat).
     ///
     /// # Errors
     ///

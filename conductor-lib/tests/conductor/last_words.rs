@@ -24,11 +24,8 @@ enum Controller {
     /// It refuses.
     Refuses,
     /// It has no log, and shows the screen.
-    ShowsScreen,
+    ShowsScreen(&'static [u8]),
 }
-
-/// What is on the screen.
-const SCREEN: &[u8] = b"\x89PNG no bootable device";
 
 impl Interface for Controller {}
 
@@ -62,13 +59,13 @@ impl ManagementInterface for Controller {
             Self::Chatters => Ok((0..1000).map(|_| entry(None, &"fan ".repeat(1000))).collect()),
             Self::Hangs => std::future::pending().await,
             Self::Refuses => Err(InterfaceError::driver_info("fake", "is wrong; ipa-agent-token=oats")),
-            Self::ShowsScreen => Ok(Vec::new()),
+            Self::ShowsScreen(_) => Ok(Vec::new()),
         }
     }
 
     async fn get_screenshot(&self, _: &Node) -> Result<Vec<u8>, InterfaceError> {
         match self {
-            Self::ShowsScreen => Ok(SCREEN.to_vec()),
+            Self::ShowsScreen(picture) => Ok(picture.to_vec()),
             Self::Refuses => Err(InterfaceError::driver_info("fake", "is dark; ipa-agent-token=oats")),
             Self::HasRecord | Self::Chatters | Self::Hangs => {
                 InterfaceError::unsupported(InterfaceKind::Management, "get_screenshot")
@@ -134,21 +131,35 @@ async fn the_screen_of_a_silent_machine_is_kept_and_found_again() {
     let keeps = |settings: &mut Settings| {
         settings.agent.deploy_logs_local_path = Some(folder.path().join("logs"));
     };
-    let stage = silent(Controller::ShowsScreen, keeps).await;
-    let node = stage.wait_for(ProvisionState::DeployFailed).await;
-    let name = stage.store.last_words(node.uuid).await.unwrap().unwrap().screenshot.unwrap();
-    assert!(name.starts_with(&format!("{}_n1_", node.uuid)) && name.ends_with("_screen.png"), "{name}");
-    assert_eq!(stage.conductor.log("n1", &name).await.unwrap().unwrap(), SCREEN);
-    let reply = stage.http.get(format!("{}/farrier/v1/nodes/n1/logs/{name}", stage.node_api)).send().await;
-    assert_eq!(reply.unwrap().headers()["content-type"], "image/png");
-    let told = explain(&stage).await;
-    assert!(told.evidence.iter().any(|one| one.what == "screen" && one.said == name), "{told:?}");
+    for (picture, ending, media_type) in [
+        (&b"\x89PNG\r\n\x1a\n no bootable device"[..], "png", "image/png"),
+        (b"\xff\xd8\xff\xe0 no bootable device", "jpg", "image/jpeg"),
+    ] {
+        let stage = silent(Controller::ShowsScreen(picture), keeps).await;
+        let node = stage.wait_for(ProvisionState::DeployFailed).await;
+        let name = stage.store.last_words(node.uuid).await.unwrap().unwrap().screenshot.unwrap();
+        let is_named = name.starts_with(&format!("{}_n1_", node.uuid));
+        assert!(is_named && name.ends_with(&format!("_screen.{ending}")), "{name}");
+        assert_eq!(stage.conductor.log("n1", &name).await.unwrap().unwrap(), picture);
+        let url = format!("{}/farrier/v1/nodes/n1/logs/{name}", stage.node_api);
+        assert_eq!(stage.http.get(url).send().await.unwrap().headers()["content-type"], media_type);
+        let told = explain(&stage).await;
+        assert!(told.evidence.iter().any(|one| one.what == "screen" && one.said == name), "{told:?}");
+    }
 
-    let stage = silent(Controller::Refuses, keeps).await;
-    let node = stage.wait_for(ProvisionState::DeployFailed).await;
-    let words = stage.store.last_words(node.uuid).await.unwrap().unwrap();
-    assert_eq!(words.screenshot, None);
-    assert_eq!(words.missing[1], "screen: driver_info fake: is dark; ipa-agent-token=******");
+    for (controller, expected) in [
+        (Controller::Refuses, "screen: driver_info fake: is dark; ipa-agent-token=******"),
+        (
+            Controller::ShowsScreen(b"<html>"),
+            "screen: a picture that is neither PNG nor JPEG; look at the driver of the node",
+        ),
+    ] {
+        let stage = silent(controller, keeps).await;
+        let node = stage.wait_for(ProvisionState::DeployFailed).await;
+        let words = stage.store.last_words(node.uuid).await.unwrap().unwrap();
+        assert_eq!(words.screenshot, None);
+        assert_eq!(words.missing.last().unwrap(), expected);
+    }
 }
 
 /// The host name of a DHCP request, by the conductor's own server.

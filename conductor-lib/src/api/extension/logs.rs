@@ -3,6 +3,7 @@
 use super::super::authorization::{Identity, Role};
 use super::super::reply::Refusal;
 use crate::conductor::Conductor;
+use crate::interfaces::PictureFormat;
 use axum::Json;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
@@ -29,6 +30,6 @@ pub(super) async fn archive(
     }
     let unknown = || Refusal::new(StatusCode::NOT_FOUND, format!("node {id} has no logs {name:?}"));
     let archive = conductor.log(&id, &name).await?.ok_or_else(unknown)?;
-    let content_type = if name.ends_with(".png") { "image/png" } else { "application/gzip" };
+    let content_type = PictureFormat::of_file(&name).map_or("application/gzip", PictureFormat::media_type);
     Ok(([(CONTENT_TYPE, content_type)], archive))
 }
