@@ -144,6 +144,16 @@ impl Bmc {
         Ok(self.request(&ask).await?.body)
     }
 
+    /// Asks for an action that answers with a file at once.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`].
+    pub(super) async fn download(&self, path: &str, body: &Value) -> Result<Vec<u8>, RedfishError> {
+        let ask = Ask { body: Some(body), wants_file: true, ..Ask::new(Method::POST, path) };
+        Ok(self.request(&ask).await?.file)
+    }
+
     /// Changes a resource, and waits until that is done. Where somebody else changed it meanwhile, or the BMC compares
     /// versions in a way of its own, the change is made all the same: what it says is complete in itself.
     ///

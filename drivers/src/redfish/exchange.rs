@@ -29,12 +29,14 @@ pub(super) struct Ask<'a> {
     pub(super) body: Option<&'a Value>,
     /// The version that the resource has to have still.
     pub(super) etag: Option<&'a str>,
+    /// Whether the answer is a file, and need not be JSON.
+    pub(super) wants_file: bool,
 }
 
 impl<'a> Ask<'a> {
     /// One without a body.
     pub(super) fn new(method: Method, path: &'a str) -> Self {
-        Self { method, path, body: None, etag: None }
+        Self { method, path, body: None, etag: None, wants_file: false }
     }
 
     /// Method and path, for logs and errors.
@@ -59,8 +61,10 @@ pub(super) enum Proof {
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     headers: HeaderMap,
-    /// What it holds; null where that is nothing, or an error that is no JSON.
+    /// What it holds; null where that is nothing, a file, or an error that is no JSON.
     pub(super) body: Value,
+    /// The file, where one was asked for.
+    pub(super) file: Vec<u8>,
 }
 
 impl Reply {
@@ -190,10 +194,11 @@ impl Line {
         }
         let body = match serde_json::from_slice(&bytes) {
             Ok(body) => body,
-            Err(_) if bytes.is_empty() || !status.is_success() => Value::Null,
+            Err(_) if bytes.is_empty() || !status.is_success() || ask.wants_file => Value::Null,
             Err(error) => return Err(self.nonsense(ask, &format!("what is no JSON ({error})"))),
         };
-        Ok(Reply { status, headers, body })
+        let file = if ask.wants_file { bytes } else { Vec::new() };
+        Ok(Reply { status, headers, body, file })
     }
 
     /// A path at this host; what could lead to another one is refused.

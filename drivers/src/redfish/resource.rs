@@ -62,6 +62,15 @@ impl Resource {
         self.body["Actions"][format!("#{name}")]["target"].as_str()
     }
 
+    /// A maker's own action of it, of those beside the schema's, by its name as `FTSComputerSystem.Screenshot`. Some BMCs put
+    /// the address of a schema before the name.
+    pub(super) fn oem_action(&self, name: &str) -> Option<&Value> {
+        let mut actions = self.body["Actions"]["Oem"].as_object().into_iter().flatten();
+        let (_, action) =
+            actions.find(|(key, _)| key.rsplit_once('#').is_some_and(|(_, of_it)| of_it == name))?;
+        Some(action)
+    }
+
     /// Where a maker's own action of it is asked for, by the end of its name as `VirtualMedia.InsertVirtualMedia`.
     pub(super) fn makers_action(&self, name: &str) -> Option<MakersAction<'_>> {
         HPE.iter().find_map(|(maker, prefix)| {
@@ -98,7 +107,10 @@ mod tests {
         let body = json!({
             "@odata.etag": "W/\"1\"", "Manufacturer": " Farm ", "Model": "", "Bios": {"@odata.id": "/b"},
             "Members": [{"@odata.id": "/m/1"}, {}, 7, {"@odata.id": "/m/2"}], "Words": ["a", 1, "b"], "Mode": null,
-            "Actions": {"#ComputerSystem.Reset": {"target": "/reset"}},
+            "Actions": {
+                "#ComputerSystem.Reset": {"target": "/reset"},
+                "Oem": {"#A.Light": {"target": "/a"}, "http://b/v1/B.v1_0_0#B.Light": {"target": "/b"}, "C.Light": {}},
+            },
             "Oem": {"Hp": {"Actions": {"#HpiLOVirtualMedia.Eject": {"target": "/eject"}}}},
         });
         let resource = Resource::new("/s", None, body);
@@ -110,6 +122,9 @@ mod tests {
         assert_eq!((resource.words("/Words"), resource.words("/Model")), (vec!["a", "b"], vec![]));
         assert_eq!(resource.action("ComputerSystem.Reset"), Some("/reset"));
         assert_eq!(resource.action("ComputerSystem.Oops"), None);
+        let light = |name: &str| resource.oem_action(name).map(|action| action["target"].clone());
+        assert_eq!((light("A.Light"), light("B.Light")), (Some(json!("/a")), Some(json!("/b"))));
+        assert_eq!((light("C.Light"), light("Light")), (None, None));
         let eject = MakersAction { maker: "Hp", target: "/eject" };
         assert_eq!(resource.makers_action("VirtualMedia.Eject"), Some(eject));
         assert_eq!(resource.makers_action("VirtualMedia.Insert"), None);

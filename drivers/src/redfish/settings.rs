@@ -30,6 +30,9 @@ pub struct RedfishSettings {
     pub power_retry: Duration,
     /// How long a virtual drive may take to say what is in it.
     pub media_wait: Duration,
+    /// How long a screenshot may take to be made. It has to be shorter than the conductor's time for last words, so that the
+    /// BMC's own words are told.
+    pub screen_wait: Duration,
     /// How long a password that was refused is not tried again.
     pub credentials_pause: Duration,
     /// What of BMCs is put up with.
@@ -50,6 +53,7 @@ impl Default for RedfishSettings {
             power_poll: Duration::from_secs(1),
             power_retry: Duration::from_secs(10),
             media_wait: Duration::from_secs(15),
+            screen_wait: Duration::from_secs(10),
             credentials_pause: Duration::from_secs(300),
             quirks: Quirks::all(),
         }

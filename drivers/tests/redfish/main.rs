@@ -12,6 +12,7 @@ mod mockup_orders;
 mod mockup_readings;
 mod power;
 mod quirks;
+mod screenshot;
 mod stage;
 mod stand_in;
 mod virtual_media;

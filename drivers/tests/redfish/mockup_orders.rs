@@ -356,14 +356,3 @@ async fn every_light_is_switched_and_told_as_it_is() {
         }
     }
 }
-
-/// Dell's action is no part of the schema: whoever has not got it shows nothing.
-#[tokio::test]
-async fn the_screen_is_had_of_an_idrac_and_of_nobody_else() {
-    let stage = Stage::of(Mockup::read("dell-idrac9")).await;
-    let screen = stage.management.get_screenshot(&stage.node).await.unwrap();
-    assert_eq!(screen, b"\x89PNG\r\n\x1a\n");
-    let stage = Stage::of(Mockup::read("hpe-ilo5")).await;
-    let none = stage.management.get_screenshot(&stage.node).await.unwrap_err();
-    assert!(matches!(none, InterfaceError::Unsupported { .. }), "{none}");
-}

@@ -32,6 +32,7 @@ pub fn settings() -> RedfishSettings {
         power_poll: ms(5),
         power_retry: ms(20),
         media_wait: Duration::from_secs(60),
+        screen_wait: Duration::from_secs(60),
         ..RedfishSettings::default()
     }
 }
@@ -55,8 +56,12 @@ impl Stage {
 
     /// One whose BMC has the replies of another.
     pub async fn of(mockup: Mockup) -> Self {
+        Self::of_with(mockup, settings()).await
+    }
+
+    pub async fn of_with(mockup: Mockup, settings: RedfishSettings) -> Self {
         let system = mockup.system().map(str::to_owned);
-        Self::at(StandIn::of(mockup).await, system.as_deref(), settings())
+        Self::at(StandIn::of(mockup).await, system.as_deref(), settings)
     }
 
     fn at(bmc: StandIn, system: Option<&str>, settings: RedfishSettings) -> Self {

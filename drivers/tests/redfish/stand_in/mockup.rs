@@ -3,6 +3,7 @@
 //! It says what they say, and is as strict as they are: what a reply has not cannot be changed, what is not in its list of
 //! allowable values is refused, and an action is one only where a reply has its target.
 
+use super::screen::Screen;
 use super::{Seen, json_answer, refusal};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -12,9 +13,6 @@ use std::collections::BTreeMap;
 /// The end of the name of a list of what a property or parameter may be.
 const ALLOWABLE: &str = "@Redfish.AllowableValues";
 
-/// The beginning of a PNG, as base64 in lines.
-const SCREEN: &str = "iVBORw0K\nGgo=\n";
-
 /// What it replies.
 #[derive(Debug)]
 pub struct Mockup {
@@ -22,6 +20,8 @@ pub struct Mockup {
     system: Option<String>,
     /// The replies, by path.
     replies: BTreeMap<String, Value>,
+    /// What is on the screen of the machine.
+    screen: Screen,
 }
 
 /// An action that a resource has.
@@ -39,7 +39,7 @@ impl Mockup {
         let mut file: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         let Value::Object(replies) = file["replies"].take() else { panic!("{name} has no replies") };
         let system = file["system"].as_str().map(str::to_owned);
-        Self { system, replies: replies.into_iter().collect() }
+        Self { system, replies: replies.into_iter().collect(), screen: Screen::default() }
     }
 
     /// The path of the machine, where there are several.
@@ -54,10 +54,18 @@ impl Mockup {
         self
     }
 
+    /// The same with this on the screen, which an iRMC shows after so many readings, or never.
+    #[must_use]
+    pub fn showing(mut self, picture: &[u8], after_readings: Option<u32>) -> Self {
+        self.screen = Screen::new(picture, after_readings);
+        self
+    }
+
     pub(super) fn answer(&mut self, seen: &Seen) -> Response {
         let path = seen.path.trim_end_matches('/');
         match seen.method.as_str() {
             "GET" => {
+                self.screen.is_read(&mut self.replies);
                 self.replies.get(path).map_or_else(nothing_here, |reply| json_answer(StatusCode::OK, reply))
             }
             "PATCH" => self.change(path, seen),
@@ -90,6 +98,9 @@ impl Mockup {
                 return refusal(StatusCode::BAD_REQUEST, "Base.1.8.ActionParameterNotSupported", parameter);
             }
         }
+        if let Some(answer) = self.screen.act(&action.name, body) {
+            return answer;
+        }
         let reply = self.replies.get_mut(&action.owner).unwrap();
         match action.name.rsplit('.').next().unwrap_or_default() {
             "Reset" => reset(reply, body["ResetType"].as_str().unwrap()),
@@ -99,9 +110,6 @@ impl Mockup {
             "InsertMedia" | "InsertVirtualMedia" => {
                 merge(reply, &json!({"Image": body["Image"], "Inserted": true}));
             }
-            "ExportServerScreenShot" => {
-                return json_answer(StatusCode::OK, &json!({"ServerScreenShotFile": SCREEN}));
-            }
             "EjectMedia" | "EjectVirtualMedia" => merge(reply, &json!({"Image": null, "Inserted": false})),
             other => panic!("nothing is known of {other}"),
         }
@@ -110,7 +118,8 @@ impl Mockup {
 
     fn action(&self, target: &str) -> Option<Action> {
         self.replies.iter().find_map(|(owner, reply)| {
-            let mut actions = actions(&reply["Actions"]).chain(makers_actions(reply));
+            let beside = actions(&reply["Actions"]["Oem"]);
+            let mut actions = actions(&reply["Actions"]).chain(beside).chain(makers_actions(reply));
             let (name, description) = actions.find(|(_, action)| action["target"] == target)?;
             Some(Action { owner: owner.clone(), name: name.clone(), description: description.clone() })
         })

@@ -6,6 +6,7 @@ mod faults;
 mod machine;
 mod mockup;
 mod resources;
+mod screen;
 mod sessions;
 mod virtual_media;
 
