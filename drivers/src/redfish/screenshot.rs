@@ -122,7 +122,7 @@ async fn of_supermicro(system: &System) -> Result<Option<Vec<u8>>, RedfishError>
     let action = service.at(SUPERMICRO_ACTION);
     let Some(target) = action["target"].as_str() else { return Ok(None) };
     let kinds = system.bmc.allowable(action, "DumpType", &[SUPERMICRO_KIND]).await?;
-    if !kinds.is_empty() && !kinds.iter().any(|kind| kind == SUPERMICRO_KIND) {
+    if !kinds.iter().any(|kind| kind == SUPERMICRO_KIND) {
         return Ok(None);
     }
     let order = |what: &str| json!({"DumpType": SUPERMICRO_KIND, "ActionType": what});
