@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use farrier_media::KernelParameters;
+use farrier_media::boot_volume::grub_configuration;
 
 use crate::boot_loader::BootLoaders;
 use crate::error::BuildError;
@@ -108,7 +109,7 @@ fn contents(
                 named("netboot/vmlinuz", parts.kernel.to_file()),
                 named("netboot/initramfs.img", parts.initramfs.clone()),
                 named("netboot/boot.ipxe", netboot::ipxe_script(&line).into_bytes()),
-                named("netboot/grub/grub.cfg", netboot::grub_configuration(&line).into_bytes()),
+                named("netboot/grub/grub.cfg", grub_configuration(&line).into_bytes()),
                 named(&format!("netboot/boot{suffix}.efi"), loaders.read(Role::Shim)?.1),
                 named(&format!("netboot/grub{suffix}.efi"), loaders.read(Role::GrubNet)?.1),
             ]

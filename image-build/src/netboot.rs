@@ -1,10 +1,5 @@
 //! What boot loaders on the network read.
 
-/// GRUB's commands. It starts with the root at its own medium or server.
-pub fn grub_configuration(command_line: &str) -> String {
-    format!("linux /vmlinuz {command_line}\ninitrd /initramfs.img\nboot\n")
-}
-
 /// The script of iPXE. Names are relative to its own URL.
 pub fn ipxe_script(command_line: &str) -> String {
     format!(

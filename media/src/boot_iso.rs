@@ -1,10 +1,10 @@
 //! An ISO with other kernel parameters than it was made with, and with the network of a machine (section 6.8).
 //!
 //! Nothing is copied: what changes is the text that its boot loaders read, and a file that was left empty, which is a few
-//! sectors. [`BootIso`] knows those, and lays them over what is read from the file. So a medium of its own for each boot of
-//! each machine costs some kilobytes, and parts of it can be read in any order.
+//! sectors. They are laid over what is read from the file, so that a medium of its own for each boot of each machine costs
+//! some kilobytes.
 
-use crate::KernelParameters;
+use crate::{KernelParameters, Overlay};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -38,7 +38,7 @@ const CONFIGURATIONS: &[&[&str]] =
 
 /// The file with the network, in Ironic's place, and the label of media that have it.
 pub const NETWORK_DATA: &str = "openstack/latest/network_data.json";
-const LABEL_WITH_NETWORK_DATA: &str = "config-2";
+pub(crate) const LABEL_WITH_NETWORK_DATA: &str = "config-2";
 
 /// Words that begin a line with kernel parameters, and those that end one.
 const KERNEL_LINES: &[&str] = &["linux", "linuxefi", "linux16", "append"];
@@ -74,14 +74,6 @@ pub struct Additions {
     pub network_data: Option<String>,
 }
 
-/// An ISO with other content than its file has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BootIso {
-    length: u64,
-    /// What stands elsewhere than in the file, by its place in bytes. No two overlap.
-    patches: BTreeMap<u64, Vec<u8>>,
-}
-
 /// A file of a volume, as one of its directories has it.
 #[derive(Debug, Clone, Copy)]
 struct Found {
@@ -91,75 +83,54 @@ struct Found {
     length: u32,
 }
 
-impl BootIso {
-    /// Adds to an ISO.
-    ///
-    /// # Errors
-    ///
-    /// [`BootIsoError`].
-    pub fn new(iso: &mut (impl Read + Seek), additions: &Additions) -> Result<Self, BootIsoError> {
-        let end = iso.seek(SeekFrom::End(0))?.div_ceil(SECTOR);
-        let places = Places::search(iso)?;
-        let mut changed = Self { length: end * SECTOR, patches: BTreeMap::new() };
-        for ((sector, length), records) in &places.configurations {
-            let text = read(iso, u64::from(*sector) * SECTOR, *length as usize)?;
-            if let Some(text) = with_parameters(&String::from_utf8_lossy(&text), &additions.parameters) {
-                changed.replace((*sector, *length), records, text);
-            }
-        }
-        if changed.patches.is_empty() {
-            return Err(BootIsoError::NoKernel);
-        }
-        if let Some(network_data) = &additions.network_data {
-            // A system that sees several volumes may read any of them.
-            if places.network_data.len() < places.volumes.len() {
-                return Err(BootIsoError::NoNetworkData);
-            }
-            changed.replace((0, 0), &places.network_data, network_data.clone());
-            for (sector, volume) in &places.volumes {
-                changed.patches.insert(sector * SECTOR + LABEL as u64, label(*volume));
-            }
-        }
-        for (sector, _) in &places.volumes {
-            let sectors = (changed.length / SECTOR) as u32;
-            changed.patches.insert(sector * SECTOR + VOLUME_SECTORS as u64, both(sectors));
-        }
-        Ok(changed)
-    }
-
-    /// Has a file, by its sector and length, have another text: where it is, or behind the end if it grows too long.
-    fn replace(&mut self, (sector, length): (u32, u32), records: &[u64], text: String) {
-        let mut text = text.into_bytes();
-        let new_length = text.len() as u32;
-        text.resize(text.len().next_multiple_of(SECTOR as usize), 0);
-        let mut place = u64::from(sector) * SECTOR;
-        if text.len() > (length as usize).next_multiple_of(SECTOR as usize) {
-            place = self.length;
-            self.length += text.len() as u64;
-        }
-        self.patches.insert(place, text);
-        for record in records {
-            self.patches.insert(record + FIRST_SECTOR as u64, both((place / SECTOR) as u32));
-            self.patches.insert(record + LENGTH as u64, both(new_length));
+/// What an ISO differs in from its file with these additions.
+///
+/// # Errors
+///
+/// [`BootIsoError`].
+pub fn overlay(iso: &mut (impl Read + Seek), additions: &Additions) -> Result<Overlay, BootIsoError> {
+    let end = iso.seek(SeekFrom::End(0))?.div_ceil(SECTOR);
+    let places = Places::search(iso)?;
+    let mut changed = Overlay::new(end * SECTOR);
+    for ((sector, length), records) in &places.configurations {
+        let text = read(iso, u64::from(*sector) * SECTOR, *length as usize)?;
+        if let Some(text) = with_parameters(&String::from_utf8_lossy(&text), &additions.parameters) {
+            replace(&mut changed, (*sector, *length), records, text);
         }
     }
-
-    /// Its length in bytes.
-    pub fn length(&self) -> u64 {
-        self.length
+    if changed.is_empty() {
+        return Err(BootIsoError::NoKernel);
     }
-
-    /// Lays what differs over bytes that were read from the file at a place; what is behind its end is zero there.
-    pub fn lay_over(&self, place: u64, bytes: &mut [u8]) {
-        let end = place + bytes.len() as u64;
-        for (start, patch) in self.patches.range(..end) {
-            let from = place.max(*start);
-            let to = end.min(start + patch.len() as u64);
-            if from < to {
-                let target = &mut bytes[(from - place) as usize..(to - place) as usize];
-                target.copy_from_slice(&patch[(from - start) as usize..(to - start) as usize]);
-            }
+    if let Some(network_data) = &additions.network_data {
+        // A system that sees several volumes may read any of them.
+        if places.network_data.len() < places.volumes.len() {
+            return Err(BootIsoError::NoNetworkData);
         }
+        replace(&mut changed, (0, 0), &places.network_data, network_data.clone());
+        for (sector, volume) in &places.volumes {
+            changed.put(sector * SECTOR + LABEL as u64, label(*volume));
+        }
+    }
+    let sectors = (changed.length() / SECTOR) as u32;
+    for (sector, _) in &places.volumes {
+        changed.put(sector * SECTOR + VOLUME_SECTORS as u64, both(sectors));
+    }
+    Ok(changed)
+}
+
+/// Has a file, by its sector and length, have another text: where it is, or behind the end if it grows too long.
+fn replace(changed: &mut Overlay, (sector, length): (u32, u32), records: &[u64], text: String) {
+    let mut text = text.into_bytes();
+    let new_length = text.len() as u32;
+    text.resize(text.len().next_multiple_of(SECTOR as usize), 0);
+    let place = match text.len() > (length as usize).next_multiple_of(SECTOR as usize) {
+        true => changed.length(),
+        false => u64::from(sector) * SECTOR,
+    };
+    changed.put(place, text);
+    for record in records {
+        changed.put(record + FIRST_SECTOR as u64, both((place / SECTOR) as u32));
+        changed.put(record + LENGTH as u64, both(new_length));
     }
 }
 
@@ -345,7 +316,7 @@ mod tests {
     }
 
     /// The whole medium, read in pieces of a size that is no divisor of anything.
-    fn laid(file: &[u8], iso: &BootIso) -> Vec<u8> {
+    fn laid(file: &[u8], iso: &Overlay) -> Vec<u8> {
         let mut whole = Vec::new();
         while (whole.len() as u64) < iso.length() {
             let place = whole.len();
@@ -398,7 +369,7 @@ mod tests {
             (iso(&[("readme", "hello")]), "no configuration of GRUB or isolinux"),
             (iso(&[("boot/grub/grub.cfg", "set x=1\n")]), "no configuration of GRUB or isolinux"),
         ] {
-            let error = BootIso::new(&mut Cursor::new(file), &nothing).unwrap_err().to_string();
+            let error = overlay(&mut Cursor::new(file), &nothing).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
     }
@@ -410,7 +381,7 @@ mod tests {
             let file = iso(&[("boot/grub/grub.cfg", grub), ("isolinux/isolinux.cfg", ISOLINUX)]);
             let parameters: KernelParameters = format!("a={} b=2", "x".repeat(200)).parse().unwrap();
             let additions = Additions { parameters: parameters.clone(), network_data: None };
-            let iso = BootIso::new(&mut Cursor::new(&file), &additions).unwrap();
+            let iso = overlay(&mut Cursor::new(&file), &additions).unwrap();
             let medium = laid(&file, &iso);
             assert_eq!(medium.len() as u64, iso.length());
             assert_eq!(text(&medium, "boot/grub/grub.cfg"), with_parameters(grub, &parameters).unwrap());
@@ -429,14 +400,14 @@ mod tests {
             |text: &str| Additions { network_data: Some(text.to_owned()), ..Additions::default() };
         let file = iso(&[("boot/grub/grub.cfg", GRUB), (NETWORK_DATA, "")]);
         for network_data in [r#"{"links": []}"#.to_owned(), "x".repeat(5000)] {
-            let changed = BootIso::new(&mut Cursor::new(&file), &additions(&network_data)).unwrap();
+            let changed = overlay(&mut Cursor::new(&file), &additions(&network_data)).unwrap();
             let medium = laid(&file, &changed);
             assert_eq!(text(&medium, NETWORK_DATA), network_data);
             assert_eq!(&medium[0x8000 + LABEL..][..LABEL_LENGTH], format!("{:32}", "config-2").as_bytes());
             assert_eq!(text(&medium, "vmlinuz"), "\u{7}".repeat(5000));
         }
         let without = iso(&[("boot/grub/grub.cfg", GRUB)]);
-        let error = BootIso::new(&mut Cursor::new(without), &additions("{}")).unwrap_err().to_string();
+        let error = overlay(&mut Cursor::new(without), &additions("{}")).unwrap_err().to_string();
         assert!(error.contains("no empty file openstack/latest/network_data.json"), "{error}");
     }
 }

@@ -5,7 +5,12 @@
 //! Section numbers in the documentation refer to the conductor contract.
 
 pub mod boot_iso;
+pub mod boot_volume;
 pub mod config_drive;
+mod esp;
+pub mod iso9660;
 mod kernel_parameters;
+mod overlay;
 
 pub use kernel_parameters::{KernelParameterError, KernelParameters};
+pub use overlay::Overlay;

@@ -7,7 +7,8 @@
 
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
-use farrier_media::boot_iso::{Additions, BootIso, BootIsoError};
+use farrier_media::Overlay;
+use farrier_media::boot_iso::{self, Additions, BootIsoError};
 use rand::Rng;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -78,7 +79,7 @@ struct Published {
 #[derive(Debug)]
 pub struct Medium {
     file: File,
-    added: Option<BootIso>,
+    added: Option<Overlay>,
     length_of_file: u64,
 }
 
@@ -223,14 +224,14 @@ impl Medium {
         let failed = |source: BootIsoError| ShelfError::Iso { path: path.to_owned(), source };
         let mut file = File::open(path).map_err(|error| failed(error.into()))?;
         let added =
-            additions.map(|additions| BootIso::new(&mut file, additions).map_err(failed)).transpose()?;
+            additions.map(|additions| boot_iso::overlay(&mut file, additions).map_err(failed)).transpose()?;
         let length_of_file = file.metadata().map_err(|error| failed(error.into()))?.len();
         Ok(Self { file, added, length_of_file })
     }
 
     /// Its length in bytes.
     pub fn length(&self) -> u64 {
-        self.added.as_ref().map_or(self.length_of_file, BootIso::length)
+        self.added.as_ref().map_or(self.length_of_file, Overlay::length)
     }
 
     /// Reads a part of it, which may be shorter than asked for at its end.

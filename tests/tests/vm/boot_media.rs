@@ -1,6 +1,6 @@
 //! Every form of the ramdisk under the firmware that servers have, each up to the first heartbeat.
 
-use farrier_media::boot_iso::{Additions, BootIso};
+use farrier_media::boot_iso::{self, Additions};
 use farrier_tests::boot_machine::{BootMachine, Drive, Firmware, Source};
 use farrier_tests::environment;
 use farrier_tests::stub_conductor::StubConductor;
@@ -114,7 +114,7 @@ fn vm_an_iso_brings_the_network_of_its_machine_and_the_token_of_its_agent() {
         network_data: Some(network.to_string()),
     };
     let mut medium = fs::read(&iso).unwrap();
-    let added = BootIso::new(&mut Cursor::new(&medium), &additions).unwrap();
+    let added = boot_iso::overlay(&mut Cursor::new(&medium), &additions).unwrap();
     medium.resize(added.length() as usize, 0);
     added.lay_over(0, &mut medium);
     fs::write(&iso, medium).unwrap();

@@ -6,11 +6,12 @@
 mod directory;
 mod format;
 
-use std::collections::BTreeMap;
-
+use crate::Overlay;
+use bytes::Bytes;
 use directory::{FileExtent, Layout};
 pub use format::SECTOR;
 use format::{both_u16, both_u32};
+use std::collections::BTreeMap;
 
 /// Where volume descriptors begin.
 const DESCRIPTORS: u32 = 16;
@@ -18,6 +19,7 @@ const LITTLE_PATH_TABLE: u32 = DESCRIPTORS + 3;
 const BIG_PATH_TABLE: u32 = LITTLE_PATH_TABLE + 1;
 const CATALOG: u32 = BIG_PATH_TABLE + 1;
 const DIRECTORIES: u32 = CATALOG + 1;
+const MEBIBYTE: u64 = 1 << 20;
 
 /// A file that firmware starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,13 +56,37 @@ impl Platform {
     }
 }
 
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// These bytes.
+    Here(Bytes),
+    /// So many bytes, which whoever reads the medium has from elsewhere.
+    Elsewhere(u32),
+}
+
+impl Content {
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            Self::Here(bytes) => bytes.len(),
+            Self::Elsewhere(bytes) => *bytes as usize,
+        }
+    }
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Here(bytes.into())
+    }
+}
+
 /// A volume to be written.
 #[derive(Debug, Default)]
 pub struct Volume {
-    /// Its label, in capital letters.
+    /// Its label.
     pub label: &'static str,
     /// Files by path, without leading `/`.
-    pub files: BTreeMap<String, Vec<u8>>,
+    pub files: BTreeMap<String, Content>,
     /// What firmware starts; the first is for firmware that does not look further.
     pub boot: Vec<BootEntry>,
 }
@@ -71,29 +97,34 @@ impl Volume {
         self.extents().iter().find(|extent| extent.path == path).map(|extent| extent.sector)
     }
 
+    /// Where a file begins, in bytes.
+    pub fn place_of(&self, path: &str) -> Option<u64> {
+        self.sector_of(path).map(place)
+    }
+
     /// The volume's bytes, with an empty system area, up to the end of a mebibyte.
-    pub fn write(&self) -> Vec<u8> {
+    pub fn write(&self) -> Overlay {
         let extents = self.extents();
         let layout = self.layout(&extents);
         let end = extents.iter().map(FileExtent::end).max().unwrap_or(layout.end());
-        let mut image = vec![0; (end as usize * SECTOR).next_multiple_of(1 << 20)];
-        let mut put = |sector: u32, bytes: &[u8]| {
-            let at = sector as usize * SECTOR;
-            image[at..at + bytes.len()].copy_from_slice(bytes);
-        };
+        let mut image = Overlay::new(place(end));
+        let mut put = |sector: u32, bytes: Bytes| image.put(place(sector), bytes);
         let path_table = layout.path_table(u32::to_le_bytes, u16::to_le_bytes);
-        put(DESCRIPTORS, &self.primary_descriptor(end, path_table.len(), &layout));
-        put(DESCRIPTORS + 1, &boot_record());
-        put(DESCRIPTORS + 2, b"\xffCD001\x01");
-        put(LITTLE_PATH_TABLE, &path_table);
-        put(BIG_PATH_TABLE, &layout.path_table(u32::to_be_bytes, u16::to_be_bytes));
-        put(CATALOG, &self.boot_catalog(&extents));
+        put(DESCRIPTORS, self.primary_descriptor(end, path_table.len(), &layout).into());
+        put(DESCRIPTORS + 1, boot_record().into());
+        put(DESCRIPTORS + 2, b"\xffCD001\x01".as_slice().into());
+        put(LITTLE_PATH_TABLE, path_table.into());
+        put(BIG_PATH_TABLE, layout.path_table(u32::to_be_bytes, u16::to_be_bytes).into());
+        put(CATALOG, self.boot_catalog(&extents).into());
         for directory in &layout.directories {
-            put(directory.sector, &layout.records(directory));
+            put(directory.sector, layout.records(directory).into());
         }
         for extent in &extents {
-            put(extent.sector, &self.files[extent.path]);
+            if let Content::Here(bytes) = &self.files[extent.path] {
+                put(extent.sector, bytes.clone());
+            }
         }
+        image.round_up(MEBIBYTE);
         image
     }
 
@@ -102,7 +133,7 @@ impl Volume {
         let mut sector = self.layout(&[]).end();
         let mut extents = Vec::new();
         for (path, content) in &self.files {
-            let extent = FileExtent { path, sector, bytes: content.len() };
+            let extent = FileExtent { path, sector, bytes: content.length() };
             sector = extent.end();
             extents.push(extent);
         }
@@ -171,6 +202,11 @@ impl Volume {
     }
 }
 
+/// Where a sector is, in bytes.
+fn place(sector: u32) -> u64 {
+    u64::from(sector) * SECTOR as u64
+}
+
 /// El Torito 1.0, figure 7.
 fn boot_record() -> Vec<u8> {
     let mut bytes = b"\0CD001\x01EL TORITO SPECIFICATION".to_vec();
@@ -186,4 +222,4 @@ fn padded(text: &str, length: usize) -> Vec<u8> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

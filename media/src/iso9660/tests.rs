@@ -8,7 +8,7 @@ fn u32_at(image: &[u8], at: usize) -> usize {
 }
 
 /// Reads the files below a directory's record by the standard's description.
-pub(crate) fn read_tree(image: &[u8], record: usize, path: &str, found: &mut BTreeMap<String, Vec<u8>>) {
+fn read_tree(image: &[u8], record: usize, path: &str, found: &mut BTreeMap<String, Vec<u8>>) {
     let (start, length) = (u32_at(image, record + 2) * SECTOR, u32_at(image, record + 10));
     let mut at = start;
     let mut last = Vec::new();
@@ -36,23 +36,30 @@ pub(crate) fn read_tree(image: &[u8], record: usize, path: &str, found: &mut BTr
 }
 
 /// All files of an image, by their names in the directories.
-pub(crate) fn read(image: &[u8]) -> BTreeMap<String, Vec<u8>> {
+fn read(image: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     assert_eq!(&image[16 * SECTOR..][..7], b"\x01CD001\x01");
     read_tree(image, 16 * SECTOR + 156, "", &mut found);
     found
 }
 
+fn bytes(content: &Content) -> Vec<u8> {
+    match content {
+        Content::Here(bytes) => bytes.to_vec(),
+        Content::Elsewhere(bytes) => vec![0; *bytes as usize],
+    }
+}
+
 fn volume() -> Volume {
     let mut files = BTreeMap::from([
-        (".disk/info".to_owned(), b"medium".to_vec()),
-        ("boot/grub/grub.cfg".to_owned(), vec![b'g'; 5000]),
-        ("efi.img".to_owned(), vec![b'e'; 4 * SECTOR]),
-        ("isolinux/isolinux.bin".to_owned(), vec![b'i'; 3000]),
-        ("empty".to_owned(), Vec::new()),
+        (".disk/info".to_owned(), b"medium".to_vec().into()),
+        ("boot/grub/grub.cfg".to_owned(), vec![b'g'; 5000].into()),
+        ("efi.img".to_owned(), vec![b'e'; 4 * SECTOR].into()),
+        ("isolinux/isolinux.bin".to_owned(), vec![b'i'; 3000].into()),
+        ("empty".to_owned(), Vec::<u8>::new().into()),
     ]);
     // More than one sector of records.
-    files.extend((0..60).map(|number| (format!("many/file-{number:02}.bin"), vec![number; 10])));
+    files.extend((0..60).map(|number| (format!("many/file-{number:02}.bin"), vec![number; 10].into())));
     Volume {
         label: "FARRIER",
         files,
@@ -66,13 +73,13 @@ fn volume() -> Volume {
 #[test]
 fn files_are_read_back() {
     let volume = volume();
-    let image = volume.write();
+    let image = volume.write().to_vec();
     assert_eq!(image.len() % (1 << 20), 0);
     assert_eq!(&image[16 * SECTOR + 40..][..10], b"FARRIER   ");
     let expected: BTreeMap<_, _> = volume
         .files
         .iter()
-        .map(|(path, content)| (format!("{};1", path.to_ascii_uppercase()), content.clone()))
+        .map(|(path, content)| (format!("{};1", path.to_ascii_uppercase()), bytes(content)))
         .collect();
     assert_eq!(read(&image), expected);
 }
@@ -80,7 +87,7 @@ fn files_are_read_back() {
 #[test]
 fn firmware_finds_what_to_start() {
     let volume = volume();
-    let image = volume.write();
+    let image = volume.write().to_vec();
     let record = &image[17 * SECTOR..];
     assert!(record.starts_with(b"\0CD001\x01EL TORITO SPECIFICATION\0"));
     let catalog = u32::from_le_bytes(record[0x47..0x4b].try_into().unwrap()) as usize * SECTOR;
@@ -92,13 +99,13 @@ fn firmware_finds_what_to_start() {
         let sector = u32::from_le_bytes(entry[8..12].try_into().unwrap());
         assert_eq!((entry[0], u16::from_le_bytes([entry[6], entry[7]])), (0x88, count), "{path}");
         assert_eq!(Some(sector), volume.sector_of(path));
-        assert!(image[sector as usize * SECTOR..].starts_with(&volume.files[path]), "{path}");
+        assert!(image[sector as usize * SECTOR..].starts_with(&bytes(&volume.files[path])), "{path}");
     }
 }
 
 #[test]
 fn path_tables_name_every_directory_and_its_parent() {
-    let image = volume().write();
+    let image = volume().write().to_vec();
     let length = u32_at(&image, 16 * SECTOR + 132);
     let mut at = 19 * SECTOR;
     let mut names = Vec::new();
@@ -112,4 +119,16 @@ fn path_tables_name_every_directory_and_its_parent() {
     }
     let expected = [("\0", 1), (".DISK", 1), ("BOOT", 1), ("ISOLINUX", 1), ("MANY", 1), ("GRUB", 3)];
     assert_eq!(names, expected.map(|(name, parent)| (name.to_owned(), parent)));
+}
+
+#[test]
+fn what_is_elsewhere_has_its_place() {
+    let mut volume = volume();
+    let whole = volume.write().to_vec();
+    let kernel = volume.files.insert("boot/grub/grub.cfg".to_owned(), Content::Elsewhere(5000)).unwrap();
+    let mut image = volume.write().to_vec();
+    let place = volume.place_of("boot/grub/grub.cfg").unwrap() as usize;
+    assert!(image[place..place + 5000].iter().all(|byte| *byte == 0));
+    image[place..place + 5000].copy_from_slice(&bytes(&kernel));
+    assert!(image == whole);
 }
