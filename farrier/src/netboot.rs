@@ -21,7 +21,7 @@ use farrier_drivers::netboot::root_script::{self, Scripts};
 use farrier_drivers::netboot::target::Defaults;
 use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::with_netboot;
-use farrier_drivers::virtual_media::{Shelf, VirtualMediaBoot, with_virtual_media};
+use farrier_drivers::virtual_media::{MediaLoaders, Shelf, VirtualMediaBoot, with_virtual_media};
 use farrier_media::KernelParameters;
 use prometheus_client::registry::Registry;
 use std::net::SocketAddr;
@@ -96,7 +96,6 @@ pub(crate) struct Netboot {
     transfers: usize,
     tftp: Option<Tftp>,
     dhcp: Option<(Dhcp, Places)>,
-    allowed: AllowedFolders,
     virtual_media_url: Option<String>,
 }
 
@@ -145,7 +144,7 @@ impl NetbootOptions {
             anyhow!("--file-url-allowed-paths {}: no image is ever taken from there", folder.display())
         })?;
         let defaults = Defaults {
-            allowed: allowed.clone(),
+            allowed,
             kernel_append_params: self.kernel_append_params,
             kernel_append_params_by_arch: self.kernel_append_params_by_arch.into_iter().collect(),
             netboot_fallback: self.enable_netboot_fallback,
@@ -168,7 +167,6 @@ impl NetbootOptions {
             restrict_boot_config: self.restrict_boot_config,
             transfers: self.boot_transfers.into(),
             tftp,
-            allowed,
             virtual_media_url: self.virtual_media_url,
         })
     }
@@ -183,12 +181,13 @@ impl Netboot {
     /// What keeps virtual media, in the state directory of a conductor with this URL.
     pub(crate) fn shelf(&self, state_dir: &Path, api_url: &str) -> anyhow::Result<Shelf> {
         let url = self.virtual_media_url.as_deref().unwrap_or(api_url).trim_end_matches('/');
-        Ok(Shelf::open(state_dir.join("media"), &format!("{url}/media"))?)
+        let loaders = MediaLoaders::new(self.interfaces.loaders.clone());
+        Ok(Shelf::open(state_dir.join("media"), &format!("{url}/media"), loaders)?)
     }
 
     /// Adds the boot interfaces to a conductor.
     pub(crate) fn compose(&self, builder: Builder, shelf: &Shelf) -> Builder {
-        let virtual_media = VirtualMediaBoot::new(shelf.clone(), self.allowed.clone());
+        let virtual_media = VirtualMediaBoot::new(shelf.clone(), self.interfaces.defaults.clone());
         with_virtual_media(with_netboot(builder, &self.interfaces), virtual_media)
     }
 

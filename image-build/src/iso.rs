@@ -34,5 +34,5 @@ pub fn image(
         network_data: None,
     };
     let loaders = boot_volume::BootLoaders { esp: esp.into(), isolinux };
-    Ok(BootVolume::new(contents, loaders).overlay.to_vec())
+    Ok(BootVolume::new(contents, &loaders).overlay.to_vec())
 }

@@ -5,6 +5,7 @@
 //! some kilobytes.
 
 use crate::{KernelParameters, Overlay};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -31,6 +32,8 @@ const NAME: usize = 33;
 /// Longest directory and longest configuration that are read, in bytes.
 const LONGEST_DIRECTORY: u32 = 1 << 20;
 const LONGEST_CONFIGURATION: u32 = 64 << 10;
+/// Longest that a configuration grows with parameters in each line with a kernel, in bytes.
+const LONGEST_CHANGED: usize = 256 << 10;
 
 /// What boot loaders read: GRUB of `farrier-image`, GRUB of Ironic, and isolinux.
 const CONFIGURATIONS: &[&[&str]] =
@@ -58,6 +61,11 @@ pub enum BootIsoError {
         "it has no configuration of GRUB or isolinux with a kernel; give one that farrier-image has made"
     )]
     NoKernel,
+    /// Each of many lines would get the parameters.
+    #[error(
+        "its boot loader has a configuration with too many kernels; give one that farrier-image has made"
+    )]
+    TooManyKernels,
     /// There is no file that the network could be written to.
     #[error(
         "it has no empty file {NETWORK_DATA} for the network; give one that farrier-image has made since"
@@ -66,7 +74,7 @@ pub enum BootIsoError {
 }
 
 /// What an ISO gets for one boot.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Additions {
     /// Parameters after those that its kernel gets already.
     pub parameters: KernelParameters,
@@ -95,6 +103,9 @@ pub fn overlay(iso: &mut (impl Read + Seek), additions: &Additions) -> Result<Ov
     for ((sector, length), records) in &places.configurations {
         let text = read(iso, u64::from(*sector) * SECTOR, *length as usize)?;
         if let Some(text) = with_parameters(&String::from_utf8_lossy(&text), &additions.parameters) {
+            if text.len() > LONGEST_CHANGED {
+                return Err(BootIsoError::TooManyKernels);
+            }
             replace(&mut changed, (*sector, *length), records, text);
         }
     }
@@ -362,14 +373,16 @@ mod tests {
 
     #[test]
     fn what_is_no_boot_medium_is_refused() {
-        let nothing = Additions::default();
+        let parameters = "x".repeat(200).parse().unwrap();
+        let additions = Additions { parameters, network_data: None };
         for (file, part) in [
             (Vec::new(), "it ends before"),
             (vec![0; 1 << 20], "it has no volume descriptor"),
             (iso(&[("readme", "hello")]), "no configuration of GRUB or isolinux"),
             (iso(&[("boot/grub/grub.cfg", "set x=1\n")]), "no configuration of GRUB or isolinux"),
+            (iso(&[("boot/grub/grub.cfg", &"linux x\n".repeat(2000))]), "too many kernels"),
         ] {
-            let error = overlay(&mut Cursor::new(file), &nothing).unwrap_err().to_string();
+            let error = overlay(&mut Cursor::new(file), &additions).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
     }

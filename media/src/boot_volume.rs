@@ -74,7 +74,7 @@ pub fn grub_configuration(command_line: &str) -> String {
 
 impl BootVolume {
     /// The medium with these contents.
-    pub fn new(contents: Contents, loaders: BootLoaders) -> Self {
+    pub fn new(contents: Contents, loaders: &BootLoaders) -> Self {
         let Contents { kernel, ramdisk, command_line, network_data } = contents;
         let label = if network_data.is_some() { LABEL_WITH_NETWORK_DATA } else { "FARRIER" };
         let grub = Content::from(grub_configuration(&command_line).into_bytes());
@@ -86,7 +86,7 @@ impl BootVolume {
                 // Debian's GRUB looks here, and that of Ironic's media there.
                 ("boot/grub/grub.cfg", grub.clone()),
                 ("EFI/BOOT/grub.cfg", grub),
-                (ESP, loaders.esp),
+                (ESP, loaders.esp.clone()),
                 (RAMDISK, ramdisk),
                 (NETWORK_DATA, network_data.unwrap_or_default().into_bytes().into()),
                 (KERNEL, kernel),
@@ -95,7 +95,7 @@ impl BootVolume {
             .into(),
             boot: vec![BootEntry { platform: Platform::Efi, path: ESP }],
         };
-        let overlay = match loaders.isolinux {
+        let overlay = match &loaders.isolinux {
             Some(isolinux) => with_isolinux(&mut volume, isolinux, &command_line),
             None => volume.write(),
         };
@@ -104,19 +104,19 @@ impl BootVolume {
     }
 }
 
-fn with_isolinux(volume: &mut Volume, isolinux: Isolinux, command_line: &str) -> Overlay {
+fn with_isolinux(volume: &mut Volume, isolinux: &Isolinux, command_line: &str) -> Overlay {
     let Isolinux { program, library, boot_record } = isolinux;
     volume.boot.insert(0, BootEntry { platform: Platform::Bios, path: ISOLINUX });
     let configuration = format!(
         "DEFAULT farrier\nPROMPT 0\nLABEL farrier\n  KERNEL /{KERNEL}\n  INITRD /{RAMDISK}\n  APPEND {command_line}\n"
     );
     volume.files.insert("isolinux/isolinux.cfg".to_owned(), configuration.into_bytes().into());
-    volume.files.insert("isolinux/ldlinux.c32".to_owned(), Content::Here(library));
+    volume.files.insert("isolinux/ldlinux.c32".to_owned(), Content::Here(library.clone()));
     volume.files.insert(ISOLINUX.to_owned(), Content::Here(program.clone()));
     let sector = volume.sector_of(ISOLINUX).unwrap_or_default();
-    volume.files.insert(ISOLINUX.to_owned(), with_boot_information(&program, sector).into());
+    volume.files.insert(ISOLINUX.to_owned(), with_boot_information(program, sector).into());
     let mut overlay = volume.write();
-    let boot_record = master_boot_record(&boot_record, sector, volume, overlay.length());
+    let boot_record = master_boot_record(boot_record, sector, volume, overlay.length());
     overlay.put(0, boot_record);
     overlay
 }
@@ -200,14 +200,14 @@ mod tests {
     fn a_medium_whose_kernel_is_elsewhere_has_the_same_bytes_around_it() {
         for isolinux in [loaders().isolinux, None] {
             let loaders = BootLoaders { isolinux, ..loaders() };
-            let whole = BootVolume::new(contents(), loaders.clone());
+            let whole = BootVolume::new(contents(), &loaders);
             let apart = Contents {
                 kernel: Content::Elsewhere(9000),
                 ramdisk: Content::Elsewhere(70_000),
                 ..contents()
             };
             let esp = Content::Elsewhere(1 << 20);
-            let apart = BootVolume::new(apart, BootLoaders { esp, ..loaders });
+            let apart = BootVolume::new(apart, &BootLoaders { esp, ..loaders });
             let mut medium = apart.overlay.to_vec();
             for (place, byte, length) in
                 [(apart.kernel, b'k', 9000), (apart.ramdisk, b'r', 70_000), (apart.esp, b'e', 1 << 20)]
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn isolinux_knows_where_it_lies_and_disks_find_it() {
-        let image = BootVolume::new(contents(), loaders()).overlay.to_vec();
+        let image = BootVolume::new(contents(), &loaders()).overlay.to_vec();
         let number = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap()) as usize;
         assert_eq!(
             (&image[..2], &image[440..444], &image[510..512]),

@@ -1,5 +1,6 @@
 //! What may stand in kernel parameters, for media and conductors alike (section 6.3).
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,7 +10,8 @@ const LONGEST: usize = 2047;
 const INTERPRETED: &str = "\"'\\$;|&<>{}#`";
 
 /// Words for the kernel command line that every boot loader passes on as they are (S43).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct KernelParameters(String);
 
 /// Kernel parameters that cannot be used.
@@ -32,6 +34,20 @@ impl FromStr for KernelParameters {
     /// Reads parameters as an operator writes them, separated by blanks, with a line feed at most at the end.
     fn from_str(text: &str) -> Result<Self, KernelParameterError> {
         Self::checked(text.trim().split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" "))
+    }
+}
+
+impl TryFrom<String> for KernelParameters {
+    type Error = KernelParameterError;
+
+    fn try_from(text: String) -> Result<Self, KernelParameterError> {
+        text.parse()
+    }
+}
+
+impl From<KernelParameters> for String {
+    fn from(parameters: KernelParameters) -> Self {
+        parameters.0
     }
 }
 

@@ -15,8 +15,8 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// Over a medium of so many bytes, with nothing yet.
-    pub(crate) fn new(length: u64) -> Self {
+    /// Over a medium of so many bytes, of which nothing is known yet.
+    pub fn new(length: u64) -> Self {
         Self { length, pieces: BTreeMap::new() }
     }
 

@@ -27,21 +27,34 @@ impl Farrier {
         Self::start_cleaning(free_port()?, program, folder, cleaning, &[])
     }
 
-    /// The same, for machines with BMCs that boot what is in `dist`.
+    /// The same, for machines with BMCs that boot what is in `dist`, with boot loaders as packages have them below a
+    /// folder.
     ///
     /// # Errors
     ///
     /// As [`Self::start`].
-    pub fn start_with_bmcs(program: &Path, folder: &Path, dist: &Path, cleaning: Cleaning) -> Result<Self> {
+    pub fn start_with_bmcs(
+        program: &Path,
+        folder: &Path,
+        dist: &Path,
+        boot_loaders: &Path,
+        cleaning: Cleaning,
+    ) -> Result<Self> {
         let port = free_port()?;
         // The BMC is beside the conductor, and the machine behind a router of QEMU's.
         let [media, api] = ["127.0.0.1", "10.0.2.2"].map(|host| format!("http://{host}:{port}"));
         let allowed = dist.display().to_string();
+        let loaders = [
+            ("bootx64.efi", "usr/lib/shim/shimx64.efi.signed"),
+            ("gcdx64.efi", "usr/lib/grub/x86_64-efi-signed/gcdx64.efi.signed"),
+        ];
+        let loaders = loaders.map(|(name, file)| format!("{name}:{}", boot_loaders.join(file).display()));
         let options = [
             ["--enabled-hardware-types", "redfish,ipmi"],
             ["--api-url", &api],
             ["--virtual-media-url", &media],
             ["--file-url-allowed-paths", &allowed],
+            ["--loader-file-paths", &loaders.join(",")],
         ];
         Self::start_cleaning(port, program, folder, cleaning, options.as_flattened())
     }

@@ -110,6 +110,7 @@ fn lifecycle_environment(workspace: &Workspace, tests: &Built) -> Result<Environ
     Ok(vec![
         ("FARRIER_BIN", tests.program(CONDUCTOR)?.display().to_string()),
         ("FARRIER_DIST", dist.folder.display().to_string()),
+        ("FARRIER_BOOT_LOADERS", dist.boot_loaders.display().to_string()),
         ("FARRIER_DIST_PYTHON_AGENT", python_ramdisk::cached(workspace)?.display().to_string()),
         ("FARRIER_IMAGE", image.path.display().to_string()),
         ("FARRIER_IMAGE_SHA256", image.sha256),

@@ -7,6 +7,7 @@
 use farrier_conductor::interfaces::{InterfaceError, Properties};
 use farrier_conductor::model::Node;
 use reqwest::Url;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 
@@ -31,7 +32,8 @@ const INTERPRETED: &str = "$;|&#'\"\\`{}";
 const REFUSED: [&str; 6] = ["/dev", "/sys", "/proc", "/boot", "/etc", "/run"];
 
 /// A kernel, a ramdisk or a medium.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Image {
     /// A URL that the machine reaches by itself, and that is one word of a script.
     Url(String),
@@ -78,29 +80,47 @@ impl Images {
 }
 
 impl Image {
-    /// Reads what a record names; the error is the end of a sentence about it.
+    /// Reads what a record names for boot scripts; the error is the end of a sentence about it.
     pub(super) fn read(text: &str, allowed: &AllowedFolders) -> Result<Self, String> {
-        if text.starts_with('/') {
-            return allowed.check(Path::new(text)).map(|()| Self::File(text.into()));
-        }
-        let url = Url::parse(text).ok();
-        if let Some(path) = url.as_ref().filter(|url| url.scheme() == "file") {
-            let path = path.to_file_path().map_err(|()| "must name a file of this host".to_owned())?;
-            return allowed.check(&path).map(|()| Self::File(path));
-        }
-        let Some(url) = url.filter(|url| matches!(url.scheme(), "http" | "https" | "tftp")) else {
-            return Err(
-                "must be a file:// URL, or one with http, https or tftp, which firmware can load".into()
-            );
-        };
-        let url = String::from(url);
+        let refused =
+            || "must be a file:// URL, or one with http, https or tftp, which firmware can load".to_owned();
+        let image = Self::parse(text, allowed, &["http", "https", "tftp"])?.ok_or_else(refused)?;
+        let Self::Url(url) = &image else { return Ok(image) };
         match url.chars().find(|character| INTERPRETED.contains(*character)) {
-            None => Ok(Self::Url(url)),
+            None => Ok(image),
             Some(character) => Err(format!(
                 "holds {character:?}, which boot scripts interpret; encode it as %{:02X}",
                 character as u32
             )),
         }
+    }
+
+    /// Reads what a record names for media, which the conductor itself reads; the error is the end of a sentence about it.
+    #[cfg(feature = "virtual-media")]
+    pub(crate) fn of_medium(text: &str, allowed: &AllowedFolders) -> Result<Self, String> {
+        let refused = || "must be a file:// URL, or one with http or https".to_owned();
+        Self::parse(text, allowed, &["http", "https"])?.ok_or_else(refused)?.resolved(allowed)
+    }
+
+    /// The same with the file itself, behind every link; the error is the end of a sentence about it.
+    #[cfg(feature = "virtual-media")]
+    pub(crate) fn resolved(self, allowed: &AllowedFolders) -> Result<Self, String> {
+        let Self::File(file) = self else { return Ok(self) };
+        let refused = || format!("is no file that may be taken: {}; see whether it is there", file.display());
+        allowed.resolve(&file).map(Self::File).ok_or_else(refused)
+    }
+
+    /// A file, or a URL with one of these schemes; nothing for another.
+    fn parse(text: &str, allowed: &AllowedFolders, schemes: &[&str]) -> Result<Option<Self>, String> {
+        if text.starts_with('/') {
+            return allowed.check(Path::new(text)).map(|()| Some(Self::File(text.into())));
+        }
+        let Ok(url) = Url::parse(text) else { return Ok(None) };
+        if url.scheme() == "file" {
+            let path = url.to_file_path().map_err(|()| "must name a file of this host".to_owned())?;
+            return allowed.check(&path).map(|()| Some(Self::File(path)));
+        }
+        Ok(schemes.contains(&url.scheme()).then(|| Self::Url(url.into())))
     }
 }
 

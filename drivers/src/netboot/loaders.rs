@@ -57,6 +57,30 @@ pub const LOADERS: &[Loader] = &[
         "ipxe",
         "iPXE for UEFI on aarch64, from Debian 13 on",
     ),
+    loader(
+        "gcdx64.efi",
+        "/usr/lib/grub/x86_64-efi-signed/gcdx64.efi.signed",
+        "grub-efi-amd64-signed",
+        "GRUB of virtual media",
+    ),
+    loader(
+        "gcdaa64.efi",
+        "/usr/lib/grub/arm64-efi-signed/gcdaa64.efi.signed",
+        "grub-efi-arm64-signed:arm64",
+        "GRUB of virtual media for aarch64",
+    ),
+    loader(
+        "isolinux.bin",
+        "/usr/lib/ISOLINUX/isolinux.bin",
+        "isolinux",
+        "ISOLINUX, of virtual media for BIOS",
+    ),
+    loader(
+        "isohdpfx.bin",
+        "/usr/lib/ISOLINUX/isohdpfx.bin",
+        "isolinux",
+        "the boot record by which ISOLINUX starts from a disk",
+    ),
 ];
 
 /// What every request of GRUB's module `http` has, and so a GRUB that can load by HTTP.

@@ -109,7 +109,11 @@ impl Target {
 
 /// What the agent's kernel is told: the instance's words, or else the node's, or else the configured ones, and then the
 /// conductor's.
-fn append(node: &Node, conductor: &str, defaults: &Defaults) -> Result<KernelParameters, InterfaceError> {
+pub(crate) fn append(
+    node: &Node,
+    conductor: &str,
+    defaults: &Defaults,
+) -> Result<KernelParameters, InterfaceError> {
     let key = "kernel_append_params";
     let of_instance = node.instance_info.get(key).and_then(|value| value.as_str());
     let own = of_instance.or_else(|| node.driver_info.get(key).and_then(|value| value.as_str()));

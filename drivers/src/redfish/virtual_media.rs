@@ -61,7 +61,12 @@ pub(super) async fn media(system: &System) -> Result<Vec<VirtualMedium>, Redfish
 pub(super) async fn insert(system: &System, device: BootDevice, url: &str) -> Result<(), RedfishError> {
     let drives = drives(system).await?;
     let mut failure = None;
-    for drive in drives.iter().filter(|drive| takes(system, drive, device)) {
+    let mut those: Vec<_> = drives.iter().filter(|drive| takes(system, drive, device)).collect();
+    if device == BootDevice::Floppy {
+        // In a drive that takes both may be what the machine starts from.
+        those.sort_by_key(|drive| is_inserted(drive));
+    }
+    for drive in those {
         eject_from(system, drive).await?;
         match insert_into(system, drive, url).await {
             Err(error @ RedfishError::Refused { .. }) => failure = Some(error),

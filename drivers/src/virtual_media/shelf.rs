@@ -5,46 +5,30 @@
 //! that a conductor that was killed goes on serving it. The record of its reading is the proof that the BMC took it:
 //! several say that a medium is inserted and never look at it.
 
-use farrier_conductor::interfaces::InterfaceError;
-use farrier_conductor::model::Node;
-use farrier_media::Overlay;
-use farrier_media::boot_iso::{self, Additions, BootIsoError};
+use super::error::MediumError;
+use super::loaders::MediaLoaders;
+use super::medium::Medium;
+use super::recipe::{Maker, Recipe};
+use super::source;
+use crate::netboot::images::Image;
+use farrier_conductor::model::{BootDevice, Node};
 use rand::Rng;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-/// A medium cannot be put on the shelf.
-#[derive(Debug, thiserror::Error)]
-pub enum ShelfError {
-    /// The ISO cannot be used.
-    #[error("{path}: {source}")]
-    Iso {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: BootIsoError,
-    },
-    /// The folder cannot be used.
-    #[error("{path} cannot be used for what is kept about virtual media: {source}")]
-    Folder {
-        /// The folder or file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-}
-
-impl From<ShelfError> for InterfaceError {
-    fn from(error: ShelfError) -> Self {
-        Self::driver(error)
-    }
-}
+/// How many media stay open: a BMC asks often, and for little.
+const MOST_OPEN: usize = 64;
+/// Most parts of a medium that are copied.
+const MOST_COPIES: usize = 3;
+/// How the files end that hold copies and notes.
+const COPY: &str = "copy";
+const NOTE: &str = "json";
 
 /// How much of a medium was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,24 +47,19 @@ pub struct Shelf(Arc<Inner>);
 struct Inner {
     folder: PathBuf,
     url: String,
+    maker: Maker,
     media: Mutex<HashMap<String, Published>>,
+    /// The last that were read, the very last at the end.
+    open: Mutex<Vec<(String, Arc<Medium>)>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Published {
     node: Uuid,
-    iso: PathBuf,
-    /// Nothing for an ISO that is read as it is.
-    additions: Option<Additions>,
+    drive: BootDevice,
+    recipe: Recipe,
+    #[serde(skip)]
     reads: Reads,
-}
-
-/// A medium, as a BMC reads it.
-#[derive(Debug)]
-pub struct Medium {
-    file: File,
-    added: Option<Overlay>,
-    length_of_file: u64,
 }
 
 impl Shelf {
@@ -88,82 +67,177 @@ impl Shelf {
     ///
     /// # Errors
     ///
-    /// [`ShelfError::Folder`].
-    pub fn open(folder: PathBuf, url: &str) -> Result<Self, ShelfError> {
+    /// [`MediumError::Folder`], [`MediumError::Client`].
+    pub fn open(folder: PathBuf, url: &str, loaders: MediaLoaders) -> Result<Self, MediumError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
-            |source| ShelfError::Folder { path, source }
+            |source| MediumError::Folder { path, source }
         };
         fs::create_dir_all(&folder).map_err(failed(&folder))?;
-        let mut media = HashMap::new();
+        let (mut media, mut copies) = (HashMap::new(), Vec::new());
         for entry in folder.read_dir().map_err(failed(&folder))? {
-            let note = entry.map_err(failed(&folder))?.path();
-            let name = note.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-            match fs::read(&note).ok().and_then(|text| Published::read(&text)) {
+            let file = entry.map_err(failed(&folder))?.path();
+            if file.extension().is_some_and(|kind| kind == COPY) {
+                copies.push(file);
+                continue;
+            }
+            let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+            match fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
                 Some(published) => drop(media.insert(name, published)),
-                None => tracing::warn!("{} tells of no virtual medium and is left alone", note.display()),
+                None => tracing::warn!("{} tells of no virtual medium and is left alone", file.display()),
             }
         }
         let url = url.trim_end_matches('/').to_owned();
-        Ok(Self(Arc::new(Inner { folder, url, media: Mutex::new(media) })))
+        let maker = Maker { client: source::client()?, loaders };
+        let (media, open) = (Mutex::new(media), Mutex::default());
+        let shelf = Self(Arc::new(Inner { folder, url, maker, media, open }));
+        // Of media that a conductor was killed over before it had noted them.
+        let kept: Vec<_> = shelf.media().keys().flat_map(|name| shelf.copies(name)).collect();
+        for copy in copies.iter().filter(|copy| !kept.contains(copy)) {
+            fs::remove_file(copy).map_err(failed(copy))?;
+        }
+        Ok(shelf)
     }
 
-    /// Puts an ISO on the shelf for a node's machine, in place of what was there for it, and tells its URL. Without additions
-    /// it is read as it is.
+    /// Puts a medium on the shelf for a drive of a node's machine, in place of what was there for it, and tells its URL.
     ///
     /// # Errors
     ///
-    /// [`ShelfError`].
-    pub fn publish(
+    /// [`MediumError`].
+    pub async fn publish(
         &self,
         node: &Node,
-        iso: &Path,
-        additions: Option<&Additions>,
-    ) -> Result<String, ShelfError> {
-        Medium::open(iso, additions)?;
-        self.withdraw(node)?;
-        let name = format!("{:032x}.iso", rand::rng().random::<u128>());
-        let (iso, additions) = (iso.to_owned(), additions.cloned());
-        let published = Published { node: node.uuid, iso, additions, reads: Reads::default() };
-        let note = self.note(&name);
-        published.write(&note).map_err(|source| ShelfError::Folder { path: note, source })?;
-        self.media().insert(name.clone(), published);
+        drive: BootDevice,
+        recipe: Recipe,
+    ) -> Result<String, MediumError> {
+        let name = name(drive);
+        let copy = |index: usize| self.copy(&name, index);
+        let made = async {
+            let recipe = self.0.maker.copy(recipe, copy).await?;
+            self.add(node, drive, &name, recipe).await
+        };
+        let made = made.await;
+        if made.is_err() {
+            self.remove_copies(&name)?;
+        }
+        made
+    }
+
+    /// The same for the config drive of an instance: base64 of gzip, or the URL of that.
+    ///
+    /// # Errors
+    ///
+    /// [`MediumError`].
+    pub async fn publish_config_drive(
+        &self,
+        node: &Node,
+        drive: BootDevice,
+        text: &str,
+    ) -> Result<String, MediumError> {
+        let (name, bytes) = (name(drive), self.0.maker.config_drive(text).await?);
+        let file = self.copy(&name, 0);
+        write(&file, &bytes)?;
+        let made = self.add(node, drive, &name, Recipe::AsItIs { image: Image::File(file) }).await;
+        if made.is_err() {
+            self.remove_copies(&name)?;
+        }
+        made
+    }
+
+    async fn add(
+        &self,
+        node: &Node,
+        drive: BootDevice,
+        name: &str,
+        recipe: Recipe,
+    ) -> Result<String, MediumError> {
+        let medium = self.0.maker.open(recipe.clone()).await?;
+        self.withdraw_from(node, drive)?;
+        let published = Published { node: node.uuid, drive, recipe, reads: Reads::default() };
+        let text = serde_json::to_vec(&published).map_err(io::Error::other);
+        let note = self.note(name);
+        let text = text.map_err(|source| MediumError::Folder { path: note.clone(), source })?;
+        write(&note, &text)?;
+        self.media().insert(name.to_owned(), published);
+        self.keep_open(name, Arc::new(medium));
         Ok(format!("{}/{name}", self.0.url))
     }
 
-    /// Takes what is there for a node from the shelf, and tells how it was read; nothing where nothing was there.
+    /// Checks whether a medium can be made, as far as that is known without asking servers.
     ///
     /// # Errors
     ///
-    /// [`ShelfError::Folder`].
-    pub fn withdraw(&self, node: &Node) -> Result<Option<Reads>, ShelfError> {
+    /// [`MediumError`].
+    pub async fn check(&self, recipe: Recipe) -> Result<(), MediumError> {
+        self.0.maker.check(recipe).await
+    }
+
+    /// Takes what is there for a node from the shelf.
+    ///
+    /// # Errors
+    ///
+    /// [`MediumError::Folder`].
+    pub fn withdraw(&self, node: &Node) -> Result<(), MediumError> {
+        self.withdraw_those(|published| published.node == node.uuid)
+    }
+
+    /// The same for one of its drives.
+    ///
+    /// # Errors
+    ///
+    /// [`MediumError::Folder`].
+    pub fn withdraw_from(&self, node: &Node, drive: BootDevice) -> Result<(), MediumError> {
+        self.withdraw_those(|published| published.node == node.uuid && published.drive == drive)
+    }
+
+    fn withdraw_those(&self, is_one: impl Fn(&Published) -> bool) -> Result<(), MediumError> {
         let names: Vec<_> = {
             let media = self.media();
-            media.iter().filter(|(_, one)| one.node == node.uuid).map(|(name, _)| name.clone()).collect()
+            media.iter().filter(|(_, one)| is_one(one)).map(|(name, _)| name.clone()).collect()
         };
-        let mut reads = None;
         for name in names {
-            let path = self.note(&name);
-            match fs::remove_file(&path) {
-                Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                    return Err(ShelfError::Folder { path, source });
-                }
-                _ => reads = self.media().remove(&name).map(|published| published.reads),
-            }
+            remove(&self.note(&name))?;
+            self.remove_copies(&name)?;
+            self.media().remove(&name);
+            self.open_media().retain(|(open, _)| *open != name);
         }
-        Ok(reads)
+        Ok(())
     }
 
-    /// How what is there for a node was read; nothing where nothing is there.
-    pub fn reads(&self, node: &Node) -> Option<Reads> {
-        self.media().values().find(|published| published.node == node.uuid).map(|published| published.reads)
+    /// How what is there for a drive of a node was read; nothing where nothing is there.
+    pub fn reads(&self, node: &Node, drive: BootDevice) -> Option<Reads> {
+        let media = self.media();
+        let mut those = media.values();
+        those.find(|one| one.node == node.uuid && one.drive == drive).map(|published| published.reads)
     }
 
-    /// The medium with a name; nothing where there is none. It may touch the disk.
-    pub fn medium(&self, name: &str) -> Option<Medium> {
-        let Published { iso, additions, node, .. } = self.media().get(name).cloned()?;
-        let medium = Medium::open(&iso, additions.as_ref());
-        medium.inspect_err(|error| tracing::error!(%node, "a virtual medium is gone: {error}")).ok()
+    /// The medium with a name; nothing where there is none.
+    pub async fn medium(&self, name: &str) -> Option<Arc<Medium>> {
+        let Published { recipe, node, .. } = self.media().get(name).cloned()?;
+        let found =
+            self.open_media().iter().find(|(open, _)| open == name).map(|(_, medium)| Arc::clone(medium));
+        let medium = match found {
+            Some(medium) => medium,
+            None => {
+                let medium = self.0.maker.open(recipe).await;
+                Arc::new(
+                    medium
+                        .inspect_err(|error| tracing::error!(%node, "a virtual medium is gone: {error}"))
+                        .ok()?,
+                )
+            }
+        };
+        self.keep_open(name, Arc::clone(&medium));
+        Some(medium)
+    }
+
+    fn keep_open(&self, name: &str, medium: Arc<Medium>) {
+        let mut open = self.open_media();
+        open.retain(|(other, _)| other != name);
+        if open.len() == MOST_OPEN {
+            open.remove(0);
+        }
+        open.push((name.to_owned(), medium));
     }
 
     /// Takes note that bytes of a medium are sent.
@@ -178,76 +252,49 @@ impl Shelf {
     }
 
     fn note(&self, name: &str) -> PathBuf {
-        self.0.folder.join(format!("{name}.json"))
+        self.0.folder.join(format!("{name}.{NOTE}"))
+    }
+
+    fn copy(&self, name: &str, index: usize) -> PathBuf {
+        self.0.folder.join(format!("{name}.{index}.{COPY}"))
+    }
+
+    fn copies(&self, name: &str) -> Vec<PathBuf> {
+        (0..MOST_COPIES).map(|index| self.copy(name, index)).collect()
+    }
+
+    fn remove_copies(&self, name: &str) -> Result<(), MediumError> {
+        self.copies(name).iter().try_for_each(|copy| remove(copy))
     }
 
     fn media(&self) -> MutexGuard<'_, HashMap<String, Published>> {
         self.0.media.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Published {
-    /// Writes the note, which nobody else may read: the token of an agent may be among the parameters.
-    fn write(&self, note: &Path) -> io::Result<()> {
-        let parameters = self.additions.as_ref().map(|additions| additions.parameters.to_string());
-        let network_data = self.additions.as_ref().and_then(|additions| additions.network_data.as_ref());
-        let text = json!({"node": self.node, "iso": self.iso, "parameters": parameters, "network_data": network_data});
-        let mut options = OpenOptions::new();
-        options
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(note)?
-            .write_all(text.to_string().as_bytes())
-    }
-
-    fn read(text: &[u8]) -> Option<Self> {
-        let note: Value = serde_json::from_slice(text).ok()?;
-        let network_data = note["network_data"].as_str().map(str::to_owned);
-        let additions = match note["parameters"].as_str() {
-            Some(parameters) => Some(Additions { parameters: parameters.parse().ok()?, network_data }),
-            None => None,
-        };
-        let (node, iso) = (note["node"].as_str()?.parse().ok()?, note["iso"].as_str()?.into());
-        Some(Self { node, iso, additions, reads: Reads::default() })
+    fn open_media(&self) -> MutexGuard<'_, Vec<(String, Arc<Medium>)>> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Medium {
-    /// An ISO, with what it gets for one boot.
-    ///
-    /// # Errors
-    ///
-    /// [`ShelfError::Iso`].
-    pub fn open(path: &Path, additions: Option<&Additions>) -> Result<Self, ShelfError> {
-        let failed = |source: BootIsoError| ShelfError::Iso { path: path.to_owned(), source };
-        let mut file = File::open(path).map_err(|error| failed(error.into()))?;
-        let added =
-            additions.map(|additions| boot_iso::overlay(&mut file, additions).map_err(failed)).transpose()?;
-        let length_of_file = file.metadata().map_err(|error| failed(error.into()))?.len();
-        Ok(Self { file, added, length_of_file })
-    }
+/// A name that nobody can guess. It ends as BMCs want it.
+fn name(drive: BootDevice) -> String {
+    let end = if drive == BootDevice::Floppy { "img" } else { "iso" };
+    format!("{:032x}.{end}", rand::rng().random::<u128>())
+}
 
-    /// Its length in bytes.
-    pub fn length(&self) -> u64 {
-        self.added.as_ref().map_or(self.length_of_file, Overlay::length)
-    }
+/// Writes a file that nobody else may read: the token of an agent may be in it, and the secrets of an instance.
+fn write(file: &Path, bytes: &[u8]) -> Result<(), MediumError> {
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create(true).truncate(true).mode(0o600).open(file);
+    let written = opened.and_then(|mut opened| opened.write_all(bytes));
+    written.map_err(|source| MediumError::Folder { path: file.to_owned(), source })
+}
 
-    /// Reads a part of it, which may be shorter than asked for at its end.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read.
-    pub fn read_at(&self, place: u64, bytes: usize) -> io::Result<Vec<u8>> {
-        let left = usize::try_from(self.length().saturating_sub(place)).unwrap_or(usize::MAX);
-        let mut part = vec![0; bytes.min(left)];
-        let of_file = self.length_of_file.saturating_sub(place);
-        let of_file = part.len().min(usize::try_from(of_file).unwrap_or(usize::MAX));
-        self.file.read_exact_at(&mut part[..of_file], place)?;
-        if let Some(added) = &self.added {
-            added.lay_over(place, &mut part);
+fn remove(file: &Path) -> Result<(), MediumError> {
+    match fs::remove_file(file) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(MediumError::Folder { path: file.to_owned(), source })
         }
-        Ok(part)
+        _ => Ok(()),
     }
 }

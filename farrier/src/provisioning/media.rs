@@ -29,19 +29,19 @@ async fn answer(
     method: Method,
     headers: HeaderMap,
 ) -> Response {
-    let (on, wanted) = (shelf.clone(), name.clone());
-    let medium = spawn_blocking(move || on.medium(&wanted)).await.ok().flatten();
-    let Some(medium) = medium else { return StatusCode::NOT_FOUND.into_response() };
+    let Some(medium) = shelf.medium(&name).await else { return StatusCode::NOT_FOUND.into_response() };
     let Asked { part, reply } = match ranges::asked(&headers, medium.length()) {
         Ok(asked) => asked,
         Err(nothing) => return nothing.into_response(),
     };
-    let reply = reply.header(CONTENT_TYPE, "application/x-iso9660-image");
+    let is_iso = name.ends_with(".iso");
+    let kind = if is_iso { "application/x-iso9660-image" } else { "application/octet-stream" };
+    let reply = reply.header(CONTENT_TYPE, kind);
     let body = match method == Method::HEAD {
         true => Body::empty(),
         false => {
             shelf.note_reading(&name, part.end - part.start);
-            sent(Arc::new(medium), part)
+            sent(medium, part)
         }
     };
     reply.body(body).unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
@@ -70,7 +70,9 @@ fn sent(medium: Arc<Medium>, part: Range<u64>) -> Body {
 mod tests {
     use super::*;
     use axum::http::header::CONTENT_LENGTH;
-    use farrier_conductor::model::{NewNode, Node};
+    use farrier_conductor::model::{BootDevice, NewNode, Node};
+    use farrier_drivers::netboot::images::Image;
+    use farrier_drivers::virtual_media::{MediaLoaders, Recipe};
     use farrier_media::boot_iso::Additions;
     use farrier_media::config_drive;
     use time::OffsetDateTime;
@@ -89,13 +91,15 @@ mod tests {
 
         let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/media", socket.local_addr().unwrap());
-        let shelf = Shelf::open(folder.path().join("media"), &base).unwrap();
+        let shelf = Shelf::open(folder.path().join("media"), &base, MediaLoaders::default()).unwrap();
         let node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
         let additions = Additions { parameters: "a=1".parse().unwrap(), network_data: None };
-        let url = shelf.publish(&node, &iso, Some(&additions)).unwrap();
+        let recipe = Recipe::LaidOver { iso: Image::File(iso.clone()), additions };
+        let url = shelf.publish(&node, BootDevice::Cdrom, recipe).await.unwrap();
         let router = router(shelf.clone());
         tokio::spawn(async move { axum::serve(socket, router).await });
 
+        let reads = |shelf: &Shelf| shelf.reads(&node, BootDevice::Cdrom);
         let http = reqwest::Client::new();
         let ask = async |method: Method, url: &str, range: Option<&str>| {
             let mut request = http.request(method, url);
@@ -110,17 +114,18 @@ mod tests {
         let (status, length, _) = ask(Method::HEAD, &url, None).await;
         let size = std::fs::metadata(&iso).unwrap().len();
         assert_eq!((status, length), (200, Some(size)));
-        assert_eq!(shelf.reads(&node).unwrap().requests, 0, "to ask for its size is not to read it");
+        assert_eq!(reads(&shelf).unwrap().requests, 0, "to ask for its size is not to read it");
         let (status, _, whole) = ask(Method::GET, &url, None).await;
         assert_eq!((status, whole.len() as u64), (200, size));
         assert!(String::from_utf8_lossy(&whole).contains("linux /vmlinuz a=1\n"));
         let (status, _, part) = ask(Method::GET, &url, Some("bytes=32769-32773")).await;
         assert_eq!((status, &part[..]), (206, &b"CD001"[..]));
         assert_eq!(ask(Method::GET, &url, Some("bytes=99999999-")).await.0, 416);
-        let reads = shelf.reads(&node).unwrap();
-        assert_eq!((reads.requests, reads.bytes), (2, size + 5));
+        let read = reads(&shelf).unwrap();
+        assert_eq!((read.requests, read.bytes), (2, size + 5));
         assert_eq!(ask(Method::GET, &format!("{base}/{}.iso", "0".repeat(32)), None).await.0, 404);
-        assert_eq!(shelf.withdraw(&node).unwrap(), Some(reads));
+        shelf.withdraw(&node).unwrap();
+        assert!(reads(&shelf).is_none());
         assert_eq!(ask(Method::GET, &url, None).await.0, 404);
     }
 }

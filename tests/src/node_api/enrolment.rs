@@ -44,8 +44,8 @@ pub enum Control<'a> {
         system: &'a str,
         /// Ironic's boot interface: `redfish-virtual-media` or `ipxe`.
         boot: &'static str,
-        /// The ISO of the ramdisk, for a conductor that makes none itself.
-        iso: Option<&'a Path>,
+        /// URL of the ramdisk's ISO; without it the conductor makes one of kernel and ramdisk.
+        iso: Option<&'a str>,
     },
     /// A BMC that speaks IPMI, at this port of the loopback address; the machine boots by iPXE.
     Ipmi(u16),

@@ -5,7 +5,7 @@ use farrier_tests::console::Typist;
 use farrier_tests::console_record::ConsoleRecord;
 use farrier_tests::environment;
 use farrier_tests::farrier::Farrier;
-use farrier_tests::image_server::ImageServer;
+use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::ironic::{Cleaning, Ironic};
 use farrier_tests::machine::{EMULATED, Hardware};
 use farrier_tests::node_api::{Conductor, Control};
@@ -77,7 +77,9 @@ impl Leader {
             }
             Led::ThroughBmc => {
                 let program = environment::path("FARRIER_BIN");
-                Self::Farrier(Farrier::start_with_bmcs(&program, folder, dist, cleaning).unwrap(), None)
+                let loaders = environment::path("FARRIER_BOOT_LOADERS");
+                let farrier = Farrier::start_with_bmcs(&program, folder, dist, &loaders, cleaning).unwrap();
+                Self::Farrier(farrier, None)
             }
         }
     }
@@ -97,9 +99,11 @@ impl Leader {
         }
     }
 
-    /// The ISO in a folder with a ramdisk, for a conductor that makes none of kernel and ramdisk.
-    pub fn iso(&self, dist: &Path) -> Option<PathBuf> {
-        matches!(self, Self::Farrier(..)).then(|| dist.join("farrier.iso"))
+    /// A server of the ISO in a folder with a ramdisk, for a conductor that reads media of servers in parts. It makes one of
+    /// kernel and ramdisk for rescues.
+    pub fn iso(&self, dist: &Path) -> Option<ImageServer> {
+        let serve = || ImageServer::start(vec![Reply::File(dist.join("farrier.iso"))]).unwrap();
+        matches!(self, Self::Farrier(..)).then(serve)
     }
 
     /// Whether a rescued machine stays on that was booted by virtual media.

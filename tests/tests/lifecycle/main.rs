@@ -42,6 +42,7 @@ fn with_virtual_media_of_a_redfish_bmc(led: Led) {
     let stable = Stable::new(led);
     let bmc = stable.bmc(None);
     let (address, system, iso) = (bmc.address(), bmc.system(), stable.leader.iso(&stable.dist));
+    let iso = iso.map(|server| server.url());
     let (boot, iso) = ("redfish-virtual-media", iso.as_deref());
     let control = Control::Redfish { address: &address, system: &system, boot, iso };
     let mut horse = stable.enrol_under(control, false);

@@ -42,6 +42,10 @@ pub enum Manner {
     ForgetsInsertions,
     /// The drive that is first takes nothing.
     FirstDriveIsBroken,
+    /// Both of its drives take CDs and sticks.
+    DrivesTakeAll,
+    /// It has one drive, which takes CDs and sticks.
+    OneDrive,
     /// It has no sessions.
     NoSessions,
     /// It knows a session for three requests.

@@ -39,7 +39,9 @@ impl Inner {
         }
         let rest = seen.path.strip_prefix(COLLECTION)?;
         if rest.is_empty() {
-            let members = ["USB", "CD"].map(|name| json!({"@odata.id": format!("{COLLECTION}/{name}")}));
+            let drives: &[_] = if self.has(Manner::OneDrive) { &["CD"] } else { &["USB", "CD"] };
+            let member = |name: &&str| json!({"@odata.id": format!("{COLLECTION}/{name}")});
+            let members: Vec<_> = drives.iter().map(member).collect();
             return Some(json_answer(StatusCode::OK, &json!({"Members": members})));
         }
         let (name, action) = rest[1..].split_once('/').unwrap_or((&rest[1..], ""));
@@ -91,6 +93,7 @@ impl Inner {
 
     fn drive(&mut self, name: &str) -> Value {
         let types = match name {
+            _ if self.has(Manner::DrivesTakeAll) || self.has(Manner::OneDrive) => vec!["CD", "USBStick"],
             "CD" if self.is_odd(Quirk::DvdOnly) => vec!["DVD"],
             "CD" => vec!["CD", "DVD"],
             _ if self.has(Manner::FirstDriveIsBroken) => vec!["CD"],

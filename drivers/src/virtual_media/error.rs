@@ -1,0 +1,98 @@
+//! Why a medium cannot be made or read.
+
+use farrier_conductor::interfaces::InterfaceError;
+use farrier_media::boot_iso::BootIsoError;
+use farrier_media::config_drive::ConfigDriveError;
+use std::io;
+use std::path::PathBuf;
+
+/// A medium cannot be put on the shelf, or not be read from it.
+#[derive(Debug, thiserror::Error)]
+pub enum MediumError {
+    /// An ISO cannot be laid over.
+    #[error("{what}: {source}")]
+    Iso {
+        /// The file or URL.
+        what: String,
+        /// Why not.
+        source: BootIsoError,
+    },
+    /// A file cannot be read.
+    #[error("{what} cannot be read: {source}; see whether it is there and may be read")]
+    Read {
+        /// The file or URL.
+        what: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A server will not send what it should.
+    #[error("{url} cannot be loaded: {reason}")]
+    Refused {
+        /// The URL, without secrets.
+        url: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A server does not send what it should, but may when it is asked again.
+    #[error("{url} cannot be loaded: {reason}")]
+    Interrupted {
+        /// The URL, without secrets.
+        url: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A server has something else under a URL than before.
+    #[error("{url} has changed since the machine began to read it; start the operation again")]
+    Changed {
+        /// The URL, without secrets.
+        url: String,
+    },
+    /// Something is too long.
+    #[error("{what} is longer than {limit} bytes")]
+    TooLong {
+        /// The file or URL.
+        what: String,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// A boot loader is missing that a medium of a kernel and a ramdisk needs.
+    #[error(
+        "a medium of a kernel and a ramdisk needs {file}: {source}; install {package}, or name another by \
+         --loader-file-paths {name}:FILE{instead}"
+    )]
+    Loader {
+        /// The name of the loader.
+        name: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// The package that has it.
+        package: &'static str,
+        /// What the system says.
+        source: io::Error,
+        /// What could be given in its place.
+        instead: &'static str,
+    },
+    /// The config drive of an instance cannot be used.
+    #[error(transparent)]
+    ConfigDrive(#[from] ConfigDriveError),
+    /// The folder cannot be used.
+    #[error("{path} cannot be used for what is kept about virtual media: {source}")]
+    Folder {
+        /// The folder or file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Nothing can be asked of servers.
+    #[error("no image can be loaded from servers: {0}")]
+    Client(reqwest::Error),
+    /// A thread has ended without an answer.
+    #[error("reading a medium has crashed; the log says where")]
+    Crashed,
+}
+
+impl From<MediumError> for InterfaceError {
+    fn from(error: MediumError) -> Self {
+        Self::driver(error)
+    }
+}
