@@ -119,14 +119,16 @@ async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
         let client = task.agent().await?;
         let told = client.execute("standby.power_off", json!({}), Wait::UntilAccepted).await;
         let sees_power = task.sees_power().await?;
+        let deadline = Instant::now() + task.services.settings.power_off_timeout;
         match told {
             // Where nobody sees the power, an agent that is gone is what tells of it.
             Err(AgentError::Unreachable { .. }) if !sees_power => {}
+            // It ended after it was told, by this conductor or one before, and its machine flushes its disks.
+            Err(AgentError::Unreachable { .. }) if task.goes_off(deadline).await? => {}
             // A machine that is off can answer no more.
             Err(error) if task.power_state().await? != PowerState::Off => return Err(error.into()),
             Ok(_) | Err(_) => {}
         }
-        let deadline = Instant::now() + task.services.settings.power_off_timeout;
         let is_off = match sees_power {
             true => task.goes_off(deadline).await?,
             false => falls_silent(task, &client, deadline).await?,

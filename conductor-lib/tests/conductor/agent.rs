@@ -25,6 +25,8 @@ use tokio::sync::Notify;
 
 /// How long the fake commands take.
 const WORK: Duration = Duration::from_millis(60);
+/// Time in which a machine is on after its agent.
+pub const FLUSH: Duration = Duration::from_millis(1200);
 
 /// The command that executes the steps of a deployment, as agents list it.
 const DEPLOY_STEP: &str = "execute_deploy_step";
@@ -104,6 +106,8 @@ pub struct Script {
     pub logs: Option<String>,
     /// It ignores `power_off`.
     pub stays_on: bool,
+    /// It ends before it can say that it goes off, and its machine is on for a while after that.
+    pub ends_before_its_machine: bool,
     /// Nobody but an operator switches its machine or sees its power, and it ends before it can say that it goes off.
     pub is_switched_by_hand: bool,
     /// What it posts of its machine; else [`report`].
@@ -475,8 +479,9 @@ impl Agent {
             "standby.power_off" if script.stays_on => self.finish(result.id, Ok(Value::Null)),
             "standby.power_off" => {
                 let machine = self.machine.clone();
+                let pause = if script.ends_before_its_machine { FLUSH } else { WORK };
                 tokio::spawn(async move {
-                    tokio::time::sleep(WORK).await;
+                    tokio::time::sleep(pause).await;
                     machine.go_off();
                 });
             }
@@ -564,8 +569,9 @@ async fn execute(
     if is_step && agent.change(|script| std::mem::take(&mut script.loses_answer)) {
         std::future::pending::<()>().await;
     }
-    let goes_off_unseen = request.name == "standby.power_off" && agent.script().is_switched_by_hand;
-    let ends_before_it_answers = goes_off_unseen
+    let script = agent.script();
+    let goes_off_unseen = script.is_switched_by_hand || script.ends_before_its_machine;
+    let ends_before_it_answers = request.name == "standby.power_off" && goes_off_unseen
         || request.name == "rescue.finalize_rescue"
             && agent.change(|script| {
                 let loses = script.loses_rescue_answers > 0;

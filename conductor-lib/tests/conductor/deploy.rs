@@ -1,6 +1,6 @@
 //! Whole deployments.
 
-use crate::agent::Script;
+use crate::agent::{FLUSH, Script};
 use crate::machine::Boot;
 use crate::stage::{Stage, image};
 use farrier_conductor::Error;
@@ -234,6 +234,20 @@ async fn a_machine_whose_power_nobody_sees_is_taken_for_off_when_its_agent_is_go
     stage.deploy().await;
     assert_eq!(stage.wait_for(ProvisionState::Active).await.last_error, None);
     assert!(started.elapsed() < Duration::from_secs(30), "it was not seen to be gone");
+}
+
+/// As when a conductor is killed once it has told the agent: the next one finds none any more, and a machine that flushes
+/// its disks.
+#[tokio::test]
+async fn a_machine_that_is_still_on_when_its_agent_is_gone_may_be_going_off() {
+    let stage = Stage::with(Script { ends_before_its_machine: true, ..Script::default() }, |settings| {
+        settings.power_off_timeout = Duration::from_secs(60);
+    })
+    .await;
+    let started = Instant::now();
+    stage.deploy().await;
+    assert_eq!(stage.wait_for(ProvisionState::Active).await.last_error, None);
+    assert!(started.elapsed() > FLUSH, "it was forced off");
 }
 
 /// Asking such an agent takes longer than the pause between two looks at its node.
