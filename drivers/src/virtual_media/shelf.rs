@@ -117,10 +117,7 @@ impl Shelf {
             self.add(node, drive, &name, recipe).await
         };
         let made = made.await;
-        if made.is_err() {
-            self.remove_copies(&name)?;
-        }
-        made
+        self.tidy(&name, made)
     }
 
     /// The same for the config drive of an instance: base64 of gzip, or the URL of that.
@@ -138,8 +135,13 @@ impl Shelf {
         let file = self.copy(&name, 0);
         write(&file, &bytes)?;
         let made = self.add(node, drive, &name, Recipe::AsItIs { image: Image::File(file) }).await;
+        self.tidy(&name, made)
+    }
+
+    /// Leaves no copies of a medium that was not made.
+    fn tidy(&self, name: &str, made: Result<String, MediumError>) -> Result<String, MediumError> {
         if made.is_err() {
-            self.remove_copies(&name)?;
+            self.remove_copies(name)?;
         }
         made
     }

@@ -222,7 +222,7 @@ impl Remote {
         if let Some(validator) = &self.validator {
             request = request.header(IF_RANGE, validator);
         }
-        let response = request.send().await.map_err(|error| interrupted(&self.url, error))?;
+        let mut response = request.send().await.map_err(|error| interrupted(&self.url, error))?;
         let is_same = self.validator.is_none() || validator(&response) == self.validator;
         match response.status() {
             StatusCode::PARTIAL_CONTENT if is_same && place(&response) == Some((start, self.length)) => {}
@@ -231,12 +231,18 @@ impl Remote {
             }
             status => return Err(unexpected(&self.url, status)),
         }
-        let bytes = response.bytes().await.map_err(|error| interrupted(&self.url, error))?;
+        let mut bytes = Vec::with_capacity((end - start) as usize);
+        while let Some(more) = response.chunk().await.map_err(|error| interrupted(&self.url, error))? {
+            bytes.extend(more);
+            if bytes.len() as u64 > end - start {
+                break;
+            }
+        }
         match bytes.len() as u64 == end - start {
-            true => Ok(bytes),
+            true => Ok(bytes.into()),
             false => Err(MediumError::Interrupted {
                 url: shown(&self.url),
-                reason: "it sends less than it was asked for".to_owned(),
+                reason: "it sends another number of bytes than it was asked for".to_owned(),
             }),
         }
     }
