@@ -32,7 +32,7 @@ pub mod qemu;
 pub mod redfish;
 #[cfg(any(feature = "ipmitool", feature = "openstack", feature = "redfish"))]
 pub mod secret;
-#[cfg(any(feature = "openstack", feature = "redfish"))]
+#[cfg(any(feature = "openstack", feature = "redfish", feature = "virtual-media"))]
 mod unanswered;
 #[cfg(feature = "virtual-media")]
 pub mod virtual_media;

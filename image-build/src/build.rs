@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use farrier_media::KernelParameters;
+use farrier_media::boot_volume::{KERNEL, RAMDISK};
 
 use crate::additions::Additions;
 use crate::boot_loader::BootLoaders;
@@ -17,7 +18,7 @@ use crate::executable::{Target, static_architecture};
 use crate::firmware::FirmwareInputs;
 use crate::kernel_image::KernelImage;
 use crate::manifest::{FileRecord, Manifest};
-use crate::media::{self, Format, INITRAMFS, KERNEL, Parts};
+use crate::media::{self, Format, Parts};
 use crate::module_tree::ModuleTree;
 use crate::output::write_file;
 use crate::ramdisk::{add_agent, add_modules, add_parameters, add_programs};
@@ -108,7 +109,7 @@ pub fn build(
 
     let output = output.map_or_else(|| Path::new("dist").join(architecture), Path::to_owned);
     let mut files = BTreeMap::new();
-    for (name, content) in [(KERNEL, &kernel.to_file()), (INITRAMFS, &initramfs), (AGENT, &agent)] {
+    for (name, content) in [(KERNEL, &kernel.to_file()), (RAMDISK, &initramfs), (AGENT, &agent)] {
         write_file(&output.join(name), content)?;
         files.insert(name.to_owned(), FileRecord::of(content));
     }
@@ -165,7 +166,7 @@ pub fn rebuild_media(
     let release = Manifest::kernel_release(&dist.join("manifest.json"))?;
     let kernel = KernelImage::parse(&dist.join(KERNEL), read(KERNEL)?)?;
     let mut loaders = BootLoaders::new(&media.boot_loaders, kernel.architecture);
-    let (initramfs, signing) = (read(INITRAMFS)?, media.signing_key()?);
+    let (initramfs, signing) = (read(RAMDISK)?, media.signing_key()?);
     let parts = Parts { kernel, release, initramfs, parameters: media.parameters.clone(), signing };
     media::write(&media.formats, &parts, &mut loaders, output)
 }

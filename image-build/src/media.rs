@@ -44,11 +44,6 @@ pub struct Parts {
     pub signing: Option<SigningKey>,
 }
 
-/// Names of kernel and ramdisk in every folder that holds both.
-pub const KERNEL: &str = "vmlinuz";
-/// See [`KERNEL`].
-pub const INITRAMFS: &str = "initramfs.img";
-
 /// Writes the formats into `output`. Gives the new files by their path in `output`.
 ///
 /// # Errors

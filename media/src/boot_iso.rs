@@ -4,13 +4,14 @@
 //! sectors. They are laid over what is read from the file, so that a medium of its own for each boot of each machine costs
 //! some kilobytes.
 
+use crate::iso9660::{self, both_u32};
 use crate::{KernelParameters, Overlay};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// Bytes of a sector.
-const SECTOR: u64 = 2048;
+const SECTOR: u64 = iso9660::SECTOR as u64;
 /// Where volume descriptors begin, and how many there may be.
 const DESCRIPTORS: std::ops::Range<u64> = 16..48;
 /// Types of descriptors: a volume, one with other names (Joliet), and the end of all.
@@ -124,7 +125,7 @@ pub fn overlay(iso: &mut (impl Read + Seek), additions: &Additions) -> Result<Ov
     }
     let sectors = (changed.length() / SECTOR) as u32;
     for (sector, _) in &places.volumes {
-        changed.put(sector * SECTOR + VOLUME_SECTORS as u64, both(sectors));
+        changed.put(sector * SECTOR + VOLUME_SECTORS as u64, both_u32(sectors).to_vec());
     }
     Ok(changed)
 }
@@ -140,8 +141,8 @@ fn replace(changed: &mut Overlay, (sector, length): (u32, u32), records: &[u64],
     };
     changed.put(place, text);
     for record in records {
-        changed.put(record + FIRST_SECTOR as u64, both((place / SECTOR) as u32));
-        changed.put(record + LENGTH as u64, both(new_length));
+        changed.put(record + FIRST_SECTOR as u64, both_u32((place / SECTOR) as u32).to_vec());
+        changed.put(record + LENGTH as u64, both_u32(new_length).to_vec());
     }
 }
 
@@ -293,11 +294,6 @@ fn read(iso: &mut (impl Read + Seek), place: u64, length: usize) -> io::Result<V
 /// A number, of which there are always four bytes or it is zero.
 fn number(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_le_bytes)
-}
-
-/// A number in both orders of its bytes.
-fn both(number: u32) -> Vec<u8> {
-    [number.to_le_bytes(), number.to_be_bytes()].concat()
 }
 
 #[cfg(test)]

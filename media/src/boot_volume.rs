@@ -11,8 +11,11 @@ use std::collections::BTreeMap;
 
 const ESP: &str = "efi.img";
 const ISOLINUX: &str = "isolinux/isolinux.bin";
-const KERNEL: &str = "vmlinuz";
-const RAMDISK: &str = "initramfs.img";
+
+/// Names of kernel and ramdisk, on media and wherever else both are.
+pub const KERNEL: &str = "vmlinuz";
+/// See [`KERNEL`].
+pub const RAMDISK: &str = "initramfs.img";
 
 /// Where the first partition table of a disk has its boot code, identifier and entries, in bytes.
 const BOOT_CODE: usize = 432;

@@ -10,7 +10,8 @@ use crate::Overlay;
 use bytes::Bytes;
 use directory::{FileExtent, Layout};
 pub use format::SECTOR;
-use format::{both_u16, both_u32};
+use format::both_u16;
+pub(crate) use format::both_u32;
 use std::collections::BTreeMap;
 
 /// Where volume descriptors begin.

@@ -86,12 +86,12 @@ pub const LOADERS: &[Loader] = &[
 /// What every request of GRUB's module `http` has, and so a GRUB that can load by HTTP.
 const HTTP_REQUEST: &[u8] = b" HTTP/1.1\r\n";
 
-/// A GRUB is of no use to a machine that boots by HTTP.
+/// A loader is missing, or of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum LoaderError {
     /// It cannot be read.
     #[error(
-        "GRUB for HTTP boot is to be {file}: {source}; install {package}, or name one with the module http by \
+        "the boot loader {name} is to be {file}: {source}; install {package}, or name another by \
          --loader-file-paths {name}:FILE"
     )]
     Missing {
@@ -104,7 +104,7 @@ pub enum LoaderError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// It is built without its module `http`.
+    /// GRUB for machines that boot by HTTP is built without its module `http`.
     #[error(
         "GRUB for HTTP boot is {file}, which has no module http and would stop at its prompt; name one that has it by \
          --loader-file-paths {name}:FILE, or choose the boot interface http-ipxe, ipxe or pxe"
@@ -151,11 +151,22 @@ impl Loaders {
     /// [`LoaderError`].
     pub fn check_http(&self, architecture: &str) -> Result<(), LoaderError> {
         let name = if architecture == "aarch64" { "grubaa64.efi" } else { "grubx64.efi" };
+        match self.read(name)? {
+            (_, grub) if grub.windows(HTTP_REQUEST.len()).any(|part| part == HTTP_REQUEST) => Ok(()),
+            (file, _) => Err(LoaderError::NoHttp { name, file }),
+        }
+    }
+
+    /// The file of a loader, and what it holds.
+    ///
+    /// # Errors
+    ///
+    /// [`LoaderError::Missing`].
+    pub fn read(&self, name: &'static str) -> Result<(PathBuf, Vec<u8>), LoaderError> {
         let file = self.find(name).unwrap_or(Path::new(name)).to_owned();
         let package = Self::package(name).unwrap_or_default();
         match std::fs::read(&file) {
-            Ok(grub) if grub.windows(HTTP_REQUEST.len()).any(|part| part == HTTP_REQUEST) => Ok(()),
-            Ok(_) => Err(LoaderError::NoHttp { name, file }),
+            Ok(content) => Ok((file, content)),
             Err(source) => Err(LoaderError::Missing { name, file, package, source }),
         }
     }
@@ -188,7 +199,7 @@ mod tests {
         let missing = loaders("grubaa64.efi", None);
         std::fs::remove_file(folder.path().join("grubaa64.efi")).unwrap();
         let refused = missing.check_http("aarch64").unwrap_err().to_string();
-        assert!(refused.contains("install grub-efi-arm64-signed:arm64, or name one"), "{refused}");
+        assert!(refused.contains("install grub-efi-arm64-signed:arm64, or name another"), "{refused}");
         assert!(refused.ends_with("--loader-file-paths grubaa64.efi:FILE"), "{refused}");
     }
 

@@ -1,5 +1,6 @@
 //! Why a medium cannot be made or read.
 
+use crate::netboot::loaders::LoaderError;
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_media::boot_iso::BootIsoError;
 use farrier_media::config_drive::ConfigDriveError;
@@ -56,19 +57,10 @@ pub enum MediumError {
         limit: u64,
     },
     /// A boot loader is missing that a medium of a kernel and a ramdisk needs.
-    #[error(
-        "a medium of a kernel and a ramdisk needs {file}: {source}; install {package}, or name another by \
-         --loader-file-paths {name}:FILE{instead}"
-    )]
+    #[error("{source}{instead}")]
     Loader {
-        /// The name of the loader.
-        name: &'static str,
-        /// The file.
-        file: PathBuf,
-        /// The package that has it.
-        package: &'static str,
-        /// What the system says.
-        source: io::Error,
+        /// Which, and what to do.
+        source: LoaderError,
         /// What could be given in its place.
         instead: &'static str,
     },

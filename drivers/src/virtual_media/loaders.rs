@@ -6,7 +6,6 @@ use farrier_media::boot_volume::{self, BootLoaders, Isolinux};
 use farrier_media::iso9660::Content;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 const INSTEAD_OF_GRUB: &str = ", or give driver_info bootloader";
@@ -85,9 +84,7 @@ impl MediaLoaders {
     }
 
     fn read(&self, name: &'static str, instead: &'static str) -> Result<Vec<u8>, MediumError> {
-        let file = self.files.find(name).unwrap_or(Path::new(name));
-        let package = Loaders::package(name).unwrap_or_default();
-        let failed = |source| MediumError::Loader { name, file: file.to_owned(), package, source, instead };
-        std::fs::read(file).map_err(failed)
+        let read = self.files.read(name).map_err(|source| MediumError::Loader { source, instead });
+        read.map(|(_, content)| content)
     }
 }

@@ -104,17 +104,7 @@ impl Maker {
     pub(super) async fn config_drive(&self, text: &str) -> Result<Vec<u8>, MediumError> {
         let unpacked = |text: &str| Ok(config_drive::unpack(Path::new("of the instance"), text)?);
         let Ok(url) = parsed(text) else { return unpacked(text) };
-        let request = self.client.get(url.clone()).timeout(source::PIECE_LIMIT);
-        let response = request.send().await.and_then(Response::error_for_status);
-        let failed = |error| source::interrupted(&url, error);
-        let (mut response, mut packed) = (response.map_err(failed)?, Vec::new());
-        while let Some(bytes) = response.chunk().await.map_err(failed)? {
-            packed.extend(bytes);
-            if packed.len() as u64 > 2 * config_drive::SIZE_LIMIT {
-                let (what, limit) = (source::shown(&url), 2 * config_drive::SIZE_LIMIT);
-                return Err(MediumError::TooLong { what, limit });
-            }
-        }
+        let packed = source::whole(&self.client, &url, 2 * config_drive::SIZE_LIMIT).await?;
         unpacked(&String::from_utf8_lossy(&packed))
     }
 
@@ -200,7 +190,7 @@ async fn copy(mut response: Response, url: &Url, path: &Path) -> Result<(), Medi
     let shown = source::shown(url);
     tracing::info!("{shown} is copied, since its server sends no parts of it");
     let failed = |source| MediumError::Folder { path: path.to_owned(), source };
-    let cut = |error| source::interrupted(url, error);
+    let cut = |error| source::interrupted(url, &error);
     let (mut file, mut length) = (File::create(path).await.map_err(failed)?, 0);
     while let Some(bytes) = response.chunk().await.map_err(cut)? {
         length += bytes.len() as u64;

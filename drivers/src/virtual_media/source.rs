@@ -4,13 +4,13 @@
 //! meantime is not mixed with the one before: reading fails.
 
 use super::error::MediumError;
+use crate::unanswered::chain;
 use bytes::Bytes;
 use rand::Rng;
 use reqwest::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE,
 };
 use reqwest::{Client, Response, StatusCode, Url};
-use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -24,8 +24,8 @@ use tokio::time::sleep;
 const SILENCE: Duration = Duration::from_secs(30);
 /// Bytes that are asked of a server at a time: BMCs ask for little, in a row.
 const PIECE: u64 = 1 << 20;
-/// Longest time for a piece.
-pub(super) const PIECE_LIMIT: Duration = Duration::from_secs(60);
+/// Longest time for a piece, or a small file.
+const PIECE_LIMIT: Duration = Duration::from_secs(60);
 /// How often a piece is asked for.
 const ATTEMPTS: u32 = 4;
 /// Pause between two attempts, and its jitter.
@@ -146,7 +146,7 @@ pub(super) async fn ask(client: &Client, url: &Url) -> Result<Found, MediumError
 async fn try_ask(client: &Client, url: &Url) -> Result<Found, MediumError> {
     let refused = |reason: &str| MediumError::Refused { url: shown(url), reason: reason.to_owned() };
     let response = client.get(url.clone()).header(RANGE, "bytes=0-0").header(ACCEPT_ENCODING, "identity");
-    let response = response.send().await.map_err(|error| interrupted(url, error))?;
+    let response = response.send().await.map_err(|error| interrupted(url, &error))?;
     let is_packed = response.headers().contains_key(CONTENT_ENCODING);
     match response.status() {
         StatusCode::OK | StatusCode::PARTIAL_CONTENT if is_packed => {
@@ -168,6 +168,36 @@ async fn try_ask(client: &Client, url: &Url) -> Result<Found, MediumError> {
         StatusCode::RANGE_NOT_SATISFIABLE => Err(refused("it is empty")),
         status => Err(unexpected(url, status)),
     }
+}
+
+/// A small file of a server, as a whole.
+///
+/// # Errors
+///
+/// [`MediumError::Refused`], [`MediumError::Interrupted`]; [`MediumError::TooLong`] above so many bytes.
+pub(super) async fn whole(client: &Client, url: &Url, limit: u64) -> Result<Vec<u8>, MediumError> {
+    patiently(|| try_whole(client, url, limit)).await
+}
+
+async fn try_whole(client: &Client, url: &Url, limit: u64) -> Result<Vec<u8>, MediumError> {
+    let response = client.get(url.clone()).timeout(PIECE_LIMIT).send().await;
+    let response = response.map_err(|error| interrupted(url, &error))?;
+    match response.status() {
+        StatusCode::OK => body(url, response, limit).await,
+        status => Err(unexpected(url, status)),
+    }
+}
+
+/// What a server sends, of at most so many bytes.
+async fn body(url: &Url, mut response: Response, limit: u64) -> Result<Vec<u8>, MediumError> {
+    let mut body = Vec::new();
+    while let Some(bytes) = response.chunk().await.map_err(|error| interrupted(url, &error))? {
+        body.extend(bytes);
+        if body.len() as u64 > limit {
+            return Err(MediumError::TooLong { what: shown(url), limit });
+        }
+    }
+    Ok(body)
 }
 
 /// Does what may be interrupted, again where it was.
@@ -222,7 +252,7 @@ impl Remote {
         if let Some(validator) = &self.validator {
             request = request.header(IF_RANGE, validator);
         }
-        let mut response = request.send().await.map_err(|error| interrupted(&self.url, error))?;
+        let response = request.send().await.map_err(|error| interrupted(&self.url, &error))?;
         let is_same = self.validator.is_none() || validator(&response) == self.validator;
         match response.status() {
             StatusCode::PARTIAL_CONTENT if is_same && place(&response) == Some((start, self.length)) => {}
@@ -231,18 +261,12 @@ impl Remote {
             }
             status => return Err(unexpected(&self.url, status)),
         }
-        let mut bytes = Vec::with_capacity((end - start) as usize);
-        while let Some(more) = response.chunk().await.map_err(|error| interrupted(&self.url, error))? {
-            bytes.extend(more);
-            if bytes.len() as u64 > end - start {
-                break;
-            }
-        }
+        let bytes = body(&self.url, response, end - start).await?;
         match bytes.len() as u64 == end - start {
             true => Ok(bytes.into()),
             false => Err(MediumError::Interrupted {
                 url: shown(&self.url),
-                reason: "it sends another number of bytes than it was asked for".to_owned(),
+                reason: "it sends less than it was asked for".to_owned(),
             }),
         }
     }
@@ -270,15 +294,9 @@ fn validator(response: &Response) -> Option<HeaderValue> {
     tag.or_else(|| response.headers().get(LAST_MODIFIED)).cloned()
 }
 
-/// Why a request has failed; the error's own URL may hold a password.
-pub(super) fn interrupted(url: &Url, error: reqwest::Error) -> MediumError {
-    let error = error.without_url();
-    let (mut reason, mut cause) = (error.to_string(), error.source());
-    while let Some(next) = cause {
-        reason += &format!(": {next}");
-        cause = next.source();
-    }
-    MediumError::Interrupted { url: shown(url), reason }
+/// Why a request has failed.
+pub(super) fn interrupted(url: &Url, error: &reqwest::Error) -> MediumError {
+    MediumError::Interrupted { url: shown(url), reason: chain(error) }
 }
 
 /// A URL without what could be a secret in it.

@@ -6,9 +6,12 @@ use crate::stand_in::Manner;
 use farrier_conductor::interfaces::{BootInterface, Interface, ManagementInterface, PowerInterface};
 use farrier_conductor::model::{BootDevice, RamdiskInstance};
 use farrier_media::{KernelParameters, config_drive};
+use farrier_tests::image_server::{ImageServer, Reply};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
 
 const ISO: &str = "http://192.0.2.5/horse.iso";
 
@@ -113,6 +116,25 @@ async fn an_instance_that_is_an_iso_has_its_config_drive_in_another_drive() {
         stage.boot.clean_up_instance(context).await.unwrap();
         assert_eq!((drives(), stage.kept()), ([None, None], 0));
     }
+}
+
+#[tokio::test]
+async fn a_config_drive_may_be_on_a_server() {
+    let mut stage = stage([]).await;
+    stage.stage.node.instance_info.insert("boot_iso".into(), json!(ISO));
+    let instance = RamdiskInstance::read(&stage.stage.node).unwrap();
+    let packed = config_drive::make(&serde_json::Map::new()).unwrap();
+    let body = Reply::Body(Arc::new(packed.clone().into_bytes()));
+    let server = ImageServer::start(vec![Reply::Status(503), body, Reply::Status(404)]).unwrap();
+    let url = format!("http://smith:horseshoe@127.0.0.1:{}/drive", server.port());
+    stage.boot.prepare_ramdisk_instance(stage.context(), &instance, Some(&url)).await.unwrap();
+    let drive = stage.stage.bmc.inner().drives.usb.image.clone().unwrap();
+    let read = stage.read(&drive, ".img").await.unwrap();
+    assert_eq!(read, config_drive::unpack(Path::new("x"), &packed).unwrap());
+    let refused = stage.boot.prepare_ramdisk_instance(stage.context(), &instance, Some(&url)).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("/drive cannot be loaded: it answers 404 Not Found"), "{refused}");
+    assert!(!refused.contains("horseshoe"), "{refused}");
 }
 
 #[tokio::test]

@@ -181,7 +181,7 @@ async fn what_a_server_does_not_send_is_told_without_its_password() {
     for (reply, part) in [
         (Reply::Status(404), "it answers 404 Not Found; see whether the URL is right"),
         (Reply::Encoded(Arc::clone(&body), "gzip"), "it sends something compressed"),
-        (Reply::Truncated(Arc::clone(&body), 40_000), "error"),
+        (Reply::Truncated(Arc::clone(&body), 40_000), "/farrier.iso cannot be loaded: "),
         (Reply::Body(Arc::new(b"oats".to_vec())), "it is no ISO 9660 image"),
     ] {
         let server = ImageServer::start(vec![reply]).unwrap();
@@ -200,11 +200,15 @@ async fn a_boot_loader_that_is_missing_is_named_with_its_package() {
     stage.boot.validate(&stage.stage.node).await.unwrap();
     stage.stage.node.properties.insert("capabilities".into(), json!("boot_mode:bios"));
     let refused = stage.boot.validate(&stage.stage.node).await.unwrap_err().to_string();
-    assert!(refused.contains("install isolinux, or name another by --loader-file-paths isohdpfx.bin:FILE"));
+    assert!(refused.ends_with("install isolinux, or name another by --loader-file-paths isohdpfx.bin:FILE"));
+    stage.stage.node.properties.clear();
+    stage.stage.node.properties.insert("cpu_arch".into(), json!("aarch64"));
+    let refused = stage.boot.validate(&stage.stage.node).await.unwrap_err().to_string();
+    assert!(refused.contains("the boot loader bootaa64.efi is to be /usr/lib/shim/shimaa64"), "{refused}");
     stage.stage.node.properties.clear();
     fs::remove_file(file(&stage, "gcdx64.efi")).unwrap();
     let refused = stage.boot.validate(&stage.stage.node).await.unwrap_err().to_string();
-    assert!(refused.contains("install grub-efi-amd64-signed, or name"), "{refused}");
+    assert!(refused.contains("install grub-efi-amd64-signed, or name another"), "{refused}");
     assert!(refused.ends_with("gcdx64.efi:FILE, or give driver_info bootloader"), "{refused}");
     for (key, value, part) in [
         ("bootloader", "DIR/none", "driver_info bootloader: is no file"),

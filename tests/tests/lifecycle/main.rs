@@ -14,6 +14,7 @@ mod system;
 mod under_farrier;
 mod under_ironic;
 
+use farrier_tests::image_server::ImageServer;
 use farrier_tests::node_api::Control;
 use horse::Horse;
 use leader::Led;
@@ -42,9 +43,9 @@ fn with_virtual_media_of_a_redfish_bmc(led: Led) {
     let stable = Stable::new(led);
     let bmc = stable.bmc(None);
     let (address, system, iso) = (bmc.address(), bmc.system(), stable.leader.iso(&stable.dist));
-    let iso = iso.map(|server| server.url());
-    let (boot, iso) = ("redfish-virtual-media", iso.as_deref());
-    let control = Control::Redfish { address: &address, system: &system, boot, iso };
+    let url = iso.as_ref().map(ImageServer::url);
+    let boot = "redfish-virtual-media";
+    let control = Control::Redfish { address: &address, system: &system, boot, iso: url.as_deref() };
     let mut horse = stable.enrol_under(control, false);
     horse.inspect_and_clean();
     horse.mark_disks();
@@ -52,7 +53,11 @@ fn with_virtual_media_of_a_redfish_bmc(led: Led) {
     horse.deploy("horse");
     horse.rebuild("pony");
     if stable.leader.rescues_by_virtual_media() {
+        let read = || iso.as_ref().map(ImageServer::requests);
+        let before = read();
+        assert_ne!(before, Some(0), "nobody has read the ISO");
         horse.rescue_with_its_ramdisk_kept();
+        assert_eq!(read(), before, "the rescue has a kernel and a ramdisk of its own");
         horse.unrescue();
     }
     horse.service();
