@@ -101,8 +101,10 @@ impl Waiting {
 pub(crate) fn explain(record: &Record, settings: &Settings, now: OffsetDateTime) -> Explanation {
     let node = &record.node;
     let waiting = match Attention::of(record, settings) {
-        Attention::Conductor { holder, until } if until > now => working(record, &holder, until),
-        Attention::Conductor { until, .. } if is_owed(record) => abandoned(record, Some(until)),
+        Attention::Conductor { holder, until } if is_owed(record) => match until > now {
+            true => working(record, &holder, until),
+            false => abandoned(record, Some(until)),
+        },
         Attention::Nobody => abandoned(record, None),
         Attention::Agent { until } => for_agent(record, until, now),
         Attention::Conductor { .. } | Attention::Operator => without_lease(record, settings, now),
@@ -151,10 +153,8 @@ fn work(record: &Record) -> String {
     let node = &record.node;
     match (&record.order, node.provision_state.family()) {
         (Some(order), _) => format!("carries out the order {:?}", order.verb.as_str()),
-        (None, Some(family)) if node.provision_state.is_worked_on() => {
-            format!("works on {}", operation(family))
-        }
-        _ => "looks at it, or changes its record".to_owned(),
+        (None, Some(family)) => format!("works on {}", operation(family)),
+        (None, None) => "looks after it".to_owned(),
     }
 }
 
@@ -172,7 +172,7 @@ fn operation(family: Family) -> &'static str {
     }
 }
 
-/// A lease that has expired, and of which nothing is owed, is nobody's.
+/// A lease by which nothing is owed moves nobody on: it has expired, or somebody reads a heartbeat or changes the record.
 fn without_lease(record: &Record, settings: &Settings, now: OffsetDateTime) -> Waiting {
     let unleased = Record { lease_expires_at: None, ..record.clone() };
     match Attention::of(&unleased, settings) {

@@ -54,12 +54,11 @@ fn every_node_is_explained_in_whatever_state() {
         assert!(told.next_action.ends_with('.'), "{context}");
         let state = record.node.provision_state;
         let has_lease = record.lease_expires_at.is_some_and(|until| until > NOW);
-        let is_left = record.lease_expires_at.is_none_or(|until| until <= NOW) && state.is_worked_on();
-        if has_lease {
+        if has_lease && state.is_worked_on() {
             assert!(told.waits_for.contains("conductor c1"), "{context}");
             assert_eq!((told.until, told.is_overdue), (record.lease_expires_at, false), "{context}");
             assert!(told.commands.is_empty(), "{context}");
-        } else if is_left {
+        } else if state.is_worked_on() {
             assert!(told.waits_for.contains("any conductor"), "{context}");
         } else if state.activity() == Activity::Wait && !record.node.maintenance {
             let deadline =
