@@ -8,6 +8,7 @@ mod debian_packages;
 mod debian_tree;
 mod demo;
 mod dist;
+mod exported_disk;
 mod fuzz;
 mod instance_image;
 mod ironic_environment;

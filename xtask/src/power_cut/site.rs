@@ -14,7 +14,8 @@ use serde_json::json;
 
 use super::DISK_BYTES;
 use super::subject::{Kind, Subject};
-use super::writer::{Export, Writer};
+use super::writer::{self, Writer};
+use crate::exported_disk::ExportedDisk;
 
 const MIB: u64 = 1 << 20;
 static FOREIGN: [u8; MIB as usize] = [0xaa; MIB as usize];
@@ -28,15 +29,15 @@ pub struct Site {
     agent: CommandedAgent,
     hardware: Hardware,
     monitor: Monitor,
-    export: Export,
+    exported: ExportedDisk,
     pub disk: VolatileDisk,
     pub folder: PathBuf,
     is_attached: bool,
 }
 
 impl Site {
-    /// Boots the machine; `writer` is the program that writes its disk as the conductor does.
-    pub fn start(dist: &Path, writer: &Path, folder: &Path) -> Result<Self> {
+    /// Boots the machine; `program` writes its disk as the conductor does.
+    pub fn start(dist: &Path, program: &Path, folder: &Path) -> Result<Self> {
         let disk = VolatileDisk::start(folder, DISK_BYTES)?;
         let agent_port = free_port()?;
         let hardware = hardware("52:54:00:fa:00:32", agent_port, vec![], folder)?;
@@ -47,8 +48,8 @@ impl Site {
         let parameters = format!("ipa-advertise-host=127.0.0.1 ipa-advertise-port={agent_port}");
         let agent = CommandedAgent::boot(&hardware, &arguments, dist, &parameters)?;
         let mut monitor = Monitor::connect(&socket)?;
-        let export = Export::new(&mut monitor, writer, folder)?;
-        Ok(Self { agent, hardware, monitor, export, disk, folder: folder.to_owned(), is_attached: false })
+        let exported = writer::export(&mut monitor, program, folder)?;
+        Ok(Self { agent, hardware, monitor, exported, disk, folder: folder.to_owned(), is_attached: false })
     }
 
     /// Takes the disk out and puts it in again, with what it holds before a deployment.
@@ -87,7 +88,7 @@ impl Site {
 
     fn deploy(&self, subject: &Subject) -> Result<()> {
         if subject.writer == Writer::Conductor {
-            return self.export.deploy(&self.agent, subject, LIMIT);
+            return writer::deploy(&self.exported, &self.agent, subject, LIMIT);
         }
         let params = json!({
             "step": {"step": "write_image", "interface": "deploy", "args": subject.arguments()},

@@ -10,10 +10,8 @@ use serde_json::json;
 
 use crate::bench::dense_image::DenseImage;
 use crate::bench::{DISK_BYTES, write_image};
-use crate::command::{command, run_quietly};
+use crate::exported_disk::ExportedDisk;
 
-const USER: &str = "conductor";
-const SECRET: &str = "correct-horse-battery";
 /// A write that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(900);
 
@@ -41,8 +39,8 @@ impl Machine {
 
     /// Seconds until the image is written and proven, and nothing is exported any more.
     pub fn write(&self, image: &DenseImage, writing: &Writing<'_>) -> Result<f64> {
-        let agent = &self.exporter.agent;
-        let hardware = agent.order("poll.get_hardware_info", &json!({}))?;
+        let Exporter { agent, unit, .. } = &self.exporter;
+        let disk = ExportedDisk::of(agent)?;
         let started = Instant::now();
         match writing {
             Writing::Agent => {
@@ -53,20 +51,13 @@ impl Machine {
                 )?;
             }
             Writing::Exported(program) => {
-                let unit = &self.exporter.unit;
-                let order = json!({
-                    "export": {"portal": {"host": "127.0.0.1", "port": unit.port}, "target": unit.target,
-                        "initiator": unit.initiator, "chap_user": USER, "chap_password": SECRET},
-                    // There is one alone.
-                    "disk": hardware["command_result"]["disks"][0],
-                    "image_info": image.info_for_this_computer(),
-                });
-                let file = self.folder.join("order.json");
-                fs::write(&file, order.to_string())?;
-                self.exporter.start(&json!({"wipe_disk_metadata": true, "initiators": [unit.initiator],
-                    "chap_user": USER, "chap_password": SECRET}))?;
-                run_quietly(command(program).arg(&file))?;
-                self.exporter.stop()?;
+                let order = json!({"disk": disk, "image_info": image.info_for_this_computer()});
+                let exported = ExportedDisk {
+                    unit: unit.clone(),
+                    writer: (*program).to_owned(),
+                    order: self.folder.join("order.json"),
+                };
+                exported.write(agent, json!({"wipe_disk_metadata": true}), order, LIMIT)?;
             }
         }
         Ok(started.elapsed().as_secs_f64())
