@@ -7,6 +7,7 @@ mod command;
 mod debian_packages;
 mod debian_tree;
 mod demo;
+mod disk_room;
 mod dist;
 mod exported_disk;
 mod fuzz;

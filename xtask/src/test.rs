@@ -10,6 +10,7 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 
+use crate::disk_room::{Room, Watch};
 use crate::test_failure::Failure;
 use crate::test_needs::{self, Environment};
 use crate::test_programs::{self, Outcome, TestProgram, Tier};
@@ -43,6 +44,8 @@ struct TestReport {
     seconds: f64,
     /// For how long a processor was busy with all of it. Several are at the same time.
     processor_seconds: f64,
+    /// Room on the disks that tests write to.
+    rooms: Vec<Room>,
     /// Each test that ran alone, each program of tests that ran together, and what was made for them.
     timings: Vec<Timing>,
 }
@@ -67,7 +70,7 @@ pub fn test(arguments: &TestArguments) -> Result<()> {
     let tiers = arguments.tier.map_or_else(|| USUAL.to_vec(), |tier| vec![tier]);
     let mut report = TestReport::default();
     let start = Instant::now();
-    let result = run_tiers(&tiers, !arguments.no_install, &mut report);
+    let result = run_watched(&tiers, !arguments.no_install, &mut report);
     if let Err(error) = &result {
         report.total += Summary::FAILURE;
         report.failures.push(Failure::new(format!("{error:#}")));
@@ -81,6 +84,9 @@ pub fn test(arguments: &TestArguments) -> Result<()> {
     }
     print!("\nWhat took longest:\n{}", slowest(&report.timings));
     println!("{:.0} s in all, {:.0} s of a processor", report.seconds, report.processor_seconds);
+    for room in &report.rooms {
+        println!("{room}");
+    }
     for failure in &report.failures {
         println!("{failure}");
     }
@@ -91,10 +97,17 @@ pub fn test(arguments: &TestArguments) -> Result<()> {
     Ok(())
 }
 
-fn run_tiers(tiers: &[Tier], install: bool, report: &mut TestReport) -> Result<()> {
+fn run_watched(tiers: &[Tier], install: bool, report: &mut TestReport) -> Result<()> {
+    let workspace = Workspace::find()?;
+    let watch = Watch::start(&[&std::env::temp_dir(), &workspace.target])?;
+    let result = run_tiers(tiers, install, &workspace, report);
+    report.rooms = watch.end()?;
+    result
+}
+
+fn run_tiers(tiers: &[Tier], install: bool, workspace: &Workspace, report: &mut TestReport) -> Result<()> {
     let purposes: Vec<_> = tiers.iter().flat_map(|tier| test_needs::purposes(*tier)).copied().collect();
     requirements::ensure(&purposes, install)?;
-    let workspace = &Workspace::find()?;
     let start = Instant::now();
     thread::scope(|scope| {
         // What machines need keeps one processor busy with linking for minutes: the other has what comes before them.
