@@ -108,21 +108,24 @@ mod tests {
 
     #[test]
     fn a_node_has_its_own_archives_and_no_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let node = Uuid::from_u128(7);
-        assert_eq!(of(&folder.path().join("none"), node).unwrap(), []);
+        let outer = tempfile::tempdir().unwrap();
+        let (folder, node) = (outer.path().join("logs"), Uuid::from_u128(7));
+        assert_eq!(of(&folder, node).unwrap(), []);
+        fs::create_dir(&folder).unwrap();
         let names = [format!("{node}_n1_cleaning.tar.gz"), format!("{}_n2.tar.gz", Uuid::nil())];
         for name in &names {
-            fs::write(folder.path().join(name), name).unwrap();
+            fs::write(folder.join(name), name).unwrap();
         }
-        fs::create_dir(folder.path().join(format!("{node}_folder"))).unwrap();
-        fs::write(folder.path().parent().unwrap().join("farrier-outside"), "").ok();
-        let kept = of(folder.path(), node).unwrap();
+        fs::create_dir(folder.join(format!("{node}_folder"))).unwrap();
+        let outside = format!("{node}_outside");
+        fs::write(outer.path().join(&outside), "").unwrap();
+        let kept = of(&folder, node).unwrap();
         assert_eq!(kept.iter().map(|log| &log.name).collect::<Vec<_>>(), [&names[0]]);
         assert_eq!(kept[0].size_bytes, names[0].len() as u64);
-        assert_eq!(read(folder.path(), node, &names[0]).unwrap().unwrap(), names[0].as_bytes());
-        for name in [&names[1], "../passwd", "", &format!("{node}_folder")] {
-            assert_eq!(read(folder.path(), node, name).unwrap(), None, "{name}");
+        assert_eq!(read(&folder, node, &names[0]).unwrap().unwrap(), names[0].as_bytes());
+        let outsides = [format!("../{outside}"), format!("{node}_folder/../../{outside}")];
+        for name in [&names[1], "", &format!("{node}_folder"), &outsides[0], &outsides[1]] {
+            assert_eq!(read(&folder, node, name).unwrap(), None, "{name}");
         }
     }
 
