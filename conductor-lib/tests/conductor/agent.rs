@@ -1,23 +1,25 @@
 //! An agent that speaks the contract and writes nothing.
 
+#[path = "agent/interface.rs"]
+mod interface;
+#[path = "agent/script.rs"]
+pub mod script;
 #[path = "agent/signing.rs"]
 pub mod signing;
 
+pub use script::{Script, report};
+
 use crate::machine::FakeMachine;
-use axum::body::Bytes;
-use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::Router;
 use axum::routing::get;
-use axum::{Json, Router};
 use axum_server::tls_rustls::RustlsConfig;
-use farrier_protocol::command::{CommandList, CommandRequest, CommandResult, CommandStatus};
-use farrier_protocol::error::{CommandError, ErrorKind, Fault};
+use farrier_protocol::command::{CommandRequest, CommandResult, CommandStatus};
+use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::heartbeat::Heartbeat;
 use farrier_protocol::image_info::ImageInfo;
-use farrier_protocol::progress::{Phase, Progress};
+use interface::{execute, list, progress, resources};
 use serde_json::{Value, json};
-use signing::{Key, Proof};
-use std::collections::HashMap;
+use signing::Key;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -34,137 +36,6 @@ const DEPLOY_STEP: &str = "execute_deploy_step";
 /// How long a step takes whose answer gets lost: longer than any request.
 const LONG_WORK: Duration = Duration::from_millis(2500);
 
-/// What an agent does that is out of the ordinary.
-#[derive(Debug, Clone, Default)]
-pub struct Script {
-    /// It never calls the conductor.
-    pub silent: bool,
-    /// It calls, and never answers commands.
-    pub deaf: bool,
-    /// Whoever asks it is never answered again once it has taken a step.
-    pub vanishes: bool,
-    /// Steps fail with this text.
-    pub write_fails: Option<String>,
-    /// The steps that it offers, of any kind; else those that erase, for cleaning.
-    pub offers: Option<Vec<Value>>,
-    /// What its steps produce.
-    pub produces: Value,
-    /// What its erase steps prove.
-    pub proof: Proof,
-    /// Its steps do not end before this ends.
-    pub blocked: bool,
-    /// How often it says that its hardware managers have changed when a step is sent, and whether they have.
-    pub mismatches: u32,
-    pub mismatches_in_vain: bool,
-    /// Version of its hardware manager, less one.
-    pub version: u32,
-    /// `install_bootloader` fails with this text.
-    pub bootloader_fails: Option<String>,
-    /// It forgets its commands while it writes, as after a restart.
-    pub restarts: bool,
-    /// It answers everything with 100 MiB.
-    pub floods: bool,
-    /// To how many requests of commands it answers that it cannot serve.
-    pub sick: u32,
-    /// How often it is busy with something else when a step is sent.
-    pub busy: u32,
-    /// It answers the first POST of a step with a cut connection, after it took the step.
-    pub loses_answer: bool,
-    /// How often the BMC says that the machine is off, and errs.
-    pub misreads: u32,
-    /// The BMC does not tell whether the machine is on once a step has begun.
-    pub bmc_hangs: bool,
-    /// It says of every step that another one is done.
-    pub lies: bool,
-    /// It takes its time for every answer.
-    pub slow: Option<Duration>,
-    /// The machine's driver panics once when it is powered on.
-    pub panics: bool,
-    /// It calls once.
-    pub calls_once: bool,
-    /// It keeps whoever asks for its commands waiting once a step has ended, and how many it has kept so.
-    pub holds: bool,
-    pub held: u32,
-    /// It does nothing once it has posted its inventory.
-    pub hesitates: bool,
-    /// It offers nothing that Ironic's contract does not have.
-    pub offers_no_progress: bool,
-    /// How often its progress was asked for.
-    pub progress_asked: u32,
-    /// How often its commands were listed while it ran a step.
-    pub listed_at_work: u32,
-    /// The hash of the password by which the rescue system that runs can be entered.
-    pub rescue_password: Option<String>,
-    /// `finalize_rescue` fails with this text.
-    pub rescue_fails: Option<String>,
-    /// How often it takes the password of a rescue and ends before it can say so.
-    pub loses_rescue_answers: u32,
-    /// Whether it exports its disk, and with which text it fails when it is to begin or end that.
-    pub exports: bool,
-    pub export_fails: Option<String>,
-    /// What it sends as its logs, where it can.
-    pub logs: Option<String>,
-    /// It ignores `power_off`.
-    pub stays_on: bool,
-    /// It ends before it can say that it goes off, and its machine is on for a while after that.
-    pub ends_before_its_machine: bool,
-    /// Nobody but an operator switches its machine or sees its power, and it ends before it can say that it goes off.
-    pub is_switched_by_hand: bool,
-    /// What it posts of its machine; else [`report`].
-    pub report: Option<Value>,
-    /// How each of its posts was answered.
-    pub posted: Vec<u16>,
-    /// Steps that the BMC was given, and how often it was asked whether one has ended, and whether it then fails.
-    pub driven: Vec<String>,
-    pub polls: u32,
-    pub bmc_fails: bool,
-    /// Names and parameters of the commands it accepted.
-    pub accepted: Vec<(String, Value)>,
-    /// The token it goes by, and what the conductor told it when it looked its node up.
-    pub token: Option<String>,
-    pub looked_up: Option<String>,
-    /// Whether nobody but its machine gets the kernel parameters of a boot.
-    pub has_own_media: bool,
-}
-
-impl Script {
-    fn versions(&self) -> Value {
-        json!({"generic_hardware_manager": (self.version + 1).to_string()})
-    }
-
-    /// The steps that were begun, as `kind interface.step`.
-    pub fn steps(&self) -> Vec<String> {
-        let executed = self.accepted.iter().filter(|(name, _)| is_execute(name));
-        executed
-            .map(|(name, params)| {
-                let (kind, step) = (name.split_once('.').unwrap().0, &params["step"]);
-                format!("{kind} {}.{}", step["interface"].as_str().unwrap(), step["step"].as_str().unwrap())
-            })
-            .collect()
-    }
-}
-
-/// What an agent posts of a machine with two network cards, the first of which has this address.
-pub fn report(address: &str) -> Value {
-    json!({
-        "inventory": {
-            "interfaces": [
-                {"name": "eth0", "mac_address": address, "ipv4_address": "192.0.2.20", "has_carrier": true},
-                {"name": "eth1", "mac_address": SECOND_CARD, "ipv4_address": "192.0.2.21", "has_carrier": true},
-            ],
-            "cpu": {"architecture": "x86_64", "count": 2, "model_name": "Example", "flags": ["vmx"]},
-            "disks": [{"name": "/dev/vda", "size": 10_u64 << 30, "rotational": false, "serial": "A1"}],
-            "memory": {"total": 2_u64 << 30, "physical_mb": 2048},
-            "bmc_address": null, "bmc_v6address": "::/0",
-            "boot": {"current_boot_mode": "uefi", "pxe_interface": null},
-        },
-        "boot_interface": null, "error": null, "logs": "H4sIAAAA",
-    })
-}
-
-/// Address of the second network card of a machine.
-pub const SECOND_CARD: &str = "52:54:00:00:00:a2";
-
 /// A running agent.
 #[derive(Clone)]
 pub struct Agent {
@@ -180,8 +51,6 @@ pub struct Agent {
     ends: Arc<Notify>,
     key: Arc<OnceLock<Key>>,
 }
-
-type Answer = Result<Json<Value>, (StatusCode, Json<Fault>)>;
 
 impl Agent {
     pub fn new(machine: FakeMachine, conductor: Option<String>, address: &str) -> Self {
@@ -490,123 +359,7 @@ impl Agent {
     }
 }
 
-fn refuse(status: StatusCode, text: &str) -> (StatusCode, Json<Fault>) {
-    (status, Json(Fault::new(status.as_u16(), text)))
-}
-
-fn check(agent: &Agent, query: &HashMap<String, String>) -> Result<(), (StatusCode, Json<Fault>)> {
-    match query.get("agent_token") == agent.script().token.as_ref() {
-        true => Ok(()),
-        false => Err(refuse(StatusCode::UNAUTHORIZED, "401 Unauthorized: Token invalid.")),
-    }
-}
-
-/// An agent that cannot serve, for a while.
-fn be_sick(agent: &Agent) -> Result<(), (StatusCode, Json<Fault>)> {
-    let is_sick = agent.change(|script| {
-        let is_sick = script.sick > 0;
-        script.sick = script.sick.saturating_sub(1);
-        is_sick
-    });
-    if is_sick { Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "out of memory")) } else { Ok(()) }
-}
-
 /// Whether a command, with its extension or without, executes a step.
 fn is_execute(command: &str) -> bool {
     command.contains("execute_") && command.ends_with("_step")
-}
-
-fn is_running_step(command: &CommandResult) -> bool {
-    command.command_name == DEPLOY_STEP && command.command_status == CommandStatus::Running
-}
-
-async fn list(State(agent): State<Agent>, Query(query): Query<HashMap<String, String>>) -> Answer {
-    check(&agent, &query)?;
-    be_sick(&agent)?;
-    tokio::time::sleep(agent.script().slow.unwrap_or_default()).await;
-    agent.until_vanished().await;
-    let commands = agent.commands.lock().unwrap().clone();
-    let is_at_work = commands.iter().any(is_running_step);
-    agent.change(|script| script.listed_at_work += u32::from(is_at_work));
-    let is_ended =
-        |c: &CommandResult| is_execute(&c.command_name) && c.command_status != CommandStatus::Running;
-    if commands.iter().any(is_ended) && agent.script().holds {
-        agent.change(|script| script.held += 1);
-        while agent.script().holds {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-    Ok(Json(json!(CommandList { commands })))
-}
-
-async fn execute(
-    State(agent): State<Agent>,
-    Query(query): Query<HashMap<String, String>>,
-    body: Bytes,
-) -> Answer {
-    check(&agent, &query)?;
-    be_sick(&agent)?;
-    tokio::time::sleep(agent.script().slow.unwrap_or_default()).await;
-    if agent.script().deaf {
-        std::future::pending::<()>().await;
-    }
-    let request: CommandRequest = serde_json::from_slice(&body).unwrap();
-    let running = agent.commands.lock().unwrap().iter().any(|c| c.command_status == CommandStatus::Running);
-    let is_step = is_execute(&request.name);
-    let other_work = is_step
-        && agent.change(|script| {
-            let busy = script.busy > 0;
-            script.busy = script.busy.saturating_sub(1);
-            busy
-        });
-    if running || other_work {
-        return Err(refuse(StatusCode::CONFLICT, "Agent is busy: executing command sync"));
-    }
-    let result = CommandResult::running(request.name.split_once('.').unwrap().1);
-    agent.start(&result);
-    agent.change(|script| script.accepted.push((request.name.clone(), request.params.clone().into())));
-    agent.run_command(&request, &result);
-    if is_step && agent.change(|script| std::mem::take(&mut script.loses_answer)) {
-        std::future::pending::<()>().await;
-    }
-    let script = agent.script();
-    let goes_off_unseen = script.is_switched_by_hand || script.ends_before_its_machine;
-    let ends_before_it_answers = request.name == "standby.power_off" && goes_off_unseen
-        || request.name == "rescue.finalize_rescue"
-            && agent.change(|script| {
-                let loses = script.loses_rescue_answers > 0;
-                script.loses_rescue_answers = script.loses_rescue_answers.saturating_sub(1);
-                loses
-            });
-    if ends_before_it_answers {
-        agent.ends.notify_one();
-        std::future::pending::<()>().await;
-    }
-    let commands = agent.commands.lock().unwrap();
-    let result = commands.iter().find(|known| known.id == result.id).cloned().unwrap_or(result);
-    Ok(Json(json!(result)))
-}
-
-async fn resources(State(agent): State<Agent>) -> Json<Value> {
-    agent.until_vanished().await;
-    let mut resources = json!({"id": "v1", "commands": [], "status": []});
-    if !agent.script().offers_no_progress {
-        resources["progress"] = json!([]);
-    }
-    Json(resources)
-}
-
-async fn progress(State(agent): State<Agent>) -> Json<Progress> {
-    agent.change(|script| script.progress_asked += 1);
-    agent.until_vanished().await;
-    let writing = agent.commands.lock().unwrap().iter().any(|command| command.command_name == DEPLOY_STEP);
-    if writing {
-        agent.asked.notify_one();
-    }
-    let phase = match agent.commands.lock().unwrap().iter().any(is_running_step) {
-        true => Phase::Writing,
-        false if writing => Phase::Done,
-        false => Phase::Idle,
-    };
-    Json(Progress { phase, bytes: 64, total_bytes: Some(128), bytes_per_second: 64, eta_seconds: Some(1) })
 }

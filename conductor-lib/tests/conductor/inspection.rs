@@ -1,6 +1,7 @@
 //! Inspection: the ramdisk tells what its machine is made of.
 
-use crate::agent::{SECOND_CARD, Script, report};
+use crate::agent::script::SECOND_CARD;
+use crate::agent::{Script, report};
 use crate::machine::Boot;
 use crate::stage::{MAC, Stage, fault, new_node};
 use farrier_conductor::inspect::{AddPorts, InspectionSettings, KeepPorts, hooks};

@@ -1,0 +1,7 @@
+//! Conductors that are killed, stopped or overtaken while they work.
+
+mod clean;
+mod deploy;
+mod instance;
+mod orders;
+mod site;
