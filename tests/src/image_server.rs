@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -238,11 +239,11 @@ fn send_paced(connection: &mut TcpStream, body: &[u8], pace: &Pace) -> io::Resul
 
 /// Sends a file or, for a client that knows which version it holds, a range of it.
 fn send_file(connection: &mut TcpStream, head: &str, path: &Path) -> io::Result<()> {
-    const TAG: &str = "\"file\"";
     let mut file = File::open(path)?;
-    let total = file.metadata()?.len();
+    let facts = file.metadata()?;
+    let (total, tag) = (facts.len(), format!("\"{:x}.{:x}\"", facts.mtime(), facts.mtime_nsec()));
     let named = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
-    let range = named("range: bytes=").filter(|_| named("if-range: ").is_none_or(|tag| tag == TAG));
+    let range = named("range: bytes=").filter(|_| named("if-range: ").is_none_or(|held| held == tag));
     let range = range.and_then(|range| range.split_once('-')).and_then(|(first, last)| {
         Some((first.parse::<u64>().ok()?, last.parse().map_or(total, |last: u64| last + 1)))
     });
@@ -250,7 +251,7 @@ fn send_file(connection: &mut TcpStream, head: &str, path: &Path) -> io::Result<
         Some((first, end)) if first < end && end <= total => (206, first, end),
         _ => (200, 0, total),
     };
-    let mut headers = format!("Content-Length: {}\r\nAccept-Ranges: bytes\r\nETag: {TAG}\r\n", end - first);
+    let mut headers = format!("Content-Length: {}\r\nAccept-Ranges: bytes\r\nETag: {tag}\r\n", end - first);
     if status == 206 {
         headers += &format!("Content-Range: bytes {first}-{}/{total}\r\n", end - 1);
     }

@@ -6,6 +6,7 @@ use farrier_media::boot_iso::BootIsoError;
 use farrier_media::config_drive::ConfigDriveError;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A medium cannot be put on the shelf, or not be read from it.
 #[derive(Debug, thiserror::Error)]
@@ -42,11 +43,19 @@ pub enum MediumError {
         /// Why not.
         reason: String,
     },
-    /// A server has something else under a URL than before.
-    #[error("{url} has changed since the machine began to read it; start the operation again")]
-    Changed {
+    /// A server does not end to send something.
+    #[error("{url} cannot be loaded within {} s; see whether its server is overloaded, or let it send parts of files", limit.as_secs())]
+    Slow {
         /// The URL, without secrets.
         url: String,
+        /// How long it may take.
+        limit: Duration,
+    },
+    /// There is something else in a file or under a URL than before.
+    #[error("{what} has changed since the medium was made of it; start the operation again")]
+    Changed {
+        /// The file, or the URL without secrets.
+        what: String,
     },
     /// Something is too long.
     #[error("{what} is longer than {limit} bytes")]

@@ -9,6 +9,7 @@ use farrier_media::boot_iso::Additions;
 use farrier_media::config_drive;
 use reqwest::{Client, Response, Url};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::fs::File;
@@ -16,10 +17,22 @@ use tokio::io::AsyncWriteExt;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Most bytes that are kept of a file whose server sends it as a whole alone: a DVD.
-const LONGEST_COPY: u64 = 8 << 30;
-/// Longest time that a copy takes.
-const COPY_LIMIT: Duration = Duration::from_secs(1800);
+/// What is kept at most of a file whose server sends it as a whole alone.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CopyLimits {
+    /// Its length in bytes.
+    pub(super) bytes: u64,
+    /// How long it takes to copy.
+    pub(super) time: Duration,
+}
+
+impl CopyLimits {
+    /// A DVD, in half an hour.
+    pub(super) const USUAL: Self = Self { bytes: 8 << 30, time: Duration::from_secs(1800) };
+}
+
+/// By what each file and URL of a medium is known to be still the same, since the medium was made.
+pub(super) type Marks = BTreeMap<String, String>;
 
 /// What a medium is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +70,7 @@ pub enum Recipe {
 pub(super) struct Maker {
     pub(super) client: Client,
     pub(super) loaders: MediaLoaders,
+    pub(super) limits: CopyLimits,
 }
 
 impl Recipe {
@@ -86,10 +100,10 @@ impl Maker {
             let url = parsed(url)?;
             if let Found::Whole(response) = source::ask(&self.client, &url).await? {
                 let file = file(index);
-                let slow =
-                    || MediumError::Refused { url: source::shown(&url), reason: "it takes too long".into() };
-                let copied = timeout(COPY_LIMIT, copy(response, &url, &file)).await;
-                copied.unwrap_or_else(|_| Err(slow()))?;
+                let CopyLimits { bytes, time } = self.limits;
+                let copied = timeout(time, copy(response, &url, &file, bytes)).await;
+                copied
+                    .unwrap_or_else(|_| Err(MediumError::Slow { url: source::shown(&url), limit: time }))?;
                 *image = Image::File(file);
             }
         }
@@ -122,50 +136,53 @@ impl Maker {
             }
         }
         match is_here {
-            true => self.open(recipe).await.map(drop),
+            true => self.open(recipe, &mut Marks::new()).await.map(drop),
             false => Ok(()),
         }
     }
 
-    /// Opens a medium.
+    /// Opens a medium whose parts have these marks; those that have none get them.
     ///
     /// # Errors
     ///
     /// [`MediumError`].
-    pub(super) async fn open(&self, recipe: Recipe) -> Result<Medium, MediumError> {
+    pub(super) async fn open(&self, recipe: Recipe, marks: &mut Marks) -> Result<Medium, MediumError> {
         let loaders = self.loaders.clone();
         match recipe {
-            Recipe::AsItIs { image } => Ok(Medium::as_it_is(self.source(&image).await?)),
+            Recipe::AsItIs { image } => Ok(Medium::as_it_is(self.source(&image, marks).await?)),
             Recipe::LaidOver { iso, additions } => {
-                let source = self.source(&iso).await?;
+                let source = self.source(&iso, marks).await?;
                 blocking(move || Medium::laid_over(source, &additions, shown(&iso))).await
             }
             Recipe::OfKernel { kernel, ramdisk, bootloader, firmware, additions } => {
                 let bootloader = match &bootloader {
-                    Some(bootloader) => Some(self.source(bootloader).await?),
+                    Some(bootloader) => Some(self.source(bootloader, marks).await?),
                     None => None,
                 };
-                let (kernel, ramdisk) = (self.source(&kernel).await?, self.source(&ramdisk).await?);
+                let kernel = self.source(&kernel, marks).await?;
+                let ramdisk = self.source(&ramdisk, marks).await?;
                 let parts = Parts { kernel, ramdisk, bootloader };
                 blocking(move || Medium::of_kernel(parts, &loaders, &firmware, &additions)).await
             }
         }
     }
 
-    async fn source(&self, image: &Image) -> Result<Source, MediumError> {
-        match image {
+    async fn source(&self, image: &Image, marks: &mut Marks) -> Result<Source, MediumError> {
+        let (name, source) = match image {
             Image::File(file) => {
                 let file = file.clone();
-                blocking(move || Source::file(&file)).await
+                (file.display().to_string(), blocking(move || Source::file(&file)).await?)
             }
-            Image::Url(url) => {
-                let url = parsed(url)?;
-                match source::ask(&self.client, &url).await? {
-                    Found::Parts(remote) => Ok(Source::Remote(remote)),
-                    // It did when the medium was made, or there would be a copy.
-                    Found::Whole(_) => Err(MediumError::Changed { url: source::shown(&url) }),
-                }
-            }
+            Image::Url(url) => match source::ask(&self.client, &parsed(url)?).await? {
+                Found::Parts(remote) => (url.clone(), Source::Remote(remote)),
+                // It did when the medium was made, or there would be a copy.
+                Found::Whole(_) => return Err(MediumError::Changed { what: shown(image) }),
+            },
+        };
+        let mark = source.mark();
+        match *marks.entry(name).or_insert_with(|| mark.clone()) == mark {
+            true => Ok(source),
+            false => Err(MediumError::Changed { what: shown(image) }),
         }
     }
 }
@@ -186,16 +203,19 @@ fn shown(image: &Image) -> String {
     }
 }
 
-async fn copy(mut response: Response, url: &Url, path: &Path) -> Result<(), MediumError> {
+async fn copy(mut response: Response, url: &Url, path: &Path, limit: u64) -> Result<(), MediumError> {
     let shown = source::shown(url);
+    if response.content_length().is_some_and(|length| length > limit) {
+        return Err(MediumError::TooLong { what: shown, limit });
+    }
     tracing::info!("{shown} is copied, since its server sends no parts of it");
     let failed = |source| MediumError::Folder { path: path.to_owned(), source };
     let cut = |error| source::interrupted(url, &error);
     let (mut file, mut length) = (File::create(path).await.map_err(failed)?, 0);
     while let Some(bytes) = response.chunk().await.map_err(cut)? {
         length += bytes.len() as u64;
-        if length > LONGEST_COPY {
-            return Err(MediumError::TooLong { what: shown, limit: LONGEST_COPY });
+        if length > limit {
+            return Err(MediumError::TooLong { what: shown, limit });
         }
         file.write_all(&bytes).await.map_err(failed)?;
     }
@@ -206,4 +226,36 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, MediumError> + Send + 'static,
 ) -> Result<T, MediumError> {
     spawn_blocking(work).await.map_err(|_| MediumError::Crashed)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netboot::loaders::Loaders;
+    use farrier_tests::image_server::{ImageServer, Reply};
+    use std::sync::Arc;
+
+    /// Why a file that its server sends as a whole is not kept.
+    async fn refusal(reply: Reply) -> String {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let folder = tempfile::tempdir().unwrap();
+        let server = ImageServer::start(vec![reply]).unwrap();
+        let maker = Maker {
+            client: source::client().unwrap(),
+            loaders: MediaLoaders::new(Loaders::new(BTreeMap::new())),
+            limits: CopyLimits { bytes: 1000, time: Duration::from_secs(1) },
+        };
+        let recipe = Recipe::AsItIs { image: Image::Url(server.url()) };
+        let copied = maker.copy(recipe, |_| folder.path().join("copy")).await;
+        copied.unwrap_err().to_string().replace(&server.url(), "URL")
+    }
+
+    #[tokio::test]
+    async fn a_copy_is_given_up_that_is_too_long_or_takes_too_long() {
+        let body = || Arc::new(vec![b'x'; 1001]);
+        assert_eq!(refusal(Reply::Body(body())).await, "URL is longer than 1000 bytes");
+        assert_eq!(refusal(Reply::WithoutLength(body())).await, "URL is longer than 1000 bytes");
+        let stalled = refusal(Reply::Stalled(vec![b'x'; 1000].into(), 10)).await;
+        assert!(stalled.starts_with("URL cannot be loaded within 1 s"), "{stalled}");
+    }
 }

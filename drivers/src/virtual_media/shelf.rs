@@ -8,7 +8,7 @@
 use super::error::MediumError;
 use super::loaders::MediaLoaders;
 use super::medium::Medium;
-use super::recipe::{Maker, Recipe};
+use super::recipe::{CopyLimits, Maker, Marks, Recipe};
 use super::source;
 use crate::netboot::images::Image;
 use farrier_conductor::model::{BootDevice, Node};
@@ -58,8 +58,39 @@ struct Published {
     node: Uuid,
     drive: BootDevice,
     recipe: Recipe,
+    #[serde(default)]
+    marks: Marks,
     #[serde(skip)]
     reads: Reads,
+}
+
+/// A medium that is being made, by its name. Unless it is made in the end nothing of it is left, also where an abort
+/// cuts off whoever makes it.
+struct Unmade<'a> {
+    shelf: &'a Shelf,
+    name: String,
+}
+
+impl<'a> Unmade<'a> {
+    fn new(shelf: &'a Shelf, drive: BootDevice) -> Self {
+        Self { shelf, name: name(drive) }
+    }
+
+    /// It is made, and its copies stay.
+    fn made(mut self) -> String {
+        std::mem::take(&mut self.name)
+    }
+}
+
+impl Drop for Unmade<'_> {
+    fn drop(&mut self) {
+        if self.name.is_empty() {
+            return;
+        }
+        if let Err(error) = self.shelf.remove(&self.name) {
+            tracing::warn!("something is left of a medium that was not made: {error}");
+        }
+    }
 }
 
 impl Shelf {
@@ -88,7 +119,7 @@ impl Shelf {
             }
         }
         let url = url.trim_end_matches('/').to_owned();
-        let maker = Maker { client: source::client()?, loaders };
+        let maker = Maker { client: source::client()?, loaders, limits: CopyLimits::USUAL };
         let (media, open) = (Mutex::new(media), Mutex::default());
         let shelf = Self(Arc::new(Inner { folder, url, maker, media, open }));
         // Of media that a conductor was killed over before it had noted them.
@@ -110,14 +141,9 @@ impl Shelf {
         drive: BootDevice,
         recipe: Recipe,
     ) -> Result<String, MediumError> {
-        let name = name(drive);
-        let copy = |index: usize| self.copy(&name, index);
-        let made = async {
-            let recipe = self.0.maker.copy(recipe, copy).await?;
-            self.add(node, drive, &name, recipe).await
-        };
-        let made = made.await;
-        self.tidy(&name, made)
+        let unmade = Unmade::new(self, drive);
+        let recipe = self.0.maker.copy(recipe, |index| self.copy(&unmade.name, index)).await?;
+        self.add(node, drive, unmade, recipe).await
     }
 
     /// The same for the config drive of an instance: base64 of gzip, or the URL of that.
@@ -131,37 +157,30 @@ impl Shelf {
         drive: BootDevice,
         text: &str,
     ) -> Result<String, MediumError> {
-        let (name, bytes) = (name(drive), self.0.maker.config_drive(text).await?);
-        let file = self.copy(&name, 0);
+        let (unmade, bytes) = (Unmade::new(self, drive), self.0.maker.config_drive(text).await?);
+        let file = self.copy(&unmade.name, 0);
         write(&file, &bytes)?;
-        let made = self.add(node, drive, &name, Recipe::AsItIs { image: Image::File(file) }).await;
-        self.tidy(&name, made)
-    }
-
-    /// Leaves no copies of a medium that was not made.
-    fn tidy(&self, name: &str, made: Result<String, MediumError>) -> Result<String, MediumError> {
-        if made.is_err() {
-            self.remove_copies(name)?;
-        }
-        made
+        self.add(node, drive, unmade, Recipe::AsItIs { image: Image::File(file) }).await
     }
 
     async fn add(
         &self,
         node: &Node,
         drive: BootDevice,
-        name: &str,
+        unmade: Unmade<'_>,
         recipe: Recipe,
     ) -> Result<String, MediumError> {
-        let medium = self.0.maker.open(recipe.clone()).await?;
+        let mut marks = Marks::new();
+        let medium = self.0.maker.open(recipe.clone(), &mut marks).await?;
         self.withdraw_from(node, drive)?;
-        let published = Published { node: node.uuid, drive, recipe, reads: Reads::default() };
+        let published = Published { node: node.uuid, drive, recipe, marks, reads: Reads::default() };
         let text = serde_json::to_vec(&published).map_err(io::Error::other);
-        let note = self.note(name);
+        let note = self.note(&unmade.name);
         let text = text.map_err(|source| MediumError::Folder { path: note.clone(), source })?;
         write(&note, &text)?;
-        self.media().insert(name.to_owned(), published);
-        self.keep_open(name, Arc::new(medium));
+        let name = unmade.made();
+        self.media().insert(name.clone(), published);
+        self.keep_open(&name, Arc::new(medium));
         Ok(format!("{}/{name}", self.0.url))
     }
 
@@ -198,8 +217,7 @@ impl Shelf {
             media.iter().filter(|(_, one)| is_one(one)).map(|(name, _)| name.clone()).collect()
         };
         for name in names {
-            remove(&self.note(&name))?;
-            self.remove_copies(&name)?;
+            self.remove(&name)?;
             self.media().remove(&name);
             self.open_media().retain(|(open, _)| *open != name);
         }
@@ -215,13 +233,13 @@ impl Shelf {
 
     /// The medium with a name; nothing where there is none.
     pub async fn medium(&self, name: &str) -> Option<Arc<Medium>> {
-        let Published { recipe, node, .. } = self.media().get(name).cloned()?;
+        let Published { recipe, mut marks, node, .. } = self.media().get(name).cloned()?;
         let found =
             self.open_media().iter().find(|(open, _)| open == name).map(|(_, medium)| Arc::clone(medium));
         let medium = match found {
             Some(medium) => medium,
             None => {
-                let medium = self.0.maker.open(recipe).await;
+                let medium = self.0.maker.open(recipe, &mut marks).await;
                 Arc::new(
                     medium
                         .inspect_err(|error| tracing::error!(%node, "a virtual medium is gone: {error}"))
@@ -265,7 +283,9 @@ impl Shelf {
         (0..MOST_COPIES).map(|index| self.copy(name, index)).collect()
     }
 
-    fn remove_copies(&self, name: &str) -> Result<(), MediumError> {
+    /// Removes the files of a medium.
+    fn remove(&self, name: &str) -> Result<(), MediumError> {
+        remove(&self.note(name))?;
         self.copies(name).iter().try_for_each(|copy| remove(copy))
     }
 

@@ -11,9 +11,9 @@ use reqwest::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE,
 };
 use reqwest::{Client, Response, StatusCode, Url};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -34,8 +34,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// What a part of a medium is read from. Reading blocks.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// A file of this host, and its length in bytes.
-    File(File, u64),
+    /// A file of this host.
+    File(File, Metadata),
     /// A file of a server.
     Remote(Remote),
 }
@@ -70,15 +70,29 @@ impl Source {
     pub(super) fn file(path: &Path) -> Result<Self, MediumError> {
         let failed = |source| MediumError::Read { what: path.display().to_string(), source };
         let file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        Ok(Self::File(file, length))
+        let metadata = file.metadata().map_err(failed)?;
+        Ok(Self::File(file, metadata))
     }
 
     /// Its length in bytes.
     pub(super) fn length(&self) -> u64 {
         match self {
-            Self::File(_, length) => *length,
+            Self::File(_, metadata) => metadata.len(),
             Self::Remote(remote) => remote.length,
+        }
+    }
+
+    /// By what it is known to be still the same: its length, and when it was changed or what its server says.
+    pub(super) fn mark(&self) -> String {
+        let length = self.length();
+        match self {
+            Self::File(_, metadata) => {
+                format!("{length} {}.{:09}", metadata.mtime(), metadata.mtime_nsec())
+            }
+            Self::Remote(Remote { validator, .. }) => {
+                let validator = validator.as_ref().map_or(&b""[..], HeaderValue::as_bytes);
+                format!("{length} {}", String::from_utf8_lossy(validator))
+            }
         }
     }
 
@@ -257,7 +271,7 @@ impl Remote {
         match response.status() {
             StatusCode::PARTIAL_CONTENT if is_same && place(&response) == Some((start, self.length)) => {}
             StatusCode::PARTIAL_CONTENT | StatusCode::OK | StatusCode::RANGE_NOT_SATISFIABLE => {
-                return Err(MediumError::Changed { url: shown(&self.url) });
+                return Err(MediumError::Changed { what: shown(&self.url) });
             }
             status => return Err(unexpected(&self.url, status)),
         }

@@ -7,9 +7,10 @@ use farrier_conductor::model::{ProvisionState, RamdiskInstance};
 use farrier_media::KernelParameters;
 use farrier_tests::image_server::{ImageServer, Reply};
 use serde_json::{Value, json};
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// A machine with this `driver_info`, in which `DIR` is the folder that images may be taken from.
 async fn stage(info: Value) -> MediaStage {
@@ -98,7 +99,45 @@ async fn what_is_exchanged_on_a_server_is_not_mixed_with_what_was_there() {
     let medium = stage.shelf.medium(url.rsplit('/').next().unwrap()).await.unwrap();
     let read = tokio::task::spawn_blocking(move || medium.read_at(0, usize::MAX).unwrap_err().to_string());
     let error = read.await.unwrap();
-    assert!(error.contains("has changed since the machine began to read it"), "{error}");
+    assert!(error.contains("has changed since the medium was made of it"), "{error}");
+}
+
+/// The BMC has begun to read it, and a conductor that starts anew goes on.
+#[tokio::test]
+async fn what_is_exchanged_while_no_conductor_runs_is_not_mixed_with_what_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let on_server = folder.path().join("kernel");
+    let server = ImageServer::start(vec![Reply::File(on_server.clone())]).unwrap();
+    let change = |file: &Path, content: u8, second: u64| {
+        fs::write(file, vec![content; 3 << 20]).unwrap();
+        let file = File::options().write(true).open(file).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(second)).unwrap();
+    };
+    for (kernel, file) in [(server.url(), Some(on_server)), ("DIR/k".to_owned(), None)] {
+        let stage = stage(json!({"deploy_kernel": kernel, "deploy_ramdisk": "DIR/r"})).await;
+        let file = file.unwrap_or_else(|| self::file(&stage, "k"));
+        change(&file, b'k', 100);
+        let medium = booted(&stage).await;
+        assert!(holds(&medium, [b'k'; 5000]), "{kernel}");
+        change(&file, b'o', 200);
+        assert!(stage.medium().await.is_none(), "{kernel}");
+        change(&file, b'k', 100);
+        assert!(stage.medium().await.unwrap() == medium, "{kernel}");
+    }
+}
+
+#[tokio::test]
+async fn a_medium_whose_making_is_cut_off_leaves_nothing() {
+    let server = ImageServer::start(vec![Reply::Stalled(Arc::new(iso()), 5000)]).unwrap();
+    let stage = stage(json!({"deploy_iso": server.url()})).await;
+    let parameters = KernelParameters::default();
+    let mut prepares = stage.boot.prepare_ramdisk(stage.context(), &parameters);
+    while stage.kept() == 0 {
+        let waited = tokio::time::timeout(Duration::from_millis(5), &mut prepares).await;
+        assert!(waited.is_err(), "{waited:?}");
+    }
+    drop(prepares);
+    assert_eq!(stage.kept(), 0);
 }
 
 #[tokio::test]
