@@ -4,11 +4,46 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a console may take nothing: a moment where another process writes to it, for ever where nobody reads it.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Pause before it is tried again.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Every active console at once. The kernel's `/dev/console` reaches only the last of them.
 #[derive(Debug)]
 pub struct Consoles {
-    devices: Vec<File>,
+    devices: Vec<Console>,
+}
+
+#[derive(Debug)]
+struct Console {
+    device: File,
+    /// Whether it took nothing the last time: it is not waited for again until it does.
+    is_stuck: bool,
+}
+
+impl Console {
+    /// Writes to a console. One that takes nothing for a while loses the rest.
+    fn write(&mut self, mut bytes: &[u8]) {
+        let deadline = Instant::now() + PATIENCE;
+        while !bytes.is_empty() {
+            match self.device.write(bytes) {
+                Ok(count) => {
+                    self.is_stuck = false;
+                    bytes = &bytes[count..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && !self.is_stuck => {
+                    self.is_stuck = Instant::now() >= deadline;
+                    thread::sleep(PAUSE);
+                }
+                Err(_) => return,
+            }
+        }
+    }
 }
 
 impl Consoles {
@@ -21,11 +56,11 @@ impl Consoles {
         let devices = names
             .filter_map(|name| {
                 // Without O_NONBLOCK a serial port that nobody reads would stop the agent.
-                OpenOptions::new()
+                let device = OpenOptions::new()
                     .write(true)
                     .custom_flags(nix::libc::O_NOCTTY | nix::libc::O_NONBLOCK)
-                    .open(directory.join(name))
-                    .ok()
+                    .open(directory.join(name));
+                Some(Console { device: device.ok()?, is_stuck: false })
             })
             .collect();
         Self { devices }
@@ -98,11 +133,11 @@ pub fn quiet_kernel() -> io::Result<()> {
 const QUIET: &str = "3";
 
 impl Write for Consoles {
-    /// Writes to each console, ending lines as a terminal needs it. A console that takes nothing
+    /// Writes to each console, ending lines as a terminal needs it. A console that takes nothing for a tenth of a second
     /// loses the text; the others do not.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        for device in &mut self.devices {
-            device.write_all(bytes).ok();
+        for console in &mut self.devices {
+            console.write(bytes);
         }
         Ok(bytes.len())
     }
@@ -115,6 +150,9 @@ impl Write for Consoles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::pty::openpty;
+    use nix::unistd::ttyname;
+    use std::io::{BufRead, BufReader, Read};
 
     #[test]
     fn screens_keep_their_first_rows_and_are_given_back() {
@@ -127,6 +165,61 @@ mod tests {
         drop(screens);
         let expected = "\x1b[2J\x1b[8r\x1b[8;1H\x1b7\x1b[1;1H\x1b[2KFarrier\x1b8\x1b[r\x1b[2J\x1b[H";
         assert_eq!(fs::read_to_string(directory.path().join("tty0")).unwrap(), expected);
+    }
+
+    fn opened(terminal: &Path) -> Consoles {
+        let name = terminal.file_name().unwrap().to_str().unwrap();
+        Consoles::open_named(terminal.parent().unwrap(), std::iter::once(name))
+    }
+
+    #[test]
+    fn a_console_that_nobody_reads_is_waited_for_once_until_somebody_reads_it() {
+        let pair = openpty(None, None).unwrap();
+        let mut consoles = opened(&ttyname(&pair.slave).unwrap());
+        let started = Instant::now();
+        for _ in 0..1000 {
+            consoles.write_all(&[b'x'; 1000]).unwrap();
+        }
+        assert!(started.elapsed() < 100 * PATIENCE, "it was waited for each time");
+        assert!(consoles.devices[0].is_stuck);
+        let mut master = File::from(pair.master);
+        for _ in 0..100 {
+            assert!(master.read(&mut [0; 100]).unwrap() > 0);
+            consoles.write_all(b"y").unwrap();
+            if !consoles.devices[0].is_stuck {
+                return;
+            }
+        }
+        panic!("it is given up for good");
+    }
+
+    /// The kernel lets one process write to a terminal at a time, and refuses others that would not wait.
+    #[test]
+    fn lines_of_two_processes_at_once_are_all_shown() {
+        const LINES: usize = 2000;
+        let pair = openpty(None, None).unwrap();
+        let path = ttyname(&pair.slave).unwrap();
+        let write = &|letter: char| {
+            let mut consoles = opened(&path);
+            for number in 0..LINES {
+                consoles.write_all(format!("{letter} {number}\n").as_bytes()).unwrap();
+            }
+        };
+        let shown = thread::scope(|scope| {
+            let lines = BufReader::new(File::from(pair.master)).lines();
+            // It ends when nobody has the terminal open any more.
+            let shown = scope.spawn(|| lines.map_while(Result::ok).collect::<Vec<_>>());
+            for writer in ['a', 'b'].map(|letter| scope.spawn(move || write(letter))) {
+                writer.join().unwrap();
+            }
+            drop(pair.slave);
+            shown.join().unwrap()
+        });
+        for letter in ['a', 'b'] {
+            let of_one = shown.iter().filter(|line| line.starts_with(letter));
+            let expected = (0..LINES).map(|number| format!("{letter} {number}"));
+            assert!(of_one.map(|line| line.trim()).eq(expected), "{letter}");
+        }
     }
 
     #[test]
