@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
+/// After so long without anything to do an order is done.
+const QUIET: Duration = Duration::from_secs(3);
+
 /// What outlives every conductor: a machine with its agent, and the file.
 pub struct Site {
     pub outside: Runtime,
@@ -68,7 +71,7 @@ impl Site {
     }
 
     /// The record once it is as wanted.
-    pub fn until(&self, wanted: impl Fn(&Record) -> bool) -> Record {
+    pub fn until(&self, mut wanted: impl FnMut(&Record) -> bool) -> Record {
         let end = Instant::now() + PATIENCE;
         loop {
             let record = self.record();
@@ -132,11 +135,15 @@ impl Life {
         self.runtime.spawn(async move { conductor.deploy("n1", image()).await.map(drop) });
     }
 
-    /// Waits until the gate stops this, or its order is done before: how many writes one takes depends on how busy the
-    /// computer is.
-    fn until_it_stops(&self, site: &Site, writes: usize) {
-        let is_done = |record: &Record| self.store.writes() > writes && is_at_rest(record);
-        site.until(|record| self.store.has_stopped() || is_done(record));
+    /// Waits until the gate stops this, or nothing happens any more: how many writes an order takes depends on how busy
+    /// the computer is, and it may be done before.
+    fn until_it_stops(&self, site: &Site) {
+        let mut at_rest_since = None;
+        site.until(|record| {
+            let since = is_at_rest(record).then(|| at_rest_since.unwrap_or_else(Instant::now));
+            at_rest_since = since;
+            self.store.has_stopped() || since.is_some_and(|since| since.elapsed() > QUIET)
+        });
     }
 
     pub fn kill(self) {
@@ -194,7 +201,7 @@ pub fn killed_at(
         Gate::Open => Gate::Open,
     });
     order(&first);
-    first.until_it_stops(&site, writes);
+    first.until_it_stops(&site);
     // What was begun before the gate shut comes to its end.
     std::thread::sleep(Duration::from_millis(30));
     let address = first.address;
