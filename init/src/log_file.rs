@@ -3,9 +3,9 @@
 //! Init, agent and DHCP handler append to one file on a memory file system. It is bounded: a full
 //! file becomes the older half and a new one begins.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where the log lies in a ramdisk.
@@ -35,12 +35,27 @@ impl LogFile {
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }
-        if fs::metadata(&self.path).is_ok_and(|metadata| metadata.len() >= HALF) {
-            fs::rename(&self.path, self.older())?;
+        let mut file = self.open()?;
+        if file.metadata()?.len() >= HALF {
+            self.keep_as_older(&file)?;
+            file = self.open()?;
         }
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
         // One call, so that lines of two processes do not mix.
         file.write_all(lines)
+    }
+
+    fn open(&self) -> io::Result<File> {
+        OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)
+    }
+
+    /// Makes the full file the older half, unless another process does or has: a new file is not moved over the half that
+    /// was full.
+    fn keep_as_older(&self, full: &File) -> io::Result<()> {
+        let is_in_place = |facts: Metadata| full.metadata().is_ok_and(|full| full.ino() == facts.ino());
+        match full.try_lock().is_ok() && fs::metadata(&self.path).is_ok_and(is_in_place) {
+            true => fs::rename(&self.path, self.older()),
+            false => Ok(()),
+        }
     }
 
     /// Everything that is kept, the oldest line first; empty without a log.
@@ -56,6 +71,21 @@ impl LogFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn f46_of_two_processes_that_find_it_full_one_moves_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("agent.log");
+        let fill = || {
+            let log = LogFile::at(&path);
+            for _ in 0..4000 {
+                log.append(&[b'x'; 4096]).unwrap();
+                let older = fs::metadata(log.older()).map(|facts| facts.len());
+                assert!(older.is_err() || older.is_ok_and(|length| length >= HALF), "most of it is lost");
+            }
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(fill))));
+    }
 
     #[test]
     fn f46_the_newest_lines_are_kept_as_bytes_and_in_order() {
