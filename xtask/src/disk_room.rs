@@ -36,6 +36,10 @@ impl Room {
         Ok(Self { folder: folder.to_owned(), start_mib: mib, least_mib: mib })
     }
 
+    fn note(&mut self, mib: u64) {
+        self.least_mib = self.least_mib.min(mib);
+    }
+
     fn suffices(&self) -> Result<()> {
         let Self { folder, start_mib, .. } = self;
         ensure!(
@@ -84,8 +88,10 @@ impl Watch {
             let mut rooms: Vec<_> = rooms.into_values().collect();
             while ended.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
                 for room in &mut rooms {
-                    room.least_mib =
-                        free_mib(&room.folder).map_or(room.least_mib, |mib| mib.min(room.least_mib));
+                    // What cannot be told now is at the next look.
+                    if let Ok(mib) = free_mib(&room.folder) {
+                        room.note(mib);
+                    }
                 }
             }
             rooms
@@ -130,11 +136,15 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_watched_until_the_end_and_a_missing_one_is_named() {
+    fn the_least_is_kept_and_the_start_stays() {
+        let mut room = Room { folder: "/x".into(), start_mib: 9, least_mib: 9 };
+        [11, 5, 7].into_iter().for_each(|mib| room.note(mib));
+        assert_eq!((room.start_mib, room.least_mib), (9, 5));
+    }
+
+    #[test]
+    fn a_folder_that_is_missing_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let room = Room::of(folder.path()).unwrap();
-        assert_eq!(room.start_mib, room.least_mib);
-        assert_eq!(Watch::start(&[]).unwrap().end().unwrap(), []);
         let error = Watch::start(&[&folder.path().join("missing")]).unwrap_err().to_string();
         assert!(error.contains("missing"), "{error}");
     }

@@ -151,10 +151,9 @@ fn abandoned(record: &Record, until: Option<OffsetDateTime>) -> Waiting {
 /// What a conductor does for a node, as the end of a sentence.
 fn work(record: &Record) -> String {
     let node = &record.node;
-    match (&record.order, node.provision_state.family()) {
-        (Some(order), _) => format!("carries out the order {:?}", order.verb.as_str()),
-        (None, Some(family)) => format!("works on {}", operation(family)),
-        (None, None) => "looks after it".to_owned(),
+    match &record.order {
+        Some(order) => format!("carries out the order {:?}", order.verb.as_str()),
+        None => format!("works on {}", node.provision_state.family().map_or("it", operation)),
     }
 }
 

@@ -235,8 +235,8 @@ mod tests {
     use farrier_tests::image_server::{ImageServer, Reply};
     use std::sync::Arc;
 
-    /// Why a file that its server sends as a whole is not kept.
-    async fn refusal(reply: Reply) -> String {
+    /// Why a file that its server sends as a whole is not kept, and whether some of it was copied.
+    async fn refusal(reply: Reply) -> (String, bool) {
         rustls::crypto::ring::default_provider().install_default().ok();
         let folder = tempfile::tempdir().unwrap();
         let server = ImageServer::start(vec![reply]).unwrap();
@@ -246,16 +246,19 @@ mod tests {
             limits: CopyLimits { bytes: 1000, time: Duration::from_secs(1) },
         };
         let recipe = Recipe::AsItIs { image: Image::Url(server.url()) };
-        let copied = maker.copy(recipe, |_| folder.path().join("copy")).await;
-        copied.unwrap_err().to_string().replace(&server.url(), "URL")
+        let copy = folder.path().join("copy");
+        let copied = maker.copy(recipe, |_| copy.clone()).await;
+        (copied.unwrap_err().to_string().replace(&server.url(), "URL"), copy.exists())
     }
 
     #[tokio::test]
     async fn a_copy_is_given_up_that_is_too_long_or_takes_too_long() {
         let body = || Arc::new(vec![b'x'; 1001]);
-        assert_eq!(refusal(Reply::Body(body())).await, "URL is longer than 1000 bytes");
-        assert_eq!(refusal(Reply::WithoutLength(body())).await, "URL is longer than 1000 bytes");
-        let stalled = refusal(Reply::Stalled(vec![b'x'; 1000].into(), 10)).await;
+        let too_long = "URL is longer than 1000 bytes".to_owned();
+        // Nothing is copied of what is too long by its server's own word.
+        assert_eq!(refusal(Reply::Body(body())).await, (too_long.clone(), false));
+        assert_eq!(refusal(Reply::WithoutLength(body())).await, (too_long, true));
+        let (stalled, _) = refusal(Reply::Stalled(vec![b'x'; 1000].into(), 10)).await;
         assert!(stalled.starts_with("URL cannot be loaded within 1 s"), "{stalled}");
     }
 }
