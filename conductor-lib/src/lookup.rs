@@ -48,6 +48,9 @@ impl Conductor {
         }
         let token = match &record.session.agent_secret_token {
             _ if !with_token => None,
+            // The agent that has the token is about to leave. The next one may be here already, and must not be told
+            // that its token is somebody else's, which ends it.
+            Some(_) if record.session.agent_told_to_reboot => return Err(held(&record.node)),
             // A token that was handed out is never told again: nothing is stored.
             Some(_) => Some(MASKED.to_owned()),
             None => Some(self.issue_token(&record).await?),
@@ -58,12 +61,15 @@ impl Conductor {
     /// A node that is worked on may be about to be powered off, or on: whoever asks then is told to ask again.
     async fn issue_token(&self, seen: &Record) -> Result<String, Error> {
         let token = agent_token::new();
-        let node = &seen.node;
         if !self.store().issue_token(seen, &token, self.now()).await? {
-            let holder = node.reservation.clone().unwrap_or_else(|| "another request".to_owned());
-            return Err(StoreError::Held { node: node.uuid, holder }.into());
+            return Err(held(&seen.node));
         }
-        tracing::info!(node = %node.label(), "agent token issued");
+        tracing::info!(node = %seen.node.label(), "agent token issued");
         Ok(token)
     }
+}
+
+fn held(node: &Node) -> Error {
+    let holder = node.reservation.clone().unwrap_or_else(|| "another request".to_owned());
+    StoreError::Held { node: node.uuid, holder }.into()
 }

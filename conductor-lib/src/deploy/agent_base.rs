@@ -147,8 +147,10 @@ async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
 /// forgotten was told so before a conductor stopped.
 async fn reboot_by_agent(task: &mut Task) -> Result<Outcome, Error> {
     if task.session().agent_url.is_some() {
-        ramdisk_logs::collect(task, false).await;
-        task.agent().await?.run("standby.sync", json!({})).await?;
+        if !task.agent_has_left().await? {
+            ramdisk_logs::collect(task, false).await;
+            task.agent().await?.run("standby.sync", json!({})).await?;
+        }
         task.reboot().await?;
     }
     Ok(Outcome::Done)

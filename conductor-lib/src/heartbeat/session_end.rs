@@ -57,7 +57,7 @@ mod tests {
             agent_status_message: Some("begun".into()),
             agent_secret_token: Some("token".into()),
             agent_secret_token_pregenerated,
-            agent_start_attempted: true,
+            agent_told_to_reboot: true,
             agent_cached_clean_steps: Some(Vec::new()),
             agent_cached_deploy_steps: Some(Vec::new()),
             agent_cached_service_steps: Some(Vec::new()),

@@ -20,7 +20,7 @@ pub struct HandWork {
 #[async_trait]
 pub trait InBandPower: Send + Sync {
     /// Orders the agent to reboot its machine, and returns when the agent has the order. The conductor sees to the
-    /// rest: it forgets the agent after that and not before (pitfall 13.6), and waits until it is gone.
+    /// rest: it waits until the agent is gone, and forgets it then and not before (pitfall 13.6).
     ///
     /// # Errors
     ///

@@ -35,9 +35,9 @@ pub struct AgentSession {
     /// Whether the token is on the media that the machine boots from, so that it outlives a reboot.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agent_secret_token_pregenerated: bool,
-    /// Whether a ramdisk was made ready to boot in this operation.
+    /// Whether it is told to reboot its machine, which only it can, and is not known to have left.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub agent_start_attempted: bool,
+    pub agent_told_to_reboot: bool,
     /// Clean steps the agent offers; nothing until it was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_cached_clean_steps: Option<Vec<StepDescription>>,

@@ -343,8 +343,8 @@ fn is_to_abort(task: &Task, kind: StepKind) -> bool {
 
 /// Reboots the machine because a step wants that, which is noted; the next agent goes on.
 async fn reboot(task: &mut Task, kind: StepKind) -> Result<Progress, Error> {
-    // An agent that switches its machine is forgotten when it has its order. One that is gone got it before a
-    // conductor stopped; should it be lost, the wait has its deadline.
+    // An agent that switches its machine is forgotten when it is gone. One that is gone already had its order from a
+    // conductor that stopped; should it be lost, the wait has its deadline.
     let is_in_band = task.is_switched_by_agent()?;
     let is_left = is_in_band && !task.has_agent().await?;
     if !is_in_band || is_left {

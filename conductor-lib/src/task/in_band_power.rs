@@ -1,8 +1,10 @@
 //! What a task does to the power of a machine that only its own agent can switch (section 4.6).
 //!
-//! Such a machine stays on where others are powered off, and is rebooted where they are powered on again. The agent is
-//! forgotten once it has its order, and the node is held until it is gone; that the machine comes back is for the wait
-//! of the operation, which holds nothing, so that lookups and heartbeats get in, and which has its own deadline.
+//! Such a machine stays on where others are powered off, and is rebooted where they are powered on again. That the agent
+//! is told so is saved before it is: from then on lookups are told to ask again, since the machine may be back before the
+//! order is answered, and a conductor that goes on after another one knows why the agent is gone. The node is held until
+//! it is, and the agent is forgotten then; that the machine comes back is for the wait of the operation, which holds
+//! nothing, so that lookups and heartbeats get in, and which has its own deadline.
 
 use super::Task;
 use crate::agent_client::{AgentClient, AgentError, failure_text};
@@ -79,13 +81,23 @@ impl Task {
     /// where it does not answer.
     pub(super) async fn stay_on(&mut self) -> Result<(), Error> {
         match self.agent().await?.commands().await {
-            Ok(_) => {
-                self.resets_when_on = true;
-                Ok(())
+            Err(AgentError::Unreachable { .. }) if self.session.agent_told_to_reboot => {}
+            Err(AgentError::Unreachable { .. }) => {
+                return Err(NotSwitched::NoAgent(self.node.label()).into());
             }
-            Err(AgentError::Unreachable { .. }) => Err(NotSwitched::NoAgent(self.node.label()).into()),
-            Err(error) => Err(error.into()),
+            answer => drop(answer?),
         }
+        self.resets_when_on = true;
+        Ok(())
+    }
+
+    /// Whether the agent was told to reboot its machine, and is gone: a conductor stopped before it could say so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub(crate) async fn agent_has_left(&self) -> Result<bool, Error> {
+        Ok(self.session.agent_told_to_reboot && !self.has_agent().await?)
     }
 
     /// Powers a machine on that has stayed on: it is rebooted.
@@ -100,8 +112,9 @@ impl Task {
         }
     }
 
-    /// Has the agent reboot its machine, forgets it, which is saved at once, and waits until it is gone. One that
-    /// cannot be told is forgotten too: when an operator restarts the machine by hand, its next agent gets a token.
+    /// Has the agent reboot its machine, waits until it is gone, and forgets it, which is saved at once. One that
+    /// cannot be told, or stays, is forgotten too: when an operator restarts the machine by hand, its next agent gets
+    /// a token. One that refuses or fails is there still, and can be told again.
     ///
     /// # Errors
     ///
@@ -113,39 +126,54 @@ impl Task {
         limit: Duration,
     ) -> Result<(), Error> {
         let deadline = Instant::now() + limit;
-        let told = self.order_reboot(power).await;
-        match told {
-            Ok(agent) => {
-                self.forget_agent().await?;
-                self.sees_off(&agent, deadline, limit).await?;
+        let left = match self.order_reboot(power).await {
+            Ok(()) => self.sees_off(deadline, limit).await,
+            Err(error) => Err(error),
+        };
+        match left {
+            Ok(()) => {
                 self.node.power_state = Some(PowerState::On);
-                Ok(())
+                self.forget_agent().await
             }
             Err(Error::Agent(AgentError::NotConnected | AgentError::Unreachable { .. })) => {
                 self.node.power_state = None;
                 self.forget_agent().await?;
                 Err(NotSwitched::NoAgent(self.node.label()).into())
             }
-            Err(error) => Err(error),
+            Err(error @ Error::Agent(_)) => {
+                self.learn(|session| session.agent_told_to_reboot = false);
+                self.save().await?;
+                Err(error)
+            }
+            Err(error @ Error::Store(_)) => Err(error),
+            Err(error) => {
+                self.forget_agent().await?;
+                Err(error)
+            }
         }
     }
 
-    /// Tells the agent, and gives a client by which it can be asked whether it is gone. One that answered a moment ago
-    /// and does not say that it has the order has left with it: the answer of a machine that stops may be lost.
-    async fn order_reboot(&self, power: &dyn InBandPower) -> Result<AgentClient, Error> {
+    /// Tells the agent, unless it has left with that order already. One that answered a moment ago and does not say
+    /// that it has the order has left with it: the answer of a machine that stops may be lost.
+    async fn order_reboot(&mut self, power: &dyn InBandPower) -> Result<(), Error> {
         let agent = self.agent().await?;
-        agent.commands().await?;
-        match power.order_reboot(&agent).await {
-            Ok(()) | Err(AgentError::Unreachable { .. }) => {}
-            Err(error) => return Err(error.into()),
+        match agent.commands().await {
+            Err(AgentError::Unreachable { .. }) if self.session.agent_told_to_reboot => return Ok(()),
+            answer => drop(answer?),
         }
-        // Of one that is gone nobody has to be sure three times.
-        let once = AgentSettings { max_command_attempts: 1, ..self.services.settings.agent.clone() };
-        Ok(AgentClient::new(&self.session, &once)?)
+        self.learn(|session| session.agent_told_to_reboot = true);
+        self.save().await?;
+        match power.order_reboot(&agent).await {
+            Ok(()) | Err(AgentError::Unreachable { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Waits until an agent is gone that was told to reboot its machine.
-    async fn sees_off(&self, agent: &AgentClient, deadline: Instant, limit: Duration) -> Result<(), Error> {
+    async fn sees_off(&self, deadline: Instant, limit: Duration) -> Result<(), Error> {
+        // Of one that is gone nobody has to be sure three times.
+        let once = AgentSettings { max_command_attempts: 1, ..self.services.settings.agent.clone() };
+        let agent = AgentClient::new(&self.session, &once)?;
         loop {
             self.hold().await?;
             match agent.commands().await {

@@ -2,7 +2,9 @@
 
 use crate::stage::{Stage, refusal};
 use farrier_conductor::PowerAction;
-use farrier_conductor::model::{InstanceInfo, PlannedStep, PowerState, ProvisionState, StepKind};
+use farrier_conductor::model::{
+    InstanceInfo, InterfaceKind, PlannedStep, PowerState, ProvisionState, StepKind, Verb,
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -45,6 +47,20 @@ async fn a_step_that_is_a_reboot_ends_when_the_next_agent_calls() {
     assert_eq!(stage.power_fault().await, None, "the third agent has called");
 }
 
+/// Whoever asks for a token while the machine restarts is told to ask again: a masked one is the end of an agent.
+#[tokio::test]
+async fn f39_the_next_agent_gets_a_token_even_if_it_asks_before_the_order_to_reboot_is_answered() {
+    let stage = Stage::manageable().await;
+    stage.machine.course().is_quick = true;
+    let steps = ["flash", "erase_devices"].map(|step| json!({"interface": "deploy", "step": step}));
+    stage.clean(json!(steps)).await;
+    stage
+        .until("the end", async || stage.machine.course().told.last()?.contains("erase").then_some(()))
+        .await;
+    assert_eq!(stage.wait_for(ProvisionState::Manageable).await.last_error, None);
+    assert_eq!(stage.machine.course().ramdisks, 2);
+}
+
 /// The conductor that gave the order was killed before it could say so.
 #[tokio::test]
 async fn a_reboot_that_was_ordered_before_a_conductor_stopped_is_waited_for() {
@@ -67,6 +83,47 @@ async fn a_reboot_that_was_ordered_before_a_conductor_stopped_is_waited_for() {
     assert_eq!(node.last_error, None);
     let listed = "clean.get_clean_steps";
     assert_eq!(stage.machine.course().told, [listed, "clean.execute_clean_step erase_devices"]);
+}
+
+/// The conductor that gave the order was killed before the machine was gone, which it is by now. Nothing is ordered
+/// again, and nothing fails because no agent answers.
+#[tokio::test]
+async fn whoever_was_seen_off_by_a_conductor_that_stopped_is_not_missed() {
+    for (verb, state, target, end) in [
+        (Verb::Deploy, ProvisionState::Deploying, Some(ProvisionState::Active), ProvisionState::Active),
+        (
+            Verb::Inspect,
+            ProvisionState::Inspecting,
+            Some(ProvisionState::Manageable),
+            ProvisionState::InspectWait,
+        ),
+        (Verb::Reboot, ProvisionState::Manageable, None, ProvisionState::Manageable),
+    ] {
+        let stage = Stage::manageable().await;
+        stage.machine.cut_off();
+        stage
+            .leave_told(verb, |node| {
+                (node.provision_state, node.target_provision_state) = (state, target);
+                node.power_state = Some(PowerState::On);
+                node.target_power_state = (verb == Verb::Reboot).then_some(PowerState::On);
+                if verb == Verb::Deploy {
+                    node.interfaces.set(InterfaceKind::Deploy, "direct");
+                    let step = |name, priority| PlannedStep::new("deploy", name, priority);
+                    let plan = node.plan_mut(StepKind::Deploy);
+                    (plan.steps, plan.index) =
+                        (vec![step("tear_down_agent", 40), step("boot_instance", 20)], Some(0));
+                    node.deploy_step = Some(step("tear_down_agent", 40));
+                }
+            })
+            .await;
+        let node = stage.wait_for(end).await;
+        assert_eq!((node.last_error, node.power_state), (None, Some(PowerState::On)), "{verb:?}");
+        assert_eq!(stage.machine.course().told, [""; 0], "{verb:?}");
+        if end == ProvisionState::Manageable {
+            stage.machine.start_ramdisk();
+            stage.alive(true).await;
+        }
+    }
 }
 
 #[tokio::test]
@@ -102,6 +159,10 @@ async fn f64_an_agent_that_cannot_reboot_its_machine_says_why() {
     stage.clean(json!([{"interface": "deploy", "step": "flash"}])).await;
     let error = stage.wait_for(ProvisionState::CleanFailed).await.last_error.unwrap();
     assert!(error.contains("the kernel refused"), "{error}");
+    // It is there still.
+    stage.machine.course().reboot_fails = None;
+    stage.conductor.set_power("n1", PowerAction::Reboot).await.unwrap();
+    stage.until("the reboot", async || (stage.machine.course().disks == 1).then_some(())).await;
 }
 
 #[tokio::test]

@@ -34,10 +34,14 @@ pub struct Course {
     pub is_lost: bool,
     /// Its agent takes the order to reboot, and stays.
     pub stays: bool,
+    /// It restarts so quickly that its next agent has asked for its node before the order to reboot is answered.
+    pub is_quick: bool,
     /// The order to reboot fails with this text.
     pub reboot_fails: Option<String>,
     /// The image cannot be written, with this text.
     pub write_fails: Option<String>,
+    /// How often its agents were answered when they asked for their node.
+    lookups: usize,
     /// Whether its network has the ramdisk for it.
     boots_ramdisk: bool,
     agent: Option<Running>,
@@ -46,6 +50,13 @@ pub struct Course {
 /// An agent that runs: its calls, and its interface, which its machine takes along when it stops.
 #[derive(Debug)]
 struct Running(AbortHandle, Handle<SocketAddr>);
+
+impl Running {
+    fn end(self) {
+        self.0.abort();
+        self.1.shutdown();
+    }
+}
 
 /// The machine. Clones are the same one.
 #[derive(Clone)]
@@ -76,10 +87,32 @@ impl Machine {
 
     /// Cuts its power.
     pub fn cut_off(&self) {
-        if let Some(Running(calls, interface)) = self.course().agent.take() {
-            calls.abort();
-            interface.shutdown();
+        if let Some(agent) = self.course().agent.take() {
+            agent.end();
         }
+    }
+
+    /// Restarts on the order of its agent, whose answer leaves before the machine stops: if that is quick, after the
+    /// next agent has asked for its node.
+    async fn restart_on_order(&self) {
+        let machine = self.clone();
+        if !self.course().is_quick {
+            tokio::spawn(async move {
+                tokio::time::sleep(PAUSE).await;
+                machine.restart();
+            });
+            return;
+        }
+        let before = self.course().lookups;
+        let agent = self.course().agent.take();
+        self.restart();
+        while self.course().lookups == before {
+            tokio::time::sleep(PAUSE).await;
+        }
+        tokio::spawn(async move {
+            tokio::time::sleep(PAUSE).await;
+            agent.map(Running::end)
+        });
     }
 
     /// Restarts from its network, else from its disk.
@@ -174,7 +207,9 @@ impl Agent {
     async fn look_up(&self, http: &reqwest::Client) -> Value {
         loop {
             let lookup = http.get(self.at_conductor(&format!("v1/lookup?addresses={MAC}")));
-            if let Ok(reply) = self.to_conductor(lookup).send().await
+            let reply = self.to_conductor(lookup).send().await;
+            self.machine.course().lookups += 1;
+            if let Ok(reply) = reply
                 && reply.status() == 200
                 && let Ok(found) = reply.json::<Value>().await
             {
@@ -241,11 +276,7 @@ async fn execute(State(agent): State<Agent>, Json(request): Json<Value>) -> Json
     });
     agent.commands.lock().unwrap().push(command.clone());
     if restarts {
-        // The answer leaves before.
-        tokio::spawn(async move {
-            tokio::time::sleep(PAUSE).await;
-            agent.machine.restart();
-        });
+        agent.machine.restart_on_order().await;
     }
     Json(command)
 }

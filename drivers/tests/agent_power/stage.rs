@@ -3,10 +3,10 @@
 use crate::machine::{MAC, Machine};
 use farrier_conductor::api::ramdisk::ramdisk_router;
 use farrier_conductor::clock::{Clock, SystemClock};
-use farrier_conductor::model::{InitialState, InterfaceKind, NewNode, Node, ProvisionState};
+use farrier_conductor::model::{InitialState, InterfaceKind, NewNode, Node, Order, ProvisionState, Verb};
 use farrier_conductor::settings::AgentSettings;
 use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::store::{Change, Store, Terms};
+use farrier_conductor::store::{Change, OrderChange, SessionChange, Store, Terms};
 use farrier_conductor::{Builder, Conductor, Error, Settings};
 use farrier_drivers::manual::with_manual;
 use serde_json::Value;
@@ -73,12 +73,24 @@ impl Stage {
 
     /// Leaves the node as a conductor does that stops in the middle of its work.
     pub async fn leave(&self, change: impl FnOnce(&mut Node)) {
+        self.leave_so(change, false, OrderChange::Keep).await;
+    }
+
+    /// As [`Self::leave`], while its agent has the order to reboot the machine, for the sake of another order.
+    pub async fn leave_told(&self, verb: Verb, change: impl FnOnce(&mut Node)) {
+        self.leave_so(change, true, OrderChange::Put(Order::new(verb, SystemClock.now()))).await;
+    }
+
+    async fn leave_so(&self, change: impl FnOnce(&mut Node), is_told: bool, order: OrderChange) {
         let now = SystemClock.now();
         let terms = Terms { holder: "test", now, expires_at: now + Duration::from_secs(60) };
         let uuid = self.conductor.node("n1").await.unwrap().uuid;
         let (lease, mut record) = self.store.take(uuid, &terms).await.unwrap();
         change(&mut record.node);
-        self.store.write(&lease, &Change { ends_lease: true, ..Change::of(&record.node) }).await.unwrap();
+        record.session.agent_told_to_reboot = is_told;
+        let session = SessionChange::Learned(&record.session);
+        let change = Change { session, order, ends_lease: true, ..Change::of(&record.node) };
+        self.store.write(&lease, &change).await.unwrap();
     }
 
     /// The node once it has reached `state` and nobody works on it any more.
