@@ -87,6 +87,8 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
+        // Before anything that may take long: until then, a reload ends the process.
+        let hangup = signal(SignalKind::hangup())?;
         let state_dir = self.state_dir.make()?;
         let database = self.database.unwrap_or_else(|| state_dir.join("nodes.sqlite"));
         let networks = self.neutron.open(self.netboot.needs_neutron())?;
@@ -117,12 +119,12 @@ impl Serve {
 
         let mut registry = Registry::with_prefix("farrier");
         let netboot = netboot.service(&conductor, &mut registry);
+        let (mut interrupt, mut terminate) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         // The node API comes last: who waits for it finds all that is before it.
         netboot.announce();
         listeners.announce();
-        let (mut interrupt, mut terminate) =
-            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        let renewal = renewal::renew(std::mem::take(&mut listeners.looks));
+        let renewal = renewal::renew(std::mem::take(&mut listeners.looks), hangup);
         let machines = ramdisk_router(conductor.clone()).merge(boot_router(conductor.clone()));
         let machines = machines.merge(netboot.router()).merge(media::router(shelf));
         let operators = nodes_router(conductor.clone()).merge(metrics_router(conductor.clone(), registry));

@@ -8,7 +8,7 @@ use rustls::ServerConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -18,9 +18,8 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Looks at files, and takes up what is new in them.
 pub(super) type Look = Box<dyn FnMut() + Send>;
 
-/// Looks at files for ever.
-pub(super) async fn renew(mut looks: Vec<Look>) -> anyhow::Result<()> {
-    let mut hangup = signal(SignalKind::hangup())?;
+/// Looks at files for ever: now and then, and at each signal.
+pub(super) async fn renew(mut looks: Vec<Look>, mut hangup: Signal) -> anyhow::Result<()> {
     loop {
         tokio::select! {
             () = sleep(INTERVAL) => {}

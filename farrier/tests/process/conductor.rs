@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 /// `farrier serve`, killed when it is dropped.
 pub struct Conductor {
     process: Child,
+    output: PathBuf,
     log: PathBuf,
     state: PathBuf,
     /// URL of the ramdisk API.
@@ -23,6 +24,11 @@ pub struct Conductor {
 impl Conductor {
     /// Starts one that has its state in `folder`, as all of them there, and waits until it listens.
     pub fn start(folder: &Path, name: &str, arguments: &[&str]) -> Self {
+        Self::begin(folder, name, arguments).listening()
+    }
+
+    /// Starts one, and waits for nothing.
+    pub fn begin(folder: &Path, name: &str, arguments: &[&str]) -> Self {
         let state = folder.join("state");
         let (output, log) = (folder.join(format!("{name}.out")), folder.join(format!("{name}.log")));
         let process = farrier()
@@ -35,21 +41,25 @@ impl Conductor {
             .stderr(File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        let mut conductor = Self { process, log, state, ramdisk_api: String::new(), node_api: String::new() };
+        Self { process, output, log, state, ramdisk_api: String::new(), node_api: String::new() }
+    }
+
+    /// It once it listens.
+    pub fn listening(mut self) -> Self {
         let end = Instant::now() + PATIENCE;
-        while conductor.node_api.is_empty() {
-            let said = fs::read_to_string(&output).unwrap();
+        while self.node_api.is_empty() {
+            let said = fs::read_to_string(&self.output).unwrap();
             let url = |api: &str| {
                 let found =
                     said.lines().find_map(|line| line.strip_prefix(api)?.strip_prefix(" API listening on "));
                 found.unwrap_or_default().to_owned()
             };
-            (conductor.ramdisk_api, conductor.node_api) = (url("ramdisk"), url("node"));
-            let has_ended = conductor.process.try_wait().unwrap().is_some();
-            assert!(!has_ended && Instant::now() < end, "it did not start: {}", conductor.log());
+            (self.ramdisk_api, self.node_api) = (url("ramdisk"), url("node"));
+            let has_ended = self.process.try_wait().unwrap().is_some();
+            assert!(!has_ended && Instant::now() < end, "it did not start: {}", self.log());
             std::thread::sleep(Duration::from_millis(5));
         }
-        conductor
+        self
     }
 
     /// Where its ramdisk API listens.

@@ -189,6 +189,20 @@ async fn a_renewed_certificate_is_shown_without_a_restart() {
     assert!(!conductor.state().join("tls").exists(), "no other certificate was made");
 }
 
+/// Who reloads a service does not wait until it has started.
+#[test]
+fn a_conductor_that_starts_is_not_ended_by_a_reload() {
+    let folder = tempfile::tempdir().unwrap();
+    let conductor = Conductor::begin(folder.path(), "c1", &["--listen", "127.0.0.1:0"]);
+    let end = Instant::now() + PATIENCE;
+    while !conductor.state().exists() {
+        assert!(Instant::now() < end, "{}", conductor.log());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    conductor.signal(nix::sys::signal::Signal::SIGHUP);
+    conductor.listening();
+}
+
 #[test]
 fn a_conductor_that_cannot_be_protected_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
