@@ -32,7 +32,8 @@ impl Conductor {
     /// # Errors
     ///
     /// [`Error::LookupFailed`] for unknown machines, ambiguous addresses and nodes that expect no
-    /// agent alike; [`StoreError::Held`] when the node is worked on, so that no token can be issued now.
+    /// agent alike; [`StoreError::Held`] when the node is worked on, so that no token can be issued now,
+    /// or its agent has the order to reboot it.
     pub async fn lookup(&self, query: &LookupQuery, with_token: bool) -> Result<LookupAnswer, Error> {
         let uuid = match query.node_uuid {
             Some(uuid) => uuid,

@@ -80,24 +80,27 @@ impl Task {
     /// [`AgentError::NotConnected`] where none has called yet, so that a step can wait for it; [`Error::Interface`]
     /// where it does not answer.
     pub(super) async fn stay_on(&mut self) -> Result<(), Error> {
-        match self.agent().await?.commands().await {
-            Err(AgentError::Unreachable { .. }) if self.session.agent_told_to_reboot => {}
-            Err(AgentError::Unreachable { .. }) => {
+        match self.agent_has_left().await {
+            Err(Error::Agent(AgentError::Unreachable { .. })) => {
                 return Err(NotSwitched::NoAgent(self.node.label()).into());
             }
-            answer => drop(answer?),
+            has_left => drop(has_left?),
         }
         self.resets_when_on = true;
         Ok(())
     }
 
-    /// Whether the agent was told to reboot its machine, and is gone: a conductor stopped before it could say so.
+    /// Whether the agent, which answers otherwise, was told to reboot its machine, and is gone: a conductor stopped
+    /// before it could say so.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`].
+    /// [`Error::Agent`] where it does not answer and nobody told it, [`Error::Store`].
     pub(crate) async fn agent_has_left(&self) -> Result<bool, Error> {
-        Ok(self.session.agent_told_to_reboot && !self.has_agent().await?)
+        match self.agent().await?.commands().await {
+            Err(AgentError::Unreachable { .. }) if self.session.agent_told_to_reboot => Ok(true),
+            answer => Ok(answer.map(|_| false)?),
+        }
     }
 
     /// Powers a machine on that has stayed on: it is rebooted.
@@ -126,11 +129,11 @@ impl Task {
         limit: Duration,
     ) -> Result<(), Error> {
         let deadline = Instant::now() + limit;
-        let left = match self.order_reboot(power).await {
-            Ok(()) => self.sees_off(deadline, limit).await,
-            Err(error) => Err(error),
+        let rebooted = async {
+            self.order_reboot(power).await?;
+            self.sees_off(deadline, limit).await
         };
-        match left {
+        match rebooted.await {
             Ok(()) => {
                 self.node.power_state = Some(PowerState::On);
                 self.forget_agent().await
@@ -156,14 +159,12 @@ impl Task {
     /// Tells the agent, unless it has left with that order already. One that answered a moment ago and does not say
     /// that it has the order has left with it: the answer of a machine that stops may be lost.
     async fn order_reboot(&mut self, power: &dyn InBandPower) -> Result<(), Error> {
-        let agent = self.agent().await?;
-        match agent.commands().await {
-            Err(AgentError::Unreachable { .. }) if self.session.agent_told_to_reboot => return Ok(()),
-            answer => drop(answer?),
+        if self.agent_has_left().await? {
+            return Ok(());
         }
         self.learn(|session| session.agent_told_to_reboot = true);
         self.save().await?;
-        match power.order_reboot(&agent).await {
+        match power.order_reboot(&self.agent().await?).await {
             Ok(()) | Err(AgentError::Unreachable { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -150,6 +150,14 @@ async fn an_agent_that_does_not_leave_fails_the_operation_at_its_deadline() {
         error.contains("still answers 0.3 s after it was told to reboot its machine; look at"),
         "{error}"
     );
+    // Whoever restarts the machine by hand, as they were told to, gets an agent with a token.
+    stage.conductor.manage("n1").await.unwrap();
+    stage.wait_for(ProvisionState::Manageable).await;
+    stage.machine.course().stays = false;
+    stage.machine.start_ramdisk();
+    stage.alive(true).await;
+    stage.conductor.set_power("n1", PowerAction::Reboot).await.unwrap();
+    stage.until("the reboot", async || (stage.machine.course().disks == 1).then_some(())).await;
 }
 
 #[tokio::test]
