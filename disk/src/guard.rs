@@ -18,7 +18,7 @@ pub use raid::{BootPartition, RaidArray, RaidDisk, RaidPlan, RaidTarget, kept_vo
 pub use survey::{Obstacle, Survey, SurveyedDisk, survey};
 
 use crate::device::usage::Usage;
-use crate::device::{BlockDevice, stack};
+use crate::device::{BlockDevice, HardwarePartition, stack};
 use crate::error::Error;
 use crate::hints::{Hints, Verdict, gib_text};
 use crate::io::WritableDisk;
@@ -127,6 +127,11 @@ impl Criteria {
     fn exclusion(&self, device: &BlockDevice) -> Option<Obstacle> {
         if self.skip_list.excludes(device) {
             return Some(Obstacle::SkipList);
+        }
+        // Hints that name a model, or a serial number, are those of the areas of an eMMC device as well.
+        let area = device.hardware_partition();
+        if area == Some(HardwarePartition::Boot) || (area.is_some() && self.hints.is_none()) {
+            return Some(Obstacle::HardwarePartition);
         }
         if self.volumes.reserve(device) {
             return Some(Obstacle::Raid(array::arrays_on(device.directory())));

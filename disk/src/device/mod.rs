@@ -2,10 +2,13 @@
 
 mod by_path;
 pub(crate) mod command_set;
+pub(crate) mod hardware_partition;
 mod identity;
 pub(crate) mod stack;
 mod transport;
 pub(crate) mod usage;
+
+pub use hardware_partition::HardwarePartition;
 
 use crate::error::Error;
 use farrier_linux::sysfs;
@@ -82,6 +85,11 @@ impl BlockDevice {
     /// Name the kernel gave it, without `/dev/`.
     pub fn kernel_name(&self) -> &str {
         &self.kernel_name
+    }
+
+    /// What area of an eMMC device it is; nothing for a disk that is none.
+    pub fn hardware_partition(&self) -> Option<HardwarePartition> {
+        HardwarePartition::of(&self.kernel_name)
     }
 
     /// The device as it is described now.

@@ -3,7 +3,7 @@
 use super::skip_list::SkipList;
 use super::volumes::Volumes;
 use super::{Choice, shared};
-use crate::device::{BlockDevice, stack, usage};
+use crate::device::{BlockDevice, HardwarePartition, stack, usage};
 use crate::error::Error;
 use crate::io::WritableDisk;
 use crate::md::array;
@@ -76,7 +76,9 @@ pub fn plan_erase(node: &Node, devices: &[BlockDevice]) -> Result<ErasePlan, Err
         } else if !volumes.own(device.directory()) && goes_with_its_disks(device, &skip_list) {
             Some(KeepReason::ForeignArray)
         } else {
-            usage::is_read_only_as_a_whole(device).then_some(KeepReason::ReadOnly)
+            // The kernel protects boot areas of eMMC devices from slips alone; whoever erases them lifts that.
+            let is_boot_area = device.hardware_partition() == Some(HardwarePartition::Boot);
+            (!is_boot_area && usage::is_read_only_as_a_whole(device)).then_some(KeepReason::ReadOnly)
         };
         match reason {
             Some(reason) => plan.kept.push(KeptDisk { device: device.clone(), reason }),

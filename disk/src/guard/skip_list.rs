@@ -55,7 +55,8 @@ impl SkipList {
     /// or it is the array of a named volume.
     ///
     /// A disk with partitions of a named volume is not excluded: what is beside them may be another
-    /// volume's (section 9.9). Its opener keeps those partitions.
+    /// volume's (section 9.9). Its opener keeps those partitions. A hardware partition of an eMMC device is no disk for
+    /// a volume: it fails with its neighbours.
     pub fn excludes_from_raid(&self, device: &BlockDevice) -> bool {
         let is_volume = || {
             array::name_of(device.directory())
@@ -65,7 +66,10 @@ impl SkipList {
             self.hints_name(device)
                 || relatives(device, stack::below).iter().any(|disk| self.hints_name(disk))
         };
-        is_volume() || lies_on_named(device) || relatives(device, stack::above).iter().any(lies_on_named)
+        device.hardware_partition().is_some()
+            || is_volume()
+            || lies_on_named(device)
+            || relatives(device, stack::above).iter().any(lies_on_named)
     }
 
     /// A sentence for each entry that names nothing among `devices` nor on or under them: a disk that was to be

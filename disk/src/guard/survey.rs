@@ -46,6 +46,8 @@ pub struct SurveyedDisk {
 pub enum Obstacle {
     /// The node's `skip_block_devices` names it, or what lies on it or under it.
     SkipList,
+    /// It is a boot area of an eMMC device, or, without hints, another hardware partition of one.
+    HardwarePartition,
     /// It is a volume of software RAID for something else, or carries members of these arrays.
     Raid(Vec<String>),
     /// It is an array that is no volume of the node. What it holds goes with its disks.
@@ -64,6 +66,7 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SkipList => f.write_str("on the list of skipped disks"),
+            Self::HardwarePartition => f.write_str("a hardware partition of an eMMC device"),
             Self::Raid(arrays) if arrays.is_empty() => {
                 f.write_str("not the root volume of the software RAID")
             }

@@ -202,6 +202,34 @@ fn d01_the_erase_plan_keeps_skipped_and_read_only_disks() {
 }
 
 #[test]
+fn a12_boot_areas_of_emmc_are_erased_and_never_the_root_disk_nor_in_a_volume() {
+    let sysfs = FakeSysfs::new();
+    for (name, gib, ro) in
+        [("mmcblk0", 32, "0"), ("mmcblk0boot0", 5, "1"), ("mmcblk0boot1", 5, "1"), ("mmcblk0gp0", 6, "0")]
+    {
+        let path = format!("devices/mmc0/mmc0:0001/block/{name}");
+        sysfs.disk(&path, gib << 30, &[("ro", ro), ("device/serial", "0xd1f71f0b")]);
+    }
+    let devices = list(sysfs.path()).unwrap();
+    let chosen = |properties| choose_root_disk(&node(properties), &devices);
+    let name = |disk: RootDisk| disk.device().kernel_name().to_owned();
+    assert_eq!(name(chosen(json!({})).unwrap()), "mmcblk0");
+    for hints in [json!({"serial": "0xd1f71f0b"}), json!({"size": ">= 5"})] {
+        assert_eq!(name(chosen(json!({"root_device": hints})).unwrap()), "mmcblk0", "{hints}");
+    }
+    assert_eq!(name(chosen(json!({"root_device": {"name": "/dev/mmcblk0gp0"}})).unwrap()), "mmcblk0gp0");
+    let error = chosen(json!({"root_device": {"name": "/dev/mmcblk0boot0"}})).unwrap_err().to_string();
+    assert!(error.contains("/dev/mmcblk0boot0: a hardware partition of an eMMC device"), "{error}");
+
+    let plan = plan_erase(&node(json!({})), &devices).unwrap();
+    let targets: Vec<_> = plan.targets.iter().map(|target| target.device().kernel_name()).collect();
+    assert_eq!(targets, ["mmcblk0", "mmcblk0boot0", "mmcblk0boot1", "mmcblk0gp0"]);
+    let plan = plan_raid(&node(json!({})), &devices).unwrap();
+    let disks: Vec<_> = plan.disks.iter().map(|disk| disk.device().kernel_name()).collect();
+    assert_eq!(disks, ["mmcblk0"]);
+}
+
+#[test]
 fn d20_an_array_of_an_earlier_user_keeps_no_disk_from_being_erased() {
     let sysfs = machine_with_array("md_home");
     sysfs.disk("devices/virtual/block/dm-1", 1 << 30, &[]);

@@ -2,13 +2,29 @@
 
 pub mod multipath;
 
-use crate::device::{BlockDevice, stack};
+use crate::device::{BlockDevice, hardware_partition, stack};
 use crate::error::Error;
 use farrier_linux::sysfs;
 use std::path::Path;
 
-/// Kernel names that are never disks: floppies, memory disks, loop devices, optical drives (D31).
-const IGNORED_PREFIXES: &[&str] = &["fd", "ram", "zram", "loop", "sr"];
+/// Kernel names that are never disks of a machine, each with what it is instead (D31). Every other block device is
+/// one, also of a kind that nobody has heard of: what is left out is not erased. Persistent memory (`pmem0`) and disks
+/// with zones are disks; those of a network (`nbd0`, `rbd0`) are there when something in the ramdisk attaches them.
+const NO_DISKS: &[(&str, &str)] = &[
+    ("fd", "floppy"),
+    ("sr", "optical drive"),
+    ("ram", "memory of the kernel"),
+    ("zram", "compressed memory of the kernel"),
+    ("loop", "file"),
+    ("nullb", "nothing at all, for tests"),
+    // Firmware lies there. Whoever erases it has a machine that never starts again.
+    ("mtdblock", "flash chip of the mainboard"),
+    ("ubiblock", "volume on such a flash chip"),
+    // What lies on disks goes with the disks.
+    ("bcache", "cache over disks"),
+    ("drbd", "copy of a disk on another machine"),
+    ("zd", "volume of a ZFS pool"),
+];
 
 /// Kernel names of device mapper, which are disks where they are multipath devices.
 const DEVICE_MAPPER_PREFIX: &str = "dm-";
@@ -63,14 +79,21 @@ fn every_device(sysfs: &Path) -> Result<Vec<BlockDevice>, Error> {
 }
 
 fn is_disk(directory: &Path, name: &str) -> bool {
-    let ignored = IGNORED_PREFIXES.iter().any(|prefix| {
+    let ignored = NO_DISKS.iter().any(|(prefix, _)| {
         name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     });
+    let protected = hardware_partition::is_replay_protected(name);
     // Paths of a multipath NVMe namespace carry this mark and cannot be opened.
     let hidden = sysfs::number::<u8>(directory, "hidden") == Some(1);
     let optical = sysfs::number::<u8>(&directory.join("device"), "type") == Some(SCSI_TYPE_ROM);
     let mapped = name.starts_with(DEVICE_MAPPER_PREFIX) && !stack::is_multipath(directory);
-    !ignored && !hidden && !optical && !mapped && !is_path(directory) && is_raid_if_array(directory)
+    !ignored
+        && !protected
+        && !hidden
+        && !optical
+        && !mapped
+        && !is_path(directory)
+        && is_raid_if_array(directory)
 }
 
 /// Paths of a multipath device are left to that device (D23).
@@ -255,7 +278,21 @@ mod tests {
     #[test]
     fn d31_only_disks_are_listed() {
         let sysfs = FakeSysfs::new();
-        for name in ["fd0", "ram0", "zram1", "loop7", "sr0", "dm-3"] {
+        for name in [
+            "fd0",
+            "ram0",
+            "zram1",
+            "loop7",
+            "sr0",
+            "dm-3",
+            "mtdblock0",
+            "ubiblock0_1",
+            "bcache0",
+            "drbd1",
+            "zd16",
+            "nullb0",
+            "mmcblk0rpmb",
+        ] {
             sysfs.disk(&format!("devices/virtual/block/{name}"), 5 << 30, &[]);
         }
         sysfs.disk("devices/a/block/sde", 0, &[]);
@@ -267,6 +304,34 @@ mod tests {
         let disks = list(sysfs.path()).unwrap();
         let names: Vec<_> = disks.iter().map(|device| device.disk.name.as_str()).collect();
         assert_eq!(names, ["/dev/cciss/c0d0", "/dev/md126"]);
+    }
+
+    #[test]
+    fn d31_storage_of_every_kind_is_listed() {
+        let sysfs = FakeSysfs::new();
+        let names = [
+            "fda",
+            "mmcblk0",
+            "mmcblk0boot0",
+            "mmcblk0gp0",
+            "nbd0",
+            "nvme0n1",
+            "pmem0",
+            "pmem1s",
+            "rbd0",
+            "sda",
+            "srx",
+            "vda",
+            "xvda",
+        ];
+        for name in names {
+            let zoned = [("queue/zoned", "host-managed\n"), ("ro", "1\n")];
+            sysfs.disk(&format!("devices/a/block/{name}"), 5 << 30, &zoned);
+        }
+        let listed = list(sysfs.path()).unwrap();
+        assert_eq!(listed.iter().map(BlockDevice::kernel_name).collect::<Vec<_>>(), names);
+        let areas = listed.iter().filter(|device| device.hardware_partition().is_some());
+        assert_eq!(areas.map(BlockDevice::kernel_name).collect::<Vec<_>>(), ["mmcblk0boot0", "mmcblk0gp0"]);
     }
 
     #[test]

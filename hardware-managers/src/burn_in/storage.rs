@@ -21,6 +21,8 @@ const LOOPS: u64 = 4;
 /// Blocks that are written before they are read back: 1 GiB, more than a disk has memory of its own. Without
 /// such a mark fio would remember every block of the disk.
 const BACKLOG: u32 = 262_144;
+/// Why an area of an eMMC device is left alone. The chip is tried by its user area.
+const AREA: &str = "a hardware partition of an eMMC device";
 
 /// What the operator wants.
 #[derive(Debug)]
@@ -135,6 +137,10 @@ impl Course {
         }
         for target in &plan.targets {
             let name = &target.device().disk.name;
+            if target.device().hardware_partition().is_some() {
+                course.note(name, json!({"kept": AREA}));
+                continue;
+            }
             match erase::claim(target, is_guarded) {
                 Ok(Claim::Taken(disk)) => course.disks.push(disk),
                 Ok(Claim::Kept(reason)) => course.note(name, json!({"kept": reason})),
