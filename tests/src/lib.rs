@@ -41,6 +41,7 @@ pub mod ramdisk;
 pub mod redfish;
 pub mod registry;
 pub mod router;
+pub mod strangers;
 pub mod stub_conductor;
 pub mod switch;
 pub mod volatile_disk;

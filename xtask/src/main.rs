@@ -30,6 +30,7 @@ mod record;
 mod reference;
 mod requirements;
 mod setup;
+mod strangers;
 mod test;
 mod test_failure;
 mod test_needs;
@@ -73,6 +74,7 @@ enum Command {
     Record(record::RecordArguments),
     Reference(reference::ReferenceArguments),
     Setup(setup::SetupArguments),
+    Strangers(strangers::StrangersArguments),
     Test(test::TestArguments),
 }
 
@@ -101,6 +103,7 @@ fn main() -> ExitCode {
         Command::Record(arguments) => record::record(&arguments),
         Command::Reference(arguments) => reference::reference(&arguments),
         Command::Setup(arguments) => setup::setup(&arguments),
+        Command::Strangers(arguments) => strangers::strangers(&arguments),
         Command::Test(arguments) => test::test(&arguments),
     };
     match result {
