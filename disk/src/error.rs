@@ -224,38 +224,6 @@ pub enum Error {
         device: PathBuf,
     },
 
-    /// The image is for the other firmware mode.
-    #[error(
-        "{device}: the image boots by BIOS only, and the machine runs in UEFI mode; use an image that boots by \
-         UEFI, or boot the machine in BIOS mode"
-    )]
-    BiosOnly {
-        /// Path of the device node.
-        device: PathBuf,
-    },
-
-    /// The image brings no boot loader for the firmware, and none may or can be installed.
-    #[error("{device}: the image brings no boot loader for {firmware}: {advice}")]
-    NoLoader {
-        /// Path of the device node.
-        device: PathBuf,
-        /// Mode of the firmware.
-        firmware: &'static str,
-        /// What to do.
-        advice: &'static str,
-    },
-
-    /// The deployed system could not be made bootable with what it brings.
-    #[error("{device}: {action} failed: {reason}; check the image, or set ipa-ignore-bootloader-failure")]
-    BootLoader {
-        /// Path of the device node.
-        device: PathBuf,
-        /// What was tried.
-        action: String,
-        /// What happened.
-        reason: String,
-    },
-
     /// The EFI system partition cannot be read.
     #[error("{device}: the EFI system partition {number} cannot be read: {source}; check the image")]
     UnreadableEsp {
@@ -275,25 +243,6 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-
-    /// A pattern for boot entries that cannot be read.
-    #[error("match_patterns: {pattern:?} is not a regular expression ({reason}); correct it")]
-    InvalidPattern {
-        /// The text.
-        pattern: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The firmware's variables refused a boot entry, or to be rid of one.
-    #[error(
-        "UEFI variable {name}: {reason}; clear the firmware's boot entries, or set ipa-ignore-bootloader-failure"
-    )]
-    BootVariable {
-        /// Name of the variable.
-        name: String,
-        /// What happened.
-        reason: String,
-    },
 }
 
 impl Error {
@@ -306,10 +255,8 @@ impl Error {
             | Self::NoDisk
             | Self::NoFittingDisk { .. }
             | Self::IscsiBoot { .. }
-            | Self::NoEsp { .. }
-            | Self::BiosOnly { .. } => ErrorKind::DeviceNotFound,
-            Self::NoLoader { .. } => ErrorKind::InvalidImage,
-            Self::InvalidPattern { .. } | Self::InvalidExport { .. } => ErrorKind::InvalidCommandParamsError,
+            | Self::NoEsp { .. } => ErrorKind::DeviceNotFound,
+            Self::InvalidExport { .. } => ErrorKind::InvalidCommandParamsError,
             Self::IscsiTarget { .. } | Self::Remote { .. } => ErrorKind::ISCSIError,
             Self::Device { .. } | Self::Multipath { .. } => ErrorKind::BlockDeviceError,
             Self::InvalidRaidConfig { .. } | Self::Raid { .. } => ErrorKind::SoftwareRAIDError,
@@ -324,9 +271,7 @@ impl Error {
             | Self::NoPlaceForConfigDrive { .. }
             | Self::NoRoom { .. }
             | Self::Corrupted { .. }
-            | Self::UnreadableEsp { .. }
-            | Self::BootLoader { .. }
-            | Self::BootVariable { .. } => ErrorKind::DeploymentError,
+            | Self::UnreadableEsp { .. } => ErrorKind::DeploymentError,
         }
     }
 }

@@ -18,7 +18,7 @@ const CONTENTS_PER_TABLE: u64 = 64;
 
 /// What may still be read of a volume, in bytes.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub struct Budget {
     left: Cell<u64>,
     /// What of it is for the contents of files and was not given to one yet.
     contents: Cell<u64>,
@@ -60,7 +60,7 @@ impl Budget {
 
 /// The volume, as something that `fatfs` and others read.
 #[derive(Debug)]
-pub(crate) struct Foreign<'a, T> {
+pub struct Foreign<'a, T> {
     volume: &'a mut T,
     budget: &'a Budget,
 }
@@ -102,8 +102,9 @@ impl<T> Write for Foreign<'_, T> {
 }
 
 /// Volumes such as nobody honest makes, for tests.
-#[cfg(test)]
-pub(crate) mod volumes {
+#[cfg(any(test, feature = "memory"))]
+#[allow(clippy::unwrap_used)]
+pub mod volumes {
     use fatfs::{FatType, FileSystem, FormatVolumeOptions, FsOptions};
     use std::io::{Cursor, Write};
 

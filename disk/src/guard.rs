@@ -186,7 +186,7 @@ impl RootDisk {
     }
 
     /// The disks whose firmware would start it: those that it is made of, by name, or itself.
-    pub(crate) fn boot_disks(&self) -> Vec<BlockDevice> {
+    pub fn boot_disks(&self) -> Vec<BlockDevice> {
         let below = if self.is_array() { stack::below(self.device().directory()) } else { Vec::new() };
         let mut disks: Vec<_> = below.iter().filter_map(|disk| self.device().relative(disk)).collect();
         disks.sort_by(|one, other| one.disk.name.cmp(&other.disk.name));
@@ -197,7 +197,7 @@ impl RootDisk {
     }
 
     /// Device nodes of the disk, of those that it is made of, and of the partitions of all.
-    pub(crate) fn block_devices(&self) -> Vec<PathBuf> {
+    pub fn block_devices(&self) -> Vec<PathBuf> {
         let below = stack::below(self.device().directory());
         let others = below.iter().filter_map(|disk| self.device().relative(disk));
         let disks = std::iter::once(self.device().clone()).chain(others);

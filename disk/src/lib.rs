@@ -4,14 +4,12 @@
 //! choice of the root disk and after the exclusion list, or [`iscsi_session`], from the only disk of a session of ours;
 //! or of a [`RemoteDisk`], which only a proven session can be.
 
-pub mod boot_entry;
-pub mod boot_mode;
-pub mod bootloader;
 pub mod config_drive;
 pub mod device;
 pub mod ephemeral;
 pub mod error;
 pub mod filesystem;
+pub mod foreign;
 pub mod guard;
 pub mod hints;
 pub mod io;
@@ -27,7 +25,6 @@ pub mod raid;
 pub mod table;
 pub mod wipe;
 
-mod foreign;
 mod tree;
 
 #[cfg(test)]

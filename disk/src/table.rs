@@ -38,7 +38,7 @@ pub struct Partition {
 
 impl Partition {
     /// A range of a disk that no table describes.
-    pub(crate) fn at(start: u64, size: u64) -> Self {
+    pub fn at(start: u64, size: u64) -> Self {
         Self { number: 0, start, size, kind: PartitionKind::Mbr { type_id: 0, disk_identifier: 0 } }
     }
 
@@ -248,7 +248,7 @@ pub fn disk_identifier(disk: &dyn Sectors) -> Result<String, Error> {
 /// # Errors
 ///
 /// [`Error::Device`].
-pub(crate) fn has_boot_code(disk: &dyn Sectors) -> Result<bool, Error> {
+pub fn has_boot_code(disk: &dyn Sectors) -> Result<bool, Error> {
     let mut code = [0; BOOT_CODE];
     read_at(disk, 0, &mut code)?;
     Ok(code.iter().any(|byte| *byte != 0))

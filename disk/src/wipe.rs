@@ -83,7 +83,7 @@ fn partitions(disk: &dyn Sectors) -> Result<Vec<Partition>, Error> {
 }
 
 /// Zeros both ends of a partition, where its signatures are.
-pub(crate) fn zero_signatures(disk: &dyn Sectors, partition: &Partition) -> Result<(), Error> {
+pub fn zero_signatures(disk: &dyn Sectors, partition: &Partition) -> Result<(), Error> {
     zero_ends(disk, partition.start, partition.size, SIGNATURES)
 }
 

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use farrier_disk::boot_entry::clean::{DEFAULT_PATTERNS, Patterns, remove};
+use farrier_boot::entry::clean::{DEFAULT_PATTERNS, Patterns, remove};
 use farrier_fuzz::Firmware;
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use farrier_disk::boot_entry;
+use farrier_boot::entry;
 use farrier_fuzz::{Firmware, memory_disk};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
@@ -25,7 +25,7 @@ fuzz_target!(|volume: &[u8]| {
     let volume = &volume[..volume.len().min(ESP_SIZE as usize)];
     let disk = memory_disk(&[(0, &TABLE[..]), (ESP, volume)], DISK, 512);
     let firmware = Firmware::with_entry(None);
-    if let Ok(entries) = boot_entry::install_on(&disk, &firmware.variables()) {
+    if let Ok(entries) = entry::install_on(&disk, &firmware.variables()) {
         for entry in entries {
             assert!(entry.loader.starts_with('\\'), "{entry:?}");
         }

@@ -2,6 +2,11 @@
 
 use farrier_protocol::error::CommandError;
 
+/// An error about what makes a system bootable.
+pub fn from_boot(error: farrier_boot::Error) -> CommandError {
+    CommandError::new(error.kind(), error.to_string())
+}
+
 /// An error about disks.
 pub fn from_disk(error: farrier_disk::Error) -> CommandError {
     CommandError::new(error.kind(), error.to_string())

@@ -2,9 +2,9 @@
 
 use crate::agent::Agent;
 use crate::commands::errors::from_disk;
+use farrier_boot::mode;
 use farrier_disk::Sectors;
 use farrier_disk::WritableDisk;
-use farrier_disk::boot_mode;
 use farrier_disk::config_drive::ConfigDrive;
 use farrier_disk::ephemeral;
 use farrier_disk::layout::{Layout, Place, Request, Role};
@@ -38,9 +38,9 @@ impl Partitioning {
         }
         let node = agent.node()?;
         let request = Request {
-            is_uefi: boot_mode::is_uefi(&node, EfiVariables::system().is_some()),
+            is_uefi: mode::is_uefi(&node, EfiVariables::system().is_some()),
             is_power: std::env::consts::ARCH.starts_with("powerpc"),
-            table: boot_mode::table(&node),
+            table: mode::table(&node),
             root_mib: info.root_mb.unwrap_or_default(),
             swap_mib: info.swap_mb.unwrap_or_default(),
             ephemeral_mib: info.ephemeral_mb.unwrap_or_default(),

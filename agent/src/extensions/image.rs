@@ -1,11 +1,11 @@
 //! Making the deployed system bootable (section 7).
 
 use crate::agent::Agent;
-use crate::commands::errors::from_disk;
+use crate::commands::errors::from_boot;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
 use crate::deployment::{export, root_disk};
-use farrier_disk::boot_entry::{self, BootEntry};
-use farrier_disk::bootloader::{self, Installed, Request};
+use farrier_boot::bootloader::{self, Installed, Request};
+use farrier_boot::entry::{self, BootEntry};
 use farrier_linux::efivars::EfiVariables;
 use farrier_protocol::error::CommandError;
 use serde_json::Value;
@@ -53,7 +53,7 @@ fn make_bootable(agent: &Agent, params: &Params) -> Result<(), CommandError> {
     export::stop(agent)?;
     let variables = EfiVariables::system();
     if let Some(variables) = &variables {
-        let entries = boot_entry::install(&root_disk::wait(agent)?, variables).map_err(from_disk)?;
+        let entries = entry::install(&root_disk::wait(agent)?, variables).map_err(from_boot)?;
         report(&entries);
         if !entries.is_empty() {
             return Ok(());
@@ -67,7 +67,7 @@ fn make_bootable(agent: &Agent, params: &Params) -> Result<(), CommandError> {
         may_run_programs: agent.options.enable_bios_bootloader_install,
     };
     let installed = bootloader::install(&root_disk::wait(agent)?, &request, variables.as_ref());
-    match installed.map_err(from_disk)? {
+    match installed.map_err(from_boot)? {
         Installed::Entries(entries) => report(&entries),
         Installed::Grub(targets) => tracing::info!(?targets, "boot loader of the deployed system installed"),
         Installed::Present => tracing::info!("the image brought its boot loader"),

@@ -46,7 +46,7 @@ impl RootDisk {
     /// # Errors
     ///
     /// [`Error::NoPartitionNodes`].
-    pub(crate) fn require_partition_nodes(&self) -> Result<(), Error> {
+    pub fn require_partition_nodes(&self) -> Result<(), Error> {
         if stack::is_multipath(self.device().directory()) {
             return Err(Error::NoPartitionNodes { device: self.device().disk.name.clone().into() });
         }

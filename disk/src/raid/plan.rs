@@ -3,12 +3,10 @@
 //! Every disk of a volume gives it a partition of the same place in the order; numbers and places are
 //! counted for each disk by itself (D24). Before the first one there is room for what the firmware boots.
 
-use crate::boot_mode;
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::md::config::{Level, RaidConfig, Size, Volume};
 use crate::table::{NewPartition, Partition, PartitionKind, TableKind, types};
-use farrier_protocol::lookup::Node;
 use uuid::Uuid;
 
 const MIB: u64 = 1 << 20;
@@ -39,10 +37,9 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// How the system of `node` boots; `is_uefi_now` tells how this ramdisk booted.
-    pub fn of(node: &Node, is_uefi_now: bool) -> Self {
-        let is_uefi = boot_mode::is_uefi(node, is_uefi_now);
-        Self { is_uefi, table: if is_uefi { TableKind::Gpt } else { boot_mode::table(node) } }
+    /// By UEFI, or by BIOS from tables of this kind.
+    pub fn new(is_uefi: bool, table: TableKind) -> Self {
+        Self { is_uefi, table: if is_uefi { TableKind::Gpt } else { table } }
     }
 }
 

@@ -5,6 +5,7 @@ use super::initiators::{Initiators, KEY};
 use super::unit::LogicalUnit;
 use super::write::{Job, Written};
 use async_trait::async_trait;
+use farrier_boot::mode::table;
 use farrier_conductor::agent_client::AgentError;
 use farrier_conductor::deploy::agent_base::{self, CoreStep};
 use farrier_conductor::deploy::image::Image;
@@ -16,7 +17,6 @@ use farrier_conductor::interfaces::{DeployInterface, Interface, InterfaceError, 
 use farrier_conductor::model::{BootMode, Node, PlannedStep};
 use farrier_conductor::plan::KnownStep;
 use farrier_conductor::{Error, Task};
-use farrier_disk::boot_mode::table;
 use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::progress::ProgressHandle;
 use farrier_imaging::source::{HttpSource, Options};

@@ -2,7 +2,7 @@
 
 use crate::error::StepError;
 use crate::manager::{Argument, StepDeclaration};
-use farrier_disk::boot_entry::clean::{self, DEFAULT_PATTERNS, Patterns};
+use farrier_boot::entry::clean::{self, DEFAULT_PATTERNS, Patterns};
 use farrier_linux::efivars::EfiVariables;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::step::Phase;
@@ -59,7 +59,7 @@ fn clean(patterns: &Patterns, variables: Option<&EfiVariables>) -> Result<Value,
     Ok(entries.collect())
 }
 
-fn failed(error: farrier_disk::Error) -> StepError {
+fn failed(error: farrier_boot::Error) -> StepError {
     StepError::Failed(CommandError::new(error.kind(), error.to_string()))
 }
 

@@ -3,6 +3,7 @@
 
 use crate::error::StepError;
 use crate::manager::{Argument, StepCall, StepDeclaration};
+use farrier_boot::mode;
 use farrier_disk::guard;
 use farrier_disk::raid::plan::Boot;
 use farrier_disk::raid::{create, delete};
@@ -67,7 +68,8 @@ fn delete_all(call: &StepCall<'_>) -> Result<(), StepError> {
 }
 
 fn make(call: &StepCall<'_>, config: &Value) -> Result<Value, StepError> {
-    let boot = Boot::of(call.node, EfiVariables::system().is_some());
+    let is_uefi = mode::is_uefi(call.node, EfiVariables::system().is_some());
+    let boot = Boot::new(is_uefi, mode::table(call.node));
     let is_made = create::create(call.node, config, boot, is_guarded(call)).map_err(failed)?;
     Ok(if is_made { config.clone() } else { json!({}) })
 }

@@ -3,9 +3,8 @@
 
 use super::Request;
 use crate::error::Error;
-use crate::guard::RootDisk;
-use crate::io::Sectors;
-use crate::table::{self, Partition, PartitionTable};
+use farrier_disk::table::{self, Partition, PartitionTable};
+use farrier_disk::{RootDisk, Sectors};
 use std::path::PathBuf;
 
 /// The only type of file system that firmware reads (UEFI 2.10, section 13.3).
@@ -48,7 +47,7 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// [`Error::NoPartitionNodes`]; [`Error::BiosOnly`] or [`Error::BootLoader`] when there is no such root file
+    /// [`Error::BiosOnly`] or [`Error::BootLoader`] when there is no such root file
     /// system, or what opening and reading the disk bring.
     pub fn survey(root: &RootDisk, request: &Request<'_>, is_uefi: bool) -> Result<Self, Error> {
         root.require_partition_nodes()?;

@@ -1,10 +1,9 @@
 //! Finding loaders on an EFI system partition, without mounting it.
 
-use crate::error::Error;
-use crate::foreign::{Budget, Foreign};
-use crate::io::Sectors;
-use crate::io::view::DiskView;
-use crate::table::Partition;
+use farrier_disk::foreign::{Budget, Foreign};
+use farrier_disk::io::view::DiskView;
+use farrier_disk::table::Partition;
+use farrier_disk::{Error, Sectors};
 use fatfs::{Dir, FileSystem, FsOptions, ReadWriteSeek};
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -128,7 +127,7 @@ fn parse_csv(content: &[u8], directory: &str) -> Option<Loader> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::foreign::volumes;
+    use farrier_disk::foreign::volumes;
     use proptest::prelude::*;
     use std::io::{Cursor, Write};
 

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "support/root_disk.rs"]
+#[path = "../../disk/tests/support/root_disk.rs"]
 mod root_disk;
 
-use farrier_disk::Error;
-use farrier_disk::bootloader::{Installed, Request, install};
+use farrier_boot::Error;
+use farrier_boot::bootloader::{Installed, Request, install};
 use farrier_linux::efivars::EfiVariables;
 use farrier_linux::loop_device::LoopDevice;
 use farrier_linux::mount::ReadOnlyMount;

@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../disk/tests/support/mod.rs"]
 mod support;
 
+use farrier_boot::entry::install_on;
 use farrier_disk::Sectors;
-use farrier_disk::boot_entry::install_on;
 use farrier_disk::io::view::DiskView;
 use farrier_linux::efivars::EfiVariables;
 use std::collections::BTreeMap;

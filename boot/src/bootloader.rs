@@ -8,7 +8,7 @@
 //!                    └ fstab: the EFI system partition, for the system itself
 //! ```
 //!
-//! Boot entries for what was installed are written by [`boot_entry`], never by a program.
+//! Boot entries for what was installed are written by [`entry`], never by a program.
 
 mod fstab;
 mod grub;
@@ -16,9 +16,9 @@ mod image_system;
 mod loader_tree;
 mod site;
 
-use crate::boot_entry::{self, BootEntry};
+use crate::entry::{self, BootEntry};
 use crate::error::Error;
-use crate::guard::RootDisk;
+use farrier_disk::RootDisk;
 use farrier_linux::efivars::EfiVariables;
 use farrier_linux::private_mounts::{Use, with_private_mounts};
 use grub::Grub;
@@ -70,7 +70,7 @@ pub fn install(
     match variables {
         Some(variables) => {
             install_for_uefi(&site, request)?;
-            let entries = boot_entry::install(root, variables)?;
+            let entries = entry::install(root, variables)?;
             if entries.is_empty() {
                 Err(nothing_to_start(&site, true))
             } else {
@@ -98,7 +98,7 @@ fn install_for_bios(site: &Site, request: &Request<'_>) -> Result<(), Error> {
 
 /// An image that carries its loaders as files needs no program to be run.
 fn install_for_uefi(site: &Site, request: &Request<'_>) -> Result<(), Error> {
-    let esp = site.esp.as_ref().ok_or_else(|| Error::NoEsp { device: site.disk.clone() })?;
+    let esp = site.esp.as_ref().ok_or_else(|| farrier_disk::Error::NoEsp { device: site.disk.clone() })?;
     let usage = if request.may_run_programs { Use::Programs } else { Use::Files };
     in_image_system(site, usage, |system| {
         let grub = Grub::of(system).filter(|_| request.may_run_programs);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::table::PartitionKind;
+use farrier_disk::table::PartitionKind;
 
 fn option(label: &str) -> Vec<u8> {
     let kind = PartitionKind::Mbr { type_id: 0xef, disk_identifier: 1 };

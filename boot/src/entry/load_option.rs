@@ -1,6 +1,6 @@
 //! `EFI_LOAD_OPTION`, the content of a boot entry (UEFI specification, sections 3.1.3 and 10.3).
 
-use crate::table::{Partition, PartitionKind};
+use farrier_disk::table::{Partition, PartitionKind};
 
 /// The entry takes part in booting.
 const ACTIVE: u32 = 1;

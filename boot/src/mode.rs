@@ -1,6 +1,6 @@
 //! Firmware mode and table of the system to be deployed, as its node has them (section 6.1).
 
-use crate::table::TableKind;
+use farrier_disk::table::TableKind;
 use farrier_protocol::lookup::Node;
 use serde_json::{Map, Value};
 

@@ -6,11 +6,10 @@ mod esp;
 mod load_option;
 
 use crate::error::Error;
-use crate::guard::{BootPartition, RootDisk};
-use crate::io::Sectors;
-use crate::table::{Partition, PartitionTable};
-use crate::{raid, table, wipe};
 use esp::Loader;
+use farrier_disk::guard::{BootPartition, RootDisk};
+use farrier_disk::table::{Partition, PartitionTable};
+use farrier_disk::{Sectors, raid, table, wipe};
 use farrier_linux::efivars::{EfiVariables, PERSISTENT, Variable};
 use load_option::LoadOption;
 use std::io;
@@ -37,8 +36,8 @@ pub struct BootEntry {
 ///
 /// # Errors
 ///
-/// [`Error::NoEsp`] or [`Error::BiosOnly`], [`Error::UnreadableEsp`], [`Error::BootVariable`], [`Error::Raid`]
-/// when the copies cannot be made, or what opening and reading the disk bring.
+/// [`Error::BiosOnly`], [`Error::BootVariable`], or [`Error::Disk`] when there is no readable EFI system partition, its
+/// copies cannot be made, or the disk cannot be opened or read.
 pub fn install(root: &RootDisk, variables: &EfiVariables) -> Result<Vec<BootEntry>, Error> {
     if root.is_array() {
         return install_mirrored(root, variables);
@@ -89,7 +88,7 @@ fn esp<'a>(disk: &dyn Sectors, table: &'a PartitionTable) -> Result<&'a Partitio
     match table.esp() {
         Some(esp) => Ok(esp),
         None if table::has_boot_code(disk)? => Err(Error::BiosOnly { device }),
-        None => Err(Error::NoEsp { device }),
+        None => Err(farrier_disk::Error::NoEsp { device }.into()),
     }
 }
 
