@@ -188,33 +188,6 @@ pub enum Error {
         device: PathBuf,
     },
 
-    /// The disk from which the firmware booted is not there.
-    #[error("the iSCSI disk {target} from which the firmware booted is not there: {reason}")]
-    IscsiBoot {
-        /// Name of the target and its address.
-        target: String,
-        /// What happened, and what to do.
-        reason: String,
-    },
-
-    /// A disk cannot be exported as it was asked for.
-    #[error("{field}: {reason}; correct the parameter")]
-    InvalidExport {
-        /// Name of the parameter.
-        field: &'static str,
-        /// What is wrong with it.
-        reason: String,
-    },
-
-    /// A disk could not be exported by iSCSI, or be taken back.
-    #[error("iSCSI target {target}: {reason}")]
-    IscsiTarget {
-        /// Name of the target.
-        target: String,
-        /// What happened, and what to do.
-        reason: String,
-    },
-
     /// There is no EFI system partition to boot from.
     #[error(
         "{device} has no EFI system partition; use an image that boots by UEFI, or boot the machine in BIOS mode"
@@ -254,10 +227,8 @@ impl Error {
             | Self::InvalidSkipList { .. }
             | Self::NoDisk
             | Self::NoFittingDisk { .. }
-            | Self::IscsiBoot { .. }
             | Self::NoEsp { .. } => ErrorKind::DeviceNotFound,
-            Self::InvalidExport { .. } => ErrorKind::InvalidCommandParamsError,
-            Self::IscsiTarget { .. } | Self::Remote { .. } => ErrorKind::ISCSIError,
+            Self::Remote { .. } => ErrorKind::ISCSIError,
             Self::Device { .. } | Self::Multipath { .. } => ErrorKind::BlockDeviceError,
             Self::InvalidRaidConfig { .. } | Self::Raid { .. } => ErrorKind::SoftwareRAIDError,
             Self::Protected { .. } => ErrorKind::ProtectedDeviceError,

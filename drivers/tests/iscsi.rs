@@ -4,13 +4,13 @@
 #![allow(clippy::unwrap_used)]
 
 use farrier_conductor::disk_export::Portal;
-use farrier_disk::iscsi_target::layout::serial;
-use farrier_disk::iscsi_target::{Chap, IscsiName};
 use farrier_disk::table::{Geometry, Partition, PartitionTable, TableKind};
 use farrier_drivers::iscsi::{Initiator, IscsiError, Job, LogicalUnit, QemuInitiator, Session, Written};
 use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::progress::ProgressHandle;
 use farrier_imaging::source::{HttpSource, Options};
+use farrier_iscsi::target::layout::serial;
+use farrier_iscsi::target::{Chap, IscsiName};
 use farrier_protocol::image_info::ImageInfo;
 use farrier_protocol::inventory::Disk;
 use farrier_tests::cut_line::{Cut, CutLine};

@@ -12,6 +12,11 @@ pub fn from_disk(error: farrier_disk::Error) -> CommandError {
     CommandError::new(error.kind(), error.to_string())
 }
 
+/// An error about iSCSI.
+pub fn from_iscsi(error: farrier_iscsi::Error) -> CommandError {
+    CommandError::new(error.kind(), error.to_string())
+}
+
 /// An error about images.
 pub fn from_imaging(error: farrier_imaging::Error) -> CommandError {
     CommandError::new(error.kind(), error.to_string())

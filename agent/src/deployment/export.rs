@@ -1,12 +1,12 @@
 //! Exporting the root disk by iSCSI (section 4.4), and ending that before anything else becomes of the machine.
 
 use crate::agent::Agent;
-use crate::commands::errors::from_disk;
+use crate::commands::errors::{from_disk, from_iscsi};
 use crate::deployment::root_disk;
 use farrier_disk::RootDisk;
 use farrier_disk::Sectors;
-use farrier_disk::iscsi_target::{IscsiTarget, Medium, Terms};
 use farrier_disk::wipe;
+use farrier_iscsi::target::{IscsiTarget, Medium, Terms};
 use farrier_protocol::error::CommandError;
 
 /// Exports the root disk of the cached node. One that is exported under the same terms stays so: conductors ask again
@@ -19,7 +19,7 @@ use farrier_protocol::error::CommandError;
 pub fn start(agent: &Agent, terms: &Terms) -> Result<(), CommandError> {
     let target = IscsiTarget::below(&agent.root);
     let disk = root_disk::wait(agent)?;
-    if target.has(&disk, terms).map_err(from_disk)? {
+    if target.has(&disk, terms).map_err(from_iscsi)? {
         tracing::info!(target = %terms.target, "exported already, as it is asked for");
         return Ok(());
     }
@@ -29,7 +29,7 @@ pub fn start(agent: &Agent, terms: &Terms) -> Result<(), CommandError> {
         writable(&disk, terms)?
     };
     agent.status.say(format!("exporting {} by iSCSI", disk.device().disk.name));
-    target.start(&disk, medium, terms).map_err(from_disk)
+    target.start(&disk, medium, terms).map_err(from_iscsi)
 }
 
 /// The guard has its say before anybody far away may write.
@@ -48,7 +48,7 @@ fn writable(disk: &RootDisk, terms: &Terms) -> Result<Medium, CommandError> {
 ///
 /// The kernel keeps a part of it, or the disk cannot be flushed.
 pub fn stop(agent: &Agent) -> Result<Option<String>, CommandError> {
-    let exported = IscsiTarget::below(&agent.root).stop().map_err(from_disk)?;
+    let exported = IscsiTarget::below(&agent.root).stop().map_err(from_iscsi)?;
     Ok(exported.and_then(|exported| exported.target))
 }
 

@@ -1,10 +1,10 @@
 //! Exporting the root disk by iSCSI (section 4.4).
 
 use crate::agent::Agent;
-use crate::commands::errors::from_disk;
+use crate::commands::errors::from_iscsi;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
 use crate::deployment::export;
-use farrier_disk::iscsi_target::{Chap, IscsiName, Terms};
+use farrier_iscsi::target::{Chap, IscsiName, Terms};
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -88,10 +88,10 @@ fn terms(params: &Params, default: &str) -> Result<Terms, CommandError> {
     }
     let chap = match (text("chap_user"), text("chap_password")) {
         (None, None) => None,
-        (Some(user), Some(secret)) => Some(Chap::new(user, secret).map_err(from_disk)?),
+        (Some(user), Some(secret)) => Some(Chap::new(user, secret).map_err(from_iscsi)?),
         _ => return Err(refused("chap_user and chap_password go together: give both, or none")),
     };
-    let target = IscsiName::parse("iqn", text("iqn").unwrap_or(default)).map_err(from_disk)?;
+    let target = IscsiName::parse("iqn", text("iqn").unwrap_or(default)).map_err(from_iscsi)?;
     let port = port(params.get("portal_port").unwrap_or(&Value::Null))?;
     let initiators = initiators(params.get("initiators").and_then(Value::as_array))?;
     Ok(Terms { target, port, read_only, wiped, chap, initiators })
@@ -115,7 +115,7 @@ fn initiators(listed: Option<&Vec<Value>>) -> Result<Vec<IscsiName>, CommandErro
     let mut initiators = Vec::new();
     for one in listed {
         let name = one.as_str().ok_or_else(|| refused("initiators must be texts"))?;
-        let name = IscsiName::parse("initiators", name).map_err(from_disk)?;
+        let name = IscsiName::parse("initiators", name).map_err(from_iscsi)?;
         if !initiators.contains(&name) {
             initiators.push(name);
         }

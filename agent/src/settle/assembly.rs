@@ -2,7 +2,8 @@
 //! there.
 
 use farrier_disk::list::multipath;
-use farrier_disk::{iscsi_boot, raid};
+use farrier_disk::raid;
+use farrier_iscsi::firmware_boot;
 use std::path::Path;
 use std::sync::Once;
 use std::thread;
@@ -13,7 +14,7 @@ const REINSTATE: Duration = Duration::from_secs(5);
 
 /// Logs in to the iSCSI disks of the firmware; true when there are some that are still to appear.
 pub fn log_in(sysfs: &Path) -> bool {
-    let outcome = iscsi_boot::log_in(sysfs);
+    let outcome = firmware_boot::log_in(sysfs);
     outcome.inspect_err(|error| tracing::error!("{error}")).unwrap_or(false)
 }
 

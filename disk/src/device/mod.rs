@@ -3,6 +3,7 @@
 mod by_path;
 pub(crate) mod command_set;
 pub(crate) mod hardware_partition;
+pub mod exports;
 mod identity;
 pub(crate) mod stack;
 mod transport;

@@ -1,9 +1,8 @@
 //! Whether something else uses a disk.
 
 use crate::device::BlockDevice;
+use crate::device::exports::{self, Export};
 use crate::error::Error;
-use crate::iscsi_target::layout::{self, Exported};
-use crate::iscsi_target::served;
 use farrier_linux::mount::CONFIGFS;
 use farrier_linux::sysfs;
 use std::fs;
@@ -17,7 +16,7 @@ const SWAPS: &str = "/proc/swaps";
 pub struct Usage {
     mounts: String,
     swaps: String,
-    exported: Option<Exported>,
+    exports: Vec<Export>,
 }
 
 impl Usage {
@@ -34,11 +33,7 @@ impl Usage {
         })?;
         // A kernel without swap has no such list.
         let swaps = fs::read_to_string(SWAPS).unwrap_or_default();
-        Ok(Self {
-            mounts,
-            swaps,
-            exported: layout::exported(Path::new(CONFIGFS.target)).or_else(served::exported),
-        })
+        Ok(Self { mounts, swaps, exports: exports::all(Path::new(CONFIGFS.target)) })
     }
 
     /// Who uses the disk or one of its partitions.
@@ -56,10 +51,8 @@ impl Usage {
         if let Some(target) = self.mount_point(sysfs::attribute(directory, "dev").as_deref(), &node) {
             return Some(format!("{name} is mounted on {target}"));
         }
-        if let Some(exported) =
-            self.exported.as_ref().filter(|exported| exported.disk.as_os_str() == node.as_str())
-        {
-            return Some(format!("{exported}; iscsi.stop_iscsi_target ends that"));
+        if let Some(export) = self.exports.iter().find(|export| export.disk.as_os_str() == node.as_str()) {
+            return Some(format!("{export}; iscsi.stop_iscsi_target ends that"));
         }
         let is_swap = self.swaps.lines().any(|line| line.split_whitespace().next() == Some(&node));
         is_swap.then(|| format!("{name} is used as swap"))
@@ -157,8 +150,8 @@ mod tests {
         assert_eq!(usage.user_of(&device).as_deref(), Some("sda2 is used as swap"));
         for (disk, expected) in [("/dev/sda", true), ("/dev/sdb", false)] {
             let target = Some("iqn.2008-10.org.openstack:x".to_owned());
-            let exported = Some(Exported { disk: disk.into(), target });
-            let told = Usage { exported, ..Usage::default() }.user_of(&device);
+            let exports = vec![Export { disk: disk.into(), target }];
+            let told = Usage { exports, ..Usage::default() }.user_of(&device);
             let text = "/dev/sda is exported by iSCSI as iqn.2008-10.org.openstack:x; iscsi.stop_iscsi_target ends that";
             assert_eq!(told.as_deref(), expected.then_some(text));
         }

@@ -42,6 +42,9 @@ pub enum IscsiError {
     /// The disk, its partitions or the config drive.
     #[error(transparent)]
     Disk(#[from] farrier_disk::Error),
+    /// The names or the secret of the export.
+    #[error(transparent)]
+    Export(#[from] farrier_iscsi::Error),
     /// The image.
     #[error(transparent)]
     Image(#[from] farrier_imaging::Error),

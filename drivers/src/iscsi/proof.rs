@@ -4,7 +4,7 @@
 use super::error::IscsiError;
 use super::program::Program;
 use super::unit::LogicalUnit;
-use farrier_disk::iscsi_target::layout::is_told;
+use farrier_iscsi::target::layout::is_told;
 use farrier_protocol::inventory::Disk;
 use std::path::Path;
 use std::time::Duration;
@@ -92,7 +92,7 @@ pub(super) fn matching<'a>(
 mod tests {
     use super::*;
     use farrier_conductor::disk_export::DiskExport;
-    use farrier_disk::iscsi_target::layout::serial;
+    use farrier_iscsi::target::layout::serial;
     use uuid::Uuid;
 
     fn disk(serial: Option<&str>) -> Disk {

@@ -158,7 +158,7 @@ fn wait(running: &mut Running, socket: &Path, is_cancelled: &dyn Fn() -> bool) -
 mod tests {
     use super::*;
     use farrier_conductor::disk_export::DiskExport;
-    use farrier_disk::iscsi_target::IscsiName;
+    use farrier_iscsi::target::IscsiName;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::slice;

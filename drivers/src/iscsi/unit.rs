@@ -2,7 +2,7 @@
 
 use super::error::IscsiError;
 use farrier_conductor::disk_export::{DiskExport, Portal};
-use farrier_disk::iscsi_target::{Chap, IscsiName};
+use farrier_iscsi::target::{Chap, IscsiName};
 
 /// A disk that is exported for one deployment, with names that are proven to be names and nothing more.
 #[derive(Debug, Clone, PartialEq, Eq)]

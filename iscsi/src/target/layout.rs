@@ -1,10 +1,10 @@
 //! What an export is in configfs, as data, and how it is read and taken away.
 
 use super::terms::{IscsiName, Terms};
+use farrier_disk::device::exports::Export;
 use farrier_linux::configfs::Change;
 use farrier_linux::sysfs;
 use sha2::{Digest, Sha256};
-use std::fmt;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -134,26 +134,10 @@ fn secrets(of: &Path, terms: &Terms) -> Vec<Change> {
     chap.flat_map(|chap| [set("userid", &chap.user), set("password", &chap.secret)]).collect()
 }
 
-/// A disk that is exported, in words: "/dev/sda is exported by iSCSI as iqn.2008-10.org.openstack:x".
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exported {
-    /// Its device node.
-    pub disk: PathBuf,
-    /// Name of the target; nothing when the export was cut off while it began.
-    pub target: Option<String>,
-}
-
-impl fmt::Display for Exported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is exported by iSCSI", self.disk.display())?;
-        self.target.iter().try_for_each(|target| write!(f, " as {target}"))
-    }
-}
-
 /// What is exported in the configfs mounted at `root`.
-pub fn exported(root: &Path) -> Option<Exported> {
+pub fn exported(root: &Path) -> Option<Export> {
     let disk = sysfs::attribute(&root.join(ADAPTER).join(DISK), "udev_path")?;
-    Some(Exported { disk: disk.into(), target: own_targets(root).into_iter().next() })
+    Some(Export { disk: disk.into(), target: own_targets(root).into_iter().next() })
 }
 
 /// Takes away whatever there is of an export in the configfs mounted at `root`, in order, and nothing of anybody else

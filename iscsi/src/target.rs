@@ -19,21 +19,20 @@
 //! keeps strangers out.
 
 pub mod layout;
-pub(crate) mod served;
 mod terms;
 mod tgtd;
 
 pub use terms::{Chap, IscsiName, Terms};
 
 use crate::error::Error;
-use crate::guard::RootDisk;
-use crate::io::{Sectors, WritableDisk};
+use farrier_disk::device::exports::{self, Export};
+use farrier_disk::{RootDisk, Sectors, WritableDisk};
 use farrier_linux::block;
 use farrier_linux::configfs::Change;
 use farrier_linux::modules::ModuleIndex;
 use farrier_linux::mount::CONFIGFS;
 use farrier_linux::process::{TGTADM, TGTD};
-use layout::{Exported, Layout};
+use layout::Layout;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -79,15 +78,15 @@ impl IscsiTarget {
     }
 
     /// What is exported.
-    pub fn exported(&self) -> Option<Exported> {
-        layout::exported(&self.configfs).or_else(served::exported)
+    pub fn exported(&self) -> Option<Export> {
+        layout::exported(&self.configfs).or_else(exports::served)
     }
 
     /// Whether `disk` is exported under these terms already.
     ///
     /// # Errors
     ///
-    /// [`Error::IscsiTarget`] when another disk is, or under other terms.
+    /// [`Error::Target`] when another disk is, or under other terms.
     pub fn has(&self, disk: &RootDisk, terms: &Terms) -> Result<bool, Error> {
         let Some(exported) = self.exported() else { return Ok(false) };
         let path = Path::new(&disk.device().disk.name);
@@ -108,8 +107,8 @@ impl IscsiTarget {
     ///
     /// # Errors
     ///
-    /// [`Error::IscsiTarget`]: there is no target, the port is in use, the disk is claimed by something else;
-    /// [`Error::Device`]. Nothing is exported then.
+    /// [`Error::Target`]: there is no target, the port is in use, the disk is claimed by something else;
+    /// [`Error::Disk`]. Nothing is exported then.
     pub fn start(&self, disk: &RootDisk, medium: Medium, terms: &Terms) -> Result<(), Error> {
         let serial = serial(disk, terms);
         let read_only = matches!(medium, Medium::ReadOnly(_));
@@ -144,12 +143,12 @@ impl IscsiTarget {
     ///
     /// # Errors
     ///
-    /// [`Error::IscsiTarget`] or [`Error::Device`], the first of all.
-    pub fn stop(&self) -> Result<Option<Exported>, Error> {
+    /// [`Error::Target`] or [`Error::Disk`], the first of all.
+    pub fn stop(&self) -> Result<Option<Export>, Error> {
         let exported = tgtd::stop().or_else(|| self.exported());
         let mut outcome = Ok(());
         for change in layout::removal(&self.configfs) {
-            let done = change.apply(&self.configfs).map_err(|source| Error::IscsiTarget {
+            let done = change.apply(&self.configfs).map_err(|source| Error::Target {
                 target: exported.as_ref().and_then(|one| one.target.clone()).unwrap_or_default(),
                 reason: format!(
                     "the kernel keeps {} ({source}); log the initiators out, or restart the machine",
@@ -214,7 +213,7 @@ fn refusal(change: &Change, disk: &Path, terms: &Terms, source: &io::Error) -> S
 fn settle(disk: &Path) -> Result<(), Error> {
     let failed = |action: &str| {
         let (device, action) = (disk.to_owned(), action.to_owned());
-        move |source| Error::Device { device, action, source }
+        move |source| Error::from(farrier_disk::Error::Device { device, action, source })
     };
     let file = File::open(disk).map_err(failed("opening it after its export"))?;
     block::flush_buffers(&file).map_err(failed("flushing it after its export"))?;

@@ -30,7 +30,7 @@ pub struct Terms {
 impl Terms {
     /// The error of an export under these terms.
     pub(super) fn failed(&self, reason: String) -> Error {
-        Error::IscsiTarget { target: self.target.to_string(), reason }
+        Error::Target { target: self.target.to_string(), reason }
     }
 }
 

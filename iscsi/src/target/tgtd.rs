@@ -3,11 +3,11 @@
 //! It serves a disk that this process holds for itself meanwhile, so nothing else in the ramdisk can write to it. What it
 //! serves is told to it by `tgtadm`, on a socket. It ends with this process, and the export with it.
 
-use super::layout::Exported;
 use super::terms::{Chap, Terms};
-use super::{Medium, is_taken, port_in_use, portal, served};
+use super::{Medium, is_taken, port_in_use, portal};
 use crate::error::Error;
-use crate::io::{Sectors, WritableDisk};
+use farrier_disk::device::exports::{self, Export};
+use farrier_disk::{Sectors, WritableDisk};
 use farrier_linux::block;
 use farrier_linux::process::{Conditions, Program, RunError, TGTADM, TGTD};
 use std::fs::{self, File, OpenOptions};
@@ -86,7 +86,7 @@ pub(super) fn has(disk: &Path, terms: &Terms) -> bool {
 ///
 /// # Errors
 ///
-/// [`Error::IscsiTarget`]: the port is in use, or the program does not do what it is told; [`Error::Device`]. Nothing is
+/// [`Error::Target`]: the port is in use, or the program does not do what it is told; [`Error::Disk`]. Nothing is
 /// exported then.
 pub(super) fn start(medium: Medium, serial: &str, terms: &Terms) -> Result<(), Error> {
     if is_taken(portal(terms)) {
@@ -106,20 +106,20 @@ pub(super) fn start(medium: Medium, serial: &str, terms: &Terms) -> Result<(), E
     }
     tracing::info!(disk = %disk.path.display(), target = %terms.target, port = terms.port,
         read_only = terms.read_only, "disk exported by iSCSI, by tgtd");
-    served::replace(Some(Exported { disk: disk.path.clone(), target: Some(terms.target.to_string()) }));
+    exports::replace_served(Some(Export { disk: disk.path.clone(), target: Some(terms.target.to_string()) }));
     serving(|now| *now = Some(Served { server, terms: terms.clone(), disk }));
     Ok(())
 }
 
 /// Ends what is exported by it: its sessions are closed and the disk is free, but not flushed. Returns what it was.
-pub(super) fn stop() -> Option<Exported> {
+pub(super) fn stop() -> Option<Export> {
     let Served { server, disk, .. } = serving(Option::take)?;
     if let Err(error) = tell(&words("target", "delete", &["--force"])) {
         tracing::warn!("tgtd does not close its sessions, and is ended: {error}");
     }
     drop(server);
     drop(disk);
-    served::replace(None)
+    exports::replace_served(None)
 }
 
 fn serving<T>(look: impl FnOnce(&mut Option<Served>) -> T) -> T {
@@ -142,9 +142,12 @@ impl Held {
             Ok((file, sector_size)) => {
                 Ok(Self { path, sector_size, discards: false, _claim: Claim::Reading(file) })
             }
-            Err(source) => {
-                Err(Error::Device { device: path, action: "opening it for its export".to_owned(), source })
+            Err(source) => Err(farrier_disk::Error::Device {
+                device: path,
+                action: "opening it for its export".to_owned(),
+                source,
             }
+            .into()),
         }
     }
 }
@@ -236,8 +239,8 @@ fn tell(words: &[String]) -> Result<(), RunError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::iscsi_target::layout::serial;
-    use crate::iscsi_target::terms::IscsiName;
+    use crate::target::layout::serial;
+    use crate::target::terms::IscsiName;
 
     const IQN: &str = "iqn.2008-10.org.openstack:x";
 

@@ -1,25 +1,34 @@
 use super::*;
-use crate::guard::choose_root_disk;
-use crate::guard::fake_machine::FakeMachine;
+use farrier_disk::{BlockDevice, choose_root_disk};
 use farrier_protocol::lookup::Node;
 use std::fs;
 
 const IQN: &str = "iqn.2008-10.org.openstack:1be26c0b-03f2-4d2e-ae87-c02d7f33c123";
+/// A name that no disk of the machine that runs the tests has.
+const DISK: &str = "farrier-test";
 const OTHER: &str = "iqn.2026-01.org.example:host";
 
 /// A machine with one disk, and configfs as it is with the modules loaded.
 struct Machine {
     root: tempfile::TempDir,
-    devices: FakeMachine,
 }
 
 impl Machine {
     fn new() -> Self {
-        let (root, devices) = (tempfile::tempdir().unwrap(), FakeMachine::new());
-        devices.add("vda", &[("serial", "S4EVNX0R")], &[]);
-        let machine = Self { root, devices };
+        let machine = Self { root: tempfile::tempdir().unwrap() };
+        let disk = machine.sysfs().join("block").join(DISK);
+        fs::create_dir_all(disk.join("queue")).unwrap();
+        for (file, text) in
+            [("size", "10485760"), ("queue/logical_block_size", "512"), ("serial", "S4EVNX0R")]
+        {
+            fs::write(disk.join(file), text).unwrap();
+        }
         fs::create_dir_all(machine.configfs().join("target/core")).unwrap();
         machine
+    }
+
+    fn sysfs(&self) -> PathBuf {
+        self.root.path().join("sys")
     }
 
     fn configfs(&self) -> PathBuf {
@@ -31,7 +40,7 @@ impl Machine {
     }
 
     fn disk(&self) -> RootDisk {
-        choose_root_disk(&Node::default(), &[self.devices.device("vda")]).unwrap()
+        choose_root_disk(&Node::default(), &[BlockDevice::describe(&self.sysfs(), DISK).unwrap()]).unwrap()
     }
 
     fn layout(&self, terms: &Terms) -> Layout {
@@ -252,8 +261,10 @@ fn what_is_exported_is_told_by_the_kernel_alone() {
     let layout = machine.layout(&terms());
     for change in layout.changes() {
         machine.apply(change);
-        let is_known =
-            machine.target().exported().is_some_and(|found| found.to_string().contains("vda is exported"));
+        let is_known = machine
+            .target()
+            .exported()
+            .is_some_and(|found| found.to_string().contains("farrier-test is exported"));
         let is_named = machine.configfs().join("target/core/iblock_0/farrier/udev_path").exists();
         assert_eq!(is_known, is_named, "{}", change.path().display());
     }

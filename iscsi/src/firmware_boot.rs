@@ -25,13 +25,13 @@ const LIMIT: Duration = Duration::from_secs(90);
 ///
 /// # Errors
 ///
-/// [`Error::IscsiBoot`] when a target cannot be reached, or the program for it is missing.
+/// [`Error::FirmwareBoot`] when a target cannot be reached, or the program for it is missing.
 pub fn log_in(sysfs: &Path) -> Result<bool, Error> {
     let Some(target) = first_target(&sysfs.join(TABLE)) else { return Ok(false) };
     if !sysfs::entries(&sysfs.join(SESSIONS)).is_empty() {
         return Ok(false);
     }
-    let failed = |reason: String| Error::IscsiBoot { target: target.clone(), reason };
+    let failed = |reason: String| Error::FirmwareBoot { target: target.clone(), reason };
     if !ISCSISTART.is_present() {
         let (path, package) = (ISCSISTART.path, ISCSISTART.package);
         return Err(failed(format!("pack {path} of {package} with farrier-image build --program {path}")));
