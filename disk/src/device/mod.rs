@@ -2,8 +2,8 @@
 
 mod by_path;
 pub(crate) mod command_set;
-pub(crate) mod hardware_partition;
 pub mod exports;
+pub(crate) mod hardware_partition;
 mod identity;
 pub(crate) mod stack;
 mod transport;
