@@ -42,6 +42,7 @@ mod timeline;
 mod unpacked_kernel;
 mod workspace;
 mod zig;
+mod zoo;
 
 use std::process::ExitCode;
 
@@ -76,6 +77,7 @@ enum Command {
     Setup(setup::SetupArguments),
     Strangers(strangers::StrangersArguments),
     Test(test::TestArguments),
+    Zoo(zoo::ZooArguments),
 }
 
 fn main() -> ExitCode {
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         Command::Setup(arguments) => setup::setup(&arguments),
         Command::Strangers(arguments) => strangers::strangers(&arguments),
         Command::Test(arguments) => test::test(&arguments),
+        Command::Zoo(arguments) => zoo::zoo(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

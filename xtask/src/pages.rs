@@ -8,6 +8,7 @@ use crate::matrix::MatrixReport;
 use crate::page::redraw;
 use crate::power_cut::PowerCutReport;
 use crate::workspace::Workspace;
+use crate::zoo::ZooReport;
 
 /// Writes the pages about measurements anew, with their plots, from the figures that are kept beside them.
 #[derive(Debug, Args)]
@@ -23,6 +24,7 @@ pub fn pages(PagesArguments {}: &PagesArguments) -> Result<()> {
         redraw::<WriteReport>,
         redraw::<MatrixReport>,
         redraw::<PowerCutReport>,
+        redraw::<ZooReport>,
     ] {
         redraw(&workspace.root)?;
     }
@@ -69,6 +71,7 @@ mod tests {
             stale::<WriteReport>(),
             stale::<MatrixReport>(),
             stale::<PowerCutReport>(),
+            stale::<ZooReport>(),
         ] {
             assert!(stale.is_empty(), "run cargo xtask pages: {stale:?}");
         }

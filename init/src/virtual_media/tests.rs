@@ -63,20 +63,13 @@ impl Drives for Folders {
         if self.looks.get() < self.appear_at {
             return Vec::new();
         }
-        let drive = |medium: &&Medium| Drive {
-            device: medium.name.into(),
-            kernel_name: medium.name.into(),
-            model: medium.model.into(),
-            is_optical: medium.name.starts_with("sr"),
-            size: 1 << 20,
-        };
+        let drive = |medium: &&Medium| Drive { device: medium.name.into(), model: medium.model.into() };
         self.media.iter().map(drive).collect()
     }
 
     fn volume(&self, drive: &Drive) -> Option<Volume> {
         let (file_system, label, publisher) = self.medium(drive).volume;
-        let (publisher, application) = (publisher.into(), String::new());
-        Some(Volume { file_system, label: label.into(), publisher, application })
+        Some(Volume { file_system, label: label.into(), publisher: publisher.into() })
     }
 
     fn visit(

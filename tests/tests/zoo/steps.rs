@@ -1,0 +1,94 @@
+//! The steps of Farrier that destroy or keep what lives on a disk, and which disks they are tried on.
+
+use crate::disks::{Placement, State};
+use crate::occupants::{Occupant, Use};
+
+/// A step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// `erase_devices_metadata`.
+    EraseMetadata,
+    /// The same with the operator's consent to the loss of what several machines use.
+    EraseUnguarded,
+    /// What an export of the root disk does to it first.
+    WipeForExport,
+    /// What a partition image does to the disk first.
+    WipeForPartitionImage,
+    /// A whole-disk image.
+    WholeDiskImage,
+    /// `create_configuration`, on a disk that somebody uses.
+    CreateRefused,
+    /// `create_configuration`, on a disk that shows nothing but has old content where a member goes.
+    CreateOver,
+    /// `delete_configuration`.
+    Delete,
+    /// The same, with the array on the skip list.
+    DeleteKept,
+    /// A config drive behind an image.
+    ConfigDrive,
+    /// The disk is on the skip list of an erase step.
+    SkipDisk,
+    /// The array of which a member lives there is on that list.
+    SkipVolume,
+}
+
+impl Step {
+    pub const ALL: [Self; 12] = [
+        Self::EraseMetadata,
+        Self::EraseUnguarded,
+        Self::WipeForExport,
+        Self::WipeForPartitionImage,
+        Self::WholeDiskImage,
+        Self::CreateRefused,
+        Self::CreateOver,
+        Self::Delete,
+        Self::DeleteKept,
+        Self::ConfigDrive,
+        Self::SkipDisk,
+        Self::SkipVolume,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::EraseMetadata => "erase-metadata",
+            Self::EraseUnguarded => "erase-unguarded",
+            Self::WipeForExport => "wipe-for-export",
+            Self::WipeForPartitionImage => "wipe-for-partition-image",
+            Self::WholeDiskImage => "whole-disk-image",
+            Self::CreateRefused => "create-refused",
+            Self::CreateOver => "create-over",
+            Self::Delete => "delete",
+            Self::DeleteKept => "delete-kept",
+            Self::ConfigDrive => "config-drive",
+            Self::SkipDisk => "skip-disk",
+            Self::SkipVolume => "skip-volume",
+        }
+    }
+
+    /// Whether the step has a meaning for such a disk.
+    pub fn applies(self, occupant: &Occupant, placement: Placement, state: State) -> bool {
+        let is_shared = occupant.used == Use::Shared;
+        let is_member = matches!(occupant.used, Use::Member { .. });
+        let is_named = occupant.used == Use::Member { is_named: true };
+        if occupant.used == Use::Firmware && placement != Placement::Whole {
+            return false;
+        }
+        if placement == Placement::Bare {
+            return self == Self::CreateOver && !is_shared;
+        }
+        match self {
+            Self::EraseMetadata | Self::CreateRefused => true,
+            // The same code behind another door.
+            Self::WipeForExport => state.is_plain() || is_shared,
+            Self::SkipDisk => state.is_plain(),
+            Self::EraseUnguarded => is_shared,
+            Self::WipeForPartitionImage | Self::WholeDiskImage => !is_shared,
+            Self::Delete => is_member || state.is_plain() && !is_shared,
+            Self::CreateOver => false,
+            Self::DeleteKept => is_named && placement != Placement::Whole,
+            // What is labelled for it becomes the config drive.
+            Self::ConfigDrive => placement != Placement::Whole && !occupant.name.ends_with("config-drive"),
+            Self::SkipVolume => is_named,
+        }
+    }
+}
