@@ -20,7 +20,10 @@ fn write_image(disk: &TestDisk, csv: &str) {
         gpt::GptConfig::new().writable(true).create_from_device(DiskView::whole(disk.disk()), None).unwrap();
     table.update_partitions(BTreeMap::new()).unwrap();
     table.add_partition("esp", 8 * MIB, gpt::partition_types::EFI, 0, Some(2048)).unwrap();
-    table.write().unwrap().flush().unwrap();
+    let mut view = table.write().unwrap();
+    // Without it nobody believes a GPT.
+    gpt::mbr::ProtectiveMBR::with_lb_size(u32::MAX).overwrite_lba0(&mut view).unwrap();
+    view.flush().unwrap();
     write_esp(disk, csv);
 }
 

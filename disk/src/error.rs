@@ -2,7 +2,7 @@
 
 use farrier_protocol::error::ErrorKind;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An error of this crate. Its text goes to operators as it is.
 #[derive(Debug, thiserror::Error)]
@@ -148,6 +148,20 @@ pub enum Error {
         what: &'static str,
     },
 
+    /// Old content is still recognised on a disk whose metadata was removed.
+    #[error(
+        "{device} still shows {content} with its mark at byte {offset} after its metadata was removed; look who writes \
+         to it, or erase all of it with erase_devices"
+    )]
+    SignatureLeft {
+        /// Path of the device node.
+        device: PathBuf,
+        /// Kind of the content.
+        content: String,
+        /// Where on the device it is recognised, in bytes.
+        offset: u64,
+    },
+
     /// The wanted RAID volumes cannot be understood, or not be made on this machine.
     #[error("target_raid_config: {reason}; correct the node's target_raid_config")]
     InvalidRaidConfig {
@@ -219,6 +233,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// The refusal to destroy the medium from which the machine got its parameters.
+    pub(crate) fn agents_medium(device: &Path) -> Self {
+        Self::Protected { device: device.to_owned(), content: "the agent's own parameters".to_owned() }
+    }
+
     /// The contract's class of this error (section 1.9).
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -242,6 +261,7 @@ impl Error {
             | Self::NoPlaceForConfigDrive { .. }
             | Self::NoRoom { .. }
             | Self::Corrupted { .. }
+            | Self::SignatureLeft { .. }
             | Self::UnreadableEsp { .. } => ErrorKind::DeploymentError,
         }
     }

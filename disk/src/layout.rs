@@ -6,24 +6,14 @@
 use crate::config_drive::ConfigDrive;
 use crate::ephemeral;
 use crate::error::Error;
+use crate::table::reach::{MBR_PARTITIONS, MBR_SECTORS, MIB, TAIL};
 use crate::table::types::{gpt, mbr};
 use crate::table::{Geometry, NewPartition, PartitionKind, TableKind};
 use std::path::Path;
 use uuid::Uuid;
 
-const MIB: u64 = 1 << 20;
-
-/// Room behind the last partition, for the backup of a GPT.
-const TAIL: u64 = MIB;
-
 /// Size of the deprecated PReP partition, in MiB.
 const PREP_MIB: u64 = 8;
-
-/// Most partitions of an MBR without an extended one.
-const MBR_PARTITIONS: usize = 4;
-
-/// End of what an MBR reaches with sectors of 512 bytes, in sectors (D14).
-const MBR_SECTORS: u64 = 1 << 32;
 
 /// What a partition is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,6 +16,7 @@ pub mod io;
 pub mod iscsi_session;
 pub mod layout;
 pub mod list;
+pub mod map;
 pub mod md;
 pub mod partition_image;
 pub mod probe;

@@ -18,9 +18,6 @@ use std::path::PathBuf;
 const ESP_LABEL: &str = "efi-part";
 const SWAP_LABEL: &str = "swap1";
 
-/// Bytes at the start of a partition in which old signatures would be found.
-const SIGNATURES: u64 = 8 << 20;
-
 /// What a conductor asks about a deployed partition image (section 5.9).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identifiers {
@@ -56,12 +53,9 @@ pub fn prepare(disk: &dyn Sectors, layout: &Layout, keeps_table: bool) -> Result
                 .to_owned(),
         });
     }
-    match wipe::erase_metadata(disk)? {
+    match wipe::erase_metadata(disk, &wipe::is_virtual_media)? {
         Erased::Yes => Ok(()),
-        Erased::VirtualMedia => Err(Error::Protected {
-            device: disk.path().to_owned(),
-            content: "the agent's own parameters".to_owned(),
-        }),
+        Erased::VirtualMedia => Err(Error::agents_medium(disk.path())),
     }
 }
 
@@ -100,7 +94,7 @@ pub fn finish(
 }
 
 fn fill(disk: &dyn Sectors, layout: &Layout, place: &Place) -> io::Result<()> {
-    disk.zero_out(place.start, place.size.min(SIGNATURES)).map_err(io::Error::other)?;
+    wipe::zero_signatures(disk, &as_partition(place)).map_err(io::Error::other)?;
     let mut volume = DiskView::range(disk, place.start, place.size);
     match place.role {
         Role::Esp => filesystem::make_vfat(&mut volume, ESP_LABEL, disk.sector_size()),

@@ -6,8 +6,9 @@ pub mod lvm;
 
 use crate::device::BlockDevice;
 use crate::error::Error;
+use crate::map::{DiskMap, Ranges, Tables};
 use crate::md::superblock::{self, Superblock};
-use crate::table::{Geometry, ParseError, Partition, PartitionKind, PartitionTable, read_exact_at, types};
+use crate::table::{Geometry, Partition, PartitionKind, PartitionTable, read_exact_at, types};
 use farrier_linux::blkid;
 use lvm::PhysicalVolume;
 use std::fs::File;
@@ -121,8 +122,30 @@ impl ReadableDisk {
         self.look_for_member().map_err(|source| self.failed("looking for members of arrays", source))
     }
 
+    /// Everything that lies on it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn map(&mut self) -> Result<DiskMap, Error> {
+        DiskMap::read_file(self.source.get_mut(), &self.path, self.geometry)
+    }
+
+    /// Its bytes.
+    pub(crate) fn source(&mut self) -> &mut (impl Read + Seek + use<>) {
+        &mut self.source
+    }
+
+    /// Of a disk whose table is believed, what stale tables name tells nothing: clearing it for that would cost what
+    /// the table leads to.
     fn look_for_member(&mut self) -> io::Result<bool> {
-        for volume in volumes(&mut self.source, self.geometry, &[])? {
+        let tables = Tables::parse(&mut self.source, self.geometry)?;
+        let mut volumes = vec![Partition::at(0, self.geometry.size)];
+        volumes.extend(match tables.live(&self.path) {
+            Ok(table) => table.partitions().to_vec(),
+            Err(_) => tables.volumes(),
+        });
+        for volume in volumes.into_iter().filter(|one| one.size > 0) {
             if Superblock::find(&mut self.source, volume.start, volume.size)?.is_some() {
                 return Ok(true);
             }
@@ -176,23 +199,19 @@ fn members(
     volumes.iter().filter_map(|volume| member(source, volume).transpose()).collect()
 }
 
-/// The disk as a whole, and its partitions as far as they lie on it, without those in `kept`.
+/// The disk as a whole, and all that any copy of a table on it calls a partition, without what lies in those of `kept`.
 fn volumes(
     source: &mut (impl Read + Seek),
     geometry: Geometry,
     kept: &[Partition],
 ) -> io::Result<Vec<Partition>> {
+    let tables = Tables::parse(source, geometry)?;
+    let stays: Ranges = kept.iter().map(|one| one.start..one.start + one.size).collect();
     let mut volumes = vec![Partition::at(0, geometry.size)];
-    match PartitionTable::parse(source, geometry) {
-        Ok(table) => volumes.extend_from_slice(table.partitions()),
-        // A damaged table names no partitions; the disk itself may still be a shared volume.
-        Err(ParseError::Invalid(_)) => {}
-        Err(ParseError::Unreadable(error)) => return Err(error),
-    }
-    volumes.retain(|volume| !kept.contains(volume));
-    for volume in &mut volumes {
-        volume.size = volume.size.min(geometry.size.saturating_sub(volume.start));
-    }
+    volumes.retain(|whole| !kept.contains(whole));
+    volumes.extend(
+        tables.volumes().into_iter().filter(|one| !stays.overlap(&(one.start..one.start + one.size))),
+    );
     Ok(volumes)
 }
 
@@ -306,9 +325,8 @@ mod tests {
             disk.get_mut()[mark..mark + 4].copy_from_slice(&[0x01, 0x16, 0x19, 0x70]);
             assert_eq!(members(&mut disk, geometry, &[]).unwrap(), [Member { array, shared: Some("GFS2") }]);
             assert_eq!(shared_file_system(&mut disk, geometry, &[]).unwrap(), Some("GFS2"));
-            let kept = volumes(&mut disk, geometry, &[]).unwrap().pop().unwrap();
-            assert_eq!(kept.start, start as u64);
-            let kept = [kept];
+            let kept = volumes(&mut disk, geometry, &[]).unwrap();
+            let kept = [kept.into_iter().find(|one| one.start == start as u64).unwrap()];
             assert_eq!(shared_file_system(&mut disk, geometry, &kept).unwrap(), None);
             assert_eq!(members(&mut disk, geometry, &kept).unwrap(), []);
         }

@@ -3,7 +3,9 @@
 mod create;
 pub mod first_sector;
 mod gpt;
+mod hybrid;
 mod mbr;
+pub mod reach;
 pub mod types;
 
 pub use create::{NewPartition, TableKind};
@@ -19,9 +21,6 @@ use uuid::Uuid;
 
 /// Length of the boot code that no table and no disk identifier reaches into, in its oldest form.
 const BOOT_CODE: usize = 218;
-
-/// Alignment in bytes of partitions that are added.
-const ALIGNMENT: u64 = 1 << 20;
 
 /// A partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,15 +142,36 @@ impl PartitionTable {
     ///
     /// [`ParseError`].
     pub fn parse(source: &mut (impl Read + Seek), geometry: Geometry) -> Result<Self, ParseError> {
-        if let Some(gpt) = Gpt::parse(source, geometry)? {
+        let invalid = |reason: &str| ParseError::Invalid(reason.to_owned());
+        if first_sector::announces_gpt(&first_sector::read(source, geometry.size)?) {
+            let gpt = Gpt::parse(source, geometry)?;
+            let gpt = gpt.ok_or_else(|| invalid("a protective MBR announces a GPT that is not there"))?;
             return Ok(Self(Kind::Gpt(gpt)));
         }
-        Ok(Self(Mbr::parse(source, geometry)?.map_or(Kind::None, Kind::Mbr)))
+        if let Some(mbr) = Mbr::parse(source, geometry)? {
+            return Ok(Self(Kind::Mbr(mbr)));
+        }
+        match Gpt::parse(source, geometry)? {
+            Some(_) => Err(invalid(
+                "the first sector has no protective entry for its GPT (type EE from sector 1), so no system \
+                 believes that",
+            )),
+            None => Ok(Self(Kind::None)),
+        }
     }
 
     /// What a disk without a table has.
     pub(crate) fn none() -> Self {
         Self(Kind::None)
+    }
+
+    /// One of these partitions that would be lost when others are made or removed: a logical one, whose place in the
+    /// table is a chain through the others.
+    pub(crate) fn unkeepable<'a>(&self, kept: &'a [Partition]) -> Option<&'a Partition> {
+        match &self.0 {
+            Kind::Mbr(_) => kept.iter().find(|one| one.number > first_sector::ENTRY_COUNT as u32),
+            _ => None,
+        }
     }
 
     /// Type of the table as tools name it: `gpt`, `msdos` or `none`.
@@ -214,7 +234,9 @@ impl PartitionTable {
 
 /// Makes the table of a freshly written image fit its disk (section 5.2, step 5, and section 5.4).
 ///
-/// There has to be a table with at least one partition; the backup of a GPT moves to the end (D05).
+/// There has to be a table with at least one partition; the backup of a GPT moves to the end (D05). A GPT whose MBR
+/// names other partitions is refused: systems would see different ones. One behind an MBR without a protective entry
+/// is none ([`map`](crate::map)), and stays as the image has it.
 ///
 /// # Errors
 ///
@@ -225,6 +247,7 @@ pub fn finish_image(disk: &dyn Sectors) -> Result<PartitionTable, Error> {
         return Err(Error::NoPartitions { device: disk.path().to_owned() });
     }
     if let Kind::Gpt(gpt) = &mut table.0 {
+        hybrid::require_agreement(disk, gpt.partitions())?;
         gpt.move_backup_to_end(disk)?;
         disk.flush()?;
     }
@@ -266,6 +289,13 @@ pub(crate) fn rescan(disk: &dyn Sectors) {
     if let Err(error) = disk.reread_partitions() {
         tracing::warn!("{error}");
     }
+}
+
+/// The checksum of a GPT's header and of its entries.
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
 }
 
 /// Fills `buffer` from any offset.

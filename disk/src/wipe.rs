@@ -1,29 +1,37 @@
 //! Wiping metadata, as `wipefs` and `sgdisk --zap-all` do: removing the tables, superblocks and signatures that would
 //! let old content be taken for a valid disk.
+//!
+//! Where they may lie the [map](crate::map) of the disk says; and when all is done, it has to show nothing.
 
 use crate::error::Error;
 use crate::io::Sectors;
 use crate::io::zero::is_zero;
-use crate::table::{self, Partition, PartitionTable};
+use crate::map::{self, Ranges, Tables, places};
+use crate::table::{self, Partition};
 use farrier_linux::aligned::AlignedBuffer;
+use std::ops::Range;
 
 /// Bytes at either end that hold boot code, partition tables and their backups on every common layout.
 const TABLES: u64 = 1 << 20;
-/// Bytes at either end that hold signatures of file systems, volumes and arrays: a copy of a LUKS
-/// header lies deepest.
-const SIGNATURES: u64 = 5 << 20;
+
+/// How often what is still recognised is removed where it is; after that something brings it back.
+const ATTEMPTS: usize = 4;
 
 /// Volume label of the medium with the agent's parameters.
 const PARAMETERS_LABEL: &str = "ir-vfd-dev";
 
 /// What became of a disk that was to be erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "a medium that is kept was not erased"]
 pub enum Erased {
     /// Its metadata is gone.
     Yes,
     /// It is the medium that carries the agent's parameters, and is untouched.
     VirtualMedia,
 }
+
+/// Says whether a disk is the medium that carries the agent's parameters.
+pub type IsMedium<'a> = &'a dyn Fn(&dyn Sectors) -> Result<bool, Error>;
 
 /// Zeros the first and the last MiB, so that no partition table is left (section 6.3). The first sector
 /// goes before all others: whatever interrupts this, the old table leads to everything it did, or is gone.
@@ -32,31 +40,82 @@ pub enum Erased {
 ///
 /// [`Error::Device`].
 pub fn wipe_ends(disk: &dyn Sectors) -> Result<(), Error> {
-    disk.zero_out(0, disk.sector_size().into())?;
-    disk.flush()?;
-    zero_ends(disk, 0, disk.size(), TABLES)?;
-    disk.flush()
+    wipe_ends_and(disk, || {})
 }
 
-/// Removes every signature from a disk: those inside its partitions first, because nobody finds them
-/// any more once the table is gone, and a later partition in the same place would revive them (D20).
+/// As [`wipe_ends`], before an image is written: what the old partitions were known by goes as well, because a new
+/// system may make partitions in the same places behind the end of its image (A20).
+///
+/// Nothing depends on that part of it: what cannot be read or removed there is told in the log.
 ///
 /// # Errors
 ///
-/// [`Error::Device`]; [`Error::Corrupted`] when the disk still shows old content.
-pub fn erase_metadata(disk: &dyn Sectors) -> Result<Erased, Error> {
-    if is_virtual_media(disk)? {
+/// [`Error::Device`].
+pub fn wipe_for_image(disk: &dyn Sectors) -> Result<(), Error> {
+    let volumes = Tables::read(disk).map(|tables| tables.volumes()).unwrap_or_else(|error| {
+        tracing::warn!("signatures in old partitions may stay: {error}");
+        Vec::new()
+    });
+    wipe_ends_and(disk, || {
+        if let Err(error) = zero(disk, &places_in(&volumes, disk)) {
+            tracing::warn!("signatures in old partitions may stay: {error}");
+        }
+    })
+}
+
+fn wipe_ends_and(disk: &dyn Sectors, between: impl FnOnce()) -> Result<(), Error> {
+    disk.zero_out(0, disk.sector_size().into())?;
+    disk.flush()?;
+    between();
+    let length = TABLES.min(disk.size());
+    disk.zero_out(0, length)?;
+    disk.zero_out(disk.size() - length, length)?;
+    disk.flush()
+}
+
+/// Removes every signature from a disk, unless `is_medium` says that it is to be kept: those inside everything that a
+/// table on it ever called a partition first, because nobody finds them any more once the tables are gone, and a later
+/// partition in the same place would revive them (D20). The tables follow. Success is proven: libblkid recognises
+/// nothing any more, on the disk and in each of these places.
+///
+/// # Errors
+///
+/// [`Error::Device`]; [`Error::Corrupted`] or [`Error::SignatureLeft`] when the disk still shows old content.
+pub fn erase_metadata(disk: &dyn Sectors, is_medium: IsMedium<'_>) -> Result<Erased, Error> {
+    if is_medium(disk)? {
         return Ok(Erased::VirtualMedia);
     }
-    let partitions = partitions(disk)?;
-    for partition in &partitions {
-        zero_signatures(disk, partition)?;
-    }
-    zero_ends(disk, 0, disk.size(), SIGNATURES)?;
+    let tables = Tables::read(disk)?;
+    let (volumes, areas) = (tables.volumes(), in_sectors(tables.areas(), disk));
+    zero(disk, &places_in(&volumes, disk).without(&areas))?;
+    disk.flush()?;
+    let whole = Partition::at(0, disk.size());
+    zero(disk, &places_in(std::slice::from_ref(&whole), disk))?;
+    zero(disk, &areas)?;
     disk.flush()?;
     require_blank(disk)?;
+    let everywhere: Vec<_> = std::iter::once(whole).chain(volumes).collect();
+    require_unrecognised(disk, &everywhere)?;
     table::rescan(disk);
     Ok(Erased::Yes)
+}
+
+/// Removes every signature from volumes of a disk, and changes no byte of the partitions `kept`: a volume that
+/// overlaps one of them is left as it is.
+///
+/// # Errors
+///
+/// As [`erase_metadata`].
+pub(crate) fn erase_volumes(
+    disk: &dyn Sectors,
+    volumes: &[Partition],
+    kept: &[Partition],
+) -> Result<(), Error> {
+    let kept: Ranges = kept.iter().map(range).collect();
+    let doomed: Vec<_> = volumes.iter().filter(|volume| !kept.overlap(&range(volume))).cloned().collect();
+    zero(disk, &places_in(&doomed, disk).without(&kept))?;
+    disk.flush()?;
+    require_unrecognised(disk, &doomed)
 }
 
 /// Whether this is the virtual floppy from which the machine got its parameters, which is not erased.
@@ -70,29 +129,30 @@ pub fn is_virtual_media(disk: &dyn Sectors) -> Result<bool, Error> {
     Ok(found.iter().any(|signature| signature.label.as_ref().is_some_and(is_parameters)))
 }
 
-/// A table that cannot be read names no partitions, and must not make its disk impossible to erase.
-fn partitions(disk: &dyn Sectors) -> Result<Vec<Partition>, Error> {
-    match PartitionTable::read(disk) {
-        Ok(table) => Ok(table.partitions().to_vec()),
-        Err(error @ Error::InvalidTable { .. }) => {
-            tracing::warn!("{error}; erasing the ends of the disk only");
-            Ok(Vec::new())
-        }
-        Err(error) => Err(error),
-    }
+/// Zeros whatever a volume may be known by: its ends, and the places of copies.
+///
+/// # Errors
+///
+/// [`Error::Device`].
+pub fn zero_signatures(disk: &dyn Sectors, volume: &Partition) -> Result<(), Error> {
+    zero(disk, &places_in(std::slice::from_ref(volume), disk))
 }
 
-/// Zeros both ends of a partition, where its signatures are.
-pub fn zero_signatures(disk: &dyn Sectors, partition: &Partition) -> Result<(), Error> {
-    zero_ends(disk, partition.start, partition.size, SIGNATURES)
+fn range(volume: &Partition) -> Range<u64> {
+    volume.start..volume.start.saturating_add(volume.size)
 }
 
-fn zero_ends(disk: &dyn Sectors, start: u64, size: u64, length: u64) -> Result<(), Error> {
-    let start = start.min(disk.size());
-    let size = size.min(disk.size() - start);
-    let length = length.min(size);
-    disk.zero_out(start, length)?;
-    disk.zero_out(start + size - length, length)
+/// The sectors in which volumes of a disk may have signatures.
+fn places_in(volumes: &[Partition], disk: &dyn Sectors) -> Ranges {
+    in_sectors(volumes.iter().flat_map(|volume| places(volume.start, volume.size)).collect(), disk)
+}
+
+fn in_sectors(ranges: Ranges, disk: &dyn Sectors) -> Ranges {
+    ranges.in_sectors(disk.sector_size(), disk.size())
+}
+
+fn zero(disk: &dyn Sectors, ranges: &Ranges) -> Result<(), Error> {
+    ranges.iter().try_for_each(|range| disk.zero_out(range.start, range.end - range.start))
 }
 
 fn require_blank(disk: &dyn Sectors) -> Result<(), Error> {
@@ -105,6 +165,28 @@ fn require_blank(disk: &dyn Sectors) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Makes sure that nothing is recognised in volumes whose known places are zero already. What a format has elsewhere
+/// goes by the byte that shows it.
+fn require_unrecognised(disk: &dyn Sectors, volumes: &[Partition]) -> Result<(), Error> {
+    for _ in 0..ATTEMPTS {
+        let left = map::contents(disk, volumes)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let marks = left.iter().map(|content| content.mark..content.mark.saturating_add(1));
+        zero(disk, &in_sectors(marks.collect(), disk))?;
+        disk.flush()?;
+    }
+    match map::contents(disk, volumes)?.into_iter().next() {
+        None => Ok(()),
+        Some(left) => Err(Error::SignatureLeft {
+            device: disk.path().to_owned(),
+            content: left.kind,
+            offset: left.mark,
+        }),
+    }
 }
 
 #[cfg(test)]

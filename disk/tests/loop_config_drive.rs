@@ -7,7 +7,7 @@ mod content;
 mod support;
 
 use base64::Engine;
-use content::{read_at, write_at};
+use content::{read_at, write_at, write_protective_mbr};
 use farrier_disk::Sectors;
 use farrier_disk::config_drive::{ConfigDrive, MAX_SIZE};
 use farrier_disk::io::view::DiskView;
@@ -57,6 +57,7 @@ fn write_gpt(disk: &TestDisk, partitions: &[u64]) {
             .unwrap();
     }
     table.write().unwrap().flush().unwrap();
+    write_protective_mbr(disk);
 }
 
 fn write_mbr(disk: &TestDisk, partitions: usize) {

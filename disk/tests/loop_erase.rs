@@ -6,7 +6,7 @@
 mod content;
 mod support;
 
-use content::{read_at, write_at};
+use content::{read_at, write_at, write_protective_mbr};
 use farrier_disk::Sectors;
 use farrier_disk::io::view::DiskView;
 use farrier_disk::table::PartitionTable;
@@ -34,6 +34,7 @@ fn write_gpt(disk: &TestDisk, partitions: &[(u64, gpt::partition_types::Type)]) 
         table.add_partition("part", *size, kind.clone(), 0, Some(256)).unwrap();
     }
     table.write().unwrap().flush().unwrap();
+    write_protective_mbr(disk);
 }
 
 #[test]
@@ -49,7 +50,7 @@ fn loop_d20_d21_signatures_inside_partitions_go_before_the_table_whatever_the_se
                 write_at(&disk, partition.start + offset, b"signature");
             }
         }
-        assert_eq!(wipe::erase_metadata(disk.disk()).unwrap(), Erased::Yes);
+        assert_eq!(wipe::erase_metadata(disk.disk(), &wipe::is_virtual_media).unwrap(), Erased::Yes);
         assert_eq!(PartitionTable::read(disk.disk()).unwrap().name(), "none");
         for partition in &partitions {
             for (offset, expected) in [
@@ -71,7 +72,7 @@ fn loop_the_medium_with_the_parameters_is_kept() {
     let mut view = DiskView::whole(disk.disk());
     fatfs::format_volume(&mut view, options).unwrap();
     view.flush().unwrap();
-    assert_eq!(wipe::erase_metadata(disk.disk()).unwrap(), Erased::VirtualMedia);
+    assert_eq!(wipe::erase_metadata(disk.disk(), &wipe::is_virtual_media).unwrap(), Erased::VirtualMedia);
     assert_eq!(read_at(&disk, 510, 2), [0x55, 0xaa]);
 }
 
@@ -81,7 +82,7 @@ fn loop_a_damaged_table_and_a_tiny_disk_can_be_erased() {
     write_at(&disk, 0, &[0xff; 512]);
     write_at(&disk, 510, &[0x55, 0xaa]);
     write_at(&disk, 512, b"EFI PART, but not really");
-    assert_eq!(wipe::erase_metadata(disk.disk()).unwrap(), Erased::Yes);
+    assert_eq!(wipe::erase_metadata(disk.disk(), &wipe::is_virtual_media).unwrap(), Erased::Yes);
     assert_eq!(read_at(&disk, 0, 1024), [0; 1024]);
 }
 

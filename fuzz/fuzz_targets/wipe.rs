@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     let filled = partitions.iter().filter(|one| one.size > 0);
     let places: Vec<_> = filled.flat_map(|one| [one.start, one.start + one.size - 512]).collect();
     places.iter().for_each(|place| disk.put(*place, b"signature"));
-    match wipe::erase_metadata(&disk) {
+    match wipe::erase_metadata(&disk, &wipe::is_virtual_media) {
         Ok(Erased::Yes) => {}
         Ok(Erased::VirtualMedia) => return,
         Err(error) => panic!("{error}"),

@@ -216,9 +216,12 @@ fn mbr_sector_size(start: &[u8], length: u64, disk_sector: u32) -> Option<u32> {
     (!is_in_image(disk_sector) && is_in_image(SMALLEST_SECTOR)).then_some(SMALLEST_SECTOR)
 }
 
-/// Bytes of a sector for which the GPT of a raw image was made; nothing when it has none. The
-/// header lies in the second sector.
+/// Bytes of a sector for which the GPT of a raw image was made; nothing when it has none, or an MBR is its table: what
+/// lies behind that may be of an earlier life (A01). The header lies in the second sector.
 fn gpt_sector_size(start: &[u8]) -> Option<u32> {
+    if boot_sector::partitions_end(start).is_some() {
+        return None;
+    }
     [512, 4096].into_iter().find(|size| {
         start.get(*size as usize..).is_some_and(|second_sector| second_sector.starts_with(b"EFI PART"))
     })
@@ -358,9 +361,11 @@ mod tests {
     #[test]
     fn f11_the_place_of_the_gpt_header_tells_the_sector_size() {
         for (offset, expected) in [(512, Some(512)), (4096, Some(4096)), (1024, None)] {
-            let mut start = vec![0; 8192];
+            let mut start = protective();
             start[offset..offset + 8].copy_from_slice(b"EFI PART");
             assert_eq!(gpt_sector_size(&start), expected);
+            start[450] = 0x83;
+            assert_eq!(gpt_sector_size(&start), None, "A01: no system believes it");
         }
         assert_eq!(gpt_sector_size(&[]), None);
     }

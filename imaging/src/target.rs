@@ -83,6 +83,12 @@ impl<'a> Target<'a> {
         Ok(self.section.flush()?)
     }
 
+    /// As [`Target::wipe_ends`], before anything is written: of a whole disk what its old partitions were known by goes
+    /// as well.
+    fn clear(&self) -> Result<(), Error> {
+        if self.is_whole { Ok(wipe::wipe_for_image(&self.section)?) } else { self.wipe_ends() }
+    }
+
     /// Has the kernel forget the partitions that are no longer there.
     pub(crate) fn forget_partitions(&self) {
         if let (true, Err(error)) = (self.is_whole, self.section.reread_partitions()) {
@@ -105,7 +111,7 @@ impl Touched {
     /// Whatever table the target carries is gone before the first byte is written.
     pub(crate) fn begin(&self, target: &Target<'_>) -> Result<(), Error> {
         self.0.store(true, Ordering::Relaxed);
-        target.wipe_ends()
+        target.clear()
     }
 
     pub(crate) fn is_touched(&self) -> bool {

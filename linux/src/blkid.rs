@@ -18,6 +18,8 @@ pub struct Signature {
     pub label: Option<String>,
     /// Its identity, in the form `/etc/fstab` knows.
     pub uuid: Option<String>,
+    /// Where the bytes lie by which it is known, counted from the beginning of the range that was looked at.
+    pub mark: u64,
 }
 
 /// Signatures looked at in one volume; more are junk.
@@ -32,7 +34,8 @@ const MAX_SIGNATURES: usize = 32;
 pub fn signatures(file: &File, offset: u64, size: u64) -> io::Result<Vec<Signature>> {
     let number = |value: u64| i64::try_from(value).map_err(io::Error::other);
     let (offset, size) = (number(offset)?, number(size)?);
-    let wanted = SuperblocksFlags::LABEL | SuperblocksFlags::UUID | SuperblocksFlags::TYPE;
+    let wanted =
+        SuperblocksFlags::LABEL | SuperblocksFlags::UUID | SuperblocksFlags::TYPE | SuperblocksFlags::MAGIC;
     let mut prober = Prober::new().map_err(into_io)?;
     // The errors of these say nothing: some are none of the system's.
     prober
@@ -45,7 +48,8 @@ pub fn signatures(file: &File, offset: u64, size: u64) -> io::Result<Vec<Signatu
         let value = |name| prober.lookup_value(name).ok().filter(|value| !value.is_empty());
         // Some signatures have no kind: they are hints at others.
         if let Some(kind) = value("TYPE") {
-            found.push(Signature { kind, label: value("LABEL"), uuid: value("UUID") });
+            let mark = value("SBMAGIC_OFFSET").and_then(|mark| mark.parse().ok()).unwrap_or_default();
+            found.push(Signature { kind, label: value("LABEL"), uuid: value("UUID"), mark });
         }
     }
     Ok(found)
@@ -87,6 +91,7 @@ mod tests {
             kind: "swap".to_owned(),
             label: Some("swap1".to_owned()),
             uuid: Some("11111111-1111-1111-1111-111111111111".to_owned()),
+            mark: 4086,
         };
         assert_eq!(signatures(&file, START, SIZE).unwrap(), [expected]);
         assert_eq!(signatures(&file, 0, 4 * SIZE).unwrap(), []);

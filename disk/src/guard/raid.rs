@@ -10,15 +10,17 @@ use crate::device::{BlockDevice, stack};
 use crate::error::Error;
 use crate::io::view::DiskView;
 use crate::io::{Sectors, WritableDisk};
+use crate::map::DiskMap;
 use crate::md::MemberDevice;
 use crate::md::array::{self, Array};
 use crate::md::config::ESP_NAME;
 use crate::md::superblock::{self, Superblock};
 use crate::probe::ReadableDisk;
 use crate::table::{self, NewPartition, Partition, PartitionTable, TableKind};
-use crate::wipe;
+use crate::wipe::{self, Erased};
 use farrier_linux::sysfs;
 use farrier_protocol::lookup::Node;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// What of a machine software RAID may use. Nothing has been opened yet.
@@ -44,7 +46,7 @@ pub struct RaidTarget(Choice);
 #[derive(Debug)]
 pub struct RaidDisk {
     disk: WritableDisk,
-    table: PartitionTable,
+    map: DiskMap,
     kept: Vec<Partition>,
     /// Names of the arrays that it or its partitions have superblocks of.
     members_of: Vec<String>,
@@ -131,34 +133,110 @@ impl RaidTarget {
         ReadableDisk::open(self.device())?.has_member()
     }
 
+    /// Makes sure that what is kept on the disk can stay while the rest goes, before anything of any disk goes. The
+    /// disk is only read, and may be in use.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidTable`]: there are members, and nobody knows which are to be kept. [`Error::Raid`]: a kept one
+    /// is a logical partition. [`Error::Device`] when the disk cannot be read.
+    pub fn require_keepable(&self) -> Result<(), Error> {
+        if !self.keeps_volumes() || !self.has_member()? {
+            return Ok(());
+        }
+        let mut disk = ReadableDisk::open(self.device())?;
+        let table = disk.map()?.into_live()?;
+        let kept = self.kept_in(disk.source(), &table).map_err(|error| error.of(self.device()))?;
+        require_rearrangeable(self.device().disk.name.as_ref(), &table, &kept)
+    }
+
     /// Opens the disk, on which no array may run, and finds what is to be kept on it. With `guard`, nothing is
     /// written to one with a file system of several machines.
     ///
     /// # Errors
     ///
-    /// As [`RootDisk::open`](super::RootDisk::open), and [`Error::Device`].
+    /// As [`RootDisk::open`](super::RootDisk::open), [`Error::InvalidTable`] where volumes are to be kept and the
+    /// table does not say where they are, and [`Error::Device`].
     pub fn open(&self, guard: bool) -> Result<RaidDisk, Error> {
         let device = self.0.confirm()?;
         let disk = WritableDisk::open(&device)?;
-        let table = match PartitionTable::read(&disk) {
-            Err(Error::InvalidTable { .. }) => PartitionTable::none(),
-            outcome => outcome?,
+        let map = DiskMap::read(&disk)?;
+        let none = PartitionTable::none();
+        let (table, volumes) = match map.live() {
+            Ok(table) => (table, table.partitions().to_vec()),
+            Err(Error::InvalidTable { .. }) if !self.keeps_volumes() => (&none, map.tables().volumes()),
+            Err(error) => return Err(error),
         };
+        let kept = self.kept_in(&mut DiskView::whole(&disk), table).map_err(|error| error.of(&device))?;
         let whole = Partition::at(0, disk.size());
-        let mut named = Vec::new();
-        for partition in std::iter::once(&whole).chain(table.partitions()) {
-            named.extend(array_of(&disk, partition)?.map(|name| (partition.clone(), name)));
+        let arrays = std::iter::once(&whole).chain(&volumes).map(|volume| array_of(&disk, volume));
+        let members_of = arrays.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        let shared = if guard { shared::find(&device, &kept)? } else { None };
+        Ok(RaidDisk { disk, map, kept, members_of, device, shared })
+    }
+
+    fn keeps_volumes(&self) -> bool {
+        self.0.skip_list.volumes().next().is_some()
+    }
+
+    /// The partitions of a disk with this table that stay: the members of kept volumes.
+    fn kept_in(
+        &self,
+        source: &mut (impl Read + Seek),
+        table: &PartitionTable,
+    ) -> Result<Vec<Partition>, Unread> {
+        let whole = Partition::at(0, self.device().disk.size);
+        let mut kept = Vec::new();
+        for volume in std::iter::once(&whole).chain(table.partitions()) {
+            let found = Superblock::find(source, volume.start, volume.size).map_err(Unread)?;
+            let is_kept = |found: &Superblock| {
+                self.0.skip_list.volumes().any(|name| superblock::is_named(&found.name, name))
+            };
+            kept.extend(found.filter(is_kept).map(|_| volume.clone()));
         }
-        let is_kept = |name: &str| self.0.skip_list.volumes().any(|kept| superblock::is_named(name, kept));
-        let mut kept: Vec<_> =
-            named.iter().filter(|(_, name)| is_kept(name)).map(|(one, _)| one.clone()).collect();
         if !kept.is_empty() {
             // What the kept system boots from stays with it.
             kept.extend(table.partitions().iter().filter(|one| one.is_for_firmware()).cloned());
         }
-        let members_of = named.into_iter().map(|(_, name)| name).collect();
-        let shared = if guard { shared::find(&device, &kept)? } else { None };
-        Ok(RaidDisk { disk, table, kept, members_of, device, shared })
+        Ok(kept)
+    }
+}
+
+/// Superblocks that cannot be looked for.
+struct Unread(std::io::Error);
+
+impl Unread {
+    fn of(self, device: &BlockDevice) -> Error {
+        let action = "looking for superblocks".to_owned();
+        Error::Device { device: device.disk.name.clone().into(), action, source: self.0 }
+    }
+}
+
+/// What of a table goes, when these partitions stay.
+fn doomed<'a>(table: &'a PartitionTable, kept: &[Partition]) -> Vec<&'a Partition> {
+    let overlap = |one: &Partition, two: &Partition| {
+        one.start < two.start + two.size && two.start < one.start + one.size
+    };
+    let stays = |one: &&Partition| kept.iter().any(|kept| overlap(one, kept));
+    table.partitions().iter().filter(|one| !stays(one)).collect()
+}
+
+/// Refuses a table from which others cannot be removed without the kept ones.
+fn require_rearrangeable(device: &Path, table: &PartitionTable, kept: &[Partition]) -> Result<(), Error> {
+    match table.unkeepable(kept) {
+        Some(logical) if !doomed(table, kept).is_empty() => Err(not_rearrangeable(device, logical)),
+        _ => Ok(()),
+    }
+}
+
+fn not_rearrangeable(device: &Path, logical: &Partition) -> Error {
+    Error::Raid {
+        device: device.to_owned(),
+        reason: format!(
+            "partition {}, which skip_block_devices keeps, is a logical one, and its table cannot be changed without \
+             it; nothing was written: name the disk itself in skip_block_devices, or give the volume up",
+            logical.number
+        ),
     }
 }
 
@@ -193,9 +271,25 @@ impl RaidDisk {
         &self.members_of
     }
 
-    /// Whether it has no partitions but those that stay.
-    pub fn is_free(&self) -> bool {
-        self.table.partitions().iter().all(|partition| self.kept.contains(partition))
+    /// What keeps it from getting partitions, in words: a table that is damaged or half gone, a partition that does
+    /// not stay, content of any kind. Nothing where only what stays is on it.
+    pub fn occupant(&self) -> Option<String> {
+        let member = || "a member of an array".to_owned();
+        self.map
+            .occupant_beside(&self.kept)
+            .or_else(|| (self.kept.is_empty() && !self.members_of.is_empty()).then(member))
+    }
+
+    /// Makes sure that partitions can be added beside those that stay.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Raid`], or [`Error::InvalidTable`].
+    pub fn require_extensible(&self) -> Result<(), Error> {
+        match self.map.live()?.unkeepable(&self.kept) {
+            Some(logical) => Err(not_rearrangeable(self.path(), logical)),
+            None => Ok(()),
+        }
     }
 
     /// Makes sure that nothing is lost with it that other machines may be using.
@@ -208,21 +302,27 @@ impl RaidDisk {
     }
 
     /// Removes all partitions but those that stay, with everything by which they could be revived; a disk
-    /// on which nothing stays loses its table too (D20).
+    /// on which nothing stays loses its table too (D20), and one on which all stays is not written.
     ///
     /// # Errors
     ///
-    /// [`Error::Protected`], [`Error::Corrupted`] or [`Error::Device`].
+    /// [`Error::Protected`], also for the medium with the agent's parameters; [`Error::Raid`] when a table cannot be
+    /// changed without what stays; what [`wipe::erase_metadata`] brings.
     pub fn clear(self) -> Result<(), Error> {
         self.require_unshared()?;
         if self.kept.is_empty() {
-            return wipe::erase_metadata(&self.disk).map(drop);
+            return match wipe::erase_metadata(&self.disk, &wipe::is_virtual_media)? {
+                Erased::Yes => Ok(()),
+                Erased::VirtualMedia => Err(Error::agents_medium(self.path())),
+            };
         }
-        let doomed = self.table.partitions().iter().filter(|partition| !self.kept.contains(partition));
-        for partition in doomed {
-            wipe::zero_signatures(&self.disk, partition)?;
+        let table = self.map.live()?;
+        if doomed(table, &self.kept).is_empty() {
+            return Ok(());
         }
-        self.table.rearrange(&self.disk, &self.kept, &[]).map(drop)
+        require_rearrangeable(self.path(), table, &self.kept)?;
+        wipe::erase_volumes(&self.disk, &self.map.tables().volumes(), &self.kept)?;
+        self.map.into_live()?.rearrange(&self.disk, &self.kept, &[]).map(drop)
     }
 
     /// Makes these partitions, empties their ends, and gives the device nodes in the same order. A disk
@@ -233,19 +333,20 @@ impl RaidDisk {
     /// [`Error::Protected`], [`Error::Corrupted`] or [`Error::Device`].
     pub fn add(self, kind: TableKind, partitions: &[NewPartition]) -> Result<Vec<MemberDevice>, Error> {
         self.require_unshared()?;
+        let path = self.path().to_owned();
+        let table = self.map.into_live()?;
         if self.kept.is_empty() {
             wipe::wipe_ends(&self.disk)?;
         }
-        for partition in partitions {
-            wipe::zero_signatures(&self.disk, &Partition::at(partition.start, partition.size))?;
-        }
+        let volumes: Vec<_> = partitions.iter().map(|one| Partition::at(one.start, one.size)).collect();
+        wipe::erase_volumes(&self.disk, &volumes, &self.kept)?;
         if self.kept.is_empty() {
             PartitionTable::create(&self.disk, kind, partitions)?;
         } else {
-            self.table.rearrange(&self.disk, &self.kept, partitions)?;
+            table.rearrange(&self.disk, &self.kept, partitions)?;
         }
-        let path = |one: &NewPartition| MemberDevice::at(table::partition_path(self.disk.path(), one.number));
-        Ok(partitions.iter().map(path).collect())
+        let node = |one: &NewPartition| MemberDevice::at(table::partition_path(&path, one.number));
+        Ok(partitions.iter().map(node).collect())
     }
 }
 

@@ -119,17 +119,20 @@ fn make(
     Ok(())
 }
 
+/// A disk is free where its map is empty. What cannot be read, is damaged, or is of a kind that arrays have nothing to
+/// do with is somebody's all the same.
 fn require_free(disk: &RaidDisk) -> Result<(), Error> {
     disk.require_unshared()?;
-    if disk.is_free() && (disk.members_of().is_empty() || !disk.kept().is_empty()) {
-        return Ok(());
+    if let Some(occupant) = disk.occupant() {
+        return Err(Error::Raid {
+            device: disk.path().to_owned(),
+            reason: format!(
+                "it holds {occupant}; run delete_configuration or erase_devices_metadata first, or leave it out with \
+                 physical_disks"
+            ),
+        });
     }
-    Err(Error::Raid {
-        device: disk.path().to_owned(),
-        reason: "it holds partitions or a member of an array; run delete_configuration or \
-                 erase_devices_metadata first, or leave it out with physical_disks"
-            .to_owned(),
-    })
+    disk.require_extensible()
 }
 
 /// The kept volumes that are there; one that is not is made.

@@ -6,9 +6,10 @@ use crate::device::stack;
 use crate::error::Error;
 use crate::guard::{self, RaidArray, RaidPlan, RaidTarget};
 use crate::io::Sectors;
+use crate::list;
 use crate::md::array::Array;
 use crate::md::mdadm;
-use crate::{list, wipe};
+use crate::wipe::{self, Erased};
 use farrier_protocol::lookup::Node;
 use std::path::{Path, PathBuf};
 
@@ -23,12 +24,14 @@ const SYSFS: &str = "/sys";
 ///
 /// # Errors
 ///
-/// [`Error::InvalidSkipList`] before anything is touched. [`Error::Raid`] naming everything that is left;
+/// Before anything is touched [`Error::InvalidSkipList`], [`Error::InvalidTable`] where it does not say which members
+/// are to be kept, and [`Error::Raid`] where its table cannot keep one. [`Error::Raid`] naming everything that is left;
 /// whatever can be removed is removed nevertheless (D25).
 pub fn delete(node: &Node, guard: bool) -> Result<(), Error> {
     assemble(Path::new(SYSFS))?;
     let devices = list::list(Path::new(SYSFS))?;
     let plan = guard::plan_raid(node, &devices)?;
+    require_keepable(&plan)?;
     let members = disks_of_arrays(&plan);
     let mut failures: Vec<Error> =
         plan.arrays.iter().filter_map(|array| dissolve(array, guard).err()).collect();
@@ -53,11 +56,21 @@ fn conclude(mut failures: Vec<Error>) -> Result<(), Error> {
     }
 }
 
+/// What is to be kept can be kept on every disk. One that cannot be read fails later and alone.
+fn require_keepable(plan: &RaidPlan) -> Result<(), Error> {
+    plan.disks.iter().try_for_each(|target| match target.require_keepable() {
+        Err(Error::Device { .. }) => Ok(()),
+        outcome => outcome,
+    })
+}
+
 /// Empties an array and stops it.
 fn dissolve(array: &RaidArray, guard: bool) -> Result<(), Error> {
     let disk = array.open(guard)?;
-    wipe::erase_metadata(&disk)?;
     let path = disk.path().to_owned();
+    if wipe::erase_metadata(&disk, &wipe::is_virtual_media)? == Erased::VirtualMedia {
+        return Err(Error::agents_medium(&path));
+    }
     drop(disk);
     mdadm::stop(&path)?;
     tracing::info!(array = %path.display(), "removed");

@@ -6,13 +6,9 @@
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::md::config::{Level, RaidConfig, Size, Volume};
+use crate::table::reach::{MBR_PARTITIONS, MBR_SECTORS, MIB, TAIL};
 use crate::table::{NewPartition, Partition, PartitionKind, TableKind, types};
 use uuid::Uuid;
-
-const MIB: u64 = 1 << 20;
-
-/// Room behind the last partition, for the backup of a GPT.
-const TAIL: u64 = MIB;
 
 /// Where the first partition begins that is no boot partition.
 const START_UEFI: u64 = 551 * MIB;
@@ -22,10 +18,6 @@ const START_MBR: u64 = MIB;
 /// Partitions for the firmware, from the first MiB on (section 7.5).
 const ESP_SIZE: u64 = 550 * MIB;
 const BIOS_BOOT_SIZE: u64 = 2 * MIB;
-
-/// Most partitions of an MBR without an extended one, and the end of what it reaches, in sectors.
-const MBR_PARTITIONS: u32 = 4;
-const MBR_SECTORS: u64 = 1 << 32;
 
 /// How the deployed system will boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,7 +217,7 @@ impl<'a> DiskLayout<'a> {
                 || self.added.iter().any(|one| one.number == *number)
         };
         let number = (1..).find(|number| !is_taken(number)).expect("numbers do not end");
-        if self.table == TableKind::Mbr && number > MBR_PARTITIONS {
+        if self.table == TableKind::Mbr && number > MBR_PARTITIONS as u32 {
             return Err(
                 self.failed("its MBR has no room for another partition; set the capability disk_label:gpt")
             );

@@ -8,9 +8,10 @@
 
 mod header;
 
+use super::reach::MIB;
 use super::{
-    ALIGNMENT, Geometry, NewPartition, ParseError, Partition, PartitionKind, first_sector, read_at,
-    read_exact_at, types,
+    Geometry, NewPartition, ParseError, Partition, PartitionKind, crc32, first_sector, hybrid, read_exact_at,
+    types,
 };
 use crate::error::Error;
 use crate::io::Sectors;
@@ -24,8 +25,7 @@ use header::{ENTRY_SIZE, Header};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use uuid::Uuid;
 
-/// Where the protective MBR keeps its type, and the number of sectors it covers.
-const PROTECTIVE_TYPE: u64 = (first_sector::ENTRIES + first_sector::TYPE) as u64;
+/// Where the protective MBR keeps the number of sectors that it covers.
 const PROTECTIVE_SIZE: u64 = (first_sector::ENTRIES + first_sector::SECTORS) as u64;
 
 /// A valid GPT.
@@ -234,7 +234,7 @@ pub fn place_at_end(
     size: u64,
     partitions: &[Partition],
 ) -> Result<u64, String> {
-    let start = usable.end.checked_sub(size).map(|start| start - start % ALIGNMENT);
+    let start = usable.end.checked_sub(size).map(|start| start - start % MIB);
     let taken = partitions.iter().map(|partition| partition.start + partition.size).max().unwrap_or(0);
     start.filter(|start| *start >= usable.start && *start >= taken).ok_or_else(|| {
         format!(
@@ -282,20 +282,12 @@ fn parse_entries(entries: &[u8], header: &Header, sector_size: u64) -> Result<Ve
 
 /// Has the protective MBR cover the whole disk, where there is one that stands alone.
 fn update_protective_mbr(disk: &dyn Sectors) -> io::Result<()> {
-    let mut kind = [0];
-    read_at(disk, PROTECTIVE_TYPE, &mut kind).map_err(io::Error::other)?;
-    if kind[0] != types::mbr::PROTECTIVE {
+    let mut view = DiskView::whole(disk);
+    if !hybrid::is_alone(&first_sector::read(&mut view, disk.size())?) {
         return Ok(());
     }
     let sectors = disk.size() / u64::from(disk.sector_size()) - 1;
-    let mut view = DiskView::whole(disk);
     view.seek(SeekFrom::Start(PROTECTIVE_SIZE))?;
     view.write_all(&u32::try_from(sectors).unwrap_or(u32::MAX).to_le_bytes())?;
     view.flush()
-}
-
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut crc = flate2::Crc::new();
-    crc.update(bytes);
-    crc.sum()
 }

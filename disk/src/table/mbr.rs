@@ -5,8 +5,9 @@
 //! crate's reader of whole tables follows it for as long as it goes on, adds numbers that do not fit, and panics on
 //! a table whose partitions begin at zero. A test shows these.
 
-use super::first_sector::{ENTRIES, ENTRY_COUNT, ENTRY_SIZE, TYPE, entries, is_signed};
+use super::first_sector::{self, ENTRIES, ENTRY_COUNT, ENTRY_SIZE, TYPE, entries, is_signed};
 use super::gpt::place_at_end;
+use super::reach::MBR_BYTES;
 use super::{Geometry, NewPartition, ParseError, Partition, PartitionKind, read_exact_at, types};
 use crate::error::Error;
 use crate::io::Sectors;
@@ -18,9 +19,6 @@ use uuid::Uuid;
 /// So many logical partitions are looked for; the kernel finds fewer.
 const MAX_LOGICAL: usize = 256;
 
-/// End of what 32-bit sector numbers of 512 bytes reach, and so of every MBR partition (section 6.5).
-const ADDRESSABLE: u64 = 2 << 40;
-
 /// Cylinder, head and sector of a place that only LBA reaches.
 const CHS_BEYOND: CHS = CHS { cylinder: 1023, head: 254, sector: 63 };
 
@@ -28,6 +26,9 @@ const CHS_BEYOND: CHS = CHS { cylinder: 1023, head: 254, sector: 63 };
 #[derive(Debug)]
 pub struct Mbr {
     partitions: Vec<Partition>,
+    /// What else has an entry and a place: the container of the logical partitions, which is none itself, and entries
+    /// of type 0, which Linux takes for partitions all the same.
+    others: Vec<Partition>,
     disk_identifier: u32,
     /// Number of the partition to boot from.
     booted: Option<u32>,
@@ -40,11 +41,7 @@ impl Mbr {
     ///
     /// [`ParseError`].
     pub fn parse(source: &mut (impl Read + Seek), geometry: Geometry) -> Result<Option<Self>, ParseError> {
-        let mut sector = [0; 512];
-        if geometry.size < sector.len() as u64 {
-            return Ok(None);
-        }
-        read_exact_at(source, 0, &mut sector)?;
+        let sector = first_sector::read(source, geometry.size)?;
         if !holds_partitions(&sector) {
             return Ok(None);
         }
@@ -56,9 +53,18 @@ impl Mbr {
             entries.extend((ENTRY_COUNT as u32 + 1..).zip(logical));
         }
         let booted = entries.iter().find(|(_, entry)| entry.is_booted).map(|(number, _)| *number);
-        let used = entries.into_iter().filter(|(_, entry)| entry.type_id != 0);
-        let partitions = used.map(|(number, entry)| entry.partition(number, geometry, disk_identifier));
-        Ok(Some(Self { partitions: partitions.collect::<Result<_, _>>()?, disk_identifier, booted }))
+        let (mut partitions, mut others) = (Vec::new(), Vec::new());
+        for (number, entry) in entries {
+            match entry.type_id {
+                0 if entry.sectors == 0 => {}
+                0 => others.push(entry.place(number, geometry, disk_identifier)),
+                _ if entry.is_extended() => {
+                    others.push(entry.partition(number, geometry, disk_identifier)?)
+                }
+                _ => partitions.push(entry.partition(number, geometry, disk_identifier)?),
+            }
+        }
+        Ok(Some(Self { partitions, others, disk_identifier, booted }))
     }
 
     /// The partition to boot from, if it is one for FAT.
@@ -80,13 +86,14 @@ impl Mbr {
     pub fn add_at_end(&mut self, disk: &dyn Sectors, size: u64) -> Result<Partition, Error> {
         let no_place =
             |reason: String| Error::NoPlaceForConfigDrive { device: disk.path().to_owned(), reason };
-        let is_free = |number: &u32| self.partitions.iter().all(|partition| partition.number != *number);
+        let taken: Vec<_> = self.partitions.iter().chain(&self.others).cloned().collect();
+        let is_free = |number: &u32| taken.iter().all(|partition| partition.number != *number);
         let number = (1..=ENTRY_COUNT as u32).find(is_free).ok_or_else(|| {
             no_place("the MBR has four primary partitions; use an image with at most three".to_owned())
         })?;
         let sector_size = u64::from(disk.sector_size());
-        let usable = sector_size..disk.size().min(ADDRESSABLE);
-        let start = place_at_end(usable, size, &self.partitions).map_err(no_place)?;
+        let usable = sector_size..disk.size().min(MBR_BYTES);
+        let start = place_at_end(usable, size, &taken).map_err(no_place)?;
         let kind =
             PartitionKind::Mbr { type_id: types::mbr::FAT32_LBA, disk_identifier: self.disk_identifier };
         let (name, is_booted) = (String::new(), false);
@@ -119,22 +126,26 @@ impl Entry {
     }
 
     fn partition(
-        self,
+        &self,
         number: u32,
         geometry: Geometry,
         disk_identifier: u32,
     ) -> Result<Partition, ParseError> {
         if self.type_id == types::mbr::PROTECTIVE {
-            let reason = "a protective MBR announces a GPT that is not there";
+            let reason = "its protective entry does not begin at sector 1, so systems differ about its GPT";
             return Err(ParseError::Invalid(reason.to_owned()));
         }
-        let sector_size = u64::from(geometry.sector_size);
-        let (start, size) = (self.start * sector_size, self.sectors * sector_size);
-        if start == 0 || start + size > geometry.size {
+        let place = self.place(number, geometry, disk_identifier);
+        if place.start == 0 || place.start + place.size > geometry.size {
             return Err(ParseError::Invalid(format!("partition {number} lies outside the disk")));
         }
+        Ok(place)
+    }
+
+    fn place(&self, number: u32, geometry: Geometry, disk_identifier: u32) -> Partition {
+        let sector_size = u64::from(geometry.sector_size);
         let kind = PartitionKind::Mbr { type_id: self.type_id, disk_identifier };
-        Ok(Partition { number, start, size, kind })
+        Partition { number, start: self.start * sector_size, size: self.sectors * sector_size, kind }
     }
 }
 
@@ -182,14 +193,14 @@ fn logical_entries(
 }
 
 /// A boot sector of a file system has the same signature, but code where the boot flags would be.
-fn holds_partitions(sector: &[u8; 512]) -> bool {
+fn holds_partitions(sector: &[u8]) -> bool {
     is_signed(sector)
         && entries(sector).all(|entry| matches!(entry[0], BOOT_INACTIVE | BOOT_ACTIVE))
         && entries(sector).any(|entry| entry[TYPE] != 0)
 }
 
 /// A sector of a table.
-fn decode(sector: &[u8; 512]) -> Result<MBRHeader, ParseError> {
+fn decode(sector: &[u8]) -> Result<MBRHeader, ParseError> {
     MBRHeader::read_from(&mut Cursor::new(sector)).map_err(|error| ParseError::Invalid(error.to_string()))
 }
 
@@ -289,8 +300,8 @@ mod tests {
     fn primary_and_logical_partitions_are_found() {
         assert_eq!(read(&[(0, 0, 0x83, 1, 4), (0, 2, 0x0c, 5, 59)]), Ok(vec![(1, 1, 4), (3, 5, 59)]));
         let chain = [(0, 1, 0x05, 8, 50), (8, 0, 0x83, 1, 2), (8, 1, 0x05, 10, 8), (18, 0, 0x83, 2, 3)];
-        assert_eq!(read(&chain), Ok(vec![(2, 8, 50), (5, 9, 2), (6, 20, 3)]));
-        assert_eq!(read(&[(0, 0, 0x0f, 8, 50)]), Ok(vec![(1, 8, 50)]), "nothing in the extended partition");
+        assert_eq!(read(&chain), Ok(vec![(5, 9, 2), (6, 20, 3)]));
+        assert_eq!(read(&[(0, 0, 0x0f, 8, 50)]), Ok(vec![]), "nothing in the extended partition");
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub fn new_gpt(places: &[(u32, u64, u64)]) -> Vec<NewPartition> {
 
 /// The same for an MBR.
 pub fn new_mbr(places: &[(u32, u64, u64)]) -> Vec<NewPartition> {
-    let kind = |number: u32| PartitionKind::Mbr { type_id: 0x82 + number as u8, disk_identifier: 0 };
+    let kind = |number: u32| PartitionKind::Mbr { type_id: 0x70 + number as u8, disk_identifier: 0 };
     new_partitions(places, kind)
 }
 
@@ -71,7 +71,7 @@ fn seal(disk: &MemoryDisk, offset: u64, header: &mut [u8]) {
     disk.put(offset, header);
 }
 
-fn crc32(bytes: &[u8]) -> u32 {
+pub fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = flate2::Crc::new();
     crc.update(bytes);
     crc.sum()

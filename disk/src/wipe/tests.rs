@@ -1,5 +1,6 @@
 use super::*;
 use crate::io::MemoryDisk;
+use crate::table::PartitionTable;
 use crate::table::tests::{gpt_image, new_gpt};
 
 const MIB: u64 = 1 << 20;
@@ -17,7 +18,7 @@ fn d20_d21_signatures_inside_partitions_go_before_the_table_on_sectors_of_any_si
         for partition in &partitions {
             MARKS.iter().for_each(|(offset, _)| disk.put(partition.start + offset, b"signature"));
         }
-        assert_eq!(erase_metadata(&disk).unwrap(), Erased::Yes);
+        assert_eq!(erase_metadata(&disk, &is_virtual_media).unwrap(), Erased::Yes);
         assert_eq!(PartitionTable::read(&disk).unwrap().name(), "none");
         for (partition, (offset, is_gone)) in partitions.iter().flat_map(|one| MARKS.map(|mark| (one, mark)))
         {
@@ -47,7 +48,7 @@ fn the_medium_with_the_parameters_is_kept() {
     let mut volume = crate::io::view::DiskView::whole(&disk);
     crate::filesystem::make_vfat(&mut volume, "IR-VFD-DEV", 512).unwrap();
     let before = disk.content(0, MIB as usize);
-    assert_eq!(erase_metadata(&disk).unwrap(), Erased::VirtualMedia);
+    assert_eq!(erase_metadata(&disk, &is_virtual_media).unwrap(), Erased::VirtualMedia);
     assert_eq!(disk.content(0, MIB as usize), before);
 }
 
@@ -56,7 +57,7 @@ fn a_damaged_table_and_a_disk_smaller_than_its_signatures_can_be_erased() {
     for sector_size in [512, 4096] {
         let disk = MemoryDisk::ones(MIB / 2, sector_size);
         disk.put(sector_size.into(), b"EFI PART, but not really");
-        assert_eq!(erase_metadata(&disk).unwrap(), Erased::Yes);
+        assert_eq!(erase_metadata(&disk, &is_virtual_media).unwrap(), Erased::Yes);
         assert!(disk.content(0, MIB as usize / 2).iter().all(|byte| *byte == 0));
     }
 }

@@ -182,7 +182,7 @@ fn erase_quickly(
 }
 
 fn erase_metadata(disk: &WritableDisk, record: &mut Record) -> Result<Method, EraseError> {
-    let outcome = wipe::erase_metadata(disk).map_err(EraseError::from);
+    let outcome = wipe::erase_metadata(disk, &wipe::is_virtual_media).map_err(EraseError::from);
     record.tried(Method::Metadata, outcome.as_ref().err());
     match outcome? {
         Erased::Yes => Ok(Method::Metadata),

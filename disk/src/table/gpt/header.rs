@@ -1,6 +1,6 @@
 //! The header of a GPT: checked before anything believes it.
 
-use super::crc32;
+use super::super::crc32;
 use std::ops::Range;
 
 /// Bytes of an entry. Other sizes are legal and never used.

@@ -1,0 +1,197 @@
+//! Every copy of a partition table on a disk, and the one that is believed.
+
+use super::copy::{CopyKind, TableCopy};
+use super::ranges::Ranges;
+use super::{gpt_copies, mbr_copies};
+use crate::error::Error;
+use crate::io::Sectors;
+use crate::io::view::DiskView;
+use crate::md::superblock::Superblock;
+use crate::table::{Geometry, ParseError, Partition, PartitionTable, read_exact_at};
+use std::io::{self, Read, Seek};
+use std::ops::Range;
+use std::path::Path;
+
+/// Partitions that are kept in mind of one disk; hostile tables name more.
+const MOST: usize = 4096;
+
+/// The partition tables of a disk.
+#[derive(Debug)]
+pub struct Tables {
+    live: Result<PartitionTable, String>,
+    found: Found,
+    /// The distinct partitions that a copy with its mark names.
+    named: Vec<Partition>,
+    size: u64,
+}
+
+/// What was found of tables.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The copies that have their mark.
+    pub copies: Vec<TableCopy>,
+    /// What the others name.
+    former: Vec<Partition>,
+    /// The bytes of all of them.
+    pub areas: Vec<Range<u64>>,
+}
+
+impl Found {
+    /// Adds partitions of a table without its mark.
+    pub fn add_former(&mut self, partitions: Vec<Partition>) {
+        let room = MOST.saturating_sub(self.former.len());
+        self.former.extend(partitions.into_iter().take(room));
+    }
+}
+
+impl Tables {
+    /// Reads a disk that may be written.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn read(disk: &dyn Sectors) -> Result<Self, Error> {
+        let geometry = Geometry { size: disk.size(), sector_size: disk.sector_size() };
+        Self::parse(&mut DiskView::whole(disk), geometry).map_err(|source| Error::Device {
+            device: disk.path().to_owned(),
+            action: "reading its partition tables".to_owned(),
+            source,
+        })
+    }
+
+    /// Reads anything that can be read like a disk.
+    ///
+    /// # Errors
+    ///
+    /// Whatever reading brings: a table that cannot be read may name anything.
+    pub fn parse(source: &mut (impl Read + Seek), geometry: Geometry) -> io::Result<Self> {
+        let live = match PartitionTable::parse(source, geometry) {
+            Ok(table) => Ok(table),
+            Err(ParseError::Invalid(reason)) => Err(reason),
+            Err(ParseError::Unreadable(error)) => return Err(error),
+        };
+        let mut found = find(source, 0, geometry.size, geometry.sector_size)?;
+        let named = distinct(found.copies.iter().flat_map(|copy| copy.partitions.clone()));
+        for (start, size) in arrays_data(source, geometry.size, &named, &found.former)? {
+            // What an array holds begins on its members, and comes back with an array of the same kind.
+            found.former.push(Partition::at(start, size));
+            let inside = find(source, start, size, geometry.sector_size)?;
+            let partitions = inside.copies.into_iter().flat_map(|copy| copy.partitions).chain(inside.former);
+            let moved = partitions.map(|one| Partition { start: one.start + start, ..one });
+            found.add_former(moved.collect());
+            found.areas.extend(inside.areas.into_iter().map(|area| area.start + start..area.end + start));
+        }
+        Ok(Self { live, found, named, size: geometry.size })
+    }
+
+    /// The table that is believed; one without partitions where there is none. `device` is for the error.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidTable`].
+    pub fn live(&self, device: &Path) -> Result<&PartitionTable, Error> {
+        let invalid = |reason: String| Error::InvalidTable { device: device.to_owned(), reason };
+        let table = self.live.as_ref().map_err(|reason| invalid(reason.clone()))?;
+        if table.partitions().is_empty()
+            && let Some(half) = self.half()
+        {
+            return Err(invalid(format!("only the {half} is left of it, and no system believes that alone")));
+        }
+        Ok(table)
+    }
+
+    /// As [`Tables::live`], with the table.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn into_live(self, device: &Path) -> Result<PartitionTable, Error> {
+        self.live(device)?;
+        self.live.map_err(|reason| Error::InvalidTable { device: device.to_owned(), reason })
+    }
+
+    /// The copies that have their mark, whoever believes them.
+    pub fn copies(&self) -> &[TableCopy] {
+        &self.found.copies
+    }
+
+    /// Every distinct partition that one of the copies names, those of the first copy first. They may overlap.
+    pub fn named(&self) -> &[Partition] {
+        &self.named
+    }
+
+    /// These, and what is named by tables that have lost their mark, or lies in arrays: everything in which content
+    /// may be found again.
+    pub fn volumes(&self) -> Vec<Partition> {
+        distinct(self.named.iter().chain(&self.found.former).cloned())
+    }
+
+    /// The bytes of the tables themselves, wherever they lie.
+    pub fn areas(&self) -> Ranges {
+        self.found.areas.iter().map(|area| area.start..area.end.min(self.size)).collect()
+    }
+
+    /// The GPT that names partitions on a disk without a table.
+    fn half(&self) -> Option<&TableCopy> {
+        self.copies().iter().find(|copy| copy.kind != CopyKind::Mbr && !copy.partitions.is_empty())
+    }
+}
+
+/// Whatever is a table in `size` bytes from `start`.
+fn find(source: &mut (impl Read + Seek), start: u64, size: u64, sector_size: u32) -> io::Result<Found> {
+    let mut found = Found::default();
+    let mut window = Window { source, start, size };
+    mbr_copies::find(&mut window, sector_size, &mut found)?;
+    gpt_copies::find(&mut window, &mut found)?;
+    Ok(found)
+}
+
+/// Where arrays of software RAID have their data in the disk and in its partitions.
+fn arrays_data(
+    source: &mut (impl Read + Seek),
+    size: u64,
+    named: &[Partition],
+    former: &[Partition],
+) -> io::Result<Vec<(u64, u64)>> {
+    let mut found = Vec::new();
+    for volume in std::iter::once(&Partition::at(0, size)).chain(named).chain(former) {
+        let Some(superblock) = Superblock::find(source, volume.start, volume.size)? else { continue };
+        if let Some(size) = volume.size.checked_sub(superblock.data).filter(|size| *size > 0) {
+            found.push((volume.start + superblock.data, size));
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Partitions of the same place once, the first of each.
+fn distinct(partitions: impl Iterator<Item = Partition>) -> Vec<Partition> {
+    let mut places = std::collections::BTreeSet::new();
+    partitions.filter(|one| places.insert((one.start, one.size))).take(MOST).collect()
+}
+
+/// A part of what is read, none of whose bytes is believed to be there.
+#[derive(Debug)]
+pub struct Window<'a, T> {
+    source: &'a mut T,
+    start: u64,
+    size: u64,
+}
+
+impl<T: Read + Seek> Window<'_, T> {
+    /// Bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// So many bytes from an offset; nothing where the part ends before.
+    pub fn read(&mut self, offset: u64, length: u64) -> io::Result<Option<Vec<u8>>> {
+        if offset.checked_add(length).is_none_or(|end| end > self.size) {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; length as usize];
+        read_exact_at(self.source, self.start + offset, &mut bytes)?;
+        Ok(Some(bytes))
+    }
+}
