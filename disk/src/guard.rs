@@ -1,6 +1,7 @@
 //! Which disks may be destroyed: the choice of the root disk, the plan of erasing, and the only way to
 //! open a disk for writing.
 
+mod boot_media;
 mod erase;
 #[cfg(test)]
 pub(crate) mod fake_machine;
@@ -12,6 +13,7 @@ mod skip_list;
 mod survey;
 mod volumes;
 
+pub use boot_media::BootMedium;
 pub use erase::{ErasePlan, EraseTarget, KeepReason, KeptDisk, plan_erase};
 pub use installed::RootPartition;
 pub use raid::{BootPartition, RaidArray, RaidDisk, RaidPlan, RaidTarget, kept_volumes, plan_raid};
@@ -72,7 +74,7 @@ struct Criteria {
 /// The root volume of software RAID goes first. With hints it is the first device that satisfies all of
 /// them, else the smallest of at least 4 GiB, ties by name (F26); then disks of the node's own arrays are left
 /// out, and arrays of anybody else, whose disks are candidates themselves. Disks on the skip list, other volumes
-/// of software RAID and the disks of these are never chosen.
+/// of software RAID and the disks of these are never chosen; a medium of this boot is where hints identify it.
 ///
 /// # Errors
 ///
@@ -85,7 +87,9 @@ pub fn choose_root_disk(node: &Node, devices: &[BlockDevice]) -> Result<RootDisk
     let criteria = Criteria::of(node)?;
     criteria.skip_list.warn(devices);
     let device = criteria.choose(devices).ok_or_else(|| criteria.no_fitting_disk(devices))?.clone();
-    let choice = Choice::whole(device, criteria.skip_list);
+    let is_meant = criteria.means(&device);
+    let skip_list = if is_meant { criteria.skip_list.without_media() } else { criteria.skip_list };
+    let choice = Choice::whole(device, skip_list);
     Ok(RootDisk { choice, consents: consents(node), volumes: criteria.volumes })
 }
 
@@ -125,8 +129,11 @@ impl Criteria {
     /// Why a device must not be chosen, whatever the hints say. A disk that hints name may carry arrays
     /// that nobody wants any more, and be one; the default rule knows the node's own arrays only.
     fn exclusion(&self, device: &BlockDevice) -> Option<Obstacle> {
-        if self.skip_list.excludes(device) {
-            return Some(Obstacle::SkipList);
+        match self.skip_list.reason(device) {
+            Some(KeepReason::BootMedium(_)) if self.means(device) => {}
+            Some(KeepReason::BootMedium(medium)) => return Some(Obstacle::BootMedium(medium)),
+            Some(_) => return Some(Obstacle::SkipList),
+            None => {}
         }
         // Hints that name a model, or a serial number, are those of the areas of an eMMC device as well.
         let area = device.hardware_partition();
@@ -143,6 +150,12 @@ impl Criteria {
             return Some(Obstacle::ForeignArray);
         }
         Some(self.volumes.on(device)).filter(|own| !own.is_empty()).map(Obstacle::Raid)
+    }
+
+    /// Whether the hints mean this device and no other, whatever it is. Kernel names go to whichever disk is found
+    /// first, and sizes and models are those of many.
+    fn means(&self, device: &BlockDevice) -> bool {
+        self.hints.as_ref().is_some_and(|hints| hints.identify(device))
     }
 
     /// What each hint, or the default rule, says of a device.
@@ -274,6 +287,9 @@ impl Choice {
         }
         if before.wwns != after.wwns {
             return changed("wwn", &before.wwns.join(" or "), &after.wwns.join(" or "));
+        }
+        if let Some(medium) = self.skip_list.media.medium(now) {
+            return Some(format!("it is {medium}"));
         }
         self.is_excluded(now).then(|| format!("it is {}", Obstacle::SkipList))
     }

@@ -13,6 +13,9 @@ const GIB: u128 = 1 << 30;
 /// Text that stands for an attribute the device does not have.
 const MISSING: &str = "none";
 
+/// Hints by which a disk is known wherever it is found, and the place that it is connected to.
+const IDENTITIES: [&str; 4] = ["serial", "wwn", "wwn_with_extension", "by_path"];
+
 /// A set of hints, all of which a disk has to satisfy.
 #[derive(Debug, Clone)]
 pub struct Hints(hints::Hints);
@@ -63,6 +66,16 @@ impl Hints {
     /// What each hint says of `device`.
     pub fn verdicts(&self, device: &BlockDevice) -> Vec<Verdict> {
         self.0.iter().map(|hint| judge(hint, device)).collect()
+    }
+
+    /// Whether one of them names the identity of `device`, which no other one has, and all of them fit.
+    pub fn identify(&self, device: &BlockDevice) -> bool {
+        let is_identity = |hint: &&Hint| {
+            let is_whole =
+                matches!(hint.condition, Condition::Text(Comparison::Equal, _) | Condition::OneOf(_));
+            is_whole && IDENTITIES.contains(&hint.name)
+        };
+        self.0.iter().any(|hint| is_identity(&hint)) && self.mismatch(device).is_none()
     }
 
     /// The first hint that `device` fails; nothing when it satisfies all.

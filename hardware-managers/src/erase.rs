@@ -35,7 +35,7 @@ use crate::error::StepError;
 use crate::manager::StepCall;
 use certificate::Record;
 use farrier_disk::BlockDevice;
-use farrier_disk::guard::{self, ErasePlan, KeepReason, KeptDisk};
+use farrier_disk::guard::{self, BootMedium, ErasePlan, KeepReason, KeptDisk};
 use farrier_disk::list;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde_json::{Map, Value};
@@ -121,13 +121,18 @@ fn appeared(seen: &[BlockDevice], later: &ErasePlan) -> Vec<Record> {
     new.map(|target| Record::failed(target.device(), EraseError::Appeared)).collect()
 }
 
-/// A read-only disk that should have been erased is a failure, unless the operator said otherwise (D30).
+/// A read-only disk that should have been erased is a failure, unless the operator said otherwise (D30), and so is one
+/// that may or may not be what the ramdisk came from.
 fn keep(kept: &KeptDisk, settings: &Settings, depth: Depth) -> Record {
-    let is_failure = kept.reason == KeepReason::ReadOnly && depth == Depth::Data && !settings.skip_read_only;
-    if is_failure {
-        return Record::failed(&kept.device, EraseError::ReadOnly);
+    match kept.reason {
+        KeepReason::ReadOnly if depth == Depth::Data && !settings.skip_read_only => {
+            Record::failed(&kept.device, EraseError::ReadOnly)
+        }
+        KeepReason::BootMedium(medium @ BootMedium::Doubtful) => {
+            Record::failed(&kept.device, EraseError::MayBeMedium(medium))
+        }
+        reason => Record::kept(&kept.device, reason.to_string()),
     }
-    Record::kept(&kept.device, kept.reason.to_string())
 }
 
 /// Certifies every record, logs it, and tells the outcome of the step.

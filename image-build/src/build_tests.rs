@@ -181,7 +181,7 @@ fn media_can_be_made_anew_with_other_parameters() {
     let image = fs::read(output.join("farrier.iso")).unwrap();
     let holds = |part: &[u8]| image.windows(part.len()).any(|window| window == part);
     for line in ["linux /vmlinuz", "  APPEND"] {
-        let line = format!("{line} console=tty0 console=ttyS0,115200 a=b\n");
+        let line = format!("{line} farrier-boot-medium=iso console=tty0 console=ttyS0,115200 a=b\n");
         assert!(holds(line.as_bytes()), "{line}");
     }
     assert!(holds(&synthetic_kernel("x86_64")));

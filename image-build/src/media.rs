@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::ValueEnum;
 use farrier_media::KernelParameters;
 use farrier_media::boot_volume::grub_configuration;
+use farrier_media::ramdisk_media::{BOOT_MEDIUM, ISO};
 
 use crate::boot_loader::BootLoaders;
 use crate::error::BuildError;
@@ -81,6 +82,8 @@ fn contents(
     let named = |name: &str, content| (name.to_owned(), content);
     Ok(match format {
         Format::Iso => {
+            // By this the ramdisk knows that it came from a medium, and leaves that alone.
+            let line = format!("{BOOT_MEDIUM}={ISO} {line}");
             let image = iso::image(&parts.kernel.program, &parts.initramfs, &line, loaders)?;
             vec![named("farrier.iso", image)]
         }

@@ -3,35 +3,26 @@
 //! A conductor that cannot change the kernel command line of what it boots attaches a floppy with
 //! more parameters, and may put configuration on the boot medium. Both are read only if the kernel
 //! command line says that the boot came from virtual media, and only from a drive whose bus and type
-//! prove what it is ([`drive`]).
+//! prove what it is ([`ramdisk_media`](farrier_media::ramdisk_media)).
 //!
 //! Media are read once per boot: what they said is kept, so that a restarted agent does not depend on
 //! a medium that was ejected, and nobody can slip other settings in later.
 
-pub mod drive;
-mod volume;
-
-pub use volume::Volume;
-
-use drive::Drive;
+use farrier_linux::drive::{self, Drive};
 use farrier_linux::kernel_line::{self, Parameters};
 use farrier_linux::mount::ReadOnlyMount;
+use farrier_media::ramdisk_media::{FLOPPY_LABEL, Inserted, Purpose};
+use farrier_media::volume::Volume;
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Label of the floppy, in lower case.
-const FLOPPY_LABEL: &str = "ir-vfd-dev";
-/// What the model of an unlabelled floppy contains, in lower case.
-const FLOPPY_MODEL: &str = "virtual media";
 /// The file with parameters in the floppy's root.
 const PARAMETERS: &str = "parameters.txt";
-/// Labels of media with configuration, in lower case.
-const CONFIG_LABELS: [&str; 2] = ["config-2", "vmedia_boot_iso"];
 /// Folders whose files are copied, to the same places.
 const CONFIG_FOLDERS: [&str; 2] = ["etc/ironic-python-agent", "etc/ironic-python-agent.d"];
 /// The network as the conductor describes it, on the boot medium.
@@ -113,12 +104,12 @@ struct DriveBay;
 
 impl Drives for DriveBay {
     fn list(&self) -> Vec<Drive> {
-        drive::list(Path::new("/sys"), Path::new("/dev"))
+        drive::list(Path::new("/sys"))
     }
 
     fn volume(&self, drive: &Drive) -> Option<Volume> {
         // A drive that is not ready is looked at again soon.
-        Volume::read(&drive.device).ok().flatten()
+        Volume::read(&mut File::open(&drive.device).ok()?).ok().flatten()
     }
 
     fn visit(
@@ -151,7 +142,7 @@ struct Media {
 
 impl<D: Drives> Bay<'_, D> {
     fn merge(self) -> Result<Parameters, VirtualMediaError> {
-        if self.kernel.get("boot_method").map(String::as_str) != Some("vmedia") {
+        if !Purpose::Parameters.is_expected(&self.kernel) {
             return Ok(self.kernel);
         }
         let kept = self.root.join(KEPT);
@@ -204,24 +195,15 @@ impl<D: Drives> Bay<'_, D> {
     }
 
     fn find(&self) -> Media {
-        let mut media = Media::default();
-        for drive in self.drives.list() {
-            let Some(volume) = self.drives.volume(&drive) else { continue };
-            let is_labelled = volume.label == FLOPPY_LABEL;
-            if self.is_config(&volume) {
-                media.config.insert(drive, volume);
-            } else if is_labelled || (media.floppy.is_none() && is_nameless_floppy(&drive, &volume)) {
-                media.floppy = Some((drive, volume));
-            }
-        }
-        media
-    }
-
-    /// A boot medium of another publisher is a leftover, if the conductor named the one (S14).
-    fn is_config(&self, volume: &Volume) -> bool {
-        let publisher = self.kernel.get("ir_pub_id").map(|text| text.to_lowercase());
-        CONFIG_LABELS.contains(&volume.label.as_str())
-            && publisher.is_none_or(|publisher| publisher == volume.publisher)
+        let drives = self.drives.list().into_iter();
+        let mut found: Vec<_> =
+            drives.filter_map(|drive| Some((self.drives.volume(&drive)?, drive))).map(Some).collect();
+        let media: Vec<_> = found.iter().flatten().map(|(volume, drive)| inserted(volume, drive)).collect();
+        let floppy = Purpose::Parameters.served_by(&media, &self.kernel);
+        let config = Purpose::Configuration.served_by(&media, &self.kernel);
+        let mut take = |number: usize| found[number].take().map(|(volume, drive)| (drive, volume));
+        let config = config.into_iter().filter_map(&mut take).collect();
+        Media { config, floppy: floppy.into_iter().find_map(take) }
     }
 
     fn parameters(&self, drive: &Drive, volume: &Volume) -> Result<String, VirtualMediaError> {
@@ -275,9 +257,10 @@ impl<D: Drives> Bay<'_, D> {
     }
 }
 
-/// Whether a medium without the label is the floppy by what its drive calls itself.
-fn is_nameless_floppy(drive: &Drive, volume: &Volume) -> bool {
-    volume.file_system == "vfat" && drive.model.to_lowercase().contains(FLOPPY_MODEL)
+/// A volume in a drive, as far as that says what it is for.
+fn inserted<'a>(volume: &'a Volume, drive: &'a Drive) -> Inserted<'a> {
+    let (is_optical, may_be_virtual) = (drive.is_optical, drive.may_be_virtual());
+    Inserted { volume, model: &drive.model, is_optical, may_be_virtual }
 }
 
 /// Whether the parameters say where a conductor is.
@@ -299,7 +282,7 @@ fn plain_files(folder: &Path) -> Vec<PathBuf> {
 /// It cannot be read, or is larger than 1 MiB.
 pub fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE {
         let name = path.file_name().unwrap_or_default().display();
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{name} has more than 1 MiB")));

@@ -14,6 +14,7 @@ pub mod configfs;
 pub mod console;
 pub mod device_mapper;
 pub mod dhcp;
+pub mod drive;
 pub mod efivars;
 pub mod icmpv6;
 pub mod infiniband;

@@ -7,6 +7,7 @@ mod directory;
 mod format;
 
 use crate::Overlay;
+use crate::ramdisk_media::APPLICATION;
 use bytes::Bytes;
 use directory::{FileExtent, Layout};
 pub use format::SECTOR;
@@ -162,9 +163,15 @@ impl Volume {
         bytes.extend(BIG_PATH_TABLE.to_be_bytes());
         bytes.extend([0; 4]);
         bytes.extend(layout.root_record());
-        for (text, length) in
-            [("", 128), ("FARRIER", 128), ("", 128), ("FARRIER-IMAGE", 128), ("", 37), ("", 37), ("", 37)]
-        {
+        for (text, length) in [
+            ("", 128),
+            ("FARRIER", 128),
+            ("", 128),
+            (&APPLICATION.to_ascii_uppercase(), 128),
+            ("", 37),
+            ("", 37),
+            ("", 37),
+        ] {
             bytes.extend(padded(text, length)); // set, publisher, preparer, application, file names
         }
         for _ in 0..4 {

@@ -1,5 +1,6 @@
 //! Which disks of a node are erased (section 9.8).
 
+use super::boot_media::BootMedium;
 use super::skip_list::SkipList;
 use super::volumes::Volumes;
 use super::{Choice, shared};
@@ -35,6 +36,8 @@ pub struct KeptDisk {
 pub enum KeepReason {
     /// It is on the list of skipped disks.
     Skipped,
+    /// The ramdisk came from it.
+    BootMedium(BootMedium),
     /// The kernel refuses writes to it.
     ReadOnly,
     /// It is an array that is no volume of the node. What it holds goes with its disks.
@@ -44,6 +47,7 @@ pub enum KeepReason {
 impl fmt::Display for KeepReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::BootMedium(medium) => return medium.fmt(f),
             Self::Skipped => "on the list of skipped disks",
             Self::ReadOnly => "read-only",
             Self::ForeignArray => "an array of an earlier user, which goes with its disks",
@@ -71,8 +75,8 @@ pub fn plan_erase(node: &Node, devices: &[BlockDevice]) -> Result<ErasePlan, Err
     let warnings = skip_list.warnings(devices);
     let mut plan = ErasePlan { targets: Vec::new(), kept: Vec::new(), warnings };
     for device in devices {
-        let reason = if skip_list.excludes(device) {
-            Some(KeepReason::Skipped)
+        let reason = if let Some(reason) = skip_list.reason(device) {
+            Some(reason)
         } else if !volumes.own(device.directory()) && goes_with_its_disks(device, &skip_list) {
             Some(KeepReason::ForeignArray)
         } else {

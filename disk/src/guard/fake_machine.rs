@@ -25,12 +25,24 @@ impl FakeMachine {
     }
 
     pub fn add(&self, name: &str, attributes: &[(&str, &str)], content: &[(u64, &[u8])]) {
+        self.add_at("", name, SIZE, attributes, content);
+    }
+
+    /// Adds a disk of this size on a bus, by the path of that among the devices.
+    pub fn add_at(
+        &self,
+        bus: &str,
+        name: &str,
+        size: u64,
+        attributes: &[(&str, &str)],
+        content: &[(u64, &[u8])],
+    ) {
         let file = File::create(self.files.path().join(name)).unwrap();
-        file.set_len(SIZE).unwrap();
+        file.set_len(size).unwrap();
         for (offset, bytes) in content {
             file.write_all_at(bytes, *offset).unwrap();
         }
-        self.sysfs.disk(&format!("devices/{}", self.kernel_name(name)), SIZE, attributes);
+        self.sysfs.disk(&format!("devices/{bus}/{}", self.kernel_name(name)), size, attributes);
     }
 
     /// Has the disk answer nothing any more.

@@ -3,6 +3,8 @@
 //! What an entry names is kept together with everything that would be lost with it: the arrays and
 //! maps on a disk, and the disks under an array, whether it is assembled or not (D02).
 
+use super::KeepReason;
+use super::boot_media::BootMedia;
 use crate::device::{BlockDevice, stack};
 use crate::error::Error;
 use crate::hints::Hints;
@@ -18,9 +20,13 @@ const KEY: &str = "skip_block_devices";
 /// Key of an entry that names a software RAID volume instead of giving hints.
 const VOLUME_NAME: &str = "volume_name";
 
-/// The entries of a node's `skip_block_devices`.
+/// The entries of a node's `skip_block_devices`, and the media of this boot.
 #[derive(Debug, Clone)]
-pub(super) struct SkipList(Vec<Entry>);
+pub(super) struct SkipList {
+    entries: Vec<Entry>,
+    /// What the ramdisk came from. It is touched where the operator means it alone.
+    pub media: BootMedia,
+}
 
 #[derive(Debug, Clone)]
 enum Entry {
@@ -35,14 +41,34 @@ impl SkipList {
     ///
     /// [`Error::InvalidSkipList`].
     pub fn of(node: &Node) -> Result<Self, Error> {
-        let Some(value) = node.skip_block_devices() else { return Ok(Self(Vec::new())) };
+        let media = BootMedia::of_this_boot();
+        let Some(value) = node.skip_block_devices() else { return Ok(Self { entries: Vec::new(), media }) };
         let entries = value.as_array().ok_or_else(|| invalid("it must be a list of hint objects"))?;
-        entries.iter().map(Entry::parse).collect::<Result<_, _>>().map(Self)
+        let entries = entries.iter().map(Entry::parse).collect::<Result<_, _>>()?;
+        Ok(Self { entries, media })
     }
 
-    /// Whether writing to `device` could harm what the list names.
+    /// The list without the media of this boot, for an operator who means one of them.
+    pub fn without_media(&self) -> Self {
+        Self { media: BootMedia::default(), ..self.clone() }
+    }
+
+    /// Whether writing to `device` could harm what the list names, or a medium of this boot.
     pub fn excludes(&self, device: &BlockDevice) -> bool {
-        if self.0.is_empty() {
+        self.reason(device).is_some()
+    }
+
+    /// Why `device` must not be written to.
+    pub fn reason(&self, device: &BlockDevice) -> Option<KeepReason> {
+        if self.names_around(device) {
+            return Some(KeepReason::Skipped);
+        }
+        self.media.medium(device).map(KeepReason::BootMedium)
+    }
+
+    /// Whether the list names `device`, what lies on it, or what that or `device` lies on.
+    fn names_around(&self, device: &BlockDevice) -> bool {
+        if self.entries.is_empty() {
             return false;
         }
         let lies_on_named = |device: &BlockDevice| {
@@ -67,6 +93,7 @@ impl SkipList {
                 || relatives(device, stack::below).iter().any(|disk| self.hints_name(disk))
         };
         device.hardware_partition().is_some()
+            || self.media.medium(device).is_some()
             || is_volume()
             || lies_on_named(device)
             || relatives(device, stack::above).iter().any(lies_on_named)
@@ -79,7 +106,7 @@ impl SkipList {
             let around = [stack::above, stack::below].into_iter().flat_map(|way| relatives(device, way));
             entry.names(device) || around.into_iter().any(|other| entry.names(&other))
         };
-        let idle = self.0.iter().filter(|entry| !devices.iter().any(|device| is_named(entry, device)));
+        let idle = self.entries.iter().filter(|entry| !devices.iter().any(|device| is_named(entry, device)));
         idle.map(|entry| {
             format!(
                 "the entry {entry} of {KEY} matches no disk and protects none; compare it with the inventory"
@@ -95,18 +122,20 @@ impl SkipList {
 
     /// Names of the software RAID volumes on the list.
     pub fn volumes(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|entry| match entry {
+        self.entries.iter().filter_map(|entry| match entry {
             Entry::Volume(name) => Some(name.as_str()),
             Entry::Disks(_) => None,
         })
     }
 
     fn names(&self, device: &BlockDevice) -> bool {
-        self.0.iter().any(|entry| entry.names(device))
+        self.entries.iter().any(|entry| entry.names(device))
     }
 
     fn hints_name(&self, device: &BlockDevice) -> bool {
-        self.0.iter().any(|entry| matches!(entry, Entry::Disks(hints) if hints.mismatch(device).is_none()))
+        self.entries
+            .iter()
+            .any(|entry| matches!(entry, Entry::Disks(hints) if hints.mismatch(device).is_none()))
     }
 }
 

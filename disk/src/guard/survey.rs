@@ -1,6 +1,6 @@
 //! What speaks for and against each disk as the root disk, for people to read before anything happens.
 
-use super::{Criteria, KeepReason, consents, shared};
+use super::{BootMedium, Criteria, KeepReason, consents, shared};
 use crate::device::BlockDevice;
 use crate::device::usage::{self, Usage};
 use crate::error::Error;
@@ -46,6 +46,8 @@ pub struct SurveyedDisk {
 pub enum Obstacle {
     /// The node's `skip_block_devices` names it, or what lies on it or under it.
     SkipList,
+    /// The ramdisk came from it.
+    BootMedium(BootMedium),
     /// It is a boot area of an eMMC device, or, without hints, another hardware partition of one.
     HardwarePartition,
     /// It is a volume of software RAID for something else, or carries members of these arrays.
@@ -66,6 +68,7 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SkipList => f.write_str("on the list of skipped disks"),
+            Self::BootMedium(medium) => medium.fmt(f),
             Self::HardwarePartition => f.write_str("a hardware partition of an eMMC device"),
             Self::Raid(arrays) if arrays.is_empty() => {
                 f.write_str("not the root volume of the software RAID")

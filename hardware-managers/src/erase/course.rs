@@ -14,7 +14,6 @@ use farrier_disk::guard::EraseTarget;
 use farrier_disk::wipe::{self, Erased};
 use farrier_disk::{Sectors, WritableDisk};
 
-const VIRTUAL_MEDIA: &str = "the medium with the agent's parameters";
 const NO_METHOD: &str = "neither Sanitize nor Format reaches this namespace alone";
 
 /// Erases a disk and tells what became of it.
@@ -67,12 +66,7 @@ pub fn claim(target: &EraseTarget, guard: bool) -> Result<Claim, EraseError> {
     if !volumes.is_empty() {
         return Ok(Claim::Kept(format!("a member of {}, which is erased itself", volumes.join(", "))));
     }
-    let disk = target.open(guard)?;
-    if wipe::is_virtual_media(&disk)? {
-        Ok(Claim::Kept(VIRTUAL_MEDIA.to_owned()))
-    } else {
-        Ok(Claim::Taken(disk))
-    }
+    Ok(Claim::Taken(target.open(guard)?))
 }
 
 /// Erases everything, by the strongest means first. What follows a failure needs the operator's consent.
@@ -186,7 +180,7 @@ fn erase_metadata(disk: &WritableDisk, record: &mut Record) -> Result<Method, Er
     record.tried(Method::Metadata, outcome.as_ref().err());
     match outcome? {
         Erased::Yes => Ok(Method::Metadata),
-        // It was looked for before, and nothing else has the disk open.
+        // The plan has no such disk.
         Erased::VirtualMedia => Err(EraseError::Defect),
     }
 }

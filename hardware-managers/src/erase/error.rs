@@ -1,6 +1,7 @@
 //! Why a disk was not erased.
 
 use super::method::Method;
+use farrier_disk::guard::BootMedium;
 use farrier_linux::ata::AtaError;
 use farrier_linux::nvme::NvmeError;
 use farrier_linux::scsi::ScsiError;
@@ -15,6 +16,9 @@ pub enum EraseError {
     /// Writes to it are refused.
     #[error("it is read-only; remove its write protection, or set agent_erase_skip_read_only to keep it")]
     ReadOnly,
+    /// It may be what the ramdisk came from, and may be a disk of the machine.
+    #[error("it is {0}")]
+    MayBeMedium(BootMedium),
     /// It has no way of erasing itself, and overwriting proves nothing about such a disk.
     #[error(
         "it has no way to erase itself ({0}); set agent_continue_if_secure_erase_failed to overwrite it instead"

@@ -160,6 +160,23 @@ fn d30_a_read_only_disk_fails_a_full_erase_unless_it_is_to_be_skipped() {
 }
 
 #[test]
+fn a06_the_medium_of_the_ramdisk_is_kept_and_one_of_several_that_look_like_it_fails() {
+    for depth in [Depth::Data, Depth::Express, Depth::Metadata] {
+        for (medium, told) in [
+            (BootMedium::Ramdisk, "kept (the medium that this ramdisk was booted from)"),
+            (BootMedium::Parameters, "kept (the medium with the agent's parameters)"),
+            (BootMedium::Doubtful, "one of several disks that look like the medium"),
+        ] {
+            let kept = KeptDisk { device: device(), reason: KeepReason::BootMedium(medium) };
+            let record = keep(&kept, &settings(false), depth);
+            let text = record.failure().unwrap_or_else(|| record.summary());
+            assert!(text.contains(told), "{text}");
+            assert_eq!(record.failure().is_some(), medium == BootMedium::Doubtful, "{text}");
+        }
+    }
+}
+
+#[test]
 fn work_is_done_by_as_many_threads_as_wanted_and_keeps_its_order() {
     for width in [1, 3, 64] {
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -3,9 +3,12 @@
 //! Before a machine is rescued nobody reads it: what lies on the machine's disks is no configuration of the
 //! agent (S14).
 
-use crate::virtual_media::{self, NETWORK_DATA_ON_MEDIUM, Volume};
+use crate::virtual_media::{self, NETWORK_DATA_ON_MEDIUM};
+use farrier_linux::drive::{self, Drive};
 use farrier_linux::mount::ReadOnlyMount;
 use farrier_linux::sysfs;
+use farrier_media::volume::Volume;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,14 +19,12 @@ const MOUNT_POINT: &str = "/run/farrier/config-drive";
 
 /// What the only config drive says of the network; nothing when there is none, or more than one.
 pub fn network_data() -> Option<String> {
-    let media: Vec<PathBuf> = virtual_media::drive::list(Path::new("/sys"), Path::new("/dev"))
-        .into_iter()
-        .map(|drive| drive.device)
-        .collect();
+    let media = drive::list(Path::new("/sys")).into_iter().filter(Drive::may_be_virtual);
+    let media: Vec<PathBuf> = media.map(|drive| drive.device).collect();
     let mut found = block_devices(Path::new("/sys"), Path::new("/dev"))
         .into_iter()
         .filter(|device| !media.contains(device))
-        .filter_map(|device| Some((Volume::read(&device).ok()??, device)))
+        .filter_map(|device| Some((Volume::read(&mut File::open(&device).ok()?).ok()??, device)))
         .filter(|(volume, _)| volume.label == LABEL);
     let (volume, device) = found.next()?;
     if let Some((_, other)) = found.next() {

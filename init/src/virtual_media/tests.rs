@@ -63,13 +63,20 @@ impl Drives for Folders {
         if self.looks.get() < self.appear_at {
             return Vec::new();
         }
-        let drive = |medium: &&Medium| Drive { device: medium.name.into(), model: medium.model.into() };
+        let drive = |medium: &&Medium| Drive {
+            device: medium.name.into(),
+            kernel_name: medium.name.into(),
+            model: medium.model.into(),
+            is_optical: medium.name.starts_with("sr"),
+            size: 1 << 20,
+        };
         self.media.iter().map(drive).collect()
     }
 
     fn volume(&self, drive: &Drive) -> Option<Volume> {
         let (file_system, label, publisher) = self.medium(drive).volume;
-        Some(Volume { file_system, label: label.into(), publisher: publisher.into() })
+        let (publisher, application) = (publisher.into(), String::new());
+        Some(Volume { file_system, label: label.into(), publisher, application })
     }
 
     fn visit(

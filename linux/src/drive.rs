@@ -1,45 +1,58 @@
-//! Which block devices can be virtual drives of a BMC.
+//! Drives whose media people put in and take out: optical ones, and disks on USB. Virtual drives of a BMC are among them.
 //!
 //! A disk of the machine may carry any label that its last tenant wrote, so that labels prove nothing.
-//! Bus and type do: an optical drive, or a small disk on USB (S13).
+//! Bus and type do (S13).
 
-use farrier_linux::sysfs;
+use crate::sysfs;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// SCSI peripheral type of an optical drive.
 const OPTICAL: u32 = 5;
 /// Bytes from which on a USB disk is no virtual medium.
-const MAX_USB_SIZE: u64 = 4 << 30;
+const MAX_VIRTUAL: u64 = 4 << 30;
 /// Bytes that sysfs counts sizes in.
 const SECTOR: u64 = 512;
 
-/// A drive that the machine's users cannot write to.
+/// A drive with a medium in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Drive {
     /// Its device file.
     pub device: PathBuf,
+    /// Its name in sysfs.
+    pub kernel_name: String,
     /// What it calls itself.
     pub model: String,
+    /// Whether it is an optical drive. Any other one is a disk on USB.
+    pub is_optical: bool,
+    /// Bytes of its medium.
+    pub size: u64,
 }
 
-/// Every such drive with a medium in it. Partitions are no drives: they are not listed here.
-pub fn list(sysfs: &Path, devices: &Path) -> Vec<Drive> {
+impl Drive {
+    /// Whether it can be a virtual drive of a BMC: an optical drive, or a small disk.
+    pub fn may_be_virtual(&self) -> bool {
+        self.is_optical || self.size < MAX_VIRTUAL
+    }
+}
+
+/// Every such drive with a medium in it, in the sysfs mounted at `sysfs`. Partitions are no drives.
+pub fn list(sysfs: &Path) -> Vec<Drive> {
     let blocks = sysfs.join("block");
-    let names = sysfs::entries(&blocks).into_iter();
-    names
-        .filter(|name| is_virtual(&blocks.join(name)))
-        .map(|name| Drive {
-            model: sysfs::attribute(&blocks.join(&name).join("device"), "model").unwrap_or_default(),
-            device: devices.join(name),
-        })
-        .collect()
+    sysfs::entries(&blocks).into_iter().filter_map(|name| describe(&blocks.join(&name), name)).collect()
 }
 
-fn is_virtual(block: &Path) -> bool {
+fn describe(block: &Path, kernel_name: String) -> Option<Drive> {
     let size = sysfs::number::<u64>(block, "size").unwrap_or(0).saturating_mul(SECTOR);
     let is_optical = sysfs::number(&block.join("device"), "type") == Some(OPTICAL);
-    size > 0 && (is_optical || (is_on_usb(block) && size < MAX_USB_SIZE))
+    let is_drive = size > 0 && (is_optical || is_on_usb(block));
+    is_drive.then(|| Drive {
+        device: sysfs::node(block),
+        model: sysfs::attribute(&block.join("device"), "model").unwrap_or_default(),
+        kernel_name,
+        is_optical,
+        size,
+    })
 }
 
 /// Whether the path of the device in the tree of devices leads over a USB bus.
@@ -85,9 +98,12 @@ mod tests {
         ] {
             let sysfs = tempfile::tempdir().unwrap();
             add(sysfs.path(), path, kind, size);
-            let found = list(sysfs.path(), Path::new("/dev"));
-            assert_eq!(found.len(), usize::from(expected), "{path}");
+            let found = list(sysfs.path());
+            let is_usb_disk = path.contains("/usb2/");
+            assert_eq!(found.len(), usize::from(expected || is_usb_disk), "{path}");
             if let Some(drive) = found.first() {
+                assert_eq!(drive.may_be_virtual(), expected, "{path}");
+                assert_eq!((drive.is_optical, drive.size), (kind == 5, size / SECTOR * SECTOR), "{path}");
                 assert_eq!(drive.device.file_name(), Path::new(path).file_name());
                 assert_eq!(drive.model, "Virtual Media");
             }

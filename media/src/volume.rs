@@ -1,12 +1,11 @@
 //! What a medium carries: the type of its file system, and how it is labelled.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::io::{self, Read, Seek, SeekFrom};
 
 /// Where the primary volume descriptor of ISO 9660 lies, in bytes (ECMA-119, 6.2.1).
 const DESCRIPTOR: u64 = 32768;
+/// Bytes of a sector of ISO 9660.
+const SECTOR: u64 = 2048;
 /// Type 1, the standard's identifier, version 1.
 const DESCRIPTOR_START: &[u8] = b"\x01CD001\x01";
 
@@ -19,25 +18,28 @@ pub struct Volume {
     pub label: String,
     /// Publisher in lower case; only ISO 9660 has one.
     pub publisher: String,
+    /// The program that made it, in lower case; only ISO 9660 tells.
+    pub application: String,
 }
 
 impl Volume {
-    /// Reads the beginning of a device; nothing when it has no file system that media have.
+    /// Reads the beginning of a medium; nothing when it has no file system that media have.
     ///
     /// # Errors
     ///
-    /// The device cannot be read, for instance because it has no medium.
-    pub fn read(device: &Path) -> io::Result<Option<Self>> {
-        let file = File::open(device)?;
-        let descriptor = block(&file, DESCRIPTOR)?;
-        Ok(Self::of_iso9660(&descriptor).or(Self::of_fat(&block(&file, 0)?)))
+    /// It cannot be read, for instance because the drive is empty.
+    pub fn read(medium: &mut (impl Read + Seek)) -> io::Result<Option<Self>> {
+        let descriptor = block(medium, DESCRIPTOR)?;
+        Ok(Self::of_iso9660(&descriptor).or(Self::of_fat(&block(medium, 0)?)))
     }
 
     fn of_iso9660(descriptor: &[u8]) -> Option<Self> {
         let rest = descriptor.strip_prefix(DESCRIPTOR_START)?;
         let start = DESCRIPTOR_START.len();
         let field = |from: usize, to: usize| rest.get(from - start..to - start).map(text);
-        Some(Self { file_system: "iso9660", label: field(40, 72)?, publisher: field(318, 446)? })
+        let file_system = "iso9660";
+        let (label, publisher, application) = (field(40, 72)?, field(318, 446)?, field(574, 702)?);
+        Some(Self { file_system, label, publisher, application })
     }
 
     /// A boot sector with the label that formatting programs leave there.
@@ -51,21 +53,16 @@ impl Volume {
             .into_iter()
             .find(|(_, kind)| matches!(sector.get(kind.clone()), Some(b"FAT12" | b"FAT16" | b"FAT32")))?;
         let label = text(sector.get(label)?);
-        Some(Self { file_system: "vfat", label, publisher: String::new() })
+        let (publisher, application) = (String::new(), String::new());
+        Some(Self { file_system: "vfat", label, publisher, application })
     }
 }
 
-/// Up to 512 bytes from an offset; fewer at the end of the device.
-fn block(file: &File, offset: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; 512];
-    let mut length = 0;
-    while length < bytes.len() {
-        match file.read_at(&mut bytes[length..], offset + length as u64)? {
-            0 => break,
-            count => length += count,
-        }
-    }
-    bytes.truncate(length);
+/// Up to a sector from an offset; fewer bytes at the end of the medium.
+fn block(medium: &mut (impl Read + Seek), offset: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    medium.seek(SeekFrom::Start(offset))?;
+    medium.take(SECTOR).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -76,7 +73,10 @@ fn text(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ramdisk_media::APPLICATION;
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::io::Cursor;
 
     fn fat(label_at: usize, kind: &[u8]) -> Vec<u8> {
         let mut sector = vec![0; 512];
@@ -105,15 +105,20 @@ mod tests {
             (vec![0; 100], None),
             (vec![], None),
         ] {
-            let directory = tempfile::tempdir().unwrap();
-            let path = directory.path().join("medium");
-            std::fs::write(&path, bytes).unwrap();
-            let found = Volume::read(&path).unwrap();
+            let found = Volume::read(&mut Cursor::new(bytes)).unwrap();
             let found = found
                 .as_ref()
                 .map(|volume| (volume.file_system, volume.label.as_str(), volume.publisher.as_str()));
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn a_volume_of_farrier_tells_what_made_it() {
+        let volume = crate::iso9660::Volume { label: "FARRIER", files: BTreeMap::new(), boot: Vec::new() };
+        let found = Volume::read(&mut Cursor::new(volume.write().to_vec())).unwrap().unwrap();
+        assert_eq!((found.label.as_str(), found.application.as_str()), ("farrier", APPLICATION));
+        assert_eq!(found.publisher, "farrier");
     }
 
     proptest! {
