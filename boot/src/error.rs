@@ -26,9 +26,23 @@ pub enum Error {
         /// Path of the device node.
         device: PathBuf,
         /// Mode of the firmware.
-        firmware: &'static str,
+        firmware: String,
         /// What to do.
-        advice: &'static str,
+        advice: String,
+    },
+
+    /// The firmware has no boot entries, and nothing that it finds without.
+    #[error(
+        "{device}: {reason}, and the image has no loader at {path}, where firmware without boot entries looks; use \
+         an image with a loader there"
+    )]
+    NoRemovableLoader {
+        /// Path of the device node.
+        device: PathBuf,
+        /// Why no boot entry can be written.
+        reason: String,
+        /// Where a loader would be found.
+        path: String,
     },
 
     /// The deployed system could not be made bootable with what it brings.
@@ -69,7 +83,7 @@ impl Error {
         match self {
             Self::Disk(error) => error.kind(),
             Self::BiosOnly { .. } => ErrorKind::DeviceNotFound,
-            Self::NoLoader { .. } => ErrorKind::InvalidImage,
+            Self::NoLoader { .. } | Self::NoRemovableLoader { .. } => ErrorKind::InvalidImage,
             Self::InvalidPattern { .. } => ErrorKind::InvalidCommandParamsError,
             Self::BootLoader { .. } | Self::BootVariable { .. } => ErrorKind::DeploymentError,
         }

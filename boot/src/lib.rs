@@ -4,6 +4,8 @@
 pub mod bootloader;
 pub mod entry;
 pub mod error;
+pub mod firmware;
+pub mod machine;
 pub mod mode;
 
 pub use error::Error;

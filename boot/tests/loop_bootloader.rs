@@ -7,6 +7,8 @@ mod root_disk;
 
 use farrier_boot::Error;
 use farrier_boot::bootloader::{Installed, Request, install};
+use farrier_boot::firmware::Firmware;
+use farrier_boot::machine::Machine;
 use farrier_linux::efivars::EfiVariables;
 use farrier_linux::loop_device::LoopDevice;
 use farrier_linux::mount::ReadOnlyMount;
@@ -86,9 +88,19 @@ impl System {
         Self { folder, device }
     }
 
-    fn install(&self, may_run_programs: bool, variables: Option<&EfiVariables>) -> Result<Installed, Error> {
-        let request = Request { root_uuid: ROOT_UUID, prep_uuid: None, may_run_programs };
-        install(&root_disk(self.device.kernel_name()).unwrap(), &request, variables)
+    fn install(&self, may_run_programs: bool, variables: Option<&Path>) -> Result<Installed, Error> {
+        let firmware = variables.map(|variables| firmware(Some(variables)));
+        self.install_as(Some(ROOT_UUID), may_run_programs, firmware.as_ref())
+    }
+
+    fn install_as(
+        &self,
+        root_uuid: Option<&str>,
+        may_run_programs: bool,
+        firmware: Option<&Firmware>,
+    ) -> Result<Installed, Error> {
+        let request = Request { root_uuid, prep_uuid: None, may_run_programs };
+        install(&root_disk(self.device.kernel_name()).unwrap(), &request, firmware)
     }
 
     /// Reads a file of the deployed system.
@@ -102,6 +114,10 @@ impl System {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(self.device.kernel_name()), "{mounts}");
     }
+}
+
+fn firmware(variables: Option<&Path>) -> Firmware {
+    Firmware { machine: Machine::of("x86_64", None).unwrap(), variables: variables.map(EfiVariables::at) }
 }
 
 fn grub(install: &str) -> Vec<(&'static str, String, bool)> {
@@ -128,7 +144,7 @@ fn loop_s10_no_program_of_the_image_runs_unless_it_is_enabled() {
     assert!(error.to_string().contains("enable_bios_bootloader_install"), "{error}");
     assert_eq!(system.read("log"), None);
     let variables = TempDir::new().unwrap();
-    let error = system.install(false, Some(&EfiVariables::at(variables.path()))).unwrap_err();
+    let error = system.install(false, Some(variables.path())).unwrap_err();
     assert_eq!(error.kind().name(), "InvalidImage");
     assert_eq!(system.read("log"), None);
 }
@@ -139,8 +155,8 @@ fn loop_s10_an_efi_system_partition_that_firmware_cannot_read_is_never_mounted()
     let (image, offset) = (system.folder.path().join("image"), format!("offset={}", u64::from(ESP.0) * 512));
     run("mke2fs", &["-q", "-t", "ext4", "-F", "-E", &offset], &image, "8M");
     let variables = TempDir::new().unwrap();
-    let error = system.install(false, Some(&EfiVariables::at(variables.path()))).unwrap_err();
-    assert!(error.to_string().contains("has no EFI system partition"), "{error}");
+    let error = system.install(false, Some(variables.path())).unwrap_err();
+    assert!(error.to_string().contains("the EFI system partition 1 cannot be read"), "{error}");
     let mounted = |device: u8| {
         let device = PathBuf::from(format!("{}p{device}", system.device.path().display()));
         ReadOnlyMount::new(&device, "ext4", &system.folder.path().join("mounted")).unwrap()
@@ -190,7 +206,20 @@ fn loop_an_image_that_boots_by_bios_already_is_left_alone() {
     std::os::unix::fs::FileExt::write_all_at(&file, &[0xeb, 0x63, 0x90], 0).unwrap();
     assert_eq!(system.install(true, None).unwrap(), Installed::Present);
     let variables = TempDir::new().unwrap();
-    let error = system.install(false, Some(&EfiVariables::at(variables.path()))).unwrap_err().to_string();
+    let error = system.install(false, Some(variables.path())).unwrap_err().to_string();
     assert!(error.contains("boots by BIOS only, and the machine runs in UEFI mode"), "{error}");
     assert_eq!(system.read("log"), None);
+}
+
+#[test]
+fn loop_a09_a_whole_disk_image_without_a_loader_for_this_firmware_is_no_success() {
+    let system = system("");
+    for variables in [None, Some(TempDir::new().unwrap())] {
+        let firmware = firmware(variables.as_ref().map(TempDir::path));
+        let error = system.install_as(None, true, Some(&firmware)).unwrap_err();
+        assert_eq!(error.kind().name(), "InvalidImage");
+        let expected = "no boot loader for UEFI (x64): use an image whose EFI system partition has one";
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    assert_eq!(system.install_as(None, false, None).unwrap(), Installed::Present);
 }

@@ -80,22 +80,13 @@ pub fn fill_vfat<'a>(
     volume: &mut DiskView<'a>,
     fill: impl FnOnce(&FileSystem<&mut DiskView<'a>>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let target = open_vfat(volume)?;
+    volume.rewind()?;
+    let target = FileSystem::new(&mut *volume, FsOptions::new())?;
     fill(&target)?;
     let stats = target.stats()?;
     target.unmount()?;
     correct_folders(volume, stats.total_clusters() - stats.free_clusters())?;
     volume.flush()
-}
-
-/// Opens the FAT file system in `volume`.
-///
-/// # Errors
-///
-/// Whatever reading brings.
-pub fn open_vfat<'a, 'b>(volume: &'a mut DiskView<'b>) -> io::Result<FileSystem<&'a mut DiskView<'b>>> {
-    volume.rewind()?;
-    FileSystem::new(volume, FsOptions::new())
 }
 
 /// Bytes of an entry of a folder.

@@ -8,8 +8,8 @@ pub mod config_drive;
 pub mod device;
 pub mod ephemeral;
 pub mod error;
+pub mod fat;
 pub mod filesystem;
-pub mod foreign;
 pub mod guard;
 pub mod hints;
 pub mod io;
@@ -24,6 +24,7 @@ pub mod raid;
 pub mod table;
 pub mod wipe;
 
+mod foreign;
 mod tree;
 
 #[cfg(test)]

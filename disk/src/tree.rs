@@ -1,12 +1,13 @@
 //! The files in a volume, whichever file system they came in, and the same files in a FAT volume.
 
+use crate::fat::{self, Fat};
 use crate::filesystem;
-use crate::foreign::{Budget, Foreign};
+use crate::foreign::{Budget, Foreign, larger_together};
 use crate::io::view::DiskView;
-use fatfs::{FileSystem, FsOptions};
 use hadris_iso::directory::DirectoryRef;
 use hadris_iso::file::EntryType;
 use hadris_iso::read::{DirEntry, IsoImage};
+use std::collections::HashMap;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 /// Bounds for a file system that somebody else made.
@@ -51,10 +52,23 @@ pub fn visit_iso(content: &[u8], limit: u64, visit: &mut Visitor<'_>) -> io::Res
 ///
 /// As [`visit_iso`]; the files together are no larger than the volume.
 pub fn visit_fat(volume: &mut (impl Read + Seek), visit: &mut Visitor<'_>) -> io::Result<()> {
-    let size = volume.seek(SeekFrom::End(0))?;
-    let budget = Budget::of_fat(size, size);
-    let volume = FileSystem::new(Foreign::new(volume, &budget)?, FsOptions::new())?;
-    FatWalk { entries: MAX_ENTRIES, budget: &budget }.folder(&volume.root_dir(), "", 0, visit)
+    let mut left = volume.seek(SeekFrom::End(0))?;
+    let mut fat = Fat::open(volume)?;
+    for entry in fat.entries(MAX_DEPTH, &mut |_, error| Err(error))? {
+        if entry.path.matches('/').count() >= MAX_DEPTH {
+            return Err(nested_too_deeply());
+        }
+        if !entry.has_plain_path {
+            return Err(no_name(&entry.path));
+        }
+        if entry.is_folder {
+            visit(&entry.path, Node::Folder)?;
+            continue;
+        }
+        left = left.checked_sub(entry.size).ok_or_else(larger_together)?;
+        visit(&entry.path, Node::File(&mut fat.read(&entry)))?;
+    }
+    Ok(())
 }
 
 /// What shows every file and folder of some tree to a visitor.
@@ -87,11 +101,14 @@ pub fn copy_to_fat(volume: &mut DiskView<'_>, source: &mut Source<'_>) -> io::Re
 ///
 /// The tree or the volume cannot be read.
 pub fn is_in_fat(volume: &mut DiskView<'_>, source: &mut Source<'_>) -> io::Result<bool> {
-    let target = filesystem::open_vfat(volume)?;
+    let mut fat = Fat::open(volume)?;
+    let entries = fat.entries(MAX_DEPTH, &mut |_, error| Err(error))?;
+    let written: HashMap<_, _> = entries.iter().map(|entry| (entry.path.as_str(), entry)).collect();
     let mut is_equal = true;
     source(&mut |path, node| {
         if let Node::File(content) = node {
-            is_equal &= is_same(content, &mut target.root_dir().open_file(path)?)?;
+            let entry = written.get(path).ok_or(io::ErrorKind::NotFound)?;
+            is_equal &= is_same(content, &mut fat.read(entry))?;
         }
         Ok(())
     })?;
@@ -156,49 +173,24 @@ impl IsoWalk<'_, '_> {
     }
 }
 
-struct FatWalk<'a> {
-    /// How many more entries are shown.
-    entries: usize,
-    budget: &'a Budget,
-}
-
-impl FatWalk<'_> {
-    fn folder<T: Read + Seek>(
-        &mut self,
-        folder: &fatfs::Dir<'_, Foreign<'_, T>>,
-        path: &str,
-        depth: usize,
-        visit: &mut Visitor<'_>,
-    ) -> io::Result<()> {
-        for entry in folder.iter() {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name == "." || name == ".." {
-                continue;
-            }
-            let path = child(path, &name, depth, &mut self.entries)?;
-            if entry.is_dir() {
-                visit(&path, Node::Folder)?;
-                self.folder(&entry.to_dir(), &path, depth + 1, visit)?;
-            } else {
-                self.budget.grant(entry.len())?;
-                visit(&path, Node::File(&mut entry.to_file()))?;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The path of `name` in `folder`, when both are as they should be (S47).
 fn child(folder: &str, name: &str, depth: usize, entries: &mut usize) -> io::Result<String> {
     *entries = entries.checked_sub(1).ok_or_else(|| io::Error::other("it holds too many files"))?;
     if depth >= MAX_DEPTH {
-        return Err(io::Error::other("its folders are nested too deeply"));
+        return Err(nested_too_deeply());
     }
-    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
-        return Err(io::Error::other(format!("{name:?} in it is no file name")));
+    if !fat::is_plain(name) {
+        return Err(no_name(name));
     }
     Ok(if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") })
+}
+
+fn nested_too_deeply() -> io::Error {
+    io::Error::other("its folders are nested too deeply")
+}
+
+fn no_name(name: &str) -> io::Error {
+    io::Error::other(format!("{name:?} in it is no file name"))
 }
 
 fn joliet_name(bytes: &[u8]) -> String {
@@ -221,8 +213,9 @@ fn without_version(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::foreign::volumes as foreign;
+    use crate::fat::volumes as foreign;
     use crate::io::MemoryDisk;
+    use fatfs::{FileSystem, FsOptions};
     use std::io::Write;
 
     #[test]

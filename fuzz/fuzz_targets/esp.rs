@@ -2,7 +2,9 @@
 
 #![no_main]
 
-use farrier_boot::entry;
+use farrier_boot::entry::{self, StartedBy};
+use farrier_boot::firmware;
+use farrier_boot::machine::Machine;
 use farrier_fuzz::{Firmware, memory_disk};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
@@ -24,8 +26,11 @@ const DISK: u64 = 2 << 20;
 fuzz_target!(|volume: &[u8]| {
     let volume = &volume[..volume.len().min(ESP_SIZE as usize)];
     let disk = memory_disk(&[(0, &TABLE[..]), (ESP, volume)], DISK, 512);
-    let firmware = Firmware::with_entry(None);
-    if let Ok(entries) = entry::install_on(&disk, &firmware.variables()) {
+    let variables = Firmware::with_entry(None);
+    let machine = Machine::of("x86_64", None).expect("firmware of the PC is known");
+    let firmware = firmware::Firmware { machine, variables: Some(variables.variables()) };
+    if let Ok(Some(StartedBy::Entries(entries))) = entry::install_on(&disk, &firmware) {
+        assert!(entries.len() <= 16, "{entries:?}");
         for entry in entries {
             assert!(entry.loader.starts_with('\\'), "{entry:?}");
         }

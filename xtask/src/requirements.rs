@@ -77,7 +77,7 @@ const REQUIREMENTS: &[Requirement] = &[
         "debian-archive-keyring",
         &[Purpose::InstanceImage, Purpose::Dist],
     ),
-    command("mcopy", "mtools", &[Purpose::InstanceImage]),
+    command("mcopy", "mtools", &[Purpose::InstanceImage, Purpose::Disk]),
     command("mke2fs", "e2fsprogs", &[Purpose::InstanceImage, Purpose::Unit, Purpose::Disk]),
     command("mkfs.vfat", "dosfstools", &[Purpose::InstanceImage, Purpose::Disk]),
     command("mdadm", "mdadm", &[Purpose::Unit, Purpose::Disk]),

@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::commands::errors::from_disk;
+use farrier_boot::firmware::Firmware;
 use farrier_boot::mode;
 use farrier_disk::Sectors;
 use farrier_disk::WritableDisk;
@@ -10,7 +11,6 @@ use farrier_disk::ephemeral;
 use farrier_disk::layout::{Layout, Place, Request, Role};
 use farrier_disk::partition_image::{self, Identifiers};
 use farrier_disk::table::Geometry;
-use farrier_linux::efivars::EfiVariables;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::image_info::ImageInfo;
 use serde_json::{Map, Value, json};
@@ -38,7 +38,7 @@ impl Partitioning {
         }
         let node = agent.node()?;
         let request = Request {
-            is_uefi: mode::is_uefi(&node, EfiVariables::system().is_some()),
+            is_uefi: mode::is_uefi(&node, Firmware::system().is_some()),
             is_power: std::env::consts::ARCH.starts_with("powerpc"),
             table: mode::table(&node),
             root_mib: info.root_mb.unwrap_or_default(),

@@ -5,8 +5,8 @@ use crate::commands::errors::from_boot;
 use crate::commands::{Command, JsonType, Kind, Parameter, Params};
 use crate::deployment::{export, root_disk};
 use farrier_boot::bootloader::{self, Installed, Request};
-use farrier_boot::entry::{self, BootEntry};
-use farrier_linux::efivars::EfiVariables;
+use farrier_boot::entry::StartedBy;
+use farrier_boot::firmware::Firmware;
 use farrier_protocol::error::CommandError;
 use serde_json::Value;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub const COMMANDS: &[Command] = &[Command {
 
 const TEXT: &[JsonType] = &[JsonType::String, JsonType::Null];
 
-/// `root uuid` of a whole-disk image with a GPT.
-const NO_IDENTIFIER: &str = "0x00000000";
+/// What the identifier of a disk begins with, which whole-disk images have in the place of a root file system.
+const DISK_IDENTIFIER: &str = "0x";
 
 fn install_bootloader(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandError> {
     let asked = params.get("ignore_bootloader_failure").and_then(Value::as_bool);
@@ -51,34 +51,34 @@ fn install_bootloader(agent: &Arc<Agent>, params: &Params) -> Result<Value, Comm
 /// writing to it (section 4.4).
 fn make_bootable(agent: &Agent, params: &Params) -> Result<(), CommandError> {
     export::stop(agent)?;
-    let variables = EfiVariables::system();
-    if let Some(variables) = &variables {
-        let entries = entry::install(&root_disk::wait(agent)?, variables).map_err(from_boot)?;
-        report(&entries);
-        if !entries.is_empty() {
-            return Ok(());
-        }
-    }
+    let firmware = Firmware::system();
     let text = |name: &str| params.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let Some(root_uuid) = text("root_uuid").filter(|uuid| *uuid != NO_IDENTIFIER) else { return Ok(()) };
     let request = Request {
-        root_uuid,
+        root_uuid: text("root_uuid").filter(|uuid| !uuid.starts_with(DISK_IDENTIFIER)),
         prep_uuid: text("prep_boot_part_uuid"),
         may_run_programs: agent.options.enable_bios_bootloader_install,
     };
-    let installed = bootloader::install(&root_disk::wait(agent)?, &request, variables.as_ref());
-    match installed.map_err(from_boot)? {
-        Installed::Entries(entries) => report(&entries),
-        Installed::Grub(targets) => tracing::info!(?targets, "boot loader of the deployed system installed"),
-        Installed::Present => tracing::info!("the image brought its boot loader"),
+    if firmware.is_none() && request.root_uuid.is_none() {
+        return Ok(());
     }
+    let installed = bootloader::install(&root_disk::wait(agent)?, &request, firmware.as_ref());
+    report(&installed.map_err(from_boot)?);
     Ok(())
 }
 
-fn report(entries: &[BootEntry]) {
-    for entry in entries {
-        tracing::info!(number = %format!("Boot{:04X}", entry.number), label = entry.label,
-            loader = entry.loader, "boot entry written");
+fn report(installed: &Installed) {
+    match installed {
+        Installed::Uefi(StartedBy::Entries(entries)) => {
+            for entry in entries {
+                tracing::info!(number = %format!("Boot{:04X}", entry.number), label = entry.label,
+                    loader = entry.loader, "boot entry written");
+            }
+        }
+        Installed::Uefi(StartedBy::RemovablePath(path)) => {
+            tracing::info!(path, "the firmware finds the loader without a boot entry");
+        }
+        Installed::Grub(targets) => tracing::info!(?targets, "boot loader of the deployed system installed"),
+        Installed::Present => tracing::info!("the image brought its boot loader"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The loaders that an image carries as files, on the EFI system partition.
 
+use crate::machine::Machine;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,10 +11,6 @@ const MAX_ENTRIES: usize = 2000;
 
 /// What GRUB reads beside itself.
 const CONFIGURATIONS: [&str; 2] = ["grub.cfg", "grubenv"];
-
-/// Where firmware looks that has forgotten its entries, and the ending of names by architecture.
-const FALLBACK_FOLDER: &str = "BOOT";
-const SUFFIX: &str = if cfg!(target_arch = "aarch64") { "aa64" } else { "x64" };
 
 /// Whether there is anything in the folder.
 pub fn is_filled(folder: &Path) -> bool {
@@ -64,17 +61,16 @@ fn copy_folder(from: &Path, to: &Path, depth: usize, budget: &mut usize) -> io::
 /// # Errors
 ///
 /// Whatever reading and writing bring.
-pub fn ensure_fallback(esp: &Path) -> io::Result<()> {
-    let loaders = esp.join("EFI");
-    let place = loaders.join(FALLBACK_FOLDER);
-    let name = format!("BOOT{}.EFI", SUFFIX.to_uppercase());
-    if !loaders.is_dir() || place.join(&name).exists() {
+pub fn ensure_fallback(esp: &Path, machine: Machine) -> io::Result<()> {
+    let (loaders, fallback) = (esp.join("EFI"), esp.join(machine.removable_path()));
+    if !loaders.is_dir() || fallback.exists() {
         return Ok(());
     }
-    let [shim, grub, keys] = ["shim", "grub", "mm"].map(|stem| format!("{stem}{SUFFIX}.efi"));
+    let [shim, grub, keys] = ["shim", "grub", "mm"].map(|stem| format!("{stem}{machine}.efi"));
     let folders = folders(&loaders)?;
     let Some(folder) = folders.iter().find(|folder| folder.join(&grub).is_file()) else { return Ok(()) };
-    fs::create_dir_all(&place)?;
+    let place = fallback.parent().unwrap_or(esp);
+    fs::create_dir_all(place)?;
     let first = if folder.join(&shim).is_file() {
         for file in [&grub, &keys].into_iter().filter(|file| folder.join(file).is_file()) {
             fs::copy(folder.join(file), place.join(file))?;
@@ -83,7 +79,7 @@ pub fn ensure_fallback(esp: &Path) -> io::Result<()> {
     } else {
         &grub
     };
-    fs::copy(folder.join(first), place.join(&name)).map(drop)
+    fs::copy(folder.join(first), &fallback).map(drop)
 }
 
 /// The folders in a folder, by name.
@@ -154,10 +150,11 @@ mod tests {
 
     #[test]
     fn f16_the_path_for_forgetful_firmware_gets_a_loader() {
+        let machine = Machine::of("aarch64", None).unwrap();
         let [shim, grub, keys] =
-            ["shim", "grub", "mm"].map(|stem| format!("esp/EFI/debian/{stem}{SUFFIX}.efi"));
-        let fallback = format!("esp/EFI/BOOT/BOOT{}.EFI", SUFFIX.to_uppercase());
-        let beside = format!("esp/EFI/BOOT/grub{SUFFIX}.efi");
+            ["shim", "grub", "mm"].map(|stem| format!("esp/EFI/debian/{stem}{machine}.efi"));
+        let fallback = format!("esp/{}", machine.removable_path());
+        let beside = format!("esp/EFI/BOOT/grub{machine}.efi");
         for (files, expected, expected_beside) in [
             (vec![&shim, &grub, &keys], Some(&shim), Some(&grub)),
             (vec![&grub], Some(&grub), None),
@@ -166,7 +163,7 @@ mod tests {
         ] {
             let files: Vec<_> = files.into_iter().map(String::as_str).collect();
             let trees = Trees::new(&files);
-            ensure_fallback(&trees.path("esp")).unwrap();
+            ensure_fallback(&trees.path("esp"), machine).unwrap();
             assert_eq!(trees.content(&fallback).as_ref(), expected, "{files:?}");
             assert_eq!(trees.content(&beside).as_ref(), expected_beside, "{files:?}");
         }

@@ -1,7 +1,6 @@
 //! Where a deployed system lies: what has to be known before its file systems are mounted, when the disk can no
 //! longer be held.
 
-use super::Request;
 use crate::error::Error;
 use farrier_disk::table::{self, Partition, PartitionTable};
 use farrier_disk::{RootDisk, Sectors};
@@ -49,7 +48,12 @@ impl Site {
     ///
     /// [`Error::BiosOnly`] or [`Error::BootLoader`] when there is no such root file
     /// system, or what opening and reading the disk bring.
-    pub fn survey(root: &RootDisk, request: &Request<'_>, is_uefi: bool) -> Result<Self, Error> {
+    pub fn survey(
+        root: &RootDisk,
+        root_uuid: &str,
+        prep_uuid: Option<&str>,
+        is_uefi: bool,
+    ) -> Result<Self, Error> {
         root.require_partition_nodes()?;
         let disk = root.open()?;
         let table = PartitionTable::read(&disk)?;
@@ -62,11 +66,11 @@ impl Site {
             reason: "no partition of the disk has this identity".to_owned(),
         };
         let has_boot_code = !root.is_array() && table::has_boot_code(&disk)?;
-        let found = find(request.root_uuid).cloned().ok_or_else(|| match is_uefi && has_boot_code {
+        let found = find(root_uuid).cloned().ok_or_else(|| match is_uefi && has_boot_code {
             true => Error::BiosOnly { device: disk.path().to_owned() },
-            false => missing("root file system", request.root_uuid),
+            false => missing("root file system", root_uuid),
         })?;
-        let targets = match request.prep_uuid {
+        let targets = match prep_uuid {
             Some(uuid) => vec![find(uuid).ok_or_else(|| missing("PReP partition", uuid))?.device.clone()],
             None => root.boot_disks().into_iter().map(|disk| PathBuf::from(disk.disk.name)).collect(),
         };

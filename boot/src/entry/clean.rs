@@ -1,6 +1,7 @@
 //! Removing the boot entries that systems of earlier users have left (section 9.10).
 
-use super::{BootStore, device_path, entry_name, load_option};
+use super::store::{BootStore, entry_name};
+use super::{device_path, load_option};
 use crate::error::Error;
 use farrier_linux::efivars::EfiVariables;
 use regex_lite::{Regex, RegexBuilder};
@@ -49,16 +50,20 @@ pub struct Removed {
     pub path: String,
 }
 
-/// Removes every boot entry whose device path fits one of the patterns, and looks that it is gone.
+/// Removes every boot entry whose device path fits one of the patterns, and looks that it is gone. One that cannot be
+/// removed takes no other with it.
 ///
 /// # Errors
 ///
-/// [`Error::BootVariable`].
+/// [`Error::BootVariable`] with the first one that cannot be removed, after all others were.
 pub fn remove(patterns: &Patterns, variables: &EfiVariables) -> Result<Vec<Removed>, Error> {
     let path = |data: &[u8]| load_option::device_path(data).map(device_path::text);
     let fits = |data: &[u8]| path(data).is_some_and(|path| patterns.fit(&path));
-    let removed = BootStore::read(variables)?.delete(fits)?;
-    if let Some((number, _)) = BootStore::read(variables)?.entries.iter().find(|(_, data)| fits(data)) {
+    let (removed, refused) = BootStore::read(variables)?.delete(fits);
+    if let Some(refusal) = refused.into_iter().next() {
+        return Err(refusal.into());
+    }
+    if let Some((number, _)) = BootStore::read(variables)?.entries().iter().find(|(_, data)| fits(data)) {
         return Err(Error::BootVariable {
             name: entry_name(*number),
             reason: "it is still there after it was deleted".to_owned(),

@@ -1,5 +1,6 @@
 //! `EFI_LOAD_OPTION`, the content of a boot entry (UEFI specification, sections 3.1.3 and 10.3).
 
+use super::esp::Loader;
 use farrier_disk::table::{Partition, PartitionKind};
 
 /// The entry takes part in booting.
@@ -25,15 +26,19 @@ const GPT: u8 = 2;
 pub struct LoadOption {
     description: Vec<u8>,
     device_path: Vec<u8>,
+    /// What the loader is given.
+    optional_data: Vec<u8>,
 }
 
 impl LoadOption {
-    /// An entry `label` for the loader at `path`, with backslashes, on `esp`.
-    pub fn new(label: &str, path: &str, esp: &Partition, sector_size: u32) -> Self {
+    /// An entry `label` for a loader on `esp`. Options are UTF-16 without a zero at the end, as shim's fallback program
+    /// writes them.
+    pub fn new(label: &str, loader: &Loader, esp: &Partition, sector_size: u32) -> Self {
         let mut device_path = node(MEDIA, HARD_DRIVE, &hard_drive(esp, u64::from(sector_size)));
-        device_path.extend(node(MEDIA, FILE_PATH, &utf16(path)));
+        device_path.extend(node(MEDIA, FILE_PATH, &utf16(&loader.path)));
         device_path.extend(END);
-        Self { description: utf16(label), device_path }
+        let optional_data = loader.options.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        Self { description: utf16(label), device_path, optional_data }
     }
 
     /// The content of the variable.
@@ -43,6 +48,7 @@ impl LoadOption {
         bytes.extend(length.to_le_bytes());
         bytes.extend(&self.description);
         bytes.extend(&self.device_path);
+        bytes.extend(&self.optional_data);
         bytes
     }
 }
@@ -111,10 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_those_of_the_specification() {
+    fn a08_the_bytes_are_those_of_the_specification_and_options_follow() {
         let guid = uuid!("01234567-89ab-cdef-0123-456789abcdef");
         let kind = PartitionKind::Gpt { type_guid: guid, guid };
-        let bytes = LoadOption::new("os", r"\a.efi", &esp(kind), 512).to_bytes();
+        let plain = Loader { path: r"\a.efi".into(), label: String::new(), options: String::new() };
+        let bytes = LoadOption::new("os", &plain, &esp(kind.clone()), 512).to_bytes();
         let expected = [
             "01000000 4000 6f00 7300 0000",
             "04012a00 0f000000 0008000000000000 0000020000000000",
@@ -126,6 +133,9 @@ mod tests {
         .replace(' ', "");
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, expected);
+        let with_options = Loader { options: r"\a ".into(), ..plain };
+        let longer = LoadOption::new("os", &with_options, &esp(kind), 512).to_bytes();
+        assert_eq!(longer, [&bytes[..], &[0x5c, 0, 0x61, 0, 0x20, 0]].concat(), "A08: no zero at the end");
     }
 
     #[test]

@@ -1,10 +1,14 @@
+use super::store::{GLOBAL, entry_name, entry_number, order_name};
 use super::*;
 use farrier_disk::table::PartitionKind;
+use farrier_linux::efivars::{PERSISTENT, Variable};
 
 fn option(label: &str) -> Vec<u8> {
     let kind = PartitionKind::Mbr { type_id: 0xef, disk_identifier: 1 };
     let esp = Partition { number: 1, start: 1 << 20, size: 1 << 20, kind };
-    LoadOption::new(label, r"\EFI\BOOT\BOOTX64.EFI", &esp, 512).to_bytes()
+    let path = r"\EFI\BOOT\BOOTX64.EFI".to_owned();
+    let loader = Loader { path, label: label.to_owned(), options: String::new() };
+    LoadOption::new(label, &loader, &esp, 512).to_bytes()
 }
 
 fn machine(entries: &[(u16, &[u8])], order: &[u8]) -> (tempfile::TempDir, EfiVariables) {
@@ -28,7 +32,7 @@ fn f13_f24_a_label_is_replaced_and_comes_first() {
     let (_directory, variables) =
         machine(&[(0, &shell), (1, &old), (2, &junk), (5, &old)], &[1, 0, 0, 0, 5, 0, 2, 0, 9]);
     let mut store = BootStore::read(&variables).unwrap();
-    store.delete_labelled("debian").unwrap();
+    assert!(store.delete_labelled(&["debian".to_owned()]).is_empty());
     assert_eq!(store.order().unwrap(), [0, 2]);
     let number = store.create(option("debian")).unwrap();
     assert_eq!(number, 1);
@@ -36,7 +40,7 @@ fn f13_f24_a_label_is_replaced_and_comes_first() {
     assert_eq!(store.order().unwrap(), [1, 0, 2]);
 
     let again = BootStore::read(&variables).unwrap();
-    assert_eq!(again.entries.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(again.entries().iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(variables.read(&entry_name(1)).unwrap().unwrap().data, option("debian"));
 }
 
@@ -49,7 +53,7 @@ fn x27_f12_an_empty_or_unreadable_variable_stops_no_entry() {
     std::fs::create_dir(path(&entry_name(3))).unwrap();
     std::fs::write(path(&order_name()), []).unwrap();
     let mut store = BootStore::read(&variables).unwrap();
-    store.delete_labelled("debian").unwrap();
+    assert!(store.delete_labelled(&["debian".to_owned()]).is_empty());
     assert_eq!(store.create(option("debian")).unwrap(), 1);
     store.put_first(&[1]).unwrap();
     assert_eq!(store.order().unwrap(), [1]);
@@ -62,7 +66,7 @@ fn x27_f12_an_empty_or_unreadable_variable_stops_no_entry() {
 fn the_first_entry_of_an_empty_store() {
     let (_directory, variables) = machine(&[], &[]);
     let mut store = BootStore::read(&variables).unwrap();
-    store.delete_labelled("debian").unwrap();
+    assert!(store.delete_labelled(&["debian".to_owned()]).is_empty());
     assert_eq!(store.create(option("debian")).unwrap(), 0);
     store.put_first(&[0]).unwrap();
     assert_eq!(store.order().unwrap(), [0]);
@@ -86,9 +90,9 @@ fn only_boot_entries_are_entries() {
 #[test]
 fn an_unwritable_store_names_the_variable() {
     let (directory, variables) = machine(&[], &[]);
+    let mut store = BootStore::read(&variables).unwrap();
     std::fs::create_dir(directory.path().join(entry_name(0))).unwrap();
-    let mut store = BootStore { variables: &variables, entries: Vec::new() };
-    let error = store.create(option("debian")).unwrap_err();
+    let error = Error::from(store.create(option("debian")).unwrap_err());
     assert_eq!(error.kind().name(), "DeploymentError");
     assert!(error.to_string().contains("Boot0000-8be4df61"), "{error}");
 }
@@ -129,4 +133,46 @@ fn a_pattern_that_cannot_be_read_is_named() {
     let error = clean::Patterns::parse(["^HD", "("]).unwrap_err();
     assert_eq!(error.kind().name(), "InvalidCommandParamsError");
     assert!(error.to_string().starts_with("match_patterns: \"(\" is not"), "{error}");
+}
+
+fn place() -> Place {
+    let kind = PartitionKind::Mbr { type_id: 0xef, disk_identifier: 1 };
+    let partition = Partition { number: 1, start: 1 << 20, size: 1 << 20, kind };
+    Place { partition, sector_size: 512, suffix: String::new() }
+}
+
+fn loader(path: &str, label: &str) -> Loader {
+    Loader { path: path.to_owned(), label: label.to_owned(), options: String::new() }
+}
+
+#[test]
+fn a08_loaders_of_one_label_each_keep_their_entry() {
+    let (_directory, variables) = machine(&[(0, &option("l"))], &[0, 0]);
+    let loaders = [loader(r"\a.efi", "l"), loader(r"\b.efi", "l")];
+    for _ in 0..2 {
+        let entries = enter(&loaders, &[place()], &variables).unwrap();
+        let seen: Vec<_> = entries.iter().map(|entry| (entry.number, entry.loader.as_str())).collect();
+        assert_eq!(seen, [(0, r"\a.efi"), (1, r"\b.efi")]);
+        assert_eq!(BootStore::read(&variables).unwrap().order().unwrap(), [0, 1]);
+    }
+}
+
+#[test]
+fn a09_without_variables_the_removable_path_decides() {
+    let without = Firmware { machine: crate::machine::Machine::of("x86_64", None).unwrap(), variables: None };
+    let disk = Path::new("/dev/sda");
+    let found = |loaders: &[Loader], removable: Option<&str>| Loaders {
+        loaders: loaders.to_vec(),
+        removable: removable.map(str::to_owned),
+    };
+    let (removable, shim) = (r"\EFI\BOOT\BOOTX64.EFI", loader(r"\EFI\debian\shimx64.efi", "debian"));
+    let started_by =
+        start_by(disk, found(std::slice::from_ref(&shim), Some(removable)), &[place()], &without).unwrap();
+    assert_eq!(started_by, Some(StartedBy::RemovablePath(removable.to_owned())));
+    let error = start_by(disk, found(&[shim], None), &[place()], &without).unwrap_err();
+    assert_eq!(error.kind().name(), "InvalidImage");
+    let expected =
+        "/dev/sda: this kernel shows no UEFI variables, and the image has no loader at EFI/BOOT/BOOTX64.EFI";
+    assert!(error.to_string().starts_with(expected), "{error}");
+    assert_eq!(start_by(disk, found(&[], None), &[place()], &without).unwrap(), None);
 }

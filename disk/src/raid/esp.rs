@@ -5,7 +5,7 @@
 
 use super::create::{free_numbers, require_complete};
 use crate::error::Error;
-use crate::foreign::{Budget, Foreign};
+use crate::fat::Fat;
 use crate::guard::{BootPartition, RootDisk};
 use crate::io::view::DiskView;
 use crate::io::{Sectors, WritableDisk};
@@ -16,8 +16,7 @@ use crate::md::mdadm::{self, Format};
 use crate::table::Partition;
 use crate::tree::{self, Visitor};
 use crate::{filesystem, wipe};
-use fatfs::{FileSystem, FsOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// The mirror.
@@ -100,6 +99,9 @@ fn make(copies: &[BootPartition]) -> Result<String, Error> {
     Ok(name)
 }
 
+/// The label of a volume that has none.
+const NO_LABEL: [u8; 11] = [b' '; 11];
+
 /// By what a FAT volume is known.
 struct Identity {
     label: [u8; 11],
@@ -108,18 +110,8 @@ struct Identity {
 
 impl Identity {
     fn read(volume: &mut (impl Read + Seek)) -> io::Result<Self> {
-        let budget = Budget::of_fat(volume.seek(SeekFrom::End(0))?, 0);
-        let volume = FileSystem::new(Foreign::new(volume, &budget)?, FsOptions::new())?;
-        let mut label = [b' '; 11];
-        match volume.read_volume_label_from_root_dir_as_bytes()? {
-            Some(found) => label = found,
-            None => {
-                let found = volume.volume_label_as_bytes();
-                let length = found.len().min(label.len());
-                label[..length].copy_from_slice(&found[..length]);
-            }
-        }
-        Ok(Self { label, identifier: volume.volume_id() })
+        let mut fat = Fat::open(volume)?;
+        Ok(Self { label: fat.label()?.unwrap_or(NO_LABEL), identifier: fat.identifier() })
     }
 
     fn make(&self, volume: &mut DiskView<'_>, sector_size: u32) -> io::Result<()> {

@@ -47,8 +47,9 @@ fn strings(given: &Value) -> Result<Vec<&str>, StepError> {
 /// That nothing shows proves nothing where no entries can be seen.
 fn clean(patterns: &Patterns, variables: Option<&EfiVariables>) -> Result<Value, StepError> {
     let variables = variables.ok_or_else(|| {
-        let details = "the machine was not booted by UEFI, so its boot entries cannot be seen: boot it by UEFI, \
-                       or do without this step where there are none";
+        let details = "the machine was not booted by UEFI, or its kernel shows no UEFI variables, so its boot entries \
+                       cannot be seen: boot it by UEFI, without efi=noruntime, or do without this step where there \
+                       are none";
         StepError::Failed(CommandError::new(ErrorKind::CleaningError, details.to_owned()))
     })?;
     let removed = clean::remove(patterns, variables).map_err(failed)?;

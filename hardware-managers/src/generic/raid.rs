@@ -3,11 +3,11 @@
 
 use crate::error::StepError;
 use crate::manager::{Argument, StepCall, StepDeclaration};
+use farrier_boot::firmware::Firmware;
 use farrier_boot::mode;
 use farrier_disk::guard;
 use farrier_disk::raid::plan::Boot;
 use farrier_disk::raid::{create, delete};
-use farrier_linux::efivars::EfiVariables;
 use farrier_protocol::error::CommandError;
 use farrier_protocol::step::Phase;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ fn delete_all(call: &StepCall<'_>) -> Result<(), StepError> {
 }
 
 fn make(call: &StepCall<'_>, config: &Value) -> Result<Value, StepError> {
-    let is_uefi = mode::is_uefi(call.node, EfiVariables::system().is_some());
+    let is_uefi = mode::is_uefi(call.node, Firmware::system().is_some());
     let boot = Boot::new(is_uefi, mode::table(call.node));
     let is_made = create::create(call.node, config, boot, is_guarded(call)).map_err(failed)?;
     Ok(if is_made { config.clone() } else { json!({}) })
