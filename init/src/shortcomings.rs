@@ -1,7 +1,7 @@
 //! What the ramdisk lacks for this machine: drivers and firmware, one line each.
 
 use super::loading::Ledger;
-use farrier_linux::{kernel_log, pci};
+use farrier_linux::{driverless, kernel_log};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const NOT_LOADED: [&str; 2] = ["Direct firmware load for ", "firmware: failed to
 pub fn log_later(ledger: Arc<Ledger>) {
     thread::spawn(move || {
         wait_for_drivers(&ledger, GRACE, PATIENCE);
-        for device in pci::without_driver(Path::new("/sys")) {
+        for device in driverless::without_driver(Path::new("/sys")) {
             tracing::warn!(
                 "{device} has no driver in this ramdisk: \
                  pack it with farrier-image build --module, or take another kernel"

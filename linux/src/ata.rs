@@ -4,10 +4,15 @@
 //! used to prove anything, and is refused (D22).
 
 mod identify;
+mod max_address;
 
 pub use identify::IdentifyData;
+pub use max_address::{
+    Limit, SectorCounts, Told, set_features_again, show_beyond_accessible_maximum, show_protected_area,
+};
 
 use crate::scsi::{ScsiTarget, Transfer, sense_descriptor};
+use max_address::{ACCESSIBLE_MAX_ADDRESS, READ_NATIVE_MAX_ADDRESS_EXT, SET_MAX_ADDRESS_EXT};
 use std::io;
 use std::time::Duration;
 
@@ -29,6 +34,12 @@ const ATA_STATUS_RETURN: u8 = 0x09;
 
 const STATUS_FAULT: u8 = 1 << 5;
 const STATUS_ERROR: u8 = 1 << 0;
+/// Error register: the drive refuses the command.
+const ERROR_ABORTED: u8 = 1 << 2;
+/// Why Sanitize is refused, in the lowest byte of the address: an action that the drive does not have.
+const SANITIZE_UNSUPPORTED: u8 = 2;
+/// Device register: addresses are of blocks.
+const DEVICE_LBA: u8 = 0x40;
 
 const SANITIZE_DEVICE: u8 = 0xb4;
 const SECURITY_SET_PASSWORD: u8 = 0xf1;
@@ -50,10 +61,25 @@ pub enum AtaError {
         status: u8,
         /// Error register.
         error: u8,
+        /// Lowest byte of the address, in which Sanitize tells why.
+        reason: u8,
     },
     /// The controller does not show what the drive answered.
     #[error("the controller does not pass the drive's answer on; connect the drive to another one")]
     Hidden,
+}
+
+impl AtaError {
+    /// Whether the drive refused the command, instead of failing at it.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Drive { status, error, .. }
+            if status & STATUS_FAULT == 0 && error & ERROR_ABORTED != 0)
+    }
+
+    /// Whether the drive says that it does not have the Sanitize action that was started.
+    pub fn is_unsupported_action(&self) -> bool {
+        self.is_refusal() && matches!(self, Self::Drive { reason: SANITIZE_UNSUPPORTED, .. })
+    }
 }
 
 /// A command with its registers.
@@ -63,6 +89,15 @@ struct Registers {
     feature: u16,
     count: u16,
     lba: u64,
+    device: u8,
+}
+
+impl Registers {
+    /// Whether its registers have 48 bits.
+    fn is_extended(&self) -> bool {
+        [SANITIZE_DEVICE, READ_NATIVE_MAX_ADDRESS_EXT, SET_MAX_ADDRESS_EXT, ACCESSIBLE_MAX_ADDRESS]
+            .contains(&self.command)
+    }
 }
 
 /// What the drive's registers hold afterwards.
@@ -70,6 +105,7 @@ struct Registers {
 struct Answer {
     count: u16,
     lba: u64,
+    device: u8,
 }
 
 fn pass(
@@ -78,12 +114,12 @@ fn pass(
     transfer: Transfer<'_>,
     timeout: Duration,
 ) -> Result<Option<Answer>, AtaError> {
-    let (protocol, flags, is_extended) = match &transfer {
-        // Sanitize commands have registers of 48 bits.
-        Transfer::None => (PROTOCOL_NON_DATA, CHECK_CONDITION, registers.command == SANITIZE_DEVICE),
-        Transfer::In(_) => (PROTOCOL_PIO_IN, FROM_DEVICE | IN_BLOCKS | LENGTH_IN_COUNT, false),
-        Transfer::Out(_) => (PROTOCOL_PIO_OUT, CHECK_CONDITION | IN_BLOCKS | LENGTH_IN_COUNT, false),
+    let (protocol, flags) = match &transfer {
+        Transfer::None => (PROTOCOL_NON_DATA, CHECK_CONDITION),
+        Transfer::In(_) => (PROTOCOL_PIO_IN, FROM_DEVICE | IN_BLOCKS | LENGTH_IN_COUNT),
+        Transfer::Out(_) => (PROTOCOL_PIO_OUT, CHECK_CONDITION | IN_BLOCKS | LENGTH_IN_COUNT),
     };
+    let is_extended = registers.is_extended();
     let [feature_high, feature_low] = registers.feature.to_be_bytes();
     let [count_high, count_low] = registers.count.to_be_bytes();
     let lba = registers.lba.to_le_bytes();
@@ -101,7 +137,7 @@ fn pass(
         lba[1],
         lba[5],
         lba[2],
-        0x40 * u8::from(is_extended),
+        registers.device,
         registers.command,
         0,
     ];
@@ -114,15 +150,16 @@ fn pass(
     }
 }
 
-/// Registers from the descriptor: error 3, count 4–5, LBA 6–11 in pairs, status 13.
+/// Registers from the descriptor: error 3, count 4–5, LBA 6–11 in pairs, device 12, status 13.
 fn answer(descriptor: &[u8]) -> Result<Answer, AtaError> {
     let (error, status) = (descriptor[3], descriptor[13]);
     if status & (STATUS_ERROR | STATUS_FAULT) != 0 {
-        return Err(AtaError::Drive { status, error });
+        return Err(AtaError::Drive { status, error, reason: descriptor[7] });
     }
     let low_to_high = [7, 9, 11, 6, 8, 10];
     let lba = low_to_high.iter().rev().fold(0, |lba, at| lba << 8 | u64::from(descriptor[*at]));
-    Ok(Answer { count: u16::from_be_bytes([descriptor[4], descriptor[5]]), lba })
+    let count = u16::from_be_bytes([descriptor[4], descriptor[5]]);
+    Ok(Answer { count, lba, device: descriptor[12] })
 }
 
 /// What a drive says it can do about erasing, as the words of its identify data.
@@ -147,14 +184,18 @@ impl Capabilities {
     ///
     /// [`AtaError`]; also when the checksum of the data does not match.
     pub fn identify(target: &impl ScsiTarget) -> Result<Self, AtaError> {
-        let data = IdentifyData::read(target)?;
-        Ok(Self {
+        IdentifyData::read(target).map(|data| Self::of(&data))
+    }
+
+    /// Those in the identify data.
+    pub fn of(data: &IdentifyData) -> Self {
+        Self {
             word_59: data.word(59),
             word_82: data.word(82),
             word_89: data.word(89),
             word_90: data.word(90),
             word_128: data.word(128),
-        })
+        }
     }
 
     /// Whether a sanitize action exists.
@@ -311,7 +352,8 @@ pub fn start_sanitize(target: &impl ScsiTarget, action: SanitizeAction) -> Resul
         SanitizeAction::Overwrite => (0x14, 0x4f57_0000_0000, 1),
     };
     // With permission to leave a failed operation.
-    let registers = Registers { command: SANITIZE_DEVICE, feature, count: count | 1 << 4, lba };
+    let count = count | 1 << 4;
+    let registers = Registers { command: SANITIZE_DEVICE, feature, count, lba, device: DEVICE_LBA };
     pass(target, registers, Transfer::None, SHORT_TIMEOUT).map(drop)
 }
 
@@ -321,7 +363,7 @@ pub fn start_sanitize(target: &impl ScsiTarget, action: SanitizeAction) -> Resul
 ///
 /// [`AtaError::Drive`] when the newest operation failed, or another [`AtaError`].
 pub fn sanitize_state(target: &impl ScsiTarget) -> Result<SanitizeState, AtaError> {
-    let registers = Registers { command: SANITIZE_DEVICE, ..Registers::default() };
+    let registers = Registers { command: SANITIZE_DEVICE, device: DEVICE_LBA, ..Registers::default() };
     let answer = pass(target, registers, Transfer::None, SHORT_TIMEOUT)?.ok_or(AtaError::Hidden)?;
     let has = |bit: u16| answer.count & 1 << bit != 0;
     Ok(match () {
@@ -339,7 +381,8 @@ pub fn sanitize_state(target: &impl ScsiTarget) -> Result<SanitizeState, AtaErro
 /// [`AtaError`].
 pub fn exit_failed_sanitize(target: &impl ScsiTarget) -> Result<(), AtaError> {
     // Bit 0 of the count of a status request clears the failure.
-    let registers = Registers { command: SANITIZE_DEVICE, count: 1, ..Registers::default() };
+    let registers =
+        Registers { command: SANITIZE_DEVICE, count: 1, device: DEVICE_LBA, ..Registers::default() };
     pass(target, registers, Transfer::None, SHORT_TIMEOUT).map(drop)
 }
 

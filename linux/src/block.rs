@@ -4,6 +4,8 @@
 
 #![allow(unsafe_code)]
 
+pub mod zones;
+
 use crate::aligned::AlignedBuffer;
 use nix::fcntl::{FallocateFlags, fallocate};
 use std::fs::File;

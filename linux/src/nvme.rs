@@ -18,6 +18,8 @@ use std::time::Duration;
 pub const IDENTIFY_BYTES: usize = 4096;
 /// Bytes read of the sanitize status log page.
 const SANITIZE_LOG_BYTES: usize = 32;
+/// More namespaces than any controller has.
+const MOST_NAMESPACES: usize = 64 * 1024;
 /// A command that only asks.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -114,6 +116,13 @@ pub enum NvmeError {
     Status(u16),
 }
 
+impl NvmeError {
+    /// Whether the controller refuses a command because it does not have it, or not in this form.
+    pub fn is_unknown_command(&self) -> bool {
+        matches!(self, Self::Status(status) if [0x001, 0x002, 0x10a].contains(&(status & 0x7ff)))
+    }
+}
+
 /// What commands are given to.
 pub trait NvmeTarget {
     /// Has the controller do a command, with `data` read or written by it.
@@ -185,6 +194,10 @@ pub struct Capabilities {
     pub fna: u8,
     /// Sanitize capabilities (SANICAP).
     pub sanicap: u32,
+    /// Bytes of the medium (TNVMCAP); 0 where the controller does not manage namespaces.
+    pub total_bytes: u64,
+    /// Bytes of it that no namespace has (UNVMCAP).
+    pub unallocated_bytes: u64,
 }
 
 impl Capabilities {
@@ -199,6 +212,8 @@ impl Capabilities {
             oacs: u16::from_le_bytes([data[256], data[257]]),
             fna: data[524],
             sanicap: u32::from_le_bytes([data[328], data[329], data[330], data[331]]),
+            total_bytes: bytes(&data[280..296]),
+            unallocated_bytes: bytes(&data[296..312]),
         })
     }
 
@@ -228,19 +243,47 @@ impl Capabilities {
     }
 }
 
+/// A number of 128 bits; more than 64 of them no medium has.
+fn bytes(field: &[u8]) -> u64 {
+    let number = field.iter().rev().fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
 /// Numbers of all namespaces that an erasure of the whole controller reaches: the allocated ones, or
-/// the active ones where the controller has no namespace management. At most 1024 are listed.
+/// the active ones where the controller has no namespace management.
 ///
 /// # Errors
 ///
 /// [`NvmeError`].
 pub fn namespaces(queue: &impl NvmeTarget, capabilities: &Capabilities) -> Result<Vec<u32>, NvmeError> {
     let is_managed = capabilities.oacs & OACS_NAMESPACES != 0;
-    let list = if is_managed { CNS_ALLOCATED_NAMESPACES } else { CNS_ACTIVE_NAMESPACES };
-    let data = identify(queue, 0, list)?;
-    let numbers =
-        data.chunks_exact(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
-    Ok(numbers.take_while(|number| *number != 0).collect())
+    if is_managed { list(queue, CNS_ALLOCATED_NAMESPACES) } else { active_namespaces(queue) }
+}
+
+/// Numbers of the namespaces that are attached to the controller.
+///
+/// # Errors
+///
+/// [`NvmeError`].
+pub fn active_namespaces(queue: &impl NvmeTarget) -> Result<Vec<u32>, NvmeError> {
+    list(queue, CNS_ACTIVE_NAMESPACES)
+}
+
+fn list(queue: &impl NvmeTarget, structure: u32) -> Result<Vec<u32>, NvmeError> {
+    let mut numbers: Vec<u32> = Vec::new();
+    // A list has 1024 numbers at most, those behind the one that is asked for, in ascending order.
+    while numbers.len() < MOST_NAMESPACES {
+        let last = numbers.last().copied().unwrap_or(0);
+        let data = identify(queue, last, structure)?;
+        let found =
+            data.chunks_exact(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        let before = numbers.len();
+        numbers.extend(found.take_while(|number| *number != 0).filter(|number| *number > last));
+        if numbers.len() < before + IDENTIFY_BYTES / 4 {
+            break;
+        }
+    }
+    Ok(numbers)
 }
 
 /// Whether blocks of a namespace that were deallocated read as zeros (NVM Command Set Specification 1.0, section

@@ -3,8 +3,10 @@
 
 #![allow(unsafe_code)]
 
+mod block_count;
 mod sense;
 
+pub use block_count::BlockCounts;
 pub(crate) use sense::descriptor as sense_descriptor;
 pub use sense::{Sense, SenseKey};
 
@@ -32,6 +34,10 @@ const SERVICE_ACTION_IN_16: u8 = 0x9e;
 const READ_CAPACITY_16: u8 = 0x10;
 const MAINTENANCE_IN: u8 = 0xa3;
 const REPORT_SUPPORTED_OPERATION_CODES: u8 = 0x0c;
+
+/// Additional sense codes: length of the parameter list, operation code, field in the command, field in the
+/// parameter list.
+const UNKNOWN: [u8; 4] = [0x1a, 0x20, 0x24, 0x26];
 
 /// Return at once and go on.
 const IMMEDIATE: u8 = 1 << 7;
@@ -116,6 +122,12 @@ impl ScsiError {
     /// Whether the target does not know the command, or not in this form.
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Self::Sense(sense) if sense.key == SenseKey::IllegalRequest)
+    }
+
+    /// Whether the target refuses a command because it does not have it, or not with these parameters; other
+    /// illegal requests come of the state that the target is in.
+    pub fn is_unknown_command(&self) -> bool {
+        self.is_unsupported() && matches!(self, Self::Sense(sense) if UNKNOWN.contains(&sense.code.0))
     }
 }
 

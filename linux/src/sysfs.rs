@@ -1,7 +1,8 @@
 //! Reading attributes of sysfs and procfs.
 
 use nix::time::{ClockId, clock_gettime};
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,6 +19,16 @@ pub fn attribute(directory: &Path, name: &str) -> Option<String> {
 /// An attribute that holds a number.
 pub fn number<T: std::str::FromStr>(directory: &Path, name: &str) -> Option<T> {
     attribute(directory, name)?.parse().ok()
+}
+
+/// Writes an attribute.
+///
+/// # Errors
+///
+/// The error of the kernel, which tells what it thinks of the text.
+pub fn write(directory: &Path, name: &str, text: &str) -> io::Result<()> {
+    // The kernel makes attributes; a file of this name where there is none is a mistake.
+    OpenOptions::new().write(true).open(directory.join(name))?.write_all(text.as_bytes())
 }
 
 /// Last path component of a symbolic link, such as the name of a device's driver.

@@ -2,7 +2,7 @@
 
 use super::verdict::Finding;
 use crate::settle::{self, facts};
-use farrier_linux::pci;
+use farrier_linux::driverless;
 use std::path::Path;
 
 /// What is still coming up in the machine whose files lie below `root`, and what has no driver.
@@ -13,7 +13,8 @@ pub async fn devices(root: &Path) -> Finding {
                       its cables and the kernel's messages";
         return Finding::doubtful(format!("waiting for devices: {}", settle::text(&awaited)), action);
     }
-    let driverless: Vec<_> = pci::without_driver(&root.join("sys")).iter().map(ToString::to_string).collect();
+    let driverless: Vec<_> =
+        driverless::without_driver(&root.join("sys")).iter().map(ToString::to_string).collect();
     if !driverless.is_empty() {
         let action = "Pack the drivers with farrier-image build --module, or take another kernel";
         return Finding::doubtful(format!("without a driver: {}", driverless.join(", ")), action);

@@ -5,7 +5,7 @@ use super::error::EraseError;
 use super::failed;
 use crate::error::StepError;
 use farrier_disk::{guard, list};
-use farrier_linux::pci::{self, Kind};
+use farrier_linux::driverless::{self, Kind};
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::lookup::Node;
 use serde_json::Value;
@@ -25,7 +25,7 @@ const SKIPPED_CONTROLLERS: &str = "farrier_skip_controllers";
 pub fn require(node: &Node, sysfs: &Path, missing: &[String]) -> Result<(), StepError> {
     let skipped = node.properties.get(SKIPPED_CONTROLLERS).and_then(Value::as_array);
     let is_skipped = |text: &str| skipped.is_some_and(|list| list.iter().any(|entry| entry == text));
-    let controllers = pci::without_driver(sysfs).into_iter().filter(|one| {
+    let controllers = driverless::without_driver(sysfs).into_iter().filter(|one| {
         one.kind == Kind::StorageController && !is_skipped(&one.address) && !is_skipped(&one.id)
     });
     let awaited = missing.iter().map(|text| format!("still waited for: {text}"));

@@ -51,7 +51,7 @@ impl IdentifyData {
     }
 
     /// 0xa5 in byte 510 announces a checksum over the whole block.
-    fn checked(data: [u8; BLOCK_BYTES]) -> Option<Self> {
+    pub(super) fn checked(data: [u8; BLOCK_BYTES]) -> Option<Self> {
         let is_damaged =
             data[510] == 0xa5 && data.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte)) != 0;
         (!is_damaged).then_some(Self(data))
@@ -71,6 +71,44 @@ impl IdentifyData {
     pub fn reads_zero_after_trim(&self) -> bool {
         let promise = DETERMINISTIC | ZEROS;
         self.word(169) & TRIM != 0 && self.word(69) & promise == promise
+    }
+
+    /// How many sectors the drive shows.
+    pub fn sectors(&self) -> u64 {
+        let words = if self.has_48_bits() { 100..104 } else { 60..62 };
+        words.rev().fold(0, |sectors, number| sectors << 16 | u64::from(self.word(number)))
+    }
+
+    /// Bytes of a logical sector.
+    pub fn sector_bytes(&self) -> u64 {
+        let is_larger = self.is_valid(106) && self.word(106) & 1 << 12 != 0;
+        let words = u64::from(self.word(118)) << 16 | u64::from(self.word(117));
+        if is_larger && words >= 256 { words * 2 } else { 512 }
+    }
+
+    /// Whether addresses have 48 bits.
+    pub(super) fn has_48_bits(&self) -> bool {
+        self.is_valid(83) && self.word(83) & 1 << 10 != 0
+    }
+
+    /// Whether the drive can have a host protected area.
+    pub(super) fn has_protected_area(&self) -> bool {
+        self.word(82) & 1 << 10 != 0
+    }
+
+    /// Whether the drive can have an accessible maximum address.
+    pub(super) fn has_accessible_maximum(&self) -> bool {
+        self.is_valid(119) && self.word(119) & 1 << 8 != 0
+    }
+
+    /// Whether the drive can have a device configuration overlay.
+    pub(super) fn has_overlay(&self) -> bool {
+        self.is_valid(83) && self.word(83) & 1 << 11 != 0
+    }
+
+    /// The two highest bits of some words say whether the others mean anything.
+    fn is_valid(&self, number: usize) -> bool {
+        self.word(number) >> 14 == 0b01
     }
 
     pub(super) fn word(&self, number: usize) -> u16 {

@@ -4,7 +4,7 @@ use super::*;
 use crate::scsi::tests::Recorded;
 
 /// Sense data with the drive's registers: error, count, LBA, status.
-fn returned(error: u8, count: u16, lba: u64, status: u8) -> Vec<u8> {
+pub(super) fn returned(error: u8, count: u16, lba: u64, status: u8) -> Vec<u8> {
     let (count, lba) = (count.to_be_bytes(), lba.to_le_bytes());
     let mut sense = vec![0x72, 0x01, 0x00, 0x1d, 0, 0, 0, 14];
     sense.extend([0x09, 0x0c, 0x01, error, count[0], count[1]]);
@@ -17,7 +17,7 @@ fn good() -> Vec<u8> {
 }
 
 /// Identify data with some words, and a right checksum.
-fn identify_data(words: &[(usize, u16)]) -> Vec<u8> {
+pub(super) fn identify_data(words: &[(usize, u16)]) -> Vec<u8> {
     let mut data = vec![0; BLOCK_BYTES];
     for (number, word) in words {
         data[2 * number..2 * number + 2].copy_from_slice(&word.to_le_bytes());

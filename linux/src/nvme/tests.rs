@@ -75,7 +75,7 @@ fn p08_capabilities_are_read_from_oacs_fna_and_sanicap() {
 #[test]
 fn namespaces_are_the_allocated_ones_where_these_can_be_listed() {
     for (oacs, list) in [(0x02, 0x02), (0x0a, 0x10)] {
-        let capabilities = Capabilities { oacs, fna: 0, sanicap: 0 };
+        let capabilities = Capabilities { oacs, fna: 0, sanicap: 0, total_bytes: 0, unallocated_bytes: 0 };
         let queue = Recorded::new([Ok(structure(&[(0, &[1, 0, 0, 0, 7, 1, 0, 0])]))]);
         assert_eq!(namespaces(&queue, &capabilities).unwrap(), [1, 0x107]);
         assert_eq!(queue.asked.borrow()[0].dwords, [list, 0]);
@@ -178,5 +178,48 @@ fn x05_f08_deallocated_blocks_are_zeros_where_the_namespace_says_so() {
     for (byte, expected) in [(0x01, true), (0x19, true), (0x00, false), (0x02, false), (0x08, false)] {
         let queue = Recorded::new([Ok(structure(&[(33, &[byte])]))]);
         assert_eq!(reads_zero_after_deallocate(&queue, 1).unwrap(), expected, "{byte:x}");
+    }
+}
+
+#[test]
+fn g03_lists_of_namespaces_go_on_where_one_ends() {
+    let page = |numbers: std::ops::Range<u32>| {
+        let bytes: Vec<u8> = numbers.flat_map(u32::to_le_bytes).collect();
+        Ok(bytes)
+    };
+    let managed =
+        Capabilities { oacs: OACS_NAMESPACES, fna: 0, sanicap: 0, total_bytes: 0, unallocated_bytes: 0 };
+    for (pages, expected) in [
+        (vec![page(1..3)], 2),
+        (vec![page(1..1025), page(1025..1030)], 1029),
+        (vec![page(1..1025), page(0..0)], 1024),
+        // A controller that begins with the first ones again.
+        (vec![page(1..1025), page(1..1025)], 1024),
+    ] {
+        let asked_for = pages.len();
+        let queue = Recorded::new(pages);
+        assert_eq!(namespaces(&queue, &managed).unwrap().len(), expected);
+        let asked = queue.asked.borrow();
+        assert_eq!(
+            (asked.len(), asked.last().unwrap().namespace),
+            (asked_for, if asked_for > 1 { 1024 } else { 0 })
+        );
+    }
+}
+
+#[test]
+fn a16_what_no_namespace_has_is_read_of_the_controller() {
+    for (total, unallocated, expected) in [
+        (&[0; 16], &[0; 16], (0, 0)),
+        (
+            &[0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[5, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            (1 << 32, 261),
+        ),
+        (&[0xff; 16], &[0; 16], (u64::MAX, 0)),
+    ] {
+        let data = structure(&[(280, total), (296, unallocated)]);
+        let found = Capabilities::identify(&Recorded::new([Ok(data)])).unwrap();
+        assert_eq!((found.total_bytes, found.unallocated_bytes), expected);
     }
 }
