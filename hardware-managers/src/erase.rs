@@ -6,13 +6,13 @@
 //! disks ─ guard ───┴ plan ─▶ per disk: survey ▶ plant markers ▶ erase ▶ read back ─▶ certificate
 //! ```
 //!
-//! [`course`] takes one disk through it. What a disk can do comes from [`secure`] with one
-//! implementation for each command set ([`nvme`], [`ata`], [`scsi`]); [`overwrite`] works on any
-//! disk. [`proof`] writes random markers before and looks for them afterwards, so that a disk that
+//! [`course`] takes one disk through it. What a disk can do, and what of it is out of reach, comes from
+//! [`command_set`] with one implementation for NVMe, ATA and SCSI; [`overwrite`] works on any disk. [`proof`] writes random markers before and looks for them afterwards, so that a disk that
 //! reports success and keeps its data is found out. A weaker method is used only where the disk has
 //! no stronger one, or where the operator consents; the [`certificate`] tells which one it was.
 
-mod ata;
+mod accessible;
+mod boot_area;
 mod certificate;
 mod command_set;
 mod complete;
@@ -20,20 +20,20 @@ mod course;
 mod error;
 mod medium;
 mod method;
-mod nvme;
 mod overwrite;
 mod proof;
-mod scsi;
-mod secure;
 mod settings;
+mod unseen;
 
 pub use course::{Claim, claim};
 pub use error::EraseError;
 pub use method::Method;
+pub use unseen::{Examination, Storage, Unseen};
 
 use crate::error::StepError;
 use crate::manager::StepCall;
 use certificate::Record;
+use command_set::Patience;
 use farrier_disk::BlockDevice;
 use farrier_disk::guard::{self, BootMedium, ErasePlan, KeepReason, KeptDisk};
 use farrier_disk::list;
@@ -71,14 +71,20 @@ pub const WARNINGS: &str = "warnings";
 /// missing: whoever hears of success believes that no disk of the machine holds data.
 pub fn erase_devices(call: &StepCall<'_>, depth: Depth) -> Result<Value, StepError> {
     let sysfs = Path::new("/sys");
-    complete::require(call.node, sysfs, &call.host.missing_devices())?;
-    let (seen, plan) = survey(call)?;
+    let found = complete::examine(call.node, sysfs);
+    tracing::info!("examined beside the block devices: {found}");
+    complete::require(&found, &call.host.missing_devices())?;
+    let (mut seen, mut plan) = survey(call)?;
+    if depth == Depth::Data && accessible::make(&plan, settings(call)?.guard, sysfs) {
+        (seen, plan) = survey(call)?;
+    }
     let mut records: Vec<Record> = complete::without_size(call.node, sysfs)?;
     complete::require_any(call.node, !records.is_empty() || !seen.is_empty())?;
     records.extend(carry_out(call, depth, &plan)?);
     let (_, later) = survey(call)?;
     records.extend(appeared(&seen, &later));
-    conclude(call, records, &plan.warnings)
+    let warnings: Vec<_> = plan.warnings.into_iter().chain(complete::not_examined(&found)).collect();
+    conclude(call, records, &warnings)
 }
 
 /// Carries out a plan, as [`erase_devices`] does, and leaves every other disk alone.
@@ -103,13 +109,20 @@ fn failed(error: farrier_disk::Error) -> StepError {
 
 fn carry_out(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result<Vec<Record>, StepError> {
     plan.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    let settings = Settings::of(call.node, call.host.guards_special_filesystems())?;
+    let settings = settings(call)?;
+    let is_ending = || call.host.is_ending();
+    let patience = Patience::until(&is_ending);
     let kept = plan.kept.iter().map(|kept| keep(kept, &settings, depth));
     let erased = in_parallel(&plan.targets, settings.concurrency, |target| {
-        catch_unwind(AssertUnwindSafe(|| course::erase(target, &settings, depth)))
+        catch_unwind(AssertUnwindSafe(|| course::erase(target, &settings, depth, &patience)))
             .unwrap_or_else(|_| Record::failed(target.device(), EraseError::Defect))
     });
     Ok(kept.chain(erased).collect())
+}
+
+fn settings(call: &StepCall<'_>) -> Result<Settings, StepError> {
+    let settings = Settings::of(call.node, call.host.guards_special_filesystems())?;
+    Ok(Settings { boot_areas: call.host.erases_emmc_boot_areas(), ..settings })
 }
 
 /// Failures for the disks of `later` that were not among those `seen` (F25): whoever hears that the step
@@ -180,7 +193,5 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], width: usize, work: impl Fn(&T) ->
     done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-#[cfg(test)]
-mod fake_disk;
 #[cfg(test)]
 mod tests;

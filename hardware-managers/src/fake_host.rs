@@ -46,6 +46,10 @@ impl StepHost for FakeHost {
         true
     }
 
+    fn erases_emmc_boot_areas(&self) -> bool {
+        false
+    }
+
     fn certify(&self, _: &Value) -> Result<String, CommandError> {
         unreachable!("nothing is erased")
     }

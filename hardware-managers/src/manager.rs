@@ -137,7 +137,7 @@ pub struct StepCall<'a> {
 }
 
 /// What a step may ask of the agent that runs it.
-pub trait StepHost {
+pub trait StepHost: Sync {
     /// Writes an image and a config drive to the root disk (section 5.2).
     ///
     /// # Errors
@@ -165,6 +165,9 @@ pub trait StepHost {
 
     /// Whether disks with file systems that several machines share are to be kept (section 9.8).
     fn guards_special_filesystems(&self) -> bool;
+
+    /// Whether boot areas of eMMC devices, from which firmware may start, are erased with the disks.
+    fn erases_emmc_boot_areas(&self) -> bool;
 
     /// Signs a statement about what was done with the agent's key, and keeps both with the logs. Returns
     /// the signed statement as one text (RFC 7515, compact serialisation).

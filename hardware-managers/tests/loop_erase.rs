@@ -82,6 +82,10 @@ impl StepHost for Host {
         true
     }
 
+    fn erases_emmc_boot_areas(&self) -> bool {
+        false
+    }
+
     fn certify(&self, statement: &Value) -> Result<String, CommandError> {
         self.0.lock().unwrap().push(statement.clone());
         Ok("signed".to_owned())

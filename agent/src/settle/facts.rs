@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 const NVME_STATES: [&str; 4] = ["new", "connecting", "resetting", "reconnecting"];
 /// States of a SCSI host in which its devices are not all known (`scsi_host_state`).
 const HOST_STATES: [&str; 2] = ["created", "recovery"];
-/// SCSI peripheral type of disks.
-const SCSI_TYPE_DISK: u8 = 0;
+/// SCSI peripheral types that become block devices (`sd_probe`), in decimal as sysfs has them: disks, optical memory,
+/// simplified disks, and host-managed zoned disks (14h).
+const SCSI_TYPES_OF_DISKS: [u8; 4] = [0, 7, 14, 20];
 
 /// Something that is still coming up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +133,7 @@ pub(super) fn controller(entry: &Path, name: &str) -> (Controller, String) {
 fn disks(sysfs: &Path, hosts: &[Host]) -> Vec<Awaited> {
     let folder = sysfs.join("bus/scsi/devices");
     let is_new = |device: &PathBuf| {
-        sysfs::number::<u8>(device, "type") == Some(SCSI_TYPE_DISK)
+        sysfs::number(device, "type").is_some_and(|kind: u8| SCSI_TYPES_OF_DISKS.contains(&kind))
             && device.join("driver").exists()
             && !device.join("block").exists()
     };

@@ -53,7 +53,7 @@ impl Machine {
 }
 
 #[test]
-fn x02_what_is_still_coming_up_is_named_as_an_operator_looks_for_it() {
+fn x02_g08_what_is_still_coming_up_is_named_as_an_operator_looks_for_it() {
     type Set = fn(&Machine);
     let rows: [(Set, &[&str]); 12] = [
         (|_| (), &[]),
@@ -96,6 +96,10 @@ fn x02_what_is_still_coming_up_is_named_as_an_operator_looks_for_it() {
                     ("2:0:1:0", "0", true, false),
                     ("2:0:2:0", "0", false, false),
                     ("2:0:3:0", "13", true, false),
+                    // Host-managed zoned disks, and a tape.
+                    ("2:0:4:0", "20", true, true),
+                    ("2:0:5:0", "20", true, false),
+                    ("2:0:6:0", "1", true, false),
                 ] {
                     let device = format!("sys/bus/scsi/devices/{address}");
                     machine.write(&format!("{device}/type"), kind);
@@ -106,7 +110,10 @@ fn x02_what_is_still_coming_up_is_named_as_an_operator_looks_for_it() {
                     }
                 }
             },
-            &["disk 2:0:1:0 behind scsi host2 (mpt3sas, 0000:03:00.0) is being looked at"],
+            &[
+                "disk 2:0:1:0 behind scsi host2 (mpt3sas, 0000:03:00.0) is being looked at",
+                "disk 2:0:5:0 behind scsi host2 (mpt3sas, 0000:03:00.0) is being looked at",
+            ],
         ),
         (
             |machine| {

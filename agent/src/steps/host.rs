@@ -41,6 +41,10 @@ impl StepHost for Agent {
         self.options.guard_special_filesystems
     }
 
+    fn erases_emmc_boot_areas(&self) -> bool {
+        self.options.erase_emmc_boot_areas
+    }
+
     fn certify(&self, statement: &Value) -> Result<String, CommandError> {
         erase_certificates::certify(self, statement)
             .map_err(|error| CommandError::new(ErrorKind::CommandExecutionError, error.to_string()))

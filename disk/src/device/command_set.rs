@@ -12,11 +12,17 @@ pub(crate) const ATA_VENDOR: &str = "ATA";
 
 /// A disk's own set of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CommandSet {
+pub enum CommandSet {
+    /// ATA, inside commands of SCSI (SAT).
     Ata,
+    /// SCSI.
     Scsi,
+    /// NVMe.
     Nvme,
 }
+
+/// The page "ATA Information" (SAT-4), which whatever passes commands of ATA on has.
+const INFORMATION_PAGE: &str = "device/vpd_pg89";
 
 impl CommandSet {
     /// Nothing for a device that has none of its own, such as an array.
@@ -29,8 +35,17 @@ impl CommandSet {
         }
     }
 
+    /// That of the drive itself. A USB bridge in front of a SATA drive shows a disk of SCSI; one that passes commands
+    /// of ATA on says so.
+    pub fn of_drive(device: &BlockDevice) -> Option<Self> {
+        match Self::of(device) {
+            Some(Self::Scsi) if device.directory().join(INFORMATION_PAGE).exists() => Some(Self::Ata),
+            set => set,
+        }
+    }
+
     /// Whether the disk says that what was discarded reads as zeros, each time; one that does not answer says no.
-    pub fn keeps_discarded_zero(self, path: &Path, disk: &impl AsFd) -> bool {
+    pub(crate) fn keeps_discarded_zero(self, path: &Path, disk: &impl AsFd) -> bool {
         let answer = match self {
             Self::Ata => IdentifyData::read(&ScsiDevice::new(disk))
                 .map(|data| data.reads_zero_after_trim())
@@ -50,5 +65,34 @@ impl CommandSet {
             tracing::info!(disk = %path.display(), "it does not tell what discarded blocks read as: {error}");
             false
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_sysfs::FakeSysfs;
+
+    #[test]
+    fn a16_a_drive_behind_a_bridge_that_passes_ata_commands_is_asked_by_them() {
+        for (name, vendor, passes, shown, drive) in [
+            ("sda", "ATA", true, Some(CommandSet::Ata), Some(CommandSet::Ata)),
+            ("sda", "ATA", false, Some(CommandSet::Ata), Some(CommandSet::Ata)),
+            ("sda", "JMicron", true, Some(CommandSet::Scsi), Some(CommandSet::Ata)),
+            ("sda", "SanDisk", false, Some(CommandSet::Scsi), Some(CommandSet::Scsi)),
+            ("nvme0n1", "", false, Some(CommandSet::Nvme), Some(CommandSet::Nvme)),
+            ("vda", "", false, None, None),
+            ("mmcblk0", "", false, None, None),
+        ] {
+            let sysfs = FakeSysfs::new();
+            let page = if passes { INFORMATION_PAGE } else { "device/other" };
+            sysfs.disk(&format!("devices/{name}"), 1 << 30, &[("device/vendor", vendor), (page, "x")]);
+            let device = BlockDevice::describe(sysfs.path(), name).unwrap();
+            assert_eq!(
+                (CommandSet::of(&device), CommandSet::of_drive(&device)),
+                (shown, drive),
+                "{name} {vendor}"
+            );
+        }
     }
 }

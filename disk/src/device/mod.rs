@@ -9,6 +9,7 @@ pub(crate) mod stack;
 mod transport;
 pub(crate) mod usage;
 
+pub use command_set::CommandSet;
 pub use hardware_partition::HardwarePartition;
 
 use crate::error::Error;

@@ -117,7 +117,7 @@ impl EraseTarget {
     pub fn open(&self, guard: bool) -> Result<WritableDisk, Error> {
         let device = self.choice.confirm()?;
         if guard {
-            shared::require_none(&device)?;
+            shared::require_none(&device).or_else(|error| shared::allow_unread(&device, error))?;
         }
         self.volumes.stop_others(&device)?;
         WritableDisk::open(&device)

@@ -18,6 +18,30 @@ pub(super) fn require_none(device: &BlockDevice) -> Result<(), Error> {
     refuse(device, find(device, &[])?)
 }
 
+/// How disks are attached that one machine alone reaches. Nobody else can be using what lies there.
+const LOCAL: [&str; 4] = ["ata", "mmc", "sata", "usb"];
+/// What reading sectors that are broken, or that nothing was written to, ends with.
+const UNREAD: [i32; 4] = [libc::EIO, libc::ENODATA, libc::EILSEQ, libc::EREMOTEIO];
+
+/// Lets a disk be erased on which such a thing could not be looked for because its own sectors cannot be read, where
+/// this machine alone reaches it: its erasure may be what mends it. Elsewhere what cannot be read is not free.
+///
+/// # Errors
+///
+/// [`Error::Protected`] for a disk that other machines may reach; any other error as it is.
+pub(super) fn allow_unread(device: &BlockDevice, error: Error) -> Result<(), Error> {
+    let Error::Device { device: unread, source, .. } = &error else { return Err(error) };
+    let is_unread = source.raw_os_error().is_some_and(|code| UNREAD.contains(&code));
+    if !is_unread || unread.as_os_str() != device.disk.name.as_str() {
+        return Err(error);
+    }
+    if device.disk.tran.as_deref().is_some_and(|transport| LOCAL.contains(&transport)) {
+        tracing::warn!(disk = device.disk.name, "erased though it is not known what lies there: {error}");
+        return Ok(());
+    }
+    refuse(device, Some(format!("sectors that cannot be read ({source})")))
+}
+
 /// The error for a device with this content.
 pub(super) fn refuse(device: &BlockDevice, content: Option<String>) -> Result<(), Error> {
     match content {
@@ -146,5 +170,38 @@ mod tests {
         fs::write(machine.device("md0").directory().join("size"), "0").unwrap();
         machine.stack("vda", "md0");
         assert_eq!(found(&machine, "vda"), None);
+    }
+    #[test]
+    fn g07_what_cannot_be_read_is_free_where_no_other_machine_reaches_it() {
+        let machine = FakeMachine::new();
+        machine.add("vda", &[], &[]);
+        for (code, transport, is_own, expected) in [
+            (libc::EIO, Some("sata"), true, None),
+            (libc::ENODATA, Some("usb"), true, None),
+            (libc::EILSEQ, Some("mmc"), true, None),
+            (libc::EREMOTEIO, Some("ata"), true, None),
+            (libc::EIO, Some("sas"), true, Some("wipe_special_filesystems")),
+            (libc::EIO, Some("fc"), true, Some("sectors that cannot be read")),
+            (libc::EIO, Some("nvme"), true, Some("wipe_special_filesystems")),
+            (libc::EIO, None, true, Some("wipe_special_filesystems")),
+            // Not the disk's sectors, or not the disk's.
+            (libc::ENOENT, Some("sata"), true, Some("No such file")),
+            (libc::EIO, Some("sata"), false, Some("/dev/md7")),
+        ] {
+            let mut device = machine.device("vda");
+            device.disk.tran = transport.map(str::to_owned);
+            let error = Error::Device {
+                device: if is_own { device.disk.name.clone().into() } else { "/dev/md7".into() },
+                action: "looking for shared file systems".to_owned(),
+                source: std::io::Error::from_raw_os_error(code),
+            };
+            let outcome = allow_unread(&device, error).map_err(|error| error.to_string());
+            match expected {
+                None => outcome.unwrap(),
+                Some(text) => assert!(outcome.unwrap_err().contains(text), "{code} {transport:?}"),
+            }
+        }
+        let protected = Error::Protected { device: "/dev/vda".into(), content: "GFS2".to_owned() };
+        assert!(allow_unread(&machine.device("vda"), protected).is_err());
     }
 }

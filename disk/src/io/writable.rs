@@ -6,6 +6,7 @@ use crate::device::command_set::CommandSet;
 use crate::device::usage::require_unused;
 use crate::error::Error;
 use farrier_linux::blkid::{self, Signature};
+use farrier_linux::block::zones::{self, Zone};
 use farrier_linux::loop_device::LoopDevice;
 use farrier_linux::{block, sysfs};
 use std::fs::{File, OpenOptions};
@@ -20,6 +21,9 @@ use std::time::Duration;
 const OPEN_ATTEMPTS: u32 = 40;
 const OPEN_INTERVAL: Duration = Duration::from_millis(250);
 
+/// What the kernel calls disks with zones that take writes at their write pointers alone.
+const WRITTEN_IN_ORDER: &str = "host-managed";
+
 /// A disk that may be overwritten, held exclusively and accessed past the page cache.
 ///
 /// In the agent there is no way to make one but [`RootDisk::open`](crate::RootDisk::open) and
@@ -33,6 +37,7 @@ pub struct WritableDisk {
     sector_size: u32,
     discards: bool,
     commands: Option<CommandSet>,
+    is_zoned: bool,
 }
 
 impl WritableDisk {
@@ -54,7 +59,43 @@ impl WritableDisk {
             block::logical_sector_size(&file).map_err(|source| failed("reading its sector size", source))?;
         let most = sysfs::number::<u64>(&device.directory().join("queue"), "discard_max_bytes");
         let discards = most.is_some_and(|bytes| bytes > 0);
-        Ok(Self { file, path, size, sector_size, discards, commands: CommandSet::of(device) })
+        let zoned = sysfs::attribute(&device.directory().join("queue"), "zoned");
+        let is_zoned = zoned.as_deref() == Some(WRITTEN_IN_ORDER);
+        Ok(Self { file, path, size, sector_size, discards, commands: CommandSet::of(device), is_zoned })
+    }
+
+    /// The zones of a disk that must be written in order; none for any other disk.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn zones(&self) -> Result<Vec<Zone>, Error> {
+        if !self.is_zoned {
+            return Ok(Vec::new());
+        }
+        zones::zones(&self.file).map_err(|source| self.failed("reading its zones".to_owned(), source))
+    }
+
+    /// Moves the write pointers of all zones in a range to their starts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn reset_zones(&self, offset: u64, length: u64) -> Result<(), Error> {
+        zones::reset(&self.file, offset, length).map_err(|source| {
+            self.failed(format!("resetting the zones in {length} bytes at {offset}"), source)
+        })
+    }
+
+    /// Moves the write pointers of all zones in a range to their ends.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn finish_zones(&self, offset: u64, length: u64) -> Result<(), Error> {
+        zones::finish(&self.file, offset, length).map_err(|source| {
+            self.failed(format!("finishing the zones in {length} bytes at {offset}"), source)
+        })
     }
 
     /// Lets go of the disk for a program that claims it itself. Open it anew for what comes after that.

@@ -23,6 +23,8 @@ pub struct Record {
     pub device: String,
     /// What the disk says it can do, by the names of the standard.
     pub capabilities: BTreeMap<&'static str, u64>,
+    /// Questions about what is out of reach that the disk did not answer.
+    pub unanswered: Vec<String>,
     /// How many places were read back.
     pub samples: usize,
     disk: Disk,
@@ -50,6 +52,7 @@ impl Record {
         Self {
             device: device.disk.name.clone(),
             capabilities: BTreeMap::new(),
+            unanswered: Vec::new(),
             samples: 0,
             disk: device.disk.clone(),
             attempts: Vec::new(),
@@ -103,6 +106,7 @@ impl Record {
             "method": method,
             "reason": reason,
             "capabilities": self.capabilities,
+            "unanswered": self.unanswered,
             "attempts": attempts.collect::<Vec<_>>(),
             "samples": self.samples,
             "started_at": timestamp(self.started),

@@ -1,25 +1,29 @@
 //! The course of one disk: from its description to a proven outcome.
 
 use super::Depth;
+use super::boot_area;
 use super::certificate::{Record, Verdict};
-use super::command_set;
+use super::command_set::{self, Hidden, Patience, Reach, SecureErase};
 use super::error::EraseError;
 use super::medium::Medium;
 use super::method::Method;
-use super::overwrite::overwrite;
+use super::overwrite::{self, overwrite};
 use super::proof::{Expectation, Proof};
-use super::secure::{Patience, SecureErase};
 use super::settings::{Passes, Settings};
 use farrier_disk::guard::EraseTarget;
 use farrier_disk::wipe::{self, Erased};
 use farrier_disk::{Sectors, WritableDisk};
+use std::path::Path;
 
 const NO_METHOD: &str = "neither Sanitize nor Format reaches this namespace alone";
 
+/// What is left of a disk whose turn did not come.
+const NOT_BEGUN: &str = "it was not begun; run the step again";
+
 /// Erases a disk and tells what became of it.
-pub fn erase(target: &EraseTarget, settings: &Settings, depth: Depth) -> Record {
+pub fn erase(target: &EraseTarget, settings: &Settings, depth: Depth, patience: &Patience<'_>) -> Record {
     let mut record = Record::begin(target.device());
-    let outcome = erase_target(target, settings, depth, &mut record);
+    let outcome = erase_target(target, settings, depth, patience, &mut record);
     record.finish(outcome)
 }
 
@@ -27,18 +31,32 @@ fn erase_target(
     target: &EraseTarget,
     settings: &Settings,
     depth: Depth,
+    patience: &Patience<'_>,
     record: &mut Record,
 ) -> Result<Verdict, EraseError> {
     let device = target.device();
+    if (patience.is_ending)() {
+        return Err(EraseError::Ending(NOT_BEGUN));
+    }
+    let is_boot_area = boot_area::is_one(device);
+    if is_boot_area && !(settings.boot_areas && depth == Depth::Data) {
+        return Ok(Verdict::Kept(boot_area::KEPT.to_owned()));
+    }
+    let _writable = is_boot_area.then(|| boot_area::Writable::new(Path::new("/sys"), device)).transpose()?;
+    command_set::unlock(device)?;
     let disk = match claim(target, settings.guard)? {
         Claim::Taken(disk) => disk,
         Claim::Kept(reason) => return Ok(Verdict::Kept(reason)),
     };
-    let secure = command_set::of(&disk, device, settings);
-    let patience = Patience::default();
+    let own = command_set::of(&disk, device);
+    let reach = match depth {
+        Depth::Data | Depth::Express => command_set::reach(own.as_deref(), device),
+        Depth::Metadata => Reach::default(),
+    };
+    let secure = own.filter(|_| command_set::may_erase_itself(device, settings));
     let method = match depth {
-        Depth::Data => erase_data(&disk, secure.as_deref(), settings, &patience, record)?,
-        Depth::Express => erase_quickly(&disk, secure.as_deref(), &patience, record)?,
+        Depth::Data => erase_data(&disk, secure.as_deref(), reach, settings, patience, record)?,
+        Depth::Express => erase_quickly(&disk, secure.as_deref(), reach, patience, record)?,
         Depth::Metadata => erase_metadata(&disk, record)?,
     };
     // A device without partitions has no table to read again.
@@ -69,50 +87,75 @@ pub fn claim(target: &EraseTarget, guard: bool) -> Result<Claim, EraseError> {
     Ok(Claim::Taken(target.open(guard)?))
 }
 
-/// Erases everything, by the strongest means first. What follows a failure needs the operator's consent.
+/// Erases everything, by the strongest means first. What follows a failure needs the operator's consent, and what is
+/// out of reach is erased by Sanitize alone.
 pub(super) fn erase_data(
     medium: &dyn Medium,
     secure: Option<&dyn SecureErase>,
+    reach: Reach,
     settings: &Settings,
-    patience: &Patience,
+    patience: &Patience<'_>,
     record: &mut Record,
 ) -> Result<Method, EraseError> {
+    let hidden = note(reach, record);
     if let Some(secure) = secure {
-        let outcome = erase_itself(medium, secure, settings.continue_if_failed, patience, record);
+        let outcome = erase_itself(medium, secure, &hidden, settings.continue_if_failed, patience, record);
         let error = match outcome {
             Ok(Some(method)) => return Ok(method),
-            Ok(None) => secure.is_indispensable().then_some(EraseError::NoSecureErase(NO_METHOD)),
+            Ok(None) => (secure.is_indispensable() && hidden.is_empty())
+                .then_some(EraseError::NoSecureErase(NO_METHOD)),
+            Err(error @ EraseError::Ending(_)) => return Err(error),
             Err(error) => Some(error),
         };
         match error {
-            Some(error) if settings.continue_if_failed => {
+            Some(error) if settings.continue_if_failed && hidden.is_empty() => {
                 tracing::warn!(disk = record.device, "overwriting it instead: {error}");
             }
             Some(error) => return Err(error),
             None => {}
         }
     }
-    let outcome = overwrite_proven(medium, settings.passes, record);
+    require_none_hidden(&hidden)?;
+    let outcome = overwrite_proven(medium, settings.passes, patience, record);
     record.tried(Method::Overwrite, outcome.as_ref().err());
     outcome.map(|()| Method::Overwrite)
 }
 
-/// Has the disk erase itself; nothing when it has no way to.
+/// Puts on record what a disk says of its reach, and gives what is out of it.
+fn note(reach: Reach, record: &mut Record) -> Vec<Hidden> {
+    record.capabilities.extend(reach.counts);
+    record.unanswered.extend(reach.unanswered);
+    reach.hidden
+}
+
+fn require_none_hidden(hidden: &[Hidden]) -> Result<(), EraseError> {
+    let texts: Vec<_> = hidden.iter().map(ToString::to_string).collect();
+    if texts.is_empty() { Ok(()) } else { Err(EraseError::Hidden(texts.join("; "))) }
+}
+
+/// Has the disk erase itself; nothing when it has no way to. A method that the disk lists and does not have is none,
+/// and where something is out of reach only Sanitize is one.
 fn erase_itself(
     medium: &dyn Medium,
     secure: &dyn SecureErase,
+    hidden: &[Hidden],
     try_weaker: bool,
-    patience: &Patience,
+    patience: &Patience<'_>,
     record: &mut Record,
 ) -> Result<Option<Method>, EraseError> {
     let survey = secure.survey()?;
-    record.capabilities = survey.capabilities;
+    record.capabilities.extend(survey.capabilities);
     let mut failure = None;
-    for method in survey.methods {
+    for method in survey.methods.into_iter().filter(|method| hidden.is_empty() || method.reaches_hidden()) {
         let outcome = erase_proven(medium, secure, method, patience, record);
         record.tried(method, outcome.as_ref().err());
         match outcome {
             Ok(()) => return Ok(Some(method)),
+            Err(EraseError::Unsupported { .. }) => {
+                tracing::warn!(disk = record.device, %method, "the disk lists this method and does not have it");
+                continue;
+            }
+            Err(error @ EraseError::Ending(_)) => return Err(error),
             Err(source) => {
                 tracing::error!(disk = record.device, %method, "secure erase failed: {source}");
                 failure = Some(EraseError::Secure { method, source: Box::new(source) });
@@ -129,7 +172,7 @@ fn erase_proven(
     medium: &dyn Medium,
     secure: &dyn SecureErase,
     method: Method,
-    patience: &Patience,
+    patience: &Patience<'_>,
     record: &mut Record,
 ) -> Result<(), EraseError> {
     tracing::info!(disk = record.device, %method, "erasing");
@@ -140,13 +183,18 @@ fn erase_proven(
     Ok(())
 }
 
-fn overwrite_proven(medium: &dyn Medium, passes: Passes, record: &mut Record) -> Result<(), EraseError> {
+fn overwrite_proven(
+    medium: &dyn Medium,
+    passes: Passes,
+    patience: &Patience<'_>,
+    record: &mut Record,
+) -> Result<(), EraseError> {
     tracing::info!(disk = record.device, ?passes, "overwriting");
+    let total = overwrite::writable_bytes(medium)?.max(1) * (passes.random + u64::from(passes.zero));
     let proof = Proof::plant(medium)?;
     let expectation = if passes.zero { Expectation::Zero } else { Expectation::Changed };
-    let total = medium.size().max(1) * (passes.random + u64::from(passes.zero));
     let reported = std::cell::Cell::new(0);
-    overwrite(medium, passes, &|done| {
+    overwrite(medium, passes, patience.is_ending, &|done| {
         let percent = done * 100 / total;
         if percent >= reported.get() + 10 {
             reported.set(percent);
@@ -154,6 +202,10 @@ fn overwrite_proven(medium: &dyn Medium, passes: Passes, record: &mut Record) ->
         }
     })?;
     record.samples = proof.verify(medium, expectation)?;
+    if !medium.zones()?.is_empty() {
+        // The next user writes from the start of each.
+        medium.reset_zones(0, medium.size())?;
+    }
     Ok(())
 }
 
@@ -161,13 +213,16 @@ fn overwrite_proven(medium: &dyn Medium, passes: Passes, record: &mut Record) ->
 fn erase_quickly(
     disk: &WritableDisk,
     secure: Option<&dyn SecureErase>,
-    patience: &Patience,
+    reach: Reach,
+    patience: &Patience<'_>,
     record: &mut Record,
 ) -> Result<Method, EraseError> {
+    let hidden = note(reach, record);
     // Indispensable means flash behind NVMe: others may take hours.
     if let Some(secure) = secure.filter(|secure| secure.is_indispensable()) {
-        match erase_itself(disk, secure, true, patience, record) {
+        match erase_itself(disk, secure, &hidden, true, patience, record) {
             Ok(Some(method)) => return Ok(method),
+            Err(error @ EraseError::Ending(_)) => return Err(error),
             Ok(None) => tracing::warn!(disk = record.device, "erasing its metadata only: {NO_METHOD}"),
             Err(error) => tracing::warn!(disk = record.device, "erasing its metadata only: {error}"),
         }

@@ -5,6 +5,7 @@ use farrier_disk::guard::BootMedium;
 use farrier_linux::ata::AtaError;
 use farrier_linux::nvme::NvmeError;
 use farrier_linux::scsi::ScsiError;
+use std::fmt::Display;
 use std::time::Duration;
 
 /// A disk was not erased, or it cannot be proven. Whoever reports it puts the disk's name in front.
@@ -35,6 +36,37 @@ pub enum EraseError {
         /// What the device or the kernel said.
         reason: String,
     },
+    /// It says that it has a method, and refuses the command at once. Nothing was begun.
+    #[error("{action} is not there, though the disk lists it: {reason}")]
+    Unsupported {
+        /// What was tried.
+        action: &'static str,
+        /// What the device said.
+        reason: String,
+    },
+    /// Something of it cannot be reached by its sectors, and it did not sanitize itself.
+    #[error("{0}")]
+    Hidden(String),
+    /// Zones of it cannot be written any more.
+    #[error("the zone at byte {offset} is read-only or offline; replace or destroy the disk")]
+    LostZone {
+        /// Where.
+        offset: u64,
+    },
+    /// Too few places of it take what is written to them.
+    #[error("{failed} of {planted} places do not take what is written to them; replace or destroy the disk")]
+    Worn {
+        /// How many do not.
+        failed: usize,
+        /// How many were tried.
+        planted: usize,
+    },
+    /// The protection of a boot area stays.
+    #[error("its write protection cannot be lifted ({0}); power-cycle the machine, or keep the area")]
+    BootArea(std::io::Error),
+    /// The agent is about to end.
+    #[error("it was not erased to its end, because the agent is ending: {0}")]
+    Ending(&'static str),
     /// It did not finish.
     #[error("{action} did not finish within {} s; look for errors of the disk in the kernel log", .limit.as_secs())]
     TimedOut {
@@ -81,6 +113,16 @@ pub enum EraseError {
 }
 
 impl EraseError {
+    /// A command that a disk lists and does not have.
+    pub(super) fn unsupported(action: &'static str, reason: &dyn Display) -> Self {
+        Self::Unsupported { action, reason: reason.to_string() }
+    }
+
+    /// Whether the disk failed; otherwise the agent leaves it while it goes on.
+    pub(super) fn is_failure_of_disk(&self) -> bool {
+        !matches!(self, Self::Ending(_))
+    }
+
     /// A command that an NVMe controller refused.
     pub(super) fn nvme(action: &'static str) -> impl FnOnce(NvmeError) -> Self {
         move |error| Self::Command { action, reason: error.to_string() }

@@ -1,6 +1,7 @@
 //! What overwriting and proving need of a disk.
 
 use farrier_disk::{Error, Sectors, WritableDisk};
+use farrier_linux::block::zones::Zone;
 
 /// The sectors of a disk whose content may be destroyed.
 pub trait Medium {
@@ -26,6 +27,32 @@ pub trait Medium {
     ///
     /// [`Error::Device`].
     fn flush(&self) -> Result<(), Error>;
+    /// The zones of a disk that must be written in order; none for any other.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    fn zones(&self) -> Result<Vec<Zone>, Error> {
+        Ok(Vec::new())
+    }
+    /// Has zones in a range begin at their starts again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    fn reset_zones(&self, offset: u64, length: u64) -> Result<(), Error> {
+        let _ = (offset, length);
+        Ok(())
+    }
+    /// Has zones in a range be full: a disk allows few that are neither empty nor full.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    fn finish_zones(&self, offset: u64, length: u64) -> Result<(), Error> {
+        let _ = (offset, length);
+        Ok(())
+    }
 }
 
 impl Medium for WritableDisk {
@@ -47,5 +74,16 @@ impl Medium for WritableDisk {
 
     fn flush(&self) -> Result<(), Error> {
         Sectors::flush(self)
+    }
+    fn zones(&self) -> Result<Vec<Zone>, Error> {
+        Self::zones(self)
+    }
+
+    fn reset_zones(&self, offset: u64, length: u64) -> Result<(), Error> {
+        Self::reset_zones(self, offset, length)
+    }
+
+    fn finish_zones(&self, offset: u64, length: u64) -> Result<(), Error> {
+        Self::finish_zones(self, offset, length)
     }
 }

@@ -40,6 +40,23 @@ pub enum Method {
 }
 
 impl Method {
+    /// Whether it reaches what the sectors of the disk do not, such as a host protected area: Sanitize is about all
+    /// that ever held data (ACS-4, section 4.17; SBC-4, section 4.11; NVM Express Base Specification 2.0, section 8.21).
+    pub fn reaches_hidden(self) -> bool {
+        matches!(
+            self,
+            Self::NvmeSanitizeCrypto
+                | Self::NvmeSanitizeBlock
+                | Self::NvmeSanitizeOverwrite
+                | Self::AtaSanitizeCrypto
+                | Self::AtaSanitizeBlock
+                | Self::AtaSanitizeOverwrite
+                | Self::ScsiSanitizeCrypto
+                | Self::ScsiSanitizeBlock
+                | Self::ScsiSanitizeOverwrite
+        )
+    }
+
     /// Name in certificates and logs.
     pub fn name(self) -> &'static str {
         match self {

@@ -22,6 +22,8 @@ pub struct Settings {
     pub concurrency: usize,
     /// Whether disks with file systems of several machines are kept.
     pub guard: bool,
+    /// Whether boot areas of eMMC devices are erased.
+    pub boot_areas: bool,
 }
 
 /// How often a disk is overwritten, and with what.
@@ -55,6 +57,7 @@ impl Settings {
             skip_read_only: switch("agent_erase_skip_read_only", false)?,
             concurrency: section.number("disk_erasure_concurrency", 1)?.clamp(1, 64) as usize,
             guard: is_guarded && !guard::consents(node),
+            boot_areas: false,
         })
     }
 }
@@ -84,6 +87,7 @@ mod tests {
                 skip_read_only: false,
                 concurrency: 1,
                 guard: true,
+                boot_areas: false,
             }
         );
     }

@@ -1,18 +1,22 @@
 //! The course of honest and of other disks.
 
+mod fake_disk;
+mod zoned;
+
+use super::command_set::{Cause, Hidden, Reach};
 use super::course::erase_data;
 use super::error::EraseError;
-use super::fake_disk::{FakeDisk, Nature};
 use super::method::Method::{self, NvmeFormatUserData, NvmeSanitizeBlock, Overwrite};
-use super::secure::Patience;
 use super::settings::{Passes, Settings};
 use super::*;
+use fake_disk::{FakeDisk, Nature};
 use farrier_protocol::lookup::Node;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const MIB: usize = 1 << 20;
-const PATIENCE: Patience = Patience { poll: Duration::from_millis(1), limit: Duration::from_millis(20) };
+const PATIENCE: Patience<'static> =
+    Patience { poll: Duration::from_millis(1), limit: Duration::from_millis(20), is_ending: &|| false };
 
 fn settings(continue_if_failed: bool) -> Settings {
     Settings { continue_if_failed, ..Settings::of(&Node::default(), true).unwrap() }
@@ -35,7 +39,7 @@ fn device_called(name: &str, serial: &str) -> BlockDevice {
 
 fn erase(disk: &FakeDisk, settings: &Settings) -> (Result<Method, EraseError>, Value) {
     let mut record = Record::begin(&device());
-    let outcome = erase_data(disk, Some(disk), settings, &PATIENCE, &mut record);
+    let outcome = erase_data(disk, Some(disk), Reach::default(), settings, &PATIENCE, &mut record);
     (outcome, record.statement("n", "erase_devices"))
 }
 
@@ -212,5 +216,122 @@ fn f25_a_disk_that_appears_while_others_are_erased_fails_the_step() {
         for (failure, disk) in failures.iter().zip(expected) {
             assert!(failure.contains(disk) && failure.contains("appeared"), "{failure}");
         }
+    }
+}
+
+#[test]
+fn g08_a_method_that_is_not_there_is_followed_by_the_next_one_without_consent() {
+    for (indispensable, expected) in [(false, Some(Overwrite)), (true, None)] {
+        let mut disk = FakeDisk::new(Nature::Lacks, &[NvmeSanitizeBlock, NvmeFormatUserData], MIB);
+        disk.is_indispensable = indispensable;
+        let (outcome, statement) = erase(&disk, &settings(false));
+        match expected {
+            Some(method) => assert_eq!(outcome.unwrap(), method),
+            None => assert!(matches!(outcome, Err(EraseError::NoSecureErase(_))), "{outcome:?}"),
+        }
+        let attempts = statement["attempts"].as_array().unwrap();
+        let refused = attempts
+            .iter()
+            .filter(|attempt| attempt["error"].as_str().is_some_and(|text| text.contains("not there")));
+        assert_eq!(refused.count(), 2, "{attempts:?}");
+    }
+}
+
+#[test]
+fn a16_g04_what_is_out_of_reach_is_erased_by_sanitize_alone() {
+    let hidden = Hidden { cause: Cause::HostProtectedArea, bytes: 4096 };
+    for (nature, methods, expected) in [
+        (Nature::Honest, &[NvmeSanitizeBlock, NvmeFormatUserData][..], Ok(NvmeSanitizeBlock)),
+        (Nature::Honest, &[NvmeFormatUserData], Err("host protected area")),
+        (Nature::Honest, &[], Err("4096 bytes are out of reach")),
+        // A weaker method would not reach it either, whatever the operator says.
+        (Nature::Refuses, &[NvmeSanitizeBlock, NvmeFormatUserData], Err("nvme-sanitize-block")),
+        (Nature::Lacks, &[NvmeSanitizeBlock], Err("power-cycle the machine")),
+    ] {
+        for (consent, is_indispensable) in [(false, false), (true, false), (true, true)] {
+            let disk = FakeDisk { is_indispensable, ..FakeDisk::new(nature, methods, MIB) };
+            let counts = [("sectors", 8), ("sectors_native", 16)].into();
+            let reach =
+                Reach { counts, hidden: vec![hidden.clone()], unanswered: vec!["an overlay".to_owned()] };
+            let mut record = Record::begin(&device());
+            let outcome = erase_data(&disk, Some(&disk), reach, &settings(consent), &PATIENCE, &mut record);
+            match (outcome, expected) {
+                (Ok(method), Ok(expected)) => assert_eq!(method, expected),
+                (Err(error), Err(text)) => assert!(error.to_string().contains(text), "{nature:?}: {error}"),
+                other => panic!("{nature:?} {methods:?}: {other:?}"),
+            }
+            let statement = record.statement("n", "erase_devices");
+            assert_eq!(statement["capabilities"]["sectors_native"], 16);
+            assert_eq!(statement["unanswered"], serde_json::json!(["an overlay"]));
+        }
+    }
+}
+
+#[test]
+fn g07_a_worn_disk_is_erased_and_one_that_takes_nothing_is_not() {
+    for (worn, method, expected) in [
+        // The first sectors, which every place of a label is in.
+        (vec![0], NvmeSanitizeBlock, Ok(63)),
+        ((0..16).map(|place| place * 4096).collect(), NvmeSanitizeBlock, Ok(48)),
+        ((0..40).map(|place| place * 4096).collect(), NvmeSanitizeBlock, Err("40 of 64 places")),
+    ] {
+        let disk = FakeDisk { worn, ..FakeDisk::new(Nature::Honest, &[method], 64 * 4096) };
+        let (outcome, statement) = erase(&disk, &settings(false));
+        match expected {
+            Ok(samples) => {
+                assert_eq!(outcome.unwrap(), method);
+                assert_eq!(statement["samples"], samples);
+            }
+            Err(text) => assert!(outcome.unwrap_err().to_string().contains(text)),
+        }
+    }
+}
+
+#[test]
+fn g14_overwriting_stops_when_the_agent_ends_and_nothing_else_is_tried() {
+    let asked = AtomicUsize::new(0);
+    let is_ending = || asked.fetch_add(1, Ordering::SeqCst) >= 2;
+    let patience = Patience { is_ending: &is_ending, ..PATIENCE };
+    let disk = FakeDisk::new(Nature::Honest, &[], 8 * MIB);
+    let mut record = Record::begin(&device());
+    let outcome = erase_data(&disk, None, Reach::default(), &settings(true), &patience, &mut record);
+    assert!(matches!(outcome, Err(EraseError::Ending(_))), "{outcome:?}");
+    let record = record.finish(outcome.map(certificate::Verdict::Erased));
+    let statement = record.statement("n", "erase_devices");
+    assert_eq!(statement["verdict"], "failed");
+    assert!(statement["reason"].as_str().unwrap().contains("the agent is ending"), "{statement}");
+    assert_eq!(statement["attempts"][0]["method"], "overwrite");
+    assert!(disk.content()[4 * MIB..].iter().filter(|byte| **byte == 0xaa).count() > 3 * MIB);
+
+    // A disk that erases itself is left, and no weaker method follows, whatever the operator says.
+    let disk = FakeDisk::new(Nature::Hangs, &[NvmeSanitizeBlock, NvmeFormatUserData], MIB);
+    let patience = Patience { is_ending: &|| true, ..PATIENCE };
+    let mut record = Record::begin(&device());
+    let outcome = erase_data(&disk, Some(&disk), Reach::default(), &settings(true), &patience, &mut record);
+    assert!(matches!(outcome, Err(EraseError::Ending(_))), "{outcome:?}");
+    let statement = record.statement("n", "erase_devices");
+    assert_eq!(statement["attempts"].as_array().unwrap().len(), 1, "{statement}");
+}
+
+#[test]
+fn a12_g14_boot_areas_are_kept_by_default_and_no_disk_is_begun_when_the_agent_ends() {
+    for (name, is_ending, boot_areas, depth, verdict, text) in [
+        ("mmcblk0boot0", false, false, Depth::Data, "kept", "boot area of an eMMC device"),
+        ("mmcblk0boot0", false, false, Depth::Metadata, "kept", "farrier-erase-emmc-boot-areas"),
+        ("mmcblk0boot1", false, true, Depth::Metadata, "kept", "boot area of an eMMC device"),
+        ("mmcblk0boot1", false, true, Depth::Express, "kept", "boot area of an eMMC device"),
+        // There is no such area here.
+        ("mmcblk77boot0", false, true, Depth::Data, "failed", "write protection cannot be lifted"),
+        ("mmcblk0gp0", true, false, Depth::Data, "failed", "it was not begun"),
+        ("sdx", true, false, Depth::Data, "failed", "it was not begun"),
+    ] {
+        let plan = guard::plan_erase(&Node::default(), &[device_called(name, "S")]).unwrap();
+        let settings = Settings { boot_areas, ..settings(false) };
+        let is_ending = move || is_ending;
+        let patience = Patience { is_ending: &is_ending, ..PATIENCE };
+        let record = course::erase(&plan.targets[0], &settings, depth, &patience);
+        let statement = record.statement("n", "erase_devices");
+        assert_eq!(statement["verdict"], verdict, "{name}: {statement}");
+        assert!(statement["reason"].as_str().unwrap().contains(text), "{statement}");
     }
 }

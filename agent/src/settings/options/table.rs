@@ -160,6 +160,8 @@ options! {
     enable_bios_bootloader_install: bool = false;
     /// Do not erase disks with a cluster file system.
     guard_special_filesystems: bool = true, "ipa-guard-special-filesystems";
+    /// Erase the boot areas of eMMC devices with the disks; the firmware of some boards is there.
+    erase_emmc_boot_areas: bool = false, "farrier-erase-emmc-boot-areas";
     /// Place of the step inject_files in an automatic deploy or service; 0 runs it only when asked for.
     inject_files_priority: u32 = 0, "ipa-inject-files-priority";
     /// URLs to post the inspection data to, separated by commas, or mdns.

@@ -1,10 +1,11 @@
 //! SCSI: Sanitize, then Format Unit.
 
-use super::error::EraseError;
-use super::method::Method;
+use super::reach::{Cause, Hidden, Reach};
 use super::secure::{Patience, SecureErase, Stage, Survey};
+use crate::erase::error::EraseError;
+use crate::erase::method::Method;
 use farrier_disk::WritableDisk;
-use farrier_linux::scsi::{self, EraseState, SanitizeAction, ScsiDevice, ScsiTarget};
+use farrier_linux::scsi::{self, BlockCounts, EraseState, SanitizeAction, ScsiDevice, ScsiError, ScsiTarget};
 
 const SANITIZE: &str = "SCSI Sanitize";
 const FORMAT: &str = "SCSI Format Unit";
@@ -30,20 +31,28 @@ impl<'a> ScsiDisk<ScsiDevice<'a>> {
 }
 
 impl<T: ScsiTarget> ScsiDisk<T> {
-    fn wait(&self, action: &'static str, patience: &Patience) -> Result<(), EraseError> {
+    fn wait(&self, action: &'static str, patience: &Patience<'_>) -> Result<(), EraseError> {
         patience.wait(action, || match scsi::erase_state(&self.target).map_err(EraseError::scsi(action))? {
             EraseState::Running(progress) => Ok(Stage::Running(progress)),
             EraseState::Ready => Ok(Stage::Done),
         })
     }
 
-    fn sanitize(&self, action: SanitizeAction, patience: &Patience) -> Result<(), EraseError> {
-        scsi::start_sanitize(&self.target, action).map_err(EraseError::scsi(SANITIZE))?;
+    fn sanitize(&self, action: SanitizeAction, patience: &Patience<'_>) -> Result<(), EraseError> {
+        scsi::start_sanitize(&self.target, action).map_err(refused(SANITIZE))?;
         let outcome = self.wait(SANITIZE, patience);
-        if outcome.is_err() {
+        if outcome.as_ref().is_err_and(EraseError::is_failure_of_disk) {
             scsi::exit_failed_sanitize(&self.target).ok();
         }
         outcome
+    }
+}
+
+/// What a target refuses at once it has not begun.
+fn refused(action: &'static str) -> impl FnOnce(ScsiError) -> EraseError {
+    move |error| match error.is_unknown_command() {
+        true => EraseError::unsupported(action, &error),
+        false => EraseError::scsi(action)(error),
     }
 }
 
@@ -68,15 +77,30 @@ impl<T: ScsiTarget> SecureErase for ScsiDisk<T> {
         Ok(())
     }
 
-    fn erase(&self, method: Method, patience: &Patience) -> Result<(), EraseError> {
+    fn erase(&self, method: Method, patience: &Patience<'_>) -> Result<(), EraseError> {
         if let Some((action, ..)) = ACTIONS.into_iter().find(|(_, known, _)| *known == method) {
             return self.sanitize(action, patience);
         }
         if method != Method::ScsiFormat {
             return Err(EraseError::Defect);
         }
-        scsi::start_format(&self.target).map_err(EraseError::scsi(FORMAT))?;
+        scsi::start_format(&self.target).map_err(refused(FORMAT))?;
         self.wait(FORMAT, patience)
+    }
+
+    fn reach(&self) -> Reach {
+        let counts = match BlockCounts::ask(&self.target) {
+            Ok(counts) => counts,
+            Err(error) => return Reach::unanswered(format!("whether it hides blocks: {error}")),
+        };
+        let mut reach = Reach { counts: [("blocks", counts.shown)].into(), ..Reach::default() };
+        match counts.made {
+            Some(made) => drop(reach.counts.insert("blocks_made", made)),
+            None => reach.unanswered.push("how many blocks it was made with".to_owned()),
+        }
+        let bytes = counts.hidden().map(|blocks| blocks.saturating_mul(counts.block_bytes));
+        reach.hidden.extend(bytes.map(|bytes| Hidden { cause: Cause::BlockCount, bytes }));
+        reach
     }
 
     fn is_indispensable(&self) -> bool {
@@ -92,7 +116,8 @@ mod tests {
     use std::io;
     use std::time::Duration;
 
-    const PATIENCE: Patience = Patience { poll: Duration::from_millis(1), limit: Duration::from_millis(50) };
+    const PATIENCE: Patience<'static> =
+        Patience { poll: Duration::from_millis(1), limit: Duration::from_millis(50), is_ending: &|| false };
     const GOOD: &[u8] = &[];
     const UNKNOWN: &[u8] = &[0x72, 0x05, 0x20, 0x00, 0, 0, 0, 0];
     const SANITIZING: &[u8] = &[0x72, 0x02, 0x04, 0x1b, 0, 0, 0, 8, 0x02, 0x06, 0, 0, 0x80, 0x20, 0x00, 0];
@@ -105,12 +130,16 @@ mod tests {
         is_protected: bool,
         ready: RefCell<Vec<&'static [u8]>>,
         started: RefCell<Vec<u8>>,
+        /// With what it answers commands that change something.
+        refusal: &'static [u8],
+        /// Blocks that it was made with; it shows 1000. 0 is not told.
+        made: u32,
     }
 
     impl Target {
         fn new(known: &'static [u8], ready: &[&'static [u8]]) -> Self {
             let (is_protected, started) = Default::default();
-            Self { known, is_protected, ready: ready.to_vec().into(), started }
+            Self { known, is_protected, ready: ready.to_vec().into(), started, refusal: GOOD, made: 0 }
         }
     }
 
@@ -126,13 +155,21 @@ mod tests {
                     data[1] = if self.known.contains(&cdb[5]) { 3 } else { 1 };
                     GOOD
                 }
+                (0x5a, Transfer::In(data)) => {
+                    let blocks = if cdb[2] >> 6 == 0 { 1000 } else { self.made };
+                    data[7] = 8;
+                    data[8..12].copy_from_slice(&blocks.to_be_bytes());
+                    data[14] = 2;
+                    GOOD
+                }
                 (0x9e, Transfer::In(data)) => {
+                    data[..12].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0x03, 0xe7, 0, 0, 2, 0]);
                     data[12] = u8::from(self.is_protected);
                     GOOD
                 }
                 _ => {
                     self.started.borrow_mut().push(cdb[0]);
-                    GOOD
+                    self.refusal
                 }
             };
             Ok(Completion { status: if sense.is_empty() { 0 } else { 2 }, sense: sense.to_vec() })
@@ -173,6 +210,40 @@ mod tests {
                 None => outcome.unwrap(),
                 Some(text) => assert!(outcome.unwrap_err().contains(text), "{method}"),
             }
+        }
+    }
+    #[test]
+    fn g08_what_is_refused_at_once_is_a_method_that_is_not_there() {
+        for (refusal, is_there) in [
+            // Operation code, field in the command, in the parameter list, and its length.
+            (UNKNOWN, false),
+            (&[0x72, 0x05, 0x24, 0x00, 0, 0, 0, 0], false),
+            (&[0x72, 0x05, 0x26, 0x00, 0, 0, 0, 0], false),
+            (&[0x72, 0x05, 0x1a, 0x00, 0, 0, 0, 0], false),
+            // Not now, write protected, broken.
+            (&[0x72, 0x05, 0x2c, 0x00, 0, 0, 0, 0], true),
+            (&[0x72, 0x07, 0x27, 0x00, 0, 0, 0, 0], true),
+            (&[0x72, 0x03, 0x31, 0x01, 0, 0, 0, 0], true),
+        ] {
+            for method in [Method::ScsiFormat, Method::ScsiSanitizeCrypto, Method::ScsiSanitizeOverwrite] {
+                let target = Target { refusal, ..Target::new(&[0, 1, 2, 3], &[GOOD]) };
+                let error = ScsiDisk { target }.erase(method, &PATIENCE).unwrap_err();
+                assert_eq!(!matches!(error, EraseError::Unsupported { .. }), is_there, "{method}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a16_blocks_that_mode_select_took_away_are_out_of_reach() {
+        for (made, hidden, unanswered) in [
+            (0, vec![], 1),
+            (1000, vec![], 0),
+            (3000, vec![Hidden { cause: Cause::BlockCount, bytes: 2000 * 512 }], 0),
+        ] {
+            let target = Target { made, ..Target::new(&[], &[GOOD]) };
+            let reach = ScsiDisk { target }.reach();
+            assert_eq!((reach.hidden, reach.unanswered.len()), (hidden, unanswered), "{made}");
+            assert_eq!(reach.counts["blocks"], 1000);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A disk in memory that can erase itself, or fails to in one of the ways disks do.
 
-use super::error::EraseError;
-use super::medium::Medium;
-use super::method::Method;
-use super::secure::{Patience, SecureErase, Stage, Survey};
+use crate::erase::command_set::{Patience, Reach, SecureErase, Stage, Survey};
+use crate::erase::error::EraseError;
+use crate::erase::medium::Medium;
+use crate::erase::method::Method;
 use farrier_disk::Error;
 use std::cell::RefCell;
 
@@ -24,6 +24,8 @@ pub enum Nature {
     Forgets,
     /// It becomes unreadable by erasing itself.
     Unreadable,
+    /// It lists methods that it does not have.
+    Lacks,
 }
 
 /// The disk.
@@ -31,8 +33,10 @@ pub struct FakeDisk {
     pub nature: Nature,
     pub methods: Vec<Method>,
     pub is_indispensable: bool,
-    content: RefCell<Vec<u8>>,
-    is_dead: RefCell<bool>,
+    /// Offsets whose sectors take no data.
+    pub worn: Vec<u64>,
+    pub(super) content: RefCell<Vec<u8>>,
+    pub(super) is_dead: RefCell<bool>,
 }
 
 impl FakeDisk {
@@ -42,6 +46,7 @@ impl FakeDisk {
             nature,
             methods: methods.to_vec(),
             is_indispensable: false,
+            worn: Vec::new(),
             content: RefCell::new(vec![0xaa; size]),
             is_dead: RefCell::default(),
         }
@@ -50,6 +55,12 @@ impl FakeDisk {
     pub fn content(&self) -> Vec<u8> {
         self.content.borrow().clone()
     }
+}
+
+/// An input or output error.
+pub fn broken(action: &str) -> Error {
+    let source = std::io::Error::from_raw_os_error(5);
+    Error::Device { device: "/dev/fake".into(), action: action.to_owned(), source }
 }
 
 impl Medium for FakeDisk {
@@ -63,14 +74,16 @@ impl Medium for FakeDisk {
 
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         if *self.is_dead.borrow() {
-            let source = std::io::Error::from_raw_os_error(5);
-            return Err(Error::Device { device: "/dev/fake".into(), action: "reading".to_owned(), source });
+            return Err(broken("reading"));
         }
         buffer.copy_from_slice(&self.content.borrow()[offset as usize..offset as usize + buffer.len()]);
         Ok(())
     }
 
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Error> {
+        if self.worn.contains(&offset) {
+            return Err(broken("writing"));
+        }
         if self.nature != Nature::Forgets || offset + (data.len() as u64) < self.size() {
             self.content.borrow_mut()[offset as usize..offset as usize + data.len()].copy_from_slice(data);
         }
@@ -91,11 +104,12 @@ impl SecureErase for FakeDisk {
         Ok(())
     }
 
-    fn erase(&self, _: Method, patience: &Patience) -> Result<(), EraseError> {
+    fn erase(&self, _: Method, patience: &Patience<'_>) -> Result<(), EraseError> {
         let erased = match self.nature {
             Nature::Refuses => {
                 return Err(EraseError::Command { action: "erasing", reason: "refused".to_owned() });
             }
+            Nature::Lacks => return Err(EraseError::unsupported("erasing", &"invalid field")),
             Nature::Hangs => return patience.wait("erasing", || Ok(Stage::Running(Some(9)))),
             Nature::Liar => 0,
             Nature::HalfLiar => self.content.borrow().len() / 2,
@@ -104,6 +118,10 @@ impl SecureErase for FakeDisk {
         self.content.borrow_mut()[..erased].fill(0xff);
         *self.is_dead.borrow_mut() = self.nature == Nature::Unreadable;
         Ok(())
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::default()
     }
 
     fn is_indispensable(&self) -> bool {

@@ -1,13 +1,16 @@
 //! Secure erase: disks that can erase themselves (ATA security erase, SCSI and NVMe sanitize and format).
 
-use super::error::EraseError;
-use super::method::Method;
+use super::reach::Reach;
+use crate::erase::error::EraseError;
+use crate::erase::method::Method;
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a disk may take when it does not say.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// What becomes of an erasure that a disk does by itself when the agent ends.
+const GOES_ON: &str = "the disk goes on erasing itself; run the step again, which waits for that";
 /// How often it is asked whether it is done.
 const POLL: Duration = Duration::from_secs(1);
 
@@ -32,7 +35,15 @@ pub trait SecureErase {
     /// # Errors
     ///
     /// [`EraseError`].
-    fn erase(&self, method: Method, patience: &Patience) -> Result<(), EraseError>;
+    fn erase(&self, method: Method, patience: &Patience<'_>) -> Result<(), EraseError>;
+
+    /// How much of it its sectors reach. Nothing is changed. What it does not tell is said.
+    fn reach(&self) -> Reach;
+
+    /// Has it show what its sectors do not reach, as far as that does no harm. Returns whether it shows more.
+    fn show_hidden(&self) -> bool {
+        false
+    }
 
     /// Whether overwriting is no substitute where there is no method: on flash, it leaves old data
     /// in blocks that cannot be reached.
@@ -48,19 +59,15 @@ pub struct Survey {
     pub capabilities: BTreeMap<&'static str, u64>,
 }
 
-/// How long to wait, and how often to ask.
-#[derive(Debug, Clone, Copy)]
-pub struct Patience {
+/// How long to wait, how often to ask, and what ends the wait.
+#[derive(Clone, Copy)]
+pub struct Patience<'a> {
     /// Time between two questions.
     pub poll: Duration,
     /// Time after which a disk that does not say how long it takes is given up.
     pub limit: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self { poll: POLL, limit: LONGEST }
-    }
+    /// Whether the agent is about to end.
+    pub is_ending: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// Where an erasure stands.
@@ -72,12 +79,17 @@ pub enum Stage {
     Done,
 }
 
-impl Patience {
+impl<'a> Patience<'a> {
+    /// As long as a disk may take that does not say how long, unless the agent is about to end.
+    pub fn until(is_ending: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        Self { poll: POLL, limit: LONGEST, is_ending }
+    }
+
     /// Asks until the disk is done.
     ///
     /// # Errors
     ///
-    /// [`EraseError::TimedOut`], or what asking reports.
+    /// [`EraseError::TimedOut`], [`EraseError::Ending`], or what asking reports.
     pub fn wait(
         &self,
         action: &'static str,
@@ -95,6 +107,9 @@ impl Patience {
                         tracing::info!(action, percent = tenths * 10, "erasing");
                     }
                 }
+            }
+            if (self.is_ending)() {
+                return Err(EraseError::Ending(GOES_ON));
             }
             if started.elapsed() >= self.limit {
                 return Err(EraseError::TimedOut { action, limit: self.limit });

@@ -1,12 +1,17 @@
 //! ATA: Sanitize, then Security Erase.
 
-use super::error::EraseError;
-use super::method::Method;
+use super::reach::{Cause, Hidden, Reach};
 use super::secure::{Patience, SecureErase, Stage, Survey};
+use crate::erase::error::EraseError;
+use crate::erase::method::Method;
 use farrier_disk::WritableDisk;
-use farrier_linux::ata::{self, Capabilities, Password, SanitizeAction, SanitizeState, Security};
+use farrier_linux::ata::{
+    self, AtaError, Capabilities, IdentifyData, Limit, Password, SanitizeAction, SanitizeState, SectorCounts,
+    Security, Told,
+};
 use farrier_linux::scsi::{ScsiDevice, ScsiTarget};
-use std::time::Duration;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 const SANITIZE: &str = "ATA Sanitize";
 const SECURITY_ERASE: &str = "ATA Security Erase";
@@ -15,7 +20,19 @@ const IDENTIFY: &str = "ATA Identify";
 const FROZEN: &str = "its security is frozen; power-cycle the machine, or have its firmware not freeze it";
 const EXHAUSTED: &str = "too many wrong passwords were given; power-cycle the machine";
 const LOCKED: &str = "it is locked with a password; unlock it with that, or replace the disk";
+const LOCKED_AND_FROZEN: &str =
+    "it is locked with a password, and frozen; power-cycle the machine, or have its firmware not freeze it";
 const STILL_ENABLED: &str = "its password is still set after the erase";
+
+/// A drive that answers within this time has refused an erasure, and not begun one.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+/// What hides sectors, with its names in a certificate and in words.
+const LIMITS: [(Limit, Cause, &str, &str); 3] = [
+    (Limit::HostProtectedArea, Cause::HostProtectedArea, "sectors_native", "host protected area"),
+    (Limit::AccessibleMaximum, Cause::AccessibleMaximum, "sectors_accessible", "accessible maximum address"),
+    (Limit::Overlay, Cause::Overlay, "sectors_overlay", "device configuration overlay"),
+];
 
 /// Sanitize actions, the strongest first.
 const ACTIONS: [(SanitizeAction, Method); 3] = [
@@ -32,6 +49,11 @@ pub struct AtaDrive<T> {
 impl<'a> AtaDrive<ScsiDevice<'a>> {
     /// The drive that a disk is.
     pub fn of(disk: &'a WritableDisk) -> Self {
+        Self::behind(disk)
+    }
+
+    /// The drive behind an open disk.
+    pub fn behind(disk: &'a impl AsFd) -> Self {
         Self { target: ScsiDevice::new(disk) }
     }
 }
@@ -39,6 +61,29 @@ impl<'a> AtaDrive<ScsiDevice<'a>> {
 impl<T: ScsiTarget> AtaDrive<T> {
     fn identify(&self) -> Result<Capabilities, EraseError> {
         Capabilities::identify(&self.target).map_err(EraseError::ata(IDENTIFY))
+    }
+
+    /// Unlocks the drive as [`SecureErase::prepare`] does, and takes the empty password away: it is that of an erasure
+    /// that was cut off, and would lock the drive again.
+    ///
+    /// # Errors
+    ///
+    /// [`EraseError::Security`] when it stays locked. A drive that cannot be asked counts as unlocked: it is read then.
+    pub fn release(&self) -> Result<(), EraseError> {
+        let Ok(Some(security)) = self.security().inspect_err(|error| tracing::info!("{error}")) else {
+            return Ok(());
+        };
+        self.unlock()?;
+        if security.is_enabled && !security.is_frozen {
+            for password in [Password::User, Password::Master] {
+                if self.security()?.is_some_and(|now| now.is_enabled)
+                    && let Err(error) = ata::disable_password(&self.target, password)
+                {
+                    tracing::info!(?password, "the drive keeps its password: {error}");
+                }
+            }
+        }
+        Ok(())
     }
 
     fn security(&self) -> Result<Option<Security>, EraseError> {
@@ -50,6 +95,9 @@ impl<T: ScsiTarget> AtaDrive<T> {
         let Some(locked) = self.security()?.filter(|security| security.is_locked) else { return Ok(()) };
         if locked.is_exhausted {
             return Err(EraseError::Security(EXHAUSTED));
+        }
+        if locked.is_frozen {
+            return Err(EraseError::Security(LOCKED_AND_FROZEN));
         }
         let master = (!locked.is_maximum).then_some(Password::Master);
         for password in [Some(Password::User), master].into_iter().flatten() {
@@ -64,7 +112,7 @@ impl<T: ScsiTarget> AtaDrive<T> {
         Err(EraseError::Security(LOCKED))
     }
 
-    fn security_erase(&self, is_enhanced: bool, patience: &Patience) -> Result<(), EraseError> {
+    fn security_erase(&self, is_enhanced: bool, patience: &Patience<'_>) -> Result<(), EraseError> {
         let security = self.security()?.ok_or(EraseError::Defect)?;
         if !security.is_enabled {
             ata::set_user_password(&self.target).map_err(EraseError::ata("setting the password"))?;
@@ -72,11 +120,16 @@ impl<T: ScsiTarget> AtaDrive<T> {
         let needed = if is_enhanced { security.enhanced_erase_time } else { security.erase_time };
         // Twice what the drive says, and time to spin up.
         let limit = needed.map_or(patience.limit, |time| time * 2 + Duration::from_secs(600));
-        let outcome = ata::security_erase(&self.target, Password::User, is_enhanced, limit)
-            .map_err(EraseError::ata(SECURITY_ERASE));
-        if let Err(error) = outcome {
+        let begun = Instant::now();
+        if let Err(error) = ata::security_erase(&self.target, Password::User, is_enhanced, limit) {
+            let is_refused = error.is_refusal() && begun.elapsed() < AT_ONCE;
+            let is_unchanged = self.security()?.is_some_and(|now| now.is_enabled && !now.is_locked);
             self.remove_password();
-            return Err(error);
+            return Err(if is_refused && is_unchanged {
+                EraseError::unsupported(SECURITY_ERASE, &error)
+            } else {
+                EraseError::ata(SECURITY_ERASE)(error)
+            });
         }
         match self.security()? {
             Some(security) if security.is_enabled => {
@@ -97,13 +150,13 @@ impl<T: ScsiTarget> AtaDrive<T> {
         }
     }
 
-    fn sanitize(&self, action: SanitizeAction, patience: &Patience) -> Result<(), EraseError> {
+    fn sanitize(&self, action: SanitizeAction, patience: &Patience<'_>) -> Result<(), EraseError> {
         let state = || ata::sanitize_state(&self.target).map_err(EraseError::ata(SANITIZE));
         patience.wait("an earlier ATA Sanitize", || match state()? {
             SanitizeState::Running(progress) => Ok(Stage::Running(Some(progress))),
             _ => Ok(Stage::Done),
         })?;
-        ata::start_sanitize(&self.target, action).map_err(EraseError::ata(SANITIZE))?;
+        ata::start_sanitize(&self.target, action).map_err(refused_sanitize)?;
         let outcome = patience.wait(SANITIZE, || match state()? {
             SanitizeState::Running(progress) => Ok(Stage::Running(Some(progress))),
             SanitizeState::Succeeded => Ok(Stage::Done),
@@ -112,11 +165,41 @@ impl<T: ScsiTarget> AtaDrive<T> {
                 reason: "the drive does not say that it completed".to_owned(),
             }),
         });
-        if outcome.is_err() {
+        if outcome.as_ref().is_err_and(EraseError::is_failure_of_disk) {
             ata::exit_failed_sanitize(&self.target).ok();
         }
         outcome
     }
+}
+
+fn refused_sanitize(error: AtaError) -> EraseError {
+    match error.is_unsupported_action() {
+        true => EraseError::unsupported(SANITIZE, &error),
+        false => EraseError::ata(SANITIZE)(error),
+    }
+}
+
+/// How much of a drive with these identify data its sectors reach.
+fn reach(counts: &SectorCounts, identify: &IdentifyData) -> Reach {
+    let mut reach = Reach::default();
+    reach.counts.insert("sectors", counts.shown);
+    for (limit, cause, name, words) in LIMITS {
+        match counts.limits.iter().find(|(one, _)| *one == limit) {
+            Some((_, Told::Sectors(sectors))) => drop(reach.counts.insert(name, *sectors)),
+            Some((_, Told::Unanswered(error))) => {
+                reach.unanswered.push(format!("whether it has a {words}: {error}"));
+            }
+            Some((_, Told::Absent)) | None => {}
+        }
+        if let Some(hidden) = counts.hidden_by(limit) {
+            let bytes = hidden.saturating_mul(identify.sector_bytes());
+            // An overlay's number holds what the others hide as well.
+            if !(limit == Limit::Overlay && reach.hidden.iter().any(|one| one.bytes >= bytes)) {
+                reach.hidden.push(Hidden { cause, bytes });
+            }
+        }
+    }
+    reach
 }
 
 impl<T: ScsiTarget> SecureErase for AtaDrive<T> {
@@ -154,7 +237,7 @@ impl<T: ScsiTarget> SecureErase for AtaDrive<T> {
         self.unlock()
     }
 
-    fn erase(&self, method: Method, patience: &Patience) -> Result<(), EraseError> {
+    fn erase(&self, method: Method, patience: &Patience<'_>) -> Result<(), EraseError> {
         if let Some((action, _)) = ACTIONS.into_iter().find(|(_, known)| *known == method) {
             return self.sanitize(action, patience);
         }
@@ -163,6 +246,41 @@ impl<T: ScsiTarget> SecureErase for AtaDrive<T> {
             Method::AtaSecurity => self.security_erase(false, patience),
             _ => Err(EraseError::Defect),
         }
+    }
+
+    fn reach(&self) -> Reach {
+        match IdentifyData::read(&self.target) {
+            Ok(identify) => reach(&SectorCounts::ask(&self.target, &identify), &identify),
+            Err(error) => {
+                Reach::unanswered(format!("whether it hides sectors (host protected area): {error}"))
+            }
+        }
+    }
+
+    fn show_hidden(&self) -> bool {
+        let Ok(identify) = IdentifyData::read(&self.target) else { return false };
+        let counts = SectorCounts::ask(&self.target, &identify);
+        let mut shows_more = false;
+        for limit in [Limit::HostProtectedArea, Limit::AccessibleMaximum] {
+            let Some(hidden) = counts.hidden_by(limit) else { continue };
+            let outcome = match limit {
+                Limit::HostProtectedArea => ata::show_protected_area(&self.target, &identify),
+                _ => ata::show_beyond_accessible_maximum(&self.target),
+            };
+            match outcome {
+                Ok(()) => {
+                    tracing::warn!(?limit, sectors = hidden, "the drive hid sectors, and shows them now");
+                    shows_more = true;
+                }
+                Err(error) => {
+                    tracing::warn!(?limit, sectors = hidden, "the drive keeps sectors hidden: {error}")
+                }
+            }
+        }
+        if shows_more && let Err(error) = ata::set_features_again(&self.target, &identify) {
+            tracing::info!("the kernel is not made to ask the drive again: {error}");
+        }
+        shows_more
     }
 
     fn is_indispensable(&self) -> bool {

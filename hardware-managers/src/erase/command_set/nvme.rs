@@ -3,13 +3,16 @@
 //! Sanitize reaches every namespace of the subsystem, and on some controllers so does Format. Neither
 //! is used on a controller with a second namespace: that one may be on the skip list.
 
-use super::error::EraseError;
-use super::method::Method;
+use super::reach::{Cause, Hidden, Reach};
 use super::secure::{Patience, SecureErase, Stage, Survey};
+use crate::erase::error::EraseError;
+use crate::erase::method::Method;
 use farrier_disk::WritableDisk;
 use farrier_linux::nvme::{
-    self, Capabilities, FormatErase, NvmeDevice, NvmeTarget, SanitizeAction, SanitizeState,
+    self, Capabilities, FormatErase, NvmeDevice, NvmeError, NvmeTarget, SanitizeAction, SanitizeState,
 };
+use farrier_linux::sysfs;
+use std::path::Path;
 
 const SANITIZE: &str = "NVMe Sanitize";
 const FORMAT: &str = "NVMe Format";
@@ -21,6 +24,19 @@ const ACTIONS: [(SanitizeAction, Method); 3] = [
     (SanitizeAction::Block, Method::NvmeSanitizeBlock),
     (SanitizeAction::Overwrite, Method::NvmeSanitizeOverwrite),
 ];
+
+/// How a controller in this machine is attached.
+const LOCAL: &str = "pcie";
+
+/// Whether a namespace lies behind a fabric, in the sysfs mounted at `sysfs`. What this machine has to erase is the
+/// namespace then, and not what else its controller has.
+pub fn is_remote(sysfs: &Path, kernel_name: &str) -> bool {
+    let device = sysfs.join("block").join(kernel_name).join("device");
+    // Of a subsystem with several paths the controllers stand in its folder.
+    let paths = sysfs::entries(&device).into_iter().map(|name| device.join(name));
+    let transports = std::iter::once(device.clone()).chain(paths);
+    transports.filter_map(|place| sysfs::attribute(&place, "transport")).any(|transport| transport != LOCAL)
+}
 
 /// A namespace and the controller it belongs to.
 pub struct NvmeNamespace<Q> {
@@ -38,14 +54,14 @@ impl<'a> NvmeNamespace<NvmeDevice<'a>> {
 }
 
 impl<Q: NvmeTarget> NvmeNamespace<Q> {
-    fn sanitize(&self, action: SanitizeAction, patience: &Patience) -> Result<(), EraseError> {
+    fn sanitize(&self, action: SanitizeAction, patience: &Patience<'_>) -> Result<(), EraseError> {
         let state = || nvme::sanitize_state(&self.queue, action).map_err(EraseError::nvme(SANITIZE));
         // One that was started before the machine was reset goes on by itself.
         patience.wait("an earlier NVMe Sanitize", || match state()? {
             SanitizeState::Running(progress) => Ok(Stage::Running(Some(progress))),
             _ => Ok(Stage::Done),
         })?;
-        nvme::start_sanitize(&self.queue, action).map_err(EraseError::nvme(SANITIZE))?;
+        nvme::start_sanitize(&self.queue, action).map_err(refused(SANITIZE))?;
         let outcome = patience.wait(SANITIZE, || match state()? {
             SanitizeState::Running(progress) => Ok(Stage::Running(Some(progress))),
             SanitizeState::Succeeded => Ok(Stage::Done),
@@ -54,11 +70,18 @@ impl<Q: NvmeTarget> NvmeNamespace<Q> {
                 Err(failed("the log does not know of it, though the controller accepted it"))
             }
         });
-        if outcome.is_err() {
+        if outcome.as_ref().is_err_and(EraseError::is_failure_of_disk) {
             // Only a failed operation is left this way; the error that counts is the first one.
             nvme::exit_failed_sanitize(&self.queue).ok();
         }
         outcome
+    }
+}
+
+fn refused(action: &'static str) -> impl FnOnce(NvmeError) -> EraseError {
+    move |error| match error.is_unknown_command() {
+        true => EraseError::unsupported(action, &error),
+        false => EraseError::nvme(action)(error),
     }
 }
 
@@ -92,7 +115,7 @@ impl<Q: NvmeTarget> SecureErase for NvmeNamespace<Q> {
         Ok(())
     }
 
-    fn erase(&self, method: Method, patience: &Patience) -> Result<(), EraseError> {
+    fn erase(&self, method: Method, patience: &Patience<'_>) -> Result<(), EraseError> {
         if let Some((action, _)) = ACTIONS.into_iter().find(|(_, known)| *known == method) {
             return self.sanitize(action, patience);
         }
@@ -102,7 +125,21 @@ impl<Q: NvmeTarget> SecureErase for NvmeNamespace<Q> {
             _ => return Err(EraseError::Defect),
         };
         let number = self.number.ok_or(EraseError::Defect)?;
-        nvme::format(&self.queue, number, erase, patience.limit).map_err(EraseError::nvme(FORMAT))
+        nvme::format(&self.queue, number, erase, patience.limit).map_err(refused(FORMAT))
+    }
+
+    fn reach(&self) -> Reach {
+        match Capabilities::identify(&self.queue) {
+            Ok(found) => {
+                let unallocated = Hidden { cause: Cause::Unallocated, bytes: found.unallocated_bytes };
+                Reach {
+                    counts: [("tnvmcap", found.total_bytes), ("unvmcap", found.unallocated_bytes)].into(),
+                    hidden: Some(unallocated).filter(|hidden| hidden.bytes > 0).into_iter().collect(),
+                    unanswered: Vec::new(),
+                }
+            }
+            Err(error) => Reach::unanswered(format!("whether it has capacity without a namespace: {error}")),
+        }
     }
 
     fn is_indispensable(&self) -> bool {
@@ -117,7 +154,8 @@ mod tests {
     use std::cell::RefCell;
     use std::time::Duration;
 
-    const PATIENCE: Patience = Patience { poll: Duration::from_millis(1), limit: Duration::from_millis(50) };
+    const PATIENCE: Patience<'static> =
+        Patience { poll: Duration::from_millis(1), limit: Duration::from_millis(50), is_ending: &|| false };
 
     /// A controller with the given OACS, FNA, SANICAP and namespaces.
     struct Controller {
@@ -128,12 +166,17 @@ mod tests {
         /// Sanitize states that the log shows one after the other; the last one stays.
         log: RefCell<Vec<u8>>,
         asked: RefCell<Vec<(u8, u32)>>,
+        /// Bytes without a namespace.
+        unallocated: u32,
+        /// With what it answers commands that change something.
+        refusal: Option<u16>,
     }
 
     impl Controller {
         fn new(oacs: u8, fna: u8, sanicap: u8, namespaces: &[u32]) -> Self {
             let (log, asked) = Default::default();
-            Self { oacs, fna, sanicap, namespaces: namespaces.to_vec(), log, asked }
+            let namespaces = namespaces.to_vec();
+            Self { oacs, fna, sanicap, namespaces, log, asked, unallocated: 0, refusal: None }
         }
     }
 
@@ -142,6 +185,8 @@ mod tests {
             match (command.opcode, command.dwords[0]) {
                 (0x06, 1) => {
                     (data[256], data[524], data[328]) = (self.oacs, self.fna, self.sanicap);
+                    data[280..284].copy_from_slice(&(self.unallocated + 4096).to_le_bytes());
+                    data[296..300].copy_from_slice(&self.unallocated.to_le_bytes());
                 }
                 (0x06, 2 | 0x10) => {
                     for (bytes, number) in data.chunks_mut(4).zip(&self.namespaces) {
@@ -154,7 +199,11 @@ mod tests {
                     // What started the newest operation: crypto erase, by us.
                     data[4] = 0x0c;
                 }
-                (opcode, dword) => self.asked.borrow_mut().push((opcode, dword)),
+                (0x06, _) => {}
+                (opcode, dword) => {
+                    self.asked.borrow_mut().push((opcode, dword));
+                    return self.refusal.map_or(Ok(()), |status| Err(NvmeError::Status(status)));
+                }
             }
             Ok(())
         }
@@ -222,5 +271,67 @@ mod tests {
                 }
             }
         }
+    }
+    #[test]
+    fn g08_a_command_that_is_refused_at_once_is_a_method_that_is_not_there() {
+        use Method::*;
+        for (method, status, is_there) in [
+            (NvmeFormatCrypto, 0x4002, false),
+            (NvmeFormatUserData, 0x0001, false),
+            (NvmeFormatCrypto, 0x410a, false),
+            (NvmeFormatUserData, 0x0006, true),
+            (NvmeFormatUserData, 0x4020, true),
+            (NvmeSanitizeCrypto, 0x4002, false),
+            (NvmeSanitizeBlock, 0x4001, false),
+            // One that failed before is in the way.
+            (NvmeSanitizeBlock, 0x401c, true),
+        ] {
+            let disk = namespace(Controller { refusal: Some(status), ..Controller::new(0x0a, 4, 7, &[1]) });
+            disk.queue.log.replace(vec![0]);
+            let error = disk.erase(method, &PATIENCE).unwrap_err();
+            assert_eq!(!matches!(error, EraseError::Unsupported { .. }), is_there, "{method} {status:x}");
+        }
+    }
+
+    #[test]
+    fn a16_capacity_without_a_namespace_is_out_of_reach() {
+        for (unallocated, expected) in
+            [(0, vec![]), (8192, vec![Hidden { cause: Cause::Unallocated, bytes: 8192 }])]
+        {
+            let disk = namespace(Controller { unallocated, ..Controller::new(0x0a, 0, 0, &[1]) });
+            let reach = disk.reach();
+            assert_eq!(reach.hidden, expected);
+            assert_eq!(
+                (reach.counts["tnvmcap"], reach.counts["unvmcap"]),
+                (u64::from(unallocated) + 4096, unallocated.into())
+            );
+        }
+    }
+
+    #[test]
+    fn a16_the_medium_behind_a_fabric_is_not_this_machines() {
+        for (place, transport, expected) in [
+            ("transport", "pcie", false),
+            ("transport", "tcp", true),
+            ("nvme3/transport", "rdma", true),
+            ("nvme3/transport", "pcie", false),
+            ("model", "M", false),
+        ] {
+            let sysfs = tempfile::tempdir().unwrap();
+            let file = sysfs.path().join("block/nvme0n1/device").join(place);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, transport).unwrap();
+            assert_eq!(is_remote(sysfs.path(), "nvme0n1"), expected, "{place} {transport}");
+        }
+    }
+
+    #[test]
+    fn g14_an_agent_that_ends_leaves_a_controller_that_sanitizes_itself_alone() {
+        let disk = namespace(Controller::new(0x02, 0, 1, &[1]));
+        disk.queue.log.replace(vec![0, 2]);
+        let patience = Patience { is_ending: &|| true, ..PATIENCE };
+        let error = disk.erase(Method::NvmeSanitizeCrypto, &patience).unwrap_err();
+        assert!(matches!(error, EraseError::Ending(_)), "{error}");
+        assert_eq!(*disk.queue.asked.borrow(), [(0x84, 0x0c)]);
     }
 }
