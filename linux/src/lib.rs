@@ -17,6 +17,7 @@ pub mod dhcp;
 pub mod drive;
 pub mod driverless;
 pub mod efivars;
+pub mod hardware_address;
 pub mod icmpv6;
 pub mod infiniband;
 pub mod ipmi;

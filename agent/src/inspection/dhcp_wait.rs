@@ -24,11 +24,20 @@ enum Wanted {
 ///
 /// The kernel does not list its interfaces.
 pub fn wait(options: &Options) -> Result<(), String> {
+    let failed = |error| format!("the network interfaces cannot be listed: {error}");
     let wanted = wanted(options);
+    if let Wanted::Address(mac) = &wanted
+        && nics::left_out_addresses().map_err(failed)?.contains(mac)
+    {
+        tracing::warn!(
+            mac_address = mac,
+            "BOOTIF names an interface that is left out: no address is waited for"
+        );
+        return Ok(());
+    }
     let deadline = Instant::now() + options.inspection_dhcp_wait_timeout.duration();
     loop {
-        let interfaces = nics::network_interfaces()
-            .map_err(|error| format!("the network interfaces cannot be listed: {error}"))?;
+        let interfaces = nics::network_interfaces().map_err(failed)?;
         if wanted.is_satisfied_by(&interfaces) {
             return Ok(());
         }

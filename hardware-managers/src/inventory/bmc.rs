@@ -58,28 +58,26 @@ pub fn addresses() -> &'static BmcAddresses {
 /// completion code.
 type Call<'a> = &'a mut dyn FnMut(u8, u8, &[u8]) -> io::Result<Vec<u8>>;
 
+/// The first channel with an address that reaches further than its link counts, for each family: one without any says
+/// nothing, and one whose address is good on a link alone leads to this machine, such as a network card on USB.
 fn ask(call: Call<'_>) -> BmcAddresses {
+    // A channel that is invalid, or no network, says nothing about those after it (F44).
+    let channels: Vec<_> = CHANNELS.filter_map(|channel| Some((channel, ipv4(call, channel)?))).collect();
+    if channels.is_empty() {
+        return BmcAddresses::default();
+    }
     let mut found = BmcAddresses::default();
-    let mut has_answered = false;
-    for channel in CHANNELS {
-        // A channel that is invalid, or no network, says nothing about those after it (F44).
-        let Some(ipv4) = ipv4(call, channel) else { continue };
-        has_answered = true;
+    for (channel, ipv4) in channels {
         let ipv6 = ipv6(call, channel);
-        if !ipv4.is_unspecified() || ipv6.is_some_and(is_reachable) {
+        let ipv4 = Some(ipv4).filter(|address| is_reachable_v4(*address));
+        if ipv4.is_some() || ipv6.is_some() {
             found.mac = found.mac.or_else(|| mac(call, channel));
         }
-        if !ipv4.is_unspecified() {
-            found.ipv4.get_or_insert(ipv4.to_string());
-        }
-        if let Some(ipv6) = ipv6 {
-            found.ipv6.get_or_insert(ipv6.to_string());
-        }
+        found.ipv4 = found.ipv4.or(ipv4.map(|address| address.to_string()));
+        found.ipv6 = found.ipv6.or(ipv6.map(|address| address.to_string()));
     }
-    if has_answered {
-        found.ipv4.get_or_insert(Ipv4Addr::UNSPECIFIED.to_string());
-        found.ipv6.get_or_insert("::/0".to_owned());
-    }
+    found.ipv4.get_or_insert(Ipv4Addr::UNSPECIFIED.to_string());
+    found.ipv6.get_or_insert("::/0".to_owned());
     found
 }
 
@@ -101,7 +99,7 @@ fn mac(call: Call<'_>, channel: u8) -> Option<String> {
     Some(bytes.map(|byte| format!("{byte:02x}")).join(":"))
 }
 
-/// The first active address: dynamic ones, then static ones that are enabled.
+/// The first active address that reaches further than its link: dynamic ones, then static ones that are enabled.
 fn ipv6(call: Call<'_>, channel: u8) -> Option<Ipv6Addr> {
     let is_enabled = matches!(parameter(call, channel, IPV6_ENABLES, 0)?.first(), Some(1 | 2));
     let status = parameter(call, channel, IPV6_STATUS, 0)?;
@@ -119,12 +117,18 @@ fn slots(call: Call<'_>, channel: u8, number: u8, count: u8, is_wanted: fn(u8) -
         let [_, source, rest @ ..] = data.as_slice() else { return None };
         let address = Ipv6Addr::from(*rest.first_chunk::<16>()?);
         let is_active = rest.get(17) == Some(&0);
-        (is_wanted(*source) && is_active && !address.is_unspecified()).then_some(address)
+        (is_wanted(*source) && is_active && is_reachable(address)).then_some(address)
     })
 }
 
+fn is_reachable_v4(address: Ipv4Addr) -> bool {
+    let is_no_host = address.is_unspecified() || address.is_broadcast() || address.is_multicast();
+    !is_no_host && !address.is_link_local() && !address.is_loopback()
+}
+
 fn is_reachable(address: Ipv6Addr) -> bool {
-    !address.is_unspecified() && !address.is_unicast_link_local()
+    let is_no_host = address.is_unspecified() || address.is_multicast() || address.is_loopback();
+    !is_no_host && !address.is_unicast_link_local()
 }
 
 #[cfg(test)]
@@ -195,6 +199,51 @@ mod tests {
             ((1, 56, 0), slot(0, 0x80, "2001:db8::5", 0)),
         ]);
         assert_eq!((found.ipv6.as_deref(), found.mac), (Some("::/0"), None));
+    }
+
+    #[test]
+    fn a05_the_link_to_this_machine_is_not_the_address_of_the_bmc() {
+        let usb_mac = vec![0xbe, 0x3a, 0xf2, 0xb6, 0x05, 0x9f];
+        let (lan, lan_mac) = (vec![198, 51, 100, 10], vec![0xd0, 0x94, 0x66, 0, 0x11, 0x22]);
+        let usb = [((3, 3, 0), vec![169, 254, 95, 118]), ((3, 5, 0), usb_mac)];
+        let found = bmc(&[
+            &[((1, 3, 0), vec![0; 4]), ((1, 5, 0), vec![2, 0, 0, 0, 0, 1])][..],
+            &usb,
+            &[((8, 3, 0), lan), ((8, 5, 0), lan_mac)],
+        ]
+        .concat());
+        assert_eq!(found.ipv4.as_deref(), Some("198.51.100.10"));
+        assert_eq!(found.mac.as_deref(), Some("d0:94:66:00:11:22"));
+        let alone = bmc(&usb);
+        assert_eq!((alone.ipv4.as_deref(), alone.mac), (Some("0.0.0.0"), None));
+        for no_host in [[255; 4], [127, 0, 0, 1], [224, 0, 0, 1]] {
+            assert_eq!(bmc(&[((1, 3, 0), no_host.to_vec())]).ipv4.as_deref(), Some("0.0.0.0"), "{no_host:?}");
+        }
+    }
+
+    #[test]
+    fn a05_an_ipv6_address_of_a_link_hides_no_other_one() {
+        let channel = |number: u8, addresses: &[&str]| {
+            let count = addresses.len() as u8;
+            let mut answers = vec![
+                ((number, 3, 0), vec![0; 4]),
+                ((number, 5, 0), vec![2, 0, 0, 0, 0, number]),
+                ((number, 51, 0), vec![2]),
+                ((number, 55, 0), vec![0, count, 3]),
+            ];
+            let slots = (0..count).zip(addresses);
+            answers.extend(slots.map(|(place, address)| ((number, 59, place), slot(place, 1, address, 0))));
+            answers
+        };
+        for (answers, expected, mac) in [
+            (vec![channel(1, &["fe80::1", "2001:db8::1"])], "2001:db8::1", Some(1)),
+            (vec![channel(1, &["fe80::1"]), channel(8, &["2001:db8::8"])], "2001:db8::8", Some(8)),
+            (vec![channel(1, &["fe80::1", "::1", "ff02::1"])], "::/0", None),
+        ] {
+            let found = bmc(&answers.concat());
+            let mac = mac.map(|last| format!("02:00:00:00:00:{last:02x}"));
+            assert_eq!((found.ipv6.as_deref(), found.mac), (Some(expected), mac));
+        }
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Network interfaces (section 9.3).
 
+use farrier_linux::hardware_address::Shared;
 use farrier_linux::netlink::{self, InterfaceAddress, Link, Netlink};
 use farrier_linux::{infiniband, sysfs};
 use farrier_protocol::inventory::NetworkInterface;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// The physical interfaces, bonds and VLANs of this machine that have a hardware address.
 ///
@@ -34,16 +37,48 @@ pub fn devices(sysfs: &Path) -> Vec<PathBuf> {
     folders.filter(|device| device.exists()).collect()
 }
 
+/// Hardware addresses of interfaces that are left out because machines share them.
+///
+/// # Errors
+///
+/// The kernel does not list its links.
+pub fn left_out_addresses() -> io::Result<Vec<String>> {
+    let links = Netlink::open()?.links()?;
+    Ok(shared(Path::new("/sys"), &links).map(|(link, _)| identity(&link.hardware_address).0).collect())
+}
+
 fn describe_all(sysfs: &Path, links: &[Link], addresses: &[InterfaceAddress]) -> Vec<NetworkInterface> {
     let class = sysfs.join("class/net");
+    let left_out: Vec<_> =
+        shared(sysfs, links).inspect(|(link, reason)| tell_left_out(link, *reason)).collect();
+    // A VLAN and a bond have the address of a card.
+    let is_shared =
+        |link: &Link| left_out.iter().any(|(one, _)| one.hardware_address == link.hardware_address);
     let mut interfaces: Vec<_> = links
         .iter()
-        .filter(|link| is_considered(&class, &link.name))
+        .filter(|link| is_considered(&class, &link.name) && !is_shared(link))
         .map(|link| describe(&class, link, addresses))
-        .filter(|interface| !interface.mac_address.is_empty() && !is_internal(interface))
+        .filter(|interface| !interface.mac_address.is_empty())
         .collect();
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
     interfaces
+}
+
+/// The interfaces whose addresses are no identity of this machine (S22).
+fn shared<'a>(sysfs: &'a Path, links: &'a [Link]) -> impl Iterator<Item = (&'a Link, Shared)> {
+    let class = sysfs.join("class/net");
+    let considered = links.iter().filter(move |link| is_considered(&class, &link.name));
+    considered.filter_map(|link| Some((link, Shared::of(sysfs, &link.name, &link.hardware_address)?)))
+}
+
+/// Says so once: interfaces are looked at many times while the first one is waited for.
+fn tell_left_out(link: &Link, reason: Shared) {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mac_address = colons(&link.hardware_address);
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.insert(format!("{} {mac_address}", link.name)) {
+        tracing::warn!(interface = link.name, mac_address, "interface left out: {reason}");
+    }
 }
 
 fn is_considered(class: &Path, name: &str) -> bool {
@@ -51,19 +86,6 @@ fn is_considered(class: &Path, name: &str) -> bool {
     let is_vlan =
         name.split_once('.').is_some_and(|(_, id)| !id.is_empty() && id.bytes().all(|c| c.is_ascii_digit()));
     directory.join("device").exists() || directory.join("bonding").exists() || is_vlan
-}
-
-/// Several servers share one address of this kind on the way to their BMC (S22).
-fn is_internal(interface: &NetworkInterface) -> bool {
-    let is_internal = interface.mac_address.starts_with("fa:");
-    if is_internal {
-        tracing::warn!(
-            interface = %interface.name,
-            mac_address = %interface.mac_address,
-            "interface left out: addresses that start with fa: are shared between machines"
-        );
-    }
-    is_internal
 }
 
 fn describe(class: &Path, link: &Link, addresses: &[InterfaceAddress]) -> NetworkInterface {
@@ -173,13 +195,33 @@ mod tests {
     }
 
     #[test]
-    fn s22_an_address_that_servers_share_is_nobodys_identity() {
-        for (mac, expected) in
-            [("fa:16:3e:00:00:01", true), ("52:54:00:00:00:fa", false), ("f8:00:00:00:00:01", false)]
+    fn a05_a_card_on_usb_whose_address_a_model_range_shares_is_no_identity() {
+        let sysfs = tempfile::tempdir().unwrap();
+        let class = sysfs.path().join("class/net");
+        for (interface, device) in
+            [("eth0", "pci0/0000:00:03.0"), ("usb0", "pci0/usb1/1-1"), ("usb1", "pci0/usb1/1-2")]
         {
-            let nic = NetworkInterface { mac_address: mac.into(), ..NetworkInterface::default() };
-            assert_eq!(is_internal(&nic), expected, "{mac}");
+            let device = sysfs.path().join("devices").join(device);
+            fs::create_dir_all(&device).unwrap();
+            fs::create_dir_all(class.join(interface)).unwrap();
+            std::os::unix::fs::symlink(&device, class.join(interface).join("device")).unwrap();
         }
+        fs::create_dir_all(class.join("usb0.7")).unwrap();
+        fs::create_dir_all(class.join("bond0/bonding")).unwrap();
+        let of_a_range = vec![0xbe, 0x3a, 0xf2, 0xb6, 0x05, 0x9f];
+        let links = [
+            link("eth0", 1),
+            Link { name: "usb0".into(), hardware_address: of_a_range.clone() },
+            Link { name: "usb0.7".into(), hardware_address: of_a_range.clone() },
+            Link { name: "bond0".into(), hardware_address: of_a_range },
+            Link { name: "usb1".into(), hardware_address: vec![0xa0, 0xce, 0xc8, 1, 2, 3] },
+        ];
+        let found = describe_all(sysfs.path(), &links, &[]);
+        let names: Vec<_> = found.iter().map(|nic| nic.name.as_str()).collect();
+        assert_eq!(names, ["eth0", "usb1"]);
+        assert_eq!(mac_addresses(&found), ["52:54:00:00:00:01", "a0:ce:c8:01:02:03"]);
+        let pci = [Link { name: "eth0".into(), hardware_address: vec![0xbe, 0x3a, 0xf2, 0xb6, 0x05, 0x9f] }];
+        assert_eq!(describe_all(sysfs.path(), &pci, &[]).len(), 1, "virtual functions have such addresses");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Single interfaces: what the kernel says of them, and what is done to one alone.
 
 use crate::mac_address::MacAddress;
+use farrier_linux::hardware_address::Shared;
 use farrier_linux::netlink::{Netlink, addresses};
 use farrier_linux::sysfs;
 use ipnet::IpNet;
@@ -41,6 +42,12 @@ pub fn mac_of(name: &str) -> Option<MacAddress> {
     let links = Netlink::open().and_then(|netlink| netlink.links()).unwrap_or_default();
     let link = links.into_iter().find(|link| link.name == name)?;
     link.hardware_address.try_into().ok().map(MacAddress)
+}
+
+/// Why the address of a link is that of many machines; nothing when it is not. Such a link is used only where the plan
+/// names it.
+pub fn shared(name: &str) -> Option<Shared> {
+    Shared::of(Path::new("/sys"), name, &mac_of(name)?.0)
 }
 
 /// Whether something is at the other end of a link.

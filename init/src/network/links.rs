@@ -172,7 +172,7 @@ impl Links {
         let is_meant = |name: &&String| match which {
             Which::Mac(mac) => self.macs.get(*name) == Some(mac),
             Which::Name(wanted) => *name == wanted,
-            Which::Any => interface::has_carrier(name),
+            Which::Any => interface::has_carrier(name) && interface::shared(name).is_none(),
         };
         self.present.iter().filter(is_free).find(is_meant).cloned()
     }
@@ -237,7 +237,14 @@ impl Links {
             |name: &&String| !self.made.values().any(|made| made == *name) && !self.others.contains(*name);
         let names: Vec<String> = self.present.iter().filter(is_other).cloned().collect();
         for name in names {
-            let automatic = if interface::is_vlan(&name) { Automatic::ALL } else { self.plan.others };
+            let automatic = match interface::shared(&name) {
+                Some(reason) => {
+                    tracing::warn!(interface = name, "nothing is asked on this interface: {reason}");
+                    Automatic::NOTHING
+                }
+                None if interface::is_vlan(&name) => Automatic::ALL,
+                None => self.plan.others,
+            };
             self.start_automatic(&name, automatic);
             self.set_up(&name);
             self.others.insert(name);
