@@ -24,6 +24,7 @@ mod overwrite;
 mod proof;
 mod settings;
 mod unseen;
+mod zones;
 
 pub use course::{Claim, claim};
 pub use error::EraseError;
@@ -75,7 +76,9 @@ pub fn erase_devices(call: &StepCall<'_>, depth: Depth) -> Result<Value, StepErr
     tracing::info!("examined beside the block devices: {found}");
     complete::require(&found, &call.host.missing_devices())?;
     let (mut seen, mut plan) = survey(call)?;
-    if depth == Depth::Data && accessible::make(&plan, settings(call)?.guard, sysfs) {
+    let is_ending = || call.host.is_ending();
+    let patience = Patience::until(&is_ending);
+    if depth == Depth::Data && accessible::make(&plan, settings(call)?.guard, sysfs, &patience) {
         (seen, plan) = survey(call)?;
     }
     let mut records: Vec<Record> = complete::without_size(call.node, sysfs)?;

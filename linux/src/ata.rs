@@ -198,6 +198,11 @@ impl Capabilities {
         }
     }
 
+    /// Whether the drive has the Sanitize feature set.
+    pub fn has_sanitize(&self) -> bool {
+        self.word_59 & 1 << 12 != 0
+    }
+
     /// Whether a sanitize action exists.
     pub fn has(&self, action: SanitizeAction) -> bool {
         let bit = match action {
@@ -205,7 +210,7 @@ impl Capabilities {
             SanitizeAction::Overwrite => 14,
             SanitizeAction::Block => 15,
         };
-        self.word_59 & 1 << 12 != 0 && self.word_59 & 1 << bit != 0
+        self.has_sanitize() && self.word_59 & 1 << bit != 0
     }
 
     /// The security feature set; nothing when the drive has none.

@@ -52,6 +52,9 @@ const PLATFORM_STORAGE: [&str; 22] = [
     "nvme",
 ];
 
+/// What switches the power of a card in a device tree is none of them.
+const POWER_SEQUENCE: &str = "pwrseq";
+
 /// A device that no driver drives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driverless {
@@ -85,7 +88,8 @@ fn on_platform(sysfs: &Path) -> Vec<Driverless> {
     let describe = |name: String| {
         let device = devices.join(&name);
         let alias = sysfs::attribute(&device, "modalias")?;
-        let is_storage = PLATFORM_STORAGE.iter().any(|known| alias.contains(known));
+        let is_storage =
+            PLATFORM_STORAGE.iter().any(|known| alias.contains(known)) && !alias.contains(POWER_SEQUENCE);
         (is_storage && !device.join("driver").exists()).then(|| Driverless {
             kind: Kind::StorageController,
             address: name,
@@ -131,6 +135,7 @@ mod tests {
             ("APMC0D33:00", "acpi:APMC0D33:010601:", false),
             ("fe340000.mmc", "of:NmmcT(null)Cbrcm,bcm2711-emmc2", false),
             ("fe200000.gpio", "of:NgpioT(null)Cbrcm,bcm2711-gpio", false),
+            ("wifi-pwrseq", "of:Nwifi-pwrseqT(null)Cmmc-pwrseq-simple", false),
             ("serial8250", "platform:serial8250", false),
         ] {
             let device = sysfs.path().join("bus/platform/devices").join(name);

@@ -11,7 +11,7 @@ mod reservation;
 pub use reservation::is_reserved;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Bytes of an identify structure.
@@ -131,6 +131,30 @@ pub trait NvmeTarget {
     ///
     /// [`NvmeError`].
     fn submit(&self, command: &Command, data: &mut [u8]) -> Result<(), NvmeError>;
+
+    /// The same controller for another thread, where a command blocks for long.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` for a controller that one thread alone has, or the kernel's error.
+    fn for_thread(&self) -> io::Result<Box<dyn NvmeTarget + Send>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl<T: NvmeTarget + ?Sized> NvmeTarget for Box<T> {
+    fn submit(&self, command: &Command, data: &mut [u8]) -> Result<(), NvmeError> {
+        (**self).submit(command, data)
+    }
+}
+
+/// An open device that is not borrowed.
+struct OwnedDevice(OwnedFd);
+
+impl NvmeTarget for OwnedDevice {
+    fn submit(&self, command: &Command, data: &mut [u8]) -> Result<(), NvmeError> {
+        NvmeDevice(self.0.as_fd()).submit(command, data)
+    }
 }
 
 /// The controller behind an open namespace or controller device.
@@ -182,6 +206,10 @@ impl NvmeTarget for NvmeDevice<'_> {
             Ok(status) => Err(NvmeError::Status(status)),
             Err(_) => Err(io::Error::other(format!("status {status} is out of range")).into()),
         }
+    }
+
+    fn for_thread(&self) -> io::Result<Box<dyn NvmeTarget + Send>> {
+        Ok(Box::new(OwnedDevice(self.0.try_clone_to_owned()?)))
     }
 }
 

@@ -12,7 +12,7 @@ pub use sense::{Sense, SenseKey};
 
 use std::ffi::c_void;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 use std::time::Duration;
 
@@ -139,6 +139,30 @@ pub trait ScsiTarget {
     ///
     /// The kernel's, or `TimedOut`. A command that the target refuses is a [`Completion`].
     fn execute(&self, command: &[u8], transfer: Transfer<'_>, timeout: Duration) -> io::Result<Completion>;
+
+    /// The same target for another thread, where a command blocks for hours.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` for a target that one thread alone has, or the kernel's error.
+    fn for_thread(&self) -> io::Result<Box<dyn ScsiTarget + Send>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl<T: ScsiTarget + ?Sized> ScsiTarget for Box<T> {
+    fn execute(&self, command: &[u8], transfer: Transfer<'_>, timeout: Duration) -> io::Result<Completion> {
+        (**self).execute(command, transfer, timeout)
+    }
+}
+
+/// An open disk that is not borrowed.
+struct OwnedDevice(OwnedFd);
+
+impl ScsiTarget for OwnedDevice {
+    fn execute(&self, command: &[u8], transfer: Transfer<'_>, timeout: Duration) -> io::Result<Completion> {
+        ScsiDevice(self.0.as_fd()).execute(command, transfer, timeout)
+    }
 }
 
 /// An open SCSI or ATA disk.
@@ -196,6 +220,10 @@ impl ScsiTarget for ScsiDevice<'_> {
         }
         let length = usize::from(header.sense_length).min(SENSE_BYTES);
         Ok(Completion { status: header.status, sense: sense[..length].to_vec() })
+    }
+
+    fn for_thread(&self) -> io::Result<Box<dyn ScsiTarget + Send>> {
+        Ok(Box::new(OwnedDevice(self.0.try_clone_to_owned()?)))
     }
 }
 

@@ -38,7 +38,7 @@ fn the_fields_own_words_are_found_in_the_room_they_lead_to() {
         ("retry", "imaging/src/source/body.rs"),
         ("verifying", "imaging/src/readback.rs"),
         ("secure erase", "hardware-managers/src/erase.rs"),
-        ("sanitize", "hardware-managers/src/erase/secure.rs"),
+        ("sanitize", "hardware-managers/src/erase/command_set/secure.rs"),
         ("shredding", "hardware-managers/src/erase/overwrite.rs"),
     ] {
         let source = std::fs::read_to_string(root.join(path)).unwrap();

@@ -3,7 +3,7 @@
 //!
 //! Only a disk that may be erased is changed. What stays hidden fails the erasure of the disk ([`course`](super::course)).
 
-use super::command_set::{self, Cause, Hidden};
+use super::command_set::{self, Cause, Hidden, Patience};
 use super::course::{Claim, claim};
 use farrier_disk::BlockDevice;
 use farrier_disk::guard::{ErasePlan, EraseTarget};
@@ -13,23 +13,26 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long the kernel may take to see the other size, and how often it is looked at.
-const PATIENCE: Duration = Duration::from_secs(20);
+const LONGEST: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(500);
 
 /// Has the disks of a plan show what they hide. Returns whether one has another size than before, so that the disks
 /// are to be listed again.
-pub fn make(plan: &ErasePlan, guard: bool, sysfs: &Path) -> bool {
+pub fn make(plan: &ErasePlan, guard: bool, sysfs: &Path, patience: &Patience<'_>) -> bool {
     let mut has_grown = false;
     for target in plan.targets.iter().filter(|target| target.volumes().is_empty()) {
+        if (patience.is_ending)() {
+            break;
+        }
         let device = target.device();
-        if let Err(error) = command_set::unlock(device) {
+        if let Err(error) = command_set::make_ready(device, patience) {
             // The same is found again, and told, when its turn comes.
             tracing::warn!(disk = device.disk.name, "{error}");
             continue;
         }
         let hidden = command_set::hidden(device);
         if hidden.iter().any(is_shown_on_demand) && show(target, guard) {
-            has_grown |= grows(device, &sysfs.join("block").join(device.kernel_name()), PATIENCE);
+            has_grown |= grows(device, &sysfs.join("block").join(device.kernel_name()), LONGEST);
         }
     }
     has_grown
@@ -53,8 +56,8 @@ fn show(target: &EraseTarget, guard: bool) -> bool {
 }
 
 /// Has the kernel ask the disk in `directory` of sysfs for its size, until it is another one.
-fn grows(device: &BlockDevice, directory: &Path, patience: Duration) -> bool {
-    let deadline = Instant::now() + patience;
+fn grows(device: &BlockDevice, directory: &Path, longest: Duration) -> bool {
+    let deadline = Instant::now() + longest;
     loop {
         if let Err(error) = sysfs::write(&directory.join("device"), "rescan", "1") {
             tracing::warn!(disk = device.disk.name, "the kernel does not ask it for its size: {error}");

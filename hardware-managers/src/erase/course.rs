@@ -10,6 +10,7 @@ use super::method::Method;
 use super::overwrite::{self, overwrite};
 use super::proof::{Expectation, Proof};
 use super::settings::{Passes, Settings};
+use super::zones;
 use farrier_disk::guard::EraseTarget;
 use farrier_disk::wipe::{self, Erased};
 use farrier_disk::{Sectors, WritableDisk};
@@ -43,10 +44,14 @@ fn erase_target(
         return Ok(Verdict::Kept(boot_area::KEPT.to_owned()));
     }
     let _writable = is_boot_area.then(|| boot_area::Writable::new(Path::new("/sys"), device)).transpose()?;
-    command_set::unlock(device)?;
+    command_set::make_ready(device, patience)?;
     let disk = match claim(target, settings.guard)? {
         Claim::Taken(disk) => disk,
-        Claim::Kept(reason) => return Ok(Verdict::Kept(reason)),
+        Claim::Kept(reason) => {
+            // What a member of a volume hides is not erased with the volume.
+            let hidden = if depth == Depth::Data { command_set::hidden(device) } else { Vec::new() };
+            return require_none_hidden(&hidden).map(|()| Verdict::Kept(reason));
+        }
     };
     let own = command_set::of(&disk, device);
     let reach = match depth {
@@ -202,10 +207,8 @@ fn overwrite_proven(
         }
     })?;
     record.samples = proof.verify(medium, expectation)?;
-    if !medium.zones()?.is_empty() {
-        // The next user writes from the start of each.
-        medium.reset_zones(0, medium.size())?;
-    }
+    // The next user writes from the start of each.
+    zones::reset_all(medium)?;
     Ok(())
 }
 
@@ -231,6 +234,11 @@ fn erase_quickly(
 }
 
 fn erase_metadata(disk: &WritableDisk, record: &mut Record) -> Result<Method, EraseError> {
+    if !disk.zones()?.is_empty() {
+        let outcome = zones::erase_metadata(disk);
+        record.tried(Method::Metadata, outcome.as_ref().err());
+        return outcome.map(|()| Method::Metadata);
+    }
     let outcome = wipe::erase_metadata(disk, &wipe::is_virtual_media).map_err(EraseError::from);
     record.tried(Method::Metadata, outcome.as_ref().err());
     match outcome? {

@@ -6,6 +6,7 @@
 
 use super::error::EraseError;
 use super::medium::Medium;
+use super::zones;
 use farrier_linux::aligned::AlignedBuffer;
 use farrier_linux::block::zones::Zone;
 use rand::rngs::StdRng;
@@ -61,10 +62,8 @@ impl Proof {
         let mut random = StdRng::from_os_rng();
         let length = sample_bytes(medium);
         let zones = medium.zones()?;
-        if !zones.is_empty() {
-            // Few zones may be neither empty nor full, and the earlier user may have left as many.
-            medium.reset_zones(0, medium.size())?;
-        }
+        // Few zones may be neither empty nor full, and the earlier user may have left as many.
+        zones::reset_all(medium)?;
         let places = places(medium, &zones, Spread::Starts, &mut random);
         let planted = places.len();
         let mut samples = Vec::new();

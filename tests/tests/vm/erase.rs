@@ -164,3 +164,52 @@ fn vm_p09_x04_no_sector_of_four_disks_keeps_its_marker_and_the_fifth_keeps_all()
         }
     }
 }
+
+/// The step refuses, and where the operator leaves the namespace alone it goes on.
+#[test]
+fn vm_g03_a_namespace_that_is_not_attached_keeps_a_machine_from_being_called_clean() {
+    let folder = TempDir::new().unwrap();
+    let files = ["one", "two"].map(|name| (name, folder.path().join(name)));
+    let mut devices = vec!["-device".to_owned(), "nvme-subsys,id=subsystem".to_owned()];
+    devices.extend(["-device".to_owned(), "nvme,id=controller,serial=NVME1,subsys=subsystem".to_owned()]);
+    for (number, (name, file)) in files.iter().enumerate() {
+        mark(file);
+        let detached = if number == 1 { ",detached=on" } else { "" };
+        devices.extend(["-drive".to_owned(), machine::drive(name, file)]);
+        let namespace = format!("nvme-ns,bus=controller,drive={name},nsid={}{detached}", number + 1);
+        devices.extend(["-device".to_owned(), namespace]);
+    }
+    let hardware = Hardware {
+        mac: "52:54:00:fa:00:06".into(),
+        agent_port: free_port().unwrap(),
+        keyboard_port: free_port().unwrap(),
+        disks: Vec::new(),
+        media: Vec::new(),
+        folder: folder.path().to_owned(),
+    };
+    let dist = environment::path("FARRIER_DIST");
+    let agent = CommandedAgent::boot(&hardware, &devices, &dist, "ipa-disk-wait-attempts=1").unwrap();
+    let order = |properties: Value| {
+        let step = json!({"step": "erase_devices", "interface": "deploy"});
+        let params = json!({"step": step, "node": {"uuid": NODE, "properties": properties}, "ports": []});
+        agent.order("clean.execute_clean_step", &params).unwrap();
+    };
+    order(json!({}));
+    let failed = agent.wait_for_failure(ERASE).unwrap().to_string();
+    assert!(failed.contains("the namespace 2 of the NVMe controller nvme0"), "{failed}");
+    assert!(
+        failed.contains("allocated and not attached") && failed.contains("nothing is erased"),
+        "{failed}"
+    );
+    for (name, file) in &files {
+        let content = fs::read(file).unwrap();
+        assert!(content.chunks(512).all(|sector| sector.ends_with(&MARKER)), "{name} was written");
+    }
+    // QEMU's controller: 1b36:0010.
+    order(json!({"farrier_skip_controllers": ["1b36:0010"]}));
+    agent.wait_for_success(ERASE).unwrap();
+    let survivors = |file: &PathBuf| {
+        fs::read(file).unwrap().chunks(512).filter(|sector| sector.ends_with(&MARKER)).count() as u64
+    };
+    assert_eq!((survivors(&files[0].1), survivors(&files[1].1)), (0, DISK_SECTORS));
+}

@@ -121,9 +121,16 @@ impl<T: ScsiTarget> AtaDrive<T> {
         // Twice what the drive says, and time to spin up.
         let limit = needed.map_or(patience.limit, |time| time * 2 + Duration::from_secs(600));
         let begun = Instant::now();
-        if let Err(error) = ata::security_erase(&self.target, Password::User, is_enhanced, limit) {
+        let outcome = match self.target.for_thread() {
+            Ok(target) => {
+                patience.attend(move || ata::security_erase(&target, Password::User, is_enhanced, limit))?
+            }
+            Err(_) => ata::security_erase(&self.target, Password::User, is_enhanced, limit),
+        };
+        if let Err(error) = outcome {
             let is_refused = error.is_refusal() && begun.elapsed() < AT_ONCE;
-            let is_unchanged = self.security()?.is_some_and(|now| now.is_enabled && !now.is_locked);
+            let state = self.security().ok().flatten();
+            let is_unchanged = state.is_some_and(|now| now.is_enabled && !now.is_locked);
             self.remove_password();
             return Err(if is_refused && is_unchanged {
                 EraseError::unsupported(SECURITY_ERASE, &error)
@@ -150,12 +157,17 @@ impl<T: ScsiTarget> AtaDrive<T> {
         }
     }
 
+    /// An operation that failed, or that the drive does not tell of, is not waited for.
+    fn wait_for_earlier(&self, patience: &Patience<'_>) -> Result<(), EraseError> {
+        patience.wait("an earlier ATA Sanitize", || match ata::sanitize_state(&self.target) {
+            Ok(SanitizeState::Running(progress)) => Ok(Stage::Running(Some(progress))),
+            _ => Ok(Stage::Done),
+        })
+    }
+
     fn sanitize(&self, action: SanitizeAction, patience: &Patience<'_>) -> Result<(), EraseError> {
         let state = || ata::sanitize_state(&self.target).map_err(EraseError::ata(SANITIZE));
-        patience.wait("an earlier ATA Sanitize", || match state()? {
-            SanitizeState::Running(progress) => Ok(Stage::Running(Some(progress))),
-            _ => Ok(Stage::Done),
-        })?;
+        self.wait_for_earlier(patience)?;
         ata::start_sanitize(&self.target, action).map_err(refused_sanitize)?;
         let outcome = patience.wait(SANITIZE, || match state()? {
             SanitizeState::Running(progress) => Ok(Stage::Running(Some(progress))),
@@ -231,6 +243,13 @@ impl<T: ScsiTarget> SecureErase for AtaDrive<T> {
             ("word128", found.word_128),
         ];
         Ok(Survey { methods, capabilities: words.map(|(name, word)| (name, u64::from(word))).into() })
+    }
+
+    fn wait_until_idle(&self, patience: &Patience<'_>) -> Result<(), EraseError> {
+        match self.identify() {
+            Ok(found) if found.has_sanitize() => self.wait_for_earlier(patience),
+            _ => Ok(()),
+        }
     }
 
     fn prepare(&self) -> Result<(), EraseError> {

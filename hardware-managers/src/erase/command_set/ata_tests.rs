@@ -325,6 +325,26 @@ fn g07_a_drive_that_an_erasure_left_locked_is_unlocked_and_loses_its_password() 
 }
 
 #[test]
+fn g07_a_sanitize_of_before_is_waited_for_where_there_can_be_one() {
+    for (word_59, states, asked, expected) in [
+        (0x9000, &[0x4000, 0x4000, 0x8000][..], 3, None),
+        (0x9000, &[0], 1, None),
+        (0, &[0x4000], 0, None),
+        (0x9000, &[0x4000], 2, Some("did not finish")),
+    ] {
+        let drive =
+            AtaDrive { target: Drive { word_59, states: states.to_vec().into(), ..Drive::default() } };
+        let outcome = drive.wait_until_idle(&PATIENCE).map_err(|error| error.to_string());
+        let commands = drive.target.commands.borrow();
+        assert!(commands.len() >= asked && commands.iter().all(|command| *command == 0xb4), "{states:x?}");
+        match expected {
+            None => outcome.unwrap(),
+            Some(text) => assert!(outcome.unwrap_err().contains(text), "{states:x?}"),
+        }
+    }
+}
+
+#[test]
 fn g08_an_erasure_that_is_refused_at_once_is_not_there() {
     let enhanced = SUPPORTED | ENHANCED;
     for (drive, method, is_there) in [
@@ -359,4 +379,30 @@ fn g14_an_agent_that_ends_leaves_a_drive_that_sanitizes_itself_alone() {
     assert!(error.to_string().contains("goes on erasing itself"), "{error}");
     // It is started, and asked twice; a failure of it is not left, since there is none.
     assert_eq!(*drive.target.commands.borrow(), [0xb4, 0xb4, 0xb4]);
+}
+
+/// A drive whose Security Erase takes until the test is over.
+struct Slow(Drive);
+
+impl ScsiTarget for Slow {
+    fn execute(&self, cdb: &[u8], transfer: Transfer<'_>, timeout: Duration) -> io::Result<Completion> {
+        if cdb[14] == 0xf4 {
+            std::thread::sleep(Duration::from_secs(3600));
+        }
+        self.0.execute(cdb, transfer, timeout)
+    }
+
+    fn for_thread(&self) -> io::Result<Box<dyn ScsiTarget + Send>> {
+        Ok(Box::new(Slow(Drive::with(self.0.word_128.get()))))
+    }
+}
+
+#[test]
+fn g14_an_agent_that_ends_does_not_wait_for_a_security_erase() {
+    let drive = AtaDrive { target: Slow(Drive::with(SUPPORTED)) };
+    let patience = Patience { is_ending: &|| true, ..PATIENCE };
+    let error = drive.erase(Method::AtaSecurity, &patience).unwrap_err();
+    assert!(matches!(error, EraseError::Ending(_)), "{error}");
+    // The drive is busy: nothing more is asked of it. The next step takes its password away.
+    assert_eq!(*drive.target.0.commands.borrow(), [0xf1]);
 }

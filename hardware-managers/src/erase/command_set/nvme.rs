@@ -12,6 +12,7 @@ use farrier_linux::nvme::{
     self, Capabilities, FormatErase, NvmeDevice, NvmeError, NvmeTarget, SanitizeAction, SanitizeState,
 };
 use farrier_linux::sysfs;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 const SANITIZE: &str = "NVMe Sanitize";
@@ -48,19 +49,31 @@ pub struct NvmeNamespace<Q> {
 impl<'a> NvmeNamespace<NvmeDevice<'a>> {
     /// The namespace that a disk is.
     pub fn of(disk: &'a WritableDisk) -> Self {
+        Self::behind(disk)
+    }
+
+    /// The namespace behind an open disk.
+    pub fn behind(disk: &'a impl AsFd) -> Self {
         let queue = NvmeDevice::new(disk);
         Self { queue, number: queue.namespace().ok() }
     }
 }
 
 impl<Q: NvmeTarget> NvmeNamespace<Q> {
+    /// A controller whose log cannot be read does not tell of an operation.
+    fn wait_for_earlier(&self, patience: &Patience<'_>) -> Result<(), EraseError> {
+        patience.wait("an earlier NVMe Sanitize", || {
+            match nvme::sanitize_state(&self.queue, SanitizeAction::Block) {
+                Ok(SanitizeState::Running(progress)) => Ok(Stage::Running(Some(progress))),
+                _ => Ok(Stage::Done),
+            }
+        })
+    }
+
     fn sanitize(&self, action: SanitizeAction, patience: &Patience<'_>) -> Result<(), EraseError> {
         let state = || nvme::sanitize_state(&self.queue, action).map_err(EraseError::nvme(SANITIZE));
         // One that was started before the machine was reset goes on by itself.
-        patience.wait("an earlier NVMe Sanitize", || match state()? {
-            SanitizeState::Running(progress) => Ok(Stage::Running(Some(progress))),
-            _ => Ok(Stage::Done),
-        })?;
+        self.wait_for_earlier(patience)?;
         nvme::start_sanitize(&self.queue, action).map_err(refused(SANITIZE))?;
         let outcome = patience.wait(SANITIZE, || match state()? {
             SanitizeState::Running(progress) => Ok(Stage::Running(Some(progress))),
@@ -111,6 +124,15 @@ impl<Q: NvmeTarget> SecureErase for NvmeNamespace<Q> {
         })
     }
 
+    fn wait_until_idle(&self, patience: &Patience<'_>) -> Result<(), EraseError> {
+        match Capabilities::identify(&self.queue) {
+            Ok(found) if ACTIONS.iter().any(|(action, _)| found.has(*action)) => {
+                self.wait_for_earlier(patience)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn prepare(&self) -> Result<(), EraseError> {
         Ok(())
     }
@@ -125,7 +147,12 @@ impl<Q: NvmeTarget> SecureErase for NvmeNamespace<Q> {
             _ => return Err(EraseError::Defect),
         };
         let number = self.number.ok_or(EraseError::Defect)?;
-        nvme::format(&self.queue, number, erase, patience.limit).map_err(refused(FORMAT))
+        let limit = patience.limit;
+        let outcome = match self.queue.for_thread() {
+            Ok(queue) => patience.attend(move || nvme::format(&queue, number, erase, limit))?,
+            Err(_) => nvme::format(&self.queue, number, erase, limit),
+        };
+        outcome.map_err(refused(FORMAT))
     }
 
     fn reach(&self) -> Reach {
@@ -326,6 +353,20 @@ mod tests {
     }
 
     #[test]
+    fn g07_a_sanitize_of_before_is_waited_for_where_there_can_be_one() {
+        for (sanicap, log, expected) in
+            [(7, &[2, 2, 1][..], None), (0, &[2], None), (7, &[2], Some("did not finish")), (7, &[3], None)]
+        {
+            let disk = namespace(Controller::new(0x02, 0, sanicap, &[1]));
+            disk.queue.log.replace(log.to_vec());
+            let outcome = disk.wait_until_idle(&PATIENCE).map_err(|error| error.to_string());
+            assert_eq!(outcome.as_ref().err().is_some(), expected.is_some(), "{log:?}");
+            assert!(expected.is_none_or(|text| outcome.unwrap_err().contains(text)), "{log:?}");
+            assert!(disk.queue.asked.borrow().is_empty());
+        }
+    }
+
+    #[test]
     fn g14_an_agent_that_ends_leaves_a_controller_that_sanitizes_itself_alone() {
         let disk = namespace(Controller::new(0x02, 0, 1, &[1]));
         disk.queue.log.replace(vec![0, 2]);
@@ -333,5 +374,28 @@ mod tests {
         let error = disk.erase(Method::NvmeSanitizeCrypto, &patience).unwrap_err();
         assert!(matches!(error, EraseError::Ending(_)), "{error}");
         assert_eq!(*disk.queue.asked.borrow(), [(0x84, 0x0c)]);
+    }
+    /// A controller whose Format takes until the test is over.
+    struct Slow;
+
+    impl NvmeTarget for Slow {
+        fn submit(&self, command: &Command, _: &mut [u8]) -> Result<(), NvmeError> {
+            if command.opcode == 0x80 {
+                std::thread::sleep(Duration::from_secs(3600));
+            }
+            Ok(())
+        }
+
+        fn for_thread(&self) -> std::io::Result<Box<dyn NvmeTarget + Send>> {
+            Ok(Box::new(Slow))
+        }
+    }
+
+    #[test]
+    fn g14_an_agent_that_ends_does_not_wait_for_a_format() {
+        let disk = NvmeNamespace { queue: Slow, number: Some(1) };
+        let patience = Patience { is_ending: &|| true, ..PATIENCE };
+        let error = disk.erase(Method::NvmeFormatUserData, &patience).unwrap_err();
+        assert!(matches!(error, EraseError::Ending(_)), "{error}");
     }
 }

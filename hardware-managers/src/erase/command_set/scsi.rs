@@ -6,6 +6,7 @@ use crate::erase::error::EraseError;
 use crate::erase::method::Method;
 use farrier_disk::WritableDisk;
 use farrier_linux::scsi::{self, BlockCounts, EraseState, SanitizeAction, ScsiDevice, ScsiError, ScsiTarget};
+use std::os::fd::AsFd;
 
 const SANITIZE: &str = "SCSI Sanitize";
 const FORMAT: &str = "SCSI Format Unit";
@@ -26,6 +27,11 @@ pub struct ScsiDisk<T> {
 impl<'a> ScsiDisk<ScsiDevice<'a>> {
     /// The target that a disk is.
     pub fn of(disk: &'a WritableDisk) -> Self {
+        Self::behind(disk)
+    }
+
+    /// The target behind an open disk.
+    pub fn behind(disk: &'a impl AsFd) -> Self {
         Self { target: ScsiDevice::new(disk) }
     }
 }
@@ -71,6 +77,14 @@ impl<T: ScsiTarget> SecureErase for ScsiDisk<T> {
         survey.capabilities.insert("format", u64::from(has_format));
         survey.methods.extend(may_format.then_some(Method::ScsiFormat));
         Ok(survey)
+    }
+
+    fn wait_until_idle(&self, patience: &Patience<'_>) -> Result<(), EraseError> {
+        patience.wait("an earlier erasure", || match scsi::erase_state(&self.target) {
+            Ok(EraseState::Running(progress)) => Ok(Stage::Running(progress)),
+            // One that cannot be used tells so when it is read.
+            Ok(EraseState::Ready) | Err(_) => Ok(Stage::Done),
+        })
     }
 
     fn prepare(&self) -> Result<(), EraseError> {
@@ -212,6 +226,23 @@ mod tests {
             }
         }
     }
+    #[test]
+    fn g07_an_erasure_of_before_is_waited_for() {
+        for (ready, expected) in [
+            (&[GOOD][..], None),
+            (&[SANITIZING, SANITIZING, GOOD], None),
+            (&[FAILED], None),
+            (&[SANITIZING], Some("an earlier erasure did not finish")),
+        ] {
+            let disk = ScsiDisk { target: Target::new(&[], ready) };
+            let outcome = disk.wait_until_idle(&PATIENCE).map_err(|error| error.to_string());
+            match expected {
+                None => outcome.unwrap(),
+                Some(text) => assert!(outcome.unwrap_err().contains(text)),
+            }
+        }
+    }
+
     #[test]
     fn g08_what_is_refused_at_once_is_a_method_that_is_not_there() {
         for (refusal, is_there) in [

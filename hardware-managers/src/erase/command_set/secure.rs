@@ -4,6 +4,7 @@ use super::reach::Reach;
 use crate::erase::error::EraseError;
 use crate::erase::method::Method;
 use std::collections::BTreeMap;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,9 @@ use std::time::{Duration, Instant};
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// What becomes of an erasure that a disk does by itself when the agent ends.
 const GOES_ON: &str = "the disk goes on erasing itself; run the step again, which waits for that";
+/// What becomes of an erasure by one command when the agent ends.
+const IN_COMMAND: &str = "the disk is at its command still, and may stay locked; power-cycle the machine if it does not \
+                          answer, and run the step again";
 /// How often it is asked whether it is done.
 const POLL: Duration = Duration::from_secs(1);
 
@@ -22,6 +26,14 @@ pub trait SecureErase {
     ///
     /// [`EraseError`] when it cannot be asked, or cannot do now what it could do otherwise.
     fn survey(&self) -> Result<Survey, EraseError>;
+
+    /// Waits for the end of an erasure that the disk goes on with since before the machine was started. A disk that does
+    /// not tell of one has none.
+    ///
+    /// # Errors
+    ///
+    /// [`EraseError::TimedOut`] or [`EraseError::Ending`].
+    fn wait_until_idle(&self, patience: &Patience<'_>) -> Result<(), EraseError>;
 
     /// Makes the disk accessible, so that it can be written before it erases itself.
     ///
@@ -83,6 +95,30 @@ impl<'a> Patience<'a> {
     /// As long as a disk may take that does not say how long, unless the agent is about to end.
     pub fn until(is_ending: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self { poll: POLL, limit: LONGEST, is_ending }
+    }
+
+    /// Runs a command that blocks until the disk is done on a thread of its own, which stays behind when the agent ends.
+    ///
+    /// # Errors
+    ///
+    /// [`EraseError::Ending`], or [`EraseError::Defect`] when there is no thread.
+    pub fn attend<R: Send + 'static>(
+        &self,
+        command: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, EraseError> {
+        let (sender, receiver) = sync_channel(1);
+        let run = move || drop(sender.send(command()));
+        thread::Builder::new().name("erase".to_owned()).spawn(run).map_err(|_| EraseError::Defect)?;
+        loop {
+            match receiver.recv_timeout(self.poll) {
+                Ok(outcome) => return Ok(outcome),
+                Err(RecvTimeoutError::Timeout) if (self.is_ending)() => {
+                    return Err(EraseError::Ending(IN_COMMAND));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(EraseError::Defect),
+            }
+        }
     }
 
     /// Asks until the disk is done.

@@ -132,6 +132,10 @@ impl SecureErase for ZonedDisk {
         Ok(Survey { methods: self.methods.clone(), ..Survey::default() })
     }
 
+    fn wait_until_idle(&self, _: &Patience<'_>) -> Result<(), EraseError> {
+        Ok(())
+    }
+
     fn prepare(&self) -> Result<(), EraseError> {
         Ok(())
     }
