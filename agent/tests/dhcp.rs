@@ -67,7 +67,7 @@ fn ip(words: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A server that gives one address, with these options.
+/// A server that gives one address, with these options by their names or numbers.
 fn server(address: &str, options: &[&str]) -> Running {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", "server", "dnsmasq", "--conf-file=/dev/null", "--no-daemon", "--port=0"]);
@@ -79,7 +79,12 @@ fn server(address: &str, options: &[&str]) -> Running {
         "--user=root",
     ]);
     command.arg(format!("--dhcp-range={address},{address},120"));
-    command.args(options.iter().map(|option| format!("--dhcp-option=option:{option}")));
+    command.args(options.iter().map(
+        |option| match option.starts_with(|first: char| first.is_ascii_digit()) {
+            true => format!("--dhcp-option-force={option}"),
+            false => format!("--dhcp-option=option:{option}"),
+        },
+    ));
     Running::start(&mut command)
 }
 
@@ -187,4 +192,31 @@ fn loop_x17_an_address_that_is_fixed_and_leased_stays() {
         assert_eq!(addresses(), ["192.0.2.50/24"]);
         drop((client, server));
     });
+}
+
+#[test]
+fn loop_a04_a_host_name_that_is_too_long_and_routers_that_are_none_cost_nothing_else() {
+    let long = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.rack12.row7.hall3.dc1.building9.example-company.internal";
+    for (routers, expected) in
+        [("224.0.0.1", None), ("192.0.2.50", None), ("192.0.2.255,192.0.2.9", Some("default via 192.0.2.9"))]
+    {
+        in_a_network(|program| {
+            let options = [
+                &format!("router,{routers}"),
+                "dns-server,192.0.2.53",
+                &format!("12,{long}"),
+                "mtu,60",
+                "domain-search,a.example",
+            ];
+            let server = server("192.0.2.50", &options);
+            let client = client(program);
+            let resolver = "search a.example\nnameserver 192.0.2.53\n";
+            until("the lease is used", || fs::read_to_string(RESOLVER).unwrap() == resolver);
+            assert_eq!(addresses(), ["192.0.2.50/24"], "{routers}");
+            assert_eq!(routes(), Vec::from_iter(expected), "{routers}");
+            assert_eq!(nix::unistd::gethostname().unwrap(), "a".repeat(34).as_str(), "{routers}");
+            assert!(ip("link show dev eth0").contains(" mtu 1500 "), "{routers}");
+            drop((client, server));
+        });
+    }
 }

@@ -17,6 +17,16 @@ impl MacAddress {
         let bytes: Option<Vec<u8>> = parts.iter().map(byte).collect();
         bytes?.try_into().ok().map(Self)
     }
+
+    /// The address in `BOOTIF`, which has the type of the hardware in front where PXELINUX wrote it.
+    pub fn of_boot_interface(text: &str) -> Option<Self> {
+        let text = text.trim();
+        Self::parse(text).or_else(|| {
+            let (kind, address) = text.split_once([':', '-'])?;
+            let is_kind = kind.len() == 2 && kind.bytes().all(|digit| digit.is_ascii_hexdigit());
+            is_kind.then(|| Self::parse(address)).flatten()
+        })
+    }
 }
 
 impl fmt::Display for MacAddress {
@@ -40,5 +50,24 @@ mod tests {
             assert_eq!(MacAddress::parse(text), None, "{text}");
         }
         assert_eq!(expected.to_string(), "52:54:00:ab:cd:ef");
+    }
+
+    #[test]
+    fn a_boot_interface_may_have_the_type_of_its_hardware_in_front() {
+        let expected = MacAddress([0x52, 0x54, 0, 0xab, 0xcd, 0xef]);
+        for text in [
+            "01-52-54-00-AB-CD-EF",
+            "01:52:54:00:ab:cd:ef",
+            "20-52-54-00-ab-cd-ef",
+            "52-54-00-ab-cd-ef",
+            " 52:54:00:ab:cd:ef ",
+        ] {
+            assert_eq!(MacAddress::of_boot_interface(text), Some(expected), "{text}");
+        }
+        for text in
+            ["", "eth0", "01", "xx-52-54-00-ab-cd-ef", "01-01-52-54-00-ab-cd-ef", "01é52-54-00-ab-cd-ef"]
+        {
+            assert_eq!(MacAddress::of_boot_interface(text), None, "{text}");
+        }
     }
 }

@@ -8,22 +8,22 @@
 mod arp;
 pub mod dhcp_client;
 pub mod dhcp_event;
-mod dhcpv6;
-mod held;
+mod host_name;
 mod ibft;
 mod infiniband;
 mod interface;
 mod ipv6;
 mod kernel_parameters;
+mod lease;
 mod links;
 mod name_servers;
 mod network_data;
 mod packet_size;
 mod plan;
-mod router;
 mod source;
 
-pub use interface::is_vlan;
+pub use interface::{is_vlan, set_up_vlan};
+pub use plan::VLAN_NUMBERS;
 
 use crate::events::{Change, Event};
 use crate::{enduring, settings};

@@ -2,6 +2,7 @@
 
 use crate::settings::options::Options;
 use farrier_hardware::inventory::nics;
+use farrier_init::mac_address::MacAddress;
 use farrier_protocol::inventory::NetworkInterface;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -54,7 +55,13 @@ fn wanted(options: &Options) -> Wanted {
     match &options.bootif {
         _ if options.inspection_dhcp_wait_timeout.duration().is_zero() => Wanted::Nobody,
         _ if options.inspection_dhcp_all_interfaces => Wanted::Everybody,
-        Some(text) => Wanted::Address(hardware_address(text)),
+        Some(text) => match MacAddress::of_boot_interface(text) {
+            Some(address) => Wanted::Address(address.to_string()),
+            None => {
+                tracing::warn!("BOOTIF={text} is no hardware address: the inventory waits for no interface");
+                Wanted::Nobody
+            }
+        },
         None => Wanted::Nobody,
     }
 }
@@ -67,15 +74,6 @@ impl Wanted {
             Self::Everybody => interfaces.iter().all(has_address),
             Self::Address(mac) => interfaces.iter().any(|nic| nic.mac_address == *mac && has_address(nic)),
         }
-    }
-}
-
-/// `01-AA-BB-CC-DD-EE-FF`, where the first number is the type of the hardware, or the plain address.
-fn hardware_address(text: &str) -> String {
-    let text = text.to_lowercase().replace('-', ":");
-    match text.split_once(':') {
-        Some((_, address)) if text.matches(':').count() == 6 => address.to_owned(),
-        _ => text,
     }
 }
 
@@ -92,6 +90,7 @@ mod tests {
             ("BOOTIF=01-52-54-00-12-34-AB", address()),
             ("BOOTIF=52:54:00:12:34:ab", address()),
             ("BOOTIF=52-54-00-12-34-ab", address()),
+            ("BOOTIF=eth0", Wanted::Nobody),
             ("BOOTIF=01-52-54-00-12-34-ab ipa-inspection-dhcp-wait-timeout=0", Wanted::Nobody),
             ("ipa-inspection-dhcp-all-interfaces=1", Wanted::Everybody),
         ] {

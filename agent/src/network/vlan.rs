@@ -3,11 +3,9 @@
 use crate::settings::options::Options;
 use farrier_hardware::inventory::lldp::{self, Tlv};
 use farrier_hardware::inventory::nics;
-use farrier_init::network::is_vlan;
-use farrier_linux::netlink::Netlink;
+use farrier_init::network::{VLAN_NUMBERS, is_vlan, set_up_vlan};
 use farrier_linux::uevent::{Uevent, UeventSocket};
 use std::collections::BTreeMap;
-use std::io;
 use std::thread;
 use std::time::Duration;
 
@@ -17,9 +15,6 @@ const ALL: &str = "all";
 const ORGANISATION: u8 = 127;
 /// The beginning of the name of a VLAN, which its number follows (IEEE 802.1, subtype 3).
 const VLAN_NAME: &str = "0080c203";
-/// Numbers a VLAN can have (IEEE 802.1Q).
-const NUMBERS: std::ops::RangeInclusive<u16> = 1..=4094;
-
 /// Pause before listening again after the kernel refused to deliver events.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -76,12 +71,12 @@ fn make(options: &Options, entries: &[String], seen: &mut Vec<Nic>) {
     let present = nics::network_interfaces().unwrap_or_default().into_iter();
     let present = present.map(|nic| (nic.name, nic.mac_address)).filter(|(name, _)| !is_vlan(name));
     for vlan in due(options, entries, present.collect(), seen) {
-        let name = format!("{}.{}", vlan.interface, vlan.number);
-        match try_make(&vlan, &name) {
-            Ok(()) => tracing::info!(interface = name, "VLAN interface set up"),
+        let Vlan { interface, number } = &vlan;
+        match set_up_vlan(interface, *number) {
+            Ok(name) => tracing::info!(interface = name, "VLAN interface set up"),
             Err(error) => tracing::error!(
-                interface = name,
-                "the VLAN interface cannot be made: {error}; is the module 8021q in the ramdisk?"
+                interface,
+                "the VLAN interface {number} cannot be made: {error}; is the module 8021q in the ramdisk?"
             ),
         }
     }
@@ -95,16 +90,6 @@ fn due(options: &Options, entries: &[String], present: Vec<Nic>, seen: &mut Vec<
     }
     seen.extend_from_slice(&new);
     plan(entries, &new, &announced(options, entries, &new))
-}
-
-fn try_make(vlan: &Vlan, name: &str) -> io::Result<()> {
-    let netlink = Netlink::open()?;
-    netlink.set_up(&vlan.interface)?;
-    match netlink.add_vlan(&vlan.interface, name, vlan.number) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    netlink.set_up(name)
 }
 
 /// What the switches say, if that matters.
@@ -162,7 +147,7 @@ fn parsed(entry: &str) -> (&str, Option<u16>) {
 /// Interface or hardware address, and number, of an entry that has one.
 fn numbered(entry: &str) -> Option<(&str, u16)> {
     let (name, number) = entry.rsplit_once('.')?;
-    Some((name, number.parse().ok().filter(|number| NUMBERS.contains(number))?))
+    Some((name, number.parse().ok().filter(|number| VLAN_NUMBERS.contains(number))?))
 }
 
 /// The number of the VLAN that a TLV names.
@@ -170,7 +155,7 @@ fn vlan_of(Tlv(kind, hex): &Tlv) -> Option<u16> {
     let hex = hex.to_ascii_lowercase();
     let digits = hex.strip_prefix(VLAN_NAME)?.get(..4)?;
     let number = u16::from_str_radix(digits, 16).ok()?;
-    (*kind == ORGANISATION && NUMBERS.contains(&number)).then_some(number)
+    (*kind == ORGANISATION && VLAN_NUMBERS.contains(&number)).then_some(number)
 }
 
 #[cfg(test)]

@@ -3,193 +3,101 @@
 //! The client starts this program with the event as its argument and the lease in environment
 //! variables.
 
-use super::held::Held;
-use super::name_servers::{self, Source};
-use super::packet_size;
+use super::lease::{self, Lease};
 use crate::logging;
 use anyhow::Context;
-use farrier_linux::dhcp;
-use farrier_linux::netlink::{self, Lifetime, Netlink, Route};
+use farrier_linux::netlink::Route;
 use ipnet::{IpNet, Ipv4Net};
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
+use std::str::FromStr;
 
 /// Path of this role in the ramdisk.
 pub const PROGRAM: &str = "/usr/libexec/farrier/dhcp-event";
-
-/// Metric of the first interface's default route; those of later ones are higher.
-const BASE_METRIC: u32 = 100;
-
-/// A lease of an address.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Lease {
-    interface: String,
-    address: Ipv4Net,
-    routes: Vec<Route>,
-    mtu: Option<u32>,
-    name_servers: Vec<IpAddr>,
-    domains: Vec<String>,
-    host_name: Option<String>,
-}
 
 /// Acts on an event.
 ///
 /// # Errors
 ///
-/// The lease lacks something, or the kernel refuses it.
+/// The lease is of no interface, or the kernel does not let go of one that ended.
 pub fn apply(event: Option<&str>) -> anyhow::Result<()> {
     logging::start(logging::Target::Consoles);
     let root = Path::new("/");
     let outcome = match event {
-        Some("bound" | "renew") => {
-            Lease::read(|name| std::env::var(name).ok()).and_then(|lease| lease.apply(root))
-        }
-        Some("deconfig") => {
-            std::env::var("interface").map_or(Ok(()), |interface| deconfigure(root, &interface))
-        }
+        Some("bound" | "renew") => read(variable).map(|lease| lease.apply(root)),
+        Some("deconfig") => std::env::var("interface")
+            .map_or(Ok(()), |interface| lease::deconfigure(root, &interface).map_err(Into::into)),
         // A missing answer is reported once for all links by the agent, which waits for it.
         _ => Ok(()),
     };
     outcome.inspect_err(|error| tracing::error!("DHCP {}: {error:#}", event.unwrap_or_default()))
 }
 
-impl Lease {
-    fn read(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
-        let required = |name: &str| variable(name).with_context(|| format!("the lease has no {name}"));
-        let addresses = |name: &str| -> Vec<IpAddr> {
-            let text = variable(name).unwrap_or_default();
-            text.split_whitespace().filter_map(|address| address.parse().ok()).collect()
-        };
-        let words = |name: &str| -> Vec<String> {
-            variable(name).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
-        };
-        let classless = |name: &str| variable(name).and_then(|text| classless_routes(&text));
-        let by_router = || addresses("router").first().copied().map(Route::default_through);
-        let search = words("search");
-        let address = required("ip")?.parse().context("the lease's address cannot be read")?;
-        let length = variable("mask").and_then(|text| text.parse().ok());
-        let mask = variable("subnet").and_then(|text| text.parse().ok());
-        let with_length = length.and_then(|length| Ipv4Net::new(address, length).ok());
-        Ok(Self {
-            interface: required("interface")?,
-            address: with_length.map_or_else(|| network(address, mask), Ok)?,
-            // They stand in for the router (RFC 3442).
-            routes: classless("staticroutes")
-                .or_else(|| classless("msstaticroutes"))
-                .unwrap_or_else(|| by_router().into_iter().collect()),
-            mtu: variable("mtu").and_then(|text| text.parse().ok()),
-            name_servers: addresses("dns"),
-            domains: if search.is_empty() { words("domain") } else { search },
-            host_name: variable("hostname").filter(|name| !name.is_empty()),
-        })
-    }
-
-    /// A lease as a server granted it.
-    ///
-    /// # Errors
-    ///
-    /// Its mask is none.
-    pub fn granted(interface: &str, lease: &dhcp::Lease) -> anyhow::Result<Self> {
-        Ok(Self {
-            interface: interface.to_owned(),
-            address: network(lease.address, lease.mask)?,
-            routes: lease.routes.clone(),
-            mtu: lease.mtu,
-            name_servers: lease.name_servers.iter().copied().map(IpAddr::from).collect(),
-            domains: lease.domains.clone(),
-            host_name: lease.host_name.clone().filter(|name| !name.is_empty()),
-        })
-    }
-
-    /// Uses it instead of the one before, and keeps what concerns the whole system below `root`.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses the address, a route or the name, or the name servers cannot be kept.
-    pub fn apply(&self, root: &Path) -> anyhow::Result<()> {
-        let (netlink, interface) = (Netlink::open()?, &self.interface);
-        let metric = metric(interface)?;
-        let before = Held::read(root, interface);
-        let is_own = before.address == Some(self.address) || !has_address(interface, self.address)?;
-        let held = Held { address: is_own.then_some(self.address), routes: self.routes.clone() };
-        held.keep(root, interface).context("the lease cannot be kept")?;
-        before.without(&held).release(&netlink, interface, metric)?;
-        if let Some(mtu) = self.mtu
-            && let Err(error) = packet_size::by_lease(&netlink, root, interface, mtu)
-        {
-            tracing::warn!(interface, %error, "packets cannot have the {mtu} bytes that the DHCP server says");
-        }
-        // The client itself says when the lease ends.
-        netlink
-            .add_address(interface, self.address.into(), Lifetime::ENDLESS)
-            .with_context(|| format!("{interface} cannot have the address {}", self.address))?;
-        // Of several addresses in one network the first one would take the others with it.
-        fs::write(format!("/proc/sys/net/ipv4/conf/{interface}/promote_secondaries"), "1").ok();
-        for route in &self.routes {
-            netlink.add_route(interface, *route, metric).with_context(|| {
-                format!("the network {} cannot be reached over {interface}", route.destination)
-            })?;
-        }
-        if let Some(name) = &self.host_name {
-            nix::unistd::sethostname(name).with_context(|| format!("the host name cannot be {name}"))?;
-        }
-        tracing::info!(interface, address = %self.address, "address by DHCP");
-        name_servers::remember(root, Source::Lease(interface), &self.name_servers, &self.domains)
-            .context("the name servers cannot be kept")
-    }
+/// What is no text in a variable spoils no more than the word in which it stands.
+fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// A lease that ended takes its address and its routes with it, and nothing else; at the start there is none.
+/// The lease that the variables hold.
 ///
 /// # Errors
 ///
-/// The kernel's refusal.
-pub fn deconfigure(root: &Path, interface: &str) -> anyhow::Result<()> {
-    let held = Held::read(root, interface);
-    if let Some(address) = held.address {
-        tracing::warn!(interface, %address, "the DHCP lease ended");
-    }
-    if held != Held::default() {
-        held.release(&Netlink::open()?, interface, metric(interface)?)?;
-    }
-    Held::forget(root, interface);
-    Ok(())
+/// It is of no interface.
+pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Lease> {
+    let interface = variable("interface").context("the lease has no interface")?;
+    let text = |name: &str| variable(name).unwrap_or_default();
+    let words = |name: &str| text(name).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let classless = classless_routes(&text("staticroutes"));
+    let search = words("search");
+    Ok(Lease {
+        interface,
+        address: address(&text("ip"), variable("mask"), variable("subnet")),
+        classless: if classless.is_empty() { classless_routes(&text("msstaticroutes")) } else { classless },
+        routers: parsed(&words("router")),
+        mtu: variable("mtu").and_then(|text| text.parse().ok()),
+        name_servers: parsed::<IpAddr>(&words("dns")),
+        domains: if search.is_empty() { words("domain") } else { search },
+        host_name: variable("hostname").filter(|name| !name.is_empty()),
+    })
 }
 
-fn metric(interface: &str) -> anyhow::Result<u32> {
-    Ok(BASE_METRIC + nix::net::if_::if_nametoindex(interface)?)
-}
-
-fn has_address(interface: &str, address: Ipv4Net) -> anyhow::Result<bool> {
-    let is_same = |found: &netlink::InterfaceAddress| {
-        found.interface == interface
-            && found.address == address.addr()
-            && found.prefix == address.prefix_len()
+/// The words that can be read; the others are told.
+fn parsed<T: FromStr>(words: &[String]) -> Vec<T> {
+    let parse = |word: &String| {
+        let value = word.parse().ok();
+        if value.is_none() {
+            tracing::warn!("{word:?} in the DHCP lease is no address and is left out");
+        }
+        value
     };
-    Ok(netlink::addresses()?.iter().any(is_same))
+    words.iter().filter_map(parse).collect()
 }
 
-/// Networks, each with its gateway, which is `0.0.0.0` for a network on the link itself.
-fn classless_routes(text: &str) -> Option<Vec<Route>> {
+/// The address in its network, whose size is given as a length or as a mask.
+fn address(ip: &str, length: Option<String>, mask: Option<String>) -> Option<Ipv4Net> {
+    let Ok(ip) = ip.parse::<Ipv4Addr>() else {
+        tracing::error!("the DHCP lease has no address that can be read ({ip:?})");
+        return None;
+    };
+    let by_mask = lease::address(ip, mask.and_then(|mask| mask.parse().ok()))?;
+    let length = length.and_then(|length| length.parse().ok());
+    Some(length.and_then(|length| Ipv4Net::new(ip, length).ok()).unwrap_or(by_mask))
+}
+
+/// Networks, each with its gateway, which is `0.0.0.0` for a network on the link itself. What cannot be read is
+/// left out.
+fn classless_routes(text: &str) -> Vec<Route> {
     let words: Vec<_> = text.split_whitespace().collect();
-    let (pairs, rest) = words.as_chunks::<2>();
     let route = |[destination, gateway]: &[&str; 2]| {
-        let destination: IpNet = destination.parse().ok()?;
-        let gateway: IpAddr = gateway.parse().ok()?;
+        let route = destination.parse::<IpNet>().ok().zip(gateway.parse::<IpAddr>().ok());
+        if route.is_none() {
+            tracing::warn!("the way to {destination} through {gateway} in the DHCP lease is left out");
+        }
+        let (destination, gateway) = route?;
         let gateway = (!gateway.is_unspecified()).then_some(gateway);
         Some(Route { destination: destination.trunc(), gateway })
     };
-    let routes = pairs.iter().map(route).collect::<Option<Vec<_>>>()?;
-    (rest.is_empty() && !routes.is_empty()).then_some(routes)
-}
-
-/// An address in its network, which without a mask has no other host.
-fn network(address: Ipv4Addr, mask: Option<Ipv4Addr>) -> anyhow::Result<Ipv4Net> {
-    let mask = mask.unwrap_or(Ipv4Addr::BROADCAST);
-    Ipv4Net::with_netmask(address, mask).with_context(|| {
-        format!("the DHCP server gives {address} the mask {mask}, which is none: correct it")
-    })
+    words.as_chunks::<2>().0.iter().filter_map(route).collect()
 }
 
 #[cfg(test)]
@@ -211,11 +119,12 @@ mod tests {
             Some(value.to_owned())
         };
         assert_eq!(
-            Lease::read(read).unwrap(),
+            super::read(read).unwrap(),
             Lease {
                 interface: "eth0".into(),
-                address: "192.0.2.15/24".parse().unwrap(),
-                routes: vec![Route::default_through([192, 0, 2, 2].into())],
+                address: Some("192.0.2.15/24".parse().unwrap()),
+                classless: Vec::new(),
+                routers: vec![[192, 0, 2, 2].into(), [192, 0, 2, 3].into()],
                 mtu: None,
                 name_servers: vec![[192, 0, 2, 53].into()],
                 domains: vec!["example.org".into()],
@@ -232,7 +141,7 @@ mod tests {
             gateway: Some(gateway.into()),
         };
         let classless = vec![near, far("203.0.113.0/24", [192, 0, 2, 9]), far("0.0.0.0/0", [192, 0, 2, 1])];
-        let by_router = vec![far("0.0.0.0/0", [192, 0, 2, 2])];
+        let none = Vec::new();
         let text = "198.51.100.0/24 0.0.0.0 203.0.113.7/24 192.0.2.9 0.0.0.0/0 192.0.2.1";
         for (variables, routes, mtu, domains) in [
             (vec![("staticroutes", text), ("mtu", "1400")], &classless, Some(1400), &[][..]),
@@ -243,37 +152,55 @@ mod tests {
                 &["a.example", "b"],
             ),
             (vec![("staticroutes", text), ("msstaticroutes", "0.0.0.0/0 192.0.2.7")], &classless, None, &[]),
-            (vec![("staticroutes", "198.51.100.0/24")], &by_router, None, &[]),
-            (vec![("staticroutes", ""), ("mtu", "many")], &by_router, None, &[]),
-            (vec![("search", "b"), ("domain", "a.example")], &by_router, None, &["b"]),
+            (vec![("staticroutes", "198.51.100.0/24")], &none, None, &[]),
+            (vec![("staticroutes", ""), ("mtu", "many")], &none, None, &[]),
+            (vec![("search", "b"), ("domain", "a.example")], &none, None, &["b"]),
         ] {
             let given = [("interface", "eth0"), ("ip", "192.0.2.15"), ("router", "192.0.2.2")];
             let read = |name: &str| {
                 let mut all = given.iter().chain(&variables);
                 all.find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
             };
-            let lease = Lease::read(read).unwrap();
-            assert_eq!((&lease.routes, lease.mtu), (routes, mtu), "{variables:?}");
+            let lease = super::read(read).unwrap();
+            assert_eq!((&lease.classless, lease.mtu), (routes, mtu), "{variables:?}");
             assert_eq!(lease.domains, domains, "{variables:?}");
         }
     }
 
     #[test]
-    fn what_a_lease_lacks_is_named() {
-        let text = Lease::read(|name| (name == "interface").then(|| "eth0".into())).unwrap_err().to_string();
-        assert!(text.contains("ip"), "{text}");
+    fn a04_what_cannot_be_read_of_a_lease_is_left_out_alone() {
+        let read = |variables: &[(&str, &str)]| {
+            let found = |name: &str| {
+                variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            };
+            super::read(found)
+        };
+        assert!(read(&[("ip", "192.0.2.15")]).unwrap_err().to_string().contains("interface"));
+        for ip in ["", "here", "0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255"] {
+            let lease = read(&[("interface", "eth0"), ("ip", ip), ("dns", "192.0.2.53")]).unwrap();
+            assert_eq!((lease.address, lease.name_servers.len()), (None, 1), "{ip}");
+        }
+        let way = Route::default_through([192, 0, 2, 1].into());
+        for text in ["0.0.0.0/99 192.0.2.9 0.0.0.0/0 192.0.2.1", "0.0.0.0/0 192.0.2.1 198.51.100.0/24 there"]
+        {
+            let lease = read(&[("interface", "eth0"), ("staticroutes", text)]).unwrap();
+            assert_eq!(lease.classless, [way], "{text}");
+        }
+        let lease = read(&[("interface", "eth0"), ("router", "there 192.0.2.2"), ("mtu", "-1")]).unwrap();
+        assert_eq!((lease.routers, lease.mtu), (vec![[192, 0, 2, 2].into()], None));
     }
 
     #[test]
     fn the_network_is_given_by_length_or_mask_and_a_mask_with_holes_is_none() {
         for (mask, subnet, expected) in [
-            (Some("16"), Some("255.255.255.0"), Some(16)),
-            (None, Some("255.255.255.0"), Some(24)),
-            (None, Some("0.0.0.0"), Some(0)),
-            (Some("99"), None, Some(32)),
-            (None, None, Some(32)),
-            (None, Some("255.0.255.0"), None),
-            (Some("99"), Some("0.0.0.255"), None),
+            (Some("16"), Some("255.255.255.0"), 16),
+            (None, Some("255.255.255.0"), 24),
+            (None, Some("0.0.0.0"), 0),
+            (Some("99"), Some("255.255.255.0"), 24),
+            (Some("99"), None, 32),
+            (None, None, 32),
+            (None, Some("255.0.255.0"), 32),
+            (None, Some("0.0.0.255"), 32),
         ] {
             let read = |name: &str| match name {
                 "interface" => Some("eth0"),
@@ -282,10 +209,8 @@ mod tests {
                 "subnet" => subnet,
                 _ => None,
             };
-            let lease = Lease::read(|name| read(name).map(str::to_owned));
-            assert_eq!(lease.as_ref().map(|lease| lease.address.prefix_len()).ok(), expected, "{lease:?}");
-            let Err(error) = lease else { continue };
-            assert!(error.to_string().contains("192.0.2.15 the mask "), "{error}");
+            let lease = super::read(|name| read(name).map(str::to_owned)).unwrap();
+            assert_eq!(lease.address.unwrap().prefix_len(), expected, "{mask:?} {subnet:?}");
         }
     }
 }

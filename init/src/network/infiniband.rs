@@ -1,7 +1,7 @@
 //! DHCP over IPv4 on InfiniBand (RFC 4390). The client that PID 1 starts for other links knows Ethernet alone;
 //! here a thread for each link asks, and keeps what it got.
 
-use super::dhcp_event::{self, Lease};
+use super::lease::{self, Lease};
 use farrier_linux::dhcp::{self, Answer, Client, Question, Request};
 use farrier_linux::infiniband::client_identifier;
 use farrier_linux::netlink::Netlink;
@@ -32,15 +32,6 @@ pub struct Link {
     over: Arc<AtomicBool>,
 }
 
-/// Why a conversation ended.
-#[derive(Debug, thiserror::Error)]
-enum Fault {
-    #[error("the link cannot be used: {0}")]
-    Link(#[from] io::Error),
-    #[error("{0:#}")]
-    Lease(#[from] anyhow::Error),
-}
-
 impl Link {
     /// The client of an InfiniBand link; nothing for other links.
     pub fn of(interface: &str, over: Arc<AtomicBool>) -> Option<Self> {
@@ -54,8 +45,8 @@ impl Link {
     pub fn start(self) {
         thread::spawn(move || {
             while !self.is_over() {
-                if let Err(fault) = self.get_and_keep() {
-                    tracing::debug!(interface = self.interface, "DHCP: {fault}");
+                if let Err(error) = self.get_and_keep() {
+                    tracing::debug!(interface = self.interface, "the link cannot be used: {error}");
                     self.wait(PAUSE);
                 }
             }
@@ -63,7 +54,7 @@ impl Link {
     }
 
     /// Gets an address, and keeps it as long as servers agree.
-    fn get_and_keep(&self) -> Result<(), Fault> {
+    fn get_and_keep(&self) -> io::Result<()> {
         match self.get()? {
             Some(lease) => self.keep(lease, Path::new("/")),
             None => Ok(()),
@@ -71,13 +62,10 @@ impl Link {
     }
 
     /// Uses a lease, with what concerns the whole system below `root`, until servers do not agree any more.
-    fn keep(&self, mut lease: dhcp::Lease, root: &Path) -> Result<(), Fault> {
+    fn keep(&self, mut lease: dhcp::Lease, root: &Path) -> io::Result<()> {
         loop {
             let (begun, time) = (Instant::now(), time_of(&lease));
-            // What the kernel does not take of it is told, as on other links; the rest is of use.
-            if let Err(error) = Lease::granted(&self.interface, &lease)?.apply(root) {
-                tracing::error!("DHCP: {error:#}");
-            }
+            Lease::granted(&self.interface, &lease).apply(root);
             self.wait(time / 2);
             // A while is left to find another address before this one is somebody else's.
             let renewed = self.renew(lease.address, begun + time * 3 / 4);
@@ -86,7 +74,7 @@ impl Link {
             }
             match renewed {
                 Some(renewed) => lease = renewed,
-                None => return Ok(dhcp_event::deconfigure(root, &self.interface)?),
+                None => return lease::deconfigure(root, &self.interface),
             }
         }
     }
@@ -115,7 +103,7 @@ impl Link {
     }
 
     /// Asks all servers and takes what the first one offers; nothing when none does.
-    fn get(&self) -> Result<Option<dhcp::Lease>, Fault> {
+    fn get(&self) -> io::Result<Option<dhcp::Lease>> {
         let Some(Answer::Given(offer)) = self.ask(Request::Discover, PATIENCE)? else { return Ok(None) };
         match self.ask(Request::Take(offer), PATIENCE)? {
             Some(Answer::Given(lease)) if !self.is_over() => Ok(Some(lease)),
@@ -220,11 +208,11 @@ mod tests {
         assert_eq!(lease.routers, [lease.server]);
         // The name servers of the machine that runs the test are its own.
         let root = tempfile::tempdir().unwrap();
-        Lease::granted("ib0", &lease).unwrap().apply(root.path()).unwrap();
+        Lease::granted("ib0", &lease).apply(root.path());
         assert_eq!(own_addresses(), ["ib0 192.0.2.50/24"]);
         let renewed = link.ask(Request::Keep(lease.address), PATIENCE).unwrap();
         assert!(matches!(renewed, Some(Answer::Given(same)) if same.address == lease.address));
-        dhcp_event::deconfigure(root.path(), "ib0").unwrap();
+        lease::deconfigure(root.path(), "ib0").unwrap();
         assert_eq!(own_addresses(), Vec::<String>::new());
     }
 
@@ -262,7 +250,9 @@ mod tests {
 
     #[test]
     fn a_lease_lasts_long_enough_to_be_used() {
-        for (seconds, expected) in [(None, 3600), (Some(0), 10), (Some(9), 10), (Some(120), 120)] {
+        for (seconds, expected) in
+            [(None, 3600), (Some(0), 10), (Some(9), 10), (Some(120), 120), (Some(u32::MAX), 4_294_967_295)]
+        {
             let lease = dhcp::Lease {
                 server: Ipv4Addr::LOCALHOST,
                 address: Ipv4Addr::LOCALHOST,

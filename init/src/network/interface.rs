@@ -65,10 +65,38 @@ pub fn is_vlan(interface: &str) -> bool {
     kind.lines().any(|line| line == "DEVTYPE=vlan")
 }
 
-/// The name that everybody gives to VLANs, as far as it fits. Its end tells the inventory what it is.
-pub fn vlan_name(parent: &str, number: u16, position: usize) -> String {
+/// Makes a VLAN of a link, or finds that an earlier process made it, and returns its name.
+///
+/// # Errors
+///
+/// The kernel's refusal.
+pub fn add_vlan(parent: &str, number: u16) -> io::Result<String> {
+    let netlink = Netlink::open()?;
+    let name = vlan_name(parent, number, nix::net::if_::if_nametoindex(parent)?);
+    match netlink.add_vlan(parent, &name, number) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(name),
+    }
+}
+
+/// Makes a VLAN of a link as [`add_vlan`], and sets both up.
+///
+/// # Errors
+///
+/// The kernel's refusal.
+pub fn set_up_vlan(parent: &str, number: u16) -> io::Result<String> {
+    let netlink = Netlink::open()?;
+    netlink.set_up(parent)?;
+    let name = add_vlan(parent, number)?;
+    netlink.set_up(&name)?;
+    Ok(name)
+}
+
+/// The name that everybody gives to VLANs, as far as it fits; else one with the number of the parent. Its end tells
+/// the inventory what it is.
+fn vlan_name(parent: &str, number: u16, index: u32) -> String {
     let name = format!("{parent}.{number}");
-    if name.len() <= MAX_NAME { name } else { format!("vlan{position}.{number}") }
+    if name.len() <= MAX_NAME { name } else { format!("vlan{index}.{number}") }
 }
 
 /// The name that the plan gives if the kernel takes it, else one of the kind and the place in the plan.

@@ -4,16 +4,19 @@
 //! One thread for each link asks until somebody answers, and keeps what it got. A link on which nobody
 //! answers stays quiet: the agent says which links have no address.
 
-use super::dhcpv6::{Answer, Client, Kind};
+mod dhcp;
+mod router;
+
 use super::name_servers::{self, Source};
 use super::plan::Ipv6;
-use super::router::{self, Announcement};
 use crate::mac_address::MacAddress;
+use dhcp::{Answer, Client, Kind};
 use farrier_linux::icmpv6::solicit_routers;
-use farrier_linux::netlink::{Lifetime, Netlink};
+use farrier_linux::netlink::Netlink;
 use farrier_linux::packet::{PacketSocket, wait_for_frame};
 use ipnet::{IpNet, Ipv6Net};
 use rand::Rng;
+use router::Announcement;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddrV6, UdpSocket};
 use std::path::Path;
@@ -35,8 +38,14 @@ const MAX_WAIT: Duration = Duration::from_secs(30);
 const REQUESTS: usize = 10;
 /// How long to wait before looking again for an own address on the link.
 const LOOK: Duration = Duration::from_millis(200);
-/// A lease of which neither side says when to ask again.
+/// How often a thread that rests looks whether its work is over.
+const OVER_LOOK: Duration = Duration::from_secs(1);
+/// When to ask again where there is no lease.
 const RENEWAL: Duration = Duration::from_secs(1800);
+/// Pause between two questions for a lease: shorter ones would be nothing but questions, and a server may forget an
+/// endless lease.
+const LEAST_PAUSE: Duration = Duration::from_secs(10);
+const MOST_PAUSE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// A link that is listened to.
 pub struct Listener {
@@ -156,8 +165,8 @@ impl Conversation {
                 if over.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                apply(interface, &lease)?;
-                thread::sleep(renewal(&lease));
+                apply(interface, &lease);
+                rest(renewal(&lease), over);
                 match self.ask(Kind::Renew, Some(&lease), REQUESTS)? {
                     Some(answer) if answer.address.is_some() => lease = answer,
                     // The kernel drops the address when its time has come.
@@ -170,7 +179,12 @@ impl Conversation {
     /// Asks all servers and takes what the first one offers.
     fn lease(&self, is_told: &mut bool, interface: &str) -> io::Result<Option<Answer>> {
         let offer = self.ask(Kind::Solicit, None, usize::MAX)?;
-        let Some(offer) = offer.filter(|offer| offer.address.is_some()) else {
+        let Some(offer) = offer.filter(|offer| {
+            if offer.address.is_none() {
+                remember(interface, &offer.name_servers);
+            }
+            offer.address.is_some()
+        }) else {
             if !std::mem::replace(is_told, true) {
                 tracing::warn!(interface, "the DHCP server has no IPv6 address for this machine; asking on");
             }
@@ -221,25 +235,38 @@ impl Conversation {
     }
 }
 
-/// Uses a lease. The network behind the address is the routers' to announce.
-fn apply(interface: &str, lease: &Answer) -> io::Result<()> {
-    let Some((address, lifetime)) = lease.address else { return Ok(()) };
-    Netlink::open()?.add_address(interface, IpNet::V6(Ipv6Net::from(address)), lifetime)?;
-    tracing::info!(interface, %address, "address by DHCP");
+/// Uses a lease: what the kernel refuses of it is told, and the rest is used. The network behind the address is
+/// the routers' to announce.
+fn apply(interface: &str, lease: &Answer) {
+    if let Some((address, lifetime)) = lease.address {
+        let prefix = IpNet::V6(Ipv6Net::from(address));
+        match Netlink::open().and_then(|netlink| netlink.add_address(interface, prefix, lifetime)) {
+            Ok(()) => tracing::info!(interface, %address, "address by DHCP"),
+            Err(error) => tracing::error!(interface, "DHCP: the address {address} cannot be used: {error}"),
+        }
+    }
     remember(interface, &lease.name_servers);
-    Ok(())
 }
 
-/// When to ask again for an address.
-fn renewal(lease: &Answer) -> Duration {
-    match lease {
-        Answer { renew_after: u32::MAX, .. } => Duration::MAX,
-        Answer { renew_after: 0, address: Some((_, Lifetime { preferred, .. })), .. } if *preferred > 1 => {
-            Duration::from_secs(u64::from(*preferred) / 2)
-        }
-        Answer { renew_after: 0, .. } => RENEWAL,
-        Answer { renew_after, .. } => Duration::from_secs(u64::from(*renew_after)),
+/// Rests so long, or until it is over.
+fn rest(time: Duration, over: &AtomicBool) {
+    let started = Instant::now();
+    while !over.load(Ordering::Relaxed) && started.elapsed() < time {
+        thread::sleep(OVER_LOOK.min(time));
     }
+}
+
+/// When to ask again for an address: when the server wishes, or else, where the address has ended by then or the
+/// server has no wish, after half the time for which it is good.
+fn renewal(lease: &Answer) -> Duration {
+    let Some((_, lifetime)) = lease.address else { return RENEWAL };
+    let good = if lifetime.preferred == 0 { lifetime.valid } else { lifetime.preferred };
+    let seconds = match lease.renew_after {
+        0 => good / 2,
+        wished if wished >= lifetime.valid => good / 2,
+        wished => wished,
+    };
+    Duration::from_secs(seconds.into()).clamp(LEAST_PAUSE, MOST_PAUSE)
 }
 
 /// Keeps the servers, if there are any.
@@ -263,6 +290,7 @@ fn link_local(interface: &str) -> Option<Ipv6Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use farrier_linux::netlink::Lifetime;
 
     /// Answers the messages of a client one by one.
     fn server(answers: Vec<Vec<u8>>) -> SocketAddrV6 {
@@ -315,16 +343,27 @@ mod tests {
     }
 
     #[test]
-    fn without_the_servers_wish_half_of_the_time_passes() {
-        let lease = |renew_after, preferred| Answer {
+    fn a04_an_address_is_asked_for_again_before_it_ends() {
+        let lease = |renew_after, preferred, valid| Answer {
             server: Vec::new(),
-            address: Some((Ipv6Addr::LOCALHOST, Lifetime { preferred, valid: preferred })),
+            address: Some((Ipv6Addr::LOCALHOST, Lifetime { preferred, valid })),
             renew_after,
             name_servers: Vec::new(),
         };
-        for (renew_after, preferred, expected) in [(50, 100, 50), (0, 100, 50), (0, 0, 1800), (7, 0, 7)] {
-            assert_eq!(renewal(&lease(renew_after, preferred)), Duration::from_secs(expected));
+        for (renew_after, preferred, valid, expected) in [
+            (50, 100, 100, 50),
+            (0, 100, 200, 50),
+            (0, 0, 200, 100),
+            (u32::MAX, 100, 200, 50),
+            (200, 100, 200, 50),
+            (1, 100, 200, 10),
+            (1, 2, 3, 10),
+            (u32::MAX, u32::MAX, u32::MAX, 604_800),
+            (0, u32::MAX, u32::MAX, 604_800),
+        ] {
+            let found = renewal(&lease(renew_after, preferred, valid));
+            assert_eq!(found.as_secs(), expected, "{renew_after} {preferred} {valid}");
         }
-        assert_eq!(renewal(&lease(u32::MAX, u32::MAX)), Duration::MAX);
+        assert_eq!(renewal(&Answer { address: None, ..lease(0, 0, 0) }).as_secs(), 1800);
     }
 }

@@ -2,31 +2,25 @@
 //! (`Documentation/admin-guide/nfs/nfsroot.rst`) and of dracut, any number of times, and the options
 //! `farrier-net-…` for what these cannot say.
 
-use super::plan::{self, Automatic, Ipv6, Kind, Plan, PlanError, PlannedLink, Which};
+use super::plan::{self, Automatic, Ipv6, Kind, Plan, PlanError, PlannedLink, VLAN_NUMBERS, Which};
 use crate::mac_address::MacAddress;
 use crate::settings::Settings;
 use farrier_linux::netlink::{Bond, Route};
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-/// A parameter cannot be used.
+/// A part of a parameter has no possible value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ParameterError {
-    /// A part of it has no possible value.
-    #[error("{parameter}={value}: {part:?} is not {expected}")]
-    Part {
-        /// Name of the parameter.
-        parameter: &'static str,
-        /// All of its value.
-        value: String,
-        /// The part.
-        part: String,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// The parameters do not go together.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
+#[error("{parameter}={value}: {part:?} is not {expected}")]
+pub struct ParameterError {
+    /// Name of the parameter.
+    parameter: &'static str,
+    /// All of its value.
+    value: String,
+    /// The part.
+    part: String,
+    /// What it should be.
+    expected: &'static str,
 }
 
 type Result<T> = std::result::Result<T, ParameterError>;
@@ -40,37 +34,59 @@ const DNS: &str = "farrier-net-dns";
 const ROUTES: &str = "farrier-net-routes";
 
 /// The plan of the values of `ip=` and of the settings; nothing when there are none of either. What `ip=ibft`
-/// stands for is asked for, and the rest is added to it.
+/// stands for is asked for, and the rest is added to it. A parameter, or a part of one, that cannot be used is told
+/// and left out.
 ///
 /// # Errors
 ///
-/// [`ParameterError`] naming the parameter and its part.
-pub fn plan(ip: &[String], settings: &Settings, of_firmware: impl FnOnce() -> Plan) -> Result<Option<Plan>> {
+/// [`PlanError`] when the parameters contradict each other.
+pub fn plan(
+    ip: &[String],
+    settings: &Settings,
+    of_firmware: impl FnOnce() -> Plan,
+) -> std::result::Result<Option<Plan>, PlanError> {
+    let mut faults = Vec::new();
+    let plan = plan_of_parts(ip, settings, of_firmware, &mut faults);
+    for fault in faults {
+        tracing::error!("{fault}; it is left out of the network, and the rest is used");
+    }
+    plan
+}
+
+fn plan_of_parts(
+    ip: &[String],
+    settings: &Settings,
+    of_firmware: impl FnOnce() -> Plan,
+    faults: &mut Vec<ParameterError>,
+) -> std::result::Result<Option<Plan>, PlanError> {
     let (firmware, ip): (Vec<_>, Vec<_>) = ip.iter().partition(|text| *text == FIRMWARE);
     let mut plan = if firmware.is_empty() { Plan::automatic() } else { of_firmware() };
+    let mut is_silent = false;
     if let Some(text) = &settings.bond {
-        add_bond(&mut plan, text)?;
+        is_silent |= usable(add_bond(&mut plan, text, faults), faults).is_some();
     }
     for name in &settings.vlans {
-        let (parent, number) = name.rsplit_once('.').unwrap_or((name, ""));
-        let number = number.parse().map_err(|_| part(VLANS, name, number, "the number of a VLAN"))?;
-        add_vlan(&mut plan, name, parent, number);
+        is_silent |= usable(add_named_vlan(&mut plan, name), faults).is_some();
     }
-    let mut is_silent = settings.bond.is_some() || !settings.vlans.is_empty();
     for text in ip {
-        is_silent |= Ip { text, boot_interface: settings.boot_interface.as_deref() }.add_to(&mut plan)?;
+        let ip = Ip { text, boot_interface: settings.boot_interface.as_deref() };
+        is_silent |= usable(ip.add_to(&mut plan, faults), faults).unwrap_or_default();
     }
-    for text in &settings.name_servers {
-        plan.name_servers.push(address(DNS, text, text)?);
-    }
+    plan.name_servers
+        .extend(settings.name_servers.iter().filter_map(|text| usable(address(DNS, text, text), faults)));
     for text in &settings.routes {
-        add_route(&mut plan, text)?;
+        usable(add_route(&mut plan, text), faults);
     }
     if is_silent {
         plan.others = Automatic::NOTHING;
     }
     let plan = settle_uppermost(plan).checked()?;
     Ok((plan != Plan::automatic()).then_some(plan))
+}
+
+/// What was read; nothing where it is at fault.
+fn usable<T>(read: Result<T>, faults: &mut Vec<ParameterError>) -> Option<T> {
+    read.map_err(|fault| faults.push(fault)).ok()
 }
 
 /// Links that nothing stands on, and that nothing was said about, find out by themselves what they need.
@@ -86,7 +102,7 @@ fn settle_uppermost(mut plan: Plan) -> Plan {
 }
 
 /// `NAME:PORT,PORT[:OPTION=VALUE,…[:MTU]]`
-fn add_bond(plan: &mut Plan, text: &str) -> Result<()> {
+fn add_bond(plan: &mut Plan, text: &str, faults: &mut Vec<ParameterError>) -> Result<()> {
     let mut fields = text.split(':');
     let (name, ports) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
     let ports: Vec<String> = ports.split(',').filter(|port| !port.is_empty()).map(str::to_owned).collect();
@@ -96,14 +112,23 @@ fn add_bond(plan: &mut Plan, text: &str) -> Result<()> {
     let mut bond = Bond::default();
     for option in fields.next().unwrap_or_default().split(',').filter(|option| !option.is_empty()) {
         let (key, value) = option.split_once('=').unwrap_or((option, ""));
-        plan::set_bond_option(&mut bond, key, value)
-            .map_err(|expected| part(BOND, text, option, expected))?;
+        let set = plan::set_bond_option(&mut bond, key, value);
+        usable(set.map_err(|expected| part(BOND, text, option, expected)), faults);
     }
-    let mtu = fields.next().map(|field| mtu(BOND, text, field)).transpose()?;
+    let mtu = fields.next().and_then(|field| usable(mtu(BOND, text, field), faults));
     for port in &ports {
         add_card(plan, port);
     }
     plan.links.push(PlannedLink { mtu, ..PlannedLink::new(name, Kind::Bond(bond, ports)) });
+    Ok(())
+}
+
+/// `PARENT.NUMBER`
+fn add_named_vlan(plan: &mut Plan, name: &str) -> Result<()> {
+    let (parent, text) = name.rsplit_once('.').unwrap_or((name, ""));
+    let number = text.parse().ok().filter(|number| VLAN_NUMBERS.contains(number));
+    let number = number.ok_or_else(|| part(VLANS, name, text, "the number of a VLAN"))?;
+    add_vlan(plan, name, parent, number);
     Ok(())
 }
 
@@ -141,7 +166,7 @@ struct Ip<'a> {
 
 impl Ip<'_> {
     /// Adds what it says, and tells whether it is about a link of its own.
-    fn add_to(&self, plan: &mut Plan) -> Result<bool> {
+    fn add_to(&self, plan: &mut Plan, faults: &mut Vec<ParameterError>) -> Result<bool> {
         let fields = fields(self.text);
         let field = |position: usize| fields.get(position).copied().unwrap_or_default();
         match (automatic(field(0)), automatic(field(1))) {
@@ -153,16 +178,16 @@ impl Ip<'_> {
             (_, Some(automatic)) if !field(0).is_empty() && !field(1).is_empty() => {
                 let link = self.link(plan, field(0));
                 link.automatic = automatic;
-                self.add_mtu(link, &fields, 2)?;
+                self.add_mtu(link, &fields, 2, faults);
                 Ok(true)
             }
-            _ => self.add_full(plan, &fields),
+            _ => self.add_full(plan, &fields, faults),
         }
     }
 
     /// `<client>:<server>:<gateway>:<netmask>:<host name>:<device>:<method>:…`, where two name servers
     /// and a time server, or the size of packets and a hardware address follow.
-    fn add_full(&self, plan: &mut Plan, fields: &[&str]) -> Result<bool> {
+    fn add_full(&self, plan: &mut Plan, fields: &[&str], faults: &mut Vec<ParameterError>) -> Result<bool> {
         let field = |position: usize| fields.get(position).copied().unwrap_or_default();
         let method =
             automatic(field(6)).ok_or_else(|| self.part(field(6), "a method such as dhcp or none"))?;
@@ -172,16 +197,16 @@ impl Ip<'_> {
         let tail = fields.get(7..).unwrap_or_default();
         let is_mtu = tail.first().is_some_and(|first| first.parse::<u32>().is_ok());
         if !is_mtu {
-            for server in tail.iter().take(2).filter(|server| !server.is_empty()) {
-                plan.name_servers.push(self.address(server)?);
-            }
+            let servers = tail.iter().take(2).filter(|server| !server.is_empty());
+            plan.name_servers.extend(servers.filter_map(|server| usable(self.address(server), faults)));
         }
         if field(0).is_empty() && field(5).is_empty() {
             plan.others = method;
             return Ok(false);
         }
         let address = if field(0).is_empty() { None } else { Some(self.with_mask(field(0), field(3))?) };
-        let gateway = if field(2).is_empty() { None } else { Some(self.address(field(2))?) };
+        let gateway = field(2);
+        let gateway = if gateway.is_empty() { None } else { usable(self.address(gateway), faults) };
         let link = self.link(plan, field(5));
         match address {
             // With an address, only a method that is named is used beside it.
@@ -193,14 +218,14 @@ impl Ip<'_> {
         }
         link.routes.extend(gateway.map(Route::default_through));
         if is_mtu {
-            self.add_mtu(link, fields, 7)?;
+            self.add_mtu(link, fields, 7, faults);
         }
         Ok(true)
     }
 
     /// The planned link of that name; a new one, perhaps for a VLAN, if there is none.
     fn link<'plan>(&self, plan: &'plan mut Plan, name: &str) -> &'plan mut PlannedLink {
-        let boot_interface = self.boot_interface.and_then(boot_mac);
+        let boot_interface = self.boot_interface.and_then(MacAddress::of_boot_interface);
         let name = match (name, boot_interface) {
             ("", Some(mac)) => mac.to_string(),
             ("", None) => Which::Any.to_string(),
@@ -222,16 +247,21 @@ impl Ip<'_> {
     }
 
     /// Size of packets, and a hardware address, whose own colons separated it too.
-    fn add_mtu(&self, link: &mut PlannedLink, fields: &[&str], position: usize) -> Result<()> {
+    fn add_mtu(
+        &self,
+        link: &mut PlannedLink,
+        fields: &[&str],
+        position: usize,
+        faults: &mut Vec<ParameterError>,
+    ) {
         if let Some(field) = fields.get(position).filter(|field| !field.is_empty()) {
-            link.mtu = Some(mtu(IP, self.text, field)?);
+            link.mtu = usable(mtu(IP, self.text, field), faults);
         }
         let mac = fields.get(position + 1..).unwrap_or_default().join(":");
         if !mac.is_empty() {
             let parsed = MacAddress::parse(&mac);
-            link.mac = Some(parsed.ok_or_else(|| self.part(&mac, "a hardware address"))?);
+            link.mac = usable(parsed.ok_or_else(|| self.part(&mac, "a hardware address")), faults);
         }
-        Ok(())
     }
 
     /// Without a mask the network is as large as the class of the address says, or has 64 bits.
@@ -272,11 +302,6 @@ fn automatic(method: &str) -> Option<Automatic> {
     }
 }
 
-/// The hardware address in `BOOTIF`, which may have the type of the hardware in front.
-fn boot_mac(text: &str) -> Option<MacAddress> {
-    MacAddress::parse(text).or_else(|| MacAddress::parse(text.get(3..)?))
-}
-
 /// What stands between colons, save those of IPv6 addresses in brackets.
 fn fields(text: &str) -> Vec<&str> {
     let mut depth = 0_u32;
@@ -302,7 +327,7 @@ fn address(parameter: &'static str, value: &str, text: &str) -> Result<IpAddr> {
 }
 
 fn part(parameter: &'static str, value: &str, part: &str, expected: &'static str) -> ParameterError {
-    ParameterError::Part { parameter, value: value.to_owned(), part: part.to_owned(), expected }
+    ParameterError { parameter, value: value.to_owned(), part: part.to_owned(), expected }
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@
 
 mod activation;
 
-use super::held::Held;
+use super::host_name;
 use super::infiniband;
 use super::interface::{self, mac_of};
 use super::ipv6::Listener;
+use super::lease::Held;
 use super::name_servers;
 use super::packet_size;
 use super::plan::{Automatic, Ipv6, Kind, Plan, PlannedLink, Which};
@@ -71,10 +72,8 @@ struct MakeError {
 impl Links {
     /// The links of a machine of which none has appeared; files are kept below `root`.
     pub fn new(root: &Path, source: Source, events: Sender<Event>) -> Self {
-        if let Some(name) = &source.plan.host_name
-            && let Err(error) = nix::unistd::sethostname(name)
-        {
-            tracing::warn!(%error, "the host name cannot be {name}");
+        if let Some(name) = &source.plan.host_name {
+            host_name::set(name);
         }
         let servers = &source.plan.name_servers;
         if let Err(error) = name_servers::remember(root, name_servers::Source::Plan, servers, &[]) {
@@ -139,9 +138,10 @@ impl Links {
             Kind::Card(which) => return Ok(self.card(which)),
             Kind::Vlan { number, parent } => {
                 let Some(parent) = self.made.get(parent) else { return Ok(None) };
-                let name = interface::vlan_name(parent, *number, self.position(link));
-                let outcome = Netlink::open().and_then(|netlink| netlink.add_vlan(parent, &name, *number));
-                (name, outcome)
+                let made = interface::add_vlan(parent, *number);
+                return made
+                    .map(Some)
+                    .map_err(|source| MakeError { link: format!("{parent}.{number}"), source });
             }
             Kind::Bond(bond, _) => {
                 let name = interface::usable_name(&link.name, "bond", self.position(link));

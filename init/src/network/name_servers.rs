@@ -1,10 +1,11 @@
 //! Who answers questions for names, and in which domains short names are looked for: all that plan, leases
 //! and routers tell, in one file.
 
+use farrier_linux::netlink::is_link_local;
 use farrier_linux::sysfs;
 use std::fs;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 /// One file for each source, whose names tell the order.
@@ -43,7 +44,8 @@ pub fn remember(root: &Path, source: Source<'_>, servers: &[IpAddr], domains: &[
         Source::Ipv6(interface) => format!("2-{interface}"),
     };
     let searched = domains.iter().filter(|domain| is_domain(domain)).map(|domain| (SEARCH, domain.clone()));
-    let servers = servers.iter().map(|server| (SERVER, server.to_string()));
+    let servers =
+        servers.iter().filter(|server| can_answer(server)).map(|server| (SERVER, shown(*server, source)));
     let lines: String = searched.chain(servers).map(|(key, value)| format!("{key} {value}\n")).collect();
     fs::write(directory.join(name), lines)?;
     let all = sysfs::entries(&directory).into_iter();
@@ -63,13 +65,37 @@ fn resolver_file(lines: &str) -> String {
     for (key, value) in lines.lines().filter_map(|line| line.split_once(' ')) {
         let fits = domains.len() < MAX_DOMAINS && search.len() + 1 + value.len() <= MAX_SEARCH;
         if key == SERVER {
-            servers += &format!("{SERVER} {value}\n");
+            let line = format!("{SERVER} {value}\n");
+            // A server that two sources name must not take the place of another one.
+            if !servers.contains(&line) {
+                servers += &line;
+            }
         } else if fits && !domains.contains(&value) {
             domains.push(value);
             search += &format!(" {value}");
         }
     }
     if domains.is_empty() { servers } else { format!("{search}\n{servers}") }
+}
+
+/// Whether another machine can have the address: the resolver asks three servers at most, each for seconds.
+fn can_answer(server: &IpAddr) -> bool {
+    let is_none = server.is_unspecified()
+        || server.is_loopback()
+        || server.is_multicast()
+        || *server == IpAddr::from(Ipv4Addr::BROADCAST);
+    if is_none {
+        tracing::warn!("{server} is the address of no name server and is left out");
+    }
+    !is_none
+}
+
+/// The address of a server, with its link where it is good on that alone.
+fn shown(server: IpAddr, source: Source<'_>) -> String {
+    match source {
+        Source::Ipv6(interface) if is_link_local(server) => format!("{server}%{interface}"),
+        _ => server.to_string(),
+    }
 }
 
 /// Whether it may stand in the file: a name of letters, digits, dashes, underscores and dots.
@@ -95,6 +121,22 @@ mod tests {
         }
         let text = fs::read_to_string(root.path().join(RESOLVER)).unwrap();
         assert_eq!(text, "nameserver 198.51.100.53\nnameserver 192.0.2.54\nnameserver 2001:db8::53\n");
+    }
+
+    #[test]
+    fn a04_a_server_that_cannot_answer_takes_no_place() {
+        let root = tempfile::tempdir().unwrap();
+        let tell = |source, servers: &[&str]| {
+            let servers: Vec<_> = servers.iter().map(|server| server.parse().unwrap()).collect();
+            remember(root.path(), source, &servers, &[]).unwrap();
+            fs::read_to_string(root.path().join(RESOLVER)).unwrap()
+        };
+        let none = ["0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "::", "::1", "ff02::fb"];
+        let servers = [&none[..], &["192.0.2.53"]].concat();
+        assert_eq!(tell(Source::Lease("eth0"), &servers), "nameserver 192.0.2.53\n");
+        assert_eq!(tell(Source::Lease("eth1"), &["192.0.2.53"]), "nameserver 192.0.2.53\n");
+        let of_router = tell(Source::Ipv6("eth0"), &["fe80::1", "2001:db8::53"]);
+        assert_eq!(of_router, "nameserver 192.0.2.53\nnameserver fe80::1%eth0\nnameserver 2001:db8::53\n");
     }
 
     #[test]

@@ -108,43 +108,66 @@ fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(input)?.unwrap_or_default())
 }
 
-/// Reads a description. Cards that it does not name get nothing, unless it names none at all.
+/// Reads a description. Cards that it does not name get nothing, unless it names none at all. A part that cannot be
+/// used is told and left out; a link none of whose networks can be used finds out by itself what it needs.
 ///
 /// # Errors
 ///
-/// [`NetworkDataError`] naming entry and field.
+/// [`NetworkDataError`] naming entry and field, where no link can be used, or the description contradicts itself.
 pub fn read(text: &str) -> Result<Plan> {
+    let (plan, faults) = read_parts(text)?;
+    for fault in faults {
+        tracing::error!("{fault}; it is left out of the network, and the rest is used");
+    }
+    Ok(plan)
+}
+
+/// What can be used of a description, and what cannot.
+fn read_parts(text: &str) -> Result<(Plan, Vec<NetworkDataError>)> {
     // Read as an object first: a list would be taken for the fields in their order.
     let object: Map<String, Value> = serde_json::from_str(text)?;
     let data = NetworkData::deserialize(Value::Object(object))?;
     let others = if data.links.is_empty() { Automatic::ALL } else { Automatic::NOTHING };
     let mut plan = Plan { others, ..Plan::automatic() };
+    let mut faults = Vec::new();
     for link in &data.links {
-        plan.links.push(link.plan()?);
+        match link.plan(&mut faults) {
+            Ok(link) => plan.links.push(link),
+            Err(fault) => faults.push(fault),
+        }
     }
+    faults.extend(plan.leave_out_unsupported().into_iter().map(NetworkDataError::from));
     for network in &data.networks {
-        let place = network.place();
-        let planned = plan.links.iter_mut().find(|link| link.name == network.link);
-        let Some(planned) = planned else {
-            return Err(field(&place, "link", &network.link, "the id of one of the links"));
-        };
-        network.add_to(planned)?;
+        network.plan(&mut plan, &mut faults);
+    }
+    let is_of_use = |link: &PlannedLink| !link.addresses.is_empty() || link.automatic != Automatic::NOTHING;
+    let is_empty = data.links.is_empty() && data.networks.is_empty();
+    if !is_empty && !faults.is_empty() && !plan.links.iter().any(is_of_use) {
+        return Err(faults.remove(0));
     }
     let of_routes =
         data.networks.iter().flat_map(|network| &network.routes).flat_map(|route| &route.services);
     let of_networks = data.networks.iter().flat_map(|network| &network.services);
     for service in data.services.iter().chain(of_networks).chain(of_routes) {
-        for server in service.name_servers()? {
-            if !plan.name_servers.contains(&server) {
-                plan.name_servers.push(server);
+        for server in service.name_servers() {
+            match server {
+                Ok(server) if !plan.name_servers.contains(&server) => plan.name_servers.push(server),
+                Ok(_) => {}
+                Err(fault) => faults.push(fault),
             }
         }
     }
-    Ok(plan.checked()?)
+    Ok((plan.checked()?, faults))
+}
+
+/// What was read; nothing where it is at fault.
+fn usable<T>(read: Result<T>, faults: &mut Vec<NetworkDataError>) -> Option<T> {
+    read.map_err(|fault| faults.push(fault)).ok()
 }
 
 impl Link {
-    fn plan(&self) -> Result<PlannedLink> {
+    /// What it is to be. Only a link of which it is not known what it is cannot be planned.
+    fn plan(&self, faults: &mut Vec<NetworkDataError>) -> Result<PlannedLink> {
         let place = format!("link {}", self.id);
         let mac = |name: &str, value: &Option<String>| match value {
             None => Ok(None),
@@ -152,18 +175,23 @@ impl Link {
                 .map(Some)
                 .ok_or_else(|| field(&place, name, text, "a hardware address")),
         };
-        let own_mac = mac("ethernet_mac_address", &self.ethernet_mac_address)?;
+        let own_mac = mac("ethernet_mac_address", &self.ethernet_mac_address);
         let (kind, mac) = match self.kind.as_str() {
-            "bond" => (Kind::Bond(self.bond(&place)?, self.bond_links.clone()), own_mac),
-            "vlan" => (self.vlan(&place)?, mac("vlan_mac_address", &self.vlan_mac_address)?),
+            "bond" => (Kind::Bond(self.bond(&place, faults), self.bond_links.clone()), own_mac),
+            "vlan" => (self.vlan(&place)?, mac("vlan_mac_address", &self.vlan_mac_address)),
             // Without ports the word tells how a hypervisor plugs the card in.
             "bridge" if self.bridge_links.is_some() => {
                 (Kind::Bridge(self.bridge_links.clone().unwrap_or_default()), own_mac)
             }
-            _ => (Kind::Card(self.card(own_mac)), None),
+            // By it the card is known.
+            _ => (Kind::Card(self.card(own_mac?)), Ok(None)),
         };
-        let mtu = self.mtu.as_ref().map(|value| number(&place, "mtu", value, 68..=65535)).transpose()?;
-        Ok(PlannedLink { mac, mtu: mtu.map(u32::from), ..PlannedLink::new(&self.id, kind) })
+        let mtu = self
+            .mtu
+            .as_ref()
+            .and_then(|value| usable(number(&place, "mtu", value, 68..=65535), faults).map(u32::from));
+        let mac = usable(mac, faults).flatten();
+        Ok(PlannedLink { mac, mtu, ..PlannedLink::new(&self.id, kind) })
     }
 
     fn card(&self, mac: Option<MacAddress>) -> Which {
@@ -176,15 +204,15 @@ impl Link {
         Ok(Kind::Vlan { number: number(place, "vlan_id", value, 1..=4094)?, parent })
     }
 
-    fn bond(&self, place: &str) -> Result<Bond> {
+    fn bond(&self, place: &str, faults: &mut Vec<NetworkDataError>) -> Bond {
         let mut bond = Bond::default();
         for (name, value) in &self.further {
             let Some(option) = name.strip_prefix("bond_") else { continue };
             let text = plain(value);
-            plan::set_bond_option(&mut bond, option, &text)
-                .map_err(|expected| field(place, name, &text, expected))?;
+            let set = plan::set_bond_option(&mut bond, option, &text);
+            usable(set.map_err(|expected| field(place, name, &text, expected)), faults);
         }
-        Ok(bond)
+        bond
     }
 }
 
@@ -193,26 +221,45 @@ impl Network {
         format!("network {}", if self.id.is_empty() { &self.link } else { &self.id })
     }
 
-    fn add_to(&self, link: &mut PlannedLink) -> Result<()> {
+    /// Adds it to its link. What an address lacks its link finds out by itself.
+    fn plan(&self, plan: &mut Plan, faults: &mut Vec<NetworkDataError>) {
         let place = self.place();
+        let Some(link) = plan.links.iter_mut().find(|link| link.name == self.link) else {
+            return faults.push(field(
+                &place,
+                "link",
+                &self.link,
+                "the id of one of the links that can be used",
+            ));
+        };
+        if let Err(fault) = self.give_address(link, &place) {
+            faults.push(fault);
+            if link.addresses.is_empty() && link.automatic == Automatic::NOTHING {
+                link.automatic = Automatic::ALL;
+            }
+        }
+        if let Some(gateway) = &self.gateway
+            && let Some(gateway) = usable(address(&place, "gateway", gateway), faults)
+        {
+            link.routes.push(Route::default_through(gateway));
+        }
+        for route in self.routes.iter().filter_map(|route| usable(route.plan(&place), faults)) {
+            if !link.routes.contains(&route) {
+                link.routes.push(route);
+            }
+        }
+    }
+
+    fn give_address(&self, link: &mut PlannedLink, place: &str) -> Result<()> {
         match self.kind.as_str() {
-            "ipv4" | "ipv6" => link.addresses.push(self.address(&place)?),
+            "ipv4" | "ipv6" => link.addresses.push(self.address(place)?),
             "ipv4_dhcp" => link.automatic.dhcpv4 = true,
             "ipv6_slaac" | "ipv6_dhcpv6-stateless" => link.automatic.ipv6 = Ipv6::ByRouter,
             "ipv6_dhcp" | "ipv6_dhcpv6-stateful" => link.automatic.ipv6 = Ipv6::Dhcp,
             other => {
                 let expected =
                     "ipv4, ipv4_dhcp, ipv6, ipv6_slaac, ipv6_dhcp or ipv6_dhcpv6-stateful/-stateless";
-                return Err(field(&place, "type", other, expected));
-            }
-        }
-        if let Some(gateway) = &self.gateway {
-            link.routes.push(Route::default_through(address(&place, "gateway", gateway)?));
-        }
-        for route in &self.routes {
-            let route = route.plan(&place)?;
-            if !link.routes.contains(&route) {
-                link.routes.push(route);
+                return Err(field(place, "type", other, expected));
             }
         }
         Ok(())
@@ -240,13 +287,16 @@ impl RouteEntry {
 
 impl Service {
     /// An old form has several addresses in one text.
-    fn name_servers(&self) -> Result<Vec<IpAddr>> {
-        if self.kind != "dns" {
-            return Ok(Vec::new());
+    fn name_servers(&self) -> Vec<Result<IpAddr>> {
+        let place = "a service of type dns";
+        match &self.address {
+            _ if self.kind != "dns" => Vec::new(),
+            None => vec![Err(missing(place, "address"))],
+            Some(text) => {
+                let parts = text.split([',', ' ']).filter(|part| !part.is_empty());
+                parts.map(|part| address(place, "address", part)).collect()
+            }
         }
-        let text = self.address.as_deref().ok_or_else(|| missing("a service of type dns", "address"))?;
-        let parts = text.split([',', ' ']).filter(|part| !part.is_empty());
-        parts.map(|part| address("a service of type dns", "address", part)).collect()
     }
 }
 

@@ -9,6 +9,9 @@ use std::path::Path;
 const DIRECTORY: &str = "run/farrier/packet-sizes";
 /// What every host has to take (RFC 791). A lease that says less would cut the machine off.
 const LEAST: u32 = 576;
+/// What every link has to carry of IPv6 (RFC 8200, 5). The kernel takes the addresses of IPv6 from a link that
+/// carries less.
+const LEAST_IPV6: u32 = 1280;
 
 /// Sets what the plan says, in bytes, and remembers that it did.
 ///
@@ -22,7 +25,7 @@ pub fn by_plan(netlink: &Netlink, root: &Path, interface: &str, bytes: u32) -> i
     netlink.set_mtu(interface, bytes)
 }
 
-/// Sets what a lease says, unless the plan has said something.
+/// Sets what a lease says, unless the plan has said something. IPv6 is not lost by it.
 ///
 /// # Errors
 ///
@@ -34,7 +37,8 @@ pub fn by_lease(netlink: &Netlink, root: &Path, interface: &str, bytes: u32) -> 
     if bytes < LEAST {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    netlink.set_mtu(interface, bytes)
+    let has_ipv6 = Path::new("/proc/sys/net/ipv6/conf").join(interface).exists();
+    netlink.set_mtu(interface, if has_ipv6 { bytes.max(LEAST_IPV6) } else { bytes })
 }
 
 /// Forgets what a plan said of an interface that is not followed any more.

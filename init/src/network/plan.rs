@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Numbers a VLAN can have (IEEE 802.1Q).
-const VLAN_NUMBERS: std::ops::RangeInclusive<u16> = 1..=4094;
+pub const VLAN_NUMBERS: std::ops::RangeInclusive<u16> = 1..=4094;
 
 /// The network of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -224,6 +224,40 @@ impl Plan {
     /// The link of that name.
     pub fn link(&self, name: &str) -> Option<&PlannedLink> {
         self.links.iter().find(|link| link.name == name)
+    }
+
+    /// Leaves out the links whose parts are not described, and those parts of bonds and bridges that still have
+    /// others. Returns what was left out.
+    pub fn leave_out_unsupported(&mut self) -> Vec<PlanError> {
+        let mut faults = Vec::new();
+        loop {
+            let names: BTreeSet<String> = self.links.iter().map(|link| link.name.clone()).collect();
+            let before = faults.len();
+            for link in &mut self.links {
+                let name = link.name.clone();
+                if let Kind::Bond(_, ports) | Kind::Bridge(ports) = &mut link.kind
+                    && ports.iter().any(|port| names.contains(port))
+                {
+                    ports.retain(|port| {
+                        let is_there = names.contains(port);
+                        if !is_there {
+                            faults.push(PlanError::Unknown { link: name.clone(), part: port.clone() });
+                        }
+                        is_there
+                    });
+                }
+            }
+            self.links.retain(|link| {
+                let missing = link.parts().iter().find(|part| !names.contains(*part));
+                faults.extend(
+                    missing.map(|part| PlanError::Unknown { link: link.name.clone(), part: part.clone() }),
+                );
+                missing.is_none()
+            });
+            if faults.len() == before {
+                return faults;
+            }
+        }
     }
 
     /// The plan with its links in the order in which they can be made, and each able to carry the packets

@@ -5,7 +5,9 @@ use farrier_linux::kernel_line::{self, Parameters};
 use farrier_linux::netlink::BondMode;
 use proptest::prelude::*;
 
-fn read(line: &str) -> Result<Option<Plan>> {
+type Planned = std::result::Result<Option<Plan>, PlanError>;
+
+fn read(line: &str) -> Planned {
     read_with(line, || panic!("{line} does not ask for the firmware's network"))
 }
 
@@ -24,7 +26,7 @@ fn settings(parameters: &Parameters) -> Settings {
     }
 }
 
-fn read_with(line: &str, of_firmware: impl FnOnce() -> Plan) -> Result<Option<Plan>> {
+fn read_with(line: &str, of_firmware: impl FnOnce() -> Plan) -> Planned {
     plan(&kernel_line::values(line, "ip"), &settings(&kernel_line::parse(line)), of_firmware)
 }
 
@@ -188,9 +190,59 @@ fn what_is_wrong_is_named() {
         ("farrier-net-routes=192.0.2.0/24", vec!["farrier-net-routes", "IP address"]),
         ("farrier-net-routes=192.0.2.0/24@192.0.2.1", vec!["192.0.2.1", "ip="]),
     ] {
-        let text = read(line).unwrap_err().to_string();
+        let text = faults(line);
         assert!(words.iter().all(|word| text.contains(word)), "{text}: {words:?}");
     }
+}
+
+/// What is told of a command line that cannot be used, or of parts of one.
+fn faults(line: &str) -> String {
+    let mut faults = Vec::new();
+    let (ip, settings) = (kernel_line::values(line, "ip"), settings(&kernel_line::parse(line)));
+    match plan_of_parts(&ip, &settings, Plan::automatic, &mut faults) {
+        Ok(_) => faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a04_a_parameter_that_cannot_be_used_takes_no_other_one_with_it() {
+    let good = "ip=192.0.2.5::192.0.2.1:24:name:eth0:none:192.0.2.53 farrier-net-dns=192.0.2.54 \
+                farrier-net-routes=198.51.100.0/24@192.0.2.9";
+    let plan = |line: &str| read(line).unwrap().unwrap();
+    let whole = plan(good);
+    for further in [
+        "ip=here",
+        "ip=192.0.2.6:::255.0.255.0::eth1:none",
+        "ip=192.0.2.6:::24::eth1:ibft",
+        "farrier-net-vlans=eth7",
+        "farrier-net-vlans=eth7.5000",
+        "farrier-net-bond=bond0",
+    ] {
+        assert_eq!(plan(&format!("{good} {further}")), whole, "{further}");
+        assert_ne!(faults(&format!("{good} {further}")), "", "{further}");
+    }
+    let eth0 = "192.0.2.5/24 via 192.0.2.1,192.0.2.9 fixed fixed";
+    assert_eq!(show(&whole, "eth0"), eth0);
+    for (part, broken, link, servers) in [
+        ("192.0.2.1:24", "nowhere:24", "192.0.2.5/24 via 192.0.2.9 fixed fixed", 2),
+        ("none:192.0.2.53", "none:here", eth0, 1),
+        ("dns=192.0.2.54", "dns=here", eth0, 1),
+        ("dns=192.0.2.54", "dns=here,192.0.2.54", eth0, 2),
+        ("24@192.0.2.9", "24@here", "192.0.2.5/24 via 192.0.2.1 fixed fixed", 2),
+        ("24@192.0.2.9", "99@192.0.2.9", "192.0.2.5/24 via 192.0.2.1 fixed fixed", 2),
+        ("24@192.0.2.9", "24@203.0.113.1", "192.0.2.5/24 via 192.0.2.1 fixed fixed", 2),
+    ] {
+        let line = good.replace(part, broken);
+        let plan = plan(&line);
+        assert_eq!((show(&plan, "eth0").as_str(), plan.name_servers.len()), (link, servers), "{line}");
+        assert_eq!(plan.others, Automatic::NOTHING, "{line}");
+    }
+    let bond = plan("farrier-net-bond=b:eth0,eth1:mode=best,miimon=50:tiny");
+    let expected = Bond { miimon: 50, ..Bond::default() };
+    assert_eq!(bond.link("b").unwrap().kind, Kind::Bond(expected, vec!["eth0".into(), "eth1".into()]));
+    let card = plan("ip=eth0:dhcp:tiny:xx");
+    assert_eq!(show(&card, "eth0"), " via  dhcp4 router");
 }
 
 proptest! {

@@ -158,7 +158,7 @@ fn what_is_wrong_is_named() {
         (json!({"networks": [{"id": "n", "link": "x", "type": "ipv4_dhcp"}]}), vec!["network n", "\"x\""]),
         (json!({"services": [{"type": "dns", "address": "here"}]}), vec!["dns", "here"]),
     ] {
-        let text = read(&data.to_string()).unwrap_err().to_string();
+        let text = faults(&data).join("; ");
         assert!(words.iter().all(|word| text.contains(word)), "{text}: {words:?}");
     }
     for (network, words) in [
@@ -173,9 +173,136 @@ fn what_is_wrong_is_named() {
             vec!["a route of network n", "192.0.2.1"],
         ),
     ] {
-        let text = one(network).unwrap_err().to_string();
+        let mut network = network;
+        (network["id"], network["link"]) = ("n".into(), "l".into());
+        let text = faults(&json!({"links": [{"id": "l"}], "networks": [network]})).join("; ");
         assert!(words.iter().all(|word| text.contains(word)), "{text}: {words:?}");
     }
+}
+
+/// What is told of a description that cannot be used, or of parts of one.
+fn faults(data: &Value) -> Vec<String> {
+    match read_parts(&data.to_string()) {
+        Ok((_, faults)) => faults.iter().map(ToString::to_string).collect(),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+/// Every part of a good description in turn is of no use.
+#[test]
+fn a04_a_part_that_cannot_be_used_takes_no_other_part_with_it() {
+    let good = || {
+        json!({
+            "links": [
+                {"id": "a", "type": "phy", "ethernet_mac_address": "52:54:00:00:00:01", "mtu": 1400},
+                {"id": "b", "type": "phy", "ethernet_mac_address": "52:54:00:00:00:02"},
+                {"id": "bond", "type": "bond", "bond_mode": "4", "bond_links": ["b"],
+                 "ethernet_mac_address": "52:54:00:00:00:02"},
+                {"id": "vlan", "type": "vlan", "vlan_link": "bond", "vlan_id": 7,
+                 "vlan_mac_address": "52:54:00:00:00:02"}
+            ],
+            "networks": [
+                {"id": "n", "link": "a", "type": "ipv4", "ip_address": "192.0.2.5", "netmask": 24,
+                 "gateway": "192.0.2.1", "routes": [
+                    {"network": "198.51.100.0/24", "gateway": "192.0.2.2"},
+                    {"network": "203.0.113.0/24", "gateway": "192.0.2.3"}]},
+                {"id": "m", "link": "vlan", "type": "ipv4_dhcp"}
+            ],
+            "services": [{"type": "dns", "address": "192.0.2.53"}, {"type": "dns", "address": "192.0.2.54"}]
+        })
+    };
+    let show = |data: &Value| {
+        let plan = plan(data);
+        let link = |link: &PlannedLink| {
+            let mut lines = vec![format!("{} {:?} {:?}", link.name, link.mtu, link.automatic)];
+            lines.extend(link.addresses.iter().map(|address| format!("{} has {address}", link.name)));
+            lines.extend(
+                link.routes.iter().map(|route| format!("{} leads to {}", link.name, route.destination)),
+            );
+            lines
+        };
+        let mut lines: Vec<String> = plan.links.iter().flat_map(link).collect();
+        lines.extend(plan.name_servers.iter().map(ToString::to_string));
+        lines
+    };
+    let whole = show(&good());
+    for (pointer, value, lost) in [
+        ("/links/0/mtu", json!("huge"), 1),
+        ("/links/0/ethernet_mac_address", json!("5"), 5),
+        ("/links/1/ethernet_mac_address", json!("5"), 3),
+        ("/links/2/bond_mode", json!("best"), 0),
+        ("/links/2/bond_links", json!(["b", "gone"]), 0),
+        ("/links/2/ethernet_mac_address", json!("5"), 0),
+        ("/links/3/vlan_id", json!(4095), 1),
+        ("/links/3/vlan_link", json!("gone"), 1),
+        ("/links/3/vlan_mac_address", json!("5"), 0),
+        ("/networks/0/ip_address", json!("here"), 2),
+        ("/networks/0/netmask", json!("255.0.255.0"), 2),
+        ("/networks/0/type", json!("token_ring"), 2),
+        ("/networks/0/link", json!("gone"), 4),
+        ("/networks/0/gateway", json!("there"), 1),
+        ("/networks/0/routes/0/gateway", json!("2001:db8::1"), 1),
+        ("/networks/0/routes/0/network", json!("198.51.100.0/99"), 1),
+        ("/networks/1/type", json!(""), 1),
+        ("/networks/1/link", json!("gone"), 1),
+        ("/services/0/address", json!("here"), 1),
+        ("/services/0/address", json!(null), 1),
+    ] {
+        let mut data = good();
+        *data.pointer_mut(pointer).unwrap() = value;
+        let held = show(&data);
+        let gone: Vec<_> = whole.iter().filter(|line| !held.contains(line)).collect();
+        assert_eq!(gone.len(), lost, "{pointer}: {gone:?}");
+        assert!(!faults(&data).is_empty(), "{pointer}");
+    }
+    // A description of which nothing is of use is none.
+    for text in [
+        r#"{"links": [{"id": "a"}], "networks": [{"link": "b", "type": "ipv4_dhcp"}]}"#,
+        r#"{"links": [{}]}"#,
+    ] {
+        assert!(read(text).is_err(), "{text}");
+    }
+    // Without its address a link finds out by itself what it needs.
+    let mut data = good();
+    data["networks"][0]["ip_address"] = "here".into();
+    assert_eq!(plan(&data).link("a").unwrap().automatic, Automatic::ALL);
+}
+
+/// What cloud-init stumbled over, in the forms in which its reporters had it.
+#[test]
+fn a19_bonds_and_vlans_are_understood_without_names_and_with_one_address_twice() {
+    let mac = "fa:16:3e:ed:9a:59";
+    let plan = plan(&json!({
+        "links": [
+            {"id": "ens1f0np0", "type": "phy", "name": null, "ethernet_mac_address": mac, "mtu": "9000"},
+            {"id": "ens1f1np1", "type": null, "ethernet_mac_address": "fa:16:3e:ed:9a:60", "vif_id": null},
+            {"id": "bond0", "type": "bond", "bond_mode": "4", "bond_links": ["ens1f0np0", "ens1f1np1"],
+             "bond_xmit_hash_policy": "layer3+4", "bond_miimon": 100, "ethernet_mac_address": mac},
+            {"id": "vlan2", "type": "vlan", "vlan_link": "bond0", "vlan_id": 602, "vlan_mac_address": mac}
+        ],
+        "networks": [
+            {"id": "n0", "link": "bond0", "type": "ipv4_dhcp", "network_id": null, "routes": null},
+            {"id": "n1", "link": "vlan2", "type": "ipv4", "ip_address": "172.19.0.130",
+             "netmask": "255.255.252.0", "routes": [
+                {"network": "192.168.1.1", "netmask": "255.255.255.255", "gateway": "172.19.3.254"},
+                {"network": "0.0.0.0", "netmask": "0.0.0.0", "gateway": "172.19.3.254"}]},
+            {"id": "n2", "link": "vlan2", "type": "ipv6", "ip_address": "2001:db8::5", "netmask": "64",
+             "gateway": "2001:db8::1"}
+        ],
+        "services": [{"type": "dns", "address": "8.8.8.8"}]
+    }));
+    let bond = plan.link("bond0").unwrap();
+    let Kind::Bond(made, ports) = &bond.kind else { panic!("{bond:?}") };
+    assert_eq!((made.mode, made.hash_policy), (BondMode::Ieee8023Ad, Some(BondXmitHashPolicy::Layer34)));
+    assert_eq!((ports.len(), bond.mac, bond.automatic.dhcpv4), (2, MacAddress::parse(mac), true));
+    let vlan = plan.link("vlan2").unwrap();
+    assert_eq!(vlan.kind, Kind::Vlan { number: 602, parent: "bond0".into() });
+    let routes: Vec<_> = vlan.routes.iter().map(|route| route.destination.to_string()).collect();
+    assert_eq!(routes, ["192.168.1.1/32", "0.0.0.0/0", "::/0"]);
+    assert_eq!((vlan.mac, vlan.addresses.len()), (MacAddress::parse(mac), 2));
+    let second = plan.link("ens1f1np1").unwrap();
+    assert_eq!(second.kind, Kind::Card(Which::Mac(MacAddress::parse("fa:16:3e:ed:9a:60").unwrap())));
+    assert_eq!(plan.links.len(), 4);
 }
 
 proptest! {

@@ -20,7 +20,7 @@ const UNFORWARDED: u8 = 255;
 /// Bits of the flags.
 const MANAGED: u8 = 0x80;
 const OTHER: u8 = 0x40;
-/// Type of the option with name servers, and its bytes before the first one.
+/// Type of the option with name servers, and its bytes before the first one, the last four of which are seconds.
 const NAME_SERVERS: u8 = 25;
 const BEFORE_SERVERS: usize = 8;
 
@@ -60,8 +60,12 @@ pub fn read(frame: &[u8]) -> Option<Announcement> {
         let length = usize::from(*units) * 8;
         let (option, rest) = options.split_at_checked(length).filter(|_| length > 0)?;
         if *kind == NAME_SERVERS {
-            let (addresses, _) = option.get(BEFORE_SERVERS..)?.as_chunks::<16>();
-            announcement.name_servers.extend(addresses.iter().copied().map(Ipv6Addr::from));
+            let (head, addresses) = option.split_at(BEFORE_SERVERS);
+            // Those of no seconds are not to be asked any more.
+            if head[4..] != [0; 4] {
+                let (addresses, _) = addresses.as_chunks::<16>();
+                announcement.name_servers.extend(addresses.iter().copied().map(Ipv6Addr::from));
+            }
         }
         options = rest;
     }
@@ -109,6 +113,15 @@ mod tests {
             let texts: Vec<_> = found.name_servers.iter().map(ToString::to_string).collect();
             assert_eq!(texts, ["2001:db8::53", "2001:db8::54", "2001:db8::55"]);
         }
+    }
+
+    #[test]
+    fn a04_name_servers_that_are_not_to_be_asked_any_more_are_left_out() {
+        let mut over = servers(&["2001:db8::99"]);
+        over[4..8].fill(0);
+        let options = [over, servers(&["2001:db8::53"])].concat();
+        let found = read(&frame(0, 255, "fe80::1", &options)).unwrap();
+        assert_eq!(found.name_servers, ["2001:db8::53".parse::<Ipv6Addr>().unwrap()]);
     }
 
     #[test]

@@ -107,28 +107,26 @@ impl Client {
         };
         if let Some((set, rest)) = one(ADDRESSES).and_then(|set| set.split_at_checked(ADDRESSES_HEADER)) {
             answer.renew_after = number(set, 4)?;
-            answer.address = if set[..4] == self.set { first_address(rest)? } else { None };
+            answer.address = if set[..4] == self.set { first_address(rest) } else { None };
         }
         Some(answer)
     }
 }
 
-/// The first usable address of a set; nothing in it when the set is a refusal.
-fn first_address(set: &[u8]) -> Option<Option<(Ipv6Addr, Lifetime)>> {
-    let options = options(set)?;
-    if is_refusal(&options) {
-        return Some(None);
-    }
-    for (_, value) in options.iter().filter(|(code, _)| *code == ADDRESS) {
-        let (header, rest) = value.split_at_checked(ADDRESS_HEADER)?;
-        let octets: [u8; 16] = header.get(..16)?.try_into().ok()?;
-        let lifetime = Lifetime { preferred: number(header, 16)?, valid: number(header, 20)? };
-        let is_sound = lifetime.valid > 0 && lifetime.preferred <= lifetime.valid;
-        if is_sound && !is_refusal(&self::options(rest)?) {
-            return Some(Some((Ipv6Addr::from(octets), lifetime)));
-        }
-    }
-    Some(None)
+/// The first usable address of a set; nothing when there is none, or the set is a refusal.
+fn first_address(set: &[u8]) -> Option<(Ipv6Addr, Lifetime)> {
+    let options = options(set).filter(|options| !is_refusal(options))?;
+    options.iter().filter(|(code, _)| *code == ADDRESS).find_map(|(_, value)| usable_address(value))
+}
+
+fn usable_address(value: &[u8]) -> Option<(Ipv6Addr, Lifetime)> {
+    let (header, rest) = value.split_at_checked(ADDRESS_HEADER)?;
+    let octets: [u8; 16] = header.get(..16)?.try_into().ok()?;
+    let address = Ipv6Addr::from(octets);
+    let lifetime = Lifetime { preferred: number(header, 16)?, valid: number(header, 20)? };
+    let is_sound = lifetime.valid > 0 && lifetime.preferred <= lifetime.valid;
+    let is_of_a_machine = !address.is_unspecified() && !address.is_loopback() && !address.is_multicast();
+    (is_sound && is_of_a_machine && !is_refusal(&options(rest)?)).then_some((address, lifetime))
 }
 
 /// Whether there is a status other than success.
@@ -215,6 +213,29 @@ mod tests {
         for set in [refusal.clone(), address(100, 0), address(300, 200), [refusal, address(1, 2)].concat()] {
             let found = client().answer(&answer(Kind::Reply, &[], &set), Kind::Reply, TRANSACTION).unwrap();
             assert_eq!(found.address, None, "{set:?}");
+        }
+    }
+
+    #[test]
+    fn a04_an_address_that_is_none_costs_neither_the_next_one_nor_the_name_servers() {
+        let server: Ipv6Addr = "2001:db8::53".parse().unwrap();
+        let named = option(NAME_SERVERS, &[&server.octets()[..], &[1, 2, 3]].concat());
+        let of = |address: &str| {
+            let address: Ipv6Addr = address.parse().unwrap();
+            option(ADDRESS, &[&address.octets()[..], &[0, 0, 0, 100, 0, 0, 0, 200]].concat())
+        };
+        let short = option(ADDRESS, &[1, 2, 3]);
+        let cut = [address(100, 200), vec![0, 5, 0, 24, 1]].concat();
+        let faults = [of("::"), of("::1"), of("ff02::1"), short, address(300, 200), address(0, 0)];
+        for fault in &faults {
+            let set = [fault.clone(), address(100, 200)].concat();
+            let found =
+                client().answer(&answer(Kind::Reply, &named, &set), Kind::Reply, TRANSACTION).unwrap();
+            assert_eq!(found.address.unwrap().0, "2001:db8::77".parse::<Ipv6Addr>().unwrap(), "{fault:?}");
+        }
+        for set in faults.iter().chain([&cut]) {
+            let found = client().answer(&answer(Kind::Reply, &named, set), Kind::Reply, TRANSACTION).unwrap();
+            assert_eq!((found.address, found.name_servers), (None, vec![server]), "{set:?}");
         }
     }
 
