@@ -20,8 +20,9 @@ pub enum Stopped {
 impl Stopped {
     /// The state in which an earlier process of this boot left the machine below `root`.
     pub fn marked(root: &Path) -> Option<Self> {
-        // The stricter one first.
-        [Self::LockedDown, Self::Rescued].into_iter().find(|state| root.join(state.marker()).exists())
+        // The stricter one first. A marker of which it cannot be told whether it is there counts as one.
+        let is_marked = |state: &Self| root.join(state.marker()).try_exists().unwrap_or(true);
+        [Self::LockedDown, Self::Rescued].into_iter().find(is_marked)
     }
 
     /// Leaves a marker for later processes of this boot.

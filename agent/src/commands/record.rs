@@ -16,10 +16,15 @@ use farrier_protocol::error::{CommandError, ErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where it lies, below the root directory.
 const PATH: &str = "run/farrier/command.json";
+/// What stands before the name of the command there.
+const NAME: &str = "\"command_name\":\"";
+/// The command that is the worst one to be taken for done: a disk would be given away that was not erased.
+const WORST: &str = "execute_clean_step";
 
 /// The file.
 pub struct Record {
@@ -69,13 +74,18 @@ impl Record {
         }
     }
 
-    /// The newest command of the processes before this one; nothing when there is none.
+    /// The newest command of the processes before this one; nothing when there is none, because no file is there:
+    /// no command begins without it. A file that cannot be read is a failed command, and not an empty history.
     pub fn take_up(&self) -> Option<CommandResult> {
-        let bytes = fs::read(self.root.join(PATH)).ok()?;
-        let entry: Entry = serde_json::from_slice(&bytes)
-            .inspect_err(|error| tracing::error!(%error, "/{PATH} cannot be read: what ran is not known"))
-            .ok()?;
-        let Entry { mut result, step } = entry;
+        let bytes = match fs::read(self.root.join(PATH)) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => return Some(lost(&[], &error.to_string())),
+        };
+        let Entry { mut result, step } = match serde_json::from_slice(&bytes) {
+            Ok(entry) => entry,
+            Err(error) => return Some(lost(&bytes, &error.to_string())),
+        };
         if result.command_status == CommandStatus::Running {
             let error = interrupted(&result.command_name, step.as_deref(), &agent_end::told(&self.root));
             tracing::error!("{}", error.details);
@@ -107,6 +117,24 @@ pub(super) fn without_arguments(result: &Value) -> Value {
 
 fn own((key, value): (&String, &Value)) -> (String, Value) {
     (key.clone(), value.clone())
+}
+
+/// A command of which nothing can be read but, perhaps, its name: conductors take what has another name than they
+/// ordered for a command that has not begun, and wait until their own deadline.
+fn lost(bytes: &[u8], reason: &str) -> CommandResult {
+    let text = String::from_utf8_lossy(bytes);
+    let name = text.split_once(NAME).and_then(|(_, rest)| rest.split_once('"')).map(|(name, _)| name);
+    let details = format!(
+        "the agent process ended, and what it ran is not known, because /{PATH} cannot be read ({reason}). What was \
+         begun may be unfinished: start the operation again"
+    );
+    tracing::error!("{details}");
+    let name = name.filter(|name| !name.is_empty()).unwrap_or(WORST);
+    CommandResult {
+        command_status: CommandStatus::Failed,
+        command_error: Some(CommandError::new(ErrorKind::CommandExecutionError, details)),
+        ..CommandResult::running(name)
+    }
 }
 
 fn interrupted(command: &str, step: Option<&str>, end: &str) -> CommandError {

@@ -179,3 +179,44 @@ fn x01_what_cannot_be_recorded_is_not_begun() {
     let details = refused.command_error.unwrap().details;
     assert!(details.contains("was not begun") && details.contains(PATH), "{details}");
 }
+
+#[test]
+fn g10_a_record_that_cannot_be_read_is_a_failed_command() {
+    let root = tempfile::tempdir().unwrap();
+    let first = Process::start(root.path());
+    first.submit("succeed", true);
+    first.crash(root.path(), killed());
+    let path = root.path().join(PATH);
+    let whole = fs::read(&path).unwrap();
+    for (content, name) in [
+        (Vec::new(), WORST),
+        (whole[..whole.len() - 1].to_vec(), "succeed"),
+        (whole[..whole.len() / 8].to_vec(), WORST),
+        (vec![0; whole.len()], WORST),
+        (b"{}".to_vec(), WORST),
+        (b"null".to_vec(), WORST),
+        ([&whole[..], b"}"].concat(), "succeed"),
+    ] {
+        fs::write(&path, &content).unwrap();
+        let process = Process::start(root.path());
+        let told = process.list();
+        let [failed] = told.as_slice() else { panic!("{told:?}") };
+        let shown = String::from_utf8_lossy(&content);
+        assert_eq!(
+            (failed.command_name.as_str(), &failed.command_status),
+            (name, &CommandStatus::Failed),
+            "{shown}"
+        );
+        let error = failed.command_error.as_ref().unwrap();
+        assert!(error.details.contains(PATH) && error.details.contains("again"), "{}", error.details);
+        // The next command is accepted, and known after the next crash.
+        assert_eq!(process.submit("fail", true).command_status, CommandStatus::Failed);
+        process.crash(root.path(), killed());
+        assert_eq!(Process::start(root.path()).list().len(), 1);
+    }
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert_eq!(Process::start(root.path()).list()[0].command_status, CommandStatus::Failed);
+    fs::remove_dir(&path).unwrap();
+    assert_eq!(Process::start(root.path()).list().len(), 0, "nothing ran");
+}

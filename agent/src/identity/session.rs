@@ -8,6 +8,7 @@ use crate::identity::tls::Identity;
 use farrier_init::private_file;
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where the session lies, below the root directory.
@@ -27,8 +28,19 @@ pub struct Session {
 impl Session {
     /// Takes up the stored session, or begins one when there is none that can be read.
     pub fn open(path: &Path) -> Self {
-        let stored = fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Self { path: path.to_owned(), ..stored.unwrap_or_default() }
+        let stored = match fs::read(path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::from),
+            // A fresh boot.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error),
+        };
+        let tell = |error: &io::Error| {
+            tracing::error!(
+                path = %path.display(), %error,
+                "the session cannot be read: the conductor may refuse this agent until the machine boots again"
+            );
+        };
+        Self { path: path.to_owned(), ..stored.inspect_err(tell).unwrap_or_default() }
     }
 
     /// Stores the session. Failing costs no more than the chance to take it up again.
@@ -57,10 +69,15 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_session_begins_anew() {
+    fn g10_a_damaged_session_begins_anew() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("session.json");
-        fs::write(&path, "{").unwrap();
+        for text in ["", "{", "null", "[]", r#"{"token": 5}"#, r#"{"token": "t", "identity": "#] {
+            fs::write(&path, text).unwrap();
+            assert!(Session::open(&path).token.is_none(), "{text}");
+        }
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
         assert!(Session::open(&path).token.is_none());
     }
 }

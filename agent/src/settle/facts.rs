@@ -23,6 +23,8 @@ const SCSI_TYPES_OF_DISKS: [u8; 4] = [0, 7, 14, 20];
 pub enum Awaited {
     /// So many devices, for which PID 1 has not looked for drivers yet.
     Devices(usize),
+    /// Whatever PID 1 is loading, which cannot be read: the reason.
+    Unknown(String),
     /// A driver that is being loaded, with its controllers that are being scanned by it.
     Driver(String, Vec<Controller>),
     /// A storage controller, and what it is doing.
@@ -55,6 +57,7 @@ impl fmt::Display for Awaited {
         match self {
             Self::Devices(1) => write!(f, "drivers are looked for, for one device more"),
             Self::Devices(count) => write!(f, "drivers are looked for, for {count} devices more"),
+            Self::Unknown(reason) => write!(f, "it is not known which drivers are being loaded: {reason}"),
             Self::Driver(name, controllers) if controllers.is_empty() => {
                 write!(f, "the driver {name} is being loaded")
             }
@@ -74,7 +77,10 @@ impl fmt::Display for Awaited {
 /// counts as done.
 pub fn awaited(root: &Path) -> Vec<Awaited> {
     let sysfs = root.join("sys");
-    let loading = Loading::read(root);
+    let (loading, unknown) = match Loading::read(root) {
+        Ok(loading) => (loading, None),
+        Err(unknown) => (Loading::default(), Some(Awaited::Unknown(unknown.to_string()))),
+    };
     let hosts = scsi_hosts(&sysfs);
     let mut awaited: Vec<Awaited> = disks(&sysfs, &hosts);
     for name in loading.modules.iter().cloned().chain(coming_modules(&sysfs)) {
@@ -97,6 +103,7 @@ pub fn awaited(root: &Path) -> Vec<Awaited> {
     if loading.waiting > 0 {
         awaited.push(Awaited::Devices(loading.waiting));
     }
+    awaited.extend(unknown);
     awaited
 }
 

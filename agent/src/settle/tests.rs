@@ -90,6 +90,22 @@ fn x02_a_wait_that_came_to_its_end_names_what_is_missing_and_may_succeed_later()
 }
 
 #[test]
+fn g10_what_pid_1_loads_is_waited_for_until_it_can_be_read() {
+    let root = machine(&[]);
+    let file = root.path().join("run/farrier/loading.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    for damaged in ["", "{", r#"{"waiting":0}"#] {
+        fs::write(&file, damaged).unwrap();
+        let devices = DeviceWait::new(root.path());
+        let awaited = devices.wait(Duration::from_millis(1), &Status::default());
+        assert!(text(&awaited).contains("not known which drivers"), "{damaged}: {}", text(&awaited));
+        assert_eq!(devices.missed(), awaited);
+    }
+    fs::write(&file, r#"{"waiting":0,"modules":[]}"#).unwrap();
+    assert_eq!(DeviceWait::new(root.path()).wait(QUIET * 10, &Status::default()), []);
+}
+
+#[test]
 fn the_wait_has_a_bound_where_devices_come_and_go() {
     let root = machine(&[]);
     let started = Instant::now();
