@@ -1,10 +1,14 @@
 //! What an image server wants to see first: credentials, and the proxies on the way (section 5.1).
 
+mod no_proxy;
+mod proxies;
+
+pub use proxies::proxies;
+
 use crate::error::Error;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use farrier_protocol::image_info::{ImageInfo, Secret};
 use reqwest::header::HeaderValue;
-use reqwest::{NoProxy, Proxy};
 
 /// The `Authorization` header for an image and its checksum file: the one supplied, else one made
 /// of user and password. It is marked as sensitive, so that nothing shows it.
@@ -35,26 +39,6 @@ fn basic(info: &ImageInfo) -> Result<String, Error> {
         return Err(unusable(info, reason));
     }
     Ok(format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}"))))
-}
-
-/// The proxies through which an image is to be fetched.
-///
-/// # Errors
-///
-/// [`Error::Access`], naming the scheme whose proxy cannot be used.
-pub fn proxies(info: &ImageInfo) -> Result<Vec<Proxy>, Error> {
-    let exceptions = info.no_proxy.as_deref().and_then(NoProxy::from_string);
-    let proxy = |(scheme, url): (&String, &Secret)| {
-        let proxy = match scheme.as_str() {
-            "http" => Proxy::http(url.reveal()),
-            "https" => Proxy::https(url.reveal()),
-            _ => return Err(unusable(info, format!("proxies.{scheme}: give http or https"))),
-        };
-        // The cause may show the URL, and that a password.
-        let proxy = proxy.map_err(|_| unusable(info, format!("proxies.{scheme} is no URL of a proxy")))?;
-        Ok(proxy.no_proxy(exceptions.clone()))
-    };
-    info.proxies.iter().flatten().filter(|(_, url)| !url.reveal().is_empty()).map(proxy).collect()
 }
 
 fn unusable(info: &ImageInfo, reason: impl Into<String>) -> Error {
@@ -108,28 +92,6 @@ mod tests {
             assert_eq!(error.kind().name(), "ImageDownloadError");
             for shown in [error.to_string(), format!("{error:?}"), format!("{info:?}")] {
                 assert!(!shown.contains("secret"), "{shown}");
-            }
-        }
-    }
-
-    #[test]
-    fn proxies_are_read_and_bad_ones_named_without_their_password() {
-        let good = json!({"http": "http://proxy:3128", "https": "http://ann:secret@proxy:3128"});
-        for (fields, expected) in [
-            (json!({}), Ok(0)),
-            (json!({"proxies": null}), Ok(0)),
-            (json!({"proxies": {}, "no_proxy": "10.0.0.0/8"}), Ok(0)),
-            (json!({"proxies": good, "no_proxy": "10.0.0.0/8,localhost"}), Ok(2)),
-            (json!({"proxies": {"http": "http://ann:secret@:bad"}}), Err("proxies.http")),
-            (json!({"proxies": {"ftp": "http://ann:secret@proxy"}}), Err("proxies.ftp")),
-        ] {
-            match (proxies(&info(fields)), expected) {
-                (Ok(proxies), Ok(count)) => assert_eq!(proxies.len(), count),
-                (Err(error), Err(named)) => {
-                    assert!(error.to_string().contains(named), "{error}");
-                    assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
-                }
-                (outcome, expected) => panic!("{outcome:?} instead of {expected:?}"),
             }
         }
     }

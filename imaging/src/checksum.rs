@@ -62,13 +62,18 @@ impl DigestSource {
     pub fn choose(info: &ImageInfo, trust: Trust) -> Result<Self, Error> {
         let named = match (info.os_hash_algo.as_deref(), info.os_hash_value.as_deref()) {
             (Some(name), Some(value)) => {
-                let algorithm = Algorithm::by_name(name).filter(|algorithm| algorithm.is_believed(trust.md5));
-                algorithm.map(|algorithm| (Some(algorithm), value))
+                let algorithm = Algorithm::by_name(name.trim());
+                let algorithm = algorithm.filter(|algorithm| algorithm.is_believed(trust.md5));
+                algorithm.map(|algorithm| (Some(algorithm), without_name(value, algorithm)))
             }
             _ => None,
         };
         let checksum = info.checksum.as_deref().map(str::trim).and_then(|value| {
-            let algorithm = Algorithm::by_length(value.len()).filter(|one| one.is_believed(trust.md5));
+            let (algorithm, value) = match split_name(value) {
+                Some((algorithm, digest)) => (Some(algorithm), digest),
+                None => (Algorithm::by_length(value.len()), value),
+            };
+            let algorithm = algorithm.filter(|one| one.is_believed(trust.md5));
             (is_url(value) || algorithm.is_some()).then_some((algorithm, value))
         });
         let unusable = |reason: String| Error::Digest { image: info.id.clone(), reason };
@@ -118,7 +123,20 @@ pub fn find_in_file(text: &str, name: &str) -> Option<String> {
 }
 
 fn is_url(value: &str) -> bool {
-    value.starts_with("http://") || value.starts_with("https://")
+    let scheme = value.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+}
+
+/// Algorithm and digest of a text such as `sha256:9f86…`, as registries write digests.
+fn split_name(value: &str) -> Option<(Algorithm, &str)> {
+    let (name, digest) = value.split_once(':')?;
+    Some((Algorithm::by_name(name)?, digest))
+}
+
+/// The digest without the name of its algorithm in front, where that is the one that was named.
+fn without_name(value: &str, algorithm: Algorithm) -> &str {
+    let value = value.trim();
+    split_name(value).filter(|(named, _)| *named == algorithm).map_or(value, |(_, digest)| digest)
 }
 
 /// Last component of the path of a URL.
@@ -206,6 +224,30 @@ mod tests {
             let text = DigestSource::choose(&info, Trust::default()).unwrap_err().to_string();
             assert!(text.contains(reason) && text.contains("image.raw"), "{text}");
         }
+    }
+
+    #[test]
+    fn a11_a_digest_may_have_its_algorithm_in_front() {
+        let (short, long) = ("A".repeat(64), "b".repeat(128));
+        for (info, algorithm, value) in [
+            (info(Some(&format!("sha256:{short}")), None, None), Algorithm::Sha256, "a".repeat(64)),
+            (info(Some(&format!(" SHA512:{long} ")), None, None), Algorithm::Sha512, long.clone()),
+            (info(Some(&format!("sha3-256:{short}")), None, None), Algorithm::Sha3_256, "a".repeat(64)),
+            (info(None, Some("sha256"), Some(&format!("sha256:{short}"))), Algorithm::Sha256, "a".repeat(64)),
+            (info(None, Some(" SHA-512 "), Some(&format!("sha512:{long}"))), Algorithm::Sha512, long.clone()),
+        ] {
+            let expected = DigestSource::Given(ExpectedDigest { algorithm, value });
+            assert_eq!(DigestSource::choose(&info, Trust::default()).unwrap(), expected);
+        }
+        for info in [
+            info(Some(&format!("md5:{}", "a".repeat(32))), None, None),
+            info(Some(&format!("sha512:{short}")), None, None),
+            info(None, Some("sha512"), Some(&format!("sha256:{short}"))),
+        ] {
+            assert!(DigestSource::choose(&info, Trust::default()).is_err(), "{info:?}");
+        }
+        let shouted = info(Some("HTTPS://x/SHA256SUMS"), None, None);
+        assert!(matches!(DigestSource::choose(&shouted, Trust::default()), Ok(DigestSource::File { .. })));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::shown_url::without_secrets;
 use farrier_protocol::error::ErrorKind;
 use reqwest::StatusCode;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// An image could not be written. The text names image or disk and what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -171,6 +172,8 @@ pub enum Error {
         url: String,
         /// Its answer.
         status: StatusCode,
+        /// How long it wants to be left alone (`Retry-After`).
+        retry_after: Option<Duration>,
     },
     /// The body broke off, or has another length than announced.
     #[error("the download of {url} broke off after {received} bytes{}: {reason}", of(*expected))]
@@ -324,6 +327,14 @@ impl Error {
         }
     }
 
+    /// The pause that a server asks for before the next request.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
     /// Whether another attempt may help (F03).
     pub(crate) fn retry(&self) -> Retry {
         match self {
@@ -380,7 +391,7 @@ mod tests {
             (503, Retry::Often),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            let error = Error::Status { url: "http://x".into(), status };
+            let error = Error::Status { url: "http://x".into(), status, retry_after: None };
             assert_eq!(error.retry(), expected, "{status}");
         }
     }

@@ -19,6 +19,8 @@ struct Mirror<'a> {
     spent: Duration,
     /// The last failure, and its number among all.
     failure: Option<(usize, Error)>,
+    /// Before then it is not asked again.
+    due: Instant,
     is_given_up: bool,
 }
 
@@ -31,19 +33,20 @@ impl<'a> Mirrors<'a> {
             mismatches: 0,
             spent: Duration::ZERO,
             failure: None,
+            due: Instant::now(),
             is_given_up: false,
         };
         Self { mirrors: urls.iter().map(mirror).collect(), failures: 0 }
     }
 
-    /// Makes one attempt with each address that is not given up. Nothing when all failed.
+    /// Makes one attempt with each address that is due and not given up. Nothing when all failed.
     pub(crate) fn ask<T>(
         &mut self,
         mut attempt: impl FnMut(&Download<'a>, &str) -> Result<T, Error>,
     ) -> Option<T> {
         for index in 0..self.mirrors.len() {
             let mirror = &mut self.mirrors[index];
-            if mirror.is_given_up {
+            if mirror.is_given_up || mirror.due > Instant::now() {
                 continue;
             }
             let started = Instant::now();
@@ -68,10 +71,19 @@ impl<'a> Mirrors<'a> {
             Retry::Often => !mirror.download.has_budget(),
         };
         tracing::warn!(%error, is_given_up = mirror.is_given_up, "the image was not written");
+        if !mirror.is_given_up {
+            mirror.due = mirror.download.resting_until(&error);
+        }
         mirror.failure = Some((self.failures, error));
         if retry == Retry::Nowhere {
             self.mirrors.iter_mut().for_each(|mirror| mirror.is_given_up = true);
         }
+    }
+
+    /// When the first address may be asked again that is not given up.
+    pub(crate) fn due(&self) -> Instant {
+        let due = self.mirrors.iter().filter(|mirror| !mirror.is_given_up).map(|mirror| mirror.due);
+        due.min().unwrap_or_else(Instant::now)
     }
 
     /// Whether no address is worth another attempt.

@@ -84,7 +84,7 @@ fn attempts(
     progress: &ProgressHandle,
     cancel: &CancelHandle,
 ) -> Result<Report, Error> {
-    let download = Download::new(source, request.authorization.clone(), source.deadline());
+    let download = Download::new(source, request.authorization.clone(), source.deadline()).shown_in(progress);
     let digest = request.digest.resolve(&download, &request.urls[0], cancel)?;
     let mut mirrors = Mirrors::new(&request.urls, &download);
     loop {
@@ -107,7 +107,7 @@ fn attempts(
         if mirrors.are_given_up() || cancel.is_cancelled() {
             return Err(mirrors.failure());
         }
-        download.pause(&[cancel]);
+        download.pause_until(mirrors.due(), &[cancel]);
     }
 }
 

@@ -14,12 +14,18 @@ struct State {
     bytes: u64,
     total: Option<u64>,
     started: Option<Instant>,
+    resting_until: Option<Instant>,
 }
 
 impl ProgressHandle {
     /// Begins a phase; counting starts anew.
     pub fn enter(&self, phase: Phase, total: Option<u64>) {
-        *self.state() = State { phase, bytes: 0, total, started: Some(Instant::now()) };
+        *self.state() = State { phase, bytes: 0, total, started: Some(Instant::now()), resting_until: None };
+    }
+
+    /// A server is asked again then; nothing once it is.
+    pub(crate) fn rest_until(&self, end: Option<Instant>) {
+        self.state().resting_until = end;
     }
 
     /// Bytes done in this phase.
@@ -51,6 +57,9 @@ fn describe(state: &State, elapsed: Duration) -> Progress {
         total_bytes: state.total,
         bytes_per_second: rate as u64,
         eta_seconds,
+        retry_in_seconds: state
+            .resting_until
+            .map(|end| end.saturating_duration_since(Instant::now()).as_secs_f64().ceil() as u64),
     }
 }
 
@@ -60,7 +69,8 @@ mod tests {
 
     #[test]
     fn rate_and_remaining_time() {
-        let state = |bytes, total| State { phase: Phase::Writing, bytes, total, started: None };
+        let state =
+            |bytes, total| State { phase: Phase::Writing, bytes, total, started: None, resting_until: None };
         for (state, seconds, rate, eta) in [
             (state(0, Some(100)), 0, 0, None),
             (state(0, Some(100)), 5, 0, None),

@@ -4,25 +4,31 @@
 //! write path is blocking, so each wait runs on the caller's runtime from a thread of its own.
 
 mod body;
+mod budget;
 mod deadline;
 mod encoding;
 mod file;
 mod oci;
+mod pace;
 mod ranges;
+mod retry_after;
 mod small;
+
+pub use pace::LeastRate;
 
 use crate::cancel::CancelHandle;
 use crate::error::Error;
+use crate::progress::ProgressHandle;
 use crate::qcow2::ReadAt;
 use crate::shown_url::without_secrets;
 use body::HttpBody;
+use budget::Budget;
 use deadline::Deadline;
 use encoding::{EncodedBody, Encoding};
 use file::LocalFile;
 use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -38,7 +44,9 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// For each part of the body (F01).
     pub read_timeout: Duration,
-    /// Requests after the first one.
+    /// For the whole body, on average.
+    pub least_rate: LeastRate,
+    /// Requests after the first one, and again after each progress.
     pub retries: u32,
     /// Pause between requests, before jitter.
     pub retry_interval: Duration,
@@ -52,6 +60,7 @@ impl Default for Options {
         Self {
             connect_timeout: Duration::from_secs(60),
             read_timeout: Duration::from_secs(60),
+            least_rate: LeastRate::default(),
             retries: 9,
             retry_interval: Duration::from_secs(10),
             max_duration: None,
@@ -72,7 +81,8 @@ pub(crate) struct Download<'a> {
     source: &'a HttpSource,
     authorization: Option<HeaderValue>,
     deadline: Option<Deadline>,
-    requests: AtomicU32,
+    budget: Budget,
+    progress: ProgressHandle,
 }
 
 /// The content of a file, being read.
@@ -135,32 +145,54 @@ impl<'a> Download<'a> {
         authorization: Option<HeaderValue>,
         deadline: Option<Deadline>,
     ) -> Self {
-        Self { source, authorization, deadline, requests: AtomicU32::new(0) }
+        Self { source, authorization, deadline, budget: Budget::new(), progress: ProgressHandle::default() }
+    }
+
+    /// Shows its pauses in this progress.
+    pub(crate) fn shown_in(self, progress: &ProgressHandle) -> Self {
+        Self { progress: progress.clone(), ..self }
     }
 
     /// Requests so far, the ones that went on with a broken download among them.
     pub(crate) fn requests(&self) -> u32 {
-        self.requests.load(Ordering::Relaxed)
+        self.budget.requests()
     }
 
     /// Whether another request may be tried (F02).
     pub(crate) fn has_budget(&self) -> bool {
-        self.requests() <= self.source.options.retries
+        self.budget.has(self.source.options.retries)
     }
 
-    /// Waits before another request, for less long than configured: many machines should not ask
-    /// at once.
-    pub(crate) fn pause(&self, cancels: &[&CancelHandle]) {
+    /// The end of the pause before the next request after a failure: as long as the server asks for, or else less
+    /// long than configured, since many machines should not ask at once.
+    pub(crate) fn resting_until(&self, failure: &Error) -> Instant {
         let interval = self.source.options.retry_interval.mul_f64(rand::random_range(0.5..1.0));
-        let end = Instant::now() + self.deadline.map_or(interval, |deadline| interval.min(deadline.left()));
+        let asked = failure.retry_after();
+        let rest = self.budget.rest(interval, asked);
+        if rest > interval {
+            let seconds = rest.as_secs();
+            tracing::warn!(%failure, "the server wants to be left alone: asking again in {seconds} s");
+        }
+        Instant::now() + self.deadline.map_or(rest, |deadline| rest.min(deadline.left()))
+    }
+
+    /// Waits before another request.
+    pub(crate) fn pause(&self, failure: &Error, cancels: &[&CancelHandle]) {
+        self.pause_until(self.resting_until(failure), cancels);
+    }
+
+    /// Waits until then, or until nobody wants the file any more.
+    pub(crate) fn pause_until(&self, end: Instant, cancels: &[&CancelHandle]) {
+        self.progress.rest_until(Some(end));
         while !cancels.iter().any(|cancel| cancel.is_cancelled()) && Instant::now() < end {
             thread::sleep(Duration::from_millis(100).min(end.saturating_duration_since(Instant::now())));
         }
+        self.progress.rest_until(None);
     }
 
     /// A download of the same kind with a budget of its own.
     pub(crate) fn another(&self) -> Self {
-        Self::new(self.source, self.authorization.clone(), self.deadline)
+        Self::new(self.source, self.authorization.clone(), self.deadline).shown_in(&self.progress)
     }
 
     /// Whether one more failure may be tried again after so many.
@@ -176,7 +208,7 @@ impl<'a> Download<'a> {
         let url = oci::blob_url(url)?;
         let response = self.get(&url, HeaderMap::new(), cancels)?;
         if response.status() != StatusCode::OK {
-            return Err(Error::Status { url: without_secrets(&url), status: response.status() });
+            return Err(refused(without_secrets(&url), &response));
         }
         let name = without_secrets(&url);
         match Encoding::of(response.headers()) {
@@ -198,17 +230,14 @@ impl<'a> Download<'a> {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.budget.spend();
         // The client drops the authorization when it is sent on to another host.
         let request = self.source.client.get(url).headers(headers).send();
         let response = self
             .wait(&name, limit, cancels, request)?
             .ok_or_else(|| unreachable(format!("no answer in {} s", limit.as_secs())))?
             .map_err(|error| unreachable(innermost(&error)))?;
-        match response.status() {
-            status if status.is_success() => Ok(response),
-            status => Err(Error::Status { url: name, status }),
-        }
+        if response.status().is_success() { Ok(response) } else { Err(refused(name, &response)) }
     }
 
     /// Waits for a server while that is wanted; nothing when it takes longer than `limit`.
@@ -238,6 +267,11 @@ impl<'a> Download<'a> {
         }
         self.deadline.map_or(Ok(()), |deadline| deadline.require(name))
     }
+}
+
+/// An answer that is no file.
+fn refused(url: String, response: &Response) -> Error {
+    Error::Status { url, status: response.status(), retry_after: retry_after::of(response.headers()) }
 }
 
 /// The cause that names what really happened.

@@ -36,4 +36,8 @@ pub struct Progress {
     pub bytes_per_second: u64,
     /// Seconds until the phase ends at this rate, where they can be told.
     pub eta_seconds: Option<u64>,
+    /// Seconds until a server that failed, or asked to be left alone, is asked again; nothing while none is waited
+    /// for.
+    #[serde(default)]
+    pub retry_in_seconds: Option<u64>,
 }

@@ -32,8 +32,12 @@ pub enum Reply {
     Changing(Arc<Vec<u8>>, usize),
     /// So many bytes, and then nothing while the connection stays open.
     Stalled(Arc<Vec<u8>>, usize),
+    /// So many bytes with the same entity tag, and then one after the other, slowly, until the client hangs up.
+    Trickling(Arc<Vec<u8>>, usize),
     /// An error page.
     Status(u16),
+    /// An error page with this `Retry-After`.
+    Busy(u16, String),
     /// All of it, with this `Content-Encoding`.
     Encoded(Arc<Vec<u8>>, &'static str),
     /// All of it, slowly.
@@ -62,6 +66,8 @@ impl Pace {
     }
 }
 
+/// The entity tag of what does not change.
+const TAG: &str = "\"tag\"";
 /// How often something comes of what is sent slowly.
 const BEAT: Duration = Duration::from_millis(100);
 
@@ -189,13 +195,24 @@ fn answer(mut connection: TcpStream, reply: &Reply, head: &str, number: usize) -
             // Until the client hangs up.
             connection.read(&mut [0]).map(drop)
         }
-        Reply::Resumable(body, limit) => send_part(&mut connection, body, *limit, head, "\"tag\""),
+        Reply::Resumable(body, limit) => send_part(&mut connection, body, *limit, head, TAG),
         Reply::Changing(body, limit) => {
             send_part(&mut connection, body, *limit, head, &format!("\"{number}\""))
         }
         Reply::Paced(body, pace) => send_paced(&mut connection, body, pace),
         Reply::Redirect(url) => {
             write!(connection, "HTTP/1.1 302 Answer\r\nLocation: {url}\r\nConnection: close\r\n\r\n")
+        }
+        Reply::Busy(status, wish) => {
+            let headers = format!("Retry-After: {wish}\r\nContent-Length: 0\r\nConnection: close\r\n");
+            write!(connection, "HTTP/1.1 {status} Answer\r\n{headers}\r\n")
+        }
+        Reply::Trickling(body, count) => {
+            send_part(&mut connection, body, *count, head, TAG)?;
+            body[*count..].chunks(1).try_for_each(|byte| {
+                thread::sleep(BEAT);
+                connection.write_all(byte)
+            })
         }
         Reply::Status(status) => send(&mut connection, head, *status, Some(5), &mut &b"page\n"[..]),
     }

@@ -109,7 +109,7 @@ async fn progress_stands_beside_the_status() {
     let progress = || {
         json!({
             "phase": "string", "bytes": "integer", "total_bytes": "null",
-            "bytes_per_second": "integer", "eta_seconds": "null",
+            "bytes_per_second": "integer", "eta_seconds": "null", "retry_in_seconds": "null",
         })
     };
     let rows =

@@ -104,7 +104,10 @@ fn ask(daemon: &ServiceDaemon, service: &'static str, options: &Options) -> Resu
     let budget = PATIENCE * options.mdns_lookup_attempts.max(1);
     let deadline = Instant::now() + budget;
     let events = daemon.browse(DOMAIN)?;
-    while let Ok(event) = events.recv_deadline(deadline) {
+    // What is in the queue is taken after the deadline too, and a network can fill it for ever.
+    while Instant::now() < deadline
+        && let Ok(event) = events.recv_deadline(deadline)
+    {
         if let ServiceEvent::ServiceResolved(found) = event
             && found.get_fullname().eq_ignore_ascii_case(&full_name)
             && let Some(answer) = read(&found)

@@ -11,7 +11,6 @@ use farrier_disk::WritableDisk;
 use farrier_disk::config_drive::ConfigDrive;
 use farrier_disk::table;
 use farrier_imaging::access;
-use farrier_imaging::cancel::CancelHandle;
 use farrier_imaging::checksum::Trust;
 use farrier_imaging::format::Policy;
 use farrier_imaging::pipeline::{self, ImageRequest, Report, Settings};
@@ -78,7 +77,7 @@ pub fn deploy(
         None => Target::whole(&disk),
     };
     let source = download::source(agent, client);
-    let image = pipeline::write_image(&request, &source, target, &agent.progress, &CancelHandle::default())
+    let image = pipeline::write_image(&request, &source, target, &agent.progress, &agent.ending)
         .map_err(from_imaging)?;
     let started = Instant::now();
     let identifiers = finish(agent, &disk, partitioning.as_ref(), config_drive)?;

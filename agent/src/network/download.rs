@@ -1,7 +1,7 @@
 //! Where images and small files are fetched from: one client, one patience (S17).
 
 use crate::agent::Agent;
-use farrier_imaging::source::{HttpSource, Options};
+use farrier_imaging::source::{HttpSource, LeastRate, Options};
 use reqwest::Client;
 
 /// A source with the agent's settings over a client.
@@ -11,6 +11,10 @@ pub fn source(agent: &Agent, client: Client) -> HttpSource {
     let limits = Options {
         connect_timeout: options.image_download_connection_timeout.duration(),
         read_timeout: options.image_download_connection_timeout.duration(),
+        least_rate: LeastRate {
+            bytes_per_second: u64::from(options.image_download_least_rate) << 10,
+            ..LeastRate::default()
+        },
         retries: options.image_download_connection_retries,
         retry_interval: options.image_download_connection_retry_interval.duration(),
         max_duration: (!max_duration.is_zero()).then_some(max_duration),

@@ -84,7 +84,10 @@ pub fn sentence(progress: &Progress) -> String {
         None => facts.push(format!("{} GiB", gib(progress.bytes))),
     }
     facts.push(format!("{} MiB/s", progress.bytes_per_second >> 20));
-    facts.extend(progress.eta_seconds.map(|seconds| format!("{seconds} s left")));
+    facts.extend(match progress.retry_in_seconds {
+        Some(seconds) => Some(format!("asking the server again in {seconds} s")),
+        None => progress.eta_seconds.map(|seconds| format!("{seconds} s left")),
+    });
     format!("{phase} {}", facts.join(", "))
 }
 
@@ -103,6 +106,7 @@ mod tests {
                 total_bytes: Some(4 << 30),
                 bytes_per_second: 100 << 20,
                 eta_seconds: Some(10),
+                retry_in_seconds: None,
             },
             trouble: format!("[   12.1]  WARN \u{1b}[2Jlookup failed{}: check the network", ".".repeat(35)),
         }

@@ -1,6 +1,7 @@
 //! The body of a reply, read to its proven end across broken connections: each retry resumes where the last one broke.
 
 use super::encoding::Encoding;
+use super::pace::Pace;
 use super::ranges::Ranges;
 use super::{Download, innermost};
 use crate::cancel::CancelHandle;
@@ -11,6 +12,7 @@ use reqwest::header::{
     ACCEPT_RANGES, CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE,
 };
 use reqwest::{Response, StatusCode};
+use std::time::Instant;
 
 /// The body of a file, being read.
 pub(crate) struct HttpBody<'a> {
@@ -24,6 +26,9 @@ pub(crate) struct HttpBody<'a> {
     length: Option<u64>,
     has_ranges: bool,
     received: u64,
+    pace: Pace,
+    /// Why no more is waited for, once too little has come.
+    slowness: Option<String>,
     /// Bytes that arrived and were not read yet.
     pending: Bytes,
 }
@@ -40,6 +45,8 @@ impl<'a> HttpBody<'a> {
             has_ranges: response.headers().get(ACCEPT_RANGES).is_some_and(|unit| unit == "bytes"),
             response,
             received: 0,
+            pace: Pace::default(),
+            slowness: None,
             pending: Bytes::new(),
         }
     }
@@ -86,10 +93,18 @@ impl<'a> HttpBody<'a> {
 
     /// Waits for the next part; nothing at the end of the body.
     fn receive(&mut self, cancels: &[&CancelHandle]) -> Result<Option<Bytes>, Error> {
-        let limit = self.download.source.options.read_timeout;
+        let is_whole = self.length == Some(self.received);
+        if let Some(reason) = self.slowness.take().filter(|_| !is_whole) {
+            return Err(self.interrupted(reason));
+        }
+        let options = &self.download.source.options;
+        let (limit, started) = (options.read_timeout, Instant::now());
         match self.download.wait(&self.name, limit, cancels, self.response.chunk())? {
             Some(Ok(Some(part))) => {
                 self.received += part.len() as u64;
+                let pace = self.pace.count(options.least_rate, part.len() as u64, started.elapsed());
+                // The part is here; what follows is asked for anew.
+                self.slowness = pace.err();
                 Ok(Some(part))
             }
             Some(Ok(None)) if self.length.is_some_and(|length| length != self.received) => {
@@ -110,16 +125,18 @@ impl<'a> HttpBody<'a> {
         };
         let range = HeaderValue::from_str(&format!("bytes={}-", self.received)).expect("digits are visible");
         let headers = HeaderMap::from_iter([(RANGE, range), (IF_RANGE, validator.clone())]);
+        self.download.budget.broke_off(self.received);
+        let mut latest = None;
         while self.download.has_budget() {
-            tracing::warn!(error = %failure, "going on with the download");
-            self.download.pause(cancels);
+            tracing::warn!(error = %latest.as_ref().unwrap_or(&failure), "going on with the download");
+            self.download.pause(latest.as_ref().unwrap_or(&failure), cancels);
             self.download.require_wanted(&self.name, cancels)?;
             match self.download.get(&self.url, headers.clone(), cancels) {
                 Ok(response) if self.is_continued_by(&response) => {
-                    self.response = response;
+                    (self.response, self.pace) = (response, Pace::default());
                     return Ok(());
                 }
-                Err(error) if error.retry() == Retry::Often => {}
+                Err(error) if error.retry() == Retry::Often => latest = Some(error),
                 Ok(_) | Err(_) => break,
             }
         }

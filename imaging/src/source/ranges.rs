@@ -60,7 +60,7 @@ impl ReadAt for Ranges<'_> {
                 Err(error) if error.retry() == Retry::Often && self.download.allows(failures) => {
                     failures += 1;
                     tracing::warn!(%error, offset, "asking for the range again");
-                    self.download.pause(&[&self.cancel]);
+                    self.download.pause(&error, &[&self.cancel]);
                 }
                 outcome => return outcome,
             }

@@ -29,7 +29,8 @@ impl Download<'_> {
     /// requests of its own (D10).
     pub(crate) fn fetch(&self, url: &str, most: usize, cancel: &CancelHandle) -> Result<Vec<u8>, Error> {
         let deadline = self.deadline.unwrap_or_else(|| Deadline::after(LONGEST));
-        let download = Self::new(self.source, self.authorization.clone(), Some(deadline));
+        let download =
+            Self::new(self.source, self.authorization.clone(), Some(deadline)).shown_in(&self.progress);
         loop {
             let error = match download.read_whole(url, most, cancel) {
                 Ok(content) => return Ok(content),
@@ -39,7 +40,7 @@ impl Download<'_> {
                 return Err(error);
             }
             tracing::warn!(%error, "trying again");
-            download.pause(&[cancel]);
+            download.pause(&error, &[cancel]);
         }
     }
 
@@ -64,8 +65,9 @@ impl Download<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Options;
+    use crate::source::{LeastRate, Options};
     use farrier_tests::image_server::{ImageServer, Reply};
+    use std::io::{self, Read, Write};
     use std::sync::Arc;
     use std::thread;
     use std::time::Instant;
@@ -133,6 +135,37 @@ mod tests {
         let options = Options { max_duration: Some(Duration::from_secs(1)), ..hurried() };
         let error = fetch(&server.url(), options, &CancelHandle::default()).unwrap_err().to_string();
         assert!(error.contains("took longer than 1 s"), "{error}");
+    }
+
+    #[test]
+    fn g11_a_file_that_trickles_is_given_up() {
+        let least_rate = LeastRate { bytes_per_second: 4096, over: Duration::from_millis(150) };
+        let options = Options { least_rate, ..hurried() };
+        let server = ImageServer::start(vec![Reply::Trickling(body(MOST), 3)]).unwrap();
+        let error = fetch(&server.url(), options, &CancelHandle::default()).unwrap_err().to_string();
+        assert!(error.contains("4096 bytes a second are the least"), "{error}");
+        assert_eq!(server.requests(), 3);
+    }
+
+    #[test]
+    fn g11_a_head_that_never_ends_is_not_waited_for() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/x", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            for mut connection in listener.incoming().flatten() {
+                thread::spawn(move || {
+                    let _ = connection.read(&mut [0; 4096])?;
+                    connection.write_all(b"HTTP/1.1 200 Answer\r\n")?;
+                    while connection.write_all(b"X: y\r\n").is_ok() {
+                        thread::sleep(Duration::from_millis(50));
+                    }
+                    Ok::<_, io::Error>(())
+                });
+            }
+        });
+        let options = Options { connect_timeout: Duration::from_millis(300), ..hurried() };
+        let error = fetch(&url, options, &CancelHandle::default()).unwrap_err().to_string();
+        assert!(error.contains("no answer in"), "{error}");
     }
 
     #[test]

@@ -23,10 +23,15 @@ fn text(content: &str) -> Reply {
 
 /// Deploys the image of a server, with these fields beside its URL.
 fn deploy(server: &ImageServer, fields: Value) -> (Deployment, Result<Report, Error>) {
+    deploy_from(&server.url(), fields)
+}
+
+/// Deploys the image of a URL, with these fields beside it.
+fn deploy_from(url: &str, fields: Value) -> (Deployment, Result<Report, Error>) {
     let mut info = fields;
     info["id"] = json!("image.raw");
     info["disk_format"] = json!("raw");
-    info["urls"] = json!([server.url()]);
+    info["urls"] = json!([url]);
     let info = ImageInfo::from_params(&info).unwrap();
     let deployment = Deployment::new();
     let outcome = ImageRequest::new(&info, Settings::default())
@@ -117,4 +122,65 @@ fn loop_the_proxy_is_asked_unless_the_host_is_excepted() {
         assert_eq!((proxy.requests(), server.requests()), expected);
     }
     assert!(proxy.heads()[0].starts_with(&format!("GET {} HTTP", server.url())), "{}", proxy.heads()[0]);
+}
+
+#[test]
+fn loop_a11_an_exception_has_a_port_or_none() {
+    let proxy = serve(vec![Reply::Body(image())]);
+    let server = serve(vec![Reply::Body(image())]);
+    let (port, other) = (server.port(), server.port() ^ 1);
+    let by_name = server.url().replace("127.0.0.1", "localhost");
+    let mut asked = (0, 0);
+    for (no_proxy, url, is_direct) in [
+        (format!("127.0.0.1:{port}"), server.url(), true),
+        (format!("127.0.0.1:{other}"), server.url(), false),
+        (format!("x, LOCALHOST.:{port}"), by_name.clone(), true),
+        (format!("localhost:{other}"), by_name.clone(), false),
+        (format!("127.0.0.0/8:{port}"), server.url(), true),
+        ("*".to_owned(), server.url(), true),
+        ("http://127.0.0.1,[::1]".to_owned(), server.url(), false),
+    ] {
+        let fields = json!({"checksum": digest(), "proxies": {"http": proxy.proxy()}, "no_proxy": no_proxy});
+        deploy_from(&url, fields).1.unwrap();
+        if is_direct {
+            asked.1 += 1
+        } else {
+            asked.0 += 1
+        }
+        assert_eq!((proxy.requests(), server.requests()), asked, "{no_proxy} {url}");
+    }
+}
+
+#[test]
+fn loop_a11_a_proxy_is_told_who_asks_and_the_server_is_not() {
+    let proxy = serve(vec![Reply::Body(image())]);
+    let server = serve(vec![Reply::Body(image())]);
+    for (who, header) in [
+        ("ann:p%40s%3As%25@", "proxy-authorization: Basic YW5uOnBAczpzJQ==\n"),
+        ("ann:p@ss@", "proxy-authorization: Basic YW5uOnBAc3M=\n"),
+    ] {
+        for scheme in ["http://", ""] {
+            let url = format!("{scheme}{who}127.0.0.1:{}", proxy.port());
+            deploy(&server, json!({"checksum": digest(), "proxies": {"http": url}})).1.unwrap();
+            let head = proxy.heads().pop().unwrap();
+            assert!(head.contains(header), "{head}");
+        }
+    }
+    let head = proxy.heads().remove(0);
+    assert!(!head.contains("\nauthorization"), "{head}");
+    assert_eq!(server.requests(), 0);
+}
+
+#[test]
+fn loop_a11_users_and_passwords_in_a_url_may_have_any_letter() {
+    let server = serve(vec![Reply::Body(image())]);
+    for (who, header) in [
+        ("ann:p%40s%3As%25@", "authorization: Basic YW5uOnBAczpzJQ==\n"),
+        ("ann:p@ss@", "authorization: Basic YW5uOnBAc3M=\n"),
+    ] {
+        let url = server.url().replace("http://", &format!("http://{who}"));
+        deploy_from(&url, json!({"checksum": digest().to_uppercase()})).1.unwrap();
+        let head = server.heads().pop().unwrap();
+        assert!(head.contains(header), "{head}");
+    }
 }

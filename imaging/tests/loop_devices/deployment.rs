@@ -79,7 +79,7 @@ impl Deployment {
                 read_timeout: Duration::from_secs(5),
                 retries: 2,
                 retry_interval: Duration::from_millis(20),
-                max_duration: None,
+                ..Options::default()
             },
             progress: ProgressHandle::default(),
             cancel: CancelHandle::default(),

@@ -1,6 +1,9 @@
 //! Downloads that fail, and those that come through in the end.
 
 use crate::deployment::{DISK, Deployment, MIB, image, request, serve};
+use farrier_imaging::pipeline::{ImageRequest, Settings};
+use farrier_imaging::source::LeastRate;
+use farrier_protocol::image_info::ImageInfo;
 use farrier_tests::image_server::{ImageServer, Reply};
 use flate2::Compression;
 use flate2::read::{DeflateEncoder, GzEncoder, ZlibEncoder};
@@ -188,25 +191,155 @@ fn loop_d07_a_file_that_changed_meanwhile_is_fetched_anew() {
     assert_eq!(heads.iter().map(|head| head.contains("range: ")).collect::<Vec<_>>(), [false, true, false]);
 }
 
+/// What comes and is progress, and then too little to be.
+fn failing() -> ImageServer {
+    serve(vec![Reply::Resumable(image(), MIB), Reply::Resumable(image(), 16)])
+}
+
 #[test]
 fn loop_f02_going_on_is_part_of_the_budget() {
     let deployment = Deployment::new();
-    let server = serve(vec![Reply::Resumable(image(), MIB)]);
+    let server = failing();
     let error = deployment.write_from(&server).unwrap_err();
     assert_eq!(server.requests(), 3);
     assert!(error.to_string().contains("3 attempts"), "{error}");
-    assert!(error.to_string().contains(&format!("after {} bytes", 3 * MIB)), "{error}");
+    assert!(error.to_string().contains(&format!("after {} bytes", MIB + 32)), "{error}");
     deployment.assert_unbootable(&error);
 }
 
 #[test]
 fn loop_a_server_that_uses_up_the_budget_does_not_keep_the_next_one_from_being_asked() {
     let deployment = Deployment::new();
-    let bad = serve(vec![Reply::Resumable(image(), MIB)]);
+    let bad = failing();
     let good = serve(vec![Reply::Body(image())]);
     deployment.write(&request(vec![bad.url(), good.url()], &image(), Some("raw"))).unwrap();
     assert_eq!((bad.requests(), good.requests()), (3, 1));
     assert!(deployment.content()[..image().len()] == **image());
+}
+
+#[test]
+fn loop_g12_an_image_that_gets_further_each_time_arrives() {
+    let deployment = Deployment::new();
+    let server = serve(vec![Reply::Resumable(image(), MIB)]);
+    deployment.write_from(&server).unwrap();
+    assert!(deployment.content()[..image().len()] == **image());
+    assert!(server.requests() > 2 * (deployment.options.retries as usize + 1), "{}", server.requests());
+}
+
+#[test]
+fn loop_g12_a_file_that_changes_each_time_ends() {
+    let deployment = Deployment::new();
+    let server = serve(vec![Reply::Changing(image(), 3 * MIB)]);
+    let error = deployment.write_from(&server).unwrap_err();
+    assert!(server.requests() <= 6, "{}", server.requests());
+    deployment.assert_unbootable(&error);
+}
+
+/// Limits under which a byte each tenth of a second is too slow.
+fn impatient() -> Deployment {
+    let mut deployment = Deployment::new();
+    deployment.options.least_rate = LeastRate { bytes_per_second: 4096, over: Duration::from_millis(300) };
+    deployment
+}
+
+#[test]
+fn loop_g11_a_server_that_trickles_is_interrupted_and_gone_on_with() {
+    let deployment = impatient();
+    let server = serve(vec![Reply::Trickling(image(), 2 * MIB), Reply::Resumable(image(), image().len())]);
+    deployment.write_from(&server).unwrap();
+    assert!(deployment.content()[..image().len()] == **image());
+    assert_eq!(server.requests(), 2);
+    assert!(server.heads()[1].contains("range: bytes=20971"), "{}", server.heads()[1]);
+}
+
+#[test]
+fn loop_g11_a_server_that_only_trickles_is_given_up() {
+    let deployment = impatient();
+    let server = serve(vec![Reply::Trickling(image(), 0)]);
+    let error = deployment.write_from(&server).unwrap_err();
+    assert_eq!((error.kind().name(), server.requests()), ("ImageDownloadError", 3));
+    assert!(error.to_string().contains("4096 bytes a second are the least"), "{error}");
+}
+
+#[test]
+fn loop_a18_a_server_that_says_when_to_come_back_is_left_alone_until_then() {
+    for status in [429, 503] {
+        let deployment = Deployment::new();
+        let busy = || Reply::Busy(status, "1".to_owned());
+        let part = || Reply::Resumable(image(), 5 * MIB);
+        let server = serve(vec![busy(), part(), busy(), part()]);
+        let started = Instant::now();
+        let seen = std::thread::scope(|scope| {
+            let writing = scope.spawn(|| deployment.write_from(&server));
+            let mut seen = false;
+            while !writing.is_finished() {
+                seen |= deployment.progress.snapshot().retry_in_seconds == Some(1);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            writing.join().unwrap().unwrap();
+            seen
+        });
+        assert!(started.elapsed() >= Duration::from_secs(2), "{status}: {:?}", started.elapsed());
+        assert!(seen, "the pause is told");
+        assert_eq!(deployment.progress.snapshot().retry_in_seconds, None);
+        assert!(deployment.content()[..image().len()] == **image());
+    }
+}
+
+#[test]
+fn loop_a18_a_server_that_wants_to_be_left_alone_for_long_ends_with_the_limit_of_the_whole() {
+    let mut deployment = Deployment::new();
+    deployment.options.max_duration = Some(Duration::from_millis(500));
+    let server = serve(vec![Reply::Busy(429, "3600".to_owned())]);
+    let started = Instant::now();
+    let error = deployment.write_from(&server).unwrap_err();
+    assert!(started.elapsed() < Duration::from_secs(30));
+    assert!(error.to_string().contains("took longer than"), "{error}");
+    deployment.assert_untouched();
+}
+
+#[test]
+fn loop_a18_another_address_does_not_wait_for_a_busy_one() {
+    let deployment = Deployment::new();
+    let busy = serve(vec![Reply::Busy(429, "3600".to_owned())]);
+    let late = serve(vec![Reply::Status(503), Reply::Status(503), Reply::Body(image())]);
+    deployment.write(&request(vec![busy.url(), late.url()], &image(), Some("raw"))).unwrap();
+    assert_eq!((busy.requests(), late.requests()), (1, 3));
+}
+
+#[test]
+fn loop_a18_the_checksum_file_of_a_busy_server_is_waited_for_and_nobody_waits_who_is_not_wanted() {
+    let sums = serve(vec![
+        Reply::Busy(429, "1".to_owned()),
+        Reply::Body(Arc::new(hex::encode(Sha256::digest(&*image())).into_bytes())),
+    ]);
+    let server = serve(vec![Reply::Body(image())]);
+    let info = |sums: &ImageServer| ImageInfo {
+        id: "image.raw".to_owned(),
+        urls: vec![server.url()],
+        checksum: Some(sums.url()),
+        ..ImageInfo::default()
+    };
+    let started = Instant::now();
+    let request = ImageRequest::new(&info(&sums), Settings::default()).unwrap();
+    Deployment::new().write(&request).unwrap();
+    assert!(started.elapsed() >= Duration::from_secs(1));
+
+    let busy = serve(vec![Reply::Busy(429, "3600".to_owned())]);
+    let request = ImageRequest::new(&info(&busy), Settings::default()).unwrap();
+    let deployment = Deployment::new();
+    let started = Instant::now();
+    let error = std::thread::scope(|scope| {
+        let writing = scope.spawn(|| deployment.write(&request));
+        while deployment.progress.snapshot().retry_in_seconds.is_none() {
+            assert!(!writing.is_finished(), "the pause is told");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        deployment.cancel.cancel();
+        writing.join().unwrap().unwrap_err()
+    });
+    assert!(started.elapsed() < Duration::from_secs(30), "{error}");
+    assert_eq!(busy.requests(), 1);
 }
 
 #[test]

@@ -43,9 +43,12 @@ fn authorities(cafile: Option<&str>) -> RootCertStore {
     if cafile.is_none() && !Path::new(file).exists() {
         return store;
     }
-    match read_certificates(file) {
+    match CertificateDer::pem_file_iter(file) {
         Ok(found) => {
-            let (added, ignored) = store.add_parsable_certificates(found);
+            // One that is damaged takes no other one with it.
+            let (found, damaged): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
+            let (added, ignored) = store.add_parsable_certificates(found.into_iter().flatten());
+            let ignored = ignored + damaged.len();
             if added == 0 || (cafile.is_some() && ignored > 0) {
                 tracing::error!(cafile = file, added, ignored, "certificates of authorities cannot be used");
             }

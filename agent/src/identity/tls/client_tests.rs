@@ -94,6 +94,31 @@ async fn s17_servers_are_verified_with_the_authority_of_cafile() {
 }
 
 #[tokio::test]
+async fn a11_a_bundle_of_authorities_may_have_comments_and_a_damaged_certificate() {
+    let (known, other) = (authority(), authority());
+    let directory = tempfile::tempdir().unwrap();
+    let damaged = "-----BEGIN CERTIFICATE-----\n!!!!\n-----END CERTIFICATE-----\n";
+    let foreign = "-----BEGIN TRUSTED CERTIFICATE-----\nAAAA\n-----END TRUSTED CERTIFICATE-----\n";
+    let (own, before) = (known.pem(), other.pem());
+    for (number, bundle) in [
+        format!("\u{feff}# Authorit\u{e9}s\nsubject=CN = known\n{before}\n\n# known\n{own}"),
+        own.replace('\n', "\r\n"),
+        format!("{damaged}{own}"),
+        format!("{foreign}{own}{damaged}"),
+        format!("{own}-----BEGIN CERTIFICATE-----\nAAAA\n"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let file = directory.path().join(format!("{number}.pem"));
+        std::fs::write(&file, bundle).unwrap();
+        let address = serve(&known, "127.0.0.1", false, super::versions(TlsVersion::V1_2));
+        let options = Options { cafile: Some(file.to_str().unwrap().to_owned()), ..Options::default() };
+        assert!(reaches(&options, address).await, "bundle {number}");
+    }
+}
+
+#[tokio::test]
 async fn s17_the_client_shows_its_certificate() {
     let authority = authority();
     let directory = tempfile::tempdir().unwrap();

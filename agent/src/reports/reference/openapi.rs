@@ -129,6 +129,7 @@ fn schemas() -> Value {
         "Link": link,
         "Progress": closed(json!({
             "phase": phases, "bytes": integer, "total_bytes": count, "bytes_per_second": integer, "eta_seconds": count,
+            "retry_in_seconds": count,
         })),
         "Status": closed(json!({"started_at": {"type": "number"}, "version": text})),
         "Version": closed(json!({"id": text, "links": links})),

@@ -136,6 +136,9 @@ options! {
         "ipa-image-download-connection-retry-interval";
     /// Seconds a download may take in all; 0 means no limit for images, and half an hour for small files.
     image_download_max_duration: Seconds = Seconds(0.0), "ipa-image-download-max-duration";
+    /// Minimum average rate of a download in KiB/s, over five minutes; a slower download is interrupted and
+    /// resumed. 0 means no limit.
+    image_download_least_rate: u32 = 64, "farrier-image-download-least-rate";
     /// User at image servers, for images that bring no credentials of their own.
     image_server_user: Option<String> = None;
     /// Password of that user.

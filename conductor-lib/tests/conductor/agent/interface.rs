@@ -127,5 +127,13 @@ pub async fn progress(State(agent): State<Agent>) -> Json<Progress> {
         false if writing => Phase::Done,
         false => Phase::Idle,
     };
-    Json(Progress { phase, bytes: 64, total_bytes: Some(128), bytes_per_second: 64, eta_seconds: Some(1) })
+    let eta_seconds = Some(1);
+    Json(Progress {
+        phase,
+        bytes: 64,
+        total_bytes: Some(128),
+        bytes_per_second: 64,
+        eta_seconds,
+        ..Progress::default()
+    })
 }
