@@ -75,6 +75,7 @@ impl Drop for Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread;
 
     #[test]
     fn f07_a_dropped_chunk_is_the_next_one_taken() {
@@ -89,5 +90,20 @@ mod tests {
         let last = pool.take();
         drop(pool);
         drop(last);
+    }
+
+    #[test]
+    fn g13_whoever_takes_more_than_there_is_waits_and_no_further_buffer_is_made() {
+        let pool = Pool::new(2);
+        let (first, second) = (pool.take(), pool.take());
+        let places: Vec<_> = [&first, &second].map(|chunk| chunk.as_ptr()).into();
+        let third = thread::scope(|scope| {
+            let back = scope.spawn(move || drop(second));
+            let third = pool.take();
+            back.join().unwrap();
+            third
+        });
+        assert!(places.contains(&third.as_ptr()));
+        assert_eq!(pool.unmade.get(), 0);
     }
 }
