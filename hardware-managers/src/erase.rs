@@ -86,7 +86,11 @@ pub fn erase_devices(call: &StepCall<'_>, depth: Depth) -> Result<Value, StepErr
     records.extend(carry_out(call, depth, &plan)?);
     let (_, later) = survey(call)?;
     records.extend(appeared(&seen, &later));
-    let warnings: Vec<_> = plan.warnings.into_iter().chain(complete::not_examined(&found)).collect();
+    let mut warnings = plan.warnings;
+    // A step that removes metadata says nothing of data, and conductors expect no result of it.
+    if depth != Depth::Metadata {
+        warnings.extend(complete::not_examined(&found));
+    }
     conclude(call, records, &warnings)
 }
 
