@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::io::Sectors;
 use crate::io::zero::is_zero;
 use crate::map::{self, Ranges, Tables, places};
-use crate::table::{self, Partition};
+use crate::table::{self, Partition, PartitionTable};
 use farrier_linux::aligned::AlignedBuffer;
 use std::ops::Range;
 
@@ -100,8 +100,8 @@ pub fn erase_metadata(disk: &dyn Sectors, is_medium: IsMedium<'_>) -> Result<Era
     Ok(Erased::Yes)
 }
 
-/// Removes every signature from volumes of a disk, and changes no byte of the partitions `kept`: a volume that
-/// overlaps one of them is left as it is.
+/// Removes every signature from volumes of a disk, and changes no byte of the partitions `kept`, nor of the table that
+/// leads to them: a volume that overlaps one of them is left as it is.
 ///
 /// # Errors
 ///
@@ -111,7 +111,9 @@ pub(crate) fn erase_volumes(
     volumes: &[Partition],
     kept: &[Partition],
 ) -> Result<(), Error> {
-    let kept: Ranges = kept.iter().map(range).collect();
+    // What a damaged table is taken to name may lie anywhere, also where a sound one is.
+    let table = (!kept.is_empty()).then(|| before_partitions(disk));
+    let kept: Ranges = kept.iter().map(range).chain(table).collect();
     let doomed: Vec<_> = volumes.iter().filter(|volume| !kept.overlap(&range(volume))).cloned().collect();
     zero(disk, &places_in(&doomed, disk).without(&kept))?;
     disk.flush()?;
@@ -136,6 +138,13 @@ pub fn is_virtual_media(disk: &dyn Sectors) -> Result<bool, Error> {
 /// [`Error::Device`].
 pub fn zero_signatures(disk: &dyn Sectors, volume: &Partition) -> Result<(), Error> {
     zero(disk, &places_in(std::slice::from_ref(volume), disk))
+}
+
+/// What lies before the first partition that systems see: the table that leads to it, and code of a boot loader.
+fn before_partitions(disk: &dyn Sectors) -> Range<u64> {
+    let table = PartitionTable::read(disk).ok();
+    let first = table.and_then(|table| table.partitions().iter().map(|one| one.start).min());
+    0..first.unwrap_or(disk.sector_size().into())
 }
 
 fn range(volume: &Partition) -> Range<u64> {

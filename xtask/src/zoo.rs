@@ -54,9 +54,6 @@ pub fn zoo(arguments: &ZooArguments) -> Result<()> {
     let outcome = run(&mut cells);
     let report = ZooReport::of(read_json::<Outcome>(&file).or_else(|error| outcome.and(Err(error)))?);
     std::fs::remove_file(&file)?;
-    for red in &report.red {
-        println!("red: {red}");
-    }
     println!("{}", report.line());
     write_json(arguments.json.as_deref(), &report)?;
     ensure!(report.red.is_empty(), "{} cells are red", report.red.len());

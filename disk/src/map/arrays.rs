@@ -9,6 +9,8 @@ pub const SMALLEST_ENTRY: u32 = 128;
 /// Largest size of an entry, and most bytes of an array, that are looked at.
 pub const LARGEST_ENTRY: u32 = 4096;
 pub const MOST_BYTES: u64 = 1 << 20;
+/// How a header begins, which is no entry where an array is looked for in the wrong place.
+const HEADER: &[u8] = b"EFI PART";
 /// Bytes of the array that nearly every table has.
 pub const USUAL_BYTES: u64 = 128 * 128;
 
@@ -44,6 +46,9 @@ impl Array {
     }
 
     fn partition(&self, number: u32, entry: &[u8], size: u64) -> Option<Partition> {
+        if entry.starts_with(HEADER) {
+            return None;
+        }
         let type_guid = Uuid::from_slice_le(entry.get(TYPE)?).ok().filter(|guid| !guid.is_nil())?;
         let guid = Uuid::from_slice_le(entry.get(IDENTITY)?).ok()?;
         let unit = u64::from(self.sector_size);
@@ -57,4 +62,21 @@ impl Array {
 /// The number in these eight bytes.
 pub fn number_at(bytes: &[u8], field: Range<usize>) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(field)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g06_a_header_in_the_place_of_an_entry_names_nothing() {
+        let mut bytes = vec![0; SMALLEST_ENTRY as usize];
+        bytes[..16].fill(7);
+        bytes[FIRST].copy_from_slice(&1_u64.to_le_bytes());
+        bytes[LAST].copy_from_slice(&6_u64.to_le_bytes());
+        let array = Array { start: 1024, length: USUAL_BYTES, entry_size: SMALLEST_ENTRY, sector_size: 512 };
+        assert_eq!(array.partitions(&bytes, 1 << 20).len(), 1);
+        bytes[..8].copy_from_slice(HEADER);
+        assert_eq!(array.partitions(&bytes, 1 << 20), []);
+    }
 }

@@ -10,6 +10,11 @@ const MIB: u64 = 1 << 20;
 const BEFORE: u64 = 40 * MIB;
 const BEHIND: u64 = 120 * MIB;
 
+/// Of a system that was deployed as a partition image, in MiB: its EFI system partition and its root partition, between
+/// which the ephemeral one lies.
+pub const ESP: u64 = 64;
+pub const ROOT: u64 = 8;
+
 /// Where an occupant lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
@@ -23,10 +28,13 @@ pub enum Placement {
     Logical,
     /// Where no table leads: a partition was there once.
     Bare,
+    /// In the ephemeral partition of a system that was deployed as a partition image.
+    Ephemeral,
 }
 
 impl Placement {
-    pub const ALL: [Self; 5] = [Self::Whole, Self::Gpt, Self::Mbr, Self::Logical, Self::Bare];
+    pub const ALL: [Self; 6] =
+        [Self::Whole, Self::Gpt, Self::Mbr, Self::Logical, Self::Bare, Self::Ephemeral];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -35,6 +43,7 @@ impl Placement {
             Self::Mbr => "mbr",
             Self::Logical => "logical",
             Self::Bare => "bare",
+            Self::Ephemeral => "ephemeral",
         }
     }
 }
@@ -99,7 +108,7 @@ impl State {
             Placement::Mbr | Placement::Logical => {
                 &[Self::Sound, Self::Unsigned, Self::StaleGpt, Self::StaleBackup]
             }
-            Placement::Bare => &[Self::Sound],
+            Placement::Bare | Placement::Ephemeral => &[Self::Sound],
         }
     }
 
@@ -122,6 +131,11 @@ impl State {
             Self::StaleGpt => "stale-gpt",
             Self::StaleBackup => "stale-backup",
         }
+    }
+
+    /// Whether no table that anybody believes, and none that is merely damaged, leads to the occupant any more.
+    pub fn hides_occupant(self) -> bool {
+        matches!(self, Self::MarksWiped | Self::HeadersLost | Self::Unsigned | Self::MbrOver | Self::Removed)
     }
 
     /// Whether every copy of the table that is there is what its maker wrote, and none contradicts another.
@@ -174,14 +188,19 @@ impl Disk {
         plan.write_tables(state);
         let Plan { mut content, size, places: [at, beside, once], .. } = plan;
         let mut others = Vec::new();
-        if !matches!(placement, Placement::Whole | Placement::Bare) {
+        if matches!(placement, Placement::Gpt | Placement::Mbr | Placement::Logical) {
             others.push(move_in(&mut content, neighbour, beside.start));
         }
         if plan.has_former {
             others.push(move_in(&mut content, former, once.start));
         }
+        let stale = content.clone();
         let occupant = move_in(&mut content, occupant, at.start);
-        // An occupant of the whole disk may have written over what was there before.
+        // An occupant of the whole disk may have written over what was there before, or over what led there.
+        let table = size - MIB..size;
+        if placement == Placement::Whole && stale.difference(&content, &table).is_some() {
+            others.clear();
+        }
         for volume in &mut others {
             volume.marks.retain(|mark| content.get(mark.offset, mark.bytes.len()) == mark.bytes);
         }
@@ -222,6 +241,9 @@ impl Plan {
                 (length, [range(0, occupant), 0..0, range((length / 2).next_multiple_of(MIB), former)])
             }
             Placement::Bare => (length + 2 * MIB, [range(MIB, occupant), 0..0, 0..0]),
+            Placement::Ephemeral => {
+                (length + (ESP + ROOT) * MIB + 2 * MIB, [range(MIB + ESP * MIB, occupant), 0..0, 0..0])
+            }
             _ => (
                 length + BEFORE + BEHIND,
                 [
@@ -246,6 +268,11 @@ impl Plan {
         self.has_former = matches!(state, State::StaleGpt | State::StaleBackup | State::MbrOver);
         match self.placement {
             Placement::Whole | Placement::Bare => {}
+            Placement::Ephemeral => {
+                let partitions =
+                    [MIB..occupant.start, occupant.clone(), occupant.end..occupant.end + ROOT * MIB];
+                self.gpt(self.sector, &partitions).write(&mut self.content);
+            }
             Placement::Mbr => tables::write_mbr(&mut self.content, self.sector, &[neighbour, occupant]),
             Placement::Logical => {
                 let extended = occupant.start - 2 * MIB..occupant.end.next_multiple_of(MIB) + 12 * MIB;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Where Debian keeps programs of administrators.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// Runs a program and gives what it prints.
 ///
@@ -26,8 +26,12 @@ pub fn tool<T: AsRef<str>>(line: &[T]) -> Result<String> {
 
 fn run<T: AsRef<str>>(line: &[T]) -> Result<Output> {
     let (program, arguments) = line.split_first().context("an empty line")?;
-    let mut command = Command::new(program.as_ref());
-    command.args(arguments.iter().map(AsRef::as_ref)).env("PATH", PATH).env("LC_ALL", "C");
+    // By its path a program is started without a copy of this process.
+    let paths = FOLDERS.iter().map(|folder| Path::new(folder).join(program.as_ref()));
+    let path = paths.into_iter().find(|path| path.exists());
+    let path = path.with_context(|| format!("{} is not installed", program.as_ref()))?;
+    let mut command = Command::new(path);
+    command.args(arguments.iter().map(AsRef::as_ref)).env("LC_ALL", "C");
     // mdadm: arrays of firmware are to be read on a machine without it, from disks without serial numbers.
     command.env("IMSM_NO_PLATFORM", "1").env("IMSM_DEVNAME_AS_SERIAL", "1");
     command.output().with_context(|| format!("cannot start {}", program.as_ref()))
@@ -82,7 +86,8 @@ fn mark(line: &str) -> Option<Mark> {
     Some(Mark { offset: u64::from_str_radix(offset, 16).ok()?, bytes: bytes.collect::<Option<_>>()? })
 }
 
-/// What wipefs and blkid see in a range of a disk, as a device of its own with the disk's sectors.
+/// What wipefs, and on the disk as a whole blkid too, sees in a range of a disk, as a device of its own with the disk's
+/// sectors.
 ///
 /// # Errors
 ///
@@ -94,7 +99,8 @@ pub fn seen(file: &Path, range: &Range<u64>, sector: u32) -> Result<Vec<String>>
     let path = device.path().display().to_string();
     let text = tool(&["wipefs", "--all", "--no-act", &path])?;
     let mut seen: Vec<_> = text.lines().filter_map(kind).collect();
-    let probed = probed(device.path())?;
+    let is_whole = range.start == 0;
+    let probed = if is_whole { probed(device.path())? } else { String::new() };
     if !probed.is_empty() && !seen.contains(&probed) {
         seen.push(probed);
     }

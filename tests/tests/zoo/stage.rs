@@ -68,6 +68,7 @@ impl<'a> Stage<'a> {
             Step::Delete => self.delete(),
             Step::DeleteKept => self.delete_all_but_kept(),
             Step::ConfigDrive => self.place_config_drive(),
+            Step::PreserveEphemeral => self.preserve_ephemeral(),
             Step::SkipDisk => self.skip(&skipped),
             Step::SkipVolume => self.skip(&json!([{"volume_name": "data"}])),
         }

@@ -3,6 +3,9 @@
 use crate::disks::{Placement, State};
 use crate::occupants::{Occupant, Use};
 
+/// Bytes of a disk that takes a whole-disk image.
+const SMALLEST: u64 = 24 << 20;
+
 /// A step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
@@ -26,6 +29,8 @@ pub enum Step {
     DeleteKept,
     /// A config drive behind an image.
     ConfigDrive,
+    /// A partition image again, with `preserve_ephemeral`.
+    PreserveEphemeral,
     /// The disk is on the skip list of an erase step.
     SkipDisk,
     /// The array of which a member lives there is on that list.
@@ -33,7 +38,7 @@ pub enum Step {
 }
 
 impl Step {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::EraseMetadata,
         Self::EraseUnguarded,
         Self::WipeForExport,
@@ -44,6 +49,7 @@ impl Step {
         Self::Delete,
         Self::DeleteKept,
         Self::ConfigDrive,
+        Self::PreserveEphemeral,
         Self::SkipDisk,
         Self::SkipVolume,
     ];
@@ -60,8 +66,24 @@ impl Step {
             Self::Delete => "delete",
             Self::DeleteKept => "delete-kept",
             Self::ConfigDrive => "config-drive",
+            Self::PreserveEphemeral => "preserve-ephemeral",
             Self::SkipDisk => "skip-disk",
             Self::SkipVolume => "skip-volume",
+        }
+    }
+
+    /// Whether occupants take turns where the table is not sound: for what the step does with such a table it is of
+    /// little account who lives there.
+    pub fn has_turns(self) -> bool {
+        matches!(self, Self::WholeDiskImage | Self::CreateRefused | Self::ConfigDrive)
+    }
+
+    /// The sector sizes of its cells: of the steps with many of them, cells take turns.
+    pub fn sectors(self, turn: usize) -> &'static [u32] {
+        match (self == Self::EraseMetadata || self.has_turns(), turn % 2) {
+            (true, 0) => &[512],
+            (true, _) => &[4096],
+            _ => &[512, 4096],
         }
     }
 
@@ -73,22 +95,30 @@ impl Step {
         if occupant.used == Use::Firmware && placement != Placement::Whole {
             return false;
         }
-        if placement == Placement::Bare {
-            return self == Self::CreateOver && !is_shared;
+        match placement {
+            Placement::Bare => return self == Self::CreateOver && !is_shared,
+            Placement::Ephemeral => return self == Self::PreserveEphemeral && !is_shared,
+            _ => {}
         }
         match self {
-            Self::EraseMetadata | Self::CreateRefused => true,
+            Self::EraseMetadata => true,
+            // A disk from which its owner wiped every mark is free.
+            Self::CreateRefused => !matches!(state, State::MarksWiped | State::HeadersLost | State::Unsigned),
             // The same code behind another door.
             Self::WipeForExport => state.is_plain() || is_shared,
             Self::SkipDisk => state.is_plain(),
             Self::EraseUnguarded => is_shared,
-            Self::WipeForPartitionImage | Self::WholeDiskImage => !is_shared,
+            Self::WipeForPartitionImage => state.is_plain() && !is_shared,
+            Self::WholeDiskImage => !is_shared && (placement != Placement::Whole || occupant.size > SMALLEST),
             Self::Delete => is_member || state.is_plain() && !is_shared,
-            Self::CreateOver => false,
-            Self::DeleteKept => is_named && placement != Placement::Whole,
+            Self::CreateOver | Self::PreserveEphemeral => false,
+            // What nothing leads to is kept by nobody.
+            Self::DeleteKept => is_named && placement != Placement::Whole && !state.hides_occupant(),
             // What is labelled for it becomes the config drive.
-            Self::ConfigDrive => placement != Placement::Whole && !occupant.name.ends_with("config-drive"),
-            Self::SkipVolume => is_named,
+            Self::ConfigDrive => {
+                !is_shared && placement != Placement::Whole && !occupant.name.ends_with("config-drive")
+            }
+            Self::SkipVolume => is_named && !state.hides_occupant(),
         }
     }
 }

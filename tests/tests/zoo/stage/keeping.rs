@@ -1,12 +1,12 @@
 //! Steps that keep.
 
 use super::Stage;
-use super::removing::clear_if_member;
+use super::removing::{clear_if_member, layout};
 use crate::disks::Placement;
 use anyhow::{Context, Result, bail, ensure};
 use farrier_disk::config_drive::{ConfigDrive, MAX_SIZE};
 use farrier_disk::guard::{plan_erase, plan_raid};
-use farrier_disk::table;
+use farrier_disk::{partition_image, table};
 use serde_json::{Value, json};
 
 impl Stage<'_> {
@@ -16,7 +16,7 @@ impl Stage<'_> {
         let [target] = &plan.disks[..] else { return self.require_unchanged() };
         let is_free = match target.open(true) {
             Err(_) => false,
-            Ok(disk) => disk.require_unshared().is_ok() && disk.is_free() && disk.members_of().is_empty(),
+            Ok(disk) => disk.require_unshared().is_ok() && disk.occupant().is_none(),
         };
         ensure!(!is_free, "software RAID takes the disk for a free one");
         self.require_unchanged()
@@ -34,8 +34,8 @@ impl Stage<'_> {
             Placement::Logical => outcome.err(),
             _ => self.refusal(outcome)?,
         };
-        if refusal.is_some() {
-            return self.require_unchanged();
+        if let Some(refusal) = refusal {
+            return self.require_unchanged().with_context(|| format!("it was refused: {refusal}"));
         }
         let kept = self.disk.occupant.range.clone();
         let (left, after) = self.content()?;
@@ -76,6 +76,23 @@ impl Stage<'_> {
         let seen = crate::judge::seen(&left.file, &range, left.disk.sector)?;
         let seen = seen.first().context("nothing is seen in the config drive")?;
         ensure!(["iso9660", "vfat"].contains(&seen.as_str()), "the config drive looks like {seen}");
+        Ok(())
+    }
+
+    /// A partition image over a deployed one whose ephemeral partition stays.
+    pub(super) fn preserve_ephemeral(self) -> Result<()> {
+        let kept = self.disk.occupant.range.clone();
+        let before = crate::judge::partitions(self.file, self.disk.sector)?;
+        let disk = self.root_disk()?.open()?;
+        let layout = layout(&disk, (kept.end - kept.start) >> 20)?;
+        partition_image::prepare(&disk, &layout, true)?;
+        let found = partition_image::finish(&disk, &layout, true, None)?;
+        drop(disk);
+        ensure!(found.esp.is_some(), "the EFI system partition has no file system");
+        let (left, after) = self.content()?;
+        left.require_same(&after, &kept)?;
+        let now = left.partitions()?;
+        ensure!(now == before, "others see {now:?} instead of {before:?}");
         Ok(())
     }
 

@@ -2,9 +2,9 @@
 
 use super::Stage;
 use crate::content::Content;
-use crate::disks::Placement;
+use crate::disks::{ESP, Placement, ROOT};
 use crate::tables::{self, Gpt};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use farrier_disk::guard::{RaidTarget, plan_erase, plan_raid};
 use farrier_disk::layout::{Layout, Request};
 use farrier_disk::table::{self, Geometry, NewPartition, PartitionKind, TableKind};
@@ -26,18 +26,18 @@ impl Stage<'_> {
     pub(super) fn erase(self, guard: bool) -> Result<()> {
         let plan = plan_erase(&self.node(&json!([]))?, std::slice::from_ref(&self.described))?;
         let [target] = &plan.targets[..] else { bail!("the plan does not erase it: {:?}", plan.kept) };
-        let outcome = target.open(guard).and_then(|disk| wipe::erase_metadata(&disk));
+        let outcome = target.open(guard).and_then(|disk| erase_metadata(&disk));
         if self.is_shared() && guard {
-            return self.require_protected(outcome.map(drop));
+            return self.require_protected(outcome);
         }
         outcome?;
         self.require_gone()
     }
 
     pub(super) fn wipe_for_export(self) -> Result<()> {
-        let outcome = self.root_disk()?.open().and_then(|disk| wipe::erase_metadata(&disk));
+        let outcome = self.root_disk()?.open().and_then(|disk| erase_metadata(&disk));
         if self.is_shared() {
-            return self.require_protected(outcome.map(drop));
+            return self.require_protected(outcome);
         }
         outcome?;
         self.require_gone()
@@ -45,20 +45,7 @@ impl Stage<'_> {
 
     pub(super) fn wipe_for_partition_image(self) -> Result<()> {
         let disk = self.root_disk()?.open()?;
-        let request = Request {
-            is_uefi: true,
-            is_power: false,
-            table: TableKind::Gpt,
-            root_mib: 1,
-            swap_mib: 0,
-            ephemeral_mib: 0,
-            ephemeral_format: ephemeral::Format::default(),
-            esp_mib: 1,
-            bios_boot_mib: 0,
-            config_drive: None,
-        };
-        let geometry = Geometry { size: disk.size(), sector_size: disk.sector_size() };
-        let layout = Layout::plan(&request, disk.path(), geometry)?;
+        let layout = layout(&disk, 0)?;
         partition_image::prepare(&disk, &layout, false)?;
         drop(disk);
         self.require_gone()
@@ -69,7 +56,7 @@ impl Stage<'_> {
         let has_gpt = self.image_has_gpt();
         let image = image(self.disk.sector, has_gpt);
         let disk = self.root_disk()?.open()?;
-        wipe::wipe_ends(&disk)?;
+        wipe::wipe_for_image(&disk)?;
         let mut piece = AlignedBuffer::zeroed(MIB as usize);
         for number in (1..IMAGE / MIB).chain([0]) {
             piece.copy_from_slice(&image.get(number * MIB, MIB as usize));
@@ -88,7 +75,13 @@ impl Stage<'_> {
         let seen = crate::judge::seen(&left.file, &(0..left.disk.size), left.disk.sector)?;
         let foreign: Vec<_> = seen.iter().filter(|kind| !wanted.contains(&kind.as_str())).collect();
         ensure!(foreign.is_empty(), "on the disk others still see {foreign:?}");
-        left.require_nothing_seen(&IN_IMAGE)
+        left.require_nothing_seen(&IN_IMAGE)?;
+        // A system may make partitions where the old ones were, behind the end of the image.
+        for volume in left.disk.volumes().filter(|volume| volume.range.start >= IMAGE) {
+            left.require_no_marks(&after, &volume.range)?;
+            left.require_nothing_seen(&volume.range)?;
+        }
+        Ok(())
     }
 
     /// Another kind of table than the disk had, so that what is left of that one shows.
@@ -103,7 +96,8 @@ impl Stage<'_> {
         let plan = plan_raid(&self.node(&json!([]))?, std::slice::from_ref(&self.described))?;
         let [target] = &plan.disks[..] else { bail!("software RAID may not use it") };
         let disk = target.open(true)?;
-        ensure!(disk.is_free(), "a disk that shows nothing is not free");
+        let occupant = disk.occupant();
+        ensure!(occupant.is_none(), "a disk that shows nothing holds {occupant:?}");
         let (kind, in_table) = match self.disk.sector {
             512 => (
                 TableKind::Gpt,
@@ -129,7 +123,11 @@ impl Stage<'_> {
         let plan = plan_raid(&self.node(&json!([]))?, std::slice::from_ref(&self.described))?;
         let [target] = &plan.disks[..] else { bail!("software RAID may not use it") };
         let refusal = self.refusal(clear_if_member(target))?;
-        if self.is_member() && refusal.is_none() { self.require_gone() } else { self.require_unchanged() }
+        if self.is_member() && refusal.is_none() && !self.state.hides_occupant() {
+            return self.require_gone();
+        }
+        let why = || format!("the step answered {refusal:?}");
+        self.require_unchanged().with_context(why)
     }
 
     /// The outcome of a step that a damaged table may stop, but only before anything is written.
@@ -141,8 +139,32 @@ impl Stage<'_> {
     }
 }
 
+/// The layout of a partition image for UEFI, with an ephemeral partition of so many MiB.
+pub(super) fn layout(disk: &dyn Sectors, ephemeral_mib: u64) -> Result<Layout, Error> {
+    let request = Request {
+        is_uefi: true,
+        is_power: false,
+        table: TableKind::Gpt,
+        root_mib: if ephemeral_mib > 0 { ROOT } else { 1 },
+        swap_mib: 0,
+        ephemeral_mib,
+        ephemeral_format: ephemeral::Format::default(),
+        esp_mib: if ephemeral_mib > 0 { ESP } else { 1 },
+        bios_boot_mib: 0,
+        config_drive: None,
+    };
+    let geometry = Geometry { size: disk.size(), sector_size: disk.sector_size() };
+    Layout::plan(&request, disk.path(), geometry)
+}
+
+/// Erases a disk, which is no medium of the agent's.
+fn erase_metadata(disk: &dyn Sectors) -> Result<(), Error> {
+    wipe::erase_metadata(disk, &|_| Ok(false)).map(drop)
+}
+
 /// Clears the disk if a member of an array is on it, as the step does.
 pub(super) fn clear_if_member(target: &RaidTarget) -> Result<(), Error> {
+    target.require_keepable()?;
     match target.has_member()? {
         true => target.open(true)?.clear(),
         false => Ok(()),
