@@ -7,12 +7,21 @@ use axum::http::header::HOST;
 use axum::http::request::Parts;
 use farrier_protocol::heartbeat::ApiVersion;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How clients reach a listener: an extension of its requests, which say nothing of it. Without it, links are of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheme(
     /// `http` or `https`.
     pub &'static str,
+);
+
+/// URL of a listener as its clients reach it: an extension of its requests. Without it, links are made of the name that a
+/// client calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicUrl(
+    /// Without a slash at its end.
+    pub Arc<str>,
 );
 
 /// First version of `detail` in most lists.
@@ -34,13 +43,21 @@ impl<S: Sync> FromRequestParts<S> for Asked {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
         let version = parts.extensions.get().copied().unwrap_or(ApiVersion::v1(1));
-        let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
         let words = Query::try_from_uri(&parts.uri);
         let Query(words) = words.map_err(|error| Refusal::bad_request(format!("the query: {error}")))?;
         let query = parts.uri.query().unwrap_or_default().to_owned();
-        let Scheme(scheme) = parts.extensions.get().copied().unwrap_or(Scheme("http"));
-        Ok(Self { version, url: format!("{scheme}://{host}"), words, query })
+        Ok(Self { version, url: url(parts), words, query })
     }
+}
+
+/// How the client of a request reaches this conductor.
+fn url(parts: &Parts) -> String {
+    if let Some(PublicUrl(url)) = parts.extensions.get() {
+        return url.to_string();
+    }
+    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    let Scheme(scheme) = parts.extensions.get().copied().unwrap_or(Scheme("http"));
+    format!("{scheme}://{host}")
 }
 
 impl Asked {

@@ -27,5 +27,5 @@ mod routes;
 mod version;
 mod view;
 
-pub use asked::Scheme;
+pub use asked::{PublicUrl, Scheme};
 pub use version::description;

@@ -7,7 +7,7 @@ use super::fields::{
 use super::listing::{Paging, Successive, answer};
 use super::patch::Patch;
 use super::reply::{Refusal, read_json};
-use super::view::{Shown, View, created};
+use super::view::{Shown, View, created, links};
 use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::model::{Resource, ResourceKind};
@@ -123,6 +123,8 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
         ("/portgroups/detail", PORT_GROUPS.detail()),
         ("/portgroups/{portgroup}", PORT_GROUPS.one()),
         ("/nodes/{node}/portgroups", PORT_GROUPS.of_node(24)),
+        ("/volume", get(volume)),
+        ("/nodes/{node}/volume", get(volume_of_node)),
         ("/volume/connectors", CONNECTORS.all()),
         ("/volume/connectors/{connector}", CONNECTORS.one()),
         ("/nodes/{node}/volume/connectors", CONNECTORS.of_node(32)),
@@ -130,6 +132,28 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
         ("/volume/targets/{target}", TARGETS.one()),
         ("/nodes/{node}/volume/targets", TARGETS.of_node(32)),
     ]
+}
+
+/// `GET /volume`
+async fn volume(asked: Asked) -> Result<Json<Value>, Refusal> {
+    asked.since(CONNECTORS.since)?;
+    Ok(Json(volume_links(&asked.url, "volume")))
+}
+
+/// `GET /nodes/{node}/volume`
+async fn volume_of_node(
+    State(conductor): State<Conductor>,
+    asked: Asked,
+    Path(node): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    asked.since(CONNECTORS.since)?;
+    conductor.node(&node).await?;
+    Ok(Json(volume_links(&asked.url, &format!("nodes/{node}/volume"))))
+}
+
+fn volume_links(url: &str, path: &str) -> Value {
+    let below = |list: &str| links(url, &format!("{path}/{list}"));
+    json!({"links": links(url, path), "connectors": below("connectors"), "targets": below("targets")})
 }
 
 impl Collection {

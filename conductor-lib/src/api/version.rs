@@ -1,5 +1,6 @@
 //! API versions: the header of requests and replies, and the description at the root (8.1).
 
+use super::asked::Asked;
 use super::reply::Refusal;
 use crate::conductor::Conductor;
 use axum::Json;
@@ -59,9 +60,14 @@ fn asked(headers: &HeaderMap) -> Result<ApiVersion, Refusal> {
     }
 }
 
-/// `GET /` and `GET /v1`
+/// `GET /` and `GET /v1` of the ramdisks' interface.
 pub(crate) async fn describe(State(conductor): State<Conductor>) -> Json<Value> {
     Json(description(&conductor.settings().api_url))
+}
+
+/// The same of the operators' interface, whose links lead to the listener that is asked.
+pub(crate) async fn describe_asked(asked: Asked) -> Json<Value> {
+    Json(description(&asked.url))
 }
 
 /// What is answered at the root of an interface at this URL: agents read `default_version.version`, and without it send

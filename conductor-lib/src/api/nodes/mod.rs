@@ -24,7 +24,7 @@ pub use states::PowerRequest;
 
 use super::reply::{fallback, wrong_method};
 use super::routes::everywhere;
-use super::version::{describe, negotiate};
+use super::version::{describe_asked, negotiate};
 use super::{allocations, body, drivers, extension, history, inspection, ports, raid, request_id, resources};
 use crate::conductor::Conductor;
 use axum::extract::DefaultBodyLimit;
@@ -35,9 +35,9 @@ use axum::{Router, middleware};
 /// [authorization](super::authorization::authorized), or serve them on a loopback address.
 pub fn nodes_router(conductor: Conductor) -> Router {
     everywhere(all_routes())
-        .route("/", get(describe))
-        .route("/v1", get(describe))
-        .route("/v1/", get(describe))
+        .route("/", get(describe_asked))
+        .route("/v1", get(describe_asked))
+        .route("/v1/", get(describe_asked))
         .merge(extension::router())
         .fallback(fallback)
         .method_not_allowed_fallback(wrong_method)
