@@ -265,7 +265,6 @@ async fn loop_a_machine_is_told_what_its_node_says_while_it_says_so() {
     until(folder, &server, &bios, "undionly.kpxe");
     let address = provider.get_ip_addresses(&node).await.unwrap();
     assert_eq!(address.len(), 1, "{}", server.said());
-    assert_eq!(places.holder(address[0]), Some(CARD.parse().unwrap()));
     let said = server.said();
     let mut log = Log::default();
     let leased = said.lines().filter_map(|line| log.lease(line)).next().unwrap();

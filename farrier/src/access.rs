@@ -3,6 +3,7 @@
 
 mod credentials;
 mod failure;
+pub(crate) mod secret;
 mod trust;
 
 use crate::state_dir::StateDir;

@@ -7,11 +7,12 @@ use farrier_drivers::ilo::with_ilo;
 use farrier_drivers::ipmitool::{IpmiSettings, with_ipmitool};
 use farrier_drivers::iscsi::{Initiators, OpenIscsiInitiator, QemuInitiator, with_iscsi};
 use farrier_drivers::manual::with_manual;
-use farrier_drivers::qemu::with_qemu;
+use farrier_drivers::netboot::images::AllowedFolders;
+use farrier_drivers::qemu::{QemuSettings, with_qemu};
 use farrier_drivers::redfish::{Bmcs, RedfishSettings, with_redfish};
 use farrier_drivers::{netboot, virtual_media};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What nodes may be.
 #[derive(Debug, Args)]
@@ -20,8 +21,12 @@ pub(crate) struct Hardware {
     /// speak these), manual (machines that an operator switches, or their agent), fake-hardware (nothing at all, for
     /// trying out clients).
     #[arg(long, value_enum, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true,
-        default_values_t = [HardwareType::Qemu])]
+        default_values_t = [HardwareType::Redfish, HardwareType::Ipmi])]
     enabled_hardware_types: Vec<HardwareType>,
+    /// Take the program and further arguments of machines of the hardware type qemu from their nodes (qemu_binary,
+    /// qemu_extra_args): users of the node API can then run any program on this host.
+    #[arg(long)]
+    qemu_unsafe_driver_info: bool,
     /// What logs in to disks that agents export, for the deploy interface iscsi: qemu, as anybody, or open-iscsi,
     /// by the kernel of this host and as root. Nodes choose another one by driver_info iscsi_initiator.
     #[arg(long, value_enum, value_name = "INITIATOR", hide_possible_values = true,
@@ -55,24 +60,42 @@ enum HardwareType {
 }
 
 impl Hardware {
+    /// Whether this host has guests, which reach what listens on its loopback addresses.
+    pub(crate) fn has_guests(&self) -> bool {
+        self.enabled_hardware_types.contains(&HardwareType::Qemu)
+    }
+
     /// Adds them to a conductor that has its state in a folder.
-    pub(crate) fn compose(self, builder: Builder, state_dir: &Path) -> Builder {
+    pub(crate) fn compose(self, builder: Builder, state_dir: &Path, allowed: &AllowedFolders) -> Builder {
+        let qemu =
+            QemuSettings { allowed: allowed.clone(), unsafe_driver_info: self.qemu_unsafe_driver_info };
+        let mut redfish = RedfishSettings::default();
+        redfish.ca_folders.extend(allowed.folders().iter().cloned());
+        let ipmi = IpmiSettings {
+            runtime: Some(runtime_dir(state_dir).join("ipmitool")),
+            ..IpmiSettings::default()
+        };
         // One that is named twice is meant once.
         let types: BTreeSet<_> = self.enabled_hardware_types.into_iter().collect();
         let builder = types.into_iter().fold(builder, |builder, hardware_type| match hardware_type {
-            HardwareType::Qemu => with_qemu(builder, state_dir, &netboot::NAMES),
+            HardwareType::Qemu => with_qemu(builder, state_dir, qemu.clone(), &netboot::NAMES),
             HardwareType::Redfish => {
                 let boot = [&netboot::NAMES[..], &[virtual_media::NAME]].concat();
-                with_redfish(builder, &Bmcs::new(RedfishSettings::default()), &boot)
+                with_redfish(builder, &Bmcs::new(redfish.clone()), &boot)
             }
             HardwareType::Ilo => {
                 let boot = [&[virtual_media::NAME_OF_ILO], &netboot::NAMES[..]].concat();
-                with_ilo(builder, &Bmcs::new(RedfishSettings::default()), &boot)
+                with_ilo(builder, &Bmcs::new(redfish.clone()), &boot)
             }
-            HardwareType::Ipmi => with_ipmitool(builder, IpmiSettings::default(), state_dir, &netboot::NAMES),
+            HardwareType::Ipmi => with_ipmitool(builder, ipmi.clone(), state_dir, &netboot::NAMES),
             HardwareType::Manual => with_manual(builder, state_dir, &netboot::NAMES),
             HardwareType::FakeHardware => with_fake_hardware(builder),
         });
         with_iscsi(builder, self.iscsi_initiator.initiators())
     }
+}
+
+/// The folder of temporary files: the runtime directory of the service, or `run` of the state directory.
+fn runtime_dir(state_dir: &Path) -> PathBuf {
+    std::env::var_os("RUNTIME_DIRECTORY").map_or_else(|| state_dir.join("run"), PathBuf::from)
 }

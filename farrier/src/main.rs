@@ -180,6 +180,9 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     let default_level = if matches!(cli.command, Command::Serve(_)) { "info" } else { "warn" };
     let filter = EnvFilter::try_from_env("FARRIER_LOG").unwrap_or_else(|_| EnvFilter::new(default_level));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    if matches!(cli.command, Command::Serve(_)) {
+        provisioning::rights::prepare_process();
+    }
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
         match cli.command {

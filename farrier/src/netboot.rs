@@ -5,6 +5,7 @@ use crate::neutron::Networks;
 use crate::provisioning::dhcp::Dhcp;
 use crate::provisioning::files::{Files, Roots};
 use crate::provisioning::http;
+use crate::provisioning::leases::Leases;
 use crate::provisioning::tftp::Tftp;
 use crate::provisioning::written;
 use anyhow::{Context, anyhow};
@@ -44,7 +45,8 @@ pub(crate) struct NetbootOptions {
     /// The same for some machines in their place, by ARCH-MODE or ARCH, such as aarch64:console=ttyAMA0,115200.
     #[arg(long, value_name = "KEY:PARAMETERS", value_parser = parameters)]
     kernel_append_params_by_arch: Vec<(String, KernelParameters)>,
-    /// Folders that nodes may name files in: kernels, ramdisks and media that this conductor serves by itself.
+    /// Folders that nodes may name files in: kernels, ramdisks and media that this conductor serves by itself, what
+    /// machines of the hardware type qemu have, and certificates of BMCs.
     #[arg(long, value_name = "FOLDERS", value_delimiter = ',')]
     file_url_allowed_paths: Vec<PathBuf>,
     /// Boot loaders that take the place of those of the distribution, or are served beside them.
@@ -72,7 +74,8 @@ pub(crate) struct NetbootOptions {
     /// URL below which BMCs find virtual media that this conductor serves [default: that of the ramdisk API].
     #[arg(long, value_name = "URL")]
     virtual_media_url: Option<String>,
-    /// How many boot files may be on their way to machines at a time; others wait for their turn.
+    /// How many boot files may be on their way to machines at a time, to one address an eighth of them; others wait for
+    /// their turn.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     boot_transfers: u16,
     /// Serve boot files by TFTP at this address too, such as 0.0.0.0:69.
@@ -178,6 +181,11 @@ impl Netboot {
         settings.restrict_boot_config = self.restrict_boot_config;
     }
 
+    /// The folders that records may name files in.
+    pub(crate) fn allowed(&self) -> &AllowedFolders {
+        &self.interfaces.defaults.allowed
+    }
+
     /// What keeps virtual media, in the state directory of a conductor with this URL.
     pub(crate) fn shelf(&self, state_dir: &Path, api_url: &str) -> anyhow::Result<Shelf> {
         let url = self.virtual_media_url.as_deref().unwrap_or(api_url).trim_end_matches('/');
@@ -195,7 +203,8 @@ impl Netboot {
     pub(crate) fn service(self, conductor: &Conductor, registry: &mut Registry) -> Service {
         let (dhcp, places) = self.dhcp.unzip();
         let written = (conductor.clone(), self.interfaces.roots.clone());
-        let files = Arc::new(Files::new(conductor.clone(), self.roots, self.transfers, places));
+        let leases = places.as_ref().map(Leases::new);
+        let files = Arc::new(Files::new(conductor.clone(), self.roots, self.transfers, leases));
         files.figures().register(registry);
         Service { files, tftp: self.tftp, dhcp, written }
     }

@@ -200,7 +200,7 @@ impl NodeCommand {
         match self {
             Self::Create(create) => {
                 let ports = create.mac.clone();
-                let node = api.create(create.into_fields(), &ports).await?;
+                let node = api.create(create.into_fields()?, &ports).await?;
                 println!("{} {}", node.uuid, node.label());
             }
             Self::List { json: true } => println!("{}", serde_json::to_string_pretty(&api.list().await?)?),

@@ -6,8 +6,10 @@ mod lent;
 mod limits;
 mod listener;
 mod listeners;
+mod memory;
 mod places;
 mod renewal;
+mod same_site;
 
 pub(crate) use certificate::CERTIFICATE;
 
@@ -93,7 +95,7 @@ impl Serve {
         let database = self.database.unwrap_or_else(|| state_dir.join("nodes.sqlite"));
         let networks = self.neutron.open(self.netboot.needs_neutron())?;
         let netboot = self.netboot.open(self.api_url.as_deref(), networks.as_ref(), &state_dir).await?;
-        let mut listeners = self.listeners.open(&self.state_dir).await?;
+        let mut listeners = self.listeners.open(&self.state_dir, self.hardware.has_guests()).await?;
 
         let mut settings = Settings {
             heartbeat_timeout: Duration::from_secs(self.heartbeat_timeout),
@@ -115,7 +117,7 @@ impl Serve {
             Some(networks) => networks.compose(builder),
             None => builder,
         };
-        let conductor = self.hardware.compose(builder, &state_dir).start().await?;
+        let conductor = self.hardware.compose(builder, &state_dir, netboot.allowed()).start().await?;
 
         let mut registry = Registry::with_prefix("farrier");
         let netboot = netboot.service(&conductor, &mut registry);
@@ -129,7 +131,8 @@ impl Serve {
         let machines = machines.merge(netboot.router()).merge(media::router(shelf));
         let operators = nodes_router(conductor.clone()).merge(metrics_router(conductor.clone(), registry));
         let (serving, stopped) = watch::channel(());
-        let served = tokio::spawn(listeners.serve(machines, operators, stopped));
+        let api_url = conductor.settings().api_url.clone();
+        let served = tokio::spawn(listeners.serve(machines, operators, api_url, stopped));
         let ended = tokio::select! {
             ended = renewal => ended,
             () = conductor.run() => Ok(()),

@@ -1,7 +1,7 @@
 //! The reference conductor, led as Ironic is: over its REST interface alone.
 
 use crate::ironic::{CONDUCTOR_NAME, Cleaning, FAST_TRACK_TIMEOUT};
-use crate::lab::Lab;
+use crate::lab::{Lab, has_guests};
 use crate::machine::free_port;
 use crate::node_api::{Api, Conductor};
 use anyhow::{Context, Result};
@@ -103,14 +103,13 @@ impl Farrier {
     ///
     /// As [`Self::start`].
     pub fn start_at(listen: SocketAddr, program: &Path, folder: &Path, options: &[&str]) -> Result<Self> {
-        let lab = Lab::start_at(
-            &listen.to_string(),
-            program,
-            folder,
-            &[&["--admin-plain-http", "--auth-strategy", "noauth"], options].concat(),
-        )?;
+        // Machines that are processes of this host reach its loopback addresses, so clients have to authenticate.
+        let strategy = if has_guests(options) { "http_basic" } else { "noauth" };
+        let own = ["--admin-plain-http", "--auth-strategy", strategy];
+        let lab = Lab::start_at(&listen.to_string(), program, folder, &[&own, options].concat())?;
         let operators = lab.url().rsplit(':').next().and_then(|port| port.parse().ok());
         let api = Api::new(operators.with_context(|| format!("no port in {}", lab.url()))?);
+        let api = if has_guests(options) { api.with_token(lab.token()?) } else { api };
         Ok(Self { lab, api, port: listen.port() })
     }
 

@@ -252,6 +252,16 @@ impl Lab {
         &self.operator
     }
 
+    /// The token of the state directory, which has all rights.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn token(&self) -> Result<String> {
+        let token = fs::read_to_string(self.folder.join(STATE).join("token"));
+        Ok(token.context("the conductor has no token")?.trim().to_owned())
+    }
+
     /// The last lines of its log.
     pub fn log_tail(&self) -> String {
         const LINES: usize = 30;
@@ -266,12 +276,22 @@ impl Lab {
     }
 }
 
+/// Options of a conductor whose machines are processes of its host, with files of a run anywhere.
+const GUESTS: [&str; 5] =
+    ["--enabled-hardware-types", "qemu", "--qemu-unsafe-driver-info", "--file-url-allowed-paths", "/"];
+
+/// Whether the machines of a conductor with these options of its own are processes of its host.
+pub(crate) fn has_guests(arguments: &[impl AsRef<str>]) -> bool {
+    !arguments.iter().any(|argument| argument.as_ref() == GUESTS[0])
+}
+
 /// Starts the conductor, and gives where operators find it.
 fn serve(listen: &str, farrier: &Path, folder: &Path, arguments: &[String]) -> Result<(Child, String)> {
     let log = File::options().append(true).create(true).open(folder.join("conductor.log"))?;
     let mut server = Command::new(farrier)
         .args(["serve", "--listen", listen, "--admin-listen", "127.0.0.1:0", "--state-dir"])
         .arg(folder.join(STATE))
+        .args(GUESTS.iter().filter(|_| has_guests(arguments)))
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

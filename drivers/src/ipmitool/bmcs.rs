@@ -3,12 +3,13 @@
 
 use super::connection::Connection;
 use super::error::IpmiError;
-use super::program::{self, Ended};
+use super::program::{self, Ended, Program};
 use super::sol::Reopening;
 use crate::bmc::pace::{Gate, Pace};
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::NamedTempFile;
@@ -23,6 +24,8 @@ const MOST: usize = 4096;
 pub struct IpmiSettings {
     /// The program.
     pub program: String,
+    /// Folder of files with secrets, for this conductor alone and while a program runs [default: the system's].
+    pub runtime: Option<PathBuf>,
     /// How often each BMC is asked (`[ipmi]min_command_interval`).
     pub pace: Pace,
     /// Longest time for one command.
@@ -53,6 +56,7 @@ impl Default for IpmiSettings {
         };
         Self {
             program: "ipmitool".to_owned(),
+            runtime: None,
             pace,
             command_timeout: Duration::from_secs(30),
             command_retry_timeout: Duration::from_secs(60),
@@ -73,6 +77,7 @@ pub struct Bmcs(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     settings: IpmiSettings,
+    program: Program,
     gates: Mutex<HashMap<(String, u16), Arc<Gate>>>,
     known: Mutex<HashMap<Connection, Known>>,
 }
@@ -95,7 +100,8 @@ pub(super) struct Bmc {
 impl Bmcs {
     /// None is known yet.
     pub fn new(settings: IpmiSettings) -> Self {
-        Self(Arc::new(Inner { settings, gates: Mutex::default(), known: Mutex::default() }))
+        let program = Program::new(settings.program.clone(), settings.runtime.clone());
+        Self(Arc::new(Inner { settings, program, gates: Mutex::default(), known: Mutex::default() }))
     }
 
     /// How they are asked.
@@ -164,7 +170,7 @@ impl Bmc {
     /// [`IpmiError::Program`].
     pub(super) fn begin(&self, words: &[&str]) -> Result<(Child, NamedTempFile), IpmiError> {
         let suite = self.connection.cipher_suite.or_else(|| self.known().cipher_suite);
-        program::begin(&self.bmcs.settings().program, &self.connection, suite, words)
+        program::begin(&self.bmcs.0.program, &self.connection, suite, words)
     }
 
     /// What explains the end of one, by what it said.
@@ -177,7 +183,8 @@ impl Bmc {
         let mut flight = self.gate.pass().await;
         flight.ask().await;
         let ended =
-            program::run(&settings.program, &self.connection, suite, words, settings.command_timeout).await;
+            program::run(&self.bmcs.0.program, &self.connection, suite, words, settings.command_timeout)
+                .await;
         match &ended {
             Ok(Ended::Busy(_) | Ended::Badly(_)) => flight.failed(None),
             Ok(_) | Err(_) => flight.answered(),

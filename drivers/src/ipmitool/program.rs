@@ -1,14 +1,19 @@
 //! Runs ipmitool: one process for each command, never through a shell, with a deadline.
 //!
 //! The password is in a file that nobody else may read and that goes with the process; the key is in the environment.
-//! Neither is ever an argument, which every user of the host can see.
+//! Neither is ever an argument, which every user of the host can see. What a conductor that was killed left of such files
+//! goes when the next one starts.
 
 use super::connection::Connection;
 use super::error::IpmiError;
-use std::io::Write;
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 use tempfile::NamedTempFile;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
@@ -76,22 +81,63 @@ pub(super) enum Ended {
     Badly(String),
 }
 
+/// The program, and the folder of its files.
+#[derive(Debug)]
+pub(super) struct Program {
+    path: String,
+    /// For the conductor's user alone, and for what a running program needs; of the system's own where there is none.
+    folder: Option<PathBuf>,
+}
+
+impl Program {
+    /// A program with this name, and its folder, of which this conductor is the only user.
+    pub(super) fn new(path: String, folder: Option<PathBuf>) -> Self {
+        if let Some(folder) = &folder
+            && let Err(error) = empty(folder)
+        {
+            tracing::warn!(folder = %folder.display(), "files that a conductor left cannot be removed: {error}");
+        }
+        Self { path, folder }
+    }
+
+    fn failed(&self, error: &io::Error) -> IpmiError {
+        IpmiError::Program { program: self.path.clone(), reason: error.to_string() }
+    }
+
+    /// A new file, which goes when it is dropped.
+    fn file(&self) -> io::Result<NamedTempFile> {
+        let Some(folder) = &self.folder else { return NamedTempFile::new() };
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        NamedTempFile::new_in(folder)
+    }
+}
+
+/// Removes the files of a folder, if there is one.
+fn empty(folder: &Path) -> io::Result<()> {
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.into_iter().try_for_each(|entry| fs::remove_file(entry?.path())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Runs one command.
 ///
 /// # Errors
 ///
 /// [`IpmiError::Program`].
 pub(super) async fn run(
-    program: &str,
+    program: &Program,
     connection: &Connection,
     suite: Option<u8>,
     words: &[&str],
     limit: Duration,
 ) -> Result<Ended, IpmiError> {
     let (mut command, _password) = command(program, connection, suite, words)?;
-    let output = command.stdin(Stdio::null()).output();
-    match timeout(limit, output).await {
-        Ok(output) => Ok(judge(connection, &output.map_err(|error| failed(program, &error))?)),
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().map_err(|error| program.failed(&error))?;
+    match timeout(limit, output(child)).await {
+        Ok(output) => Ok(judge(connection, &output.map_err(|error| program.failed(&error))?)),
         Err(_) => Ok(Ended::Badly(format!("not within {} s", limit.as_secs_f64()))),
     }
 }
@@ -103,32 +149,44 @@ pub(super) async fn run(
 ///
 /// [`IpmiError::Program`].
 pub(super) fn begin(
-    program: &str,
+    program: &Program,
     connection: &Connection,
     suite: Option<u8>,
     words: &[&str],
 ) -> Result<(Child, NamedTempFile), IpmiError> {
     let (mut command, password) = command(program, connection, suite, words)?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().map_err(|error| failed(program, &error))?;
+    let child = command.spawn().map_err(|error| program.failed(&error))?;
     Ok((child, password))
 }
 
-fn failed(program: &str, error: &std::io::Error) -> IpmiError {
-    IpmiError::Program { program: program.to_owned(), reason: error.to_string() }
+/// How a process ended, with the beginning of what it said.
+async fn output(mut child: Child) -> io::Result<Output> {
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let (status, stdout, stderr) = tokio::try_join!(child.wait(), beginning(output), beginning(errors))?;
+    Ok(Output { status, stdout, stderr })
+}
+
+/// What is read of a stream before its end; the rest is let go by.
+async fn beginning(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+    let Some(mut stream) = stream else { return Ok(Vec::new()) };
+    let mut kept = Vec::new();
+    (&mut stream).take(MOST_BYTES as u64).read_to_end(&mut kept).await?;
+    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
+    Ok(kept)
 }
 
 /// A command, which ends when it is dropped, and the file of the password, which goes then too.
 fn command(
-    program: &str,
+    program: &Program,
     connection: &Connection,
     suite: Option<u8>,
     words: &[&str],
 ) -> Result<(Command, NamedTempFile), IpmiError> {
-    let mut file = NamedTempFile::new().map_err(|error| failed(program, &error))?;
+    let mut file = program.file().map_err(|error| program.failed(&error))?;
     let written = file.write_all(connection.password.expose().as_bytes());
-    written.map_err(|error| failed(program, &error))?;
-    let mut command = Command::new(program);
+    written.map_err(|error| program.failed(&error))?;
+    let mut command = Command::new(&program.path);
     command
         .args((!words.starts_with(BRIEF)).then_some("-v"))
         .args(connection.arguments(suite))
@@ -159,7 +217,7 @@ fn judge(connection: &Connection, output: &Output) -> Ended {
 }
 
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_BYTES)]).into_owned()
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// What explains a failure, in one line.
@@ -230,20 +288,48 @@ mod tests {
         std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
         let mut connection = connection();
         connection.key = Some(Secret::new("stable key"));
-        let program = program.to_str().unwrap();
+        let own = folder.path().join("run/ipmitool");
+        let program = Program::new(program.to_str().unwrap().to_owned(), Some(own.clone()));
         let limit = Duration::from_secs(60);
-        let Ended::Well(said) = run(program, &connection, None, &["power", "status"], limit).await.unwrap()
+        let Ended::Well(said) = run(&program, &connection, None, &["power", "status"], limit).await.unwrap()
         else {
             panic!("the program failed")
         };
         let lines: Vec<_> = said.lines().collect();
         assert!(lines[0].ends_with("power status oats and hay 600"), "{said}");
-        assert!(!std::path::Path::new(lines[1]).exists(), "the file goes with the process");
+        assert!(
+            Path::new(lines[1]).starts_with(&own) && !Path::new(lines[1]).exists(),
+            "it goes with the process"
+        );
         assert!(said.contains("IPMI_KGKEY=stable key"), "{said}");
         let arguments = lines[0].trim_end_matches("oats and hay 600");
         assert!(!arguments.contains("oats") && !arguments.contains("stable key"), "{arguments}");
-        let error =
-            run("/nonexistent/ipmitool", &connection, None, &[], limit).await.unwrap_err().to_string();
+        let missing = Program::new("/nonexistent/ipmitool".to_owned(), None);
+        let error = run(&missing, &connection, None, &[], limit).await.unwrap_err().to_string();
         assert!(error.starts_with("/nonexistent/ipmitool cannot be run"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn n26_passwords_that_a_killed_conductor_left_are_removed_and_the_folder_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = folder.path().join("run/ipmitool");
+        let program = Program::new("true".to_owned(), Some(own.clone()));
+        // As one that was killed leaves it.
+        let (_, password) = command(&program, &connection(), None, &[]).unwrap();
+        let left = password.into_temp_path().keep().unwrap();
+        assert_eq!(
+            (left.parent(), fs::read_to_string(&left).unwrap().as_str()),
+            (Some(&*own), "oats and hay")
+        );
+        let mode = std::os::unix::fs::MetadataExt::mode(&fs::metadata(&own).unwrap());
+        assert_eq!(mode & 0o777, 0o700);
+        Program::new("true".to_owned(), Some(own.clone()));
+        assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn n26_what_is_said_is_cut_while_it_is_collected() {
+        let stream = tokio::io::repeat(b'x').take(3 * MOST_BYTES as u64);
+        assert_eq!(beginning(Some(stream)).await.unwrap().len(), MOST_BYTES);
     }
 }

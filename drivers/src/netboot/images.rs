@@ -105,9 +105,10 @@ impl Image {
     /// The same with the file itself, behind every link; the error is the end of a sentence about it.
     #[cfg(feature = "virtual-media")]
     pub(crate) fn resolved(self, allowed: &AllowedFolders) -> Result<Self, String> {
-        let Self::File(file) = self else { return Ok(self) };
-        let refused = || format!("is no file that may be taken: {}; see whether it is there", file.display());
-        allowed.resolve(&file).map(Self::File).ok_or_else(refused)
+        match self {
+            Self::File(file) => allowed.take(&file).map(Self::File),
+            Self::Url(_) => Ok(self),
+        }
     }
 
     /// A file, or a URL with one of these schemes; nothing for another.
@@ -137,8 +138,34 @@ impl AllowedFolders {
         }
     }
 
-    /// Whether a file may be taken, as far as its name tells.
-    fn check(&self, file: &Path) -> Result<(), String> {
+    /// The folders.
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.0
+    }
+
+    /// The file itself, behind every link; the error is the end of a sentence about it, which tells of no file elsewhere
+    /// whether it is there.
+    pub(crate) fn take(&self, file: &Path) -> Result<PathBuf, String> {
+        self.check(file)?;
+        let refused = || format!("is no file that may be taken: {}; see whether it is there", file.display());
+        self.resolve(file).ok_or_else(refused)
+    }
+
+    /// Whether a file may be made, or replaced, in a folder that is there; the error is the end of a sentence about it.
+    #[cfg(feature = "qemu")]
+    pub(crate) fn place(&self, file: &Path) -> Result<PathBuf, String> {
+        self.check(file)?;
+        let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
+        let folder = folder.filter(|folder| !is_refused(folder) && self.has(folder));
+        let place = folder.zip(file.file_name()).map(|(folder, name)| folder.join(name));
+        let place = place.filter(|place| !place.is_symlink());
+        place.ok_or_else(|| {
+            format!("is no place for a file: {}; see whether its folder is there", file.display())
+        })
+    }
+
+    /// Whether a file may be taken, as far as its name tells; the error is the end of a sentence about it.
+    pub(crate) fn check(&self, file: &Path) -> Result<(), String> {
         let is_plain =
             file.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         if is_plain && !is_refused(file) && self.0.iter().any(|folder| file.starts_with(folder)) {
@@ -156,9 +183,12 @@ impl AllowedFolders {
     /// The file itself, behind every link, when it may be taken; nothing when it may not, or is not there.
     pub fn resolve(&self, file: &Path) -> Option<PathBuf> {
         let real = file.canonicalize().ok()?;
-        let is_allowed = self.0.iter().filter_map(|folder| folder.canonicalize().ok());
-        let mut is_allowed = is_allowed.filter(|folder| real.starts_with(folder));
-        (is_allowed.next().is_some() && !is_refused(&real) && real.is_file()).then_some(real)
+        (self.has(&real) && !is_refused(&real) && real.is_file()).then_some(real)
+    }
+
+    /// Whether a path without links is below one of the folders.
+    fn has(&self, real: &Path) -> bool {
+        self.0.iter().filter_map(|folder| folder.canonicalize().ok()).any(|folder| real.starts_with(folder))
     }
 }
 

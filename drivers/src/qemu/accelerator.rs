@@ -1,14 +1,15 @@
 //! Which accelerator works here. KVM is not trusted because it exists: inside some virtual machines the
 //! firmware runs on it and Linux hangs, so the node's own ramdisk is booted to its user space first.
 
+use super::arguments::SANDBOX;
 use super::description::Description;
 use super::firmware::{self, Firmware};
+use super::{QemuSettings, process};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::str::FromStr;
 use std::time::Duration;
-use tokio::process::Command;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
@@ -76,7 +77,7 @@ impl AcceleratorProbe {
     }
 
     /// KVM when the node's ramdisk reaches its user space on it under the node's firmware, else the emulator.
-    pub(super) async fn best(&self, description: &Description) -> Accelerator {
+    pub(super) async fn best(&self, description: &Description, settings: &QemuSettings) -> Accelerator {
         if !description.architecture.is_of_host() {
             return Accelerator::Tcg;
         }
@@ -85,17 +86,25 @@ impl AcceleratorProbe {
             Firmware::Uefi(_) => (&self.uefi, "uefi"),
         };
         let memory = self.memory.join(format!("accelerator-{kind}"));
-        *known.get_or_init(|| self.remembered_or_tried(description, &memory)).await
+        *known.get_or_init(|| self.remembered_or_tried(description, settings, &memory)).await
     }
 
-    async fn remembered_or_tried(&self, description: &Description, memory: &Path) -> Accelerator {
+    async fn remembered_or_tried(
+        &self,
+        description: &Description,
+        settings: &QemuSettings,
+        memory: &Path,
+    ) -> Accelerator {
         let boot = std::fs::read_to_string(BOOT_ID).unwrap_or_default();
         if let Some(known) = recall(memory, boot.trim()) {
             return known;
         }
         let folder = memory.with_extension(format!("{}.probe", std::process::id()));
-        let found =
-            if self.kvm_works(description, &folder).await { Accelerator::Kvm } else { Accelerator::Tcg };
+        let found = if self.kvm_works(description, settings, &folder).await {
+            Accelerator::Kvm
+        } else {
+            Accelerator::Tcg
+        };
         tracing::info!(accelerator = found.as_str(), "accelerator chosen by trying");
         // What cannot be kept is found again next time, and what cannot be removed is in nobody's way.
         let _ = std::fs::write(memory, format!("{} {}\n", found.as_str(), boot.trim()));
@@ -103,13 +112,13 @@ impl AcceleratorProbe {
         found
     }
 
-    async fn kvm_works(&self, description: &Description, folder: &Path) -> bool {
+    async fn kvm_works(&self, description: &Description, settings: &QemuSettings, folder: &Path) -> bool {
         let is_usable = OpenOptions::new().read(true).write(true).open(&self.device).is_ok();
         if !is_usable || std::fs::create_dir_all(folder).is_err() {
             return false;
         }
         let console = folder.join("console");
-        match arguments(description, folder, &console) {
+        match arguments(description, settings, folder, &console) {
             Some(arguments) => self.reaches_user_space(&description.binary, &arguments, &console).await,
             None => false,
         }
@@ -117,7 +126,7 @@ impl AcceleratorProbe {
 
     /// Runs a machine until it says that its user space runs, or nothing any more.
     async fn reaches_user_space(&self, binary: &str, arguments: &[String], console: &Path) -> bool {
-        let child = Command::new(binary)
+        let child = process::command(binary)
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -159,8 +168,13 @@ fn recall(memory: &Path, boot: &str) -> Option<Accelerator> {
 }
 
 /// A machine of that firmware which boots the node's ramdisk, without disks and network, on KVM.
-fn arguments(description: &Description, folder: &Path, console: &Path) -> Option<Vec<String>> {
-    let (kernel, ramdisk) = description.ramdisk_files().ok()?;
+fn arguments(
+    description: &Description,
+    settings: &QemuSettings,
+    folder: &Path,
+    console: &Path,
+) -> Option<Vec<String>> {
+    let (kernel, ramdisk) = description.ramdisk_files(settings).ok()?;
     let architecture = description.architecture;
     let mut flash = Vec::new();
     if let Firmware::Uefi(uefi) = &description.firmware {
@@ -176,6 +190,7 @@ fn arguments(description: &Description, folder: &Path, console: &Path) -> Option
     let console = format!("file:{}", console.display());
     let parameters = format!("console={} loglevel=7", architecture.serial_port());
     let words = [
+        ["-sandbox", SANDBOX],
         ["-accel", "kvm"],
         ["-cpu", "host"],
         ["-m", MEMORY_MIB],
@@ -194,6 +209,7 @@ fn arguments(description: &Description, folder: &Path, console: &Path) -> Option
 mod tests {
     use super::super::description::tests::node;
     use super::*;
+    use crate::netboot::images::AllowedFolders;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -230,7 +246,9 @@ mod tests {
             patience: Duration::from_secs(2),
             ..AcceleratorProbe::new(folder.to_owned())
         };
-        probe.best(&Description::read(&node).unwrap()).await
+        let allowed = AllowedFolders::new(vec![folder.to_owned()]).unwrap();
+        let settings = QemuSettings { allowed, unsafe_driver_info: true };
+        probe.best(&Description::read(&node, &settings).unwrap(), &settings).await
     }
 
     #[tokio::test]

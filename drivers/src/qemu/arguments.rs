@@ -11,8 +11,13 @@ use std::path::{Path, PathBuf};
 /// The port that the agent listens on.
 const AGENT_PORT: u16 = 9999;
 
-/// Name of the network backend, for [`super::qmp`].
+/// Name of the network backend, for [`super::control`].
 pub(super) const NETWORK_ID: &str = "net0";
+
+/// What QEMU may not do: gain rights, start programs, change its priority. The argument of a machine whose operator
+/// gives some of his own leaves that to him.
+pub(super) const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+const SANDBOX_OF_OPERATOR: &str = "on,obsolete=deny";
 
 /// The files of a machine.
 #[derive(Debug)]
@@ -64,6 +69,7 @@ pub(super) fn vector(
     let mut add = |words: &[&str]| vector.extend(words.iter().map(|word| (*word).to_owned()));
     add(&["-name", &node.label(), "-uuid", &node.uuid.to_string()]);
     add(&["-nodefaults", "-no-user-config", "-display", "none", "-S"]);
+    add(&["-sandbox", if description.extra_args.is_empty() { SANDBOX } else { SANDBOX_OF_OPERATOR }]);
     let architecture = description.architecture;
     add(&["-machine", architecture.machine(paths.vars.is_some())]);
     match accelerator {
@@ -128,16 +134,19 @@ fn console(paths: &Paths) -> String {
     }
 }
 
-/// JSON, because file names may hold commas and equal signs.
+/// JSON, because file names may hold commas and equal signs. An image is one file: what its header names is not opened.
 fn image(name: &str, file: &Path, format: &str, read_only: bool) -> String {
-    json!({
+    let mut image = json!({
         "driver": format,
         "node-name": name,
         "read-only": read_only,
         "discard": "unmap",
         "file": {"driver": "file", "filename": file, "discard": "unmap"},
-    })
-    .to_string()
+    });
+    if format != "raw" {
+        image["backing"] = json!(null);
+    }
+    image.to_string()
 }
 
 fn escaped(file: &Path) -> String {
@@ -172,7 +181,8 @@ fn device(index: usize, name: &str, disk: &Disk) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::description::tests::node;
+    use super::super::QemuSettings;
+    use super::super::description::tests::{node, settings};
     use super::*;
     use serde_json::Value;
 
@@ -188,7 +198,8 @@ mod tests {
     ) -> (Node, Vec<String>) {
         let mut node = node(info);
         node.properties.insert("cpu_arch".into(), json!(architecture));
-        let description = Description::read(&node).unwrap();
+        let settings = QemuSettings { unsafe_driver_info: true, ..settings() };
+        let description = Description::read(&node, &settings).unwrap();
         let paths = Paths {
             vars: (description.firmware != Firmware::Bios).then(|| "/s/n1/vars.fd".into()),
             console: "/s/a,b/console.log".into(),
@@ -225,6 +236,7 @@ mod tests {
             ["-netdev", "user,id=net0,hostfwd=tcp:127.0.0.1:40123-:9999"],
             ["-device", "virtio-net-pci,netdev=net0,romfile=,mac=52:54:00:00:00:01"],
             ["-device", "virtio-rng-pci"],
+            ["-sandbox", SANDBOX],
             [
                 "-chardev",
                 "socket,id=console,server=on,wait=off,path=/s/console.sock,logfile=/s/a,,b/console.log",
@@ -258,7 +270,7 @@ mod tests {
     #[test]
     fn a_machine_that_boots_a_medium_has_its_config_drive() {
         let (_, vector) =
-            vector_of(&json!({"qemu_disks": "/a"}), Accelerator::Tcg, &Boot::Iso("/live.iso".into()));
+            vector_of(&json!({"qemu_disks": "/s/a"}), Accelerator::Tcg, &Boot::Iso("/live.iso".into()));
         for device in [
             "ide-cd,bus=ide.5,drive=iso,bootindex=0",
             "virtio-blk-pci,drive=config-drive,serial=config-drive",
@@ -275,7 +287,8 @@ mod tests {
 
     #[test]
     fn a_machine_of_aarch64_is_a_virt_whose_firmware_drives_its_card_and_its_medium() {
-        let of = |boot: &Boot| vector_for("aarch64", &json!({"qemu_disks": "/a"}), Accelerator::Tcg, boot).1;
+        let of =
+            |boot: &Boot| vector_for("aarch64", &json!({"qemu_disks": "/s/a"}), Accelerator::Tcg, boot).1;
         let vector = of(&Boot::Network);
         for words in [
             ["-machine", "virt,gic-version=max,pflash0=code,pflash1=vars"],
@@ -294,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_boots_its_disks() {
-        let disks = "/a,".to_owned() + "/b;bus=nvme;serial=N1,/c;bus=sata,/d;bus=scsi;format=qcow2";
+        let disks = "/s/a,".to_owned() + "/s/b;bus=nvme;serial=N1,/s/c;bus=sata,/s/d;bus=scsi;format=qcow2";
         let info =
             json!({"qemu_disks": disks, "qemu_network": "isolated", "qemu_extra_args": "-rtc base=utc"});
         let (_, vector) = vector_of(&info, Accelerator::Kvm, &Boot::Disk);
@@ -314,7 +327,8 @@ mod tests {
         assert!(!vector.iter().any(|word| word == "-kernel"));
         let images: Vec<Value> = vector.iter().filter_map(|word| serde_json::from_str(word).ok()).collect();
         let qcow2 = images.iter().find(|image| image["node-name"] == "disk3").unwrap();
-        assert_eq!((&qcow2["driver"], &qcow2["file"]["filename"]), (&json!("qcow2"), &json!("/d")));
+        assert_eq!((&qcow2["driver"], &qcow2["file"]["filename"]), (&json!("qcow2"), &json!("/s/d")));
+        assert_eq!(qcow2.get("backing"), Some(&Value::Null), "n03: what it is based on is not opened");
         let code = images.iter().find(|image| image["node-name"] == "code").unwrap();
         assert_eq!(code["read-only"], true);
     }

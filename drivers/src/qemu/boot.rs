@@ -2,7 +2,7 @@
 
 use super::arguments::RamdiskBoot;
 use super::description::{self, Description};
-use super::{Folders, QemuError, instance};
+use super::{Folders, QemuError, QemuSettings, instance};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
     BootCapability, BootContext, BootInterface, Interface, InterfaceError, Properties,
@@ -34,7 +34,7 @@ impl Interface for QemuBoot {
     }
 
     async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
-        Description::read(node)?.ramdisk_files().map(drop)
+        Description::read(node, self.folders.settings())?.ramdisk_files(self.folders.settings()).map(drop)
     }
 }
 
@@ -69,7 +69,8 @@ impl BootInterface for QemuBoot {
         instance: &RamdiskInstance,
         config_drive: Option<&str>,
     ) -> Result<(), InterfaceError> {
-        instance::prepare(&self.folders.made_for(boot.node)?, instance, config_drive)?;
+        let allowed = &self.folders.settings().allowed;
+        instance::prepare(&self.folders.made_for(boot.node)?, instance, config_drive, allowed)?;
         self.clean_up_ramdisk(boot).await
     }
 
@@ -102,6 +103,7 @@ fn parameters_file(folder: &Path) -> PathBuf {
 /// parameters, the address under which the conductor reaches the agent, and the operator's own.
 pub(super) fn ramdisk_boot(
     description: &Description,
+    settings: &QemuSettings,
     folder: &Path,
     agent_port: u16,
 ) -> Result<Option<RamdiskBoot>, InterfaceError> {
@@ -117,7 +119,7 @@ pub(super) fn ramdisk_boot(
         .and_then(|line| line.with("ipa-advertise-port", &agent_port.to_string()))
         .and_then(|line| line.followed_by(&description.kernel_append_params))
         .map_err(|error| InterfaceError::driver_info("kernel_append_params", error.to_string()))?;
-    let (kernel, ramdisk) = description.ramdisk_files()?;
+    let (kernel, ramdisk) = description.ramdisk_files(settings)?;
     Ok(Some(RamdiskBoot { kernel, ramdisk, parameters: parameters.to_string() }))
 }
 
@@ -127,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_conductor_is_reached_through_the_user_network() {
-        let boot = QemuBoot::new(Folders::below("/nonexistent".into()));
+        let boot = QemuBoot::new(Folders::below("/nonexistent".into(), Default::default()));
         for (url, seen) in [
             ("http://127.0.0.1:6385", "http://10.0.2.2:6385"),
             ("http://localhost:8080", "http://10.0.2.2:8080"),

@@ -1,7 +1,7 @@
 //! The serial console of a machine: a log, and a socket for whoever types.
 
 use super::description::{self, Description};
-use super::{Folders, QemuError};
+use super::{Folders, QemuError, QemuSettings};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{ConsoleAccess, ConsoleInterface, Interface, InterfaceError, Properties};
 use farrier_conductor::model::Node;
@@ -29,7 +29,7 @@ impl Interface for QemuConsole {
     }
 
     async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
-        Description::read(node).map(drop)
+        Description::read(node, self.folders.settings()).map(drop)
     }
 }
 
@@ -58,14 +58,27 @@ impl ConsoleInterface for QemuConsole {
     }
 
     fn log_file(&self, node: &Node) -> Option<PathBuf> {
-        let description = Description::read(node).ok()?;
-        Some(file(&description, &self.folders.of(node)))
+        let settings = self.folders.settings();
+        match Description::read(node, settings).ok()?.console_log {
+            // Whatever has its name now.
+            Some(named) => settings.allowed.take(&named).ok(),
+            None => Some(own_file(&self.folders.of(node))),
+        }
     }
 }
 
-/// The file of the console of a machine.
-pub(super) fn file(description: &Description, folder: &Path) -> PathBuf {
-    description.console_log.clone().unwrap_or_else(|| folder.join("console.log"))
+/// The file of the console of a machine that is to be started.
+pub(super) fn file(
+    description: &Description,
+    settings: &QemuSettings,
+    folder: &Path,
+) -> Result<PathBuf, InterfaceError> {
+    let Some(named) = &description.console_log else { return Ok(own_file(folder)) };
+    settings.allowed.place(named).map_err(|reason| InterfaceError::driver_info("qemu_console_log", reason))
+}
+
+fn own_file(folder: &Path) -> PathBuf {
+    folder.join("console.log")
 }
 
 /// Where somebody can sit down at the console of a machine that is on; nothing where its folder has too long a name.
@@ -75,9 +88,6 @@ pub(super) fn socket(folder: &Path) -> Option<PathBuf> {
 
 /// Puts the console of the last power-on aside, so that this one starts empty.
 pub(super) fn fresh(console: &Path) -> Result<PathBuf, QemuError> {
-    if let Some(folder) = console.parent() {
-        std::fs::create_dir_all(folder).map_err(QemuError::file(folder))?;
-    }
     let mut old = console.as_os_str().to_owned();
     old.push(".old");
     match std::fs::rename(console, &old) {
@@ -95,11 +105,11 @@ mod tests {
     #[test]
     fn a_console_is_fresh_and_the_old_one_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let console = folder.path().join("deep/console.log");
+        let console = folder.path().join("console.log");
         assert_eq!(fresh(&console).unwrap(), console);
         std::fs::write(&console, "first").unwrap();
         fresh(&console).unwrap();
         assert!(!console.exists());
-        assert_eq!(std::fs::read_to_string(folder.path().join("deep/console.log.old")).unwrap(), "first");
+        assert_eq!(std::fs::read_to_string(folder.path().join("console.log.old")).unwrap(), "first");
     }
 }

@@ -1,21 +1,24 @@
 //! A machine as its `driver_info` describes it.
 
+use super::QemuSettings;
 use super::accelerator::Accelerator;
 use super::architecture::Architecture;
 use super::disks::{Bus, Disk};
+use super::files;
 use super::firmware::Firmware;
 use farrier_conductor::interfaces::{InterfaceError, Properties};
 use farrier_conductor::model::{Family, Node};
 use farrier_media::{KernelParameterError, KernelParameters};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The keys of the machine itself.
 pub(super) const MACHINE: Properties = &[
     (
         "qemu_binary",
-        "the program; that of the property cpu_arch, such as qemu-system-x86_64, unless it is given",
+        "the program; that of the property cpu_arch, such as qemu-system-x86_64, unless it is given; \
+         taken with --qemu-unsafe-driver-info",
     ),
     ("qemu_memory_mib", "memory in MiB; 512 unless it is given"),
     ("qemu_cpus", "number of processors; 1 unless it is given"),
@@ -36,13 +39,16 @@ pub(super) const MACHINE: Properties = &[
         "what DHCP of the user network tells firmware to load, as http://10.0.2.2:6385/boot.ipxe; nothing unless it is given",
     ),
     ("qemu_agent_port", "port on 127.0.0.1 that leads to the agent; any free one unless it is given"),
-    ("qemu_extra_args", "further arguments of QEMU, separated by spaces"),
+    (
+        "qemu_extra_args",
+        "further arguments of QEMU, separated by spaces; taken with --qemu-unsafe-driver-info",
+    ),
 ];
 
 /// The keys of its console.
 pub(super) const CONSOLE: Properties = &[(
     "qemu_console_log",
-    "file for the serial console; console.log in the machine's folder unless it is given",
+    "file for the serial console, with a name that ends in .log; console.log in the machine's folder unless it is given",
 )];
 
 /// The keys of what it boots.
@@ -95,19 +101,20 @@ pub(super) struct Description {
     pub(super) portal_port: Option<u16>,
     pub(super) kernel_append_params: KernelParameters,
     /// Those of rescues, while there is one.
-    kernel: Option<PathBuf>,
-    ramdisk: Option<PathBuf>,
+    pub(super) kernel: Option<PathBuf>,
+    pub(super) ramdisk: Option<PathBuf>,
 }
 
 impl Description {
     /// Reads and checks everything that can be checked without looking at files.
-    pub(super) fn read(node: &Node) -> Result<Self, InterfaceError> {
+    pub(super) fn read(node: &Node, settings: &QemuSettings) -> Result<Self, InterfaceError> {
         refuse_unknown_keys(node)?;
+        files::refuse_unsafe_keys(node, settings)?;
         let architecture = Architecture::of(node)?;
         let disks = text(node, "qemu_disks")?.unwrap_or_default();
         let extra_args = text(node, "qemu_extra_args")?.unwrap_or_default();
         let append = text(node, "kernel_append_params")?.unwrap_or_default();
-        Ok(Self {
+        let description = Self {
             architecture,
             binary: text(node, "qemu_binary")?.unwrap_or_else(|| architecture.binary().to_owned()),
             memory_mib: number(node, "qemu_memory_mib", 512)?,
@@ -131,32 +138,9 @@ impl Description {
             boot_file: text(node, "qemu_boot_file")?,
             agent_port: text(node, "qemu_agent_port")?.map(|text| port(&text)).transpose()?,
             portal_port: text(node, "iscsi_portal_port")?.map(|text| port(&text)).transpose()?,
-        })
-    }
-
-    /// Checks that every file of the machine itself is there.
-    pub(super) fn check_files(&self) -> Result<(), InterfaceError> {
-        let disks = self.disks.iter().map(|disk| ("qemu_disks", &disk.file));
-        let firmware = match &self.firmware {
-            Firmware::Bios => vec![],
-            Firmware::Uefi(files) => vec![
-                ("qemu_firmware_code", &files.code),
-                ("qemu_firmware_vars_template", &files.vars_template),
-            ],
         };
-        disks.chain(firmware).try_for_each(|(key, file)| existing(key, file).map(drop))
-    }
-
-    /// Kernel and initramfs of the ramdisk.
-    pub(super) fn ramdisk_files(&self) -> Result<(PathBuf, PathBuf), InterfaceError> {
-        let file = |key, path: &Option<PathBuf>| match path {
-            Some(path) => existing(key, path),
-            None => Err(InterfaceError::driver_info(
-                key,
-                "is missing; give the file that `farrier-image build` made",
-            )),
-        };
-        Ok((file("deploy_kernel", &self.kernel)?, file("deploy_ramdisk", &self.ramdisk)?))
+        files::check_names(&description, &settings.allowed)?;
+        Ok(description)
     }
 }
 
@@ -167,16 +151,6 @@ fn refuse_unknown_keys(node: &Node) -> Result<(), InterfaceError> {
     unknown.map_or(Ok(()), |key| {
         Err(InterfaceError::driver_info(key, format!("is not known; the keys are {}", keys.join(", "))))
     })
-}
-
-fn existing(key: &str, file: &Path) -> Result<PathBuf, InterfaceError> {
-    match std::fs::File::open(file) {
-        Ok(_) => Ok(file.to_owned()),
-        Err(error) => Err(InterfaceError::driver_info(
-            key,
-            format!("{}: {error}; name a file that can be read", file.display()),
-        )),
-    }
 }
 
 fn text(node: &Node, key: &str) -> Result<Option<String>, InterfaceError> {
@@ -265,6 +239,7 @@ fn network(text: Option<&str>) -> Result<Network, InterfaceError> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::netboot::images::AllowedFolders;
     use farrier_conductor::clock::{Clock, SystemClock};
     use farrier_conductor::model::NewNode;
     use serde_json::json;
@@ -287,9 +262,19 @@ pub(super) mod tests {
         Node::enrol(new, SystemClock.now())
     }
 
+    /// Records may name files below `/s`, and the firmware of [`node`].
+    pub(in super::super) fn settings() -> QemuSettings {
+        let allowed = AllowedFolders::new(vec!["/s".into(), "/firmware".into()]).unwrap();
+        QemuSettings { allowed, unsafe_driver_info: false }
+    }
+
+    fn unsafe_settings() -> QemuSettings {
+        QemuSettings { unsafe_driver_info: true, ..settings() }
+    }
+
     #[test]
     fn defaults() {
-        let description = Description::read(&node(&json!({}))).unwrap();
+        let description = Description::read(&node(&json!({})), &settings()).unwrap();
         assert_eq!(description.binary, "qemu-system-x86_64");
         assert_eq!((description.memory_mib, description.cpus), (512, 1));
         assert_eq!(description.accelerator, AcceleratorChoice::Auto);
@@ -314,7 +299,7 @@ pub(super) mod tests {
             (json!({"qemu_agent_port": "ssh"}), "qemu_agent_port"),
             (json!({"kernel_append_params": "a\nb"}), "kernel_append_params"),
         ] {
-            match Description::read(&node(&info)) {
+            match Description::read(&node(&info), &unsafe_settings()) {
                 Err(InterfaceError::DriverInfo { key: named, .. }) => assert_eq!(named, key),
                 other => panic!("{info}: {other:?}"),
             }
@@ -327,56 +312,21 @@ pub(super) mod tests {
         for (architecture, info, expected) in [
             ("x86_64", json!({}), Ok("qemu-system-x86_64")),
             ("aarch64", json!({}), Ok("qemu-system-aarch64")),
-            ("aarch64", json!({"qemu_binary": "/q", "qemu_disks": "/a;bus=nvme,/b;bus=scsi"}), Ok("/q")),
+            ("aarch64", json!({"qemu_binary": "/q", "qemu_disks": "/s/a;bus=nvme,/s/b;bus=scsi"}), Ok("/q")),
             ("aarch64", json!({"qemu_firmware": "bios"}), Err("qemu_firmware")),
-            ("aarch64", json!({"qemu_disks": "/a,/b;bus=sata"}), Err("qemu_disks")),
+            ("aarch64", json!({"qemu_disks": "/s/a,/s/b;bus=sata"}), Err("qemu_disks")),
             (foreign, json!({"qemu_accelerator": "kvm"}), Err("qemu_accelerator")),
             (std::env::consts::ARCH, json!({"qemu_accelerator": "kvm", "qemu_binary": "/q"}), Ok("/q")),
             ("ppc64le", json!({}), Err("cpu_arch")),
         ] {
             let mut node = node(&info);
             node.properties.insert("cpu_arch".into(), json!(architecture));
-            match (expected, Description::read(&node).map_err(|error| error.to_string())) {
+            match (expected, Description::read(&node, &unsafe_settings()).map_err(|error| error.to_string()))
+            {
                 (Ok(binary), Ok(description)) => assert_eq!(description.binary, binary),
                 (Err(part), Err(error)) => assert!(error.contains(part), "{error}"),
                 (_, read) => panic!("{architecture} {info}: {read:?}"),
             }
         }
-    }
-
-    #[test]
-    fn files_must_exist_before_anything_starts() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, "").unwrap();
-            path
-        };
-        let mut info =
-            json!({"qemu_firmware_code": file("code"), "qemu_firmware_vars_template": file("vars")});
-        let check = |info: &Value| match Description::read(&node(info)).unwrap().check_files() {
-            Ok(()) => None,
-            Err(InterfaceError::DriverInfo { key, .. }) => Some(key),
-            Err(other) => panic!("{other}"),
-        };
-        info["qemu_disks"] = json!("/nonexistent/disk.img");
-        assert_eq!(check(&info).as_deref(), Some("qemu_disks"));
-        info["qemu_disks"] = json!(file("disk"));
-        assert_eq!(check(&info), None);
-
-        let ramdisk = |info: &Value| match Description::read(&node(info)).unwrap().ramdisk_files() {
-            Ok(_) => None,
-            Err(InterfaceError::DriverInfo { key, .. }) => Some(key),
-            Err(other) => panic!("{other}"),
-        };
-        assert_eq!(ramdisk(&info).as_deref(), Some("deploy_kernel"));
-        info["deploy_kernel"] = json!(file("vmlinuz"));
-        info["deploy_ramdisk"] = json!(folder.path().join("none"));
-        assert_eq!(ramdisk(&info).as_deref(), Some("deploy_ramdisk"));
-        info["deploy_ramdisk"] = json!(file("initramfs"));
-        assert_eq!(ramdisk(&info), None);
-        // That is for firmware, not for QEMU.
-        info["deploy_kernel"] = json!("http://192.0.2.5/vmlinuz");
-        assert_eq!(ramdisk(&info).as_deref(), Some("deploy_kernel"));
     }
 }

@@ -62,6 +62,14 @@ impl Firmware {
 }
 
 impl Uefi {
+    /// Whether it is where distributions put theirs.
+    pub(super) fn is_installed(&self) -> bool {
+        let is_own = |(code, vars): &(&str, &str)| {
+            self.code == Path::new(code) && self.vars_template == Path::new(vars)
+        };
+        PLACES.iter().chain(PLACES_AARCH64).any(is_own)
+    }
+
     /// The firmware given, or the first that is installed. Code and variables fit only as a pair.
     fn find(
         architecture: Architecture,

@@ -3,23 +3,30 @@
 //! Folders of earlier versions bear the name of their node. Such a folder is renamed when it is first needed; a machine
 //! that runs goes on, since what it has open moves with its folder.
 
-use super::QemuError;
+use super::{QemuError, QemuSettings};
 use farrier_conductor::model::Node;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What is in the folder of every machine that was ever on, and in no other folder.
 const MARK: &str = "qemu.log";
 
-/// Where the files of machines are.
+/// Where the files of machines are, and what records may name besides.
 #[derive(Debug, Clone)]
 pub(super) struct Folders {
     state_dir: PathBuf,
+    settings: Arc<QemuSettings>,
 }
 
 impl Folders {
     /// Folders below this one.
-    pub(super) fn below(state_dir: PathBuf) -> Self {
-        Self { state_dir }
+    pub(super) fn below(state_dir: PathBuf, settings: Arc<QemuSettings>) -> Self {
+        Self { state_dir, settings }
+    }
+
+    /// What records may name.
+    pub(super) fn settings(&self) -> &QemuSettings {
+        &self.settings
     }
 
     /// The folder of all folders.
@@ -63,7 +70,7 @@ mod tests {
 
     fn folders() -> (tempfile::TempDir, Folders) {
         let state = tempfile::tempdir().unwrap();
-        let folders = Folders::below(state.path().to_owned());
+        let folders = Folders::below(state.path().to_owned(), Arc::default());
         (state, folders)
     }
 

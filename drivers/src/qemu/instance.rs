@@ -3,6 +3,7 @@
 use super::architecture::Architecture;
 use super::arguments::{Boot, RamdiskBoot};
 use super::{QemuError, read, remove};
+use crate::netboot::images::AllowedFolders;
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::RamdiskInstance;
 use farrier_media::{KernelParameters, config_drive};
@@ -14,7 +15,9 @@ pub(super) fn prepare(
     folder: &Path,
     instance: &RamdiskInstance,
     drive: Option<&str>,
+    allowed: &AllowedFolders,
 ) -> Result<(), InterfaceError> {
+    let file = |key: &str, url: &str| file(key, url, allowed);
     let noted = match instance {
         RamdiskInstance::Iso(iso) => json!({"iso": file("boot_iso", iso)?}),
         RamdiskInstance::Kernel { kernel, ramdisk, parameters } => json!({
@@ -73,7 +76,7 @@ fn write(file: &Path, content: &[u8]) -> Result<(), QemuError> {
 }
 
 /// A file of this host, by its path or its URL.
-fn file(key: &str, url: &str) -> Result<PathBuf, InterfaceError> {
+fn file(key: &str, url: &str, allowed: &AllowedFolders) -> Result<PathBuf, InterfaceError> {
     let refuse = |reason: String| InterfaceError::invalid(&format!("instance_info {key}"), reason);
     let path = PathBuf::from(url.strip_prefix("file://").unwrap_or(url));
     if !path.is_absolute() {
@@ -81,10 +84,7 @@ fn file(key: &str, url: &str) -> Result<PathBuf, InterfaceError> {
             "{url} must be a file of the conductor's host, such as file:///srv/live.iso"
         )));
     }
-    match std::fs::File::open(&path) {
-        Ok(_) => Ok(path),
-        Err(error) => Err(refuse(format!("{} cannot be read: {error}", path.display()))),
-    }
+    allowed.take(&path).map_err(refuse)
 }
 
 #[cfg(test)]
@@ -95,13 +95,14 @@ mod tests {
     #[test]
     fn what_is_noted_is_started_until_it_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
+        let folder = &folder.path().canonicalize().unwrap();
+        let allowed = AllowedFolders::new(vec![folder.clone()]).unwrap();
         let source = folder.join("os.iso");
         std::fs::write(&source, "iso").unwrap();
         assert!(boot(folder, X86_64).unwrap().is_none());
         let drive = config_drive::make(&serde_json::Map::new()).unwrap();
         for url in [format!("file://{}", source.display()), source.display().to_string()] {
-            prepare(folder, &RamdiskInstance::Iso(url), Some(&drive)).unwrap();
+            prepare(folder, &RamdiskInstance::Iso(url), Some(&drive), &allowed).unwrap();
             assert!(matches!(boot(folder, X86_64).unwrap(), Some(Boot::Iso(path)) if path == source));
             assert!(std::fs::read(config_drive(folder).unwrap()).unwrap().len() > 32774);
         }
@@ -111,7 +112,7 @@ mod tests {
             ramdisk: of_host(),
             parameters: "root=/dev/ram0 text".parse().unwrap(),
         };
-        prepare(folder, &kernel, None).unwrap();
+        prepare(folder, &kernel, None, &allowed).unwrap();
         let Some(Boot::Ramdisk(ramdisk)) = boot(folder, X86_64).unwrap() else { panic!("no ramdisk") };
         assert_eq!(ramdisk.parameters, "console=ttyS0 root=/dev/ram0 text");
         assert_eq!((ramdisk.kernel, config_drive(folder)), (source, None));
@@ -123,19 +124,24 @@ mod tests {
     }
 
     #[test]
-    fn files_are_of_this_host() {
+    fn n03_files_of_an_instance_are_of_allowed_folders() {
         let folder = tempfile::tempdir().unwrap();
-        for (url, part) in
-            [("http://h/live.iso", "must be a file"), ("file:///none/live.iso", "cannot be read")]
-        {
-            let refused =
-                prepare(folder.path(), &RamdiskInstance::Iso(url.into()), None).unwrap_err().to_string();
+        let allowed = AllowedFolders::new(vec![folder.path().to_owned()]).unwrap();
+        let none = folder.path().join("none.iso").display().to_string();
+        for (url, part) in [
+            ("http://h/live.iso", "must be a file"),
+            ("file:///usr/bin/env", "not below a folder that files may be taken from"),
+            ("/usr/bin/none", "not below a folder that files may be taken from"),
+            (none.as_str(), "is no file that may be taken"),
+        ] {
+            let iso = RamdiskInstance::Iso(url.into());
+            let refused = prepare(folder.path(), &iso, None, &allowed).unwrap_err().to_string();
             assert!(refused.starts_with("instance_info boot_iso: ") && refused.contains(part), "{refused}");
         }
         let iso = folder.path().join("os.iso");
         std::fs::write(&iso, "iso").unwrap();
         let instance = RamdiskInstance::Iso(iso.display().to_string());
-        let refused = prepare(folder.path(), &instance, Some("nonsense")).unwrap_err().to_string();
+        let refused = prepare(folder.path(), &instance, Some("nonsense"), &allowed).unwrap_err().to_string();
         assert!(refused.starts_with("config drive of the instance is neither"), "{refused}");
         assert!(boot(folder.path(), X86_64).unwrap().is_none());
     }

@@ -83,7 +83,7 @@ mod tests {
     #[tokio::test]
     async fn a_machine_starts_from_the_network_once_or_always() {
         let folder = tempfile::tempdir().unwrap();
-        let management = QemuManagement::new(Folders::below(folder.path().into()));
+        let management = QemuManagement::new(Folders::below(folder.path().into(), Default::default()));
         let node = node(&json!({}));
         let of_node = folder.path().join(node.uuid.to_string());
         let setting =

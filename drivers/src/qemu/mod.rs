@@ -17,14 +17,15 @@ mod console;
 mod control;
 mod description;
 mod disks;
+mod files;
 mod firmware;
 mod folders;
 mod instance;
 mod management;
 mod power;
 mod process;
-mod qmp;
 
+use crate::netboot::images::AllowedFolders;
 use boot::QemuBoot;
 use console::QemuConsole;
 use farrier_conductor::interfaces::InterfaceError;
@@ -35,9 +36,20 @@ use management::QemuManagement;
 use power::QemuPower;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Longest name of a socket on Linux, in bytes.
 const LONGEST_NAME: usize = 107;
+
+/// What records may have of the conductor's host.
+#[derive(Debug, Clone, Default)]
+pub struct QemuSettings {
+    /// The folders that disks, kernels, ramdisks, media, firmware and logs of consoles lie below.
+    pub allowed: AllowedFolders,
+    /// Whether a record may name the program and further arguments (`qemu_binary` and `qemu_extra_args`): a user
+    /// of the node API can then do whatever the conductor's user can.
+    pub unsafe_driver_info: bool,
+}
 
 /// A QEMU machine could not be controlled.
 #[derive(Debug, thiserror::Error)]
@@ -108,8 +120,13 @@ const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-a
 
 /// Adds the hardware type `qemu`, whose machines have their folders below `state_dir`. They are booted by its own boot
 /// interface, or by `further` ones, which have to be added too.
-pub fn with_qemu(builder: Builder, state_dir: impl Into<PathBuf>, further: &[&'static str]) -> Builder {
-    let folders = Folders::below(state_dir.into());
+pub fn with_qemu(
+    builder: Builder,
+    state_dir: impl Into<PathBuf>,
+    settings: QemuSettings,
+    further: &[&'static str],
+) -> Builder {
+    let folders = Folders::below(state_dir.into(), Arc::new(settings));
     let qemu =
         HardwareType::new("qemu").power(["qemu"]).management(["qemu"]).boot([&["qemu"], further].concat());
     let qemu = qemu.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);

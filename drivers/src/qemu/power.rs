@@ -40,14 +40,15 @@ impl QemuPower {
     }
 
     async fn start(&self, node: &Node, machine: &Machine) -> Result<(), InterfaceError> {
-        let description = Description::read(node)?;
+        let settings = self.folders.settings();
+        let description = Description::read(node, settings)?.with_files(settings)?;
         let accelerator = match description.accelerator {
             AcceleratorChoice::Use(accelerator) => accelerator,
-            AcceleratorChoice::Auto => self.probe.best(&description).await,
+            AcceleratorChoice::Auto => self.probe.best(&description, settings).await,
         };
         let folder = &self.folders.made_for(node)?;
         let agent_port = description.agent_port.map_or_else(free_port, Ok)?;
-        let (boot, config_drive) = match boot::ramdisk_boot(&description, folder, agent_port)? {
+        let (boot, config_drive) = match boot::ramdisk_boot(&description, settings, folder, agent_port)? {
             Some(ramdisk) => (Boot::Ramdisk(ramdisk), None),
             None if management::takes_network(folder)? => (Boot::Network, None),
             None => (
@@ -60,7 +61,7 @@ impl QemuPower {
                 Firmware::Bios => None,
                 Firmware::Uefi(firmware) => Some(firmware::own_variables(firmware, folder)?),
             },
-            console: console::fresh(&console::file(&description, folder))?,
+            console: console::fresh(&console::file(&description, settings, folder)?)?,
             keyboard: console::socket(folder),
             pid: machine.pid_file(),
             control: control::socket(folder),
@@ -81,7 +82,8 @@ impl Interface for QemuPower {
     }
 
     async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
-        Description::read(node)?.check_files()
+        let settings = self.folders.settings();
+        Description::read(node, settings)?.with_files(settings).map(drop)
     }
 }
 

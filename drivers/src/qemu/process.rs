@@ -1,7 +1,7 @@
 //! The QEMU process of a machine. It is known by its process-id file and the node's UUID on its
 //! command line, so a conductor that starts again finds the machines of the one before.
 
-use super::{QemuError, qmp};
+use super::{QemuError, control};
 use farrier_conductor::console;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -58,7 +58,7 @@ impl Machine {
         let log = self.folder.join("qemu.log");
         let messages = File::create(&log).map_err(QemuError::file(&log))?;
         tracing::debug!(?arguments, "starting {binary}");
-        let mut child = Command::new(binary)
+        let mut child = command(binary)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -68,7 +68,7 @@ impl Machine {
             .map_err(|source| QemuError::Spawn { binary: binary.to_owned(), source })?;
         let mut to = child.stdin.take().expect("piped above");
         let mut from = BufReader::new(child.stdout.take().expect("piped above"));
-        let reason = match timeout(START_LIMIT, qmp::let_go(&mut from, &mut to, link_up)).await {
+        let reason = match timeout(START_LIMIT, control::let_go(&mut from, &mut to, link_up)).await {
             Ok(Ok(())) => {
                 // QMP must stay connected and read for as long as QEMU runs.
                 let name = self.folder.clone();
@@ -101,6 +101,13 @@ impl Machine {
         }
         self.pid().map_or(Ok(()), |pid| Err(QemuError::Stop { pid: pid.as_raw() }))
     }
+}
+
+/// QEMU, which needs nothing of the conductor's environment but where programs are.
+pub(super) fn command(binary: &str) -> Command {
+    let mut command = Command::new(binary);
+    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).env("LC_ALL", "C");
+    command
 }
 
 /// Whether this is the command line of the machine with that UUID. It is empty for a process that has

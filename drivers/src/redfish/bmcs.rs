@@ -41,7 +41,8 @@ impl Bmcs {
     /// None is known yet.
     pub fn new(settings: RedfishSettings) -> Self {
         let settings = Arc::new(settings);
-        Self(Arc::new(Inner { settings, clients: Clients::default(), known: Mutex::default() }))
+        let clients = Clients::new(settings.ca_folders.clone());
+        Self(Arc::new(Inner { settings, clients, known: Mutex::default() }))
     }
 
     /// How they are asked.

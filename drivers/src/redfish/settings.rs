@@ -2,6 +2,7 @@
 
 use super::quirks::Quirks;
 use crate::bmc::pace::Pace;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How BMCs that speak Redfish are asked.
@@ -37,7 +38,13 @@ pub struct RedfishSettings {
     pub credentials_pause: Duration,
     /// What of BMCs is put up with.
     pub quirks: Quirks,
+    /// Folders that records may name certificates in (`redfish_verify_ca`).
+    pub ca_folders: Vec<PathBuf>,
 }
+
+/// Where distributions keep certificates of authorities.
+const CA_FOLDERS: [&str; 4] =
+    ["/etc/pki/ca-trust", "/etc/ssl/certs", "/usr/local/share/ca-certificates", "/usr/share/ca-certificates"];
 
 impl Default for RedfishSettings {
     fn default() -> Self {
@@ -56,6 +63,7 @@ impl Default for RedfishSettings {
             screen_wait: Duration::from_secs(10),
             credentials_pause: Duration::from_secs(300),
             quirks: Quirks::all(),
+            ca_folders: CA_FOLDERS.map(PathBuf::from).to_vec(),
         }
     }
 }

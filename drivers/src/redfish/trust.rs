@@ -36,12 +36,18 @@ impl Trust {
 }
 
 /// The HTTP clients, one for each trust.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Clients {
     known: Mutex<HashMap<Trust, Client>>,
+    folders: Vec<PathBuf>,
 }
 
 impl Clients {
+    /// Those of authorities whose files are below these folders.
+    pub(super) fn new(folders: Vec<PathBuf>) -> Self {
+        Self { known: Mutex::default(), folders }
+    }
+
     /// The client that takes certificates of this trust, and gives up on a connection after a time.
     ///
     /// # Errors
@@ -52,7 +58,7 @@ impl Clients {
         if let Some(client) = known.get(trust) {
             return Ok(client.clone());
         }
-        let client = client(trust, connect_timeout)?;
+        let client = client(trust, &self.folders, connect_timeout)?;
         if known.len() >= MOST {
             known.clear();
         }
@@ -62,7 +68,7 @@ impl Clients {
 }
 
 /// BMCs have room for few connections and are slow to notice that one has ended: each request has its own.
-fn client(trust: &Trust, connect_timeout: Duration) -> Result<Client, RedfishError> {
+fn client(trust: &Trust, folders: &[PathBuf], connect_timeout: Duration) -> Result<Client, RedfishError> {
     let headers = HeaderMap::from_iter([
         (ACCEPT, HeaderValue::from_static("application/json")),
         (CONNECTION, HeaderValue::from_static("close")),
@@ -77,16 +83,24 @@ fn client(trust: &Trust, connect_timeout: Duration) -> Result<Client, RedfishErr
         .no_proxy();
     let (client, file) = match trust {
         Trust::Host => (client, PathBuf::new()),
-        Trust::Files(path, _) => (client.tls_certs_only(certificates(path)?), path.clone()),
+        Trust::Files(path, _) => (client.tls_certs_only(certificates(path, folders)?), path.clone()),
         Trust::Anybody => (client.tls_danger_accept_invalid_certs(true), PathBuf::new()),
     };
     client.build().map_err(|error| RedfishError::CaFile { file, reason: error.to_string() })
 }
 
-/// At least one certificate.
-fn certificates(path: &Path) -> Result<Vec<Certificate>, RedfishError> {
+/// At least one certificate, from below one of these folders. The error does not tell whether a file
+/// elsewhere exists.
+fn certificates(path: &Path, folders: &[PathBuf]) -> Result<Vec<Certificate>, RedfishError> {
     let bad = |reason: String| RedfishError::CaFile { file: path.to_owned(), reason };
-    let texts = texts(path).map_err(|error| bad(error.to_string()))?;
+    let is_below = |real: &PathBuf| {
+        folders.iter().filter_map(|folder| folder.canonicalize().ok()).any(|folder| real.starts_with(folder))
+    };
+    let real = path.canonicalize().ok().filter(is_below).ok_or_else(|| {
+        let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        bad(format!("there is none, or it is not below a folder for them, which are {}", folders.join(", ")))
+    })?;
+    let texts = texts(&real).map_err(|error| bad(error.to_string()))?;
     let mut found = Vec::new();
     for text in texts {
         found.extend(Certificate::from_pem_bundle(&text).map_err(|error| bad(error.to_string()))?);

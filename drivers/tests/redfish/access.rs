@@ -159,6 +159,9 @@ async fn a_certificate_has_to_be_from_an_authority_that_is_known() {
         (json!(its), None),
         (json!(folder.path().join("missing.pem")), Some("cannot be used")),
         (json!(folder.path().join("none.pem")), Some("cannot be used")),
+        // n03: whether there is a file elsewhere is not told.
+        (json!("/etc/passwd"), Some("there is none, or it is not below a folder for them")),
+        (json!("/etc/no-such-file"), Some("there is none, or it is not below a folder for them")),
         (json!(others), Some("has a certificate that is not trusted")),
         (json!(null), Some("has a certificate that is not trusted")),
         (json!(false), None),

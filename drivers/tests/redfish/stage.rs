@@ -33,6 +33,7 @@ pub fn settings() -> RedfishSettings {
         power_retry: ms(20),
         media_wait: Duration::from_secs(60),
         screen_wait: Duration::from_secs(60),
+        ca_folders: vec![std::env::temp_dir()],
         ..RedfishSettings::default()
     }
 }

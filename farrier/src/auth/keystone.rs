@@ -1,23 +1,29 @@
 //! Operators whom Keystone knows, beside those of the file. A token in `X-Auth-Token` is shown to Keystone, which tells
 //! whose it is; a token may ask about itself, so the conductor needs no account there.
 
+use super::attempts::{Attempts, Lane, Pace};
 use super::operators::Operators;
 use super::shown::X_AUTH_TOKEN;
+use crate::network::turns::Turns;
 use anyhow::Context;
 use async_trait::async_trait;
+use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use farrier_conductor::api::authorization::{Authorization, Denial, Identity, Role};
+use futures_util::FutureExt;
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, Url};
+use reqwest::{Certificate, Client, Response, Url};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
-use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 /// Where Keystone wants the token that is asked about.
 const X_SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
@@ -28,14 +34,29 @@ const LIFE: Duration = Duration::from_secs(300);
 /// Longest wait for Keystone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Questions at a time.
+/// How long an unknown token is not asked about again.
+const LIFE_OF_UNKNOWN: Duration = Duration::from_secs(30);
+
+/// Questions at a time; of one client, an eighth of them.
 const AT_ONCE: usize = 16;
+
+/// Questions that may wait for their turn; of one client, an eighth of them.
+const QUEUE: usize = 128;
+
+/// How many unknown tokens a client may show: each is a question to Keystone.
+const UNKNOWN: Pace = Pace { at_once: 20, earned_in: Duration::from_secs(2) };
 
 /// Most tokens that are remembered.
 const MOST: usize = 4096;
 
-/// What a role may do, and whether its token has to be for the whole system instead of a project: an administrator of
-/// one project is none of all machines.
+/// Most bytes of an answer: one without a catalogue has some hundreds.
+const LONGEST: usize = 256 << 10;
+
+/// The domain of Keystone whose projects count, as Ironic has it.
+const DOMAIN: &str = "default";
+
+/// What a role may do, and whether its token has to be for the whole system: an administrator of one project is none of
+/// all machines. The others count in the projects of operators too (`is_member` of Ironic's policy).
 const ROLES: &[(&str, bool, Role)] = &[
     ("admin", true, Role::Admin),
     ("baremetal_admin", false, Role::Admin),
@@ -50,8 +71,18 @@ pub(crate) struct Keystone {
     http: Client,
     tokens: Url,
     challenge: HeaderValue,
-    seen: Mutex<HashMap<[u8; 32], (Identity, Instant)>>,
-    turns: Semaphore,
+    projects: Vec<String>,
+    seen: Mutex<HashMap<[u8; 32], Known>>,
+    attempts: Attempts,
+    queue: Turns,
+    turns: Turns,
+}
+
+/// What is known of a token, and until when: whose it is, or nothing where Keystone does not know it.
+#[derive(Debug, Clone)]
+struct Known {
+    identity: Option<Identity>,
+    until: Instant,
 }
 
 /// What Keystone tells of a token.
@@ -68,7 +99,9 @@ struct Token {
     #[serde(default)]
     roles: Vec<Named>,
     #[serde(default)]
-    system: Option<serde_json::Value>,
+    system: Option<IgnoredAny>,
+    #[serde(default)]
+    project: Option<Project>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -76,9 +109,30 @@ struct Named {
     name: String,
 }
 
+#[derive(Debug, Deserialize)]
+struct Project {
+    name: String,
+    domain: Domain,
+}
+
+#[derive(Debug, Deserialize)]
+struct Domain {
+    id: String,
+}
+
 impl Keystone {
     /// Asks the Keystone at a URL, whose certificate is from an authority in a file, or else from one of this host's.
-    pub(crate) fn new(operators: Operators, url: &Url, ca: Option<&Path>) -> anyhow::Result<Self> {
+    /// Roles for machines count in these projects.
+    pub(crate) fn new(
+        operators: Operators,
+        url: &Url,
+        ca: Option<&Path>,
+        projects: Vec<String>,
+    ) -> anyhow::Result<Self> {
+        if url.scheme() != "https" {
+            tracing::warn!(%url, "Keystone is asked without TLS: tokens travel in clear, and an attacker \
+                on the way can answer in its place");
+        }
         let mut builder = Client::builder().timeout(PATIENCE).redirect(Policy::none());
         if let Some(file) = ca {
             let failed = || format!("--keystone-ca {} cannot be used", file.display());
@@ -95,36 +149,58 @@ impl Keystone {
             http,
             tokens,
             challenge,
+            projects,
             seen: Mutex::default(),
-            turns: Semaphore::new(AT_ONCE),
+            attempts: Attempts::default(),
+            queue: Turns::new(QUEUE),
+            turns: Turns::new(AT_ONCE),
         })
     }
 
-    /// Whose token it is, from memory or from Keystone.
-    async fn whose(&self, shown: &HeaderValue) -> Result<Identity, Denial> {
+    /// Whose token it is that a client shows, from memory or from Keystone.
+    async fn whose(&self, shown: &HeaderValue, peer: IpAddr) -> Result<Identity, Denial> {
         let key = digest(&SHA256, shown.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes");
-        let known = self.seen().get(&key).filter(|(_, until)| *until > Instant::now()).cloned();
-        if let Some((identity, _)) = known {
-            return Ok(identity);
+        let known = self.seen().get(&key).filter(|known| known.until > Instant::now()).cloned();
+        if let Some(known) = known {
+            return known.identity.ok_or_else(|| self.unknown());
         }
-        let token = self.ask(shown).await?;
+        let lane = Lane::new(peer, None);
+        let throttled = |retry_after| Denial::Throttled { retry_after };
+        self.attempts.take_of(&lane, UNKNOWN, Instant::now()).map_err(throttled)?;
+        let token = match self.ask(shown, peer).await {
+            Err(denial @ Denial::Unauthenticated { .. }) => {
+                self.remember(key, None, LIFE_OF_UNKNOWN);
+                return Err(denial);
+            }
+            asked => asked?,
+        };
         let Ok(left) = Duration::try_from(token.expires_at - OffsetDateTime::now_utc()) else {
+            self.remember(key, None, LIFE_OF_UNKNOWN);
             return Err(self.unknown());
         };
-        let identity = token.identity()?;
-        let now = Instant::now();
-        let mut seen = self.seen();
-        if seen.len() >= MOST {
-            seen.retain(|_, (_, until)| *until > now);
-        }
-        if seen.len() < MOST {
-            seen.insert(key, (identity.clone(), now + left.min(LIFE)));
-        }
+        self.attempts.forget(&lane);
+        let identity = token.identity(&self.projects)?;
+        self.remember(key, Some(identity.clone()), left.min(LIFE));
         Ok(identity)
     }
 
+    fn remember(&self, key: [u8; 32], identity: Option<Identity>, life: Duration) {
+        let now = Instant::now();
+        let mut seen = self.seen();
+        if seen.len() >= MOST {
+            seen.retain(|_, known| known.until > now);
+        }
+        if seen.len() >= MOST {
+            // Unknown ones go first: made-up tokens drive out no known one.
+            let soonest = seen.iter().min_by_key(|(_, known)| (known.identity.is_some(), known.until));
+            let soonest = soonest.map(|(key, _)| *key);
+            soonest.into_iter().for_each(|key| drop(seen.remove(&key)));
+        }
+        seen.insert(key, Known { identity, until: now + life });
+    }
+
     /// Has Keystone tell about a token.
-    async fn ask(&self, shown: &HeaderValue) -> Result<Token, Denial> {
+    async fn ask(&self, shown: &HeaderValue, peer: IpAddr) -> Result<Token, Denial> {
         let mut shown = shown.clone();
         shown.set_sensitive(true);
         let headers = HeaderMap::from_iter([(X_AUTH_TOKEN, shown.clone()), (X_SUBJECT_TOKEN, shown)]);
@@ -134,11 +210,15 @@ impl Keystone {
                 reason: "Keystone cannot be asked about the token now; try again".to_owned(),
             }
         };
-        let _turn = self.turns.acquire().await.map_err(|error| unavailable(&error))?;
+        let Some(_place) = self.queue.take(peer).now_or_never() else {
+            return Err(unavailable(&"too many others wait for it"));
+        };
+        let turn = timeout(PATIENCE, self.turns.take(peer)).await;
+        let _turn = turn.map_err(|_| unavailable(&"others are asked about for too long"))?;
         let reply = self.http.get(self.tokens.clone()).headers(headers).send().await;
         let reply = reply.map_err(|error| unavailable(&error))?;
         match reply.status() {
-            StatusCode::OK => Ok(reply.json::<Answer>().await.map_err(|error| unavailable(&error))?.token),
+            StatusCode::OK => answer(reply).await.map_err(|error| unavailable(&error)),
             StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND => Err(self.unknown()),
             status => Err(unavailable(&format!("it answered {status}"))),
         }
@@ -151,23 +231,41 @@ impl Keystone {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, HashMap<[u8; 32], (Identity, Instant)>> {
+    fn seen(&self) -> MutexGuard<'_, HashMap<[u8; 32], Known>> {
         self.seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
+/// What is in an answer of a bounded length.
+async fn answer(mut reply: Response) -> Result<Token, String> {
+    let mut text = Vec::new();
+    while let Some(chunk) = reply.chunk().await.map_err(|error| error.to_string())? {
+        text.extend_from_slice(&chunk);
+        if text.len() > LONGEST {
+            return Err(format!("its answer has more than {} KiB", LONGEST >> 10));
+        }
+    }
+    let answer = serde_json::from_slice::<Answer>(&text);
+    answer.map(|answer| answer.token).map_err(|error| format!("its answer cannot be used: {error}"))
+}
+
 impl Token {
     /// Who has it, with the first role that counts.
-    fn identity(self) -> Result<Identity, Denial> {
+    fn identity(self, projects: &[String]) -> Result<Identity, Denial> {
+        let is_of = |project: &Project| project.domain.id == DOMAIN && projects.contains(&project.name);
+        let is_member = self.project.as_ref().is_some_and(is_of);
         let counts = |(name, of_system, _): &&(&str, bool, Role)| {
-            (self.system.is_some() || !of_system) && self.roles.iter().any(|role| role.name == *name)
+            let is_in_scope = self.system.is_some() || (!of_system && is_member);
+            is_in_scope && self.roles.iter().any(|role| role.name == *name)
         };
         match ROLES.iter().find(counts) {
             Some((_, _, role)) => Ok(Identity { name: self.user.name, role: *role }),
             None => {
                 let name = self.user.name;
                 let reason = format!(
-                    "{name} has no role here: it takes one for the system, or baremetal_admin or _observer"
+                    "{name} has no role here: it takes one for the system, or baremetal_admin or _observer in one of \
+                     the projects {}",
+                    projects.join(", ")
                 );
                 Err(Denial::Forbidden { reason })
             }
@@ -184,7 +282,9 @@ impl Authorization for Keystone {
             found => return found,
         };
         if let Some(token) = request.headers.get(X_AUTH_TOKEN) {
-            return self.whose(token).await;
+            let peer = request.extensions.get::<ConnectInfo<SocketAddr>>();
+            let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| peer.ip());
+            return self.whose(token, peer).await;
         }
         if let Denial::Unauthenticated { challenges, .. } = &mut denial {
             challenges.push(self.challenge.clone());
@@ -194,95 +294,5 @@ impl Authorization for Keystone {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::auth::{Entry, Proof, Roll};
-    use axum::extract::State;
-    use axum::http::Request;
-    use axum::routing::get;
-    use axum::{Json, Router};
-    use serde_json::{Value, json};
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use tokio::net::TcpListener;
-    use tokio::sync::watch;
-
-    /// Answers as Keystone about tokens that say what they are: a role, and whether it is of the system.
-    async fn tell(
-        State(asked): State<Arc<AtomicUsize>>,
-        headers: HeaderMap,
-    ) -> Result<Json<Value>, StatusCode> {
-        asked.fetch_add(1, Ordering::Relaxed);
-        let subject = headers[X_SUBJECT_TOKEN].to_str().unwrap();
-        assert_eq!(headers[X_AUTH_TOKEN], subject);
-        let (role, scope) = subject.split_once('-').ok_or(StatusCode::NOT_FOUND)?;
-        let expires =
-            if scope == "past" { "2020-01-01T00:00:00.000000Z" } else { "2999-01-01T00:00:00.000000Z" };
-        let mut token =
-            json!({"user": {"name": "me", "id": "1"}, "roles": [{"name": role}], "expires_at": expires});
-        match scope {
-            "broken" => return Err(StatusCode::BAD_GATEWAY),
-            "project" => token["project"] = json!({"name": "p"}),
-            _ => token["system"] = json!({"all": true}),
-        }
-        Ok(Json(json!({"token": token})))
-    }
-
-    async fn keystone() -> (Arc<AtomicUsize>, Keystone) {
-        rustls::crypto::ring::default_provider().install_default().ok();
-        let asked = Arc::<AtomicUsize>::default();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/identity", listener.local_addr().unwrap()).parse().unwrap();
-        let router =
-            Router::new().route("/identity/v3/auth/tokens", get(tell)).with_state(Arc::clone(&asked));
-        tokio::spawn(axum::serve(listener, router).into_future());
-        let mut roll = Roll::default();
-        let proof = Proof::of_token(b"local");
-        roll.set(Entry { name: "local".to_owned(), proof, role: Role::Admin });
-        let operators = Operators::new(watch::channel(Arc::new(roll)).1);
-        (asked, Keystone::new(operators, &url, None).unwrap())
-    }
-
-    async fn identify(keystone: &Keystone, token: &str) -> Result<Role, u16> {
-        let request = Request::builder().header(X_AUTH_TOKEN, token).body(()).unwrap();
-        let found = keystone.identify(&request.into_parts().0).await;
-        found.map(|identity| identity.role).map_err(|denial| match denial {
-            Denial::Unauthenticated { .. } => 401,
-            Denial::Forbidden { .. } => 403,
-            Denial::Throttled { .. } => 429,
-            Denial::Unavailable { .. } => 503,
-        })
-    }
-
-    #[tokio::test]
-    async fn keystone_tells_whose_a_token_is_and_the_file_comes_first() {
-        let (asked, keystone) = keystone().await;
-        for (token, expected) in [
-            ("admin-system", Ok(Role::Admin)),
-            ("reader-system", Ok(Role::Reader)),
-            ("admin-project", Err(403)),
-            ("reader-project", Err(403)),
-            ("baremetal_admin-project", Ok(Role::Admin)),
-            ("baremetal_observer-project", Ok(Role::Reader)),
-            ("nobody", Err(401)),
-            ("admin-broken", Err(503)),
-            ("admin-past", Err(401)),
-        ] {
-            assert_eq!(identify(&keystone, token).await, expected, "{token}");
-        }
-        let before = asked.load(Ordering::Relaxed);
-        assert_eq!(identify(&keystone, "local").await, Ok(Role::Admin));
-        assert_eq!(identify(&keystone, "admin-system").await, Ok(Role::Admin));
-        assert_eq!(asked.load(Ordering::Relaxed), before, "what is known is not asked again");
-    }
-
-    #[tokio::test]
-    async fn who_shows_nothing_is_told_of_keystone_and_of_passwords() {
-        let (_, keystone) = keystone().await;
-        let request = Request::builder().body(()).unwrap();
-        let denial = keystone.identify(&request.into_parts().0).await.unwrap_err();
-        let Denial::Unauthenticated { challenges, .. } = denial else { panic!("{denial:?}") };
-        let said = challenges.iter().map(|value| value.to_str().unwrap()).collect::<Vec<_>>().join(", ");
-        assert!(said.contains("Basic realm") && said.contains("Keystone uri=\"http://127.0.0.1:"), "{said}");
-    }
-}
+#[path = "keystone_tests.rs"]
+mod tests;

@@ -5,6 +5,7 @@ use super::password;
 use super::proofs::Proofs;
 use super::roll::{Entry, Roll};
 use super::shown::Shown;
+use crate::network::turns::Turns;
 use async_trait::async_trait;
 use axum::extract::ConnectInfo;
 use axum::http::HeaderValue;
@@ -13,7 +14,7 @@ use farrier_conductor::api::authorization::{Authorization, Denial, Identity, Rol
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// Longest wait until a password can be checked.
@@ -25,42 +26,50 @@ pub(crate) struct Operators {
     proofs: Proofs,
     attempts: Attempts,
     /// Each check of a password takes a processor for some tenths of a second: half of them do something else.
-    turns: Arc<Semaphore>,
+    turns: Turns,
 }
 
 impl Operators {
     pub(crate) fn new(roll: watch::Receiver<Arc<Roll>>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let turns = Arc::new(Semaphore::new((processors / 2).max(1)));
+        let turns = Turns::new(processors / 2);
         Self { roll, proofs: Proofs::new(), attempts: Attempts::default(), turns }
     }
 
-    /// Whether somebody has this password. For a name that nobody has, the answer takes as long.
+    /// Whether the user of this name has this password. A check takes the same time for known and unknown names.
     async fn is_right(&self, roll: &Roll, peer: IpAddr, name: &str, password: &[u8]) -> Result<bool, Denial> {
-        let (is_known, hash) = match (roll.by_name(name), roll.passwords().next()) {
-            (Some((_, hash)), _) => (true, hash.to_owned()),
-            (None, Some((_, another))) => (false, password::nobodys(another)),
-            (None, None) => return Ok(false),
+        let work = roll.passwords().map(|(_, hash)| password::cost(hash)).max();
+        let Some(work) = work else { return Ok(false) };
+        let hash = match roll.by_name(name) {
+            Some((_, hash)) => hash.to_owned(),
+            None => password::nobodys(work),
         };
         let verdict = self.proofs.of(name, password, &hash, Instant::now());
-        let lane = Lane::new(peer, is_known.then_some(name));
-        let is_right = verdict.is_right.get_or_try_init(|| self.check(&lane, password, hash)).await?;
-        Ok(is_known && *is_right)
+        let lane = Lane::new(peer, Some(name));
+        let is_right =
+            verdict.is_right.get_or_try_init(|| self.check(peer, &lane, password, hash, work)).await?;
+        Ok(*is_right)
     }
 
     /// Checks a password against a hash, off the threads that serve others.
-    async fn check(&self, lane: &Lane, password: &[u8], hash: String) -> Result<bool, Denial> {
+    async fn check(
+        &self,
+        peer: IpAddr,
+        lane: &Lane,
+        password: &[u8],
+        hash: String,
+        work: u32,
+    ) -> Result<bool, Denial> {
         let throttled = |retry_after| Denial::Throttled { retry_after };
         self.attempts.take(lane, Instant::now()).map_err(throttled)?;
         let busy = |reason: &str| Denial::Unavailable { reason: reason.to_owned() };
-        let turn = timeout(TURN_LIMIT, Arc::clone(&self.turns).acquire_owned()).await;
-        let Ok(Ok(turn)) = turn else {
+        let Ok(turn) = timeout(TURN_LIMIT, self.turns.take(peer)).await else {
             return Err(busy("too many passwords are being checked; try again, or use a token"));
         };
         let password = password.to_vec();
         let checked = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            password::is_right(&password, &hash)
+            password::is_right_after(&password, &hash, work)
         });
         let is_right = checked.await.map_err(|_| busy("the password could not be checked; try again"))?;
         match is_right {

@@ -43,9 +43,28 @@ pub(super) fn is_right(password: &[u8], hash: &str) -> bool {
     password.len() <= MOST_BYTES && bcrypt::verify(password, hash).unwrap_or(false)
 }
 
-/// A hash that takes as long as another, for names that nobody has.
-pub(super) fn nobodys(like: &str) -> String {
-    let cost = like.parse::<HashParts>().map_or(bcrypt::DEFAULT_COST, |parts| parts.get_cost());
+/// What a hash costs: two to the power of it rounds.
+pub(super) fn cost(hash: &str) -> u32 {
+    hash.parse::<HashParts>().map_or(bcrypt::DEFAULT_COST, |parts| parts.get_cost())
+}
+
+/// The same as [`is_right`], after the work of a hash that costs so much, or of its own where that is more: hashes of all
+/// costs from its own to the one below are as many rounds as are missing.
+pub(super) fn is_right_after(password: &[u8], hash: &str, work: u32) -> bool {
+    let is_right = is_right(password, hash);
+    for cost in cost(hash)..work {
+        spend(password, cost);
+    }
+    is_right
+}
+
+/// Does the work of one check.
+fn spend(password: &[u8], cost: u32) {
+    std::hint::black_box(is_right(password, &nobodys(cost)));
+}
+
+/// A hash of this cost that no password fits, for unknown names.
+pub(super) fn nobodys(cost: u32) -> String {
     format!("$2y${cost:02}${NOBODYS}")
 }
 
@@ -103,6 +122,8 @@ impl Drop for Hidden<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::time::ClockId;
+    use std::time::Duration;
 
     #[test]
     fn hashes_are_those_of_htpasswd_and_of_nobody_else() {
@@ -115,8 +136,26 @@ mod tests {
         // The example of Apache's documentation of htpasswd.
         let apaches = "$2y$05$c4WoMPo3SXsafkva.HHa6uXQZWr7oboPiC2bT/r7q1BB8I2s0BRqC";
         assert!(check_hash(apaches).is_ok() && is_right(b"myPassword", apaches));
-        let nobodys = nobodys(&made);
+        let nobodys = nobodys(cost(&made));
         assert!(check_hash(&nobodys).is_ok() && nobodys.starts_with("$2y$04$"), "{nobodys}");
+        assert!(!is_right(b"myPassword", &nobodys));
+    }
+
+    #[test]
+    fn n21_every_check_is_the_work_of_the_dearest_hash() {
+        // Time of a processor alone, as others work on this machine too.
+        let now = || Duration::from(ClockId::CLOCK_THREAD_CPUTIME_ID.now().unwrap());
+        let time = |hash: &str| {
+            let begin = now();
+            assert!(!is_right_after(b"wrong", hash, 9));
+            now() - begin
+        };
+        let (cheap, dear) = (hash("a", 4).unwrap(), hash("b", 9).unwrap());
+        assert!(is_right_after(b"a", &cheap, 9) && is_right_after(b"b", &dear, 4));
+        let shortest = |hash: &str| (0..5).map(|_| time(hash)).min().unwrap();
+        let times = [shortest(&cheap), shortest(&dear), shortest(&nobodys(9))];
+        let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+        assert!(*most < *least * 2, "{times:?}");
     }
 
     #[test]

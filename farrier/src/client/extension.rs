@@ -8,6 +8,7 @@ use farrier_conductor::console::ConsolePart;
 use farrier_conductor::disk_export::DiskExport;
 use farrier_conductor::events::Event;
 use farrier_conductor::explanation::Explanation;
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -55,7 +56,8 @@ impl NodeApi {
 
     /// Types something at it.
     pub(crate) async fn type_at_console(&self, node: &str, typed: Vec<u8>) -> anyhow::Result<()> {
-        let request = self.http.post(self.extension(node, &["console"])?).body(typed);
+        let request = self.http.post(self.extension(node, &["console"])?);
+        let request = request.header(CONTENT_TYPE, "application/octet-stream").body(typed);
         self.request(request).await.map(drop)
     }
 

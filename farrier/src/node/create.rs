@@ -1,8 +1,18 @@
 //! `farrier node create`.
 
+use crate::access::secret;
+use anyhow::bail;
 use clap::Args;
 use farrier_conductor::model::{InterfaceKind, MacAddress};
 use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Words in the names of keys whose values are secrets, and the end of such names.
+const SECRET: [&str; 4] = ["password", "passphrase", "secret", "token"];
+const SECRET_END: &str = "_key";
+
+/// Where the secret of a key is found in the environment: behind this, in capital letters.
+const VARIABLE: &str = "FARRIER_";
 
 /// Options of `farrier node create`.
 #[derive(Debug, Args)]
@@ -22,6 +32,10 @@ pub(crate) struct Create {
     /// deploy_kernel=/srv/vmlinuz deploy_ramdisk=/srv/initramfs.img qemu_disks=/srv/disk.img.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = key_text)]
     driver_info: Vec<(String, Value)>,
+    /// Secret of driver_info, such as redfish_password=FILE: the file has it on one line, and - is standard input. Without
+    /// a file it is in the environment, as FARRIER_REDFISH_PASSWORD, or is asked for on the terminal.
+    #[arg(long, value_name = "KEY[=FILE]")]
+    driver_secret: Vec<String>,
     /// Hardware properties, for example root_device='{"serial": "ROOT1"}'. A value that is JSON is
     /// taken as such, anything else as text.
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = key_json)]
@@ -59,7 +73,21 @@ fn split(argument: &str) -> Result<(String, &str), String> {
 
 impl Create {
     /// The fields of the node.
-    pub(super) fn into_fields(self) -> Map<String, Value> {
+    ///
+    /// # Errors
+    ///
+    /// A secret among the arguments, or one that cannot be read.
+    pub(super) fn into_fields(mut self) -> anyhow::Result<Map<String, Value>> {
+        if let Some((key, _)) = self.driver_info.iter().find(|(key, _)| is_secret(key)) {
+            bail!(
+                "--driver-info {key}: every user of this host can read arguments; give it by --driver-secret {key}=FILE, \
+                 or by {} in the environment and --driver-secret {key}",
+                variable(key)
+            );
+        }
+        for given in std::mem::take(&mut self.driver_secret) {
+            self.driver_info.push(given_secret(&given, |name| std::env::var(name).ok())?);
+        }
         let mut fields = Map::new();
         fields.insert("name".to_owned(), self.name.into());
         fields.insert("driver".to_owned(), self.driver.into());
@@ -67,14 +95,69 @@ impl Create {
         fields.insert("properties".to_owned(), Value::Object(self.property.into_iter().collect()));
         fields.extend(self.interface.into_iter().map(|(kind, name)| (kind.field(), name.into())));
         fields.extend(self.automated_clean.map(|is| ("automated_clean".to_owned(), json!(is))));
-        fields
+        Ok(fields)
     }
+}
+
+fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    key.ends_with(SECRET_END) || SECRET.iter().any(|word| key.contains(word))
+}
+
+fn variable(key: &str) -> String {
+    format!("{VARIABLE}{}", key.to_ascii_uppercase())
+}
+
+/// A key and its secret, from the file that is named with it, from the environment, or from the terminal.
+fn given_secret(
+    given: &str,
+    environment: impl Fn(&str) -> Option<String>,
+) -> anyhow::Result<(String, Value)> {
+    let (key, file) = given.split_once('=').map_or((given, None), |(key, file)| (key, Some(Path::new(file))));
+    let found = if file.is_none() { environment(&variable(key)) } else { None };
+    let value = found.map_or_else(|| secret::read(file, key), Ok)?;
+    Ok((key.to_owned(), Value::from(value)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    fn create(arguments: &[&str]) -> anyhow::Result<Map<String, Value>> {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            create: Create,
+        }
+        let own = ["", "n1", "--mac", "52:54:00:00:00:01", "--driver", "ipmi"];
+        let line = <Line as clap::Parser>::try_parse_from([&own, arguments].concat())?;
+        line.create.into_fields()
+    }
+
+    #[test]
+    fn n25_secrets_are_no_arguments() {
+        for key in ["ipmi_password", "redfish_password", "ipmi_hex_kg_key", "snmp_auth_key", "deploy_Token"] {
+            let refused = create(&["--driver-info", &format!("{key}=hunter2")]).unwrap_err().to_string();
+            assert!(refused.contains(&format!("--driver-secret {key}")), "{refused}");
+            assert!(!refused.contains("hunter2"), "{refused}");
+        }
+        assert!(create(&["--driver-info", "deploy_kernel=/k"]).is_ok());
+    }
+
+    #[test]
+    fn n25_secrets_come_from_files_and_the_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("bmc");
+        std::fs::write(&file, "hunter2\n").unwrap();
+        let fields = create(&["--driver-secret", &format!("ipmi_password={}", file.display())]).unwrap();
+        assert_eq!(fields["driver_info"], json!({"ipmi_password": "hunter2"}));
+        let environment = |name: &str| (name == "FARRIER_IPMI_PASSWORD").then(|| "oats".to_owned());
+        let given = given_secret("ipmi_password", environment).unwrap();
+        assert_eq!(given, ("ipmi_password".to_owned(), json!("oats")));
+        let missing = create(&["--driver-secret", "ipmi_password=/nonexistent"]).unwrap_err().to_string();
+        assert!(missing.contains("/nonexistent cannot be read"), "{missing}");
+    }
 
     #[test]
     fn driver_info_is_text_and_properties_may_be_json() {

@@ -1,20 +1,29 @@
 //! A dnsmasq of our own: configured, watched, and started again when something has changed, or it ends.
 //!
 //! It knows its leases from their file, and is away for a tenth of a second. Firmware asks again.
+//!
+//! It has the user of this process, and of its rights those that a server of DHCP needs. Where this process is root's, it
+//! has a user without rights, who cannot enter the state directory: it opens its leases before it becomes that user, and
+//! reads options and hosts from copies.
 
+use super::rights::with_rights_of_dhcp;
 use anyhow::Context;
 use farrier_drivers::dhcp::dnsmasq::Places;
 use farrier_drivers::dhcp::lease::{Lease, Log};
 use farrier_drivers::dhcp::site::Site;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, User, geteuid};
+use nix::unistd::{AccessFlags, Pid, User, access, geteuid};
 use rand::Rng;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -30,10 +39,15 @@ const TOGETHER: Duration = Duration::from_millis(100);
 const END: Duration = Duration::from_secs(5);
 /// What it says when it is ready.
 const READY: &str = ": DHCP, ";
+/// Users without rights, the first of which that there is.
+const USERS: [&str; 2] = ["dnsmasq", "nobody"];
+/// Folders that everybody can enter, for what everybody may read until the host starts again.
+const PUBLIC: [&str; 2] = ["/run", "/tmp"];
 
 /// A dnsmasq that runs.
 pub(crate) struct Dhcp {
     configuration: PathBuf,
+    copies: Option<Copies>,
     interface: String,
     changed: Arc<Notify>,
     running: Running,
@@ -54,15 +68,18 @@ impl Dhcp {
         changed: Arc<Notify>,
     ) -> anyhow::Result<Self> {
         for made in [folder, &places.hosts, &places.options] {
-            std::fs::create_dir_all(made).with_context(|| format!("{} cannot be made", made.display()))?;
+            fs::create_dir_all(made).with_context(|| format!("{} cannot be made", made.display()))?;
         }
-        // The folder is for its owner alone, so it has to stay that.
-        let user = User::from_uid(geteuid()).ok().flatten().map_or("root".to_owned(), |user| user.name);
         let configuration = folder.join("dnsmasq.conf");
-        std::fs::write(&configuration, format!("user={user}\n{}", site.configuration(places)))
+        let copies = if geteuid().is_root() { Some(Copies::of(places)?) } else { None };
+        let text = match &copies {
+            Some(copies) => format!("user={}\n{}", copies.user, site.configuration(&copies.places)),
+            None => site.configuration(places),
+        };
+        fs::write(&configuration, text)
             .with_context(|| format!("{} cannot be written", configuration.display()))?;
-        let running = Running::start(&configuration).await?;
-        Ok(Self { configuration, interface: site.interface.clone(), changed, running })
+        let running = Running::start(&configuration, copies.as_ref()).await?;
+        Ok(Self { configuration, copies, interface: site.interface.clone(), changed, running })
     }
 
     /// The network interface that it serves.
@@ -85,7 +102,7 @@ impl Dhcp {
             }
             self.running.stop().await;
             self.running = loop {
-                match Running::start(&self.configuration).await {
+                match Running::start(&self.configuration, self.copies.as_ref()).await {
                     Ok(running) => break running,
                     Err(error) => tracing::error!("{error:#}"),
                 }
@@ -96,13 +113,79 @@ impl Dhcp {
     }
 }
 
+/// What a dnsmasq of another user reads, as it was when that began.
+struct Copies {
+    user: String,
+    own: Places,
+    /// Where the copies are, and all else as it was.
+    places: Places,
+    folder: PathBuf,
+}
+
+impl Copies {
+    fn of(own: &Places) -> anyhow::Result<Self> {
+        let user = USERS.into_iter().find(|name| User::from_name(name).is_ok_and(|user| user.is_some()));
+        let user = user.with_context(|| {
+            format!("dnsmasq has no user without rights; add one of {}", USERS.join(", "))
+        })?;
+        let public = PUBLIC.into_iter().find(|folder| access(*folder, AccessFlags::W_OK).is_ok());
+        let public = public.context("there is no folder for what dnsmasq reads; is /tmp writable?")?;
+        let name = format!("farrier-dnsmasq-{}", hex::encode(rand::random::<[u8; 8]>()));
+        let folder = Path::new(public).join(name);
+        let [hosts, options] = ["hosts", "options"].map(|name| folder.join(name));
+        let places = Places { hosts, options, ..own.clone() };
+        Ok(Self { user: user.to_owned(), own: own.clone(), places, folder })
+    }
+
+    /// Replaces them by copies of the current files.
+    fn make(&self) -> io::Result<()> {
+        self.remove()?;
+        DirBuilder::new().mode(0o755).create(&self.folder)?;
+        for (from, to) in [(&self.own.hosts, &self.places.hosts), (&self.own.options, &self.places.options)] {
+            DirBuilder::new().mode(0o755).create(to)?;
+            fs::set_permissions(to, Permissions::from_mode(0o755))?;
+            for entry in fs::read_dir(from)? {
+                let entry = entry?;
+                let copy = to.join(entry.file_name());
+                fs::copy(entry.path(), &copy)?;
+                fs::set_permissions(&copy, Permissions::from_mode(0o644))?;
+            }
+        }
+        fs::set_permissions(&self.folder, Permissions::from_mode(0o755))
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Copies {
+    fn drop(&mut self) {
+        if let Err(error) = self.remove() {
+            tracing::debug!(folder = %self.folder.display(), "is left: {error}");
+        }
+    }
+}
+
 impl Running {
-    async fn start(configuration: &Path) -> anyhow::Result<Self> {
+    async fn start(configuration: &Path, copies: Option<&Copies>) -> anyhow::Result<Self> {
+        if let Some(copies) = copies {
+            let folder = copies.folder.display();
+            copies.make().with_context(|| format!("{folder} cannot be made, for what dnsmasq reads"))?;
+        }
         let mut command = Command::new("dnsmasq");
         command.arg(format!("--conf-file={}", configuration.display()));
+        command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-        let mut child =
-            command.spawn().context("dnsmasq cannot be started; install it (Debian: dnsmasq-base)")?;
+        let runtime = Handle::current();
+        let started = with_rights_of_dhcp(|| {
+            let _runtime = runtime.enter();
+            command.spawn()
+        });
+        let mut child = started.context("dnsmasq cannot be started; install it (Debian: dnsmasq-base)")?;
         let errors = child.stderr.take().context("dnsmasq says nothing")?;
         let mut lines = BufReader::new(errors).lines();
         let mut said = Vec::new();

@@ -1,26 +1,28 @@
 //! The tree of boot files: what is the same for all machines, and what is of one (section 6.4).
 
 use super::figures::{Figures, Protocol};
+use super::leases::Leases;
 use super::trail::{self, Trail};
+use crate::network::turns::{Turn, Turns};
 use axum::body::Bytes;
 use farrier_conductor::Conductor;
 use farrier_conductor::boot_trace::{BootPeer, BootStage};
 use farrier_conductor::interfaces::BootFile;
-use farrier_drivers::dhcp::dnsmasq::Places;
 use farrier_drivers::dhcp::lease::Lease;
 use farrier_drivers::netboot::loaders::Loaders;
-use farrier_drivers::netboot::names::Name;
+use farrier_drivers::netboot::names::{Name, Whose};
 use farrier_drivers::netboot::root_script::{GRUB_LIST, GRUB_LISTS};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::fs::File;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 /// How long a machine waits for its turn. Firmware gives up after a minute and less.
 const TURN: Duration = Duration::from_secs(20);
+
+/// Machines whose records are looked up at a time.
+const LOOKUPS: usize = 64;
 
 /// What is the same for all machines.
 #[derive(Debug)]
@@ -37,8 +39,9 @@ pub(crate) struct Roots {
 pub(crate) struct Files {
     conductor: Conductor,
     roots: Roots,
-    transfers: Arc<Semaphore>,
-    leases: Option<Places>,
+    transfers: Turns,
+    lookups: Turns,
+    leases: Option<Leases>,
     figures: Figures,
 }
 
@@ -80,24 +83,11 @@ impl Content {
     }
 }
 
-/// A turn to send a file; somebody else's when dropped.
-#[derive(Debug)]
-pub(crate) struct Turn {
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Turn {
-    /// One that was waited for.
-    pub(crate) fn of(permit: OwnedSemaphorePermit) -> Self {
-        Self { _permit: permit }
-    }
-}
-
 impl Files {
     /// Those of a conductor's nodes, of which so many are sent at a time. Whose an address is, a dnsmasq may tell.
-    pub(crate) fn new(conductor: Conductor, roots: Roots, transfers: usize, leases: Option<Places>) -> Self {
-        let (transfers, figures) = (Arc::new(Semaphore::new(transfers)), Figures::default());
-        Self { conductor, roots, transfers, leases, figures }
+    pub(crate) fn new(conductor: Conductor, roots: Roots, transfers: usize, leases: Option<Leases>) -> Self {
+        let (transfers, lookups) = (Turns::new(transfers), Turns::new(LOOKUPS));
+        Self { conductor, roots, transfers, lookups, leases, figures: Figures::default() }
     }
 
     /// What is counted of them.
@@ -137,8 +127,14 @@ impl Files {
             return Some(Found { trail: trail(None, BootStage::Loader, content.size()), content });
         }
         let read = Name::parse(name)?;
-        let client = read.client(|address| self.leases.as_ref()?.holder(address))?;
+        let turn = self.lookups.take(address).await;
+        let holder = match (&read.whose, &self.leases) {
+            (Whose::Address(address), Some(leases)) => leases.holder(*address).await,
+            _ => None,
+        };
+        let client = read.client(|_| holder)?;
         let (node, file) = self.conductor.boot_file(&client, name).await?;
+        drop(turn);
         let content = match file {
             BootFile::Text(text) => Content::Text(text.into()),
             BootFile::File(path) => opened(&path).await?,
@@ -152,10 +148,9 @@ impl Files {
         tokio::spawn(async move { conductor.address_leased(&card, address, name.as_deref()).await });
     }
 
-    /// Waits until a file may be sent; nothing when that takes too long.
-    pub(crate) async fn turn(&self) -> Option<Turn> {
-        let turn = timeout(TURN, Arc::clone(&self.transfers).acquire_owned()).await;
-        turn.ok()?.ok().map(Turn::of)
+    /// Waits until a file may be sent to who asks from this address; nothing when that takes too long.
+    pub(crate) async fn turn(&self, address: IpAddr) -> Option<Turn> {
+        timeout(TURN, self.transfers.take(address)).await.ok()
     }
 }
 

@@ -1,12 +1,13 @@
 //! Boot files by HTTP, for iPXE, GRUB and UEFI firmware.
 //!
 //! A file is read as fast as its machine takes it, and no faster: two pieces are held for each. A machine that takes
-//! nothing for a while loses its turn and its connection, and begins anew.
+//! nothing for a while loses its turn and its connection, and begins anew; sooner when another waits for that turn.
 
 use super::figures::Protocol;
-use super::files::{Content, Files, Found, Turn};
+use super::files::{Content, Files, Found};
 use super::ranges::{self, Asked};
 use super::trail::Trail;
+use crate::network::turns::Turn;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, State};
@@ -32,6 +33,8 @@ const PIECE: usize = 256 << 10;
 const AHEAD: usize = 2;
 /// How long a machine may take nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The same while another waits. A machine whose network has 1 Mbit/s takes a piece in less.
+const PATIENCE_OF_OTHERS: Duration = Duration::from_secs(4);
 
 /// What answers for names of boot files, beside the interfaces of the conductor. None of them has more than two parts, but
 /// shim and GRUB ask with an empty one before them.
@@ -77,7 +80,7 @@ async fn answer(
         }
         Content::File { .. } if method == Method::HEAD => Body::empty(),
         Content::File { file, .. } => {
-            let Some(turn) = files.turn().await else {
+            let Some(turn) = files.turn(peer.ip()).await else {
                 return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "10")]).into_response();
             };
             reply = reply.header(CONTENT_TYPE, "application/octet-stream");
@@ -97,10 +100,9 @@ struct Sent {
 fn sent(file: File, part: Range<u64>, turn: Turn, told: Sent) -> Body {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
-        if let Err(error) = send(file, part, &sender, told).await {
+        if let Err(error) = send(file, part, &sender, &turn, told).await {
             timeout(PATIENCE, sender.send(Err(error))).await.ok();
         }
-        drop(turn);
     });
     let pieces = stream::unfold(receiver, async |mut receiver| Some((receiver.recv().await?, receiver)));
     Body::from_stream(pieces)
@@ -110,6 +112,7 @@ async fn send(
     mut file: File,
     part: Range<u64>,
     sender: &mpsc::Sender<io::Result<Bytes>>,
+    turn: &Turn,
     mut told: Sent,
 ) -> io::Result<()> {
     file.seek(SeekFrom::Start(part.start)).await?;
@@ -121,25 +124,37 @@ async fn send(
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter"));
         }
         left -= read as u64;
-        match timeout(PATIENCE, sender.send(Ok(piece.into()))).await {
-            Ok(Ok(())) => {
-                told.counted.inc_by(read as u64);
-                if let Some(trail) = &mut told.trail {
-                    trail.reached(part.end - left);
-                }
-            }
-            // It has gone, or takes nothing.
-            Ok(Err(_)) | Err(_) => return Ok(()),
+        // It has gone, or takes nothing.
+        let Some(place) = place(sender, turn).await else { return Ok(()) };
+        place.send(Ok(piece.into()));
+        told.counted.inc_by(read as u64);
+        if let Some(trail) = &mut told.trail {
+            trail.reached(part.end - left);
         }
     }
     Ok(())
+}
+
+/// Waits until a machine takes another piece.
+async fn place<'a, T>(sender: &'a mpsc::Sender<T>, turn: &Turn) -> Option<mpsc::Permit<'a, T>> {
+    let mut waited = Duration::ZERO;
+    while waited < PATIENCE && !(waited > Duration::ZERO && turn.is_wanted()) {
+        if let Ok(reserved) = timeout(PATIENCE_OF_OTHERS, sender.reserve()).await {
+            return reserved.ok();
+        }
+        waited += PATIENCE_OF_OTHERS;
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::stage::{PXELINUX, Stage};
     use super::*;
+    use crate::network::turns::Turns;
     use axum::http::header::RANGE;
+    use std::net::{IpAddr, Ipv4Addr};
+    use tokio::time::Instant;
 
     const NONE: &str = "There is no such file.\n";
 
@@ -147,14 +162,17 @@ mod tests {
         Sent { counted: Counter::default(), trail: None }
     }
 
+    fn here() -> IpAddr {
+        Ipv4Addr::LOCALHOST.into()
+    }
+
     async fn taken(path: &std::path::Path, part: Range<u64>) -> Result<Bytes, axum::Error> {
-        let turns = Arc::new(tokio::sync::Semaphore::new(1));
-        let turn = Turn::of(turns.clone().acquire_owned().await.unwrap());
+        let turns = Turns::new(1);
+        let turn = turns.take(here()).await;
         let body = sent(File::open(path).await.unwrap(), part, turn, untold());
-        assert_eq!(turns.available_permits(), 0);
         let taken = axum::body::to_bytes(body, usize::MAX).await;
         // The turn is over when the sender has seen the end.
-        drop(timeout(PATIENCE, turns.acquire()).await.unwrap().unwrap());
+        drop(timeout(PATIENCE, turns.take(here())).await.unwrap());
         taken
     }
 
@@ -173,15 +191,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_machine_that_takes_nothing_loses_its_turn() {
+    async fn n13_a_machine_that_takes_nothing_loses_its_turn_and_sooner_when_another_waits() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ramdisk");
         std::fs::write(&path, vec![7; PIECE * 10]).unwrap();
-        let turns = Arc::new(tokio::sync::Semaphore::new(1));
-        let turn = Turn::of(turns.clone().acquire_owned().await.unwrap());
-        let body = sent(File::open(&path).await.unwrap(), 0..PIECE as u64 * 10, turn, untold());
-        drop(timeout(PATIENCE * 2, turns.acquire()).await.unwrap().unwrap());
-        drop(body);
+        let turns = Turns::new(8);
+        let begin = async || {
+            let turn = turns.take(here()).await;
+            sent(File::open(&path).await.unwrap(), 0..PIECE as u64 * 10, turn, untold())
+        };
+        let (body, at) = (begin().await, Instant::now());
+        let other = turns.take("192.0.2.1".parse().unwrap()).await;
+        assert!(at.elapsed() < PATIENCE_OF_OTHERS, "there are turns for others");
+        // Another of the same address has none.
+        drop(timeout(PATIENCE, begin()).await.unwrap());
+        assert!(at.elapsed() < PATIENCE_OF_OTHERS * 3, "{:?}", at.elapsed());
+        drop((body, other));
     }
 
     #[tokio::test]

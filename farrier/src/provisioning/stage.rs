@@ -14,7 +14,7 @@ use farrier_drivers::netboot::render::Renderer;
 use farrier_drivers::netboot::target::Defaults;
 use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::{self, with_netboot};
-use farrier_drivers::qemu::with_qemu;
+use farrier_drivers::qemu::{QemuSettings, with_qemu};
 use serde_json::json;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -71,7 +71,8 @@ impl Stage {
             roots: boot_roots,
         });
         let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
-        let builder = with_qemu(with_netboot(builder, &netboot), state, &netboot::NAMES);
+        let builder =
+            with_qemu(with_netboot(builder, &netboot), state, QemuSettings::default(), &netboot::NAMES);
         let conductor = builder.start().await.unwrap();
         let roots =
             Roots { ipxe: "#!ipxe\n".into(), grub: "set timeout=0\n".into(), loaders: Loaders::default() };

@@ -1,32 +1,33 @@
 //! Boot files by TFTP.
 //!
 //! Each transfer has a socket of its own, as the protocol wants. What it takes is bounded before anything is looked up:
-//! so many transfers at a time for each client, and so many for all. A request beyond that gets no answer, and is asked
-//! again by its client; one that comes twice begins one transfer.
+//! so many transfers at a time for each client, and so many for all (see [`table`]). A request beyond that gets no answer,
+//! and is asked again by its client; one that comes twice begins one transfer. Until a client has answered, it gets one
+//! packet for each of its own: so little is sent to who never asked, in whose name another did.
+
+mod table;
 
 use super::figures::Protocol;
 use super::files::{Content, Files, Found};
-use crate::network;
 use anyhow::Context;
 use farrier_drivers::netboot::tftp::{
     Answer, LONGEST_REQUEST, Next, NoRequest, Progress, Refusal, Request, Terms, data,
 };
 use rand::Rng;
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::fs::File;
+use table::{Place, Table};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-/// Transfers at a time for one client. Firmware asks for one file after the other.
-const OF_ONE: usize = 8;
-/// Transfers at a time for all.
-const OF_ALL: usize = 512;
+/// How long a place is kept for a client that has not answered.
+const FIRST_ANSWER: Duration = Duration::from_secs(3);
+/// How often such a client is sent the same again, when it asks again.
+const FIRST_REPEATS: u32 = 3;
 /// How often a window is sent again before its machine is given up.
 const TRIES: u32 = 6;
 /// Bytes that are read ahead for each transfer, which the system's reader holds once more.
@@ -38,23 +39,6 @@ const REPEAT: Duration = Duration::from_millis(50);
 pub(crate) struct Tftp {
     socket: UdpSocket,
     address: SocketAddr,
-}
-
-/// The transfers under way, by client.
-#[derive(Debug, Default)]
-struct Table(BTreeMap<SocketAddr, IpAddr>);
-
-impl Table {
-    /// Takes a place; not for who has one already, nor beyond what there is.
-    fn admit(&mut self, client: SocketAddr) -> bool {
-        let network = network::of(client.ip());
-        let own = self.0.values().filter(|other| **other == network).count();
-        let is_free = !self.0.contains_key(&client) && own < OF_ONE && self.0.len() < OF_ALL;
-        if is_free {
-            self.0.insert(client, network);
-        }
-        is_free
-    }
 }
 
 impl Tftp {
@@ -76,7 +60,7 @@ impl Tftp {
 
     /// Sends files until it is dropped.
     pub(crate) async fn serve(self, files: Arc<Files>) {
-        let table = Arc::new(Mutex::new(Table::default()));
+        let table = Table::default();
         let mut transfers = JoinSet::new();
         let mut packet = [0; LONGEST_REQUEST + 1];
         loop {
@@ -94,34 +78,30 @@ impl Tftp {
                     continue;
                 }
             };
-            if !table.lock().unwrap_or_else(PoisonError::into_inner).admit(client) {
-                continue;
-            }
-            let place = Place { table: Arc::clone(&table), client };
+            let Some((place, given_away)) = table.admit(client) else { continue };
             let (files, own) = (Arc::clone(&files), self.address.ip());
             transfers.spawn(async move {
-                if let Err(error) = answer(&files, own, client, &request).await {
-                    tracing::debug!("{} to {client} by TFTP: {error}", request.file);
+                let answered = async {
+                    if let Err(error) = answer(&files, own, client, &place, &request).await {
+                        tracing::debug!("{} to {client} by TFTP: {error}", request.file);
+                    }
+                };
+                tokio::select! {
+                    () = answered => {}
+                    _ = given_away => {}
                 }
-                drop(place);
             });
         }
     }
 }
 
-/// A place in the table; free again when dropped.
-struct Place {
-    table: Arc<Mutex<Table>>,
+async fn answer(
+    files: &Files,
+    own: IpAddr,
     client: SocketAddr,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner).0.remove(&self.client);
-    }
-}
-
-async fn answer(files: &Files, own: IpAddr, client: SocketAddr, request: &Request) -> io::Result<()> {
+    place: &Place,
+    request: &Request,
+) -> io::Result<()> {
     let socket = UdpSocket::bind((own, 0)).await?;
     socket.connect(client).await?;
     let Some(Found { content, mut trail }) = files.open(&request.file, client.ip(), Protocol::Tftp).await
@@ -133,7 +113,7 @@ async fn answer(files: &Files, own: IpAddr, client: SocketAddr, request: &Reques
     let mut blocks = Blocks::new(content, &terms);
     let counted = files.figures().sent(Protocol::Tftp);
     let mut told = 0;
-    let sent = send(&socket, &terms, &mut blocks, |bytes| {
+    let sent = send(&socket, place, &terms, &mut blocks, |bytes| {
         counted.inc_by(bytes - told);
         told = bytes;
         if let Some(trail) = &mut trail {
@@ -152,21 +132,20 @@ async fn answer(files: &Files, own: IpAddr, client: SocketAddr, request: &Reques
 /// Sends a file to its end, or until its machine has gone, and tells how many bytes that has.
 async fn send(
     socket: &UdpSocket,
+    place: &Place,
     terms: &Terms,
     blocks: &mut Blocks,
     mut told: impl FnMut(u64),
 ) -> io::Result<()> {
     let size = blocks.size;
     let mut progress = Progress::new(terms, size);
+    let mut heard = first(socket, place, blocks, terms, &mut progress).await?;
+    if !place.answered() {
+        return Err(io::ErrorKind::QuotaExceeded.into());
+    }
     let mut tries = 0;
-    while tries < TRIES {
-        for number in progress.window() {
-            match (number, &terms.acknowledgement) {
-                (0, Some(acknowledgement)) => socket.send(acknowledgement).await?,
-                _ => socket.send(&data(number, blocks.read(number).await?)).await?,
-            };
-        }
-        match listen(socket, &mut progress, terms.wait).await? {
+    loop {
+        match heard {
             Heard::Done => {
                 told(size);
                 return Ok(());
@@ -176,6 +155,39 @@ async fn send(
                 tries = 0;
             }
             Heard::Repeated | Heard::Nothing => tries += 1,
+        }
+        if tries >= TRIES {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        for number in progress.window() {
+            socket.send(&data(number, blocks.read(number).await?)).await?;
+        }
+        heard = listen(socket, &mut progress, terms.wait).await?;
+    }
+}
+
+/// Sends the first packet, and no more until its client has answered. Who asks again gets it again.
+async fn first(
+    socket: &UdpSocket,
+    place: &Place,
+    blocks: &mut Blocks,
+    terms: &Terms,
+    progress: &mut Progress,
+) -> io::Result<Heard> {
+    let packet = match &terms.acknowledgement {
+        Some(acknowledgement) => acknowledgement.clone(),
+        None => data(1, blocks.first().await?),
+    };
+    let begin = Instant::now();
+    for _ in 0..=FIRST_REPEATS {
+        socket.send(&packet).await?;
+        let left = FIRST_ANSWER.saturating_sub(begin.elapsed());
+        tokio::select! {
+            heard = listen(socket, progress, left) => match heard? {
+                Heard::Nothing => break,
+                heard => return Ok(heard),
+            },
+            () = place.again.notified() => {}
         }
     }
     Err(io::ErrorKind::TimedOut.into())
@@ -227,29 +239,37 @@ impl Blocks {
         Self { size: content.size(), content, block: terms.block, begin: 0, ahead: Vec::new() }
     }
 
+    /// The first block, with nothing read ahead: whether its machine is there is not known yet.
+    async fn first(&mut self) -> io::Result<&[u8]> {
+        self.ensure(0, self.block).await?;
+        self.read(1).await
+    }
+
     /// A block; the last one is shorter than the others, and may be empty.
     async fn read(&mut self, number: u64) -> io::Result<&[u8]> {
         let begin = (number - 1) * self.block as u64;
         let end = (begin + self.block as u64).min(self.size);
-        let file = match &mut self.content {
-            Content::Text(text) => return Ok(&text[begin as usize..end as usize]),
-            Content::File { file, .. } => file,
-        };
-        if begin < self.begin || end > self.begin + self.ahead.len() as u64 {
-            self.ahead = read_ahead(file, begin, self.size).await?;
-            self.begin = begin;
+        let is_ahead = begin >= self.begin && end <= self.begin + self.ahead.len() as u64;
+        if matches!(self.content, Content::File { .. }) && !is_ahead {
+            self.ensure(begin, AHEAD).await?;
+        }
+        if let Content::Text(text) = &self.content {
+            return Ok(&text[begin as usize..end as usize]);
         }
         let from = (begin - self.begin) as usize;
         self.ahead.get(from..from + (end - begin) as usize).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
-}
 
-async fn read_ahead(file: &mut File, begin: u64, size: u64) -> io::Result<Vec<u8>> {
-    let bytes = (size - begin).min(AHEAD as u64);
-    file.seek(SeekFrom::Start(begin)).await?;
-    let mut ahead = Vec::with_capacity(bytes as usize);
-    file.take(bytes).read_to_end(&mut ahead).await?;
-    Ok(ahead)
+    /// Reads so many bytes of a file, or what it has.
+    async fn ensure(&mut self, begin: u64, bytes: usize) -> io::Result<()> {
+        let Content::File { file, .. } = &mut self.content else { return Ok(()) };
+        let bytes = (self.size - begin).min(bytes as u64);
+        file.seek(SeekFrom::Start(begin)).await?;
+        let mut ahead = Vec::with_capacity(bytes as usize);
+        file.take(bytes).read_to_end(&mut ahead).await?;
+        (self.begin, self.ahead) = (begin, ahead);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,89 +1,40 @@
-//! Bodies of requests that come in time and fit into memory.
+//! Bodies of requests that come in time, and whose handlers have a turn.
 
 use super::limits::Limits;
+use super::memory::Reception;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 
-/// Bytes of a unit of the memory for bodies.
-const UNIT: usize = 1 << 10;
-
-/// Memory that all bodies of a listener share, beside the small part that each has for itself.
-#[derive(Debug, Clone)]
-pub(super) struct Memory(Arc<Semaphore>);
-
-impl Memory {
-    pub(super) fn new(bytes: usize) -> Self {
-        Self(Arc::new(Semaphore::new(bytes / UNIT)))
-    }
-}
-
-/// The request that a body belongs to; what it took is free again when this and the body are gone.
-#[derive(Debug, Clone)]
-pub(super) struct Reception {
-    memory: Memory,
-    taken: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
-    /// Whether it lacked memory.
-    is_short: Arc<AtomicBool>,
-    /// Set when the body has come to its end.
-    is_whole: Arc<AtomicBool>,
-}
-
-impl Reception {
-    /// Of a request on a connection that is told by `is_whole` when it came to its end.
-    pub(super) fn new(memory: &Memory, is_whole: Arc<AtomicBool>) -> Self {
-        Self { memory: memory.clone(), taken: Arc::default(), is_short: Arc::default(), is_whole }
-    }
-
-    /// Whether there was no memory for it.
-    pub(super) fn is_short(&self) -> bool {
-        self.is_short.load(Ordering::Relaxed)
-    }
-
-    /// Takes memory until this has so many bytes.
-    fn take(&self, bytes: usize) -> bool {
-        let mut taken = self.taken.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let has = taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let lacks = u32::try_from(bytes.div_ceil(UNIT).saturating_sub(has)).unwrap_or(u32::MAX);
-        if lacks == 0 {
-            return true;
-        }
-        let Ok(more) = Arc::clone(&self.memory.0).try_acquire_many_owned(lacks) else {
-            self.is_short.store(true, Ordering::Relaxed);
-            return false;
-        };
-        match taken.as_mut() {
-            Some(permit) => permit.merge(more),
-            None => *taken = Some(more),
-        }
-        true
-    }
-}
+/// What the end of a body waits for, and whether that came.
+type Pass = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 /// A body that ends with an error when it is too slow, or too much for the memory.
 pub(super) struct Steady {
     body: Incoming,
     limits: Limits,
     reception: Reception,
+    /// Its end is told when this is done.
+    pass: Option<Pass>,
     begin: Instant,
     received: usize,
     deadline: Pin<Box<Sleep>>,
 }
 
 impl Steady {
-    pub(super) fn new(body: Incoming, limits: Limits, reception: Reception) -> Self {
-        if body.is_end_stream() {
-            reception.is_whole.store(true, Ordering::Relaxed);
-        }
+    /// One whose end waits for something, since what is answered begins with it.
+    pub(super) fn new(
+        body: Incoming,
+        limits: Limits,
+        reception: Reception,
+        pass: impl Future<Output = bool> + Send + 'static,
+    ) -> Self {
         let begin = Instant::now();
         let deadline = Box::pin(tokio::time::sleep_until(begin + limits.patience));
-        Self { body, limits, reception, begin, received: 0, deadline }
+        Self { body, limits, reception, pass: Some(Box::pin(pass)), begin, received: 0, deadline }
     }
 
     /// Counts what has come; the more it is, the longer may the rest take.
@@ -97,6 +48,15 @@ impl Steady {
         self.deadline.as_mut().reset(self.begin + self.limits.patience + earned);
         Ok(())
     }
+
+    /// Waits for what its end waits for.
+    fn poll_pass(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(pass) = &mut self.pass else { return Poll::Ready(Ok(())) };
+        self.reception.is_whole();
+        let has_come = ready!(pass.as_mut().poll(cx));
+        self.pass = None;
+        Poll::Ready(if has_come { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) })
+    }
 }
 
 impl Body for Steady {
@@ -107,6 +67,10 @@ impl Body for Steady {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if self.body.is_end_stream() {
+            ready!(self.poll_pass(cx))?;
+            return Poll::Ready(None);
+        }
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
             ready!(self.deadline.as_mut().poll(cx));
             let text = "the body comes too slowly";
@@ -117,34 +81,17 @@ impl Body for Steady {
         {
             self.count(data.len())?;
         }
-        if frame.is_none() || self.body.is_end_stream() {
-            self.reception.is_whole.store(true, Ordering::Relaxed);
+        if frame.is_none() {
+            ready!(self.poll_pass(cx))?;
         }
         Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.is_end_stream() && self.pass.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bodies_share_a_memory_and_give_it_back() {
-        let memory = Memory::new(10 << 10);
-        let reception = || Reception::new(&memory, Arc::default());
-        let (one, other) = (reception(), reception());
-        assert!(one.take(6 << 10) && one.take(1));
-        assert!(other.take(4 << 10) && !other.take(5 << 10));
-        assert!(other.is_short() && !one.is_short());
-        drop(one);
-        assert!(other.take(10 << 10));
     }
 }

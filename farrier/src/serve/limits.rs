@@ -9,6 +9,8 @@ pub(super) struct Limits {
     pub(super) connections: usize,
     /// Time for a TLS handshake, for the head of a request, and for a body beside what its bytes earn.
     pub(super) patience: Duration,
+    /// Requests of the node API that are answered at a time; a client has an eighth of them at most.
+    pub(super) requests: usize,
     /// Bytes of the head of a request, and of a buffer.
     pub(super) head: usize,
     /// Bytes a second by which a body earns more time.
@@ -25,6 +27,7 @@ impl Limits {
     /// For agents: many, with small bodies. A heartbeat is about two KiB, and logs of an inspection are some MiB.
     pub(super) const RAMDISK: Self = Self {
         connections: 512,
+        requests: 128,
         patience: Duration::from_secs(30),
         head: 32 << 10,
         body_rate: 64 << 10,
@@ -34,5 +37,6 @@ impl Limits {
     };
 
     /// For operators: some, whose config drives have up to 96 MiB. They are known before their bodies are read.
-    pub(super) const OPERATORS: Self = Self { connections: 256, bodies: 512 << 20, ..Self::RAMDISK };
+    pub(super) const OPERATORS: Self =
+        Self { connections: 256, requests: 256, bodies: 512 << 20, ..Self::RAMDISK };
 }

@@ -1,15 +1,17 @@
 //! A listener: HTTP/1.1, plain or over TLS, whose clients are held to [`Limits`].
 
-use super::body::{Memory, Reception, Steady};
+use super::body::Steady;
 use super::lent::Lent;
 use super::limits::Limits;
+use super::memory::Memory;
 use super::places::{Place, Places};
+use crate::network::turns::{Turn, Turns};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::response::IntoResponse;
 use farrier_conductor::api::authorization::Denial;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
@@ -21,8 +23,8 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,6 +36,12 @@ use tokio_rustls::server::TlsStream;
 
 /// The TLS settings of a listener, which change when its certificate is renewed.
 pub(super) type Tls = watch::Receiver<Arc<ServerConfig>>;
+
+/// Where the paths of the node API begin.
+const API: &str = "/v1";
+
+/// Reason of the refusal where there is no memory for a body, or another client got it.
+const NO_MEMORY: &str = "there is no memory for the body of this request now; send it again later";
 
 /// Pause after a connection that could not be accepted.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -55,7 +63,8 @@ pub(super) async fn serve(
     limits: Limits,
     stop: impl Future<Output = ()>,
 ) {
-    let host = Host { limits, tls, router, memory: Memory::new(limits.bodies) };
+    let (memory, turns) = (Memory::new(limits.bodies), Turns::new(limits.requests));
+    let host = Host { limits, tls, router, memory, turns };
     let places = Places::new(limits.connections);
     let graceful = GracefulShutdown::new();
     let mut stop = pin!(stop);
@@ -111,6 +120,7 @@ struct Host {
     tls: Option<Tls>,
     router: Router,
     memory: Memory,
+    turns: Turns,
 }
 
 impl Host {
@@ -165,17 +175,46 @@ impl Host {
         is_answered: Arc<AtomicBool>,
     ) -> Result<Response<Body>, Infallible> {
         request.extensions_mut().insert(ConnectInfo(peer));
-        let reception = Reception::new(&self.memory, Arc::clone(&is_answered));
-        let request = request.map(|body| Body::new(Steady::new(body, self.limits, reception.clone())));
-        let response = TowerToHyperService::new(self.router.clone()).call(request).await;
+        let reception = self.memory.reception(peer.ip(), Arc::clone(&is_answered));
+        // Boot files have turns of their own, which last longer.
+        let needs_turn = request.uri().path().starts_with(API);
+        let turn = Arc::<Mutex<Option<Turn>>>::default();
+        let (turns, taken, patience) = (self.turns.clone(), Arc::clone(&turn), self.limits.patience);
+        let pass = async move {
+            if !needs_turn {
+                return true;
+            }
+            let turn = timeout(patience, turns.take(peer.ip())).await.ok();
+            let has_come = turn.is_some();
+            *taken.lock().unwrap_or_else(PoisonError::into_inner) = turn;
+            has_come
+        };
+        let has_body = !request.body().is_end_stream();
+        let respond = async {
+            let router = TowerToHyperService::new(self.router.clone());
+            if has_body {
+                let steady = |body| Body::new(Steady::new(body, self.limits, reception.clone(), pass));
+                return router.call(request.map(steady)).await;
+            }
+            reception.is_whole();
+            if !pass.await {
+                return Ok(unavailable("too many requests are being answered now; send it again later"));
+            }
+            router.call(request.map(|_| Body::empty())).await
+        };
+        let response = tokio::select! {
+            response = respond => response,
+            () = reception.given_up() => Ok(unavailable(NO_MEMORY)),
+        };
         is_answered.store(false, Ordering::Relaxed);
-        if reception.is_short() {
-            let reason =
-                "there is no memory for the body of this request now; send it again later".to_owned();
-            return Ok(Denial::Unavailable { reason }.into_response());
-        }
-        response
+        drop(turn);
+        if reception.is_short() { Ok(unavailable(NO_MEMORY)) } else { response }
     }
+}
+
+/// What a client gets that is to come again.
+fn unavailable(reason: &str) -> Response<Body> {
+    Denial::Unavailable { reason: reason.to_owned() }.into_response()
 }
 
 /// Shakes hands; gives nothing when the client speaks no TLS.

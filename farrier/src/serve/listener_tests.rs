@@ -15,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Clients are given little.
 const LIMITS: Limits = Limits {
     connections: 8,
+    requests: 4,
     patience: Duration::from_secs(1),
     head: 16 << 10,
     body_rate: 64 << 10,

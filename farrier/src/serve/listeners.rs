@@ -4,14 +4,16 @@ use super::certificate::Files;
 use super::limits::Limits;
 use super::listener::{Tls, serve};
 use super::renewal::{self, Look};
+use super::same_site::{Names, same_site};
 use crate::auth::{Anybody, AuthFile, Entry, Keystone, Operators, Proof};
 use crate::fingerprint::Fingerprint;
 use crate::state_dir::StateDir;
 use anyhow::{Context, bail};
+use axum::http::Uri;
 use axum::{Extension, Router};
 use clap::{Args, ValueEnum};
-use farrier_conductor::api::Scheme;
 use farrier_conductor::api::authorization::{Authorization, Role, authorized};
+use farrier_conductor::api::{PublicUrl, Scheme};
 use reqwest::Url;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -31,7 +33,7 @@ enum AuthStrategy {
     /// Those too, and whoever has a token of Keystone with one of its roles for machines.
     #[value(name = "keystone")]
     Keystone,
-    /// Whoever can connect, which only this host can.
+    /// No authentication; only for loopback addresses of a host without guests.
     #[value(name = "noauth")]
     NoAuth,
 }
@@ -45,6 +47,9 @@ pub(crate) struct ListenerOptions {
     /// Where operators call.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6386")]
     admin_listen: SocketAddr,
+    /// URL of the node API as operators reach it, of which links are made [default: as each request calls it].
+    #[arg(long, value_name = "URL", value_parser = public_url)]
+    admin_url: Option<Uri>,
     /// Certificate that operators are shown, with its chain, as PEM text. A renewed one is taken up by itself
     /// [default: one that is made at the first start, in STATE_DIR/tls].
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -61,7 +66,7 @@ pub(crate) struct ListenerOptions {
     /// Its key.
     #[arg(long, value_name = "FILE", requires = "ramdisk_tls_cert")]
     ramdisk_tls_key: Option<PathBuf>,
-    /// Who may operate the conductor; noauth is allowed on loopback addresses only.
+    /// Who may operate the conductor; noauth is allowed on loopback addresses only, and not with the hardware type qemu.
     #[arg(long, value_enum, default_value = "http_basic")]
     auth_strategy: AuthStrategy,
     #[command(flatten)]
@@ -72,12 +77,24 @@ pub(crate) struct ListenerOptions {
     /// Certificates of the authorities that Keystone's is to be from, as PEM text [default: those of this host].
     #[arg(long, value_name = "FILE", requires = "keystone_url")]
     keystone_ca: Option<PathBuf>,
+    /// Projects of Keystone's default domain in which the roles baremetal_admin and baremetal_observer count.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "baremetal")]
+    keystone_projects: Vec<String>,
+}
+
+fn public_url(text: &str) -> anyhow::Result<Uri> {
+    let url: Uri = text.trim_end_matches('/').parse()?;
+    if !matches!(url.scheme_str(), Some("http" | "https")) || url.host().is_none() {
+        bail!("must be a URL with a host, such as https://conductor.example:6386");
+    }
+    Ok(url)
 }
 
 impl ListenerOptions {
-    /// Opens both listeners, so that nothing else begins when one of them cannot be had.
-    pub(crate) async fn open(&self, state: &StateDir) -> anyhow::Result<Listeners> {
-        self.check()?;
+    /// Opens both listeners, so that nothing else begins when one of them cannot be had. Guests of this host reach its
+    /// loopback addresses.
+    pub(crate) async fn open(&self, state: &StateDir, has_guests: bool) -> anyhow::Result<Listeners> {
+        self.check(has_guests)?;
         let mut looks = Vec::new();
         let mut shown = |files| -> anyhow::Result<(Tls, Fingerprint)> {
             let (tls, fingerprint, look) = renewal::certificate(files)?;
@@ -96,7 +113,12 @@ impl ListenerOptions {
         let authorization = self.authorization(state, &mut looks)?;
         let ramdisk = Listener::open(self.listen, "--listen", ramdisk_tls, Limits::RAMDISK).await?;
         let admin = Listener::open(self.admin_listen, "--admin-listen", admin_tls, Limits::OPERATORS).await?;
-        Ok(Listeners { ramdisk, admin, authorization, looks })
+        let names = match self.admin_listen.ip().to_canonical().is_loopback() {
+            true => Names::of_host(super::host_name().ok(), self.admin_url.as_ref()),
+            false => Names::any(),
+        };
+        let admin_url = self.admin_url.as_ref().map(|url| url.to_string().trim_end_matches('/').to_owned());
+        Ok(Listeners { ramdisk, admin, admin_url, names, authorization, looks })
     }
 
     fn authorization(
@@ -114,14 +136,21 @@ impl ListenerOptions {
         let operators = Operators::new(roll);
         match (&self.keystone_url, self.auth_strategy) {
             (Some(url), AuthStrategy::Keystone) => {
-                Ok(Arc::new(Keystone::new(operators, url, self.keystone_ca.as_deref())?))
+                let projects = self.keystone_projects.clone();
+                Ok(Arc::new(Keystone::new(operators, url, self.keystone_ca.as_deref(), projects)?))
             }
             _ => Ok(Arc::new(operators)),
         }
     }
 
     /// Refuses what would let others than this host listen in, or operate.
-    fn check(&self) -> anyhow::Result<()> {
+    fn check(&self, has_guests: bool) -> anyhow::Result<()> {
+        if self.auth_strategy == AuthStrategy::NoAuth && has_guests {
+            bail!(
+                "--auth-strategy noauth would let machines of the hardware type qemu operate the conductor, since they \
+                 reach the loopback addresses of this host: leave one of the two out"
+            );
+        }
         if self.admin_listen.ip().to_canonical().is_loopback() {
             return Ok(());
         }
@@ -151,6 +180,8 @@ fn files(certificate: &Option<PathBuf>, key: &Option<PathBuf>) -> Option<Files> 
 pub(crate) struct Listeners {
     ramdisk: Listener,
     admin: Listener,
+    admin_url: Option<String>,
+    names: Names,
     authorization: Arc<dyn Authorization>,
     /// What is to be looked at from time to time.
     pub(super) looks: Vec<Look>,
@@ -171,11 +202,26 @@ impl Listeners {
                 println!("{api} API has the certificate {fingerprint}");
             }
         }
+        if self.ramdisk.tls.is_none() && !self.ramdisk.address.ip().to_canonical().is_loopback() {
+            tracing::warn!(
+                "ramdisks are served without TLS: tokens of agents travel in clear, and an attacker who reads one \
+                 controls that machine; keep that network apart, or give --ramdisk-tls-cert and --ramdisk-tls-key"
+            );
+        }
     }
 
     /// Serves both, operators behind the authorization, until `stopped` has no sender any more.
-    pub(crate) async fn serve(self, machines: Router, operators: Router, stopped: watch::Receiver<()>) {
+    /// Machines reach the conductor at this URL.
+    pub(crate) async fn serve(
+        self,
+        machines: Router,
+        operators: Router,
+        api_url: String,
+        stopped: watch::Receiver<()>,
+    ) {
+        let machines = with_url(machines, Some(&api_url));
         let operators = authorized(operators, self.authorization);
+        let operators = same_site(with_url(operators, self.admin_url.as_deref()), self.names);
         tokio::join!(self.ramdisk.serve(machines, stopped.clone()), self.admin.serve(operators, stopped));
     }
 }
@@ -209,6 +255,14 @@ impl Listener {
         let router = router.layer(Extension(Scheme(self.scheme())));
         let stop = async move { stopped.changed().await.unwrap_or_default() };
         serve(self.socket, self.tls.map(|(tls, _)| tls), router, self.limits, stop).await;
+    }
+}
+
+/// A router whose links are made of a URL, where that is known.
+fn with_url(router: Router, url: Option<&str>) -> Router {
+    match url {
+        Some(url) => router.layer(Extension(PublicUrl(url.into()))),
+        None => router,
     }
 }
 
@@ -248,13 +302,13 @@ mod tests {
         for address in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
             for option in ["--admin-plain-http", "--auth-strategy=noauth"] {
                 let line = Line::try_parse_from(["", "--admin-listen", address, option]).unwrap();
-                line.options.check().unwrap();
+                line.options.check(false).unwrap();
             }
         }
         for address in ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "[fe80::1]:1"] {
             let said = |option: &str| {
                 let line = Line::try_parse_from(["", "--admin-listen", address, option]).unwrap();
-                line.options.check().err().map(|error| error.to_string()).unwrap_or_default()
+                line.options.check(false).err().map(|error| error.to_string()).unwrap_or_default()
             };
             assert!(said("--admin-plain-http").contains("passwords over the network in clear"), "{address}");
             assert!(
@@ -262,6 +316,15 @@ mod tests {
                 "{address}"
             );
             assert_eq!(said("--auth-strategy=http_basic"), "", "{address}");
+        }
+    }
+
+    #[test]
+    fn n16_guests_of_this_host_are_not_let_in_as_anybody() {
+        for (option, is_refused) in [("--auth-strategy=noauth", true), ("--auth-strategy=http_basic", false)]
+        {
+            let line = Line::try_parse_from(["", option]).unwrap();
+            assert_eq!(line.options.check(true).is_err(), is_refused, "{option}");
         }
     }
 
@@ -274,6 +337,7 @@ mod tests {
             &["--tls-cert", "c", "--tls-key", "k", "--admin-plain-http"],
             &["--auth-strategy", "keystone"],
             &["--auth-strategy", "keystone", "--keystone-url", "nowhere"],
+            &["--admin-url", "conductor.example"],
         ] {
             let line = [&[""], line].concat();
             assert!(Line::try_parse_from(&line).is_err(), "{line:?}");

@@ -1,8 +1,9 @@
-//! The places at a listener. When all are taken, a newcomer gets the place of another connection, of the network that
+//! The places at a listener. When all are taken, a newcomer gets the place of another connection, of the client that
 //! holds the most: one without a whole request before one with, and the oldest of these. Whoever opens many connections
 //! drives out nobody but himself.
 
-use crate::network;
+use crate::network::Client;
+use crate::network::shares::Shares;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +20,14 @@ pub(super) struct Places {
 #[derive(Debug, Default)]
 struct Table {
     open: BTreeMap<u64, Entry>,
+    shares: Shares,
     /// Connections so far.
     count: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
-    network: IpAddr,
+    client: Client,
     is_answered: Arc<AtomicBool>,
     /// Dropped to close the connection.
     _close: oneshot::Sender<()>,
@@ -53,16 +55,16 @@ impl Places {
         let mut table = self.table();
         while table.open.len() >= self.capacity {
             let Some(victim) = table.victim() else { break };
-            table.open.remove(&victim);
+            table.close(victim);
             tracing::debug!("a connection is closed to make room for another");
         }
         table.count += 1;
         let number = table.count;
         let (close, given_away) = oneshot::channel();
         let is_answered = Arc::new(AtomicBool::new(false));
-        let entry =
-            Entry { network: network::of(peer), is_answered: Arc::clone(&is_answered), _close: close };
-        table.open.insert(number, entry);
+        let client = Client::of(peer);
+        table.shares.add(client, 1);
+        table.open.insert(number, Entry { client, is_answered: Arc::clone(&is_answered), _close: close });
         Place { places: self.clone(), number, is_answered, given_away }
     }
 
@@ -74,22 +76,25 @@ impl Places {
 impl Table {
     /// Whose turn it is to go.
     fn victim(&self) -> Option<u64> {
-        let mut shares = BTreeMap::<IpAddr, usize>::new();
-        for entry in self.open.values() {
-            *shares.entry(entry.network).or_default() += 1;
-        }
         let rank = |number: &u64, entry: &Entry| {
             let is_answered = entry.is_answered.load(Ordering::Relaxed);
-            (shares.get(&entry.network).copied(), !is_answered, u64::MAX - number)
+            (self.shares.share(entry.client, 0), !is_answered, u64::MAX - number)
         };
         let victim = self.open.iter().max_by_key(|(number, entry)| rank(number, entry));
         victim.map(|(number, _)| *number)
+    }
+
+    /// Closes a connection, unless it has ended.
+    fn close(&mut self, number: u64) {
+        if let Some(entry) = self.open.remove(&number) {
+            self.shares.remove(entry.client, 1);
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.table().open.remove(&self.number);
+        self.places.table().close(self.number);
     }
 }
 
@@ -114,6 +119,24 @@ mod tests {
         let mut newcomer = admit(&places, "192.0.2.3");
         assert!(is_gone(&mut first), "the oldest of the largest network");
         assert!(![&mut second, &mut operator, &mut newcomer].into_iter().any(is_gone));
+    }
+
+    #[test]
+    fn n15_the_machines_of_one_network_lose_no_place_to_a_single_address() {
+        let places = Places::new(48);
+        let machines = (0..32).map(|n| admit(&places, &format!("2001:db8::{n:x}")));
+        let mut machines: Vec<_> = machines.collect();
+        let greedy: Vec<_> = (0..100).map(|_| admit(&places, "192.0.2.66")).collect();
+        assert!(!machines.iter_mut().any(is_gone));
+        drop(greedy);
+        // A stranger with a network of its own.
+        let _strangers: Vec<_> =
+            (0..100).map(|n| admit(&places, &format!("2001:db8:0:bad::{n:x}"))).collect();
+        let gone = machines.iter_mut().filter_map(|place| is_gone(place).then_some(())).count();
+        assert!(gone <= 9, "half of the places are theirs, and {gone} are gone");
+        let mut operator = admit(&places, "192.0.2.1");
+        let _more: Vec<_> = (100..200).map(|n| admit(&places, &format!("2001:db8:0:bad::{n:x}"))).collect();
+        assert!(!is_gone(&mut operator));
     }
 
     #[test]

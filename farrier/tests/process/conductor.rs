@@ -31,8 +31,15 @@ impl Conductor {
     pub fn begin(folder: &Path, name: &str, arguments: &[&str]) -> Self {
         let state = folder.join("state");
         let (output, log) = (folder.join(format!("{name}.out")), folder.join(format!("{name}.log")));
+        // Machines are processes of this host, unless a test has others.
+        let hardware = match arguments.contains(&"--enabled-hardware-types") {
+            true => &[][..],
+            false => &["--enabled-hardware-types", "qemu", "--qemu-unsafe-driver-info"],
+        };
         let process = farrier()
             .args(["serve", "--conductor-name", name, "--admin-listen", "127.0.0.1:0"])
+            .args(["--file-url-allowed-paths", folder.to_str().unwrap()])
+            .args(hardware)
             .args(arguments)
             .env("FARRIER_STATE_DIR", &state)
             .env("FARRIER_LOG", "farrier_conductor=debug,farrier=debug")

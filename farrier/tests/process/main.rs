@@ -13,6 +13,7 @@ mod full_disk;
 mod hardware;
 mod hostile_agent;
 mod killed;
+mod listeners;
 mod machine;
 mod neutron;
 mod night;
@@ -21,10 +22,12 @@ mod operators;
 #[path = "../../../drivers/tests/neutron/ports.rs"]
 #[allow(dead_code, reason = "what only the drivers' tests make it do")]
 mod ports;
+mod service;
 mod site;
 /// The Keystone and the Neutron of the drivers' own tests.
 #[path = "../../../drivers/tests/neutron/stand_in.rs"]
 #[allow(dead_code, reason = "what only the drivers' tests make it do")]
 mod stand_in;
 mod stopped;
+mod strangers;
 mod workflows;

@@ -10,24 +10,25 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-const PASSWORD: &str = "a horse! a horse: my kingdom";
+pub const NOAUTH: [&str; 3] = ["--admin-plain-http", "--auth-strategy", "noauth"];
+pub const PASSWORD: &str = "a horse! a horse: my kingdom";
 
 /// A client that knows the conductor's certificate.
-fn client(certificate: &Path) -> Client {
+pub fn client(certificate: &Path) -> Client {
     let certificate = Certificate::from_pem(&fs::read(certificate).unwrap()).unwrap();
     Client::builder().timeout(PATIENCE).no_proxy().tls_certs_only([certificate]).build().unwrap()
 }
 
-fn own_certificate(conductor: &Conductor) -> std::path::PathBuf {
+pub fn own_certificate(conductor: &Conductor) -> std::path::PathBuf {
     conductor.state().join("tls/certificate.pem")
 }
 
-async fn send(request: RequestBuilder) -> Response {
+pub async fn send(request: RequestBuilder) -> Response {
     request.send().await.unwrap()
 }
 
 /// Waits until a request is answered with a status.
-async fn until(status: StatusCode, request: RequestBuilder) {
+pub async fn until(status: StatusCode, request: RequestBuilder) {
     let end = Instant::now() + PATIENCE;
     while send(request.try_clone().unwrap()).await.status() != status {
         assert!(Instant::now() < end, "waited for {status}");
@@ -227,6 +228,10 @@ fn a_conductor_that_cannot_be_protected_does_not_start() {
             "would send passwords over the network in clear",
         ),
         (&["--admin-listen", "0.0.0.0:0", "--auth-strategy", "noauth"], "would let everybody in the network"),
+        (
+            &["--admin-plain-http", "--auth-strategy", "noauth", "--enabled-hardware-types", "manual,qemu"],
+            "would let machines of the hardware type qemu operate the conductor",
+        ),
     ] {
         let mut command = farrier();
         command.args(["serve", "--listen", "127.0.0.1:0", "--state-dir"]).arg(folder.path());
@@ -240,8 +245,11 @@ fn a_conductor_that_cannot_be_protected_does_not_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_tls_and_operators_whoever_is_on_this_host_may_do_everything() {
     let site = Site::new(Script::default()).await;
-    let conductor =
-        site.conductor_with("c1", "127.0.0.1:0", &["--admin-plain-http", "--auth-strategy", "noauth"]);
+    let conductor = site.conductor_with(
+        "c1",
+        "127.0.0.1:0",
+        &[&NOAUTH[..], &["--enabled-hardware-types", "manual"]].concat(),
+    );
     assert!(conductor.node_api.starts_with("http://"));
     let (is_success, said) = conductor.stranger(&["node", "list"], &[]).ends();
     assert!(is_success, "{said}");

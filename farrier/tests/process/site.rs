@@ -55,12 +55,11 @@ impl Site {
     pub fn enrol(&self, conductor: &Conductor) {
         let qemu = format!("qemu_binary={}", self.machine.qemu().display());
         let create = ["node", "create", "n1", "--mac", MAC, "--driver", "qemu", "--driver-info", &qemu];
-        let info = [
-            "qemu_firmware=bios",
-            "qemu_accelerator=tcg",
-            "deploy_kernel=/dev/null",
-            "deploy_ramdisk=/dev/null",
-        ];
+        let image = self.folder.path().join("vmlinuz");
+        std::fs::write(&image, "").unwrap();
+        let [kernel, ramdisk] =
+            ["kernel", "ramdisk"].map(|name| format!("deploy_{name}={}", image.display()));
+        let info = ["qemu_firmware=bios", "qemu_accelerator=tcg", &kernel, &ramdisk];
         conductor.order(&[&create[..], &info].concat());
     }
 

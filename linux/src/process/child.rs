@@ -49,8 +49,8 @@ pub fn accompany(program: &Path) -> io::Result<Companion> {
     ending_with_its_parent(&mut command).spawn().map(Companion)
 }
 
-/// Starts a program with these arguments, and this beside the environment of the caller, as [`accompany`] does, which is
-/// not spoken with over its standard streams. What it says goes to `messages`.
+/// Starts a program with these arguments and this environment, as [`accompany`] does, which is not spoken with over its
+/// standard streams. Of the caller's environment it has where programs are. What it says goes to `messages`.
 ///
 /// # Errors
 ///
@@ -62,6 +62,7 @@ pub fn accompany_with<S: AsRef<OsStr>>(
     messages: File,
 ) -> io::Result<Companion> {
     let mut command = fresh(program);
+    command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
     command.args(arguments).envs(environment.iter().copied()).stdin(Stdio::null()).process_group(0);
     command.stdout(messages.try_clone()?).stderr(messages);
     ending_with_its_parent(&mut command).spawn().map(Companion)

@@ -12,12 +12,18 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Api {
     port: u16,
+    token: Option<String>,
 }
 
 impl Api {
     /// The API at a port of the loopback address.
     pub fn new(port: u16) -> Self {
-        Self { port }
+        Self { port, token: None }
+    }
+
+    /// The same, for who shows a token.
+    pub fn with_token(self, token: String) -> Self {
+        Self { token: Some(token), ..self }
     }
 
     /// Its port.
@@ -35,11 +41,12 @@ impl Api {
         let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))
             .with_context(|| format!("nobody listens on port {}", self.port))?;
         connection.set_read_timeout(Some(TIMEOUT))?;
+        let token = self.token.iter().map(|token| format!("X-Auth-Token: {token}\r\n")).collect::<String>();
         // HTTP/1.0, so that the answer comes in one piece and ends with the connection.
         write!(
             connection,
             "{method} {path} HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
-             Accept: application/json\r\nX-OpenStack-Ironic-API-Version: latest\r\n\
+             Accept: application/json\r\nX-OpenStack-Ironic-API-Version: latest\r\n{token}\
              Content-Length: {}\r\n\r\n{body}",
             body.len()
         )?;

@@ -33,8 +33,17 @@ impl Victim {
     ///
     /// It did not start.
     pub fn start(program: &Path, folder: &Path, options: &[&str]) -> Result<Self> {
-        fs::create_dir_all(folder)?;
         let ramdisk = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
+        Self::start_at(ramdisk, program, folder, options)
+    }
+
+    /// The same, whose ramdisk API listens at an address.
+    ///
+    /// # Errors
+    ///
+    /// It did not start.
+    pub fn start_at(ramdisk: SocketAddr, program: &Path, folder: &Path, options: &[&str]) -> Result<Self> {
+        fs::create_dir_all(folder)?;
         let farrier = Farrier::start_at(ramdisk, program, folder, options)?;
         Ok(Self { farrier, ramdisk })
     }

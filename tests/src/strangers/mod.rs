@@ -6,6 +6,7 @@
 //! the time that an honest client waits meanwhile.
 
 pub mod conductor;
+pub mod network;
 pub mod shares;
 pub mod structure;
 

@@ -73,6 +73,7 @@ impl Farrier {
             .args(["serve", "--listen", &format!("127.0.0.1:{port}")])
             .args(["--admin-listen", &format!("127.0.0.1:{admin_port}")])
             .args(["--admin-plain-http", "--auth-strategy", "noauth"])
+            .args(["--enabled-hardware-types", "fake-hardware"])
             .arg("--state-dir")
             .arg(folder)
             .arg("--database")
@@ -117,7 +118,7 @@ async fn fill(database: &Path, nodes: Nodes) -> Result<()> {
     for number in 0..nodes.count {
         let new = NewNode {
             name: Some(format!("n{number}")),
-            driver: "qemu".to_owned(),
+            driver: "fake-hardware".to_owned(),
             ports: vec![address(number).parse()?],
             ..NewNode::default()
         };

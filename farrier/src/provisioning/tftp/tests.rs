@@ -2,7 +2,6 @@
 
 use super::super::stage::{PXELINUX, Stage};
 use super::*;
-use std::collections::BTreeMap;
 use tokio::time::timeout;
 
 /// Longest time that any test waits for anything.
@@ -223,20 +222,50 @@ async fn a_flood_of_requests_takes_a_few_places_and_nobody_elses() {
     assert_eq!(timeout(PATIENCE, loaded).await.unwrap().len(), 100_000);
 }
 
-#[test]
-fn places_are_for_clients_and_for_all_of_them_bounded() {
-    let mut table = Table::default();
-    let client = |address: &str| address.parse().unwrap();
-    assert!(table.admit(client("192.0.2.1:1")) && !table.admit(client("192.0.2.1:1")));
-    let own = (2..100).filter(|port| table.admit(client(&format!("192.0.2.1:{port}"))));
-    assert_eq!(own.count(), OF_ONE - 1);
-    let others = (0..2_000).filter(|n| table.admit(client(&format!("[2001:db8:0:{n:x}::1]:69"))));
-    assert_eq!(others.count(), OF_ALL - OF_ONE);
-    let neighbours: BTreeMap<_, usize> = table.0.values().fold(BTreeMap::new(), |mut count, network| {
-        *count.entry(*network).or_default() += 1;
-        count
-    });
-    assert!(neighbours.values().all(|count| *count <= OF_ONE));
+/// Requests in the names of others, who never asked.
+#[tokio::test]
+async fn n14_forged_senders_stop_nobody_and_get_one_packet_for_each_of_theirs() {
+    let stage = Stage::new(&kernel(100_000)).await;
+    let server = serve(&stage).await;
+    let name = stage.name("deploy_kernel");
+    for options in [&b""[..], b"timeout\x0010\0"] {
+        let request = [&[0, 1], name.as_bytes(), b"\0octet\0", options].concat();
+        let mut forged = Vec::new();
+        for number in 0..table::OF_STRANGERS * 2 {
+            let sender = format!("127.0.{}.{}:0", 1 + number / 200, 2 + number % 200);
+            let sender = std::net::UdpSocket::bind(sender).unwrap();
+            sender.send_to(&request, server).unwrap();
+            forged.push(sender);
+            if number % 64 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let machine = Machine::new(server).await;
+        let begin = Instant::now();
+        assert_eq!(machine.load(&name, 1408, 1, &[]).await.unwrap().len(), 100_000);
+        assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+        tokio::time::sleep(FIRST_ANSWER + Duration::from_secs(1)).await;
+        let mut packet = [0; 2000];
+        for sender in forged {
+            sender.set_nonblocking(true).unwrap();
+            let received: Vec<_> = std::iter::from_fn(|| sender.recv(&mut packet).ok()).collect();
+            assert!(received.len() <= 1 && received.iter().sum::<usize>() <= 516, "{received:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn n14_who_asks_again_gets_the_first_packet_again_and_one_transfer() {
+    let stage = Stage::new(&kernel(100_000)).await;
+    let machine = Machine::new(serve(&stage).await).await;
+    let name = stage.name("deploy_kernel");
+    machine.ask(&[&name, "octet"]).await;
+    let first = machine.hear().await;
+    machine.ask(&[&name, "octet"]).await;
+    assert_eq!(machine.hear().await, first);
+    machine.socket.send_to(&[0, 4, 0, 1], first.1).await.unwrap();
+    let (second, from) = machine.hear().await;
+    assert_eq!((&second[..4], from), (&[0, 3, 0, 2][..], first.1));
 }
 
 #[tokio::test]
@@ -245,6 +274,8 @@ async fn who_stops_in_the_middle_without_a_word_is_asked_a_few_times_and_given_u
     let machine = Machine::new(serve(&stage).await).await;
     let name = stage.name("deploy_kernel");
     machine.ask(&[&name, "octet"]).await;
+    let (_, from) = machine.hear().await;
+    machine.socket.send_to(&[0, 4, 0, 1], from).await.unwrap();
     let (block, from) = machine.hear().await;
     for _ in 1..TRIES {
         assert_eq!(machine.hear().await, (block.clone(), from));
@@ -259,7 +290,7 @@ async fn who_stops_in_the_middle_without_a_word_is_asked_a_few_times_and_given_u
         }
     };
     let (again, other) = timeout(PATIENCE, anew).await.unwrap();
-    assert!(again == block && other != from);
+    assert!(again[..4] == [0, 3, 0, 1] && block[..4] == [0, 3, 0, 2] && other != from);
 }
 
 #[tokio::test]
