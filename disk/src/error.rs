@@ -2,7 +2,7 @@
 
 use farrier_protocol::error::ErrorKind;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// An error of this crate. Its text goes to operators as it is.
 #[derive(Debug, thiserror::Error)]
@@ -233,11 +233,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// The refusal to destroy the medium from which the machine got its parameters.
-    pub(crate) fn agents_medium(device: &Path) -> Self {
-        Self::Protected { device: device.to_owned(), content: "the agent's own parameters".to_owned() }
-    }
-
     /// The contract's class of this error (section 1.9).
     pub fn kind(&self) -> ErrorKind {
         match self {

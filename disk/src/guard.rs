@@ -1,7 +1,9 @@
 //! Which disks may be destroyed: the choice of the root disk, the plan of erasing, and the only way to
 //! open a disk for writing.
 
+mod beside;
 mod boot_media;
+mod coverage;
 mod erase;
 #[cfg(test)]
 pub(crate) mod fake_machine;
@@ -13,6 +15,7 @@ mod skip_list;
 mod survey;
 mod volumes;
 
+pub use beside::{Beside, StoppedVolumes};
 pub use boot_media::BootMedium;
 pub use erase::{ErasePlan, EraseTarget, KeepReason, KeptDisk, plan_erase};
 pub use installed::RootPartition;
@@ -31,7 +34,7 @@ use serde_json::Value;
 use skip_list::SkipList;
 use std::fmt::Display;
 use std::path::PathBuf;
-use volumes::Volumes;
+use volumes::{Volumes, stop_arrays};
 
 /// Smallest disk that the default rule takes, in bytes (section 8.1).
 const SMALLEST_DEFAULT: u64 = 4 << 30;
@@ -234,7 +237,7 @@ impl RootDisk {
         if !self.consents {
             shared::require_none(&device)?;
         }
-        self.volumes.stop_others(&device)?;
+        stop_arrays(&device, |array| self.volumes.own(array))?;
         WritableDisk::open(&device)
     }
 

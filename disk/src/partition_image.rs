@@ -10,7 +10,7 @@ use crate::io::Sectors;
 use crate::io::view::DiskView;
 use crate::layout::{Layout, Place, Role};
 use crate::table::{self, Partition, PartitionTable};
-use crate::wipe::{self, Erased};
+use crate::wipe;
 use std::io;
 use std::path::PathBuf;
 
@@ -53,10 +53,7 @@ pub fn prepare(disk: &dyn Sectors, layout: &Layout, keeps_table: bool) -> Result
                 .to_owned(),
         });
     }
-    match wipe::erase_metadata(disk, &wipe::is_virtual_media)? {
-        Erased::Yes => Ok(()),
-        Erased::VirtualMedia => Err(Error::agents_medium(disk.path())),
-    }
+    wipe::erase_metadata(disk)
 }
 
 /// Fills the partitions around the image, writes the table, and tells who is who. The image is in its

@@ -9,7 +9,6 @@
 //! What may be written is decided by [`guard`](crate::guard) alone: volumes on the skip list, and the partitions
 //! of their members, are no part of what it gives out.
 
-pub mod assemble;
 pub mod create;
 pub mod delete;
 pub mod esp;

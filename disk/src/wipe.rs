@@ -17,22 +17,6 @@ const TABLES: u64 = 1 << 20;
 /// How often what is still recognised is removed where it is; after that something brings it back.
 const ATTEMPTS: usize = 4;
 
-/// Volume label of the medium with the agent's parameters.
-const PARAMETERS_LABEL: &str = "ir-vfd-dev";
-
-/// What became of a disk that was to be erased.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "a medium that is kept was not erased"]
-pub enum Erased {
-    /// Its metadata is gone.
-    Yes,
-    /// It is the medium that carries the agent's parameters, and is untouched.
-    VirtualMedia,
-}
-
-/// Says whether a disk is the medium that carries the agent's parameters.
-pub type IsMedium<'a> = &'a dyn Fn(&dyn Sectors) -> Result<bool, Error>;
-
 /// Zeros the first and the last MiB, so that no partition table is left (section 6.3). The first sector
 /// goes before all others: whatever interrupts this, the old table leads to everything it did, or is gone.
 ///
@@ -73,18 +57,14 @@ fn wipe_ends_and(disk: &dyn Sectors, between: impl FnOnce()) -> Result<(), Error
     disk.flush()
 }
 
-/// Removes every signature from a disk, unless `is_medium` says that it is to be kept: those inside everything that a
-/// table on it ever called a partition first, because nobody finds them any more once the tables are gone, and a later
+/// Removes every signature from a disk: those inside everything that a table on it ever called a partition first, because nobody finds them any more once the tables are gone, and a later
 /// partition in the same place would revive them (D20). The tables follow. Success is proven: libblkid recognises
 /// nothing any more, on the disk and in each of these places.
 ///
 /// # Errors
 ///
 /// [`Error::Device`]; [`Error::Corrupted`] or [`Error::SignatureLeft`] when the disk still shows old content.
-pub fn erase_metadata(disk: &dyn Sectors, is_medium: IsMedium<'_>) -> Result<Erased, Error> {
-    if is_medium(disk)? {
-        return Ok(Erased::VirtualMedia);
-    }
+pub fn erase_metadata(disk: &dyn Sectors) -> Result<(), Error> {
     let tables = Tables::read(disk)?;
     let (volumes, areas) = (tables.volumes(), in_sectors(tables.areas(), disk));
     zero(disk, &places_in(&volumes, disk).without(&areas))?;
@@ -97,7 +77,7 @@ pub fn erase_metadata(disk: &dyn Sectors, is_medium: IsMedium<'_>) -> Result<Era
     let everywhere: Vec<_> = std::iter::once(whole).chain(volumes).collect();
     require_unrecognised(disk, &everywhere)?;
     table::rescan(disk);
-    Ok(Erased::Yes)
+    Ok(())
 }
 
 /// Removes every signature from volumes of a disk, and changes no byte of the partitions `kept`, nor of the table that
@@ -118,17 +98,6 @@ pub(crate) fn erase_volumes(
     zero(disk, &places_in(&doomed, disk).without(&kept))?;
     disk.flush()?;
     require_unrecognised(disk, &doomed)
-}
-
-/// Whether this is the virtual floppy from which the machine got its parameters, which is not erased.
-///
-/// # Errors
-///
-/// [`Error::Device`].
-pub fn is_virtual_media(disk: &dyn Sectors) -> Result<bool, Error> {
-    let found = disk.signatures(0, disk.size())?;
-    let is_parameters = |label: &String| label.eq_ignore_ascii_case(PARAMETERS_LABEL);
-    Ok(found.iter().any(|signature| signature.label.as_ref().is_some_and(is_parameters)))
 }
 
 /// Zeros whatever a volume may be known by: its ends, and the places of copies.

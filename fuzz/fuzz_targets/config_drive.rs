@@ -6,7 +6,7 @@
 #![no_main]
 
 use farrier_disk::config_drive::{ConfigDrive, MAX_SIZE};
-use farrier_disk::{Sectors, wipe};
+use farrier_disk::Sectors;
 use farrier_fuzz::{SECTOR_SIZES, memory_disk};
 use libfuzzer_sys::fuzz_target;
 
@@ -43,7 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(is_fitting, "a drive was written that does not fit");
         let end = partition.start.checked_add(partition.size).expect("a partition in a disk");
         assert!(end <= disk.size(), "{partition:?} is behind the end");
-        wipe::is_virtual_media(&disk).expect("the disk is still readable");
+        disk.signatures(0, disk.size()).expect("the disk is still readable");
     }
 });
 

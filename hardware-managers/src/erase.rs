@@ -6,7 +6,8 @@
 //! disks ─ guard ───┴ plan ─▶ per disk: survey ▶ plant markers ▶ erase ▶ read back ─▶ certificate
 //! ```
 //!
-//! [`course`] takes one disk through it. What a disk can do, and what of it is out of reach, comes from
+//! [`course`] takes one disk through it: all of it, or what lies beside the node's volumes of software RAID, which are
+//! erased before their disks. What a disk can do, and what of it is out of reach, comes from
 //! [`command_set`] with one implementation for NVMe, ATA and SCSI; [`overwrite`] works on any disk. [`proof`] writes random markers before and looks for them afterwards, so that a disk that
 //! reports success and keeps its data is found out. A weaker method is used only where the disk has
 //! no stronger one, or where the operator consents; the [`certificate`] tells which one it was.
@@ -21,12 +22,12 @@ mod error;
 mod medium;
 mod method;
 mod overwrite;
+mod parts;
 mod proof;
 mod settings;
 mod unseen;
 mod zones;
 
-pub use course::{Claim, claim};
 pub use error::EraseError;
 pub use method::Method;
 pub use unseen::{Examination, Storage, Unseen};
@@ -36,7 +37,7 @@ use crate::manager::StepCall;
 use certificate::Record;
 use command_set::Patience;
 use farrier_disk::BlockDevice;
-use farrier_disk::guard::{self, BootMedium, ErasePlan, KeepReason, KeptDisk};
+use farrier_disk::guard::{self, BootMedium, ErasePlan, EraseTarget, KeepReason, KeptDisk, StoppedVolumes};
 use farrier_disk::list;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use serde_json::{Map, Value};
@@ -119,12 +120,43 @@ fn carry_out(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result<Vec<
     let settings = settings(call)?;
     let is_ending = || call.host.is_ending();
     let patience = Patience::until(&is_ending);
-    let kept = plan.kept.iter().map(|kept| keep(kept, &settings, depth));
-    let erased = in_parallel(&plan.targets, settings.concurrency, |target| {
-        catch_unwind(AssertUnwindSafe(|| course::erase(target, &settings, depth, &patience)))
-            .unwrap_or_else(|_| Record::failed(target.device(), EraseError::Defect))
+    let mut records: Vec<_> = plan.kept.iter().map(|kept| keep(kept, &settings, depth)).collect();
+    let (arrays, disks): (Vec<_>, Vec<_>) = plan.targets.iter().partition(|target| target.is_array());
+    // Once its volumes are stopped, a disk does not tell of them.
+    let disks: Vec<_> = disks.into_iter().map(|disk| (disk, disk.volumes())).collect();
+    let whole = |target: &EraseTarget| guarded(target, || course::erase(target, &settings, depth, &patience));
+    records.extend(in_parallel(&arrays, settings.concurrency, |array| whole(array)));
+    let is_erased = |device: &Path| {
+        records.iter().any(|record| device == Path::new(&record.device) && record.failure().is_none())
+    };
+    let volumes = StoppedVolumes::stop(plan, |device| is_erased(Path::new(&device.disk.name)));
+    let beside = |disk: &EraseTarget, names: &[String]| {
+        let left = names.iter().find(|name| !is_erased(&Path::new("/dev").join(name)));
+        match (&volumes, left) {
+            (Ok(volumes), None) => {
+                guarded(disk, || course::erase_beside(disk, volumes, &settings, depth, &patience))
+            }
+            (Ok(_), Some(name)) => {
+                Record::failed(disk.device(), EraseError::Volume(format!("{name} was not erased")))
+            }
+            (Err(error), _) => Record::failed(disk.device(), EraseError::Volume(error.to_string())),
+        }
+    };
+    let erased = in_parallel(&disks, settings.concurrency, |(disk, names)| match &names[..] {
+        [] => whole(disk),
+        names => beside(disk, names),
     });
-    Ok(kept.chain(erased).collect())
+    let started = volumes.as_ref().map_or(Ok(()), StoppedVolumes::start);
+    let volume = plan.targets.iter().find(|target| target.is_volume());
+    let unstarted =
+        started.err().zip(volume).map(|(error, volume)| Record::failed(volume.device(), error.into()));
+    Ok(records.into_iter().chain(erased).chain(unstarted).collect())
+}
+
+/// The record of a disk, also where the agent fails at it.
+fn guarded(target: &EraseTarget, erase: impl FnOnce() -> Record) -> Record {
+    catch_unwind(AssertUnwindSafe(erase))
+        .unwrap_or_else(|_| Record::failed(target.device(), EraseError::Defect))
 }
 
 fn settings(call: &StepCall<'_>) -> Result<Settings, StepError> {
@@ -137,7 +169,9 @@ fn settings(call: &StepCall<'_>) -> Result<Settings, StepError> {
 fn appeared(seen: &[BlockDevice], later: &ErasePlan) -> Vec<Record> {
     let identity = |device: &BlockDevice| (device.disk.name.clone(), device.disk.serial.clone());
     let known: Vec<_> = seen.iter().map(identity).collect();
-    let new = later.targets.iter().filter(|target| !known.contains(&identity(target.device())));
+    // Arrays lie on disks, and get other names when they are started again.
+    let disks = later.targets.iter().filter(|target| !target.is_array());
+    let new = disks.filter(|target| !known.contains(&identity(target.device())));
     new.map(|target| Record::failed(target.device(), EraseError::Appeared)).collect()
 }
 

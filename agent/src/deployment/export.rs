@@ -3,8 +3,8 @@
 use crate::agent::Agent;
 use crate::commands::errors::{from_disk, from_iscsi};
 use crate::deployment::root_disk;
-use farrier_disk::wipe::{self, Erased};
-use farrier_disk::{RootDisk, Sectors, WritableDisk};
+use farrier_disk::wipe;
+use farrier_disk::{RootDisk, Sectors};
 use farrier_iscsi::target::{IscsiTarget, Medium, Terms};
 use farrier_protocol::error::CommandError;
 
@@ -36,20 +36,9 @@ fn writable(disk: &RootDisk, terms: &Terms) -> Result<Medium, CommandError> {
     let held = disk.open().map_err(from_disk)?;
     if terms.wiped {
         tracing::info!(disk = %held.path().display(), "wiping its metadata");
-        match wipe::erase_metadata(&held, &wipe::is_virtual_media).map_err(from_disk)? {
-            Erased::Yes => {}
-            Erased::VirtualMedia => return Err(not_wiped(&held)),
-        }
+        wipe::erase_metadata(&held).map_err(from_disk)?;
     }
     Ok(Medium::Writable(held))
-}
-
-/// What is not wiped is not exported as if it were.
-fn not_wiped(disk: &WritableDisk) -> CommandError {
-    from_disk(farrier_disk::Error::Protected {
-        device: disk.path().to_owned(),
-        content: "the agent's own parameters".to_owned(),
-    })
 }
 
 /// Ends the export and names its target; nothing when there is none.

@@ -2,7 +2,7 @@
 //! there.
 
 use farrier_disk::list::multipath;
-use farrier_disk::raid;
+use farrier_disk::md;
 use farrier_iscsi::firmware_boot;
 use std::path::Path;
 use std::sync::Once;
@@ -24,7 +24,7 @@ pub fn put_together(sysfs: &Path) {
     if let Err(error) = multipath::assemble(sysfs) {
         tracing::warn!("{error}");
     }
-    if let Err(error) = raid::assemble::assemble(sysfs) {
+    if let Err(error) = md::assemble::assemble(sysfs) {
         tracing::warn!("arrays are not started: {error}");
     }
     if multipath::is_used(sysfs) {

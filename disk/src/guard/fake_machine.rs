@@ -3,6 +3,7 @@
 use crate::device::BlockDevice;
 use crate::fake_sysfs::FakeSysfs;
 use std::fs::{self, File};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// Large enough for the default rule; the files are sparse.
@@ -43,6 +44,61 @@ impl FakeMachine {
             file.write_all_at(bytes, *offset).unwrap();
         }
         self.sysfs.disk(&format!("devices/{bus}/{}", self.kernel_name(name)), size, attributes);
+    }
+
+    /// Adds a partition to a disk, with a file of its own.
+    pub fn partition(&self, disk: &str, number: u32, place: Range<u64>, content: &[(u64, &[u8])]) {
+        let name = format!("{disk}{number}");
+        let file = File::create(self.files.path().join(&name)).unwrap();
+        file.set_len(place.end - place.start).unwrap();
+        for (offset, bytes) in content {
+            file.write_all_at(bytes, *offset).unwrap();
+        }
+        let directory = self.device(disk).directory().join(self.kernel_name(&name));
+        fs::create_dir_all(&directory).unwrap();
+        let sectors = |bytes: u64| (bytes / 512).to_string();
+        for (attribute, value) in [
+            ("partition", number.to_string()),
+            ("start", sectors(place.start)),
+            ("size", sectors(place.end - place.start)),
+        ] {
+            fs::write(directory.join(attribute), value).unwrap();
+        }
+    }
+
+    /// Adds a running mirror of two partitions, whose data begin at 1 MiB of each and have this size.
+    pub fn mirror(&self, name: &str, data: u64, members: [(&str, u32); 2]) {
+        let attributes = [
+            ("md/level", "raid1".to_owned()),
+            ("md/metadata_version", "1.2".to_owned()),
+            ("md/raid_disks", "2".to_owned()),
+            ("md/component_size", (data / 1024).to_string()),
+            ("md/degraded", "0".to_owned()),
+        ];
+        let attributes: Vec<_> = attributes.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        self.add_at("", name, data, &attributes, &[]);
+        for (slot, (disk, number)) in members.into_iter().enumerate() {
+            let partition =
+                format!("{}/{}", self.kernel_name(disk), self.kernel_name(&format!("{disk}{number}")));
+            self.sysfs.stack(&format!("devices/{partition}"), &format!("devices/{}", self.kernel_name(name)));
+            let member = self.kernel_name(&format!("{disk}{number}"));
+            let directory = self.device(name).directory().join(format!("md/dev-{member}"));
+            fs::create_dir_all(&directory).unwrap();
+            for (attribute, value) in [
+                ("state", "in_sync".to_owned()),
+                ("slot", slot.to_string()),
+                ("offset", "2048".to_owned()),
+                ("size", (data / 1024).to_string()),
+                ("bad_blocks", String::new()),
+            ] {
+                fs::write(directory.join(attribute), value).unwrap();
+            }
+        }
+    }
+
+    /// Changes what a running array says of itself or of a member.
+    pub fn set(&self, array: &str, attribute: &str, value: &str) {
+        fs::write(self.device(array).directory().join("md").join(attribute), value).unwrap();
     }
 
     /// Has the disk answer nothing any more.

@@ -17,7 +17,7 @@ use crate::md::config::ESP_NAME;
 use crate::md::superblock::{self, Superblock};
 use crate::probe::ReadableDisk;
 use crate::table::{self, NewPartition, Partition, PartitionTable, TableKind};
-use crate::wipe::{self, Erased};
+use crate::wipe;
 use farrier_linux::sysfs;
 use farrier_protocol::lookup::Node;
 use std::io::{Read, Seek};
@@ -306,15 +306,12 @@ impl RaidDisk {
     ///
     /// # Errors
     ///
-    /// [`Error::Protected`], also for the medium with the agent's parameters; [`Error::Raid`] when a table cannot be
+    /// [`Error::Protected`]; [`Error::Raid`] when a table cannot be
     /// changed without what stays; what [`wipe::erase_metadata`] brings.
     pub fn clear(self) -> Result<(), Error> {
         self.require_unshared()?;
         if self.kept.is_empty() {
-            return match wipe::erase_metadata(&self.disk, &wipe::is_virtual_media)? {
-                Erased::Yes => Ok(()),
-                Erased::VirtualMedia => Err(Error::agents_medium(self.path())),
-            };
+            return wipe::erase_metadata(&self.disk);
         }
         let table = self.map.live()?;
         if doomed(table, &self.kept).is_empty() {

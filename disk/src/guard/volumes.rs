@@ -55,30 +55,30 @@ impl Volumes {
         arrays
     }
 
-    /// Stops the arrays on a device that are no volumes of the node, those that lie on others first (D20).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Raid`] when one is in use.
-    pub fn stop_others(&self, device: &BlockDevice) -> Result<(), Error> {
-        let mut others = stack::above(device.directory());
-        others.retain(|above| array::is_array(above) && !self.own(above));
-        array::sort_for_removal(&mut others, PathBuf::clone);
-        for array in others {
-            let name = array.file_name().unwrap_or_default();
-            tracing::warn!(disk = device.disk.name, array = %name.display(), "stopping what lies on the disk");
-            match mdadm::stop(&Path::new("/dev").join(name)) {
-                // Whoever opened another one of its disks may have been faster.
-                Err(error) if array::is_array(&array) => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
     fn have(&self, array: &Path, purpose: Option<bool>) -> bool {
         let mut names = self.0.iter().filter(|(_, found)| *found == purpose).map(|(name, _)| name).peekable();
         names.peek().is_some()
             && array::name_of(array).is_some_and(|found| names.any(|name| superblock::is_named(&found, name)))
     }
+}
+
+/// Stops the arrays on a device but for those that `stays` says it of, those that lie on others first (D20).
+///
+/// # Errors
+///
+/// [`Error::Raid`] when one is in use.
+pub(super) fn stop_arrays(device: &BlockDevice, stays: impl Fn(&Path) -> bool) -> Result<(), Error> {
+    let mut others = stack::above(device.directory());
+    others.retain(|above| array::is_array(above) && !stays(above));
+    array::sort_for_removal(&mut others, PathBuf::clone);
+    for array in others {
+        let name = array.file_name().unwrap_or_default();
+        tracing::warn!(disk = device.disk.name, array = %name.display(), "stopping what lies on the disk");
+        match mdadm::stop(&Path::new("/dev").join(name)) {
+            // Whoever opened another one of its disks may have been faster.
+            Err(error) if array::is_array(&array) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }

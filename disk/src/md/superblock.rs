@@ -10,8 +10,10 @@ pub const SIGNATURE: &str = "linux_raid_member";
 /// First bytes of a superblock of the format 1.x (Linux, `md_p.h`).
 const MAGIC: [u8; 4] = 0xa92b_4efc_u32.to_le_bytes();
 const MAJOR_VERSION: usize = 4;
+const FEATURES: Range<usize> = 8..12;
 const ARRAY: Range<usize> = 16..32;
 const NAME: Range<usize> = 32..64;
+const BITMAP: Range<usize> = 96..100;
 const DATA_SECTOR: Range<usize> = 128..136;
 /// Unit in which superblocks count, in bytes, whatever the sector size of the device.
 const SECTOR: u64 = 512;
@@ -25,6 +27,12 @@ pub struct Superblock {
     pub name: String,
     /// Where in the member, in bytes, lies what the array keeps there.
     pub data: u64,
+    /// Where in the member, in bytes, it lies itself.
+    pub place: u64,
+    /// What more the array has, as the bits of Linux' `md_p.h`.
+    pub features: u32,
+    /// Sectors of 512 bytes from the superblock to the bitmap, where the features have one.
+    pub bitmap: i32,
 }
 
 impl Superblock {
@@ -46,14 +54,17 @@ impl Superblock {
             }
             read_exact_at(source, start + place, &mut content)?;
             if content.starts_with(&MAGIC) && content[MAJOR_VERSION] == 1 {
-                return Ok(Some(Self::parse(&content)));
+                return Ok(Some(Self::parse(&content, place)));
             }
         }
         Ok(None)
     }
 
-    fn parse(content: &[u8; DATA_SECTOR.end]) -> Self {
+    fn parse(content: &[u8; DATA_SECTOR.end], place: u64) -> Self {
         let (mut array, mut sector) = ([0; ARRAY.end - ARRAY.start], [0; 8]);
+        let (mut features, mut bitmap) = ([0; 4], [0; 4]);
+        features.copy_from_slice(&content[FEATURES]);
+        bitmap.copy_from_slice(&content[BITMAP]);
         array.copy_from_slice(&content[ARRAY]);
         sector.copy_from_slice(&content[DATA_SECTOR]);
         let name = String::from_utf8_lossy(&content[NAME]);
@@ -61,6 +72,9 @@ impl Superblock {
             array,
             name: name.trim_end_matches('\0').to_owned(),
             data: u64::from_le_bytes(sector).saturating_mul(SECTOR),
+            place,
+            features: u32::from_le_bytes(features),
+            bitmap: i32::from_le_bytes(bitmap),
         }
     }
 }
@@ -90,10 +104,15 @@ mod tests {
             volume[place + 16] = 7;
             volume[place + 32..place + 41].copy_from_slice(b"host:data");
             volume[place + 128] = 9;
+            volume[place + 8] = 3;
+            volume[place + 96..place + 100].copy_from_slice(&(-8_i32).to_le_bytes());
             let expected = Superblock {
                 array: std::array::from_fn(|byte| if byte == 0 { 7 } else { 0 }),
                 name: "host:data".to_owned(),
                 data: 9 * 512,
+                place: place as u64,
+                features: 3,
+                bitmap: -8,
             };
             assert_eq!(find(&volume).as_ref(), Some(&expected), "{place}");
             let behind = [vec![0xff; 700], volume].concat();

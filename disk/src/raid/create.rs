@@ -1,12 +1,12 @@
 //! Making the volumes that a node wants (section 9.9).
 
-use super::assemble::assemble;
 use super::plan::{self, Boot, Disk, Plan, PlannedArray};
 use crate::error::Error;
 use crate::guard::{self, RaidDisk, RaidPlan};
 use crate::list;
 use crate::md::MemberDevice;
 use crate::md::array::{Array, arrays_on, sort_for_removal};
+use crate::md::assemble::assemble;
 use crate::md::config::RaidConfig;
 use crate::md::mdadm::{self, Format};
 use farrier_linux::sysfs;

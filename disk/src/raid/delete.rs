@@ -1,6 +1,5 @@
 //! Taking the volumes of a node apart (section 9.9).
 
-use super::assemble::assemble;
 use super::create::stop_kept;
 use crate::device::stack;
 use crate::error::Error;
@@ -8,8 +7,9 @@ use crate::guard::{self, RaidArray, RaidPlan, RaidTarget};
 use crate::io::Sectors;
 use crate::list;
 use crate::md::array::Array;
+use crate::md::assemble::assemble;
 use crate::md::mdadm;
-use crate::wipe::{self, Erased};
+use crate::wipe;
 use farrier_protocol::lookup::Node;
 use std::path::{Path, PathBuf};
 
@@ -68,9 +68,7 @@ fn require_keepable(plan: &RaidPlan) -> Result<(), Error> {
 fn dissolve(array: &RaidArray, guard: bool) -> Result<(), Error> {
     let disk = array.open(guard)?;
     let path = disk.path().to_owned();
-    if wipe::erase_metadata(&disk, &wipe::is_virtual_media)? == Erased::VirtualMedia {
-        return Err(Error::agents_medium(&path));
-    }
+    wipe::erase_metadata(&disk)?;
     drop(disk);
     mdadm::stop(&path)?;
     tracing::info!(array = %path.display(), "removed");

@@ -3,12 +3,11 @@
 
 use super::fio::{Job, Report, fio};
 use super::{BurnInError, GRACE, OutputFile, UNLIMITED, smart};
-use crate::erase::{self, Claim};
 use crate::error::StepError;
 use crate::manager::StepCall;
 use crate::setting::Section;
 use farrier_disk::Sectors;
-use farrier_disk::guard::{self, ErasePlan};
+use farrier_disk::guard::{self, ErasePlan, EraseTarget};
 use farrier_disk::{WritableDisk, list};
 use farrier_linux::process::{FIO, RunError, SMARTCTL};
 use farrier_protocol::error::CommandError;
@@ -129,6 +128,14 @@ struct Course {
     failures: Vec<String>,
 }
 
+/// Why a disk is left alone that may be written.
+fn reason_to_keep(target: &EraseTarget) -> Option<String> {
+    let volumes = target.volumes();
+    let is_area = target.device().hardware_partition().is_some();
+    let member = || format!("a member of {}, which is burned in itself", volumes.join(", "));
+    if is_area { Some(AREA.to_owned()) } else { (!volumes.is_empty()).then(member) }
+}
+
 impl Course {
     fn claim(plan: &ErasePlan, is_guarded: bool) -> Self {
         let mut course = Self { disks: Vec::new(), results: Map::new(), failures: Vec::new() };
@@ -137,13 +144,12 @@ impl Course {
         }
         for target in &plan.targets {
             let name = &target.device().disk.name;
-            if target.device().hardware_partition().is_some() {
-                course.note(name, json!({"kept": AREA}));
+            if let Some(reason) = reason_to_keep(target) {
+                course.note(name, json!({"kept": reason}));
                 continue;
             }
-            match erase::claim(target, is_guarded) {
-                Ok(Claim::Taken(disk)) => course.disks.push(disk),
-                Ok(Claim::Kept(reason)) => course.note(name, json!({"kept": reason})),
+            match target.open(is_guarded) {
+                Ok(disk) => course.disks.push(disk),
                 Err(error) => course.failures.push(format!("{name}: {error}")),
             }
         }

@@ -6,13 +6,17 @@
 use super::error::EraseError;
 use super::method::Method;
 use farrier_disk::BlockDevice;
+use farrier_disk::guard::Beside;
 use farrier_protocol::inventory::Disk;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::ops::Range;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+/// What erased a part of a disk that no volume covers.
+const ITSELF: &str = "itself";
 /// Version of the statement.
 const VERSION: u32 = 1;
 
@@ -27,6 +31,8 @@ pub struct Record {
     pub unanswered: Vec<String>,
     /// How many places were read back.
     pub samples: usize,
+    /// What was erased of a disk that volumes of the node cover, and with which of them.
+    pub beside: Option<Beside>,
     disk: Disk,
     attempts: Vec<(Method, Option<String>)>,
     started: OffsetDateTime,
@@ -54,6 +60,7 @@ impl Record {
             capabilities: BTreeMap::new(),
             unanswered: Vec::new(),
             samples: 0,
+            beside: None,
             disk: device.disk.clone(),
             attempts: Vec::new(),
             started: now,
@@ -92,7 +99,7 @@ impl Record {
         };
         let attempts =
             self.attempts.iter().map(|(method, error)| json!({"method": method.name(), "error": error}));
-        json!({
+        let mut statement = json!({
             "version": VERSION,
             "node": node.to_string(),
             "step": step,
@@ -111,7 +118,11 @@ impl Record {
             "samples": self.samples,
             "started_at": timestamp(self.started),
             "finished_at": timestamp(self.finished),
-        })
+        });
+        if let (Some(beside), Some(statement)) = (&self.beside, statement.as_object_mut()) {
+            statement.insert("ranges".to_owned(), ranges(beside));
+        }
+        statement
     }
 
     /// Puts the outcome and the statement in the log.
@@ -142,6 +153,17 @@ impl Record {
             Verdict::Failed(_) => format!("{} was not erased", self.device),
         }
     }
+}
+
+/// The parts of a disk, in the order of their places: erased by itself, with a volume, or kept.
+fn ranges(beside: &Beside) -> Value {
+    let part = |range: Range<u64>, erased_by: Option<&str>| json!({"start": range.start, "bytes": range.end - range.start, "erased_by": erased_by});
+    let doomed = beside.doomed.iter().map(|range| (range.start, part(range, Some(ITSELF))));
+    let covered = beside.covered.iter().map(|(by, range)| (range.start, part(range.clone(), Some(by))));
+    let kept = beside.kept.iter().map(|range| (range.start, part(range, None)));
+    let mut parts: Vec<_> = doomed.chain(covered).chain(kept).collect();
+    parts.sort_by_key(|(start, _)| *start);
+    parts.into_iter().map(|(_, part)| part).collect()
 }
 
 fn timestamp(time: OffsetDateTime) -> String {

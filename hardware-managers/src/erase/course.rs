@@ -8,11 +8,12 @@ use super::error::EraseError;
 use super::medium::Medium;
 use super::method::Method;
 use super::overwrite::{self, overwrite};
+use super::parts::Parts;
 use super::proof::{Expectation, Proof};
 use super::settings::{Passes, Settings};
 use super::zones;
-use farrier_disk::guard::EraseTarget;
-use farrier_disk::wipe::{self, Erased};
+use farrier_disk::guard::{EraseTarget, StoppedVolumes};
+use farrier_disk::wipe;
 use farrier_disk::{Sectors, WritableDisk};
 use std::path::Path;
 
@@ -45,14 +46,8 @@ fn erase_target(
     }
     let _writable = is_boot_area.then(|| boot_area::Writable::new(Path::new("/sys"), device)).transpose()?;
     command_set::make_ready(device, patience)?;
-    let disk = match claim(target, settings.guard)? {
-        Claim::Taken(disk) => disk,
-        Claim::Kept(reason) => {
-            // What a member of a volume hides is not erased with the volume.
-            let hidden = if depth == Depth::Data { command_set::hidden(device) } else { Vec::new() };
-            return require_none_hidden(&hidden).map(|()| Verdict::Kept(reason));
-        }
-    };
+    target.require_whole()?;
+    let disk = target.open(settings.guard)?;
     let own = command_set::of(&disk, device);
     let reach = match depth {
         Depth::Data | Depth::Express => command_set::reach(own.as_deref(), device),
@@ -68,28 +63,54 @@ fn erase_target(
     if let Err(error) = disk.reread_partitions() {
         tracing::debug!("{error}");
     }
+    // A member that fails a write is dropped, and keeps what it held.
+    target.require_whole()?;
     Ok(Verdict::Erased(method))
 }
 
-/// A disk that is to be destroyed.
-pub enum Claim {
-    /// It is held, and its content may go.
-    Taken(WritableDisk),
-    /// It is to be kept, for this reason.
-    Kept(String),
+/// Erases what lies on a disk beside the node's volumes, which were erased already, and tells what became of all.
+pub fn erase_beside(
+    target: &EraseTarget,
+    volumes: &StoppedVolumes,
+    settings: &Settings,
+    depth: Depth,
+    patience: &Patience<'_>,
+) -> Record {
+    let mut record = Record::begin(target.device());
+    let outcome = erase_parts(target, volumes, settings, depth, patience, &mut record);
+    record.finish(outcome)
 }
 
-/// Takes hold of a disk, unless its content is to be kept; `guard` keeps what other machines may be using.
-///
-/// # Errors
-///
-/// The disk is in use, here or by another machine, changed, or cannot be read.
-pub fn claim(target: &EraseTarget, guard: bool) -> Result<Claim, EraseError> {
-    let volumes = target.volumes();
-    if !volumes.is_empty() {
-        return Ok(Claim::Kept(format!("a member of {}, which is erased itself", volumes.join(", "))));
+fn erase_parts(
+    target: &EraseTarget,
+    volumes: &StoppedVolumes,
+    settings: &Settings,
+    depth: Depth,
+    patience: &Patience<'_>,
+    record: &mut Record,
+) -> Result<Verdict, EraseError> {
+    let device = target.device();
+    if (patience.is_ending)() {
+        return Err(EraseError::Ending(NOT_BEGUN));
     }
-    Ok(Claim::Taken(target.open(guard)?))
+    command_set::make_ready(device, patience)?;
+    let disk = target.open(settings.guard)?;
+    let beside = volumes.beside(target, &disk)?;
+    let (method, outcome) = match depth {
+        // A disk that erased itself would lose the volumes.
+        Depth::Data => {
+            let own = command_set::of(&disk, device);
+            require_none_hidden(&note(command_set::reach(own.as_deref(), device), record))?;
+            let parts = Parts::of(&disk, beside.doomed.iter());
+            (Method::Overwrite, overwrite_proven(&parts, settings.passes, patience, record))
+        }
+        Depth::Express | Depth::Metadata => {
+            (Method::Metadata, beside.erase_metadata(&disk).map_err(EraseError::from))
+        }
+    };
+    record.tried(method, outcome.as_ref().err());
+    record.beside = Some(beside);
+    outcome.map(|()| Verdict::Erased(method))
 }
 
 /// Erases everything, by the strongest means first. What follows a failure needs the operator's consent, and what is
@@ -239,11 +260,7 @@ fn erase_metadata(disk: &WritableDisk, record: &mut Record) -> Result<Method, Er
         record.tried(Method::Metadata, outcome.as_ref().err());
         return outcome.map(|()| Method::Metadata);
     }
-    let outcome = wipe::erase_metadata(disk, &wipe::is_virtual_media).map_err(EraseError::from);
+    let outcome = wipe::erase_metadata(disk).map_err(EraseError::from);
     record.tried(Method::Metadata, outcome.as_ref().err());
-    match outcome? {
-        Erased::Yes => Ok(Method::Metadata),
-        // The plan has no such disk.
-        Erased::VirtualMedia => Err(EraseError::Defect),
-    }
+    outcome.map(|()| Method::Metadata)
 }

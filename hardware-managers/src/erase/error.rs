@@ -17,6 +17,9 @@ pub enum EraseError {
     /// Writes to it are refused.
     #[error("it is read-only; remove its write protection, or set agent_erase_skip_read_only to keep it")]
     ReadOnly,
+    /// A volume of software RAID covers a part of it, and was not erased or not stopped.
+    #[error("a volume of the node covers a part of it, and {0}")]
+    Volume(String),
     /// It may be what the ramdisk came from, and may be a disk of the machine.
     #[error("it is {0}")]
     MayBeMedium(BootMedium),
