@@ -8,6 +8,7 @@ mod erase;
 #[cfg(test)]
 pub(crate) mod fake_machine;
 mod installed;
+mod leftovers;
 mod raid;
 mod reservation;
 mod shared;

@@ -39,6 +39,9 @@ pub struct DeployReport {
     pub image: Report,
     /// Seconds spent on partition table and config drive.
     pub seconds_finish: f64,
+    /// What lies on other disks and may be taken for what belongs to the new system.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Writes an image and a config drive to the root disk.
@@ -62,7 +65,9 @@ pub fn deploy(
     let client = client(agent, &info)?;
     let config_drive = config_drive.or(info.configdrive.as_deref());
     let config_drive = config_drive.map(|text| config_drive::load(agent, text)).transpose()?;
-    let disk = root_disk::open(agent)?;
+    let root = root_disk::wait(agent)?;
+    let warnings = root_disk::leftovers(&root);
+    let disk = root.open().map_err(from_disk)?;
     let config_drive = config_drive.as_deref();
     if let Some(drive) = config_drive {
         drive.require_fits(&disk).map_err(from_disk)?;
@@ -81,9 +86,9 @@ pub fn deploy(
         .map_err(from_imaging)?;
     let started = Instant::now();
     let identifiers = finish(agent, &disk, partitioning.as_ref(), config_drive)?;
-    let text = result_text(&info, &disk, &identifiers);
+    let text = with_warnings(result_text(&info, &disk, &identifiers), &warnings);
     agent.set_partition_uuids(identifiers);
-    let report = DeployReport { image, seconds_finish: started.elapsed().as_secs_f64() };
+    let report = DeployReport { image, seconds_finish: started.elapsed().as_secs_f64(), warnings };
     tracing::info!(?report, "image written and verified");
     Ok(Deployed { text, report })
 }
@@ -97,6 +102,11 @@ fn result_text(info: &ImageInfo, disk: &WritableDisk, identifiers: &Map<String, 
         (Some("uefi"), Some(esp)) => format!("{written} efi_system_partition_uuid={esp}"),
         _ => written,
     }
+}
+
+/// Conductors look for identifiers among the words of the text; the warnings come behind them.
+fn with_warnings(text: String, warnings: &[String]) -> String {
+    if warnings.is_empty() { text } else { format!("{text} warnings: {}", warnings.join("; ")) }
 }
 
 fn plan(agent: &Agent, info: &ImageInfo) -> Result<ImageRequest, CommandError> {
@@ -186,6 +196,19 @@ fn settings(agent: &Agent) -> Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a17_warnings_follow_the_identifiers_and_change_none_of_them() {
+        let text =
+            "image (x) written to device /dev/sda root_uuid=ab-1 efi_system_partition_uuid=CD".to_owned();
+        assert_eq!(with_warnings(text.clone(), &[]), text);
+        let warned = with_warnings(text, &["/dev/sdb1 has the label config-2".to_owned()]);
+        assert!(warned.ends_with("uuid=CD warnings: /dev/sdb1 has the label config-2"), "{warned}");
+        for (name, value) in [("root_uuid", "ab-1"), ("efi_system_partition_uuid", "CD")] {
+            let words: Vec<_> = warned.split_whitespace().filter(|word| word.contains(name)).collect();
+            assert_eq!(words, [format!("{name}={value}")]);
+        }
+    }
 
     #[test]
     fn s23_credentials_come_from_one_source() {

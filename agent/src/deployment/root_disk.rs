@@ -47,6 +47,17 @@ pub fn expect_hinted(agent: &Agent) {
     }
 }
 
+/// What lies on the other disks and may be taken for what belongs to the system on this one; a sentence for each is in the
+/// log, too. None keeps a system from being deployed.
+pub fn leftovers(disk: &RootDisk) -> Vec<String> {
+    let found = disk.leftovers().unwrap_or_else(|error| {
+        tracing::warn!("what lies on the other disks is not known: {error}");
+        Vec::new()
+    });
+    found.iter().for_each(|warning| tracing::warn!("{warning}"));
+    found
+}
+
 fn look_for(agent: &Agent, node: &Node) -> Result<RootDisk, CommandError> {
     let attempts = agent.options.disk_wait_attempts.max(1);
     let mut attempt = 1;

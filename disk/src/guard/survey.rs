@@ -1,6 +1,6 @@
 //! What speaks for and against each disk as the root disk, for people to read before anything happens.
 
-use super::{BootMedium, Criteria, KeepReason, consents, shared};
+use super::{BootMedium, Criteria, KeepReason, consents, leftovers, shared};
 use crate::device::BlockDevice;
 use crate::device::usage::{self, Usage};
 use crate::error::Error;
@@ -20,7 +20,8 @@ pub struct Survey {
     pub chosen: Option<String>,
     /// The disks in the order in which they are considered.
     pub disks: Vec<SurveyedDisk>,
-    /// A sentence for each entry of the skip list that names no disk.
+    /// A sentence for each entry of the skip list that names no disk, and for each thing on another disk that may be
+    /// taken for what belongs to the new system.
     pub warnings: Vec<String>,
 }
 
@@ -90,7 +91,8 @@ impl fmt::Display for Obstacle {
 /// [`Error::InvalidHint`] or [`Error::InvalidSkipList`].
 pub fn survey(node: &Node, devices: &[BlockDevice]) -> Result<Survey, Error> {
     let criteria = Criteria::of(node)?;
-    let chosen = criteria.choose(devices).map(|device| device.disk.name.clone());
+    let root = criteria.choose(devices);
+    let chosen = root.map(|device| device.disk.name.clone());
     let consents = consents(node);
     let look = |device: &BlockDevice| {
         let mut found = SurveyedDisk {
@@ -113,7 +115,9 @@ pub fn survey(node: &Node, devices: &[BlockDevice]) -> Result<Survey, Error> {
         Ok(found)
     };
     let disks = devices.iter().map(look).collect::<Result<_, Error>>()?;
-    let warnings = criteria.skip_list.warnings(devices);
+    let mut warnings = criteria.skip_list.warnings(devices);
+    warnings
+        .extend(root.map(|root| leftovers::warnings(root, &criteria.skip_list, devices)).unwrap_or_default());
     Ok(Survey { wanted: criteria.wanted(), chosen, disks, warnings })
 }
 

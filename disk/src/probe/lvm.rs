@@ -4,6 +4,10 @@
 //! with the places of data and metadata, and the beginning of the metadata, which is a text. Checksums are not
 //! asked for: a damaged volume is still somebody's.
 
+mod group;
+
+pub use group::LogicalVolume;
+
 use crate::table::read_exact_at;
 use std::io::{self, Read, Seek};
 
@@ -18,6 +22,7 @@ const KIND_AT: usize = 24;
 const HEADER_AT: usize = 20;
 /// Bytes of a header before the lists of areas: identity and size.
 const HEADER: usize = 40;
+const IDENTITY: usize = 32;
 /// Bytes of an entry of these lists: offset and size.
 const AREA: usize = 16;
 
@@ -52,14 +57,33 @@ impl PhysicalVolume {
     /// Whatever reading brings.
     pub fn find(source: &mut (impl Read + Seek), start: u64, size: u64) -> io::Result<Option<Self>> {
         let mut volume = Volume { source, start, size };
-        for sector in 0..LABEL_SECTORS {
-            let Some(label) = volume.read::<{ SECTOR as usize }>(sector * SECTOR)? else { break };
-            if label.starts_with(LABEL) && label[KIND_AT..].starts_with(KIND) {
-                return volume.describe(&label).map(Some);
-            }
-        }
-        Ok(None)
+        let Some(label) = volume.label()? else { return Ok(None) };
+        volume.describe(&label).map(Some)
     }
+}
+
+/// The logical volumes that begin on the physical volume in `size` bytes from `start` of `source`; none where it is
+/// none.
+///
+/// # Errors
+///
+/// Whatever reading brings.
+pub fn logical_volumes(
+    source: &mut (impl Read + Seek),
+    start: u64,
+    size: u64,
+) -> io::Result<Vec<LogicalVolume>> {
+    let mut volume = Volume { source, start, size };
+    let Some(label) = volume.label()? else { return Ok(Vec::new()) };
+    let identity = header(&label).get(..IDENTITY).unwrap_or_default().to_vec();
+    let mut found = Vec::new();
+    for (offset, size) in areas(&label).1 {
+        found
+            .extend(group::logical_volumes(&volume.text(offset, size)?, &String::from_utf8_lossy(&identity)));
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
 }
 
 /// The bytes of the volume, none of which is believed to be there.
@@ -84,19 +108,19 @@ impl<T: Read + Seek> Volume<'_, T> {
         Ok(is_within)
     }
 
+    /// The sector with the label.
+    fn label(&mut self) -> io::Result<Option<[u8; SECTOR as usize]>> {
+        for sector in 0..LABEL_SECTORS {
+            let Some(label) = self.read::<{ SECTOR as usize }>(sector * SECTOR)? else { break };
+            if label.starts_with(LABEL) && label[KIND_AT..].starts_with(KIND) {
+                return Ok(Some(label));
+            }
+        }
+        Ok(None)
+    }
+
     fn describe(&mut self, label: &[u8; SECTOR as usize]) -> io::Result<PhysicalVolume> {
-        let header = u32::from_le_bytes([
-            label[HEADER_AT],
-            label[HEADER_AT + 1],
-            label[HEADER_AT + 2],
-            label[HEADER_AT + 3],
-        ]);
-        let lists = label.get(header as usize..).and_then(|header| header.get(HEADER..)).unwrap_or_default();
-        let mut areas = lists.chunks_exact(AREA).map(|area| (number(area, 0), number(area, 8)));
-        // The list of data areas ends with an empty one, and that of metadata too.
-        let is_some = |area: &(u64, u64)| *area != (0, 0);
-        let data: Vec<_> = areas.by_ref().take_while(is_some).collect();
-        let metadata = areas.take_while(is_some);
+        let (data, metadata) = areas(label);
         let mut is_shared = false;
         for (offset, size) in metadata {
             is_shared |= is_shared_group(&self.text(offset, size)?);
@@ -121,6 +145,22 @@ impl<T: Read + Seek> Volume<'_, T> {
         text.extend(end);
         Ok(if is_there { String::from_utf8_lossy(&text).into_owned() } else { String::new() })
     }
+}
+
+/// The header behind a label.
+fn header(label: &[u8; SECTOR as usize]) -> &[u8] {
+    let at = [label[HEADER_AT], label[HEADER_AT + 1], label[HEADER_AT + 2], label[HEADER_AT + 3]];
+    label.get(u32::from_le_bytes(at) as usize..).unwrap_or_default()
+}
+
+/// The areas of data and those of metadata, each with offset and size.
+fn areas(label: &[u8; SECTOR as usize]) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+    let lists = header(label).get(HEADER..).unwrap_or_default();
+    let mut areas = lists.chunks_exact(AREA).map(|area| (number(area, 0), number(area, 8)));
+    // The list of data areas ends with an empty one, and that of metadata too.
+    let is_some = |area: &(u64, u64)| *area != (0, 0);
+    let data = areas.by_ref().take_while(is_some).collect();
+    (data, areas.take_while(is_some).collect())
 }
 
 fn number(bytes: &[u8], at: usize) -> u64 {
@@ -158,6 +198,7 @@ pub(crate) mod tests {
         put(512, LABEL);
         put(512 + HEADER_AT, &32_u32.to_le_bytes());
         put(512 + KIND_AT, KIND);
+        put(512 + 32, &[b'0'; IDENTITY]);
         let areas = [(DATA, 0), (0, 0), (METADATA, METADATA_SIZE), (0, 0)];
         for (index, (offset, size)) in areas.into_iter().enumerate() {
             let at = 512 + 32 + HEADER + index * AREA;
@@ -178,6 +219,17 @@ pub(crate) mod tests {
         format!(
             "vg0 {{\nid = \"6BIIqs-w9Dm\"\nseqno = 2\nformat = \"lvm2\"\n{lines}\nextent_size = 8192\n\n\
              physical_volumes {{\n\npv0 {{\nstatus = [\"ALLOCATABLE\"]\npe_start = 2048\n}}\n}}\n}}\n"
+        )
+    }
+
+    /// The text of a group of this one physical volume with a logical volume of one extent, 4 MiB, at this one.
+    pub fn group_with(name: &str, extent: u64) -> String {
+        let identity = "0".repeat(6) + &"-0000".repeat(5) + "-000000";
+        format!(
+            "vg0 {{\nid = \"6BIIqs-w9Dm\"\nextent_size = 8192\n\nphysical_volumes {{\n\npv0 {{\nid = \"{identity}\"\n\
+             pe_start = 2048\n}}\n}}\n\nlogical_volumes {{\n\n{name} {{\nid = \"x\"\nsegment_count = 1\n\nsegment1 {{\n\
+             start_extent = 0\nextent_count = 1\n\ntype = \"striped\"\nstripe_count = 1\n\nstripes = [\n\
+             \"pv0\", {extent}\n]\n}}\n}}\n}}\n}}\n"
         )
     }
 
@@ -228,6 +280,7 @@ pub(crate) mod tests {
                 content[place..place + 8].copy_from_slice(&number.to_le_bytes());
             }
             find(&content, 0);
+            logical_volumes(&mut Cursor::new(&content), 0, content.len() as u64).unwrap();
         }
     }
 }
