@@ -242,6 +242,46 @@ fn vm_d20_an_array_of_an_earlier_user_is_erased_with_its_disks() {
 }
 
 #[test]
+fn vm_g01_what_lies_beside_a_volume_is_erased_with_it_and_the_volume_stays() {
+    const MARK: &[u8] = b"what an earlier user has written";
+    let stable = Stable::new(2, 2048);
+    let mut record = wanted(&[volume("1", json!(1), "os")]);
+    record["raid_config"] = stable.clean("create_configuration", &record);
+    record["driver_internal_info"] = json!({"agent_erase_devices_iterations": 0});
+    let os = stable.array_at(OS).unwrap();
+    // In the EFI system partition, behind the superblock, in the volume, behind it, and before the backup of the table.
+    let marks = [2 * MIB, OS * MIB + 256 * 1024, 700 * MIB, 1500 * MIB, 2047 * MIB];
+    for file in stable.files() {
+        let file = File::options().write(true).open(file).unwrap();
+        marks.iter().for_each(|at| file.write_all_at(MARK, *at).unwrap());
+    }
+    let tables: Vec<_> = stable.files().map(|file| read(file, 0, 17 * 1024)).collect();
+    let erase = order("deploy", "erase_devices", &record);
+    let result = stable.succeed("clean.execute_clean_step", &erase, STEP)["clean_result"].clone();
+    for file in stable.files() {
+        for at in marks {
+            assert!(read(file, at, MARK.len()).iter().all(|byte| *byte == 0), "{} {at}", file.display());
+        }
+    }
+    assert!(stable.files().map(|file| read(file, 0, 17 * 1024)).eq(tables), "a table changed");
+    assert_eq!(stable.array_at(OS), Some(os), "the volume is another");
+    for disk in ["/dev/vda", "/dev/vdb"] {
+        let entry = &result[disk];
+        assert_eq!((&entry["verdict"], &entry["method"]), (&json!("erased"), &json!("overwrite")), "{result}");
+        let ranges = entry["ranges"].as_array().unwrap();
+        let end = ranges.iter().fold(0, |end, range| {
+            assert_eq!(range["start"], end, "{entry}");
+            end + range["bytes"].as_u64().unwrap()
+        });
+        assert_eq!(end, 2048 * MIB, "{entry}");
+        assert!(ranges.iter().any(|range| range["erased_by"].as_str().unwrap_or_default().starts_with("/dev/md")));
+    }
+    // It works as before.
+    let text = stable.refusal("create_configuration", &record);
+    assert!(text.contains("an array already"), "{text}");
+}
+
+#[test]
 fn vm_d03_d20_an_array_with_a_file_system_of_several_machines_goes_with_consent_only() {
     let stable = Stable::new(2, 2048);
     stable.clean(
