@@ -6,23 +6,21 @@ use super::RootDisk;
 use super::skip_list::SkipList;
 use crate::device::{BlockDevice, stack};
 use crate::error::Error;
-use crate::foreign::{Budget, Foreign};
+use crate::fat::Fat;
 use crate::list;
 use crate::map::DiskMap;
 use crate::probe::lvm;
 use crate::table::{self, Geometry, Partition, PartitionKind, types};
 use farrier_linux::blkid::{self, Signature};
-use fatfs::{Dir, FileSystem, FsOptions, ReadWriteSeek};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// Labels by which cloud-init and Ignition find the settings of a system, in lower case.
 const SETTINGS: [&str; 2] = ["config-2", "cidata"];
-/// How loaders for UEFI are called, and how deep and how many names they are looked for.
+/// How loaders for UEFI are called, and how deep they are looked for.
 const LOADER: &str = ".efi";
 const DEPTH: usize = 3;
-const ENTRIES: usize = 2000;
 
 impl RootDisk {
     /// A sentence for each thing on another disk that may be taken for what belongs to the system on this one.
@@ -100,26 +98,9 @@ fn is_esp(partition: &Partition) -> bool {
 }
 
 fn has_loader(file: &File, esp: &Partition) -> io::Result<bool> {
-    let mut volume = Part { source: BufReader::new(file), start: esp.start, size: esp.size, position: 0 };
-    let budget = Budget::of_fat(esp.size, 0);
-    let volume = FileSystem::new(Foreign::new(&mut volume, &budget)?, FsOptions::new())?;
-    find_loader(&volume.root_dir(), DEPTH, &mut ENTRIES.clone())
-}
-
-fn find_loader<T: ReadWriteSeek>(folder: &Dir<'_, T>, depth: usize, budget: &mut usize) -> io::Result<bool> {
-    for entry in folder.iter() {
-        let entry = entry?;
-        let name = entry.file_name().to_lowercase();
-        let Some(rest) = budget.checked_sub(1) else { return Ok(false) };
-        *budget = rest;
-        let is_below = entry.is_dir() && depth > 0 && name != "." && name != "..";
-        if (entry.is_file() && name.ends_with(LOADER))
-            || (is_below && find_loader(&entry.to_dir(), depth - 1, budget)?)
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let volume = Part { source: BufReader::new(file), start: esp.start, size: esp.size, position: 0 };
+    let entries = Fat::open(volume)?.entries(DEPTH, &mut |_, _| Ok(()))?;
+    Ok(entries.iter().any(|entry| !entry.is_folder && entry.path.to_lowercase().ends_with(LOADER)))
 }
 
 /// A part of a file.
@@ -158,6 +139,7 @@ mod tests {
     use crate::guard::fake_machine::FakeMachine;
     use crate::probe::lvm::tests::{DATA, group_with, write_volume};
     use farrier_protocol::lookup::Node;
+    use fatfs::{FileSystem, FsOptions};
     use std::io::{Cursor, Write};
 
     const MIB: usize = 1 << 20;

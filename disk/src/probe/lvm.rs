@@ -153,8 +153,11 @@ fn header(label: &[u8; SECTOR as usize]) -> &[u8] {
     label.get(u32::from_le_bytes(at) as usize..).unwrap_or_default()
 }
 
-/// The areas of data and those of metadata, each with offset and size.
-fn areas(label: &[u8; SECTOR as usize]) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+/// Areas of a physical volume, each with offset and size.
+type Areas = Vec<(u64, u64)>;
+
+/// The areas of data and those of metadata.
+fn areas(label: &[u8; SECTOR as usize]) -> (Areas, Areas) {
     let lists = header(label).get(HEADER..).unwrap_or_default();
     let mut areas = lists.chunks_exact(AREA).map(|area| (number(area, 0), number(area, 8)));
     // The list of data areas ends with an empty one, and that of metadata too.

@@ -4,7 +4,6 @@
 //! Only a disk that may be erased is changed. What stays hidden fails the erasure of the disk ([`course`](super::course)).
 
 use super::command_set::{self, Cause, Hidden, Patience};
-use super::course::{Claim, claim};
 use farrier_disk::BlockDevice;
 use farrier_disk::guard::{ErasePlan, EraseTarget};
 use farrier_linux::sysfs;
@@ -43,11 +42,8 @@ fn is_shown_on_demand(hidden: &Hidden) -> bool {
 }
 
 fn show(target: &EraseTarget, guard: bool) -> bool {
-    match claim(target, guard) {
-        Ok(Claim::Taken(disk)) => {
-            command_set::of(&disk, target.device()).is_some_and(|own| own.show_hidden())
-        }
-        Ok(Claim::Kept(_)) => false,
+    match target.open(guard) {
+        Ok(disk) => command_set::of(&disk, target.device()).is_some_and(|own| own.show_hidden()),
         Err(error) => {
             tracing::warn!(disk = target.device().disk.name, "what it hides is not shown: {error}");
             false

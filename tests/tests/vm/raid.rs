@@ -267,14 +267,20 @@ fn vm_g01_what_lies_beside_a_volume_is_erased_with_it_and_the_volume_stays() {
     assert_eq!(stable.array_at(OS), Some(os), "the volume is another");
     for disk in ["/dev/vda", "/dev/vdb"] {
         let entry = &result[disk];
-        assert_eq!((&entry["verdict"], &entry["method"]), (&json!("erased"), &json!("overwrite")), "{result}");
+        assert_eq!(
+            (&entry["verdict"], &entry["method"]),
+            (&json!("erased"), &json!("overwrite")),
+            "{result}"
+        );
         let ranges = entry["ranges"].as_array().unwrap();
         let end = ranges.iter().fold(0, |end, range| {
             assert_eq!(range["start"], end, "{entry}");
             end + range["bytes"].as_u64().unwrap()
         });
         assert_eq!(end, 2048 * MIB, "{entry}");
-        assert!(ranges.iter().any(|range| range["erased_by"].as_str().unwrap_or_default().starts_with("/dev/md")));
+        assert!(
+            ranges.iter().any(|range| range["erased_by"].as_str().unwrap_or_default().starts_with("/dev/md"))
+        );
     }
     // It works as before.
     let text = stable.refusal("create_configuration", &record);
