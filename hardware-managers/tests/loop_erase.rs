@@ -225,28 +225,17 @@ fn loop_x04_an_entry_that_protects_no_disk_is_in_the_result() {
     assert!(warning.contains("MZ7LH960HAJR-00005") && warning.contains("matches no disk"), "{warning}");
 }
 
-/// A swap area and a FAT volume, as their first bytes, with the label of the medium with the agent's parameters.
+/// The first bytes of a swap area with the label of the medium with the agent's parameters, as it may be written.
 fn labelled() -> [Vec<u8>; 2] {
-    let mut swap = vec![0; 4096];
-    swap[4086..].copy_from_slice(b"SWAPSPACE2");
-    swap[1024] = 1;
-    swap[1028..1032].copy_from_slice(&255_u32.to_le_bytes());
-    swap[1036..1052].copy_from_slice(&[0x11; 16]);
-    swap[1052..1062].copy_from_slice(b"ir-vfd-dev");
-    let mut fat = vec![0; 512];
-    fat[..3].copy_from_slice(&[0xeb, 0x3c, 0x90]);
-    for (at, bytes) in
-        [(11, &[0, 2][..]), (13, &[4]), (14, &[1, 0]), (16, &[2]), (17, &[0, 2]), (21, &[0xf8])]
-    {
-        fat[at..at + bytes.len()].copy_from_slice(bytes);
-    }
-    fat[19..21].copy_from_slice(&16_384_u16.to_le_bytes());
-    fat[22..24].copy_from_slice(&16_u16.to_le_bytes());
-    fat[38] = 0x29;
-    fat[43..54].copy_from_slice(b"IR-VFD-DEV ");
-    fat[54..62].copy_from_slice(b"FAT16   ");
-    fat[510..].copy_from_slice(&[0x55, 0xaa]);
-    [swap, fat]
+    [b"ir-vfd-dev", b"IR-VFD-DEV"].map(|label| {
+        let mut swap = vec![0; 4096];
+        swap[4086..].copy_from_slice(b"SWAPSPACE2");
+        swap[1024] = 1;
+        swap[1028..1032].copy_from_slice(&255_u32.to_le_bytes());
+        swap[1036..1052].copy_from_slice(&[0x11; 16]);
+        swap[1052..1062].copy_from_slice(label);
+        swap
+    })
 }
 
 #[test]

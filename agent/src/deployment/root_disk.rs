@@ -4,21 +4,12 @@ use crate::agent::Agent;
 use crate::commands::errors::from_disk;
 use crate::settle::{self, facts::Awaited};
 use farrier_disk::guard::{self, RootDisk};
-use farrier_disk::{WritableDisk, list};
+use farrier_disk::list;
 use farrier_hardware::dispatch::HardwareManagers;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::lookup::Node;
 use std::path::Path;
 use std::thread;
-
-/// The root disk of the cached node, opened for writing and for nobody else.
-///
-/// # Errors
-///
-/// No disk fits, or the one that does is in use.
-pub fn open(agent: &Agent) -> Result<WritableDisk, CommandError> {
-    wait(agent)?.open().map_err(from_disk)
-}
 
 /// Looks for the root disk until it is there: disks appear late, and another one would be wrong
 /// (F25).
