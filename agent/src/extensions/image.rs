@@ -52,10 +52,9 @@ fn install_bootloader(agent: &Arc<Agent>, params: &Params) -> Result<Value, Comm
 fn make_bootable(agent: &Agent, params: &Params) -> Result<(), CommandError> {
     export::stop(agent)?;
     let firmware = Firmware::system();
-    let text = |name: &str| params.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let request = Request {
-        root_uuid: text("root_uuid").filter(|uuid| !uuid.starts_with(DISK_IDENTIFIER)),
-        prep_uuid: text("prep_boot_part_uuid"),
+        root_uuid: root_uuid(params),
+        prep_uuid: text(params, "prep_boot_part_uuid"),
         may_run_programs: agent.options.enable_bios_bootloader_install,
     };
     if firmware.is_none() && request.root_uuid.is_none() {
@@ -64,6 +63,15 @@ fn make_bootable(agent: &Agent, params: &Params) -> Result<(), CommandError> {
     let installed = bootloader::install(&root_disk::wait(agent)?, &request, firmware.as_ref());
     report(&installed.map_err(from_boot)?);
     Ok(())
+}
+
+fn text<'a>(params: &'a Params, name: &str) -> Option<&'a str> {
+    params.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+/// The root file system; nothing for a whole-disk image, whatever table it has.
+fn root_uuid(params: &Params) -> Option<&str> {
+    text(params, "root_uuid").filter(|uuid| !uuid.starts_with(DISK_IDENTIFIER))
 }
 
 fn report(installed: &Installed) {
@@ -87,6 +95,21 @@ mod tests {
     use super::*;
     use crate::settings::options::Options;
     use serde_json::json;
+
+    #[test]
+    fn a09_whole_disk_images_are_told_by_the_identifier_of_either_table() {
+        for (given, expected) in [
+            (json!("0x00000000"), None),
+            (json!("0x04030201"), None),
+            (json!(""), None),
+            (Value::Null, None),
+            (json!("6b2f1f6e-54a1-4c0e-9b32-0e5bd5e4a001"), Some("6b2f1f6e-54a1-4c0e-9b32-0e5bd5e4a001")),
+            (json!("04030201-02"), Some("04030201-02")),
+        ] {
+            let params = Params::from_iter([("root_uuid".to_owned(), given.clone())]);
+            assert_eq!(root_uuid(&params), expected, "{given}");
+        }
+    }
 
     /// The failure is that of an agent that knows no node: no disk is ever looked at.
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! Maker, firmware and boot mode of the machine (section 9.6).
 
+use farrier_boot::firmware as efi;
 use farrier_linux::sysfs;
 use farrier_protocol::inventory::{Firmware, SystemVendor};
 use std::path::Path;
@@ -22,7 +23,7 @@ pub fn vendor(root: &Path) -> SystemVendor {
 
 /// `uefi` or `bios`, as the running kernel was started.
 pub fn boot_mode(root: &Path) -> &'static str {
-    if root.join("sys/firmware/efi").exists() { "uefi" } else { "bios" }
+    if efi::Firmware::of(root).is_some() { "uefi" } else { "bios" }
 }
 
 /// What the kernel is called before somebody names it, and what programs call such a machine.
@@ -53,6 +54,15 @@ mod tests {
         assert_eq!((found.firmware.version.as_str(), found.firmware.vendor.as_str()), ("2.4.7", ""));
         assert_eq!((boot_mode(root.path()), host_name(root.path())), ("uefi", "node7".to_owned()));
         assert_eq!(boot_mode(FakeRoot::new(&[]).path()), "bios");
+    }
+
+    #[test]
+    fn a09_a_machine_without_variables_was_booted_by_uefi() {
+        for folder in ["sys/firmware/efi/efivars", "sys/firmware/efi"] {
+            let root = FakeRoot::new(&[]);
+            std::fs::create_dir_all(root.path().join(folder)).unwrap();
+            assert_eq!(boot_mode(root.path()), "uefi", "{folder}");
+        }
     }
 
     #[test]
