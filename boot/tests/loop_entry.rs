@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../disk/tests/support/fat32.rs"]
+mod fat32;
 #[path = "../../disk/tests/support/mod.rs"]
 mod support;
 
@@ -10,6 +12,7 @@ use farrier_boot::firmware::Firmware;
 use farrier_boot::machine::Machine;
 use farrier_disk::Sectors;
 use farrier_disk::io::view::DiskView;
+use farrier_disk::table::PartitionTable;
 use farrier_linux::efivars::{EfiVariables, PERSISTENT, Variable};
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, Write};
@@ -232,6 +235,38 @@ fn loop_a09_an_entry_that_cannot_be_deleted_takes_no_other_with_it() {
     assert!(error.unwrap_err().to_string().contains(&name(0)));
     assert!(!store.0.path().join(name(1)).exists(), "the other one is removed all the same");
     assert!(Command::new("umount").arg(&stuck).status().unwrap().success());
+}
+
+#[test]
+fn loop_a21_loaders_are_found_on_a_small_fat32_with_sectors_of_either_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("esp");
+    for (sector_size, sectors) in [(512, "8"), (512, "64"), (4096, "1")] {
+        std::fs::File::create(&image).unwrap().set_len(64 * MIB).unwrap();
+        let size = sector_size.to_string();
+        let mut format = Command::new("mkfs.vfat");
+        format.args(["-F", "32", "-S", &size, "-s", sectors]).arg(&image);
+        assert!(format.output().unwrap().status.success());
+        let mut esp = std::fs::read(&image).unwrap();
+        fat32::put(&mut esp, &[b"EFI        ", b"BOOT       "], b"BOOTX64 EFI", &program());
+        let disk = TestDisk::new(80 * MIB, sector_size);
+        let block_size = gpt::disk::LogicalBlockSize::try_from(u64::from(sector_size)).unwrap();
+        let config = gpt::GptConfig::new().writable(true).logical_block_size(block_size);
+        let mut table = config.create_from_device(DiskView::whole(disk.disk()), None).unwrap();
+        table.update_partitions(BTreeMap::new()).unwrap();
+        let start = MIB / u64::from(sector_size);
+        table.add_partition("esp", 64 * MIB, gpt::partition_types::EFI, 0, Some(start)).unwrap();
+        let mut view = table.write().unwrap();
+        gpt::mbr::ProtectiveMBR::with_lb_size(u32::MAX).overwrite_lba0(&mut view).unwrap();
+        view.flush().unwrap();
+        let partition = PartitionTable::read(disk.disk()).unwrap().esp().unwrap().clone();
+        let mut view = DiskView::range(disk.disk(), partition.start, partition.size);
+        view.write_all(&esp).unwrap();
+        view.flush().unwrap();
+        let variables = tempfile::tempdir().unwrap();
+        let found = entries(&disk, variables.path());
+        assert_eq!(found[0].loader, r"\EFI\BOOT\BOOTX64.EFI", "{sector_size} {sectors}");
+    }
 }
 
 /// Adds a file to the EFI system partition.
