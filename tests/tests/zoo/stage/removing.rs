@@ -157,9 +157,9 @@ pub(super) fn layout(disk: &dyn Sectors, ephemeral_mib: u64) -> Result<Layout, E
     Layout::plan(&request, disk.path(), geometry)
 }
 
-/// Erases a disk, which is no medium of the agent's.
+/// Erases a disk.
 fn erase_metadata(disk: &dyn Sectors) -> Result<(), Error> {
-    wipe::erase_metadata(disk, &|_| Ok(false)).map(drop)
+    wipe::erase_metadata(disk)
 }
 
 /// Clears the disk if a member of an array is on it, as the step does.
