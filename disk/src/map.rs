@@ -40,7 +40,7 @@ mod places;
 mod ranges;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use copy::{CopyKind, TableCopy};
 pub use places::places;

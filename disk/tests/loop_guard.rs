@@ -174,3 +174,170 @@ impl Drop for Mounted {
         Command::new("umount").arg(self.0.path()).status().unwrap();
     }
 }
+
+/// The superblock of a member of the array `name`, for 4 KiB behind the start of its volume.
+fn superblock(name: &str) -> Vec<u8> {
+    let mut superblock = vec![0; 256];
+    superblock[..5].copy_from_slice(&[0xfc, 0x4e, 0x2b, 0xa9, 1]);
+    superblock[32..32 + name.len()].copy_from_slice(name.as_bytes());
+    superblock
+}
+
+/// Puts an entry into a sector of an MBR: slot, type, first sector, sectors.
+fn put_entry(file: &File, sector: u64, (slot, kind, start, sectors): (u64, u8, u32, u32)) {
+    let mut entry = [0; 16];
+    entry[4] = kind;
+    entry[8..12].copy_from_slice(&start.to_le_bytes());
+    entry[12..].copy_from_slice(&sectors.to_le_bytes());
+    file.write_all_at(&entry, sector * 512 + 446 + slot * 16).unwrap();
+    file.write_all_at(&[0x55, 0xaa], sector * 512 + 510).unwrap();
+}
+
+/// The second sector of a physical volume of LVM, with its checksum.
+fn lvm_label() -> [u8; 512] {
+    let mut label = [0; 512];
+    label[..8].copy_from_slice(b"LABELONE");
+    (label[8], label[20]) = (1, 32);
+    label[24..32].copy_from_slice(b"LVM2 001");
+    label[32..64].fill(b'u');
+    let shift = |crc: u32, _| (crc >> 1) ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 };
+    let add = |crc: u32, byte: &u8| (0..8).fold(crc ^ u32::from(*byte), shift);
+    let crc = label[20..].iter().fold(0xf597_a6cf, add);
+    label[16..20].copy_from_slice(&crc.to_le_bytes());
+    label
+}
+
+/// What a disk holds, read past all that is open.
+fn content(device: &LoopDevice) -> Vec<u8> {
+    std::fs::read(device.path()).unwrap()
+}
+
+#[test]
+fn loop_g05_a_disk_with_content_or_a_damaged_table_is_not_free_and_gets_no_partitions() {
+    let made = |program: &str, arguments: &[&str]| {
+        let (device, disk) = described(|_| ());
+        let status = Command::new(program).args(arguments).arg(device.path()).output().unwrap().status;
+        assert!(status.success(), "{program}");
+        (device, disk)
+    };
+    let gpt_with = |damage: fn(&File)| {
+        described(|file| {
+            gpt::mbr::ProtectiveMBR::with_lb_size(u32::MAX).overwrite_lba0(&mut *file).unwrap();
+            let mut table =
+                gpt::GptConfig::new().writable(true).create_from_device(&mut *file, None).unwrap();
+            table.add_partition("data", 2 << 20, gpt::partition_types::LINUX_FS, 0, Some(2048)).unwrap();
+            table.write().unwrap();
+            damage(file);
+        })
+    };
+    for (named, (device, disk)) in [
+        ("ext4", made("mkfs.ext4", &["-q"])),
+        ("swap", made("mkswap", &[])),
+        ("checksum of the GPT header", gpt_with(|file| file.write_all_at(&[0x5c], 512 + 60).unwrap())),
+        ("checksum of the GPT entries", gpt_with(|file| file.write_all_at(&[0x5c], 1024 + 60).unwrap())),
+        ("only the backup GPT", gpt_with(|file| file.write_all_at(&[0; 1 << 20], 0).unwrap())),
+        ("LVM2_member", described(|file| file.write_all_at(&lvm_label(), 512).unwrap())),
+    ] {
+        let before = content(&device);
+        let plan = plan_raid(&Node::default(), &[disk]).unwrap();
+        let error = plan.disks[0].open(true).unwrap().add(TableKind::Gpt, &[]).unwrap_err().to_string();
+        assert!(error.contains(named) && error.contains("run delete_configuration"), "{named}: {error}");
+        assert!(content(&device) == before, "{named}: something was written");
+    }
+    let (_device, empty) = described(|_| ());
+    let plan = plan_raid(&Node::default(), &[empty]).unwrap();
+    plan.disks[0].open(true).unwrap().require_free().unwrap();
+}
+
+#[test]
+fn loop_g05_a_kept_volume_is_not_lost_with_a_wrong_bit_of_its_table() {
+    let node = node(json!({"skip_block_devices": [{"volume_name": "data"}]}));
+    let (device, disk) = described(|file| {
+        gpt::mbr::ProtectiveMBR::with_lb_size(u32::MAX).overwrite_lba0(&mut *file).unwrap();
+        let mut table = gpt::GptConfig::new().writable(true).create_from_device(&mut *file, None).unwrap();
+        table.add_partition("data", 2 << 20, gpt::partition_types::LINUX_RAID, 0, Some(2048)).unwrap();
+        table.write().unwrap();
+        file.write_all_at(&superblock("node7:data"), (1 << 20) + 4096).unwrap();
+        file.write_all_at(&[0x5c], 512 + 60).unwrap();
+    });
+    let before = content(&device);
+    let plan = plan_raid(&node, std::slice::from_ref(&disk)).unwrap();
+    assert!(matches!(plan.disks[0].require_keepable(), Err(Error::InvalidTable { .. })));
+    let error = plan.disks[0].open(true).unwrap_err();
+    assert!(matches!(error, Error::InvalidTable { .. }), "{error}");
+    assert!(content(&device) == before);
+    // Where nothing is to be kept, what the table led to goes.
+    let plan = plan_raid(&Node::default(), &[disk]).unwrap();
+    assert!(plan.disks[0].has_member().unwrap());
+    plan.disks[0].require_keepable().unwrap();
+    plan.disks[0].open(true).unwrap().clear().unwrap();
+    assert!(content(&device)[(1 << 20) + 4096..][..256].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn loop_g06_a_kept_volume_in_a_logical_partition_stays_and_is_refused_before_anything_is_written() {
+    let node = node(json!({"skip_block_devices": [{"volume_name": "data"}]}));
+    // An extended partition from 1 MiB on, with the kept volume in it from 2 MiB on; another one may lie beside it.
+    for (has_other, is_primary) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (device, disk) = described(|file| {
+            if is_primary {
+                put_entry(file, 0, (1, 0xfd, 4096, 4096));
+            } else {
+                put_entry(file, 0, (1, 0x05, 2048, 6144));
+                put_entry(file, 2048, (0, 0xfd, 2048, 4096));
+            }
+            if has_other {
+                put_entry(file, 0, (2, 0x83, 10240, 2048));
+                file.write_all_at(&superblock("node7:other"), 10240 * 512 + 4096).unwrap();
+            }
+            file.write_all_at(&superblock("node7:data"), (2 << 20) + 4096).unwrap();
+            file.write_all_at(&[0xaa; 1 << 20], 3 << 20).unwrap();
+        });
+        let before = content(&device);
+        let plan = plan_raid(&node, &[disk]).unwrap();
+        let is_keepable = plan.disks[0].require_keepable();
+        let cleared = plan.disks[0].open(true).unwrap().clear();
+        let after = content(&device);
+        assert!(after[2 << 20..4 << 20] == before[2 << 20..4 << 20], "{has_other} {is_primary}");
+        if has_other && !is_primary {
+            for error in [is_keepable.unwrap_err(), cleared.unwrap_err()].map(|error| error.to_string()) {
+                assert!(error.contains("partition 5") && error.contains("logical"), "{error}");
+            }
+            assert!(after == before);
+            continue;
+        }
+        is_keepable.unwrap();
+        cleared.unwrap();
+        assert_eq!(after == before, !has_other, "nothing to remove is nothing to write");
+        let is_other_there = after[10240 * 512..].iter().any(|byte| *byte != 0);
+        assert!(!is_other_there, "{has_other} {is_primary}");
+        // Nothing can be made beside a logical one either.
+        let free = plan.disks[0].open(true).unwrap().require_free();
+        assert_eq!(free.is_ok(), is_primary, "{free:?}");
+    }
+}
+
+#[test]
+fn loop_g06_a_kept_volume_on_a_whole_disk_stays() {
+    let node = node(json!({"skip_block_devices": [{"volume_name": "data"}]}));
+    let (device, disk) = described(|file| file.write_all_at(&superblock("node7:data"), 4096).unwrap());
+    let before = content(&device);
+    let plan = plan_raid(&node, &[disk]).unwrap();
+    plan.disks[0].open(true).unwrap().clear().unwrap();
+    assert!(content(&device) == before);
+}
+
+/// A member in the data of a partition of an earlier life is none, and clearing its disk would cost the live ones.
+#[test]
+fn loop_a02_a_stale_table_makes_no_disk_a_member() {
+    let (device, disk) = described(|file| {
+        let mut table = gpt::GptConfig::new().writable(true).create_from_device(&mut *file, None).unwrap();
+        table.add_partition("old", 2 << 20, gpt::partition_types::LINUX_RAID, 0, Some(2048)).unwrap();
+        table.write().unwrap();
+        file.write_all_at(&superblock("node7:old"), (1 << 20) + 4096).unwrap();
+        put_entry(file, 0, (0, 0x83, 8192, 6144));
+    });
+    let plan = plan_raid(&Node::default(), &[disk]).unwrap();
+    assert!(!plan.disks[0].has_member().unwrap());
+    drop(device);
+}

@@ -280,12 +280,23 @@ impl RaidDisk {
             .or_else(|| (self.kept.is_empty() && !self.members_of.is_empty()).then(member))
     }
 
-    /// Makes sure that partitions can be added beside those that stay.
+    /// Makes sure that it is free for partitions beside those that stay. What cannot be read, is damaged, or is of a
+    /// kind that arrays have nothing to do with is somebody's all the same.
     ///
     /// # Errors
     ///
-    /// [`Error::Raid`], or [`Error::InvalidTable`].
-    pub fn require_extensible(&self) -> Result<(), Error> {
+    /// [`Error::Protected`], [`Error::Raid`] or [`Error::InvalidTable`].
+    pub fn require_free(&self) -> Result<(), Error> {
+        self.require_unshared()?;
+        if let Some(occupant) = self.occupant() {
+            return Err(Error::Raid {
+                device: self.path().to_owned(),
+                reason: format!(
+                    "it holds {occupant}; run delete_configuration or erase_devices_metadata first, or leave it out \
+                     with physical_disks"
+                ),
+            });
+        }
         match self.map.live()?.unkeepable(&self.kept) {
             Some(logical) => Err(not_rearrangeable(self.path(), logical)),
             None => Ok(()),
@@ -327,9 +338,9 @@ impl RaidDisk {
     ///
     /// # Errors
     ///
-    /// [`Error::Protected`], [`Error::Corrupted`] or [`Error::Device`].
+    /// Those of [`RaidDisk::require_free`], [`Error::Corrupted`], [`Error::SignatureLeft`] or [`Error::Device`].
     pub fn add(self, kind: TableKind, partitions: &[NewPartition]) -> Result<Vec<MemberDevice>, Error> {
-        self.require_unshared()?;
+        self.require_free()?;
         let path = self.path().to_owned();
         let table = self.map.into_live()?;
         if self.kept.is_empty() {

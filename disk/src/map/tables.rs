@@ -63,7 +63,7 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// Whatever reading brings: a table that cannot be read may name anything.
+    /// What reading the places of tables brings: one that cannot be read may name anything.
     pub fn parse(source: &mut (impl Read + Seek), geometry: Geometry) -> io::Result<Self> {
         let live = match PartitionTable::parse(source, geometry) {
             Ok(table) => Ok(table),
@@ -72,10 +72,10 @@ impl Tables {
         };
         let mut found = find(source, 0, geometry.size, geometry.sector_size)?;
         let named = distinct(found.copies.iter().flat_map(|copy| copy.partitions.clone()));
-        for (start, size) in arrays_data(source, geometry.size, &named, &found.former)? {
+        for (start, size) in arrays_data(source, geometry.size, &named, &found.former) {
             // What an array holds begins on its members, and comes back with an array of the same kind.
             found.former.push(Partition::at(start, size));
-            let inside = find(source, start, size, geometry.sector_size)?;
+            let Ok(inside) = find(source, start, size, geometry.sector_size) else { continue };
             let partitions = inside.copies.into_iter().flat_map(|copy| copy.partitions).chain(inside.former);
             let moved = partitions.map(|one| Partition { start: one.start + start, ..one });
             found.add_former(moved.collect());
@@ -146,23 +146,25 @@ fn find(source: &mut (impl Read + Seek), start: u64, size: u64, sector_size: u32
     Ok(found)
 }
 
-/// Where arrays of software RAID have their data in the disk and in its partitions.
+/// Where arrays of software RAID have their data in the disk and in its partitions. A member that cannot be read is
+/// passed over: no system starts an array of it, and whoever wants it empty looks at all of it again.
 fn arrays_data(
     source: &mut (impl Read + Seek),
     size: u64,
     named: &[Partition],
     former: &[Partition],
-) -> io::Result<Vec<(u64, u64)>> {
-    let mut found = Vec::new();
-    for volume in std::iter::once(&Partition::at(0, size)).chain(named).chain(former) {
-        let Some(superblock) = Superblock::find(source, volume.start, volume.size)? else { continue };
-        if let Some(size) = volume.size.checked_sub(superblock.data).filter(|size| *size > 0) {
-            found.push((volume.start + superblock.data, size));
-        }
-    }
+) -> Vec<(u64, u64)> {
+    let whole = Partition::at(0, size);
+    let volumes = std::iter::once(&whole).chain(named).chain(former);
+    let data = |volume: &Partition| {
+        let superblock = Superblock::find(source, volume.start, volume.size).ok()??;
+        let size = volume.size.checked_sub(superblock.data).filter(|size| *size > 0)?;
+        Some((volume.start + superblock.data, size))
+    };
+    let mut found: Vec<_> = volumes.filter_map(data).collect();
     found.sort_unstable();
     found.dedup();
-    Ok(found)
+    found
 }
 
 /// Partitions of the same place once, the first of each.

@@ -100,7 +100,7 @@ fn make(
     let (mut open, mut disks) = (Vec::new(), Vec::new());
     for (index, target) in available.disks.iter().enumerate() {
         let disk = is_chosen(&index).then(|| target.open(guard)).transpose()?;
-        disk.iter().try_for_each(require_free)?;
+        disk.iter().try_for_each(RaidDisk::require_free)?;
         let kept = disk.as_ref().map(|disk| disk.kept().to_vec()).unwrap_or_default();
         disks.push(Disk { device: target.device().clone(), kept });
         open.push(disk);
@@ -117,22 +117,6 @@ fn make(
         make_array(array, &members)?;
     }
     Ok(())
-}
-
-/// A disk is free where its map is empty. What cannot be read, is damaged, or is of a kind that arrays have nothing to
-/// do with is somebody's all the same.
-fn require_free(disk: &RaidDisk) -> Result<(), Error> {
-    disk.require_unshared()?;
-    if let Some(occupant) = disk.occupant() {
-        return Err(Error::Raid {
-            device: disk.path().to_owned(),
-            reason: format!(
-                "it holds {occupant}; run delete_configuration or erase_devices_metadata first, or leave it out with \
-                 physical_disks"
-            ),
-        });
-    }
-    disk.require_extensible()
 }
 
 /// The kept volumes that are there; one that is not is made.
