@@ -97,7 +97,7 @@ pub enum Error {
     },
 
     /// The partition table is damaged.
-    #[error("{device}: the partition table is not valid: {reason}; check the image")]
+    #[error("{device}: the partition table is not valid: {reason}; check the image, or clean the disk")]
     InvalidTable {
         /// Path of the device node.
         device: PathBuf,

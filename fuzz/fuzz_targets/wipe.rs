@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use farrier_disk::Sectors;
+use farrier_disk::{Error, Sectors};
 use farrier_disk::io::zero::is_zero;
 use farrier_disk::table::PartitionTable;
 use farrier_disk::wipe;
@@ -21,7 +21,11 @@ fuzz_target!(|bytes: &[u8]| {
     let filled = partitions.iter().filter(|one| one.size > 0);
     let places: Vec<_> = filled.flat_map(|one| [one.start, one.start + one.size - 512]).collect();
     places.iter().for_each(|place| disk.put(*place, b"signature"));
-    wipe::erase_metadata(&disk).expect("memory is writable");
+    match wipe::erase_metadata(&disk) {
+        // More partitions than are looked at.
+        Err(Error::InvalidTable { .. }) => return,
+        outcome => outcome.expect("memory is writable"),
+    }
     for place in [0, DISK - ENDS as u64] {
         assert!(is_zero(&disk.content(place, ENDS)), "something is left at {place}");
     }

@@ -164,7 +164,9 @@ impl RaidTarget {
         let none = PartitionTable::none();
         let (table, volumes) = match map.live() {
             Ok(table) => (table, table.partitions().to_vec()),
-            Err(Error::InvalidTable { .. }) if !self.keeps_volumes() => (&none, map.tables().volumes()),
+            Err(Error::InvalidTable { .. }) if !self.keeps_volumes() => {
+                (&none, map.tables().volumes().to_vec())
+            }
             Err(error) => return Err(error),
         };
         let kept = self.kept_in(&mut DiskView::whole(&disk), table).map_err(|error| error.of(&device))?;
@@ -280,6 +282,11 @@ impl RaidDisk {
             .or_else(|| (self.kept.is_empty() && !self.members_of.is_empty()).then(member))
     }
 
+    /// Whether nothing but what stays is on it.
+    pub fn is_free(&self) -> bool {
+        self.occupant().is_none()
+    }
+
     /// Makes sure that it is free for partitions beside those that stay. What cannot be read, is damaged, or is of a
     /// kind that arrays have nothing to do with is somebody's all the same.
     ///
@@ -329,7 +336,7 @@ impl RaidDisk {
             return Ok(());
         }
         require_rearrangeable(self.path(), table, &self.kept)?;
-        wipe::erase_volumes(&self.disk, &self.map.tables().volumes(), &self.kept)?;
+        wipe::erase_volumes(&self.disk, self.map.tables().volumes(), &self.kept)?;
         self.map.into_live()?.rearrange(&self.disk, &self.kept, &[]).map(drop)
     }
 

@@ -10,6 +10,9 @@ use std::ops::Range;
 /// Sector sizes for which tables are made.
 const SECTOR_SIZES: [u32; 4] = [512, 1024, 2048, 4096];
 
+/// Headers that are followed with sectors of one size; each leads to another one at most.
+const MOST_HEADERS: usize = 16;
+
 const MARK: &[u8] = b"EFI PART";
 const SMALLEST_HEADER: u32 = 92;
 const HEADER_SIZE: Range<usize> = 12..16;
@@ -27,7 +30,7 @@ pub fn find<T: Read + Seek>(window: &mut Window<'_, T>, found: &mut Found) -> io
     for sector_size in SECTOR_SIZES {
         let last = last_sector(window.size(), sector_size);
         let (mut looked_at, mut open) = (Vec::new(), vec![1, last]);
-        while let Some(lba) = open.pop().filter(|lba| *lba > 0) {
+        while let Some(lba) = open.pop().filter(|lba| *lba > 0 && looked_at.len() < MOST_HEADERS) {
             looked_at.push(lba);
             let Some(header) = Header::read(window, lba, sector_size)? else { continue };
             let next = [header.other_lba(), header.own_lba()].into_iter().flatten();

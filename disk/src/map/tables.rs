@@ -12,7 +12,7 @@ use std::io::{self, Read, Seek};
 use std::ops::Range;
 use std::path::Path;
 
-/// Partitions that are kept in mind of one disk; hostile tables name more.
+/// Partitions that are looked at on one disk; hostile tables name more.
 const MOST: usize = 4096;
 
 /// The partition tables of a disk.
@@ -22,6 +22,8 @@ pub struct Tables {
     found: Found,
     /// The distinct partitions that a copy with its mark names.
     named: Vec<Partition>,
+    /// These, and what else may have content.
+    volumes: Vec<Partition>,
     size: u64,
 }
 
@@ -39,8 +41,7 @@ pub struct Found {
 impl Found {
     /// Adds partitions of a table without its mark.
     pub fn add_former(&mut self, partitions: Vec<Partition>) {
-        let room = MOST.saturating_sub(self.former.len());
-        self.former.extend(partitions.into_iter().take(room));
+        self.former.extend(partitions);
     }
 }
 
@@ -71,7 +72,9 @@ impl Tables {
             Err(ParseError::Unreadable(error)) => return Err(error),
         };
         let mut found = find(source, 0, geometry.size, geometry.sector_size)?;
-        let named = distinct(found.copies.iter().flat_map(|copy| copy.partitions.clone()));
+        let believed = live.iter().flat_map(|table| table.partitions()).filter(|one| one.size > 0);
+        let named = believed.chain(found.copies.iter().flat_map(|copy| &copy.partitions));
+        let named = distinct(named.cloned());
         for (start, size) in arrays_data(source, geometry.size, &named, &found.former) {
             // What an array holds begins on its members, and comes back with an array of the same kind.
             found.former.push(Partition::at(start, size));
@@ -81,7 +84,8 @@ impl Tables {
             found.add_former(moved.collect());
             found.areas.extend(inside.areas.into_iter().map(|area| area.start + start..area.end + start));
         }
-        Ok(Self { live, found, named, size: geometry.size })
+        let volumes = distinct(named.iter().chain(&found.former).cloned());
+        Ok(Self { live, found, named, volumes, size: geometry.size })
     }
 
     /// The table that is believed; one without partitions where there is none. `device` is for the error.
@@ -115,15 +119,33 @@ impl Tables {
         &self.found.copies
     }
 
-    /// Every distinct partition that one of the copies names, those of the first copy first. They may overlap.
+    /// Every distinct partition that one of the copies names, those of the table that is believed first. They may
+    /// overlap.
     pub fn named(&self) -> &[Partition] {
-        &self.named
+        &self.named[..self.named.len().min(MOST)]
     }
 
     /// These, and what is named by tables that have lost their mark, or lies in arrays: everything in which content
-    /// may be found again.
-    pub fn volumes(&self) -> Vec<Partition> {
-        distinct(self.named.iter().chain(&self.found.former).cloned())
+    /// may be found again. Where these are too many to be looked at, the rest is missing.
+    pub fn volumes(&self) -> &[Partition] {
+        &self.volumes[..self.volumes.len().min(MOST)]
+    }
+
+    /// Makes sure that no volume is missing. `device` is for the error.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidTable`].
+    pub fn require_all_volumes(&self, device: &Path) -> Result<(), Error> {
+        if self.volumes.len() <= MOST {
+            return Ok(());
+        }
+        let reason = format!(
+            "its copies name {} partitions, and more than {MOST} are not looked at; erase all of the disk with \
+             erase_devices",
+            self.volumes.len()
+        );
+        Err(Error::InvalidTable { device: device.to_owned(), reason })
     }
 
     /// The bytes of the tables themselves, wherever they lie.
@@ -155,7 +177,7 @@ fn arrays_data(
     former: &[Partition],
 ) -> Vec<(u64, u64)> {
     let whole = Partition::at(0, size);
-    let volumes = std::iter::once(&whole).chain(named).chain(former);
+    let volumes = std::iter::once(&whole).chain(named).chain(former).take(MOST);
     let data = |volume: &Partition| {
         let superblock = Superblock::find(source, volume.start, volume.size).ok()??;
         let size = volume.size.checked_sub(superblock.data).filter(|size| *size > 0)?;
@@ -170,7 +192,7 @@ fn arrays_data(
 /// Partitions of the same place once, the first of each.
 fn distinct(partitions: impl Iterator<Item = Partition>) -> Vec<Partition> {
     let mut places = std::collections::BTreeSet::new();
-    partitions.filter(|one| places.insert((one.start, one.size))).take(MOST).collect()
+    partitions.filter(|one| places.insert((one.start, one.size))).collect()
 }
 
 /// A part of what is read, none of whose bytes is believed to be there.
