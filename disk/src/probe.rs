@@ -143,7 +143,7 @@ impl ReadableDisk {
         let mut volumes = vec![Partition::at(0, self.geometry.size)];
         volumes.extend(match tables.live(&self.path) {
             Ok(table) => table.partitions().to_vec(),
-            Err(_) => tables.volumes().to_vec(),
+            Err(_) => tables.volumes(),
         });
         for volume in volumes.into_iter().filter(|one| one.size > 0) {
             if Superblock::find(&mut self.source, volume.start, volume.size)?.is_some() {
@@ -210,7 +210,7 @@ fn volumes(
     let mut volumes = vec![Partition::at(0, geometry.size)];
     volumes.retain(|whole| !kept.contains(whole));
     volumes.extend(
-        tables.volumes().iter().cloned().filter(|one| !stays.overlap(&(one.start..one.start + one.size))),
+        tables.volumes().into_iter().filter(|one| !stays.overlap(&(one.start..one.start + one.size))),
     );
     Ok(volumes)
 }

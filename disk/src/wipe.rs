@@ -36,7 +36,7 @@ pub fn wipe_ends(disk: &dyn Sectors) -> Result<(), Error> {
 ///
 /// [`Error::Device`].
 pub fn wipe_for_image(disk: &dyn Sectors) -> Result<(), Error> {
-    let volumes = Tables::read(disk).map(|tables| tables.volumes().to_vec()).unwrap_or_else(|error| {
+    let volumes = Tables::read(disk).map(|tables| tables.volumes()).unwrap_or_else(|error| {
         tracing::warn!("signatures in old partitions may stay: {error}");
         Vec::new()
     });
@@ -68,14 +68,14 @@ pub fn erase_metadata(disk: &dyn Sectors) -> Result<(), Error> {
     let tables = Tables::read(disk)?;
     tables.require_all_volumes(disk.path())?;
     let (volumes, areas) = (tables.volumes(), in_sectors(tables.areas(), disk));
-    zero(disk, &places_in(volumes, disk).without(&areas))?;
+    zero(disk, &places_in(&volumes, disk).without(&areas))?;
     disk.flush()?;
     let whole = Partition::at(0, disk.size());
     zero(disk, &places_in(std::slice::from_ref(&whole), disk))?;
     zero(disk, &areas)?;
     disk.flush()?;
     require_blank(disk)?;
-    let everywhere: Vec<_> = std::iter::once(whole).chain(volumes.iter().cloned()).collect();
+    let everywhere: Vec<_> = std::iter::once(whole).chain(volumes).collect();
     require_unrecognised(disk, &everywhere)?;
     table::rescan(disk);
     Ok(())

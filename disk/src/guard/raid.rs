@@ -164,9 +164,7 @@ impl RaidTarget {
         let none = PartitionTable::none();
         let (table, volumes) = match map.live() {
             Ok(table) => (table, table.partitions().to_vec()),
-            Err(Error::InvalidTable { .. }) if !self.keeps_volumes() => {
-                (&none, map.tables().volumes().to_vec())
-            }
+            Err(Error::InvalidTable { .. }) if !self.keeps_volumes() => (&none, map.tables().volumes()),
             Err(error) => return Err(error),
         };
         let kept = self.kept_in(&mut DiskView::whole(&disk), table).map_err(|error| error.of(&device))?;
@@ -336,7 +334,7 @@ impl RaidDisk {
             return Ok(());
         }
         require_rearrangeable(self.path(), table, &self.kept)?;
-        wipe::erase_volumes(&self.disk, self.map.tables().volumes(), &self.kept)?;
+        wipe::erase_volumes(&self.disk, &self.map.tables().volumes(), &self.kept)?;
         self.map.into_live()?.rearrange(&self.disk, &self.kept, &[]).map(drop)
     }
 

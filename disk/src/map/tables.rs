@@ -127,8 +127,8 @@ impl Tables {
 
     /// These, and what is named by tables that have lost their mark, or lies in arrays: everything in which content
     /// may be found again. Where these are too many to be looked at, the rest is missing.
-    pub fn volumes(&self) -> &[Partition] {
-        &self.volumes[..self.volumes.len().min(MOST)]
+    pub fn volumes(&self) -> Vec<Partition> {
+        self.volumes.iter().take(MOST).cloned().collect()
     }
 
     /// Makes sure that no volume is missing. `device` is for the error.

@@ -162,7 +162,7 @@ fn a02_every_copy_names_its_partitions_whatever_became_of_the_others() {
                 disk.put(unit + 20, &[0x5c]);
             }
             let tables = Tables::read(&disk).unwrap();
-            let found = places_of(tables.volumes());
+            let found = places_of(&tables.volumes());
             assert!(expected.iter().all(|place| found.contains(place)), "{sector_size} {damage:?} {found:?}");
             if damage.is_empty() {
                 assert_eq!(found, expected, "nothing else is named");
@@ -233,7 +233,7 @@ fn a02_an_mbr_names_what_is_primary_logical_and_without_a_type_signed_or_not() {
             }
             let tables = Tables::read(&disk).unwrap();
             let own = [(MIB, MIB), (3 * MIB, MIB), (9 * MIB, 2 * MIB), (29 * MIB, 3 * MIB)];
-            let volumes = places_of(tables.volumes());
+            let volumes = places_of(&tables.volumes());
             assert!(own.iter().all(|place| volumes.contains(place)), "{volumes:?}");
             assert_eq!(places_of(tables.named()), if is_signed { own.to_vec() } else { vec![] });
             assert!(!volumes.contains(&(8 * MIB, 40 * MIB)), "the container is no partition");
@@ -252,7 +252,7 @@ fn a02_what_an_array_holds_is_found_on_its_member() {
     let inside = MemoryDisk::zeros(64 * MIB, 512);
     gpt_image(&inside, &new_gpt(&[(1, 2 * MIB, 4 * MIB)]));
     disk.put(9 * MIB, &inside.content(0, 64 << 20));
-    let volumes = places_of(Tables::read(&disk).unwrap().volumes());
+    let volumes = places_of(&Tables::read(&disk).unwrap().volumes());
     assert_eq!(volumes, [(MIB, 80 * MIB), (9 * MIB, 72 * MIB), (11 * MIB, 4 * MIB)]);
 }
 

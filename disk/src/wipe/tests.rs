@@ -99,7 +99,7 @@ fn a02_signatures_go_behind_every_table_that_is_stale_damaged_or_half_gone() {
             let disk = MemoryDisk::zeros(DISK, sector_size);
             disk.put(0, &old.content(0, DISK as usize));
             disk.put(52 * MIB, b"data of a tenant");
-            assert_eq!(erase_metadata(&disk, &is_virtual_media).unwrap(), Erased::Yes);
+            erase_metadata(&disk).unwrap();
             let left = |offset, length| disk.content(offset, length).iter().any(|byte| *byte != 0);
             let places = [32 * MIB, 17 * MIB - 4096, 80 * MIB];
             assert!(!places.into_iter().any(|place| left(place, 4096)), "{sector_size} {made_for} {number}");
@@ -122,7 +122,7 @@ fn a02_signatures_go_behind_the_logical_partitions_of_a_chain_that_breaks_off() 
         let places = [9 * MIB, 29 * MIB, 45 * MIB - 4096];
         places.iter().for_each(|place| disk.put(*place, &swap()));
         assert!(PartitionTable::read(&disk).is_err(), "it is broken");
-        assert_eq!(erase_metadata(&disk, &is_virtual_media).unwrap(), Erased::Yes);
+        erase_metadata(&disk).unwrap();
         for place in places.into_iter().chain([8 * MIB, 28 * MIB]) {
             assert!(disk.content(place, 4096).iter().all(|byte| *byte == 0), "{sector_size} {place}");
         }
@@ -135,7 +135,7 @@ fn a02_a_table_outlives_whatever_interrupts_the_removal_of_what_it_leads_to() {
         let disk = MemoryDisk::zeros(DISK, 512);
         gpt_image(&disk, &new_gpt(&[(1, MIB, 16 * MIB), (2, 32 * MIB, 32 * MIB)]));
         let disk = disk.broken_at(broken);
-        assert!(matches!(erase_metadata(&disk, &|_| Ok(false)), Err(Error::Device { .. })), "{broken}");
+        assert!(matches!(erase_metadata(&disk), Err(Error::Device { .. })), "{broken}");
         let named = PartitionTable::read(&disk).unwrap().partitions().len();
         assert_eq!(named, 2, "the next attempt finds the rest");
     }
@@ -159,7 +159,7 @@ fn a03_labels_in_the_middle_go_from_disks_and_partitions() {
             btrfs.iter().for_each(|offset| disk.put(start + offset + 64, b"_BHRfS_M"));
             disk.put(start + 50 * GIB, label);
         }
-        assert_eq!(erase_metadata(&disk, &is_virtual_media).unwrap(), Erased::Yes);
+        erase_metadata(&disk).unwrap();
         for start in starts {
             for offset in blue_store.into_iter().chain(btrfs.map(|offset| offset + 64)) {
                 assert_eq!(disk.content(start + offset, 8), [0; 8], "{start} {offset}");
