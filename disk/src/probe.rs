@@ -122,6 +122,16 @@ impl ReadableDisk {
         self.look_for_member().map_err(|source| self.failed("looking for members of arrays", source))
     }
 
+    /// Every copy of a partition table on it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub fn tables(&mut self) -> Result<Tables, Error> {
+        Tables::parse(&mut self.source, self.geometry)
+            .map_err(|source| self.failed("reading its partition tables", source))
+    }
+
     /// Everything that lies on it.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::device::{BlockDevice, stack};
 use crate::error::Error;
 use crate::io::view::DiskView;
 use crate::io::{Sectors, WritableDisk};
-use crate::map::DiskMap;
+use crate::map::{DiskMap, Tables};
 use crate::md::MemberDevice;
 use crate::md::array::{self, Array};
 use crate::md::config::ESP_NAME;
@@ -138,16 +138,21 @@ impl RaidTarget {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidTable`]: there are members, and nobody knows which are to be kept. [`Error::Raid`]: a kept one
-    /// is a logical partition. [`Error::Device`] when the disk cannot be read.
+    /// [`Error::InvalidTable`]: there are members, and the table does not say where those are that are to be kept.
+    /// [`Error::Raid`]: a kept one is a logical partition. [`Error::Device`] when the disk cannot be read.
     pub fn require_keepable(&self) -> Result<(), Error> {
-        if !self.keeps_volumes() || !self.has_member()? {
+        if !self.keeps_volumes() {
             return Ok(());
         }
         let mut disk = ReadableDisk::open(self.device())?;
-        let table = disk.map()?.into_live()?;
-        let kept = self.kept_in(disk.source(), &table).map_err(|error| error.of(self.device()))?;
-        require_rearrangeable(self.device().disk.name.as_ref(), &table, &kept)
+        let tables = disk.tables()?;
+        let path: &Path = self.device().disk.name.as_ref();
+        let table = match tables.live(path) {
+            Ok(table) => table,
+            Err(error) => return if disk.has_member()? { Err(error) } else { Ok(()) },
+        };
+        let kept = self.kept_in(disk.source(), &tables, table)?;
+        require_rearrangeable(path, table, &kept)
     }
 
     /// Opens the disk, on which no array may run, and finds what is to be kept on it. With `guard`, nothing is
@@ -167,7 +172,7 @@ impl RaidTarget {
             Err(Error::InvalidTable { .. }) if !self.keeps_volumes() => (&none, map.tables().volumes()),
             Err(error) => return Err(error),
         };
-        let kept = self.kept_in(&mut DiskView::whole(&disk), table).map_err(|error| error.of(&device))?;
+        let kept = self.kept_in(&mut DiskView::whole(&disk), map.tables(), table)?;
         let whole = Partition::at(0, disk.size());
         let arrays = std::iter::once(&whole).chain(&volumes).map(|volume| array_of(&disk, volume));
         let members_of = arrays.filter_map(Result::transpose).collect::<Result<_, _>>()?;
@@ -179,20 +184,36 @@ impl RaidTarget {
         self.0.skip_list.volumes().next().is_some()
     }
 
-    /// The partitions of a disk with this table that stay: the members of kept volumes.
+    /// The partitions of `table`, which is believed, that stay: the members of kept volumes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidTable`] when another of the `tables` leads to such a member, and [`Error::Device`].
     fn kept_in(
         &self,
         source: &mut (impl Read + Seek),
+        tables: &Tables,
         table: &PartitionTable,
-    ) -> Result<Vec<Partition>, Unread> {
-        let whole = Partition::at(0, self.device().disk.size);
+    ) -> Result<Vec<Partition>, Error> {
         let mut kept = Vec::new();
+        if !self.keeps_volumes() {
+            return Ok(kept);
+        }
+        let whole = Partition::at(0, self.device().disk.size);
         for volume in std::iter::once(&whole).chain(table.partitions()) {
-            let found = Superblock::find(source, volume.start, volume.size).map_err(Unread)?;
-            let is_kept = |found: &Superblock| {
-                self.0.skip_list.volumes().any(|name| superblock::is_named(&found.name, name))
-            };
-            kept.extend(found.filter(is_kept).map(|_| volume.clone()));
+            kept.extend(self.kept_member(source, volume)?.map(|_| volume.clone()));
+        }
+        let is_in_table = |one: &Partition| table.partitions().iter().any(|other| overlap(one, other));
+        let is_hidden = |one: &Partition| !is_in_table(one) && !kept.iter().any(|kept| overlap(one, kept));
+        for volume in tables.volumes().iter().filter(|one| is_hidden(one)) {
+            if let Some(name) = self.kept_member(source, volume)? {
+                let reason = format!(
+                    "skip_block_devices keeps the volume {name}, and only a table that no system believes leads to its \
+                     member at byte {}",
+                    volume.start
+                );
+                return Err(Error::InvalidTable { device: self.device().disk.name.clone().into(), reason });
+            }
         }
         if !kept.is_empty() {
             // What the kept system boots from stays with it.
@@ -200,16 +221,26 @@ impl RaidTarget {
         }
         Ok(kept)
     }
+
+    /// The name of the kept array that a volume of the disk is a member of.
+    fn kept_member(
+        &self,
+        source: &mut (impl Read + Seek),
+        volume: &Partition,
+    ) -> Result<Option<String>, Error> {
+        let found = Superblock::find(source, volume.start, volume.size).map_err(|source| Error::Device {
+            device: self.device().disk.name.clone().into(),
+            action: "looking for superblocks".to_owned(),
+            source,
+        })?;
+        let is_kept =
+            |name: &String| self.0.skip_list.volumes().any(|wanted| superblock::is_named(name, wanted));
+        Ok(found.map(|found| found.name).filter(is_kept))
+    }
 }
 
-/// Superblocks that cannot be looked for.
-struct Unread(std::io::Error);
-
-impl Unread {
-    fn of(self, device: &BlockDevice) -> Error {
-        let action = "looking for superblocks".to_owned();
-        Error::Device { device: device.disk.name.clone().into(), action, source: self.0 }
-    }
+fn overlap(one: &Partition, other: &Partition) -> bool {
+    one.start < other.start + other.size && other.start < one.start + one.size
 }
 
 /// What of a table goes, when these partitions stay.
