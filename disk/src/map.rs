@@ -85,7 +85,7 @@ impl DiskMap {
     /// [`Error::Device`]: what cannot be read is not empty.
     pub fn read(disk: &dyn Sectors) -> Result<Self, Error> {
         let tables = Tables::read(disk)?;
-        let contents = contents(disk, &with_whole(disk.size(), tables.named()))?;
+        let contents = contents(disk, &with_whole(disk.size(), &tables.volumes()))?;
         Ok(Self { path: disk.path().to_owned(), tables, contents })
     }
 
@@ -101,7 +101,7 @@ impl DiskMap {
             source,
         };
         let tables = Tables::parse(file, geometry).map_err(failed)?;
-        let volumes = with_whole(geometry.size, tables.named());
+        let volumes = with_whole(geometry.size, &tables.volumes());
         let look = |start, size| blkid::signatures(file, start, size).map_err(failed);
         let mut contents = recognised(&volumes, look)?;
         contents.extend(copies_in(file, &volumes).map_err(failed)?);
@@ -131,12 +131,14 @@ impl DiskMap {
         self.tables.into_live(&self.path)
     }
 
-    /// What was recognised on the disk as a whole and in every partition that a copy of a table names.
+    /// What was recognised on the disk as a whole and in everything that a table, sound or not, ever called a
+    /// partition.
     pub fn contents(&self) -> &[Content] {
         &self.contents
     }
 
-    /// Why it is not empty; nothing where no table is damaged or names a partition, and nothing is recognised.
+    /// Why it is not empty; nothing where no table is damaged or names a partition, and nothing is recognised. A table
+    /// whose mark was wiped is no table any more, but what is recognised in its partitions counts.
     pub fn occupant(&self) -> Option<String> {
         self.occupant_beside(&[])
     }

@@ -6,7 +6,7 @@ pub mod lvm;
 
 use crate::device::BlockDevice;
 use crate::error::Error;
-use crate::map::{DiskMap, Ranges, Tables};
+use crate::map::{Ranges, Tables};
 use crate::md::superblock::{self, Superblock};
 use crate::table::{Geometry, Partition, PartitionKind, PartitionTable, read_exact_at, types};
 use farrier_linux::blkid;
@@ -130,15 +130,6 @@ impl ReadableDisk {
     pub fn tables(&mut self) -> Result<Tables, Error> {
         Tables::parse(&mut self.source, self.geometry)
             .map_err(|source| self.failed("reading its partition tables", source))
-    }
-
-    /// Everything that lies on it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Device`].
-    pub fn map(&mut self) -> Result<DiskMap, Error> {
-        DiskMap::read_file(self.source.get_mut(), &self.path, self.geometry)
     }
 
     /// Its bytes.

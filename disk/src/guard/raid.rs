@@ -3,25 +3,29 @@
 //! A volume on the skip list is kept with its members. What lies beside these on the same disks is not: a
 //! [`RaidDisk`] has such a disk open as a whole and changes nothing of what is kept.
 
+mod boot_partition;
+mod disk;
+
+pub use boot_partition::BootPartition;
+pub use disk::RaidDisk;
+
 use super::skip_list::SkipList;
-use super::{Choice, RootDisk, Scope, shared};
+use super::{Choice, Scope, shared};
 use crate::device::usage;
 use crate::device::{BlockDevice, stack};
 use crate::error::Error;
 use crate::io::view::DiskView;
 use crate::io::{Sectors, WritableDisk};
 use crate::map::{DiskMap, Tables};
-use crate::md::MemberDevice;
-use crate::md::array::{self, Array};
+use crate::md::array;
 use crate::md::config::ESP_NAME;
 use crate::md::superblock::{self, Superblock};
 use crate::probe::ReadableDisk;
-use crate::table::{self, NewPartition, Partition, PartitionTable, TableKind};
-use crate::wipe;
-use farrier_linux::sysfs;
+use crate::table::{Partition, PartitionTable};
+use disk::{overlap, require_rearrangeable};
 use farrier_protocol::lookup::Node;
 use std::io::{Read, Seek};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What of a machine software RAID may use. Nothing has been opened yet.
 #[derive(Debug)]
@@ -41,19 +45,6 @@ pub struct RaidArray(Choice);
 /// A disk that may get or lose partitions.
 #[derive(Debug)]
 pub struct RaidTarget(Choice);
-
-/// A disk that is open to have partitions made and removed, but for those of kept volumes.
-#[derive(Debug)]
-pub struct RaidDisk {
-    disk: WritableDisk,
-    map: DiskMap,
-    kept: Vec<Partition>,
-    /// Names of the arrays that it or its partitions have superblocks of.
-    members_of: Vec<String>,
-    /// The disk, and what other machines may be using of what does not stay on it.
-    device: BlockDevice,
-    shared: Option<String>,
-}
 
 /// Names of the volumes of software RAID that must stay on a node.
 ///
@@ -239,38 +230,6 @@ impl RaidTarget {
     }
 }
 
-fn overlap(one: &Partition, other: &Partition) -> bool {
-    one.start < other.start + other.size && other.start < one.start + one.size
-}
-
-/// What of a table goes, when these partitions stay.
-fn doomed<'a>(table: &'a PartitionTable, kept: &[Partition]) -> Vec<&'a Partition> {
-    let overlap = |one: &Partition, two: &Partition| {
-        one.start < two.start + two.size && two.start < one.start + one.size
-    };
-    let stays = |one: &&Partition| kept.iter().any(|kept| overlap(one, kept));
-    table.partitions().iter().filter(|one| !stays(one)).collect()
-}
-
-/// Refuses a table from which others cannot be removed without the kept ones.
-fn require_rearrangeable(device: &Path, table: &PartitionTable, kept: &[Partition]) -> Result<(), Error> {
-    match table.unkeepable(kept) {
-        Some(logical) if !doomed(table, kept).is_empty() => Err(not_rearrangeable(device, logical)),
-        _ => Ok(()),
-    }
-}
-
-fn not_rearrangeable(device: &Path, logical: &Partition) -> Error {
-    Error::Raid {
-        device: device.to_owned(),
-        reason: format!(
-            "partition {}, which skip_block_devices keeps, is a logical one, and its table cannot be changed without \
-             it; nothing was written: name the disk itself in skip_block_devices, or give the volume up",
-            logical.number
-        ),
-    }
-}
-
 /// The array that a volume on the disk has a superblock of; an empty name where the format has none.
 fn array_of(disk: &dyn Sectors, partition: &Partition) -> Result<Option<String>, Error> {
     let found = Superblock::find(&mut DiskView::whole(disk), partition.start, partition.size);
@@ -284,177 +243,4 @@ fn array_of(disk: &dyn Sectors, partition: &Partition) -> Result<Option<String>,
     }
     let signatures = disk.signatures(partition.start, partition.size)?;
     Ok(signatures.iter().any(|signature| signature.kind == superblock::SIGNATURE).then(String::new))
-}
-
-impl RaidDisk {
-    /// Path of the device node.
-    pub fn path(&self) -> &Path {
-        self.disk.path()
-    }
-
-    /// The partitions that stay.
-    pub fn kept(&self) -> &[Partition] {
-        &self.kept
-    }
-
-    /// Names of the arrays that it or its partitions are members of.
-    pub fn members_of(&self) -> &[String] {
-        &self.members_of
-    }
-
-    /// What keeps it from getting partitions, in words: a table that is damaged or half gone, a partition that does
-    /// not stay, content of any kind. Nothing where only what stays is on it.
-    pub fn occupant(&self) -> Option<String> {
-        let member = || "a member of an array".to_owned();
-        self.map
-            .occupant_beside(&self.kept)
-            .or_else(|| (self.kept.is_empty() && !self.members_of.is_empty()).then(member))
-    }
-
-    /// Whether nothing but what stays is on it.
-    pub fn is_free(&self) -> bool {
-        self.occupant().is_none()
-    }
-
-    /// Makes sure that it is free for partitions beside those that stay. What cannot be read, is damaged, or is of a
-    /// kind that arrays have nothing to do with is somebody's all the same.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Protected`], [`Error::Raid`] or [`Error::InvalidTable`].
-    pub fn require_free(&self) -> Result<(), Error> {
-        self.require_unshared()?;
-        if let Some(occupant) = self.occupant() {
-            return Err(Error::Raid {
-                device: self.path().to_owned(),
-                reason: format!(
-                    "it holds {occupant}; run delete_configuration or erase_devices_metadata first, or leave it out \
-                     with physical_disks"
-                ),
-            });
-        }
-        match self.map.live()?.unkeepable(&self.kept) {
-            Some(logical) => Err(not_rearrangeable(self.path(), logical)),
-            None => Ok(()),
-        }
-    }
-
-    /// Makes sure that nothing is lost with it that other machines may be using.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Protected`].
-    pub fn require_unshared(&self) -> Result<(), Error> {
-        shared::refuse(&self.device, self.shared.clone())
-    }
-
-    /// Removes all partitions but those that stay, with everything by which they could be revived; a disk
-    /// on which nothing stays loses its table too (D20), and one on which all stays is not written.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Protected`]; [`Error::Raid`] when a table cannot be
-    /// changed without what stays; what [`wipe::erase_metadata`] brings.
-    pub fn clear(self) -> Result<(), Error> {
-        self.require_unshared()?;
-        if self.kept.is_empty() {
-            return wipe::erase_metadata(&self.disk);
-        }
-        let table = self.map.live()?;
-        if doomed(table, &self.kept).is_empty() {
-            return Ok(());
-        }
-        require_rearrangeable(self.path(), table, &self.kept)?;
-        wipe::erase_volumes(&self.disk, &self.map.tables().volumes(), &self.kept)?;
-        self.map.into_live()?.rearrange(&self.disk, &self.kept, &[]).map(drop)
-    }
-
-    /// Makes these partitions, empties their ends, and gives the device nodes in the same order. A disk
-    /// without partitions gets a new table of this kind.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`RaidDisk::require_free`], [`Error::Corrupted`], [`Error::SignatureLeft`] or [`Error::Device`].
-    pub fn add(self, kind: TableKind, partitions: &[NewPartition]) -> Result<Vec<MemberDevice>, Error> {
-        self.require_free()?;
-        let path = self.path().to_owned();
-        let table = self.map.into_live()?;
-        if self.kept.is_empty() {
-            wipe::wipe_ends(&self.disk)?;
-        }
-        let volumes: Vec<_> = partitions.iter().map(|one| Partition::at(one.start, one.size)).collect();
-        wipe::erase_volumes(&self.disk, &volumes, &self.kept)?;
-        if self.kept.is_empty() {
-            PartitionTable::create(&self.disk, kind, partitions)?;
-        } else {
-            table.rearrange(&self.disk, &self.kept, partitions)?;
-        }
-        let node = |one: &NewPartition| MemberDevice::at(table::partition_path(&path, one.number));
-        Ok(partitions.iter().map(node).collect())
-    }
-}
-
-/// A place for a copy of the EFI system partition, on a disk of a root volume.
-#[derive(Debug, Clone)]
-pub struct BootPartition {
-    /// The device, as a member of the mirror.
-    pub device: MemberDevice,
-    /// The partition, as the disk's table has it.
-    pub partition: Partition,
-    /// Bytes of a sector of the disk.
-    pub sector_size: u32,
-    /// The running array that it is a member of.
-    pub array: Option<String>,
-}
-
-impl RootDisk {
-    /// Whether it is a volume of software RAID.
-    pub fn is_array(&self) -> bool {
-        array::is_array(self.device().directory())
-    }
-
-    /// The EFI system partitions of the disks that the volume lies on, none of which is on the skip list.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoEsp`] naming a disk without one, or what reading the disks brings.
-    pub fn boot_partitions(&self) -> Result<Vec<BootPartition>, Error> {
-        self.boot_disks().iter().map(boot_partition).collect()
-    }
-
-    /// Opens the mirror `array` of exactly these boot partitions for writing.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Raid`] when it is another array, or those of [`RootDisk::open`].
-    pub fn open_mirror(&self, array: &Array, copies: &[BootPartition]) -> Result<WritableDisk, Error> {
-        let name = |copy: &BootPartition| copy.device.path().strip_prefix("/dev").map(Path::to_owned);
-        let mut wanted: Vec<_> = copies.iter().filter_map(|copy| name(copy).ok()).collect();
-        wanted.sort();
-        if !array.members.iter().map(PathBuf::from).eq(wanted) {
-            return Err(Error::Raid {
-                device: array.path(),
-                reason: format!("its members are {}, not the boot partitions", array.members.join(", ")),
-            });
-        }
-        let directory = self.device().directory().with_file_name(&array.kernel_name);
-        let device = self.device().relative(&directory);
-        let device = device.ok_or_else(|| Error::NoSuchDevice { device: array.kernel_name.clone() })?;
-        WritableDisk::open(&device)
-    }
-}
-
-fn boot_partition(disk: &BlockDevice) -> Result<BootPartition, Error> {
-    let table = ReadableDisk::open(disk)?.table()?;
-    let path = PathBuf::from(&disk.disk.name);
-    let partition = table.esp().cloned().ok_or_else(|| Error::NoEsp { device: path.clone() })?;
-    let device = table::partition_path(&path, partition.number);
-    let name = device.file_name().unwrap_or_default();
-    let holders = sysfs::entries(&disk.directory().join(name).join("holders"));
-    Ok(BootPartition {
-        array: holders.into_iter().next(),
-        device: MemberDevice::at(device),
-        partition,
-        sector_size: disk.disk.logical_sectors,
-    })
 }

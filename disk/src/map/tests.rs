@@ -307,12 +307,21 @@ fn g05_a_disk_is_empty_only_where_no_table_is_damaged_and_nothing_is_recognised(
         (&|disk| (gpt(disk), disk.put(0, &[0; 1 << 20])).1, "only the backup GPT"),
         (&|disk| (gpt(disk), disk.put(0, &[0; 512])).1, "no protective entry"),
         (&|disk| disk.put(DISK - 512, b"EFI PART"), "the damaged backup GPT"),
+        // As wipefs leaves it: the partition alone is nobody's.
+        (
+            &|disk| {
+                (gpt(disk), [510, 512, DISK - 512].map(|at| disk.put(at, &[0; 8])), disk.put(8 << 20, &swap))
+                    .2
+            },
+            "swap",
+        ),
+        (&|disk| (gpt(disk), [510, 512, DISK - 512].map(|at| disk.put(at, &[0; 8]))).0, "x"),
         (&|disk| put_entry(disk, 0, (0, 0x83, 2048, u32::MAX)), "lies outside the disk"),
         (&|disk| put_entry(disk, 0, (0, 0x05, 2048, 4096)), "x"),
     ] {
         match occupant(change) {
             Some(found) => assert!(found.contains(named), "{found} {named}"),
-            None => assert_eq!(named, "x", "an extended partition with nothing in it is empty"),
+            None => assert_eq!(named, "x", "partitions that nobody sees, with nothing in them, are empty"),
         }
     }
 }
