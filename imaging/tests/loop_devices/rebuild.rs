@@ -81,7 +81,8 @@ fn loop_a01_an_image_with_a_stale_gpt_is_the_image_afterwards_and_its_drive_is_w
         image[446..510].fill(0);
         image[450] = 0x83;
         image[454..458].copy_from_slice(&2048_u32.to_le_bytes());
-        image[458..462].copy_from_slice(&(image.len() as u32 / 512 - 2048).to_le_bytes());
+        let sectors = image.len() as u32 / 512 - 2048;
+        image[458..462].copy_from_slice(&sectors.to_le_bytes());
         let image = Arc::new(image);
         let server = serve(vec![Reply::Body(Arc::clone(&image))]);
         let deployment = Deployment::on(TestDisk::new(160 * MIB as u64, 512));
