@@ -17,6 +17,9 @@ pub(crate) fn command(kind: StepKind) -> String {
 /// The key of a step within its command and its result.
 pub(crate) const INDEX: &str = "index";
 
+/// The key of the nonce of this run of a step, which certificates of erasure repeat.
+const NONCE: &str = "nonce";
+
 /// Asks the agent for its steps of a kind, which counts once saved.
 ///
 /// # Errors
@@ -63,7 +66,7 @@ pub(crate) async fn start(
 ) -> Result<(), Error> {
     let sent = json!({
         "interface": step.interface, "step": step.step, "priority": step.priority, "args": args,
-        "abortable": step.abortable, INDEX: task.node.plan(kind).index,
+        "abortable": step.abortable, INDEX: task.node.plan(kind).index, NONCE: task.node.plan(kind).nonce,
     });
     let params = json!({
         "step": sent, "node": task.shown(), "ports": task.node.ports,

@@ -4,8 +4,10 @@ use crate::client::NodeApi;
 use crate::table::{none, table};
 use anyhow::bail;
 use clap::Args;
-use farrier_conductor::api::extension::Certificates;
-use farrier_conductor::erasing::{CertificateError, EraseCertificate, Signed, Verdict};
+use farrier_conductor::erasing::{
+    CertificateError, DiskStatement, EraseCertificate, ErasureRecord, MachineStatement, Signed, Statement,
+    Verdict,
+};
 use serde_json::json;
 
 /// Options of `farrier certificates`.
@@ -14,8 +16,9 @@ use serde_json::json;
 pub(crate) struct ShowCertificates {
     /// Name or UUID of the node.
     node: String,
-    /// Verify each certificate here: its signature, its node, and its agent. Fails when one does not verify, when there
-    /// is none, and when the node is available and its disks are not proven to be erased.
+    /// Verify the signature, the node and the agent of each certificate on this host, and compare the statement for the
+    /// machine with the disks of the last inspection. Fails if a certificate does not verify, if there is none, or if
+    /// the node is available and its disks are not proven to be erased.
     #[arg(long)]
     verify: bool,
     /// Print all of it as JSON, with the certificates themselves.
@@ -50,13 +53,14 @@ fn verify(node: &str, shown: &EraseCertificate) -> Verified {
     }
 }
 
-fn judge(node: &str, told: &Certificates, verified: &[Verified]) -> anyhow::Result<()> {
+fn judge(node: &str, told: &ErasureRecord, verified: &[Verified]) -> anyhow::Result<()> {
     for (certificate, outcome) in told.certificates.iter().zip(verified) {
         if let Err(error) = outcome {
-            bail!("the certificate of disk {} for {} {error}", certificate.disk, certificate.statement.step);
+            bail!("the certificate of {} for {} {error}", certificate.disk, certificate.statement.step());
         }
     }
-    if let Some(mark) = told.erasure.as_ref().filter(|mark| !mark.is_proven) {
+    let marks = told.erasure.iter().cloned().chain(told.proven());
+    if let Some(mark) = marks.into_iter().find(|mark| !mark.is_proven) {
         bail!(
             "the disks of node {node} are not proven to be erased: {}",
             mark.reason.as_deref().unwrap_or_default()
@@ -68,35 +72,45 @@ fn judge(node: &str, told: &Certificates, verified: &[Verified]) -> anyhow::Resu
     Ok(())
 }
 
-fn shown(told: &Certificates, verified: Option<&Vec<Verified>>) -> String {
+fn shown(told: &ErasureRecord, verified: Option<&Vec<Verified>>) -> String {
     let outcome = |place: usize| match verified.map(|verified| &verified[place]) {
         None => String::new(),
         Some(Ok(())) => "verified".to_owned(),
         Some(Err(error)) => error.to_string(),
     };
     let row = |(place, one): (usize, &EraseCertificate)| {
-        let statement = &one.statement;
-        let verdict = match statement.verdict {
-            Verdict::Erased => "erased",
-            Verdict::Kept => "kept",
-            Verdict::Failed => "failed",
+        let (size, verdict, how) = match &one.statement {
+            Statement::Disk(disk) => of_disk(disk),
+            Statement::Machine(machine) => of_machine(machine),
         };
-        [
-            one.disk.clone(),
-            format!("{:.1} GiB", statement.size_bytes as f64 / f64::from(1 << 30)),
-            statement.step.clone(),
-            verdict.to_owned(),
-            none(statement.method.as_deref().or(statement.reason.as_deref())),
-            statement.finished_at.clone(),
-            outcome(place),
-        ]
+        let (step, finished_at) = (one.statement.step().to_owned(), one.statement.finished_at().to_owned());
+        [one.disk.clone(), size, step, verdict, how, finished_at, outcome(place)]
     };
     let columns = ["Disk", "Size", "Step", "Verdict", "Method", "Finished At", ""];
     let mark = told.erasure.as_ref().map(|mark| format!("Erasure: {mark}\n")).unwrap_or_default();
     mark + &table(columns, told.certificates.iter().enumerate().map(row))
 }
 
-fn json_of(told: &Certificates, verified: Option<&Vec<Verified>>) -> serde_json::Value {
+/// Size, verdict, and method or reason.
+fn of_disk(disk: &DiskStatement) -> (String, String, String) {
+    let verdict = match disk.verdict {
+        Verdict::Erased => "erased",
+        Verdict::MetadataRemoved => "metadata removed",
+        Verdict::Kept => "kept",
+        Verdict::Failed => "failed",
+    };
+    let size = format!("{:.1} GiB", disk.size_bytes as f64 / f64::from(1 << 30));
+    (size, verdict.to_owned(), none(disk.method.as_deref().or(disk.reason.as_deref())))
+}
+
+/// How many disks were examined, and what was not.
+fn of_machine(machine: &MachineStatement) -> (String, String, String) {
+    let unseen = machine.not_examined.iter().chain(&machine.without_driver).cloned().collect::<Vec<_>>();
+    let unseen = (!unseen.is_empty()).then(|| format!("not examined: {}", unseen.join(", ")));
+    (format!("{} disks", machine.disks.len()), "examined".to_owned(), none(unseen.as_deref()))
+}
+
+fn json_of(told: &ErasureRecord, verified: Option<&Vec<Verified>>) -> serde_json::Value {
     let mut value = json!(told);
     for (place, outcome) in verified.into_iter().flatten().enumerate() {
         let error = outcome.as_ref().err().map(ToString::to_string);

@@ -19,6 +19,7 @@ mod command_set;
 mod complete;
 mod course;
 mod error;
+mod machine;
 mod medium;
 mod method;
 mod overwrite;
@@ -87,21 +88,17 @@ pub fn erase_devices(call: &StepCall<'_>, depth: Depth) -> Result<Value, StepErr
     records.extend(carry_out(call, depth, &plan)?);
     let (_, later) = survey(call)?;
     records.extend(appeared(&seen, &later));
-    let mut warnings = plan.warnings;
-    // A step that removes metadata says nothing of data, and conductors expect no result of it.
-    if depth != Depth::Metadata {
-        warnings.extend(complete::not_examined(&found));
-    }
-    conclude(call, records, &warnings)
+    let warnings: Vec<_> = plan.warnings.into_iter().chain(complete::not_examined(&found)).collect();
+    conclude(call, records, &warnings, Some(&found))
 }
 
-/// Carries out a plan, as [`erase_devices`] does, and leaves every other disk alone.
+/// Carries out a plan, as [`erase_devices`] does, and leaves every other disk alone. Of the machine it states nothing.
 ///
 /// # Errors
 ///
 /// As there.
 pub fn erase_plan(call: &StepCall<'_>, depth: Depth, plan: &ErasePlan) -> Result<Value, StepError> {
-    conclude(call, carry_out(call, depth, plan)?, &plan.warnings)
+    conclude(call, carry_out(call, depth, plan)?, &plan.warnings, None)
 }
 
 /// The disks there are, and what is to become of them.
@@ -189,21 +186,27 @@ fn keep(kept: &KeptDisk, settings: &Settings, depth: Depth) -> Record {
     }
 }
 
-/// Certifies every record, logs it, and tells the outcome of the step.
-fn conclude(call: &StepCall<'_>, records: Vec<Record>, warnings: &[String]) -> Result<Value, StepError> {
+/// Certifies every record, and the machine where it was examined, logs them, and returns the outcome of the step.
+fn conclude(
+    call: &StepCall<'_>,
+    records: Vec<Record>,
+    warnings: &[String],
+    found: Option<&Examination>,
+) -> Result<Value, StepError> {
     let mut result = Map::new();
     if !warnings.is_empty() {
         result.insert(WARNINGS.to_owned(), warnings.into());
     }
     for record in &records {
-        let statement = record.statement(&call.node.uuid, call.step);
-        let mut entry = statement.as_object().cloned().unwrap_or_default();
-        match call.host.certify(&statement) {
-            Ok(certificate) => drop(entry.insert("certificate".to_owned(), certificate.into())),
-            Err(error) => tracing::error!(disk = record.device, "not certified: {}", error.text()),
-        }
+        let mut statement = record.statement(&call.node.uuid, call.step);
+        statement["nonce"] = call.nonce.into();
         record.log(&statement);
-        result.insert(record.device.clone(), Value::Object(entry));
+        result.insert(record.device.clone(), certified(call, &record.device, statement));
+    }
+    if let Some(found) = found {
+        let statement = machine::statement(call, &records, found);
+        tracing::info!(%statement, "machine examined");
+        result.insert(machine::MACHINE.to_owned(), certified(call, machine::MACHINE, statement));
     }
     let failures: Vec<_> = records.iter().filter_map(Record::failure).collect();
     if failures.is_empty() {
@@ -212,6 +215,15 @@ fn conclude(call: &StepCall<'_>, records: Vec<Record>, warnings: &[String]) -> R
     let others = records.iter().filter(|record| record.failure().is_none()).map(Record::summary);
     let parts: Vec<_> = failures.into_iter().chain(others).collect();
     Err(StepError::Failed(CommandError::new(ErrorKind::BlockDeviceEraseError, parts.join("; "))))
+}
+
+/// A statement with its certificate. An agent without a key of its own (plain HTTP, or an RSA key) has none.
+fn certified(call: &StepCall<'_>, subject: &str, mut statement: Value) -> Value {
+    match call.host.certify(&statement) {
+        Ok(certificate) => statement["certificate"] = certificate.into(),
+        Err(error) => tracing::error!(subject, "not certified: {}", error.text()),
+    }
+    statement
 }
 
 /// Does `work` on all items, on at most `width` threads, and keeps their order.

@@ -124,6 +124,8 @@ pub struct StepCall<'a> {
     pub phase: Phase,
     /// Name of the step.
     pub step: &'a str,
+    /// The nonce that the conductor issued for this run of the step; Ironic issues none.
+    pub nonce: Option<&'a str>,
     /// Node the machine is.
     pub node: &'a Node,
     /// The node's whole record, as it came.

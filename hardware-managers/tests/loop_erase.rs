@@ -113,6 +113,7 @@ fn erase(host: &Host, node: &Node, plan: &ErasePlan, depth: Depth) -> Result<Val
     let call = StepCall {
         phase: Phase::Clean,
         step: "erase_devices",
+        nonce: None,
         node,
         record: &Value::Null,
         ports: &Value::Null,
@@ -219,7 +220,7 @@ fn loop_x04_an_entry_that_protects_no_disk_is_in_the_result() {
     let skipped = json!({"skip_block_devices": [{"model": "SAMSUNG MZ7LH960HAJR-00005"}]});
     let node = Node { properties: serde_json::from_value(skipped).unwrap(), ..Node::default() };
     let result = erase(&Host::default(), &node, &plan(&[&disk], &node), Depth::Metadata).unwrap();
-    assert_eq!(result[&disk.name()]["verdict"], "erased");
+    assert_eq!(result[&disk.name()]["verdict"], "metadata_removed");
     let [warning] = &result["warnings"].as_array().unwrap()[..] else { panic!("{result}") };
     let warning = warning.as_str().unwrap();
     assert!(warning.contains("MZ7LH960HAJR-00005") && warning.contains("matches no disk"), "{warning}");
@@ -253,7 +254,8 @@ fn loop_g02_a_label_that_anybody_can_write_keeps_nothing() {
             );
             let node = Node::default();
             let result = erase(&Host::default(), &node, &plan(&[&disk], &node), depth).unwrap();
-            assert_eq!(result[&disk.name()]["verdict"], "erased", "{depth:?}");
+            let verdict = if depth == Depth::Data { "erased" } else { "metadata_removed" };
+            assert_eq!(result[&disk.name()]["verdict"], verdict, "{depth:?}");
             assert!(disk.content()[..MIB].iter().all(|byte| *byte == 0), "{depth:?}");
         }
     }

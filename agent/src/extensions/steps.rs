@@ -57,6 +57,9 @@ const CLEAN_PARAMETERS: &[Parameter] = &execution_parameters("clean_version");
 const DEPLOY_PARAMETERS: &[Parameter] = &execution_parameters("deploy_version");
 const SERVICE_PARAMETERS: &[Parameter] = &execution_parameters("service_version");
 
+/// The key of the nonce that a conductor issues for a run of a step. Certificates of erasure repeat it.
+const NONCE: &str = "nonce";
+
 const VALIDATE: Option<Validate> = Some(|params| ports(params).map(drop));
 
 const fn execution_parameters(version: &'static str) -> [Parameter; 5] {
@@ -102,6 +105,7 @@ fn execute(agent: &Arc<Agent>, params: &Params, phase: Phase) -> Result<Value, C
     let call = StepCall {
         phase,
         step: &step.step,
+        nonce: step.other.get(NONCE).and_then(Value::as_str),
         node: &parse("node", &record)?,
         record: &record,
         ports: &ports(params)?,

@@ -4,7 +4,7 @@ use super::Conductor;
 use super::last_words::gather;
 use crate::agent_client::{AgentClient, failure_text};
 use crate::console;
-use crate::erasing::{EraseCertificate, Erasure};
+use crate::erasing::{ErasureRecord, InspectedDisk};
 use crate::error::Error;
 use crate::explanation::{Evidence, Explanation, explain};
 use crate::interfaces::HandWork;
@@ -47,16 +47,20 @@ impl Conductor {
         Ok(explanation)
     }
 
-    /// The certificates of erasure of the disks of the node with this name or identity, and whether they prove all of
-    /// them erased since it became available.
+    /// What is known of the erasure of the disks of the node with this name or identity.
     ///
     /// # Errors
     ///
     /// [`Error::NodeNotFound`].
-    pub async fn certificates(&self, id: &str) -> Result<(Option<Erasure>, Vec<EraseCertificate>), Error> {
+    pub async fn certificates(&self, id: &str) -> Result<ErasureRecord, Error> {
         let node = self.find(id).await?.node;
-        let certificates = self.store().certificates(node.uuid).await?;
-        Ok((node.driver_internal_info.erasure, certificates))
+        let inspection = self.store().inspection(node.uuid).await?;
+        Ok(ErasureRecord {
+            node: node.uuid.to_string(),
+            erasure: node.driver_internal_info.erasure,
+            certificates: self.store().certificates(node.uuid).await?,
+            inspected: inspection.map(|found| InspectedDisk::of(&found.inventory)).unwrap_or_default(),
+        })
     }
 
     /// The logs that were kept of the ramdisks of the node with this name or identity, the oldest first.

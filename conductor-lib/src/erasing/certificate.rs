@@ -1,6 +1,7 @@
 //! A certificate of erasure: a JSON Web Signature (RFC 7515) in its compact form, whose header brings the certificate
 //! of the agent (`x5c`).
 
+use super::statement::Statement;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
@@ -10,12 +11,12 @@ use ring::signature::{
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::server::ParsedCertificate;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use std::ops::RangeInclusive;
 
-/// The version of statements that is understood.
-const VERSION: u32 = 1;
+/// The versions of statements that are understood. The first one knew neither nonces nor the machine.
+const VERSIONS: RangeInclusive<u32> = 1..=2;
 
 /// Signatures by their names, with the description of their keys up to the point itself (RFC 5480).
 const ALGORITHMS: [(&str, &EcdsaVerificationAlgorithm, &[u8]); 2] = [
@@ -46,6 +47,12 @@ pub enum CertificateError {
     /// It is of another step.
     #[error("is of another step, {0}")]
     OtherStep(String),
+    /// It lacks the nonce that the conductor issued for this run of the step.
+    #[error("is not of this run of the step: its nonce is another one")]
+    OtherRun,
+    /// The statement for the machine and the certificates of its disks contradict each other.
+    #[error("contradicts the statement for the machine")]
+    Contradiction,
     /// Another agent has signed it than the one that ran the step.
     #[error("is signed by another agent than the one that ran the step")]
     OtherAgent,
@@ -55,50 +62,6 @@ pub enum CertificateError {
     /// There is none for this disk, but for others.
     #[error("is missing, while other disks have theirs")]
     Missing,
-}
-
-/// What became of a disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// It was erased, and that is proven.
-    Erased,
-    /// It was not to be erased.
-    Kept,
-    /// It was not erased.
-    Failed,
-}
-
-/// What an agent states of a disk.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Statement {
-    version: u32,
-    /// Identity of the node.
-    pub node: String,
-    /// Name of the step.
-    pub step: String,
-    /// Path of the device in the ramdisk.
-    pub device: String,
-    /// Serial number.
-    pub serial: Option<String>,
-    /// World Wide Name.
-    #[serde(default)]
-    pub wwn: Option<String>,
-    /// Size.
-    #[serde(default)]
-    pub size_bytes: u64,
-    /// What became of it.
-    pub verdict: Verdict,
-    /// What erased it.
-    pub method: Option<String>,
-    /// Why it was kept, or failed.
-    #[serde(default)]
-    pub reason: Option<String>,
-    /// When its erasure ended, as the agent's clock has it.
-    pub finished_at: String,
-    /// Everything else that it says.
-    #[serde(flatten)]
-    pub others: Map<String, Value>,
 }
 
 /// A certificate of erasure whose signature verifies.
@@ -143,10 +106,14 @@ impl Signed {
             .verify(content.as_bytes(), &signature)
             .map_err(|_| CertificateError::Signature)?;
         let statement: Statement = decoded(payload)?;
-        match statement.version {
-            VERSION => Ok(Self { statement, agent: sha256(&agent) }),
-            other => Err(unreadable(&format!("its version is {other}, not {VERSION}"))),
+        let version = statement.version();
+        if !VERSIONS.contains(&version) {
+            let last = VERSIONS.end();
+            return Err(unreadable(&format!(
+                "its version is {version}, and {last} is the last that is known"
+            )));
         }
+        Ok(Self { statement, agent: sha256(&agent) })
     }
 
     /// Sees that this is of a node, and of an agent of which the SHA-256 of its certificate is known.
@@ -155,8 +122,8 @@ impl Signed {
     ///
     /// [`CertificateError::OtherNode`], [`CertificateError::OtherAgent`].
     pub fn is_of(&self, node: &str, agent: &str) -> Result<(), CertificateError> {
-        if self.statement.node != node {
-            return Err(CertificateError::OtherNode(self.statement.node.clone()));
+        if self.statement.node() != node {
+            return Err(CertificateError::OtherNode(self.statement.node().to_owned()));
         }
         if self.agent != agent {
             return Err(CertificateError::OtherAgent);
@@ -193,6 +160,7 @@ pub(super) mod tests {
     use ring::signature::{
         ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm,
     };
+    use serde_json::Value;
     use serde_json::json;
 
     /// An agent that signs.
@@ -271,7 +239,7 @@ pub(super) mod tests {
         let agent = Agent::new(true);
         let later = Value::Object({
             let mut later = statement("n", "S1").as_object().unwrap().clone();
-            later.insert("version".into(), 2.into());
+            later.insert("version".into(), 3.into());
             later
         });
         let strangers = agent.sign(&statement("n", "S1"));

@@ -1,7 +1,8 @@
 //! The mark that a node bears since it became available: whether its disks are proven to be erased.
 
 use super::accept::EraseCertificate;
-use super::certificate::Verdict;
+use super::inspected::InspectedDisk;
+use super::statement::{DiskStatement, MachineStatement, Statement, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,6 +25,9 @@ pub struct Erasure {
     /// The disks that were to be kept, by their serial numbers.
     #[serde(default)]
     pub kept: BTreeSet<String>,
+    /// Storage that the agent knows of and did not examine, in its words.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub not_examined: BTreeSet<String>,
     /// Why it is not proven.
     #[serde(default)]
     pub reason: Option<String>,
@@ -32,18 +36,28 @@ pub struct Erasure {
 impl Erasure {
     /// Nothing is proven.
     pub(crate) fn not_proven(at: OffsetDateTime, reason: impl Into<String>) -> Self {
-        let (erased, kept) = (BTreeSet::new(), BTreeSet::new());
-        Self { is_proven: false, at, erased, kept, reason: Some(reason.into()) }
+        let (erased, kept, not_examined) = Default::default();
+        Self { is_proven: false, at, erased, kept, not_examined, reason: Some(reason.into()) }
     }
 
-    /// What the certificates of a cleaning prove.
-    pub(crate) fn proven_by(certificates: &[EraseCertificate], at: OffsetDateTime) -> Self {
+    /// What the certificates of a cleaning prove of a machine on which the last inspection saw the disks `inspected`.
+    pub fn proven_by(
+        certificates: &[EraseCertificate],
+        inspected: &[InspectedDisk],
+        at: OffsetDateTime,
+    ) -> Self {
         // The strongest that became of each disk.
         let mut disks: BTreeMap<&str, Strength> = BTreeMap::new();
+        let mut machine = Vec::new();
         for certificate in certificates {
-            let strength = Strength::of(certificate);
-            let strongest = disks.entry(&certificate.disk).or_insert(strength);
-            *strongest = strength.max(*strongest);
+            match &certificate.statement {
+                Statement::Machine(statement) => machine.push(statement),
+                Statement::Disk(statement) => {
+                    let strength = Strength::of(statement);
+                    let strongest = disks.entry(&certificate.disk).or_insert(strength);
+                    *strongest = strength.max(*strongest);
+                }
+            }
         }
         let of = |strength| {
             let those = disks.iter().filter(move |(_, found)| **found == strength);
@@ -53,14 +67,44 @@ impl Erasure {
         let reason = if disks.is_empty() {
             Some("the agent gave no certificates of erasure that its own certificate signs".to_owned())
         } else if !metadata.is_empty() {
-            Some(format!("of these disks nothing but the metadata was erased: {}", listed(&metadata)))
+            Some(format!("of these disks nothing but the metadata was removed: {}", listed(&metadata)))
         } else if erased.is_empty() {
             Some(format!("every disk was kept: {}", listed(&kept)))
         } else {
-            None
+            incompleteness(&machine, inspected)
         };
-        Self { is_proven: reason.is_none(), at, erased, kept, reason }
+        let not_examined = machine.iter().flat_map(|statement| statement.not_examined.iter().cloned());
+        let not_examined = not_examined.collect();
+        Self { is_proven: reason.is_none(), at, erased, kept, not_examined, reason }
     }
+}
+
+/// Why the statements for a machine do not cover all of it; nothing when they do.
+fn incompleteness(machine: &[&MachineStatement], inspected: &[InspectedDisk]) -> Option<String> {
+    if machine.is_empty() {
+        return Some(
+            "the agent signed no statement for the machine; use a ramdisk of this version".to_owned(),
+        );
+    }
+    let all = |of: fn(&MachineStatement) -> &Vec<String>| {
+        machine.iter().flat_map(|statement| of(statement).iter().cloned()).collect::<BTreeSet<_>>()
+    };
+    let (without_driver, not_seen) =
+        (all(|statement| &statement.without_driver), all(|statement| &statement.not_seen));
+    if !without_driver.is_empty() {
+        return Some(format!("controllers had no driver: {}", listed(&without_driver)));
+    }
+    if !not_seen.is_empty() {
+        return Some(format!("storage was left alone that no block device shows: {}", listed(&not_seen)));
+    }
+    let is_examined =
+        |disk: &&InspectedDisk| machine.iter().flat_map(|statement| &statement.disks).any(|one| disk.is(one));
+    let missing = inspected.iter().filter(|disk| !is_examined(disk)).map(ToString::to_string);
+    let missing: BTreeSet<_> = missing.collect();
+    (!missing.is_empty()).then(|| {
+        let missing = listed(&missing);
+        format!("disks of the last inspection were not seen: {missing}; find them, or inspect the node again")
+    })
 }
 
 /// How much became of a disk, the least first.
@@ -72,9 +116,10 @@ enum Strength {
 }
 
 impl Strength {
-    fn of(certificate: &EraseCertificate) -> Self {
-        match (certificate.statement.verdict, certificate.statement.method.as_deref()) {
-            (Verdict::Erased, Some(METADATA) | None) => Self::Metadata,
+    fn of(statement: &DiskStatement) -> Self {
+        match (statement.verdict, statement.method.as_deref()) {
+            // Agents of the first version call it erased.
+            (Verdict::MetadataRemoved, _) | (Verdict::Erased, Some(METADATA) | None) => Self::Metadata,
             (Verdict::Erased, Some(_)) => Self::Data,
             (Verdict::Kept | Verdict::Failed, _) => Self::Kept,
         }
@@ -92,7 +137,13 @@ impl fmt::Display for Erasure {
             Some(reason) => write!(f, "not proven: {reason}"),
             None => {
                 write!(f, "proven: {} erased", listed(&self.erased))?;
-                if self.kept.is_empty() { Ok(()) } else { write!(f, ", {} kept", listed(&self.kept)) }
+                if !self.kept.is_empty() {
+                    write!(f, ", {} kept", listed(&self.kept))?;
+                }
+                if !self.not_examined.is_empty() {
+                    write!(f, "; not examined: {}", listed(&self.not_examined))?;
+                }
+                Ok(())
             }
         }
     }
@@ -117,27 +168,89 @@ mod tests {
         }
     }
 
+    fn machine(disks: &[&str], not_examined: &[&str], without_driver: &[&str]) -> EraseCertificate {
+        let examined = |serial: &&str| json!({"device": serial, "serial": serial, "verdict": "erased"});
+        let statement = json!({
+            "version": 2, "node": "n", "step": "erase_devices", "finished_at": "2026-11-26T03:10:00Z",
+            "disks": disks.iter().map(examined).collect::<Vec<_>>(), "not_examined": not_examined,
+            "without_driver": without_driver,
+        });
+        EraseCertificate {
+            disk: super::super::MACHINE.into(),
+            statement: serde_json::from_value(statement).unwrap(),
+            ..certificate("", "erase_devices", "erased", None)
+        }
+    }
+
+    fn inspected(serials: &[&str]) -> Vec<InspectedDisk> {
+        let disk =
+            |serial: &&str| InspectedDisk { serial: Some((*serial).into()), ..InspectedDisk::default() };
+        serials.iter().map(disk).collect()
+    }
+
+    fn mark(certificates: &[EraseCertificate], inspected: &[InspectedDisk]) -> String {
+        let mark = Erasure::proven_by(certificates, inspected, OffsetDateTime::UNIX_EPOCH);
+        assert_eq!(mark.is_proven, mark.to_string().starts_with("proven"));
+        let stored = serde_json::to_value(&mark).unwrap();
+        assert_eq!(serde_json::from_value::<Erasure>(stored).unwrap(), mark);
+        mark.to_string()
+    }
+
     #[test]
     fn the_strongest_certificate_of_each_disk_decides() {
-        let metadata = |disk| certificate(disk, "erase_devices_metadata", "erased", Some("metadata"));
+        let old = |disk| certificate(disk, "erase_devices_metadata", "erased", Some("metadata"));
+        let metadata =
+            |disk| certificate(disk, "erase_devices_metadata", "metadata_removed", Some("metadata"));
         let data = |disk| certificate(disk, "erase_devices", "erased", Some("nvme-sanitize-crypto"));
         let kept = |disk| certificate(disk, "erase_devices", "kept", None);
+        let all = || machine(&["A", "B", "C", "K"], &[], &[]);
         for (certificates, expected) in [
             (vec![], "not proven: the agent gave no certificates of erasure that its own certificate signs"),
-            (vec![metadata("A"), data("A")], "proven: A erased"),
-            (vec![data("A"), metadata("A")], "proven: A erased"),
-            (vec![data("B"), data("A"), kept("K")], "proven: A, B erased, K kept"),
             (
-                vec![data("A"), metadata("B"), metadata("C")],
-                "not proven: of these disks nothing but the metadata was erased: B, C",
+                vec![all()],
+                "not proven: the agent gave no certificates of erasure that its own certificate signs",
             ),
-            (vec![kept("K")], "not proven: every disk was kept: K"),
+            (vec![metadata("A"), data("A"), all()], "proven: A erased"),
+            (vec![data("A"), metadata("A"), all()], "proven: A erased"),
+            (vec![data("B"), data("A"), kept("K"), all()], "proven: A, B erased, K kept"),
+            (
+                vec![data("A"), metadata("B"), old("C"), all()],
+                "not proven: of these disks nothing but the metadata was removed: B, C",
+            ),
+            (vec![kept("K"), all()], "not proven: every disk was kept: K"),
         ] {
-            let mark = Erasure::proven_by(&certificates, OffsetDateTime::UNIX_EPOCH);
-            assert_eq!(mark.to_string(), expected);
-            assert_eq!(mark.is_proven, expected.starts_with("proven"));
-            let stored = serde_json::to_value(&mark).unwrap();
-            assert_eq!(serde_json::from_value::<Erasure>(stored).unwrap(), mark);
+            assert_eq!(mark(&certificates, &[]), expected);
         }
+    }
+
+    #[test]
+    fn g03_disks_are_proven_erased_only_where_a_statement_covers_the_machine() {
+        let data = certificate("A", "erase_devices", "erased", Some("overwrite"));
+        for (statement, expected) in [
+            (
+                None,
+                "not proven: the agent signed no statement for the machine; use a ramdisk of this version",
+            ),
+            (Some(machine(&["A"], &[], &[])), "proven: A erased"),
+            (Some(machine(&["A"], &["a tape"], &[])), "proven: A erased; not examined: a tape"),
+            (
+                Some(machine(&["A"], &[], &["controller 0000:03:00.0"])),
+                "not proven: controllers had no driver: controller 0000:03:00.0",
+            ),
+        ] {
+            let certificates: Vec<_> = std::iter::once(data.clone()).chain(statement).collect();
+            assert_eq!(mark(&certificates, &inspected(&["A"])), expected);
+        }
+    }
+
+    #[test]
+    fn e15_a_disk_of_the_last_inspection_that_no_agent_examined_is_missed() {
+        let data = certificate("A", "erase_devices", "erased", Some("overwrite"));
+        let certificates = [data, machine(&["A"], &[], &[])];
+        assert_eq!(
+            mark(&certificates, &inspected(&["A", "B"])),
+            "not proven: disks of the last inspection were not seen: B; find them, or inspect the node again"
+        );
+        assert_eq!(mark(&certificates, &inspected(&[])), "proven: A erased");
     }
 }

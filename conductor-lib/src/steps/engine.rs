@@ -5,6 +5,7 @@ use super::retry::retry;
 use super::{Progress, Verdict, hooks, judge, preparation, source};
 use crate::agent_client::AgentError;
 use crate::agent_steps;
+use crate::agent_token;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::interfaces::DriverStep;
@@ -379,6 +380,7 @@ pub(super) async fn run(
         let plan = task.node.plan_mut(kind);
         (plan.index, plan.skip_current) = (Some(index), None);
         (plan.reboot, plan.polling) = (false, false);
+        plan.nonce = step.in_band.then(agent_token::new);
         task.save().await?;
         match execute_and_list(task, deploy, kind, &step).await {
             // The place of the step may be another one, now that more are known.

@@ -50,8 +50,9 @@ fn note_certificates(
     let (true, Some(Value::Object(produced))) = (is_of_erasing, produced) else { return Ok(()) };
     let agent = task.session().agent_verify_ca.as_deref().and_then(erasing::fingerprint);
     let Some(agent) = agent else { return Ok(()) };
-    let expected =
-        Expected { node: task.node.uuid, step: &step.step, agent: &agent, now: task.services.now() };
+    let nonce = task.node.plan(kind).nonce.as_deref();
+    let now = task.services.now();
+    let expected = Expected { node: task.node.uuid, step: &step.step, nonce, agent: &agent, now };
     let accepted = erasing::accept(produced, &expected);
     task.keep_certificates(
         accepted.map_err(|refused| Error::invalid("the agent's proof", refused.to_string()))?,

@@ -1,7 +1,7 @@
 //! What a task keeps of certificates of erasure.
 
 use super::Task;
-use crate::erasing::{EraseCertificate, Erasure};
+use crate::erasing::{EraseCertificate, Erasure, InspectedDisk};
 use crate::error::Error;
 use crate::store::CertificateChange;
 
@@ -31,7 +31,7 @@ impl Task {
     }
 
     /// Marks whether the disks are proven to be erased, by the certificates that were kept since the last were
-    /// forgotten. It counts once saved.
+    /// forgotten, and by the disks of the last inspection. It counts once saved.
     ///
     /// # Errors
     ///
@@ -43,7 +43,9 @@ impl Task {
             false => self.services.store.certificates(self.node.uuid).await?,
         };
         certificates.extend(new.iter().cloned());
-        let mark = Erasure::proven_by(&certificates, self.services.now());
+        let inspection = self.services.store.inspection(self.node.uuid).await?;
+        let inspected = inspection.map(|found| InspectedDisk::of(&found.inventory)).unwrap_or_default();
+        let mark = Erasure::proven_by(&certificates, &inspected, self.services.now());
         self.node.driver_internal_info.erasure = Some(mark);
         Ok(())
     }

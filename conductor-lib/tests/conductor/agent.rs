@@ -286,7 +286,9 @@ impl Agent {
                 let proves = name.starts_with("erase_devices") && !script.proof.disks.is_empty();
                 let node = request.params["node"]["uuid"].as_str().unwrap_or_default();
                 let produced = match script.produces.clone() {
-                    _ if proves => signing::erased(&script.proof, self.key.get().unwrap(), node, name),
+                    _ if proves => {
+                        signing::erased(&script.proof, self.key.get().unwrap(), node, name, &step["nonce"])
+                    }
                     Value::Null => json!({"result": "prepare_image: image (x) written", "report": report}),
                     produced => produced,
                 };

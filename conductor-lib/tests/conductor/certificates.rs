@@ -41,6 +41,8 @@ async fn the_last_cleaning_proves_the_disks_erased_until_the_next_instance_comes
         r#""S1" "erase_devices_metadata""#,
         r#""S2" "erase_devices""#,
         r#""S2" "erase_devices_metadata""#,
+        r#""machine" "erase_devices""#,
+        r#""machine" "erase_devices_metadata""#,
     ];
     assert_eq!(kept, expected);
     for one in all {
@@ -63,7 +65,7 @@ async fn the_last_cleaning_proves_the_disks_erased_until_the_next_instance_comes
     stage.conductor.undeploy("n1").await.unwrap();
     let node = stage.wait_for(ProvisionState::Available).await;
     assert_eq!(mark(&node).to_string(), "proven: S3 erased");
-    assert_eq!(certificates(&stage).await["certificates"].as_array().unwrap().len(), 2);
+    assert_eq!(certificates(&stage).await["certificates"].as_array().unwrap().len(), 4);
 }
 
 #[tokio::test]
@@ -75,6 +77,7 @@ async fn a_certificate_that_proves_nothing_fails_the_step_and_is_named() {
             |proof| proof.node = Some("1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11".into()),
             "of another node, 1f4c3c6e",
         ),
+        (|proof| proof.is_replayed = true, "is not of this run of the step"),
     ] {
         let mut script = proving(&["S1"]);
         change(&mut script.proof);
@@ -91,7 +94,7 @@ async fn a_certificate_that_proves_nothing_fails_the_step_and_is_named() {
 
 #[tokio::test]
 async fn nothing_becomes_available_without_proof_or_the_reason_why_there_is_none() {
-    let cases: [(Script, Option<bool>, &str); 4] = [
+    let cases: [(Script, Option<bool>, &str); 5] = [
         // As the Python agent does.
         (Script::default(), None, "not proven: the agent gave no certificates of erasure"),
         (proving(&["S1"]), Some(false), "not proven: automated cleaning is switched off by the node"),
@@ -101,7 +104,15 @@ async fn nothing_becomes_available_without_proof_or_the_reason_why_there_is_none
                 ..Script::default()
             },
             None,
-            "not proven: of these disks nothing but the metadata was erased: S1",
+            "not proven: of these disks nothing but the metadata was removed: S1",
+        ),
+        (
+            Script {
+                proof: Proof { without_driver: vec!["controller 0000:03:00.0".into()], ..Proof::of(&["S1"]) },
+                ..Script::default()
+            },
+            None,
+            "not proven: controllers had no driver: controller 0000:03:00.0",
         ),
         (proving(&["S1"]), None, "proven: S1 erased"),
     ];

@@ -3,9 +3,10 @@
 use super::{NodeApi, UNREADABLE};
 use anyhow::Context;
 use farrier_conductor::KeptLog;
-use farrier_conductor::api::extension::{Certificates, Deployment, DeploymentOrdered, ExportRequest};
+use farrier_conductor::api::extension::{Deployment, DeploymentOrdered, ExportRequest};
 use farrier_conductor::console::ConsolePart;
 use farrier_conductor::disk_export::DiskExport;
+use farrier_conductor::erasing::ErasureRecord;
 use farrier_conductor::events::Event;
 use farrier_conductor::explanation::Explanation;
 use reqwest::header::CONTENT_TYPE;
@@ -68,7 +69,7 @@ impl NodeApi {
     }
 
     /// What proves that the disks of a node were erased.
-    pub(crate) async fn certificates(&self, node: &str) -> anyhow::Result<Certificates> {
+    pub(crate) async fn certificates(&self, node: &str) -> anyhow::Result<ErasureRecord> {
         self.get(self.extension(node, &["certificates"])?).await
     }
 

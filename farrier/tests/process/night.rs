@@ -66,7 +66,7 @@ async fn a_node_is_taken_by_its_class_explained_remembered_and_proven_erased() {
     assert_eq!(record.node.allocation_uuid, None);
     let (code, text) = prints(&conductor, &["certificates", "n1", "--verify"]);
     assert!(code == 0 && text.contains("Erasure: proven: S1 erased"), "{code} {text}");
-    assert_eq!(text.matches("verified").count(), 2, "{text}");
+    assert_eq!(text.matches("verified").count(), 4, "{text}");
     for command in [&["node", "list"][..], &["node", "show", "n1"]] {
         let (_, text) = prints(&conductor, command);
         assert!(text.contains("proven"), "{text}");

@@ -203,7 +203,8 @@ steps:
         let arguments = serde_json::from_value(arguments).unwrap();
         let (node, phase, host) = (Node::default(), Phase::Clean, &FakeHost::default());
         let (record, ports) = (&Value::Null, &Value::Null);
-        let call = StepCall { phase, step, node: &node, record, ports, arguments: &arguments, host };
+        let call =
+            StepCall { phase, step, nonce: None, node: &node, record, ports, arguments: &arguments, host };
         managers.execute(&call).map_err(CommandError::from)
     }
 

@@ -51,6 +51,7 @@ fn run(managers: &HardwareManagers, step: &str, arguments: Value) -> Result<Valu
     managers.execute(&StepCall {
         phase,
         step,
+        nonce: None,
         node: &node,
         record: &Value::Null,
         ports: &Value::Null,

@@ -18,7 +18,7 @@ use time::format_description::well_known::Rfc3339;
 /// What erased a part of a disk that no volume covers.
 const ITSELF: &str = "itself";
 /// Version of the statement.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The course of one disk's erasure.
 #[derive(Debug)]
@@ -43,12 +43,24 @@ pub struct Record {
 /// What became of a disk.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It was erased, and that is proven.
+    /// The method has done its work. [`Method::Metadata`] leaves the data in place; of the others the erasure is proven.
     Erased(Method),
     /// It was not to be erased, for this reason.
     Kept(String),
     /// It was not erased.
     Failed(EraseError),
+}
+
+impl Verdict {
+    /// Name in statements. The removal of metadata is never called an erasure.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Erased(Method::Metadata) => "metadata_removed",
+            Self::Erased(_) => "erased",
+            Self::Kept(_) => "kept",
+            Self::Failed(_) => "failed",
+        }
+    }
 }
 
 impl Record {
@@ -92,10 +104,10 @@ impl Record {
 
     /// What is signed.
     pub fn statement(&self, node: impl Display, step: &str) -> Value {
-        let (verdict, method, reason) = match &self.verdict {
-            Verdict::Erased(method) => ("erased", Some(method.name()), None),
-            Verdict::Kept(reason) => ("kept", None, Some(reason.clone())),
-            Verdict::Failed(error) => ("failed", None, Some(error.to_string())),
+        let (method, reason) = match &self.verdict {
+            Verdict::Erased(method) => (Some(method.name()), None),
+            Verdict::Kept(reason) => (None, Some(reason.clone())),
+            Verdict::Failed(error) => (None, Some(error.to_string())),
         };
         let attempts =
             self.attempts.iter().map(|(method, error)| json!({"method": method.name(), "error": error}));
@@ -109,7 +121,7 @@ impl Record {
             "serial": self.disk.serial,
             "wwn": self.disk.wwn,
             "size_bytes": self.disk.size,
-            "verdict": verdict,
+            "verdict": self.verdict.name(),
             "method": method,
             "reason": reason,
             "capabilities": self.capabilities,
@@ -125,11 +137,20 @@ impl Record {
         statement
     }
 
+    /// The disk in the statement for the machine.
+    pub fn examined(&self) -> Value {
+        json!({
+            "device": self.device, "serial": self.disk.serial, "wwn": self.disk.wwn, "size_bytes": self.disk.size,
+            "verdict": self.verdict.name(),
+        })
+    }
+
     /// Puts the outcome and the statement in the log.
     pub fn log(&self, statement: &Value) {
         let disk = &self.device;
         match &self.verdict {
             Verdict::Failed(error) => tracing::error!(disk, %statement, "not erased: {error}"),
+            Verdict::Erased(Method::Metadata) => tracing::info!(disk, %statement, "metadata removed"),
             Verdict::Erased(method) => tracing::info!(disk, %statement, "erased: {method}"),
             Verdict::Kept(reason) => tracing::info!(disk, %statement, "kept: {reason}"),
         }
@@ -148,6 +169,7 @@ impl Record {
     /// The outcome in a few words.
     pub fn summary(&self) -> String {
         match &self.verdict {
+            Verdict::Erased(Method::Metadata) => format!("the metadata of {} was removed", self.device),
             Verdict::Erased(method) => format!("{} was erased ({method})", self.device),
             Verdict::Kept(reason) => format!("{} was kept ({reason})", self.device),
             Verdict::Failed(_) => format!("{} was not erased", self.device),
@@ -166,7 +188,7 @@ fn ranges(beside: &Beside) -> Value {
     parts.into_iter().map(|(_, part)| part).collect()
 }
 
-fn timestamp(time: OffsetDateTime) -> String {
+pub(super) fn timestamp(time: OffsetDateTime) -> String {
     // Only years beyond 9999 cannot be written.
     time.replace_nanosecond(0).unwrap_or(time).format(&Rfc3339).unwrap_or_default()
 }

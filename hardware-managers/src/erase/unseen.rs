@@ -26,6 +26,18 @@ pub struct Examination {
     pub unseen: Vec<Unseen>,
     /// Storage controllers without a driver: nothing of what they lead to is known.
     pub without_driver: Vec<Driverless>,
+    /// What the operator has the step leave alone.
+    pub left_alone: LeftAlone,
+}
+
+/// Storage and controllers that an operator has an erase step leave alone: the step goes on, and nothing is proven of
+/// them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftAlone {
+    /// Storage that no block device shows.
+    pub unseen: Vec<Unseen>,
+    /// Storage controllers without a driver.
+    pub without_driver: Vec<Driverless>,
 }
 
 /// Storage that no block device shows.
@@ -123,10 +135,12 @@ impl Examination {
         examination
     }
 
-    /// What is left of it when an operator leaves some of it alone, by address or identity.
+    /// The same, with what an operator leaves alone, by address or identity, set apart.
     pub fn without(mut self, is_skipped: impl Fn(&str) -> bool) -> Self {
-        self.unseen.retain(|one| !one.names.iter().any(|name| is_skipped(name)));
-        self.without_driver.retain(|one| !is_skipped(&one.address) && !is_skipped(&one.id));
+        let is_unseen_skipped = |one: &mut Unseen| one.names.iter().any(|name| is_skipped(name));
+        self.left_alone.unseen = self.unseen.extract_if(.., is_unseen_skipped).collect();
+        let is_skipped = |one: &mut Driverless| is_skipped(&one.address) || is_skipped(&one.id);
+        self.left_alone.without_driver = self.without_driver.extract_if(.., is_skipped).collect();
         self
     }
 

@@ -62,6 +62,7 @@ fn run(managers: &HardwareManagers, step: &str, arguments: Value) -> Result<Valu
     managers.execute(&StepCall {
         phase: Phase::Clean,
         step,
+        nonce: None,
         node: &Node::default(),
         record: &json!({"uuid": "u", "properties": {"asset_tag": "A-7"}}),
         ports: &json!([]),

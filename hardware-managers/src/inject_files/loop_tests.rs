@@ -33,7 +33,16 @@ fn call<'a>(
     host: &'a FakeHost,
 ) -> StepCall<'a> {
     static NODE: LazyLock<Node> = LazyLock::new(Node::default);
-    StepCall { phase: Phase::Deploy, step: "inject_files", node: &NODE, record, ports, arguments, host }
+    StepCall {
+        phase: Phase::Deploy,
+        step: "inject_files",
+        nonce: None,
+        node: &NODE,
+        record,
+        ports,
+        arguments,
+        host,
+    }
 }
 
 /// A disk with an empty partition, swap, and a root whose links lead everywhere.

@@ -140,7 +140,7 @@ impl FakeCards {
         let (node, record, ports) = (&Node::default(), &Value::Null, &Value::Null);
         let host = &FakeHost { download: read, ..FakeHost::default() };
         let (phase, step) = (Phase::Clean, "test");
-        let call = StepCall { phase, step, node, record, ports, arguments: &arguments, host };
+        let call = StepCall { phase, step, nonce: None, node, record, ports, arguments: &arguments, host };
         run(&call).map_err(|error| CommandError::from(error).details)
     }
 }

@@ -10,7 +10,6 @@ mod sensors;
 
 pub use deployment::{Deployment, DeploymentOrdered};
 pub use disk::ExportRequest;
-pub use evidence::Certificates;
 
 use crate::conductor::Conductor;
 use axum::Router;

@@ -20,7 +20,7 @@ pub(super) async fn write(
         let put = sqlx::query(sql::PUT_CERTIFICATE)
             .bind(node.to_string())
             .bind(certificate.disk.clone())
-            .bind(certificate.statement.step.clone())
+            .bind(certificate.statement.step().to_owned())
             .bind(serde_json::to_string(certificate)?);
         put.execute(&mut *connection).await?;
     }

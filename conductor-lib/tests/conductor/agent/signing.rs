@@ -19,6 +19,10 @@ pub struct Proof {
     pub is_of_another: bool,
     /// Whether what was signed is changed afterwards.
     pub is_forged: bool,
+    /// Whether it is of an earlier run of the step.
+    pub is_replayed: bool,
+    /// Controllers of its machine that have no driver.
+    pub without_driver: Vec<String>,
 }
 
 impl Proof {
@@ -55,20 +59,11 @@ impl Key {
     }
 }
 
-/// The result of an erase step.
-pub fn erased(proof: &Proof, key: &Key, node: &str, step: &str) -> Value {
-    let entry = |(place, serial): (usize, &String)| {
-        let device = format!("/dev/disk{place}");
-        let method = proof.method.clone().unwrap_or_else(|| match step {
-            "erase_devices_metadata" => "metadata".to_owned(),
-            _ => "overwrite".to_owned(),
-        });
-        let mut entry = json!({
-            "version": 1, "node": proof.node.as_deref().unwrap_or(node), "step": step, "device": device,
-            "vendor": null, "model": "Example", "serial": serial, "wwn": null, "size_bytes": 4096,
-            "verdict": "erased", "method": method, "reason": null, "capabilities": {}, "attempts": [], "samples": 64,
-            "started_at": "2026-11-23T03:00:00Z", "finished_at": "2026-11-23T03:10:00Z",
-        });
+/// The result of an erase step, of the run with this nonce: an entry for each disk, and one for the machine.
+pub fn erased(proof: &Proof, key: &Key, node: &str, step: &str, nonce: &Value) -> Value {
+    let node = proof.node.as_deref().unwrap_or(node);
+    let nonce = if proof.is_replayed { &Value::Null } else { nonce };
+    let signed = |mut entry: Value| {
         let signed = if proof.is_of_another { Key::another().sign(&entry) } else { key.sign(&entry) };
         let signed = match (proof.is_forged, signed.rsplit_once('.')) {
             (true, Some((content, signature))) => {
@@ -79,7 +74,32 @@ pub fn erased(proof: &Proof, key: &Key, node: &str, step: &str) -> Value {
             _ => signed,
         };
         entry["certificate"] = signed.into();
-        (device, entry)
+        entry
     };
-    Value::Object(proof.disks.iter().enumerate().map(entry).collect::<Map<_, _>>())
+    let method = proof.method.clone().unwrap_or_else(|| match step {
+        "erase_devices_metadata" => "metadata".to_owned(),
+        _ => "overwrite".to_owned(),
+    });
+    let verdict = if method == "metadata" { "metadata_removed" } else { "erased" };
+    let mut result = Map::new();
+    let mut disks = Vec::new();
+    for (place, serial) in proof.disks.iter().enumerate() {
+        let device = format!("/dev/disk{place}");
+        disks.push(
+            json!({"device": device, "serial": serial, "wwn": null, "size_bytes": 4096, "verdict": verdict}),
+        );
+        let entry = json!({
+            "version": 2, "node": node, "step": step, "nonce": nonce, "device": device,
+            "vendor": null, "model": "Example", "serial": serial, "wwn": null, "size_bytes": 4096,
+            "verdict": verdict, "method": method, "reason": null, "capabilities": {}, "attempts": [], "samples": 64,
+            "started_at": "2026-11-23T03:00:00Z", "finished_at": "2026-11-23T03:10:00Z",
+        });
+        result.insert(device, signed(entry));
+    }
+    let machine = json!({
+        "version": 2, "node": node, "step": step, "nonce": nonce, "disks": disks, "not_examined": [],
+        "without_driver": proof.without_driver, "finished_at": "2026-11-23T03:10:00Z",
+    });
+    result.insert("machine".to_owned(), signed(machine));
+    Value::Object(result)
 }
