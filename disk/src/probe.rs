@@ -122,6 +122,26 @@ impl ReadableDisk {
         self.look_for_member().map_err(|source| self.failed("looking for members of arrays", source))
     }
 
+    /// Names of the arrays that it and the partitions of every copy of its table are members of.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`].
+    pub(crate) fn array_names(&mut self) -> Result<Vec<String>, Error> {
+        self.find_array_names().map_err(|source| self.failed("looking for members of arrays", source))
+    }
+
+    fn find_array_names(&mut self) -> io::Result<Vec<String>> {
+        let tables = Tables::parse(&mut self.source, self.geometry)?;
+        let whole = Partition::at(0, self.geometry.size);
+        let mut names = Vec::new();
+        for volume in std::iter::once(&whole).chain(tables.named()) {
+            let found = Superblock::find(&mut self.source, volume.start, volume.size)?;
+            names.extend(found.map(|found| found.name));
+        }
+        Ok(names)
+    }
+
     /// Every copy of a partition table on it.
     ///
     /// # Errors

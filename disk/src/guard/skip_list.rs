@@ -9,6 +9,7 @@ use crate::device::{BlockDevice, stack};
 use crate::error::Error;
 use crate::hints::Hints;
 use crate::md::{array, superblock};
+use crate::probe::ReadableDisk;
 use farrier_protocol::lookup::Node;
 use serde_json::Value;
 use std::fmt;
@@ -179,18 +180,30 @@ fn relatives(device: &BlockDevice, related: fn(&Path) -> Vec<std::path::PathBuf>
     related(device.directory()).iter().filter_map(|directory| device.relative(directory)).collect()
 }
 
-/// Whether the disk, or one of its partitions, is a member of the array `name`.
+/// Whether the disk, or one of its partitions, is a member of the array `name`: one of those that the kernel shows, or
+/// that any copy of its table names, because the kernel shows none where a table is damaged.
 ///
 /// A device that cannot be read may be one.
 fn carries_member(device: &BlockDevice, name: &str) -> bool {
     let name_of = |directory: &Path| directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    device.directories().iter().any(|directory| match array::member_of(&name_of(directory)) {
+    let is_shown = device.directories().iter().any(|directory| match array::member_of(&name_of(directory)) {
         Ok(found) => found.is_some_and(|found| superblock::is_named(&found, name)),
         Err(error) => {
             tracing::warn!(device = %directory.display(), %error, "kept: it may belong to the array {name}");
             true
         }
-    })
+    });
+    is_shown || device.disk.size > 0 && is_in_table(device, name)
+}
+
+fn is_in_table(device: &BlockDevice, name: &str) -> bool {
+    match ReadableDisk::open(device).and_then(|mut disk| disk.array_names()) {
+        Ok(names) => names.iter().any(|found| superblock::is_named(found, name)),
+        Err(error) => {
+            tracing::warn!(device = device.disk.name, %error, "kept: it may belong to the array {name}");
+            true
+        }
+    }
 }
 
 fn invalid(reason: impl Into<String>) -> Error {

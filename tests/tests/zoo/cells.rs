@@ -75,10 +75,9 @@ impl Cell {
         cells
     }
 
-    /// Whether it is green today. What is not: labels by which disks are taken for media of the agent, and the skip
-    /// list where the kernel shows no partitions.
+    /// Whether it is green today. What is not: labels by which disks are taken for media of the agent.
     fn is_mended(&self) -> bool {
-        self.step != Step::SkipVolume && !self.occupant.name.ends_with("-as-floppy")
+        !self.occupant.name.ends_with("-as-floppy")
     }
 
     /// Whether its name has each of these words, which are divided by commas.
