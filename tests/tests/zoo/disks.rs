@@ -138,6 +138,15 @@ impl State {
         matches!(self, Self::MarksWiped | Self::HeadersLost | Self::Unsigned | Self::MbrOver | Self::Removed)
     }
 
+    /// Whether every system sees the same partitions, whatever else is on the disk.
+    pub fn is_believed(self) -> bool {
+        self.is_plain()
+            || matches!(
+                self,
+                Self::LastMibZeroed | Self::BackupBit | Self::Removed | Self::StaleGpt | Self::StaleBackup
+            )
+    }
+
     /// Whether every copy of the table that is there is what its maker wrote, and none contradicts another.
     pub fn is_plain(self) -> bool {
         self == Self::Sound

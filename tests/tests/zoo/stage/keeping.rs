@@ -57,10 +57,10 @@ impl Stage<'_> {
         let disk = self.root_disk()?.open()?;
         let outcome = table::finish_image(&disk).and_then(|_| drive.write_to(&disk));
         drop(disk);
-        if self.state.is_plain()
+        if self.state.is_believed()
             && let Err(error) = &outcome
         {
-            bail!("the table is sound, and it failed: {error}");
+            bail!("every system believes the table, and it failed: {error}");
         }
         let kept = self.disk.volumes().map(|volume| volume.range.clone());
         let kept: Vec<_> = kept.filter(|range| before.contains(range)).collect();
