@@ -26,7 +26,7 @@ impl Stage<'_> {
     pub(super) fn erase(self, guard: bool) -> Result<()> {
         let plan = plan_erase(&self.node(&json!([]))?, std::slice::from_ref(&self.described))?;
         let [target] = &plan.targets[..] else { bail!("the plan does not erase it: {:?}", plan.kept) };
-        let outcome = target.open(guard).and_then(|disk| erase_metadata(&disk));
+        let outcome = target.open(guard).and_then(|disk| wipe::erase_metadata(&disk));
         if self.is_shared() && guard {
             return self.require_protected(outcome);
         }
@@ -35,7 +35,7 @@ impl Stage<'_> {
     }
 
     pub(super) fn wipe_for_export(self) -> Result<()> {
-        let outcome = self.root_disk()?.open().and_then(|disk| erase_metadata(&disk));
+        let outcome = self.root_disk()?.open().and_then(|disk| wipe::erase_metadata(&disk));
         if self.is_shared() {
             return self.require_protected(outcome);
         }
@@ -155,11 +155,6 @@ pub(super) fn layout(disk: &dyn Sectors, ephemeral_mib: u64) -> Result<Layout, E
     };
     let geometry = Geometry { size: disk.size(), sector_size: disk.sector_size() };
     Layout::plan(&request, disk.path(), geometry)
-}
-
-/// Erases a disk.
-fn erase_metadata(disk: &dyn Sectors) -> Result<(), Error> {
-    wipe::erase_metadata(disk)
 }
 
 /// Clears the disk if a member of an array is on it, as the step does.
