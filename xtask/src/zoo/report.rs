@@ -177,12 +177,9 @@ Occupants: {}.
         for (what, why) in &self.left_out {
             writeln!(page, "| {what} | {why} |").ok();
         }
-        if !UNDONE.is_empty() {
-            page.push_str("\n## What undoing a fix turns red\n\nEach was undone on its own, and the cells were run.\n\n| undone | cells run | red |\n|---|---|---|\n");
-            for undone in UNDONE {
-                writeln!(page, "| {} | {}, `{}` | {} |", undone.what, undone.cells, undone.only, undone.red)
-                    .ok();
-            }
+        page.push_str("\n## What undoing a fix turns red\n\nEach was undone on its own, and the cells were run.\n\n| undone | cells run | red |\n|---|---|---|\n");
+        for undone in UNDONE {
+            writeln!(page, "| {} | {}, `{}` | {} |", undone.what, undone.cells, undone.only, undone.red).ok();
         }
         page
     }
