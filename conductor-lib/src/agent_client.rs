@@ -1,19 +1,26 @@
 //! Talks to the agent of one node (conductor contract 4.1 to 4.3).
 
+mod answer;
+
+use self::answer::{Answer, Flaw, Kept};
+use crate::agent_token::is_same;
 use crate::agent_trust;
+use crate::log_extraction::Logs;
 use crate::model::AgentSession;
 use crate::settings::AgentSettings;
-use farrier_protocol::command::{CommandList, CommandResult, CommandStatus};
+use farrier_protocol::command::{CommandResult, CommandStatus};
 use farrier_protocol::error::Fault;
+use farrier_protocol::json::{self, Limits};
 use farrier_protocol::progress::Progress;
 use rand::Rng;
+use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 
-/// Most bytes of an answer: collected logs are the largest, and a machine may be in anybody's hands.
-const MOST_ANSWER: usize = 64 << 20;
+/// Longest text of an agent that is repeated where it refuses, in characters.
+const MOST_REASON: usize = 1000;
 
 /// A resource that agents may offer beyond the contract.
 const PROGRESS: &str = "progress";
@@ -128,7 +135,8 @@ impl AgentClient {
     pub fn new(session: &AgentSession, settings: &AgentSettings) -> Result<Self, AgentError> {
         let url = session.agent_url.clone().ok_or(AgentError::NotConnected)?;
         let bad = |reason: String| AgentError::Certificate { url: url.clone(), reason };
-        let http = Client::builder().timeout(settings.command_timeout).no_proxy();
+        // An agent that sends elsewhere would have the conductor ask whom it cannot reach itself.
+        let http = Client::builder().timeout(settings.command_timeout).no_proxy().redirect(Policy::none());
         let http = match &session.agent_verify_ca {
             Some(pem) => http.tls_backend_preconfigured(agent_trust::config(pem).map_err(bad)?),
             None => http.tls_certs_only([]),
@@ -146,7 +154,11 @@ impl AgentClient {
 
     /// Whether this talks to the agent of that session; each boot has its own token.
     pub fn is_of(&self, session: &AgentSession) -> bool {
-        session.agent_url.as_ref() == Some(&self.url) && session.agent_secret_token == self.token
+        session.agent_url.as_ref() == Some(&self.url)
+            && match (&session.agent_secret_token, &self.token) {
+                (Some(known), Some(own)) => is_same(known, own),
+                (known, own) => known.is_none() && own.is_none(),
+            }
     }
 
     /// Sends a command. When the answer to an earlier attempt was lost but the command runs, that
@@ -158,11 +170,9 @@ impl AgentClient {
     /// its status.
     pub async fn execute(&self, name: &str, params: Value, wait: Wait) -> Result<CommandResult, AgentError> {
         let body = json!({"name": name, "params": params});
-        let wait = if wait == Wait::UntilDone { "true" } else { "false" };
         let mut last = String::new();
         for attempt in 1..=self.settings.max_command_attempts {
-            let request = self.http.post(self.commands_url()).query(&[("wait", wait)]).json(&body);
-            match self.attempt(attempt, request).await {
+            match self.attempt(attempt, self.order(&body, wait)).await {
                 Ok(response) => return self.read(name, response).await,
                 Err(reason) => last = reason,
             }
@@ -172,6 +182,32 @@ impl AgentClient {
             self.pause_after(attempt).await;
         }
         Err(self.unreachable(last))
+    }
+
+    fn order(&self, body: &Value, wait: Wait) -> RequestBuilder {
+        let wait = if wait == Wait::UntilDone { "true" } else { "false" };
+        self.http.post(self.commands_url()).query(&[("wait", wait)]).json(body)
+    }
+
+    /// The logs of the agent's system: an archive; nothing where it sent none. One attempt only.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`].
+    pub async fn collect_system_logs(&self) -> Result<Option<Vec<u8>>, AgentError> {
+        let name = "log.collect_system_logs";
+        let body = json!({"name": name, "params": {}});
+        let last_attempt = self.settings.max_command_attempts;
+        let response = self.attempt(last_attempt, self.order(&body, Wait::UntilDone)).await;
+        let response = response.map_err(|reason| self.unreachable(reason))?;
+        let mut answer = self.received(name, response, Kept::Logs).await?;
+        let logs = std::mem::replace(&mut answer.logs, Logs::None);
+        let result: CommandResult = answer.read().await.map_err(|flaw| self.flawed(name, flaw))?;
+        self.outcome(name, result)?;
+        match logs {
+            Logs::Archive(archive) => Ok(Some(archive)),
+            Logs::None | Logs::Unusable => Ok(None),
+        }
     }
 
     /// Sends a command and returns what it produced.
@@ -212,9 +248,7 @@ impl AgentClient {
         let mut last = String::new();
         for attempt in 1..=self.settings.max_command_attempts {
             match self.attempt(attempt, self.http.get(self.commands_url())).await {
-                Ok(response) => {
-                    return Ok(self.read::<CommandList>("the command list", response).await?.commands);
-                }
+                Ok(response) => return self.read_list("the command list", response).await,
                 Err(reason) => last = reason,
             }
             self.pause_after(attempt).await;
@@ -240,7 +274,7 @@ impl AgentClient {
     }
 
     /// Something that the agent tells everybody; one attempt only.
-    async fn resource<T: DeserializeOwned>(&self, name: &str) -> Result<T, AgentError> {
+    async fn resource<T: DeserializeOwned + Send + 'static>(&self, name: &str) -> Result<T, AgentError> {
         let path = format!("/v1/{name}");
         let response = self.http.get(format!("{}{path}", self.url)).send().await;
         let response = response.map_err(|error| AgentError::Unreachable {
@@ -279,31 +313,46 @@ impl AgentClient {
     /// The newest command, when it has this name and runs (lesson F37).
     async fn running(&self, name: &str) -> Option<CommandResult> {
         let response = self.with_token(self.http.get(self.commands_url())).send().await.ok()?;
-        let newest = self.read::<CommandList>(name, response).await.ok()?.commands.pop()?;
+        let newest = self.read_list(name, response).await.ok()?.pop()?;
         (newest.command_name == name && newest.command_status == CommandStatus::Running).then_some(newest)
     }
 
-    async fn read<T: DeserializeOwned>(&self, what: &str, mut response: Response) -> Result<T, AgentError> {
-        let status = response.status();
-        let mut body = Vec::new();
-        let broken = |error: reqwest::Error| self.unexpected(what, &chain(&error.without_url()));
-        while let Some(part) = response.chunk().await.map_err(broken)? {
-            body.extend_from_slice(&part);
-            if body.len() > MOST_ANSWER {
-                let reason = format!("it has more than {} MiB", MOST_ANSWER >> 20);
-                return Err(self.unexpected(what, &reason));
-            }
+    async fn read<T: DeserializeOwned + Send + 'static>(
+        &self,
+        what: &str,
+        response: Response,
+    ) -> Result<T, AgentError> {
+        let answer = self.received(what, response, Kept::Result).await?;
+        answer.read().await.map_err(|flaw| self.flawed(what, flaw))
+    }
+
+    async fn read_list(&self, what: &str, response: Response) -> Result<Vec<CommandResult>, AgentError> {
+        let answer = self.received(what, response, Kept::List).await?;
+        answer.read_list().await.map_err(|flaw| self.flawed(what, flaw))
+    }
+
+    /// An answer that is no refusal.
+    async fn received(&self, what: &str, response: Response, kept: Kept) -> Result<Answer, AgentError> {
+        let answer = Answer::receive(response, kept).await.map_err(|flaw| self.flawed(what, flaw))?;
+        match answer.status.is_success() {
+            true => Ok(answer),
+            false => Err(self.refused(what, answer.status, &answer.text)),
         }
-        if status.is_client_error() || status.is_server_error() {
-            return Err(self.refused(what, status, &body));
+    }
+
+    fn flawed(&self, what: &str, flaw: Flaw) -> AgentError {
+        match flaw {
+            // The agent, or its network, went away in the middle of an answer.
+            Flaw::Broken(error) => self.unreachable(chain(&error.without_url())),
+            Flaw::Unusable(reason) => self.unexpected(what, &reason),
         }
-        serde_json::from_slice(&body).map_err(|error| self.unexpected(what, &error.to_string()))
     }
 
     fn refused(&self, what: &str, status: StatusCode, body: &[u8]) -> AgentError {
         let url = self.url.clone();
-        let reason = match serde_json::from_slice::<Fault>(body) {
-            Ok(fault) => fault.faultstring,
+        let reason: String = match json::read::<Fault>(body, &Limits::USUAL) {
+            _ if status.is_redirection() => "it sends elsewhere, which is not followed".to_owned(),
+            Ok(fault) => fault.faultstring.chars().take(MOST_REASON).collect(),
             Err(_) => String::from_utf8_lossy(body).chars().take(200).collect(),
         };
         if status == StatusCode::CONFLICT || reason.to_ascii_lowercase().contains("agent is busy") {
@@ -364,30 +413,4 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
-
-    #[tokio::test]
-    async fn an_answer_without_an_end_is_not_kept() {
-        // Another test may have done so.
-        rustls::crypto::ring::default_provider().install_default().ok();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async move {
-            let (mut connection, _) = listener.accept().await.unwrap();
-            assert_ne!(connection.read(&mut [0; 4096]).await.unwrap(), 0);
-            connection.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-            // Until the client has enough.
-            while connection.write_all(&[b' '; 1 << 16]).await.is_ok() {}
-        });
-        let session = AgentSession { agent_url: Some(url.clone()), ..AgentSession::default() };
-        let client = AgentClient::new(&session, &AgentSettings::default()).unwrap();
-        let outcome = client.execute("clean.get_clean_steps", json!({}), Wait::UntilAccepted).await;
-        let expected = format!(
-            "the agent at {url} answered clean.get_clean_steps with something unexpected: it has more than 64 MiB"
-        );
-        assert_eq!(outcome.unwrap_err().to_string(), expected);
-    }
-}
+mod tests;

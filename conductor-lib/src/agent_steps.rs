@@ -28,7 +28,7 @@ const NONCE: &str = "nonce";
 /// is none.
 pub(crate) async fn list(task: &mut Task, kind: StepKind) -> Result<(), Error> {
     let name = format!("{kind}.get_{kind}_steps");
-    let params = json!({"node": task.shown(), "ports": task.node.ports});
+    let params = json!({"node": task.shown(), "ports": task.shown_ports()});
     let listed = match task.agent().await?.run(&name, params).await {
         // Agents that know no service have no steps for one.
         Err(AgentError::Refused { .. }) if kind == StepKind::Service => {
@@ -69,7 +69,7 @@ pub(crate) async fn start(
         "abortable": step.abortable, INDEX: task.node.plan(kind).index, NONCE: task.node.plan(kind).nonce,
     });
     let params = json!({
-        "step": sent, "node": task.shown(), "ports": task.node.ports,
+        "step": sent, "node": task.shown(), "ports": task.shown_ports(),
         format!("{kind}_version"): task.session.hardware_manager_version,
     });
     let name = format!("{kind}.{}", command(kind));

@@ -47,17 +47,34 @@ impl Attention {
     }
 }
 
-/// When the agent was last heard of, or its node last moved. An inspection is measured from its beginning (section
-/// 1.6): its agent says nothing before it says all.
-pub(crate) fn last_sign(record: &Record) -> OffsetDateTime {
-    let node = &record.node;
-    if node.provision_state.family() == Some(Family::Inspect)
-        && let Some(started) = node.inspection_started_at
-    {
-        return started;
+/// When the agent was last heard of, or its node last moved.
+fn last_sign(record: &Record) -> OffsetDateTime {
+    let Signs { moved, heard } = Signs::of(record);
+    heard.map_or(moved, |heard| heard.max(moved))
+}
+
+/// What tells that an operation is alive. Each of them counts when it changes: a clock that was set back makes neither
+/// earlier than the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Signs {
+    /// When the node last moved.
+    moved: OffsetDateTime,
+    /// When its agent was last heard of.
+    heard: Option<OffsetDateTime>,
+}
+
+impl Signs {
+    /// Those of a record. An inspection is measured from its beginning (section 1.6): its agent says nothing before it
+    /// says all.
+    pub(crate) fn of(record: &Record) -> Self {
+        let node = &record.node;
+        match node.inspection_started_at {
+            Some(moved) if node.provision_state.family() == Some(Family::Inspect) => {
+                Self { moved, heard: None }
+            }
+            _ => Self { moved: node.provision_updated_at, heard: record.session.agent_last_heartbeat },
+        }
     }
-    let moved = node.provision_updated_at;
-    record.session.agent_last_heartbeat.map_or(moved, |heard| heard.max(moved))
 }
 
 #[cfg(test)]

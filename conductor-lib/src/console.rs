@@ -1,11 +1,11 @@
 //! Reads a machine's console, the best witness of a silent machine.
 
 use crate::hardware_type::Hardware;
-use crate::model::Node;
+use crate::model::{Node, masked_text};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
 /// How much of the end of a console is told to who asks for no place in it.
 const TAIL_BYTES: u64 = 16384;
@@ -20,15 +20,47 @@ const PART_BYTES: u64 = 65536;
 /// Longest line quoted, in characters.
 const LINE_LIMIT: usize = 300;
 
-/// Where an operator sees why a machine is silent, as the end of a sentence.
+/// What is in every line of the agent of a ramdisk, which is no secret of an instance.
+const OF_THE_AGENT: &[&str] = &["farrier-agent", "doctor: "];
+
+/// Where an operator sees why a machine is silent, as the end of a sentence. Readers see it too, so of a console it quotes
+/// the agent alone: an instance may print its passwords.
 pub(crate) fn hint(node: &Node, hardware: &Hardware) -> String {
-    let Some(file) = hardware.console(node).ok().and_then(|console| console.log_file(node)) else {
-        return "look at the machine's console".to_owned();
-    };
+    let Some(file) = log_file(node, hardware) else { return "look at the machine's console".to_owned() };
     match last_line(&file) {
-        Some(line) => format!("look at the console log {} (it ends with: {line})", file.display()),
+        Some(line) if OF_THE_AGENT.iter().any(|word| line.contains(word)) => {
+            format!("look at the console log {} (it ends with: {})", file.display(), masked_text(&line))
+        }
+        Some(_) => format!("look at the console log {}", file.display()),
         None => format!("look at the console log {} (it is empty)", file.display()),
     }
+}
+
+/// Forgets what is kept of the console of a node whose instance has ended: whoever has the machine next is not to read it.
+pub(crate) async fn forget_instance(node: &Node, hardware: &Hardware) {
+    let Some(file) = log_file(node, hardware) else { return };
+    let emptied = tokio::task::spawn_blocking(move || empty(&file)).await;
+    if let Ok(Err(error)) = emptied {
+        tracing::warn!(node = %node.label(), "the console log of the instance that has ended stays: {error}");
+    }
+}
+
+fn log_file(node: &Node, hardware: &Hardware) -> Option<PathBuf> {
+    hardware.console(node).ok()?.log_file(node)
+}
+
+/// Empties a log, which somebody may go on to write to, and removes what was before it.
+fn empty(file: &Path) -> std::io::Result<()> {
+    let gone = |error: std::io::Error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) };
+    std::fs::remove_file(old(file)).or_else(gone)?;
+    OpenOptions::new().write(true).open(file).and_then(|log| log.set_len(0)).or_else(gone)
+}
+
+/// Where what was logged before is kept.
+fn old(file: &Path) -> PathBuf {
+    let mut old = file.as_os_str().to_owned();
+    old.push(".old");
+    PathBuf::from(old)
 }
 
 /// A part of a console.
@@ -46,10 +78,8 @@ pub(crate) fn part(file: &Path, from: Option<u64>) -> std::io::Result<ConsolePar
     let length = std::fs::metadata(file)?.len();
     match from {
         Some(from) if from > length => {
-            let mut old = file.as_os_str().to_owned();
-            old.push(".old");
             // Whoever asks again and again loses nothing; and of what is gone nothing can be told.
-            let rest = part_from(Path::new(&old), from).map_or_else(|_| String::new(), |part| part.text);
+            let rest = part_from(&old(file), from).map_or_else(|_| String::new(), |part| part.text);
             Ok(ConsolePart { text: rest, next: 0 })
         }
         from => part_from(file, from.unwrap_or(length.saturating_sub(TAIL_BYTES))),
@@ -166,6 +196,22 @@ mod tests {
         std::fs::write(&file, "x".repeat(100_000)).unwrap();
         assert_eq!(part(&file, None).unwrap().next, 100_000);
         assert_eq!(part(&file, Some(0)).unwrap().next, PART_BYTES);
+    }
+
+    #[test]
+    fn n11_the_log_of_a_console_ends_with_the_instance() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("console.log");
+        assert!(empty(&file).is_ok());
+        for log in [file.clone(), old(&file)] {
+            std::fs::write(log, "password for user debian is oats").unwrap();
+        }
+        // Whoever writes there goes on.
+        let mut writer = OpenOptions::new().append(true).open(&file).unwrap();
+        empty(&file).unwrap();
+        assert!(!old(&file).exists());
+        std::io::Write::write_all(&mut writer, b"anew").unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "anew");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What happened to each node, for progress bars and timelines.
 
+use crate::model::{mask_value, masked_text};
 use farrier_protocol::progress::Progress;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,6 +12,12 @@ use uuid::Uuid;
 
 /// Most events kept per node; older ones are dropped.
 const LIMIT: usize = 256;
+
+/// Most nodes whose events are kept; those of the node of which nothing was heard for the longest are dropped.
+const NODES: usize = 10_000;
+
+/// Longest report of an agent that is kept as an event, in bytes as JSON.
+const REPORT: usize = 64 << 10;
 
 /// A moment in an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -88,6 +95,7 @@ impl EventLog {
     /// dropped elsewhere: it is asked for beside the commands and may come late. It replaces the
     /// progress right before it, so that it never pushes the events of a timeline out.
     pub fn push(&self, node: Uuid, kind: EventKind) {
+        let kind = bounded(kind);
         self.with(node, |log| {
             if matches!(kind, EventKind::Progress(_)) {
                 match log.events.back().map(|last| &last.kind) {
@@ -125,11 +133,32 @@ impl EventLog {
     }
 
     fn with<T>(&self, node: Uuid, act: impl FnOnce(&mut Log) -> T) -> T {
-        act(self.lock().entry(node).or_default())
+        let mut logs = self.lock();
+        if logs.len() >= NODES && !logs.contains_key(&node) {
+            let latest = |log: &Log| log.events.back().map_or(0.0, |event| event.at);
+            let silent = logs.iter().min_by(|(_, one), (_, other)| latest(one).total_cmp(&latest(other)));
+            if let Some(silent) = silent.map(|(node, _)| *node) {
+                logs.remove(&silent);
+            }
+        }
+        act(logs.entry(node).or_default())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, Log>> {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An event without secrets, and without a report that is too long.
+fn bounded(kind: EventKind) -> EventKind {
+    match kind {
+        EventKind::ImageVerified { report: Some(mut report) } => {
+            let is_short = report.to_string().len() <= REPORT;
+            mask_value(&mut report);
+            EventKind::ImageVerified { report: Some(report).filter(|_| is_short) }
+        }
+        EventKind::Failed { error } => EventKind::Failed { error: masked_text(&error).into_owned() },
+        kind => kind,
     }
 }
 
@@ -170,6 +199,19 @@ mod tests {
         assert_eq!(events.len(), 2);
         assert_eq!(events[1].sequence, 10_000);
         assert!(log.since(Uuid::nil(), 10_001).is_empty());
+    }
+
+    #[test]
+    fn e16_events_have_a_limit_in_all() {
+        let log = EventLog::default();
+        for number in 0..NODES as u128 + 10 {
+            log.push(Uuid::from_u128(number), EventKind::PowerOn);
+        }
+        assert_eq!(log.lock().len(), NODES);
+        assert_eq!(log.since(Uuid::from_u128(NODES as u128 + 9), 0).len(), 1);
+        let long = Value::String("x".repeat(REPORT));
+        log.push(Uuid::nil(), EventKind::ImageVerified { report: Some(long) });
+        assert_eq!(log.since(Uuid::nil(), 0).last().unwrap().kind, EventKind::ImageVerified { report: None });
     }
 
     #[test]

@@ -4,9 +4,6 @@ use crate::agent_client::{AgentClient, AgentError};
 use crate::kept_logs;
 use crate::settings::{AgentSettings, LogCollection};
 use crate::task::Task;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -28,14 +25,26 @@ pub(crate) async fn collect(task: &Task, has_failed: bool) {
     if task.session.agent_url.is_none() {
         return;
     }
-    let kept = async { keep(task, folder, &fetch(task).await?).await };
+    let kept = async { keep(task, folder, fetch(task).await?).await };
     tell(task, kept.await);
 }
 
-/// As [`collect`], of logs that the ramdisk has posted by itself, as base64.
-pub(crate) async fn keep_posted(task: &Task, encoded: Option<&str>, has_failed: bool) {
-    if let (Some(folder), Some(encoded)) = (folder(task, has_failed), encoded) {
-        tell(task, keep(task, folder, encoded).await);
+/// Sets aside logs that the ramdisk has posted by itself, until its inspection has failed or not.
+pub(crate) async fn receive(task: &Task, logs: Option<&[u8]>) {
+    if let (Some(folder), Some(logs)) = (folder(task, true), logs) {
+        let set_aside = kept_logs::set_aside(folder, task.node.uuid, logs).await;
+        if let Err(source) = set_aside {
+            tell(task, Err(LogError::File { file: folder.to_owned(), source }));
+        }
+    }
+}
+
+/// As [`collect`], of logs that were set aside; what is not wanted is removed.
+pub(crate) async fn keep_received(task: &Task, has_failed: bool) {
+    let Some(place) = folder(task, true) else { return };
+    let received = kept_logs::take_back(place, task.node.uuid).await;
+    if let (Some(folder), Some(logs)) = (folder(task, has_failed), received) {
+        tell(task, keep(task, folder, logs).await);
     }
 }
 
@@ -57,19 +66,17 @@ fn tell(task: &Task, kept: Result<PathBuf, LogError>) {
     }
 }
 
-async fn fetch(task: &Task) -> Result<String, LogError> {
+async fn fetch(task: &Task) -> Result<Vec<u8>, LogError> {
     // An agent that is silent is not waited for again and again.
     let once = AgentSettings { max_command_attempts: 1, ..task.services.settings.agent.clone() };
     let client = AgentClient::new(&task.session, &once)?;
-    let answer = client.run("log.collect_system_logs", json!({})).await?;
-    let encoded = answer.get("system_logs").and_then(Value::as_str).ok_or(LogError::Missing)?;
-    Ok(encoded.to_owned())
+    client.collect_system_logs().await?.ok_or(LogError::Missing)
 }
 
-async fn keep(task: &Task, folder: &Path, encoded: &str) -> Result<PathBuf, LogError> {
-    let archive = STANDARD.decode(encoded.trim()).map_err(|_| LogError::Missing)?;
+async fn keep(task: &Task, folder: &Path, archive: Vec<u8>) -> Result<PathBuf, LogError> {
     let file = folder.join(format!("{}.tar.gz", kept_logs::stem(&task.node, task.services.now())));
-    match kept_logs::write(folder, &file, &archive).await {
+    let room = task.services.settings.agent.deploy_logs_room;
+    match kept_logs::write(folder, &file, archive, room).await {
         Ok(()) => Ok(file),
         Err(source) => Err(LogError::File { file, source }),
     }

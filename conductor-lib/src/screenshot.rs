@@ -38,7 +38,7 @@ pub(crate) async fn keep(services: &Services, node: &Node) -> Result<Option<Stri
     };
     let name = format!("{}_screen.{}", kept_logs::stem(node, services.now()), format.ending());
     let file = folder.join(&name);
-    match kept_logs::write(folder, &file, &image).await {
+    match kept_logs::write(folder, &file, image, settings.agent.deploy_logs_room).await {
         Ok(()) => Ok(Some(name)),
         Err(error) => Err(format!("{}: {error}; check that the folder may be written", file.display())),
     }

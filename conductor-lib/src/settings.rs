@@ -43,6 +43,27 @@ pub struct AgentSettings {
     pub deploy_logs_collect: LogCollection,
     /// The folder that they are kept in; without one they are not fetched.
     pub deploy_logs_local_path: Option<PathBuf>,
+    /// How much of them is kept there, the newest.
+    pub deploy_logs_room: LogRoom,
+}
+
+/// How much is kept of the logs of ramdisks and the pictures of screens. Beyond that the oldest ones are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogRoom {
+    /// Files of one node.
+    pub files_per_node: usize,
+    /// Bytes of one node.
+    pub bytes_per_node: u64,
+    /// Files of all nodes.
+    pub files: usize,
+    /// Bytes of all nodes.
+    pub bytes: u64,
+}
+
+impl Default for LogRoom {
+    fn default() -> Self {
+        Self { files_per_node: 20, bytes_per_node: 128 << 20, files: 10_000, bytes: 2 << 30 }
+    }
 }
 
 impl Default for AgentSettings {
@@ -56,6 +77,7 @@ impl Default for AgentSettings {
             require_tls: true,
             deploy_logs_collect: LogCollection::default(),
             deploy_logs_local_path: None,
+            deploy_logs_room: LogRoom::default(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use clap::{ArgAction, Args, ValueEnum};
 use farrier_conductor::Settings;
 use farrier_conductor::model::PasswordHashAlgorithm;
-use farrier_conductor::settings::LogCollection;
+use farrier_conductor::settings::{LogCollection, LogRoom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,6 +24,12 @@ pub(crate) struct Agents {
     /// Folder that they are kept in [default: STATE_DIR/deploy-logs].
     #[arg(long, value_name = "DIR")]
     deploy_logs_local_path: Option<PathBuf>,
+    /// MiB of logs and pictures that are kept of one node; the oldest are removed.
+    #[arg(long, value_name = "MIB", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..))]
+    deploy_logs_node_limit: u64,
+    /// MiB of logs and pictures that are kept of all nodes; the oldest are removed.
+    #[arg(long, value_name = "MIB", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(1..))]
+    deploy_logs_limit: u64,
     /// How passwords of rescues are hashed.
     #[arg(long, value_enum, value_name = "NAME", default_value_t = Hash::Sha256)]
     rescue_password_hash_algorithm: Hash,
@@ -55,6 +61,11 @@ impl Agents {
         };
         let folder = self.deploy_logs_local_path.unwrap_or_else(|| state_dir.join("deploy-logs"));
         settings.agent.deploy_logs_local_path = Some(folder);
+        settings.agent.deploy_logs_room = LogRoom {
+            bytes_per_node: self.deploy_logs_node_limit << 20,
+            bytes: self.deploy_logs_limit << 20,
+            ..LogRoom::default()
+        };
         settings.rescue_password_hash_algorithm = match self.rescue_password_hash_algorithm {
             Hash::Sha256 => PasswordHashAlgorithm::Sha256,
             Hash::Sha512 => PasswordHashAlgorithm::Sha512,

@@ -10,6 +10,7 @@ pub mod heartbeat;
 pub mod hints;
 pub mod image_info;
 pub mod inventory;
+pub mod json;
 pub mod lookup;
 pub mod progress;
 pub mod step;

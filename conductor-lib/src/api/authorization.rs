@@ -73,6 +73,11 @@ pub struct Identity {
     pub role: Role,
 }
 
+/// Whether somebody may read consoles, and what leads to one. Where nobody is asked who they are, everybody may.
+pub(crate) fn sees_consoles(identity: Option<&Identity>) -> bool {
+    identity.is_none_or(|identity| identity.role == Role::Admin)
+}
+
 /// Why a request is not let in. Its text goes to whoever asks, so it holds no credentials.
 #[derive(Debug, Clone)]
 pub enum Denial {

@@ -53,7 +53,7 @@ pub(crate) struct Field {
     pub(crate) on_create: bool,
     /// Whether it may be changed by PATCH.
     pub(crate) on_patch: bool,
-    /// Whether secrets in it are masked.
+    /// Whether it may hold secrets, so that the mask is refused in what is set. Whatever is shown is masked.
     pub(crate) is_masked: bool,
     pub(crate) kind: Kind,
 }
@@ -139,11 +139,11 @@ pub(crate) const NODE: &[Field] = &[
     set("automated_clean", 47, Kind::Choice(None)),
     set("disable_power_off", 95, Kind::Flag),
     read("console_enabled", 1, Kind::Flag),
-    read("clean_step", 7, Kind::Step),
-    read("deploy_step", 44, Kind::Step),
-    read("service_step", 87, Kind::Step),
-    read("raid_config", 12, Kind::Map),
-    read("target_raid_config", 12, Kind::Map),
+    masked(read("clean_step", 7, Kind::Step)),
+    masked(read("deploy_step", 44, Kind::Step)),
+    masked(read("service_step", 87, Kind::Step)),
+    masked(read("raid_config", 12, Kind::Map)),
+    masked(read("target_raid_config", 12, Kind::Map)),
     read("inspection_started_at", 6, Kind::Time),
     read("inspection_finished_at", 6, Kind::Time),
     read("reservation", 1, Kind::Text(255)),
@@ -167,14 +167,14 @@ pub(crate) const PORT: &[Field] = &[
     set("address", 1, Kind::Address),
     set("node_uuid", 1, Kind::Uuid),
     set("pxe_enabled", 19, Kind::Choice(Some(true))),
-    set("local_link_connection", 19, Kind::Map),
+    masked(set("local_link_connection", 19, Kind::Map)),
     set("physical_network", 34, Kind::Text(64)),
     set("portgroup_uuid", 24, Kind::Uuid),
     set("is_smartnic", 53, Kind::Flag),
     set("description", 97, Kind::Text(255)),
     set("vendor", 100, Kind::Text(32)),
     set("category", 101, Kind::Text(80)),
-    set("extra", 1, Kind::Map),
+    masked(set("extra", 1, Kind::Map)),
     read("internal_info", 18, Kind::Map),
     read("created_at", 1, Kind::Time),
     read("updated_at", 1, Kind::Time),
@@ -195,7 +195,7 @@ pub(crate) const ALLOCATION: &[Field] = &[
     once("traits", 52, Kind::Texts),
     once("candidate_nodes", 52, Kind::Texts),
     once("owner", 60, Kind::Text(255)),
-    set("extra", 52, Kind::Map),
+    masked(set("extra", 52, Kind::Map)),
     read("created_at", 52, Kind::Time),
     read("updated_at", 52, Kind::Time),
     read("links", 52, Kind::Links),
@@ -206,7 +206,7 @@ pub(crate) const DEPLOY_TEMPLATE: &[Field] = &[
     once("uuid", 55, Kind::Uuid),
     set("name", 55, Kind::NeededText(255)),
     masked(set("steps", 55, Kind::Steps)),
-    set("extra", 55, Kind::Map),
+    masked(set("extra", 55, Kind::Map)),
     read("created_at", 55, Kind::Time),
     read("updated_at", 55, Kind::Time),
     read("links", 55, Kind::Links),
@@ -220,7 +220,7 @@ pub(crate) const RUNBOOK: &[Field] = &[
     set("disable_ramdisk", 92, Kind::Flag),
     set("public", 92, Kind::Flag),
     set("owner", 92, Kind::Text(255)),
-    set("extra", 92, Kind::Map),
+    masked(set("extra", 92, Kind::Map)),
     read("created_at", 92, Kind::Time),
     read("updated_at", 92, Kind::Time),
     read("links", 92, Kind::Links),
@@ -230,7 +230,7 @@ pub(crate) const RUNBOOK: &[Field] = &[
 pub(crate) const CHASSIS: &[Field] = &[
     once("uuid", 1, Kind::Uuid),
     set("description", 1, Kind::Text(255)),
-    set("extra", 1, Kind::Map),
+    masked(set("extra", 1, Kind::Map)),
     read("created_at", 1, Kind::Time),
     read("updated_at", 1, Kind::Time),
     read("links", 1, Kind::Links),
@@ -245,10 +245,10 @@ pub(crate) const PORT_GROUP: &[Field] = &[
     set("node_uuid", 23, Kind::Uuid),
     set("standalone_ports_supported", 23, Kind::Choice(Some(true))),
     set("mode", 26, Kind::Text(255)),
-    set("properties", 26, Kind::Map),
+    masked(set("properties", 26, Kind::Map)),
     set("physical_network", 102, Kind::Text(64)),
     set("category", 103, Kind::Text(80)),
-    set("extra", 23, Kind::Map),
+    masked(set("extra", 23, Kind::Map)),
     read("internal_info", 23, Kind::Map),
     read("created_at", 23, Kind::Time),
     read("updated_at", 23, Kind::Time),
@@ -262,7 +262,7 @@ pub(crate) const VOLUME_CONNECTOR: &[Field] = &[
     set("node_uuid", 32, Kind::Uuid),
     set("type", 32, Kind::NeededText(32)),
     set("connector_id", 32, Kind::NeededText(255)),
-    set("extra", 32, Kind::Map),
+    masked(set("extra", 32, Kind::Map)),
     read("created_at", 32, Kind::Time),
     read("updated_at", 32, Kind::Time),
     read("links", 32, Kind::Links),
@@ -276,7 +276,7 @@ pub(crate) const VOLUME_TARGET: &[Field] = &[
     masked(set("properties", 32, Kind::Map)),
     set("boot_index", 32, Kind::Number),
     set("volume_id", 32, Kind::NeededText(36)),
-    set("extra", 32, Kind::Map),
+    masked(set("extra", 32, Kind::Map)),
     read("created_at", 32, Kind::Time),
     read("updated_at", 32, Kind::Time),
     read("links", 32, Kind::Links),
@@ -425,7 +425,7 @@ impl Field {
 /// Whether the mask of secrets is in a value, which whoever read it got in their place.
 pub(crate) fn has_mask(value: &Value) -> bool {
     match value {
-        Value::String(text) => text == MASKED,
+        Value::String(text) => text.contains(MASKED),
         Value::Array(values) => values.iter().any(has_mask),
         Value::Object(map) => map.values().any(has_mask),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
@@ -474,7 +474,7 @@ pub(crate) fn settable(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AgentSession, InterfaceKind, NewNode, Node, Port};
+    use crate::model::{AgentSession, InterfaceKind, NewNode, Node, PlannedStep, Port, StepKind};
     use time::OffsetDateTime;
 
     /// Fields that are no part of the record.
@@ -518,6 +518,11 @@ mod tests {
         let secret = || Map::from_iter([("a_password".to_owned(), json!("hunter2"))]);
         (*node.driver_info, *node.properties, *node.instance_info) = (secret(), secret(), secret());
         (node.extra, node.network_data, node.driver_internal_info.others) = (secret(), secret(), secret());
+        (node.raid_config, node.target_raid_config) = (secret(), secret());
+        let step = PlannedStep { args: secret(), ..PlannedStep::new("deploy", "x", 1) };
+        for kind in StepKind::ALL {
+            *node.step_mut(kind) = Some(step.clone());
+        }
         let shown = serde_json::to_value(node.shown(&AgentSession::default())).unwrap();
         for field in NODE.iter().filter(|field| shown.get(field.name).is_some()) {
             let is_masked = has_mask(&shown[field.name]);

@@ -3,18 +3,21 @@
 use super::asked::Asked;
 use super::body;
 use super::ramdisk::lookup_reply;
-use super::reply::{Refusal, read_json};
+use super::reply::{Refusal, masked};
 use super::routes::everywhere;
+use super::spool::{Spool, Spooled};
 use crate::conductor::Conductor;
-use crate::inspect::Report;
-use crate::model::InspectionData;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Extension, Path, Query, State};
+use crate::inspect::{LOGS, Report};
+use crate::log_extraction::{LogExtraction, Logs, Overrun, Place, Room};
+use axum::extract::{DefaultBodyLimit, Extension, Path, Query, Request, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_LENGTH;
 use axum::routing::{MethodRouter, get, post};
-use axum::{Json, Router, middleware};
+use axum::{Json, Router};
 use farrier_protocol::heartbeat::ApiVersion;
-use serde_json::{Map, Value, json};
+use farrier_protocol::json::{self, JsonError, Limits};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use uuid::Uuid;
 
@@ -27,10 +30,21 @@ const LIKE_LOOKUP: ApiVersion = ApiVersion::v1(84);
 /// First version with inventories.
 const INVENTORY: u16 = 81;
 
-/// The route that ramdisks post to. What they post may be longer than anything else that they say (lesson S49).
+/// Longest report of a ramdisk, in bytes (Ironic's `max_json_body_size_inspection`): its logs are most of it (lesson S49).
+const REPORT_LIMIT: usize = 16 << 20;
+
+/// How much of it is kept while nobody knows whose it is.
+const ROOM: Room = Room { text: REPORT_LIMIT, logs: 4 << 20, depth: REPORT.depth };
+
+/// What the values of a report may be.
+const REPORT: Limits = Limits::USUAL;
+
+/// Where its logs are.
+const PLACE: Place = Place { key: LOGS, depth: Some(1) };
+
+/// The route that ramdisks post to. What they post may be longer than anything else that they say.
 pub(super) fn ramdisk_routes() -> Router<Conductor> {
-    let posted = post(continue_inspection).layer(DefaultBodyLimit::disable());
-    everywhere([("/continue_inspection", posted.layer(middleware::from_fn(body::read)))])
+    everywhere([("/continue_inspection", post(continue_inspection).layer(DefaultBodyLimit::disable()))])
 }
 
 /// The route that operators read.
@@ -38,24 +52,80 @@ pub(super) fn node_routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
     vec![("/nodes/{node}/inventory", get(inventory))]
 }
 
+/// Nobody is known by a report before it is read, so what is kept of it is bounded, and only whose report is awaited has it
+/// read as values.
 async fn continue_inspection(
     State(conductor): State<Conductor>,
     Extension(version): Extension<ApiVersion>,
     Query(parameters): Query<HashMap<String, String>>,
-    body: Bytes,
+    request: Request,
 ) -> Result<(StatusCode, Json<Value>), Refusal> {
     if version != UNNAMED && version < LIKE_LOOKUP {
         return Err(Refusal::not_found());
     }
     let node_uuid = node_uuid(&parameters, version)?;
-    let report = Report::read(read_json::<Map<String, Value>>(&body)?)?;
+    let token = parameters.get("agent_token").cloned();
+    let (text, logs) = receive(request).await?;
+    let (text, identified) = text.examine(|text| Report::identified(text)).await;
+    let claim = identified??.claim(node_uuid, token);
+    conductor.awaits_report(&claim).await?;
+    let (_, report) = text.examine(read).await;
+    let mut report = report?;
+    report.logs = match logs {
+        Logs::Archive(archive) if !archive.is_empty() => Some(archive),
+        Logs::Archive(_) | Logs::None => None,
+        Logs::Unusable => {
+            tracing::warn!("the logs in an inspection report are no base64, or too long, and are not kept");
+            None
+        }
+    };
     let like_lookup = version >= LIKE_LOOKUP;
-    let answer = conductor.continue_inspection(report, node_uuid, like_lookup).await?;
+    let answer = conductor.continue_inspection(report, &claim, like_lookup).await?;
     let reply = match like_lookup {
         true => lookup_reply(&conductor, answer),
         false => json!({"uuid": answer.node.uuid}),
     };
     Ok((StatusCode::ACCEPTED, Json(reply)))
+}
+
+fn read(text: &mut Spooled) -> Result<Report, Refusal> {
+    let text = text.whole().map_err(unkept)?;
+    Ok(Report::read(json::read(&text, &REPORT)?)?)
+}
+
+/// There is no room for what is posted.
+fn unkept(error: std::io::Error) -> Refusal {
+    tracing::error!(
+        "an inspection report cannot be kept while it is read: {error}; look at the folder of temporary files"
+    );
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "there is no room for the report now; send it again later")
+}
+
+/// The text of a report without its logs, and these.
+async fn receive(request: Request) -> Result<(Spooled, Logs), Refusal> {
+    let announced =
+        request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > REPORT_LIMIT) {
+        return Err(body::too_long(REPORT_LIMIT));
+    }
+    let (mut extraction, mut received) = (LogExtraction::new(PLACE, ROOM), 0);
+    let mut spool = Spool::default();
+    let mut parts = request.into_body().into_data_stream();
+    while let Some(part) = parts.next().await {
+        let part = part.map_err(|_| body::too_long(REPORT_LIMIT))?;
+        received += part.len();
+        if received > REPORT_LIMIT {
+            return Err(body::too_long(REPORT_LIMIT));
+        }
+        extraction.feed(&part).map_err(|overrun| match overrun {
+            Overrun::TooLong => body::too_long(REPORT_LIMIT),
+            Overrun::TooDeep => JsonError::TooDeep(ROOM.depth).into(),
+        })?;
+        spool.write(&extraction.take_text()).await.map_err(unkept)?;
+    }
+    let (text, logs) = extraction.end();
+    spool.write(&text).await.map_err(unkept)?;
+    Ok((spool.end().await.map_err(unkept)?, logs))
 }
 
 /// The node that a ramdisk says it runs on, which those of old do not know.
@@ -74,10 +144,10 @@ async fn inventory(
     State(conductor): State<Conductor>,
     asked: Asked,
     Path(id): Path<String>,
-) -> Result<Json<InspectionData>, Refusal> {
+) -> Result<Json<Value>, Refusal> {
     asked.since(INVENTORY)?;
     let told = conductor.inventory(&id).await?;
     let nothing =
         || Refusal::new(StatusCode::NOT_FOUND, format!("node {id} was not inspected yet; order that first"));
-    told.map(Json).ok_or_else(nothing)
+    told.map(masked).ok_or_else(nothing)
 }

@@ -24,6 +24,7 @@ mod reply;
 mod request_id;
 mod resources;
 mod routes;
+mod spool;
 mod version;
 mod view;
 

@@ -1,9 +1,11 @@
 //! What agents call: the API description, lookup and heartbeat (conductor contract 8.1 to 8.3).
 
 use super::inspection;
-use super::reply::{Refusal, fallback, read_json, wrong_method};
+use super::reply::{Refusal, fallback, wrong_method};
 use super::version::{describe, negotiate};
 use crate::conductor::Conductor;
+use crate::error::Error;
+use crate::heartbeat::no_token;
 use crate::lookup::{LookupAnswer, LookupQuery};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Extension, Path, Query, Request, State};
@@ -13,12 +15,16 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use farrier_protocol::heartbeat::{ApiVersion, Heartbeat};
+use farrier_protocol::json::{self, Limits};
 use farrier_protocol::lookup::LookupConfig;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// Longest request body, in bytes.
-const BODY_LIMIT: usize = 1 << 20;
+/// Longest heartbeat, in bytes: a certificate and some words.
+const HEARTBEAT_LIMIT: usize = 256 << 10;
+
+/// What the values of a heartbeat may be.
+const HEARTBEAT: Limits = Limits::FEW;
 
 /// First version with `agent_status` in heartbeats.
 const AGENT_STATUS: ApiVersion = ApiVersion::v1(72);
@@ -42,7 +48,7 @@ pub fn ramdisk_router(conductor: Conductor) -> Router {
         .route("/v1/", get(describe))
         .fallback(fallback)
         .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(DefaultBodyLimit::max(HEARTBEAT_LIMIT))
         .layer(middleware::from_fn(negotiate))
         .with_state(conductor)
 }
@@ -83,6 +89,33 @@ fn query(parameters: &HashMap<String, String>) -> Result<LookupQuery, Refusal> {
     Ok(LookupQuery { addresses, node_uuid })
 }
 
+/// What agents read of a node that they have looked up, and nobody proves to be one: of its hardware properties,
+const PROPERTIES: &[&str] = &["root_device", "skip_block_devices", "capabilities", "cpu_arch", "local_gb"];
+
+/// of its instance, the config drive being a mask,
+const INSTANCE_INFO: &[&str] =
+    &["root_device", "capabilities", "deploy_boot_mode", "secure_boot", "configdrive"];
+
+/// and of the notes of the conductor.
+const NOTES: &[&str] = &[
+    "agent_erase_devices_iterations",
+    "agent_erase_devices_zeroize",
+    "agent_continue_if_secure_erase_failed",
+    "agent_continue_if_ata_erase_failed",
+    "agent_enable_ata_secure_erase",
+    "agent_enable_nvme_secure_erase",
+    "agent_erase_skip_read_only",
+    "disk_erasure_concurrency",
+    "deploy_boot_mode",
+];
+
+fn picked(map: &Map<String, Value>, keys: &[&str]) -> Map<String, Value> {
+    keys.iter()
+        .filter_map(|key| map.get_key_value(*key))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
 /// The least that an agent needs (lesson S40). Python agents read the metrics settings too.
 pub(super) fn lookup_reply(conductor: &Conductor, answer: LookupAnswer) -> Value {
     let node = answer.node;
@@ -113,9 +146,9 @@ pub(super) fn lookup_reply(conductor: &Conductor, answer: LookupAnswer) -> Value
     json!({
         "node": {
             "uuid": node.uuid,
-            "properties": node.properties,
-            "instance_info": node.instance_info,
-            "driver_internal_info": node.driver_internal_info,
+            "properties": picked(&node.properties, PROPERTIES),
+            "instance_info": picked(&node.instance_info, INSTANCE_INFO),
+            "driver_internal_info": picked(&node.driver_internal_info.others, NOTES),
             "links": [{"href": link, "rel": "self"}],
         },
         "config": config,
@@ -131,23 +164,25 @@ async fn heartbeat(
     if version < ApiVersion::LOOKUP {
         return Err(Refusal::not_found());
     }
-    let body: Value = read_json(&body)?;
-    refuse_newer_fields(&body, version)?;
-    let heartbeat: Heartbeat = serde_json::from_value(body)
+    let heartbeat: Heartbeat = json::read(&body, &HEARTBEAT)
         .map_err(|error| Refusal::bad_request(format!("the heartbeat cannot be used: {error}")))?;
-    conductor.heartbeat(&node, heartbeat).await?;
-    Ok(StatusCode::ACCEPTED)
+    refuse_newer_fields(&heartbeat, version)?;
+    match conductor.heartbeat(&node, heartbeat).await {
+        // Whoever has no token learns nothing of which nodes there are.
+        Err(Error::NodeNotFound(_)) => Err(Error::Heartbeat(no_token()).into()),
+        heard => Ok(heard.map(|()| StatusCode::ACCEPTED)?),
+    }
 }
 
-fn refuse_newer_fields(body: &Value, version: ApiVersion) -> Result<(), Refusal> {
-    for (field, since) in [
-        ("agent_version", ApiVersion::AGENT_VERSION),
-        ("agent_token", ApiVersion::AGENT_TOKEN),
-        ("agent_verify_ca", ApiVersion::AGENT_VERIFY_CA),
-        ("agent_status", AGENT_STATUS),
-        ("agent_status_message", AGENT_STATUS),
+fn refuse_newer_fields(heartbeat: &Heartbeat, version: ApiVersion) -> Result<(), Refusal> {
+    for (field, since, is_sent) in [
+        ("agent_version", ApiVersion::AGENT_VERSION, heartbeat.agent_version.is_some()),
+        ("agent_token", ApiVersion::AGENT_TOKEN, heartbeat.agent_token.is_some()),
+        ("agent_verify_ca", ApiVersion::AGENT_VERIFY_CA, heartbeat.agent_verify_ca.is_some()),
+        ("agent_status", AGENT_STATUS, heartbeat.agent_status.is_some()),
+        ("agent_status_message", AGENT_STATUS, heartbeat.agent_status_message.is_some()),
     ] {
-        if version < since && body.get(field).is_some_and(|value| !value.is_null()) {
+        if version < since && is_sent {
             return Err(Refusal::bad_request(format!("{field} needs API version {since}, not {version}")));
         }
     }

@@ -3,13 +3,15 @@
 use super::json_patch::PatchError;
 use crate::error::Error;
 use crate::interfaces::InterfaceError;
-use crate::model::Forbidden;
+use crate::model::{Forbidden, mask_value, masked_text};
 use crate::store::StoreError;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use farrier_protocol::json::{self, JsonError, Limits};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt;
 
 /// A refused request.
@@ -58,11 +60,12 @@ impl IntoResponse for Refusal {
     /// is not has keys of its own.
     fn into_response(self) -> Response {
         let faultcode = if self.status.is_server_error() { "Server" } else { "Client" };
+        let text = masked_text(&self.text);
         let fault = match self.status {
             StatusCode::NOT_ACCEPTABLE => {
-                json!({"code": 406, "title": "Not Acceptable", "description": self.text})
+                json!({"code": 406, "title": "Not Acceptable", "description": text})
             }
-            _ => json!({"faultcode": faultcode, "faultstring": self.text, "debuginfo": null}),
+            _ => json!({"faultcode": faultcode, "faultstring": text, "debuginfo": null}),
         };
         (self.status, Json(json!({"error_message": fault.to_string()}))).into_response()
     }
@@ -112,11 +115,29 @@ impl From<PatchError> for Refusal {
     }
 }
 
+/// An answer with every secret in it masked.
+pub(crate) fn masked(answer: impl Serialize) -> Json<Value> {
+    let mut value = json!(answer);
+    mask_value(&mut value);
+    Json(value)
+}
+
+/// What the values of a request's body may be.
+pub(crate) const BODY: Limits = Limits::USUAL.within(16 << 20);
+
 /// Reads a JSON body, whatever its declared type.
 pub(crate) fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
-    serde_json::from_slice(body).map_err(|error| {
-        Refusal::bad_request(format!("the request body cannot be used: {error}; send a JSON object"))
-    })
+    Ok(json::read(body, &BODY)?)
+}
+
+impl From<JsonError> for Refusal {
+    fn from(error: JsonError) -> Self {
+        let what_to_send = match error {
+            JsonError::Unusable(_) => "; send a JSON object",
+            _ => "",
+        };
+        Self::bad_request(format!("the request body cannot be used: {error}{what_to_send}"))
+    }
 }
 
 /// The answer to an unknown path.

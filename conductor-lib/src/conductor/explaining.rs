@@ -6,11 +6,11 @@ use crate::agent_client::{AgentClient, failure_text};
 use crate::console;
 use crate::erasing::{ErasureRecord, InspectedDisk};
 use crate::error::Error;
-use crate::explanation::{Evidence, Explanation, explain};
+use crate::explanation::{CONSOLE, Evidence, Explanation, explain};
 use crate::interfaces::HandWork;
 use crate::kept_logs::{self, KeptLog};
 use crate::last_words::LastWords;
-use crate::model::Activity;
+use crate::model::{Activity, masked_text};
 use crate::settings::AgentSettings;
 use crate::store::Record;
 use farrier_protocol::command::CommandStatus;
@@ -71,7 +71,7 @@ impl Conductor {
     pub async fn logs(&self, id: &str) -> Result<Vec<KeptLog>, Error> {
         let node = self.find(id).await?.node.uuid;
         match &self.settings().agent.deploy_logs_local_path {
-            Some(folder) => Ok(kept_logs::of(folder, node)?),
+            Some(folder) => Ok(kept_logs::of(folder, node).await?),
             None => Ok(Vec::new()),
         }
     }
@@ -84,7 +84,7 @@ impl Conductor {
     pub async fn log(&self, id: &str, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let node = self.find(id).await?.node.uuid;
         match &self.settings().agent.deploy_logs_local_path {
-            Some(folder) => Ok(kept_logs::read(folder, node, name)?),
+            Some(folder) => Ok(kept_logs::read(folder, node, name).await?),
             None => Ok(None),
         }
     }
@@ -129,10 +129,10 @@ impl Conductor {
         let console = self.services().hardware.console(&record.node).ok()?;
         let file = console.log_file(&record.node)?;
         let said = match console::last_line(&file) {
-            Some(line) => format!("{} ends with: {line}", file.display()),
+            Some(line) => format!("{} ends with: {}", file.display(), masked_text(&line)),
             None => format!("{} is empty", file.display()),
         };
-        Some(Evidence::new("console", said))
+        Some(Evidence::new(CONSOLE, said))
     }
 }
 

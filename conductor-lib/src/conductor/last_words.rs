@@ -5,7 +5,7 @@ use crate::boot_trace::BootTrace;
 use crate::console;
 use crate::interfaces::InterfaceError;
 use crate::last_words::{LONGEST, LastWords, MOST_ENTRIES, MOST_LINES, cause};
-use crate::model::{Family, LogEntry, Node, masked_words};
+use crate::model::{Family, LogEntry, Node, masked_text};
 use crate::screenshot;
 use crate::services::Services;
 use std::time::Duration;
@@ -74,7 +74,7 @@ fn console_lines(services: &Services, node: &Node) -> Vec<String> {
 /// A text of somebody else, in one line with an end, and without the secrets that kernel parameters hold.
 fn told(text: &str) -> String {
     let plain: String = text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect();
-    masked_words(&plain).chars().take(LONGEST).collect()
+    masked_text(&plain).chars().take(LONGEST).collect()
 }
 
 #[cfg(test)]

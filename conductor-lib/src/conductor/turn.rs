@@ -39,6 +39,11 @@ impl Memory {
     pub(super) fn new() -> Self {
         Self { vigil: Vigil::new(Instant::now()), client: None }
     }
+
+    /// Nothing yet, of a worker that begins because of a heartbeat.
+    pub(super) fn woken() -> Self {
+        Self { vigil: Vigil::woken(Instant::now()), client: None }
+    }
 }
 
 /// One turn of a worker.
@@ -164,7 +169,7 @@ impl Turn {
         progress: Result<Progress, Error>,
     ) -> Result<Option<Task>, Error> {
         match progress {
-            Ok(Progress::Waits) => task.finish().await?,
+            Ok(Progress::Waits | Progress::Unreached(_)) => task.finish().await?,
             Ok(Progress::Done) => {
                 let is_active = task.node.provision_state == ProvisionState::Active;
                 task.finish().await?;

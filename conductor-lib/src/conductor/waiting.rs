@@ -5,7 +5,7 @@ use super::last_words::gather_all;
 use super::situation::situation;
 use super::turn::{Memory, Next, Turn};
 use super::vigil::Vigil;
-use crate::agent_client::AgentClient;
+use crate::agent_client::{AgentClient, AgentError};
 use crate::console;
 use crate::error::Error;
 use crate::events::EventKind;
@@ -38,6 +38,41 @@ enum News {
     IsSilent(String),
 }
 
+/// What an agent tells of an operation that waits for it.
+enum Asked {
+    /// The operation can go on.
+    GoesOn,
+    /// It cannot yet, and whether the agent has said so.
+    Waits { is_reached: bool },
+    /// The agent cannot be reached, for this reason.
+    Unreached(String),
+}
+
+impl Asked {
+    /// Whether an operation goes on whose agent was reached.
+    fn when(goes_on: bool) -> Self {
+        if goes_on { Self::GoesOn } else { Self::Waits { is_reached: true } }
+    }
+}
+
+/// What became of news.
+enum Taken {
+    /// They were gone on with.
+    Next(Next),
+    /// The agent cannot be reached, for this reason.
+    Unreached(String),
+}
+
+impl Taken {
+    /// When the next turn is, where silence is what the news tell of.
+    fn next(self, pause: Duration) -> Next {
+        match self {
+            Self::Next(next) => next,
+            Self::Unreached(_) => Next::After(pause),
+        }
+    }
+}
+
 impl Turn {
     /// Looks after a node that waits.
     pub(super) async fn wait(&self, record: &Record, memory: &mut Memory) -> Result<Next, Error> {
@@ -50,11 +85,11 @@ impl Turn {
             memory.vigil.handled(record);
             let reason =
                 format!("node {}: the operation is aborted, as it is in maintenance", record.node.label());
-            return self.fail_wait(record, &reason, None).await;
+            return self.fail_wait(record, &reason, None, false).await;
         }
         if record.node.maintenance {
             // It pauses, and its operator may do what they like to the machine.
-            memory.vigil = Vigil::new(Instant::now());
+            memory.vigil.pause(Instant::now());
             return Ok(Next::After(pause));
         }
         let news = match action {
@@ -68,18 +103,25 @@ impl Turn {
             _ => None,
         };
         if let Some(news) = news {
-            let next = self.take_news(record, news).await;
-            if next.is_ok() {
-                memory.vigil.handled(record);
+            let taken = self.take_news(record, news);
+            match memory.vigil.during(settings.check_interval, taken).await? {
+                Taken::Next(next) => {
+                    memory.vigil.handled(record);
+                    memory.vigil.reached();
+                    return Ok(next);
+                }
+                Taken::Unreached(reason) => memory.vigil.unreached(record, reason, Instant::now()),
             }
-            return next;
         }
         if let Some(reason) = self.silence(record, &memory.vigil).await {
-            let next = self.take_news(record, News::IsSilent(reason)).await;
+            let taken = self.take_news(record, News::IsSilent(reason)).await;
             memory.vigil = Vigil::new(Instant::now());
-            return next;
+            return taken.map(|taken| taken.next(pause));
         }
-        memory.vigil.handled(record);
+        // The heartbeat of an agent that cannot be reached is gone on with when it can be.
+        if memory.vigil.why_unreached().is_none() {
+            memory.vigil.handled(record);
+        }
         match self.stuck(record, &mut memory.vigil).await {
             Some(reason) => self.give_up(record, &reason, &mut memory.vigil).await,
             None => Ok(Next::After(pause)),
@@ -96,24 +138,31 @@ impl Turn {
     }
 
     /// Goes on under the lease, unless something happened to the node since it was looked at.
-    async fn take_news(&self, seen: &Record, news: News) -> Result<Next, Error> {
+    async fn take_news(&self, seen: &Record, news: News) -> Result<Taken, Error> {
         let mut task = Task::try_acquire(&self.services, self.node).await?;
         if !is_as_seen(&task.node, &seen.node) {
             task.leave().await?;
-            return Ok(Next::Again);
+            return Ok(Taken::Next(Next::Again));
         }
         let progress = self.go_on(&mut task, news).await;
-        match self.settle(task, progress).await? {
-            Some(task) => self.carry_out(task).await,
-            None => Ok(Next::After(self.pause(seen))),
+        if let Ok(Progress::Unreached(reason)) = progress {
+            match is_as_seen(&task.node, &seen.node) {
+                true => task.leave().await?,
+                false => task.finish().await?,
+            }
+            return Ok(Taken::Unreached(reason));
         }
+        Ok(Taken::Next(match self.settle(task, progress).await? {
+            Some(task) => self.carry_out(task).await?,
+            None => Next::After(self.pause(seen)),
+        }))
     }
 
     async fn go_on(&self, task: &mut Task, news: News) -> Result<Progress, Error> {
         let deploy = self.interfaces.deploy(&task.node);
         match news {
             News::Begins(kind) => steps::begin(task, &*deploy?, kind).await,
-            News::IsToList(kind) => steps::refresh(task, &*deploy?, kind).await.map(|()| Progress::Waits),
+            News::IsToList(kind) => steps::list(task, &*deploy?, kind).await,
             News::GoesOn(kind) => steps::advance(task, &*deploy?, kind).await,
             News::Polled(kind, left_off) => steps::polled(task, &*deploy?, kind, left_off).await,
             News::IsRescued => {
@@ -152,29 +201,42 @@ impl Turn {
             return true;
         }
         let asked = self.agent_goes_on(record, client, kind, is_called);
-        vigil.during(self.services.settings.check_interval, asked).await
+        let asked = vigil.during(self.services.settings.check_interval, asked).await;
+        match asked {
+            Asked::GoesOn => true,
+            Asked::Waits { is_reached } => {
+                if is_reached {
+                    vigil.reached();
+                }
+                false
+            }
+            Asked::Unreached(reason) => {
+                vigil.unreached(record, reason, Instant::now());
+                false
+            }
+        }
     }
 
     /// Whether the operation can go on: by the agent's first heartbeat, or the end of a step.
     ///
     /// Heartbeats alone would do (an agent forces one when a command ends), but they tell nothing about progress, and
-    /// a lost one costs minutes. So a step that runs in the agent is asked for between them; there, an agent that
-    /// cannot be reached may be busy or its network slow, and its silence has its own limit.
+    /// a lost one costs minutes. So a step that runs in the agent is asked for between them. An agent that cannot be
+    /// reached may be busy or its network slow, whether or not it has called: its silence has its own limit.
     async fn agent_goes_on(
         &self,
         record: &Record,
         known: &mut Option<AgentClient>,
         kind: StepKind,
         is_called: bool,
-    ) -> bool {
+    ) -> Asked {
         let in_agent = runs_in_agent(&record.node);
         if record.session.agent_url.is_none() || !is_called && !in_agent {
-            return false;
+            return Asked::Waits { is_reached: false };
         }
         if known.as_ref().is_none_or(|client| !client.is_of(&record.session)) {
             *known = AgentClient::new(&record.session, &self.services.settings.agent).ok();
         }
-        let Some(client) = known else { return is_called };
+        let Some(client) = known else { return Asked::when(is_called) };
         if kind == StepKind::Deploy
             && in_agent
             && let Ok(progress) = client.progress().await
@@ -182,12 +244,15 @@ impl Turn {
             let is_at_work = matches!(progress.phase, Phase::Writing | Phase::Verifying | Phase::Finishing);
             self.tell(progress);
             if is_at_work && !is_called {
-                return false;
+                return Asked::Waits { is_reached: true };
             }
         }
         match client.commands().await {
-            Ok(commands) => !matches!(steps::judge(&commands, &record.node, kind), Verdict::Wait),
-            Err(_) => is_called,
+            Ok(commands) => {
+                Asked::when(!matches!(steps::judge(&commands, &record.node, kind), Verdict::Wait))
+            }
+            Err(error @ AgentError::Unreachable { .. }) => Asked::Unreached(error.to_string()),
+            Err(_) => Asked::when(is_called),
         }
     }
 
@@ -248,7 +313,10 @@ impl Turn {
             return None;
         }
         let agent = match &session.agent_url {
-            Some(url) => format!("the agent at {url} was silent"),
+            Some(url) => {
+                let why = vigil.why_unreached().map_or_else(String::new, |why| format!("{why}; "));
+                format!("{why}the agent at {url} was silent")
+            }
             // Without its trace, a timeout is a timeout.
             None => match self.services.boot_trace_told(node.uuid).await.unwrap_or_default() {
                 Some(trace) => format!("no agent called ({trace})"),
@@ -272,14 +340,22 @@ impl Turn {
             Some(cause) => format!("{reason}; the cause may be that {cause}"),
             None => reason.to_owned(),
         };
-        self.fail_wait(seen, &reason, Some(words)).await
+        self.fail_wait(seen, &reason, Some(words), vigil.why_unreached().is_some()).await
     }
 
-    /// Fails a wait, unless something happened to the node since it was looked at.
-    async fn fail_wait(&self, seen: &Record, reason: &str, words: Option<LastWords>) -> Result<Next, Error> {
+    /// Fails a wait, unless something happened to the node since it was looked at. Of an agent that cannot be reached its
+    /// calls are nothing that happened.
+    async fn fail_wait(
+        &self,
+        seen: &Record,
+        reason: &str,
+        words: Option<LastWords>,
+        is_unreached: bool,
+    ) -> Result<Next, Error> {
         let mut task = Task::try_acquire(&self.services, self.node).await?;
-        let same = is_as_seen(&task.node, &seen.node)
-            && task.session.agent_last_heartbeat == seen.session.agent_last_heartbeat;
+        let is_unheard =
+            is_unreached || task.session.agent_last_heartbeat == seen.session.agent_last_heartbeat;
+        let same = is_as_seen(&task.node, &seen.node) && is_unheard;
         if let Some(words) = words.filter(|_| same) {
             task.note_last_words(words);
         }

@@ -88,7 +88,7 @@ impl Workers {
     }
 
     async fn work(self: Arc<Self>, node: Uuid, seat: Arc<Seat>) {
-        let mut memory = Memory::new();
+        let mut memory = if seat.inbox().is_woken { Memory::woken() } else { Memory::new() };
         loop {
             let handed = {
                 let mut inbox = seat.inbox();

@@ -9,12 +9,15 @@ mod operator;
 use crate::attention::Attention;
 use crate::interfaces::HandWork;
 use crate::last_words::{Cause, LastWords};
-use crate::model::{Activity, Family, PlannedStep, ProvisionState, StepKind};
+use crate::model::{Activity, Family, PlannedStep, ProvisionState, StepKind, masked_text};
 use crate::settings::Settings;
 use crate::store::Record;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use uuid::Uuid;
+
+/// What evidence from a console is about.
+pub(crate) const CONSOLE: &str = "console";
 
 /// What a node waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,11 +77,22 @@ impl Explanation {
         self.cause.clone_from(&words.cause);
         self.last_words = Some(words);
     }
+
+    /// What whoever may not read consoles gets of it: a console may tell secrets that nothing masks.
+    #[must_use]
+    pub fn without_console(mut self) -> Self {
+        self.evidence.retain(|evidence| evidence.what != CONSOLE);
+        if let Some(words) = &mut self.last_words {
+            words.console.clear();
+        }
+        self
+    }
 }
 
 impl Evidence {
     pub(crate) fn new(what: &str, said: impl Into<String>) -> Self {
-        Self { what: what.to_owned(), said: said.into() }
+        let said: String = said.into();
+        Self { what: what.to_owned(), said: masked_text(&said).into_owned() }
     }
 }
 

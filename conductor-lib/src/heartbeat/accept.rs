@@ -1,5 +1,6 @@
 //! Whether a heartbeat is that of the agent this conductor talks to (sections 2.2 and 8.3).
 
+use crate::agent_token::is_same;
 use crate::model::AgentSession;
 use farrier_protocol::heartbeat::Heartbeat;
 use reqwest::Url;
@@ -56,11 +57,17 @@ fn refused<T>(field: &'static str, reason: &str) -> Result<T, Refusal> {
     Err(Refusal { field, reason: reason.to_owned() })
 }
 
+/// A heartbeat has no token, or another one than the node, or there is no such node: nobody is told which.
+pub(crate) fn no_token() -> Refusal {
+    let reason = "invalid or missing agent token; look the node up after a power-on".to_owned();
+    Refusal { field: "agent_token", reason }
+}
+
 /// Nothing never matches: neither a token that was not sent nor one that was not issued.
 fn check_token(session: &AgentSession, sent: Option<&str>) -> Result<(), Refusal> {
     match (&session.agent_secret_token, sent) {
-        (Some(known), Some(sent)) if known == sent => Ok(()),
-        _ => refused("agent_token", "invalid or missing agent token; look the node up after a power-on"),
+        (Some(known), Some(sent)) if is_same(known, sent) => Ok(()),
+        _ => Err(no_token()),
     }
 }
 

@@ -40,7 +40,8 @@ pub fn is_alive(
     now: OffsetDateTime,
     timeout: Duration,
 ) -> bool {
-    let is_recent = |heard: Option<OffsetDateTime>| heard.is_some_and(|heard| now - heard < timeout);
+    // What lies ahead of a clock that was set back is no more recent than what lies as far behind.
+    let is_recent = |heard: Option<OffsetDateTime>| heard.is_some_and(|heard| (now - heard).abs() < timeout);
     let is_inspected = matches!(state, ProvisionState::Inspecting | ProvisionState::InspectWait);
     is_recent(session.agent_posted_at)
         || (session.agent_url.is_some() || is_inspected) && is_recent(session.agent_last_heartbeat)

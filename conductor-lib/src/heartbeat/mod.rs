@@ -10,6 +10,7 @@ mod decide;
 pub mod fast_track;
 mod session_end;
 
+pub(crate) use accept::no_token;
 pub use accept::{Refusal, accept};
 pub use decide::{Action, Maintenance, Situation, decide};
 pub use session_end::SessionEnd;

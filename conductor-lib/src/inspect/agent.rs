@@ -11,13 +11,9 @@ use crate::task::Task;
 use crate::{ramdisk, ramdisk_logs};
 use async_trait::async_trait;
 use farrier_media::KernelParameters;
-use serde_json::Value;
 
 /// Where the ramdisk posts, below the URL of the conductor.
 pub(crate) const CALLBACK_PATH: &str = "/v1/continue_inspection";
-
-/// The key of the ramdisk's logs in what it posts. They have megabytes, and are kept as files.
-const LOGS: &str = "logs";
 
 /// Inspects machines by the agent in their ramdisk.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,17 +42,15 @@ impl InspectInterface for AgentInspect {
     }
 
     /// The machine is put right before anything of its record changes: its network may be known by ports that go.
-    async fn continue_inspection(&self, task: &mut Task, mut data: InspectionData) -> Result<(), Error> {
+    async fn continue_inspection(&self, task: &mut Task, data: InspectionData) -> Result<(), Error> {
         if task.settings().inspection.power_off && !task.keeps_agent() {
             task.power_off().await?;
         }
         task.clean_up_ramdisk().await?;
         task.remove_network(NetworkKind::Inspection).await?;
         bmc_addresses::forget(&mut task.node);
-        let logs = data.plugin_data.remove(LOGS);
         let looked = hooks::run(task.node.clone(), data, &task.settings().inspection);
-        let logs = logs.as_ref().and_then(Value::as_str);
-        ramdisk_logs::keep_posted(task, logs, looked.is_err()).await;
+        ramdisk_logs::keep_received(task, looked.is_err()).await;
         let (mut node, data) = looked
             .map_err(|refused| Error::invalid(format!("inspection hook {}", refused.hook), refused.reason))?;
         node.ports = without_those_of_others(task, node.ports).await?;

@@ -1,14 +1,18 @@
 //! A ramdisk posts what it saw of its machine: which node is it, and does that wait for it? (section 8.5)
 //!
-//! It need not prove who it is, so what it posts counts only while its node waits, and counts once. Whoever is refused
-//! is told nothing else than that, so that nobody learns which addresses exist (pitfall 13.19).
+//! What it posts counts only while its node waits, and counts once. It proves to be the machine of the node by the token
+//! that its medium has, or by having loaded what the node boots, where there is one of the two. Whoever is refused is told
+//! nothing else than that, so that nobody learns which addresses exist (pitfall 13.19).
 
 use super::bmc_addresses;
-use super::report::Report;
+use super::report::{Claim, Report};
+use crate::agent_token::is_same;
+use crate::boot_trace::BootStage;
 use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::lookup::LookupAnswer;
 use crate::model::{Event, ProvisionState, Verb};
+use crate::ramdisk_logs;
 use crate::store::{ConfigDrive, Filter, NodeColumn, Record, Selection, StoreError};
 use crate::task::Task;
 use uuid::Uuid;
@@ -24,13 +28,10 @@ impl Conductor {
     pub async fn continue_inspection(
         &self,
         report: Report,
-        node_uuid: Option<Uuid>,
+        claim: &Claim,
         with_token: bool,
     ) -> Result<LookupAnswer, Error> {
-        let seen = self.inspected(&report, node_uuid).await?;
-        if !may_post(&seen) {
-            return Err(Error::LookupFailed);
-        }
+        let seen = self.awaits_report(claim).await?;
         let mut task = Task::try_acquire(self.services(), seen.node.uuid).await?;
         match task.node.provision_state {
             ProvisionState::InspectWait => {}
@@ -38,6 +39,7 @@ impl Conductor {
             _ => return Err(Error::LookupFailed),
         }
         task.enter(Event::Resume)?;
+        ramdisk_logs::receive(&task, report.logs.as_deref()).await;
         task.receive_inspection(report.data);
         let token = with_token.then(|| task.issue_token());
         let node = task.shown();
@@ -45,12 +47,44 @@ impl Conductor {
         Ok(LookupAnswer { node, token })
     }
 
+    /// The node that waits for a report, before more of that is read than the claim.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LookupFailed`] as [`Self::continue_inspection`], [`Error::Store`].
+    pub async fn awaits_report(&self, claim: &Claim) -> Result<Record, Error> {
+        let seen = self.inspected(claim).await?;
+        let is_proven = may_post(&seen) && self.is_proven(&seen, claim).await?;
+        if is_proven { Ok(seen) } else { Err(Error::LookupFailed) }
+    }
+
+    /// Whether a claim is proven, where there is something to prove it by. A token that was sent is the right one. Where
+    /// only the medium of a machine has a token, it is needed. Where firmware asks this conductor what to boot, somebody
+    /// has asked since the boot was ordered.
+    async fn is_proven(&self, seen: &Record, claim: &Claim) -> Result<bool, Error> {
+        let Record { node, session, .. } = seen;
+        let is_proven = match (&session.agent_secret_token, &claim.token) {
+            (Some(known), Some(sent)) => return Ok(is_same(known, sent)),
+            (None, Some(_)) => false,
+            (Some(_), None) if session.agent_secret_token_pregenerated => false,
+            (_, None) if node.driver_internal_info.ramdisk_parameters.is_none() => true,
+            (_, None) => {
+                let trace = self.services().boot_trace(node.uuid).await?;
+                trace.is_none_or(|trace| trace.marks().iter().any(|mark| mark.stage >= BootStage::Script))
+            }
+        };
+        if !is_proven {
+            tracing::warn!(node = %node.label(), "what a ramdisk posted does not prove to be of this node, and is refused");
+        }
+        Ok(is_proven)
+    }
+
     /// The node of a machine: by its identity where the machine knows it, else by its network cards, else by its BMC.
     /// What is known of it must not speak against that.
-    async fn inspected(&self, report: &Report, node_uuid: Option<Uuid>) -> Result<Record, Error> {
-        let by_address = self.store().owners(&report.addresses).await?;
-        let by_bmc = self.inspected_at(report).await?;
-        let known = match (node_uuid, &by_address[..], &by_bmc[..]) {
+    async fn inspected(&self, claim: &Claim) -> Result<Record, Error> {
+        let by_address = self.store().owners(&claim.addresses).await?;
+        let by_bmc = self.inspected_at(claim).await?;
+        let known = match (claim.node_uuid, &by_address[..], &by_bmc[..]) {
             (Some(uuid), ..) => uuid,
             (None, [one], _) | (None, [], [one]) => *one,
             (None, ..) => return Err(Error::LookupFailed),
@@ -64,15 +98,15 @@ impl Conductor {
     }
 
     /// The nodes that wait for a ramdisk and whose BMC has one of the addresses of the report.
-    async fn inspected_at(&self, report: &Report) -> Result<Vec<Uuid>, Error> {
-        if report.bmc_addresses.is_empty() {
+    async fn inspected_at(&self, claim: &Claim) -> Result<Vec<Uuid>, Error> {
+        if claim.bmc_addresses.is_empty() {
             return Ok(Vec::new());
         }
         let state = ProvisionState::InspectWait.as_str().to_owned();
         let waiting = Filter::IsOneOf(NodeColumn::PROVISION_STATE, vec![state]);
         let selection = Selection { filters: vec![waiting], ..Selection::first(u32::MAX) };
         let nodes = self.store().records(&selection).await?.into_iter().map(|record| record.node);
-        let found = nodes.filter(|node| bmc_addresses::is_at(node, &report.bmc_addresses));
+        let found = nodes.filter(|node| bmc_addresses::is_at(node, &claim.bmc_addresses));
         Ok(found.map(|node| node.uuid).collect())
     }
 }

@@ -10,11 +10,13 @@ mod bmc_addresses;
 mod callback;
 mod cards;
 pub mod hooks;
+mod identities;
 pub(crate) mod operation;
 mod orders;
 mod report;
 pub(crate) mod settings;
 
 pub use agent::AgentInspect;
-pub use report::Report;
+pub(crate) use report::LOGS;
+pub use report::{Claim, Report};
 pub use settings::{AddPorts, InspectionSettings, KeepPorts, UnknownChoice};

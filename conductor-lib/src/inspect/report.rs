@@ -1,10 +1,17 @@
 //! What a ramdisk posts (section 8.5).
 
 use super::cards;
+use super::identities::Identities;
 use crate::error::Error;
 use crate::model::{InspectionData, MacAddress};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use farrier_protocol::json::JsonError;
+use serde::de::{DeserializeSeed, Error as _};
 use serde_json::{Map, Value};
+use std::io::Read;
 use std::net::IpAddr;
+use uuid::Uuid;
 
 /// What a ramdisk posts: what its machine is made of, and by which of it the node is known.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +22,25 @@ pub struct Report {
     pub addresses: Vec<MacAddress>,
     /// Addresses of its BMC.
     pub bmc_addresses: Vec<IpAddr>,
+    /// The ramdisk's logs, an archive, where it sent some.
+    pub logs: Option<Vec<u8>>,
 }
+
+/// By which of a report its node is known, and what the ramdisk proves to be that of the node by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// The node that it names.
+    pub node_uuid: Option<Uuid>,
+    /// Addresses of the machine's network cards.
+    pub addresses: Vec<MacAddress>,
+    /// Addresses of its BMC.
+    pub bmc_addresses: Vec<IpAddr>,
+    /// The token of its agent.
+    pub token: Option<String>,
+}
+
+/// The key of the ramdisk's logs in what it posts. They have megabytes, and are kept as files.
+pub(crate) const LOGS: &str = "logs";
 
 impl Report {
     /// Reads the body of a request.
@@ -30,7 +55,29 @@ impl Report {
         check_interfaces(&inventory)?;
         let bmc_addresses = bmc_addresses(&inventory)?;
         let addresses = cards::read(&inventory).into_iter().map(|card| card.address).collect();
-        Ok(Self { data: InspectionData { inventory, plugin_data: body }, addresses, bmc_addresses })
+        let logs = body.remove(LOGS);
+        let logs = logs.as_ref().and_then(Value::as_str).filter(|encoded| !encoded.is_empty());
+        let logs = logs.and_then(|encoded| STANDARD.decode(encoded.trim()).ok());
+        Ok(Self { data: InspectionData { inventory, plugin_data: body }, addresses, bmc_addresses, logs })
+    }
+
+    /// Reads by which of it its node is known, of a text that becomes values only when that is known.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`]; [`JsonError`] for a text that is no report.
+    pub(crate) fn identified(text: impl Read) -> Result<Result<Self, Error>, JsonError> {
+        let mut deserializer = serde_json::Deserializer::from_reader(text);
+        match Identities(0).deserialize(&mut deserializer)? {
+            Value::Object(identities) => Ok(Self::read(identities)),
+            _ => Err(serde_json::Error::custom("it is no object").into()),
+        }
+    }
+
+    /// By which of it its node is known.
+    pub fn claim(&self, node_uuid: Option<Uuid>, token: Option<String>) -> Claim {
+        let (addresses, bmc_addresses) = (self.addresses.clone(), self.bmc_addresses.clone());
+        Claim { node_uuid, addresses, bmc_addresses, token }
     }
 }
 

@@ -8,7 +8,7 @@ use super::instance_info::InstanceInfo;
 use super::instance_uuid::InstanceUuid;
 use super::interfaces::{InterfaceKind, NodeInterfaces};
 use super::mac_address::MacAddress;
-use super::mask::mask;
+use super::mask::{mask, masked_text};
 use super::port::{self, Port};
 use super::properties::Properties;
 use super::resource::Resource;
@@ -331,7 +331,7 @@ impl Node {
 
     /// Records why an operation failed, on one line and cut to its limit.
     pub fn set_last_error(&mut self, text: &str) {
-        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = masked_text(text).split_whitespace().collect::<Vec<_>>().join(" ");
         self.last_error = Some(line.chars().take(LAST_ERROR_LIMIT).collect());
     }
 
@@ -396,24 +396,42 @@ impl Node {
         self.driver_internal_info.end_instance();
     }
 
-    /// The record as it leaves the conductor: with what is known of its agent, and every secret masked
-    /// (lessons S40 and S48).
+    /// The record as it leaves the conductor: with what is known of its agent, and every secret masked wherever it is in
+    /// the record as JSON (lessons S40 and S48).
     pub fn shown(&self, session: &AgentSession) -> Self {
         let mut node = self.clone();
         if let Ok(Value::Object(session)) = serde_json::to_value(session) {
             let known = session.into_iter().filter(|(_, value)| !value.is_null());
             node.driver_internal_info.others.extend(known);
         }
-        let maps = [
-            &mut *node.driver_info,
-            &mut *node.instance_info,
-            &mut *node.properties,
-            &mut node.extra,
-            &mut node.network_data,
-            &mut node.others,
-            &mut node.driver_internal_info.others,
-        ];
-        maps.into_iter().for_each(mask);
+        let masked = match serde_json::to_value(&node) {
+            Ok(Value::Object(mut record)) => {
+                mask(&mut record);
+                serde_json::from_value::<Self>(Value::Object(record)).ok()
+            }
+            _ => None,
+        };
+        // What cannot be masked is not shown.
+        let shown = masked.unwrap_or_else(|| Self {
+            uuid: self.uuid,
+            ports: Vec::new(),
+            ..Self::enrol(NewNode { driver: self.driver.clone(), ..NewNode::default() }, self.created_at)
+        });
+        Self { ports: self.ports.iter().map(Port::shown).collect(), port_groups: Vec::new(), ..shown }
+    }
+
+    /// The record as its agent gets it with a step: as it leaves the conductor, without plans, arguments of steps and what
+    /// finds the machine. The step comes beside it, with its own arguments.
+    pub(crate) fn shown_to_agent(&self, session: &AgentSession) -> Self {
+        let mut node = self.shown(session);
+        for kind in StepKind::ALL {
+            *node.plan_mut(kind) = StepPlan::default();
+            if let Some(step) = node.step_mut(kind) {
+                step.args.clear();
+            }
+        }
+        node.driver_internal_info.ramdisk_parameters = None;
+        node.driver_internal_info.others.remove("lookup_bmc_addresses");
         node
     }
 }

@@ -1,6 +1,7 @@
 //! Ports: the network cards of a machine (section 1.7).
 
 use super::mac_address::MacAddress;
+use super::mask::mask;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
@@ -65,6 +66,15 @@ fn yes() -> bool {
 }
 
 impl Port {
+    /// The port as it leaves the conductor, with every secret masked.
+    pub(crate) fn shown(&self) -> Self {
+        let mut port = self.clone();
+        let maps =
+            [&mut port.local_link_connection, &mut port.extra, &mut port.internal_info, &mut port.others];
+        maps.into_iter().for_each(mask);
+        port
+    }
+
     /// A card of which only the address is known.
     pub fn new(address: MacAddress) -> Self {
         Self {

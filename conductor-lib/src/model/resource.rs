@@ -27,9 +27,6 @@ named_states! {
     }
 }
 
-/// Fields with secrets in them.
-const MASKED: &[&str] = &["steps", "properties"];
-
 /// A plain resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resource {
@@ -87,13 +84,7 @@ impl Resource {
     /// It as it leaves the conductor: with the secrets in it masked (lesson S48).
     #[must_use]
     pub fn shown(mut self) -> Self {
-        for field in MASKED {
-            if let Some((name, value)) = self.fields.remove_entry(*field) {
-                let mut one = Map::from_iter([(name, value)]);
-                mask(&mut one);
-                self.fields.extend(one);
-            }
-        }
+        mask(&mut self.fields);
         self
     }
 }

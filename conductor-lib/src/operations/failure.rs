@@ -4,7 +4,9 @@ use crate::error::Error;
 use crate::events::EventKind;
 use crate::heartbeat::SessionEnd;
 use crate::interfaces::rescue::RescueInterface;
-use crate::model::{Event, Family, Fault, Node, Order, PowerState, ProvisionState, StepKind, Verb};
+use crate::model::{
+    Event, Family, Fault, Node, Order, PowerState, ProvisionState, StepKind, Verb, masked_text,
+};
 use crate::settings::Settings;
 use crate::steps;
 use crate::task::Task;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 pub(crate) async fn fail(mut task: Task, reason: &str) -> Result<Option<Task>, Error> {
     let family = task.node.provision_state.family();
     let had_step = task.node.current_step().is_some();
+    let reason = &*masked_text(reason);
     // An operator who has taken the machine away looks for themselves.
     if !task.node.maintenance {
         ramdisk_logs::collect(&task, true).await;

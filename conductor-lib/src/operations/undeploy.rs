@@ -1,10 +1,11 @@
 //! The removal of an instance (section 1.13).
 
 use super::order_cleaning;
+use crate::console;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::interfaces::rescue::RescueInterface;
-use crate::model::Event;
+use crate::model::{Event, masked_text};
 use crate::ramdisk;
 use crate::store::ConfigDrive;
 use crate::task::{NetworkChange, Task};
@@ -24,12 +25,15 @@ pub(crate) async fn undeploy(
         Ok(()) => true,
         Err(error @ Error::Store(_)) => return Err(error),
         Err(error) => {
-            tracing::error!(node = %task.node.label(), "{error}");
-            task.node.set_last_error(&error.to_string());
+            let reason = error.to_string();
+            tracing::error!(node = %task.node.label(), "{}", masked_text(&reason));
+            task.node.set_last_error(&reason);
             false
         }
     };
     task.detach_vifs().await;
+    console::forget_instance(&task.node, &task.services.hardware).await;
+    task.forget_last_words();
     task.node.end_instance();
     // One that switches its machine itself could not be had again.
     let keeps_agent = task.is_switched_by_agent().unwrap_or(false);

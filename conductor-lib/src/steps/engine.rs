@@ -11,7 +11,7 @@ use crate::heartbeat::SessionEnd;
 use crate::interfaces::DriverStep;
 use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::outcome::Outcome;
-use crate::model::{Event, PlannedStep, ProvisionState, StepKind};
+use crate::model::{Activity, Event, PlannedStep, ProvisionState, StepKind};
 use crate::plan::{Missing, place_of};
 use crate::ramdisk;
 use crate::task::Task;
@@ -138,8 +138,8 @@ pub(crate) async fn begin(
     deploy: &dyn DeployInterface,
     kind: StepKind,
 ) -> Result<Progress, Error> {
-    let reboots = task.node.plan(kind).reboot;
-    patiently(begin_now(task, deploy, kind).await, reboots)
+    let left_off = begin_now(task, deploy, kind).await;
+    patiently(task, kind, left_off)
 }
 
 async fn begin_now(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<Progress, Error> {
@@ -179,8 +179,8 @@ pub(crate) async fn advance(
     if plan.disable_ramdisk {
         return go_on(task, deploy, kind, None).await;
     }
-    let reboots = task.node.plan(kind).reboot;
-    patiently(advance_now(task, deploy, kind).await, reboots)
+    let left_off = advance_now(task, deploy, kind).await;
+    patiently(task, kind, left_off)
 }
 
 /// Goes on with a deployment that is one step for the conductor, as its interface says.
@@ -192,12 +192,19 @@ async fn advance_core_step(task: &mut Task, deploy: &dyn DeployInterface) -> Res
     };
     match hooks::is_deployed(task, deploy).await {
         Ok(false) | Err(Error::Agent(AgentError::Busy { .. })) => return Ok(Progress::Waits),
+        Err(Error::Agent(error @ AgentError::Unreachable { .. })) => {
+            return Ok(Progress::Unreached(error.to_string()));
+        }
         Ok(true) => task.enter(Event::Resume)?,
         Err(error) => return Err(failed(task, error)),
     }
     let next = task.node.plan(kind).index.map_or(0, |index| index + 1);
     match deploy.reboot_to_instance(task).await {
         Ok(()) => run(task, deploy, kind, next).await,
+        Err(Error::Agent(error @ AgentError::Unreachable { .. })) => {
+            task.enter(Event::Wait)?;
+            Ok(Progress::Unreached(error.to_string()))
+        }
         Err(error) => Err(failed(task, error)),
     }
 }
@@ -224,13 +231,19 @@ async fn advance_now(
     }
 }
 
-/// An agent that is busy, or that is not there because its machine reboots, is waited for.
-fn patiently(left_off: Result<Progress, Error>, reboots: bool) -> Result<Progress, Error> {
-    match left_off {
-        Err(Error::Agent(AgentError::Busy { .. })) => Ok(Progress::Waits),
-        Err(Error::Agent(AgentError::Unreachable { .. })) if reboots => Ok(Progress::Waits),
-        other => other,
+/// An agent that is busy, or that cannot be reached, is waited for: its machine may reboot, its network or that of this
+/// conductor be down. What has begun to go on meanwhile goes on from the current step.
+fn patiently(task: &mut Task, kind: StepKind, left_off: Result<Progress, Error>) -> Result<Progress, Error> {
+    let progress = match left_off {
+        Err(Error::Agent(AgentError::Busy { .. })) => Progress::Waits,
+        Err(Error::Agent(error @ AgentError::Unreachable { .. })) => Progress::Unreached(error.to_string()),
+        other => return other,
+    };
+    if task.node.provision_state.activity() == Activity::Work {
+        task.node.plan_mut(kind).skip_current = Some(false);
+        task.enter(Event::Wait)?;
     }
+    Ok(progress)
 }
 
 /// The driver was asked for the current step, which it runs.
@@ -258,17 +271,27 @@ pub(crate) async fn polled(
     }
 }
 
+/// As [`refresh`], for whoever waits for an agent that is not there, or busy.
+///
+/// # Errors
+///
+/// As [`resume`].
+pub(crate) async fn list(
+    task: &mut Task,
+    deploy: &dyn DeployInterface,
+    kind: StepKind,
+) -> Result<Progress, Error> {
+    let listed = refresh(task, deploy, kind).await.map(|()| Progress::Waits);
+    patiently(task, kind, listed)
+}
+
 /// Asks the agent for its steps. The plan of a deployment is made anew, the current step staying current; other plans
 /// stay as they are.
 ///
 /// # Errors
 ///
 /// As [`resume`].
-pub(crate) async fn refresh(
-    task: &mut Task,
-    deploy: &dyn DeployInterface,
-    kind: StepKind,
-) -> Result<(), Error> {
+async fn refresh(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<(), Error> {
     agent_steps::list(task, kind).await?;
     if kind == StepKind::Deploy {
         plan_anew(task, deploy)?;
@@ -394,6 +417,12 @@ pub(super) async fn run(
             Err(Error::Agent(AgentError::Busy { .. } | AgentError::NotConnected)) => {
                 task.node.plan_mut(kind).skip_current = Some(false);
                 return wait(task, Event::Wait);
+            }
+            // Nor does one that cannot be reached fail. Should it have the step all the same, its answer tells.
+            Err(Error::Agent(error @ AgentError::Unreachable { .. })) => {
+                task.node.plan_mut(kind).skip_current = Some(false);
+                wait(task, Event::Wait)?;
+                return Ok(Progress::Unreached(error.to_string()));
             }
             Err(error) => return Err(failed_at(kind, &step, error)),
         }

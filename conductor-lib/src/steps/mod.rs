@@ -9,16 +9,19 @@ mod retry;
 mod source;
 mod verdict;
 
-pub(crate) use engine::{advance, begin, check, polled, refresh, resume};
+pub(crate) use engine::{advance, begin, check, list, polled, resume};
 pub(crate) use preparation::tear_down;
 pub(crate) use source::invalid;
 pub(crate) use verdict::{Verdict, judge};
 
 /// How an operation left off. What it changed counts once the task is saved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// It waits: for the agent, for the driver or for an operator.
     Waits,
+    /// It waits for an agent that cannot be reached, for this reason: it is silent, and only its deadline fails what
+    /// waits for it.
+    Unreached(String),
     /// It is done.
     Done,
     /// It came to a point at which it is to end, because an operator wants that.

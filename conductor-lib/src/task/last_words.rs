@@ -28,7 +28,7 @@ impl Task {
     }
 
     /// Has the next save forget what could be had of an earlier boot.
-    pub(super) fn forget_last_words(&mut self) {
+    pub(crate) fn forget_last_words(&mut self) {
         self.last_words = UnsavedLastWords::Forgotten;
     }
 }

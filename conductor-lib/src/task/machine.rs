@@ -11,7 +11,7 @@ use crate::interfaces::network::NetworkKind;
 use crate::interfaces::storage::StorageInterface;
 use crate::model::{InterfaceKind, RamdiskInstance};
 use crate::store::BootTraceChange;
-use farrier_media::KernelParameters;
+use farrier_media::{KernelParameterError, KernelParameters};
 use std::sync::Arc;
 
 impl Task {
@@ -75,7 +75,8 @@ impl Task {
 
     async fn prepare_ramdisk_once(&mut self, parameters: KernelParameters) -> Result<(), Error> {
         let boot = self.boot().await?;
-        let parameters = match boot.boot.can_provide_config() {
+        // Firmware that asks for its kernel line proves nothing, so what is told to it holds no token.
+        let parameters = match boot.boot.can_provide_config() && !is_asked(&boot) {
             true => self.with_token(parameters).await?,
             false => parameters,
         };
@@ -102,7 +103,8 @@ impl Task {
         let token =
             self.session.agent_secret_token.as_ref().filter(|_| self.session.agent_secret_token_pregenerated);
         let Some(token) = token else { return Ok(parameters) };
-        let with_token = parameters.with("ipa-agent-token", token);
+        let with_token =
+            with_proof(&parameters, token).and_then(|parameters| parameters.with("ipa-agent-token", token));
         with_token.map_err(|error| Error::invalid("the kernel parameters of the ramdisk", error.to_string()))
     }
 
@@ -201,6 +203,16 @@ impl Task {
         self.reservation.hold().await?;
         Ok(self.services.hardware.boot(&self.node)?)
     }
+}
+
+/// Parameters by which a ramdisk that posts its inventory proves to be booted with them: the token is in the URL that it
+/// posts to.
+fn with_proof(parameters: &KernelParameters, token: &str) -> Result<KernelParameters, KernelParameterError> {
+    let with_proof = |word: &str| match word.strip_prefix("ipa-inspection-callback-url=") {
+        Some(url) if !url.contains('?') => format!("{word}?agent_token={token}"),
+        _ => word.to_owned(),
+    };
+    parameters.to_string().split(' ').map(with_proof).collect::<Vec<_>>().join(" ").parse()
 }
 
 /// Whether firmware asks this conductor what to boot, so that it has to be on record.

@@ -16,7 +16,7 @@ use crate::agent_client::AgentClient;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::heartbeat::SessionEnd;
-use crate::model::{AgentSession, Event, Node, Order};
+use crate::model::{AgentSession, Event, Node, Order, Port};
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::store::{BootTraceChange, Change, ConfigDrive, OrderChange, Record, SessionChange, StoreError};
@@ -155,7 +155,12 @@ impl Task {
 
     /// The record as the agent may see it.
     pub fn shown(&self) -> Node {
-        self.node.shown(&self.session)
+        self.node.shown_to_agent(&self.session)
+    }
+
+    /// The ports as the agent may see them.
+    pub(crate) fn shown_ports(&self) -> Vec<Port> {
+        self.node.ports.iter().map(Port::shown).collect()
     }
 
     /// Stores what changed.

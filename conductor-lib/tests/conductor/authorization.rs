@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use farrier_conductor::api::authorization::{Authorization, Denial, Identity, Role, authorized};
+use farrier_conductor::api::metrics::metrics_router;
 use farrier_conductor::api::nodes::nodes_router;
+use prometheus_client::registry::Registry;
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,11 +39,18 @@ impl Authorization for ByRole {
 /// A stage, and the URL of a second listener for operators that asks who they are.
 async fn guarded() -> (Stage, String) {
     let stage = Stage::new(Script::default()).await;
+    let url = listener_that_asks(&stage).await;
+    (stage, url)
+}
+
+/// The URL of a second listener for the operators of a stage that asks who they are.
+pub async fn listener_that_asks(stage: &Stage) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let router = authorized(nodes_router(stage.conductor.clone()), Arc::new(ByRole));
-    tokio::spawn(axum::serve(listener, router).into_future());
-    (stage, url)
+    let routers = nodes_router(stage.conductor.clone())
+        .merge(metrics_router(stage.conductor.clone(), Registry::default()));
+    tokio::spawn(axum::serve(listener, authorized(routers, Arc::new(ByRole))).into_future());
+    url
 }
 
 #[tokio::test]

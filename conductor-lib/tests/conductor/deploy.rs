@@ -192,12 +192,36 @@ async fn a_machine_that_goes_off_fails_at_once() {
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_answer_fails_the_deployment() {
-    let stage = Stage::new(Script { deaf: true, ..Script::default() }).await;
+async fn e01_an_agent_that_calls_and_does_not_answer_fails_the_deployment_at_its_deadline() {
+    let stage = Stage::with(Script { deaf: true, ..Script::default() }, |settings| {
+        settings.deploy_callback_timeout = Duration::from_secs(3);
+        settings.agent.command_timeout = Duration::from_millis(200);
+    })
+    .await;
+    let begun = Instant::now();
     let error = stage.deploy_and_fail().await;
+    assert!(begun.elapsed() > Duration::from_secs(3), "{error}");
     assert!(error.contains("cannot be reached after 3 attempts"), "{error}");
+    assert!(error.contains("was silent for 3 s"), "{error}");
     let token = stage.machine.script.lock().unwrap().token.clone().unwrap();
     assert!(!error.contains(&token), "{error}");
+}
+
+/// An agent, or the network to it, may be gone for a while: nothing fails because of that.
+#[tokio::test]
+async fn e01_an_agent_that_cannot_be_reached_for_a_while_fails_nothing() {
+    let stage = Stage::with(Script { deaf: true, ..Script::default() }, |settings| {
+        settings.agent.command_timeout = Duration::from_millis(100);
+    })
+    .await;
+    stage.deploy().await;
+    stage.until(|events| events.iter().any(|event| matches!(event.kind, EventKind::FirstHeartbeat))).await;
+    // Asked again and again meanwhile.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let state = stage.node().await.provision_state;
+    assert!(matches!(state, ProvisionState::DeployWait | ProvisionState::Deploying), "{state}");
+    stage.change(|script| script.deaf = false);
+    assert_eq!(stage.wait_for(ProvisionState::Active).await.last_error, None);
 }
 
 #[tokio::test]

@@ -4,11 +4,14 @@ use crate::agent::script::SECOND_CARD;
 use crate::agent::{Script, report};
 use crate::machine::Boot;
 use crate::stage::{MAC, Stage, fault, new_node};
+use farrier_conductor::boot_trace::{BootMark, BootStage, BootTrace};
 use farrier_conductor::inspect::{AddPorts, InspectionSettings, KeepPorts, hooks};
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
+use farrier_conductor::store::{BootTraceChange, Change, Store, Terms};
 use reqwest::Response;
 use serde_json::{Value, json};
 use std::time::Duration;
+use time::OffsetDateTime;
 
 const VERSION: &str = "X-OpenStack-Ironic-API-Version";
 
@@ -112,7 +115,8 @@ async fn which_hooks_run_and_which_cards_become_ports_is_a_setting() {
     });
     let node = inspected(&stage).await;
     let stored = stage.store_node().await;
-    assert_eq!(addresses(&stored), [(MAC, false), ("52:54:00:00:00:a1", false), (SECOND_CARD, true)]);
+    // No report disables the port by which the machine was found.
+    assert_eq!(addresses(&stored), [(MAC, true), ("52:54:00:00:00:a1", false), (SECOND_CARD, true)]);
     assert_eq!(node.properties["capabilities"], "boot_mode:uefi,cpu_vt:true");
     assert!(!node.properties.contains_key("cpu_arch"));
     let Some(Some(Boot::Ramdisk(parameters))) = stage.machine.power_ons().pop() else { panic!("no ramdisk") };
@@ -122,7 +126,7 @@ async fn which_hooks_run_and_which_cards_become_ports_is_a_setting() {
     stage.change(|script| script.report = Some(report(MAC)));
     inspected(&stage).await;
     let stored = stage.store_node().await;
-    assert_eq!(addresses(&stored), [(MAC, false), (SECOND_CARD, true)]);
+    assert_eq!(addresses(&stored), [(MAC, true), (SECOND_CARD, true)]);
 }
 
 #[tokio::test]
@@ -319,6 +323,83 @@ async fn a_card_of_another_node_becomes_no_port() {
     drop(busy);
     stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!(addresses(&stage.store_node().await), [(MAC, true)]);
+}
+
+/// What the medium of a machine alone has proves that its ramdisk posts, and nothing else does.
+#[tokio::test]
+async fn n12_a_report_proves_itself_by_the_token_of_the_medium() {
+    let script = Script { silent: true, has_own_media: true, ..Script::default() };
+    let stage = manageable(script, |_| {}).await;
+    stage.conductor.inspect("n1").await.unwrap();
+    let uuid = stage.wait_for(ProvisionState::InspectWait).await.uuid;
+    let token = stage.store.get(uuid).await.unwrap().unwrap().session.agent_secret_token.unwrap();
+    let Some(Some(Boot::Ramdisk(parameters))) = stage.machine.power_ons().pop() else { panic!("no ramdisk") };
+    let proof = format!("continue_inspection?agent_token={token} ");
+    assert!(parameters.to_string().contains(&proof), "{parameters}");
+    let mut other = report(MAC);
+    other["inventory"]["interfaces"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"name": "evil0", "mac_address": "02:de:ad:be:ef:01", "ipv4_address": "192.0.2.66"}));
+    other["inventory"]["boot"] = json!({"pxe_interface": "02:de:ad:be:ef:01"});
+    for query in [String::new(), "?agent_token=".to_owned(), format!("?agent_token={}x", &token[1..])] {
+        let refused = post(&stage, &query, Some("1.84"), &other).await;
+        assert_eq!(refused.status(), 404, "{query}");
+        assert!(!refused.text().await.unwrap().contains(&token));
+    }
+    assert_eq!(stage.node().await.provision_state, ProvisionState::InspectWait);
+    let accepted = post(&stage, &format!("?agent_token={token}"), Some("1.84"), &report(MAC)).await;
+    assert_eq!(accepted.status(), 202);
+    stage.wait_for(ProvisionState::Manageable).await;
+    assert!(addresses(&stage.store_node().await).contains(&(MAC, true)));
+}
+
+/// Where no medium has a token, and firmware asks this conductor what to boot, a machine that has asked for nothing has
+/// not booted.
+#[tokio::test]
+async fn n12_a_report_of_a_machine_that_has_loaded_nothing_is_refused() {
+    let stage = waiting().await;
+    let uuid = stage.node().await.uuid;
+    let now = OffsetDateTime::now_utc();
+    let terms = Terms { holder: "test", now, expires_at: now + time::Duration::MINUTE };
+    let (lease, mut record) = stage.store.take(uuid, &terms).await.unwrap();
+    record.node.driver_internal_info.ramdisk_parameters = Some("quiet".into());
+    let change = Change { ends_lease: true, boot_trace: BootTraceChange::Begin, ..Change::of(&record.node) };
+    stage.store.write(&lease, &change).await.unwrap();
+    assert_eq!(post(&stage, "", Some("1.84"), &report(MAC)).await.status(), 404);
+    let mut trace = BootTrace::default();
+    trace.reach(BootMark {
+        stage: BootStage::Script,
+        what: "boot.ipxe".into(),
+        host_name: None,
+        bytes: 1,
+        total: 1,
+        at: now,
+    });
+    stage.store.reach_boot_stages(&[(uuid, trace)]).await.unwrap();
+    assert_eq!(post(&stage, "", Some("1.84"), &report(MAC)).await.status(), 202);
+}
+
+/// One request has a long report in memory as values only when somebody waits for it.
+#[tokio::test]
+async fn n01_a_report_is_limited_by_its_values_and_its_logs_are_kept_apart() {
+    let stage = waiting().await;
+    let nest = format!("{}0{}", "{\"\":".repeat(22), "}".repeat(22));
+    let body = |value: &str| {
+        let known = report(MAC)["inventory"].to_string();
+        format!("{{\"inventory\": {known}, \"x\": {value}, \"logs\": \"{}\"}}", "AAAA".repeat(1 << 20))
+    };
+    let send = async |body: String| {
+        let url = format!("{}/v1/continue_inspection", stage.ramdisk_api);
+        stage.http.post(url).header(VERSION, "1.84").body(body).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(send(body(&format!("[{}]", vec![nest.as_str(); 2000].join(",")))).await, 400);
+    assert_eq!(send(body("{\"a\": 1, \"a\": 2}")).await, 400);
+    assert_eq!(stage.node().await.provision_state, ProvisionState::InspectWait);
+    assert_eq!(send(body("1")).await, 202);
+    stage.wait_for(ProvisionState::Manageable).await;
+    let told: Value = inventory(&stage).await.json().await.unwrap();
+    assert_eq!((&told["plugin_data"]["x"], told["plugin_data"].get("logs")), (&json!(1), None));
 }
 
 #[tokio::test]

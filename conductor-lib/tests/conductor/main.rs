@@ -42,6 +42,7 @@ mod rescue;
 mod resources;
 mod rest;
 mod retry;
+mod secrets;
 mod service;
 mod stage;
 mod workflows;

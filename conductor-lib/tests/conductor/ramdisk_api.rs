@@ -201,9 +201,10 @@ async fn s42_the_callback_url_is_frozen_until_the_power_changes() {
 #[tokio::test]
 async fn bad_requests_get_a_clear_refusal() {
     let stage = waiting().await;
+    // Of a node that there is not, as of one whose token it is not.
     let unknown = stage.heartbeat("nobody", &heartbeat("x")).await;
-    assert_eq!(unknown.status(), 404);
-    assert!(fault(unknown).await.contains("nobody"));
+    assert_eq!(unknown.status(), 400);
+    assert!(fault(unknown).await.contains("invalid or missing agent token"));
     let url = format!("{}/v1/heartbeat/n1", stage.ramdisk_api);
     for body in ["", "{", "[]", "null", "\"x\"", "{\"callback_url\": "] {
         let request = stage.http.post(&url).header("X-OpenStack-Ironic-API-Version", "1.68").body(body);

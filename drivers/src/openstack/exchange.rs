@@ -6,6 +6,8 @@ use super::error::OpenStackError;
 use super::settings::OpenStackSettings;
 use crate::secret::Secret;
 use crate::unanswered::chain;
+use farrier_conductor::foreign_json;
+use farrier_protocol::json::{self, JsonError, Limits};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Method, Response, StatusCode, Url};
@@ -15,6 +17,9 @@ use std::time::Duration;
 
 /// Longest answer that is read, in bytes: a page of a thousand ports has a few hundred thousand.
 const MOST_BYTES: usize = 4 << 20;
+
+/// What the values of an answer may be.
+const LIMITS: Limits = Limits::USUAL.as_deep_as(64).within(16 << 20);
 
 /// Longest text of a service that is repeated, in characters.
 const MOST_CHARACTERS: usize = 500;
@@ -135,10 +140,14 @@ async fn read(mut response: Response, ask: &Ask<'_>) -> Result<Reply, OpenStackE
         }
         bytes.extend_from_slice(&chunk);
     }
-    let body = match serde_json::from_slice(&bytes) {
+    let (bytes, read) = foreign_json::examine(bytes, |bytes| json::read(bytes, &LIMITS)).await;
+    let body = match read {
         Ok(body) => body,
         Err(_) if bytes.is_empty() || !status.is_success() => Value::Null,
-        Err(error) => return Err(nonsense(ask, &format!("what is no JSON ({error})"))),
+        Err(JsonError::Unusable(error)) => {
+            return Err(nonsense(ask, &format!("what is no JSON ({error})")));
+        }
+        Err(error) => return Err(nonsense(ask, &format!("JSON that is not read: {error}"))),
     };
     let reason = reason(&body);
     let reason = ask.token.map_or(reason.clone(), |token| token.taken_out_of(&reason));

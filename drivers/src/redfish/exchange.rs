@@ -5,6 +5,8 @@ use super::error::RedfishError;
 use super::message::Refusal;
 use crate::secret::Secret;
 use crate::unanswered::chain;
+use farrier_conductor::foreign_json;
+use farrier_protocol::json::{self, JsonError, Limits};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, IF_MATCH, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Method, Response, StatusCode, Url};
 use serde_json::Value;
@@ -14,6 +16,9 @@ use std::time::Duration;
 
 /// Longest answer that is read, in bytes: collections of large machines have some hundred thousand.
 const MOST_BYTES: usize = 4 << 20;
+
+/// What the values of an answer may be. Some BMCs say the same key twice.
+const LIMITS: Limits = Limits { repeated_keys: 64, ..Limits::USUAL.as_deep_as(64).within(8 << 20) };
 
 /// How often an answer may send to another path.
 const MOST_REDIRECTS: usize = 3;
@@ -192,10 +197,14 @@ impl Line {
             }
             bytes.extend_from_slice(&chunk);
         }
-        let body = match serde_json::from_slice(&bytes) {
+        let (bytes, read) = foreign_json::examine(bytes, |bytes| json::read(bytes, &LIMITS)).await;
+        let body = match read {
             Ok(body) => body,
             Err(_) if bytes.is_empty() || !status.is_success() || ask.wants_file => Value::Null,
-            Err(error) => return Err(self.nonsense(ask, &format!("what is no JSON ({error})"))),
+            Err(JsonError::Unusable(error)) => {
+                return Err(self.nonsense(ask, &format!("what is no JSON ({error})")));
+            }
+            Err(error) => return Err(self.nonsense(ask, &format!("JSON that is not read: {error}"))),
         };
         let file = if ask.wants_file { bytes } else { Vec::new() };
         Ok(Reply { status, headers, body, file })
@@ -234,4 +243,40 @@ fn distrust(error: &reqwest::Error) -> Option<String> {
         next = held.map(|held| held as &(dyn Error + 'static)).or(error.source());
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn n02_an_answer_is_limited_by_its_values() {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let nest = format!("{}0{}", "{\"\":".repeat(22), "}".repeat(22));
+        for (body, said) in [
+            (format!("[{}]", vec![nest.as_str(); 30_000].join(",")), Some("bytes of memory")),
+            (format!("{{{}}}", vec!["\"k\":0"; 100].join(",")), Some("repeated")),
+            (format!("{}{}", "[".repeat(100), "]".repeat(100)), Some("levels deep")),
+            ("{\"k\":0,\"k\":1}".to_owned(), None),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+            tokio::spawn(async move {
+                let (mut connection, _) = listener.accept().await.unwrap();
+                assert_ne!(connection.read(&mut [0; 4096]).await.unwrap(), 0);
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                connection.write_all(head.as_bytes()).await.unwrap();
+                connection.write_all(body.as_bytes()).await.unwrap();
+            });
+            let http = Client::builder().tls_certs_only([]).build().unwrap();
+            let line = Line { http, address, timeout: Duration::from_secs(60) };
+            let read = line.exchange(&Ask::new(Method::GET, "/redfish/v1"), &Proof::Nothing).await;
+            match said {
+                Some(said) => assert!(read.unwrap_err().to_string().contains(said), "{said}"),
+                None => assert_eq!(read.unwrap().body["k"], 1),
+            }
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! turns and transfers away from others. Each stranger gives one [`Row`]: the memory of the conductor before and after, and
 //! the time that an honest client waits meanwhile.
 
+mod agent;
 pub mod conductor;
 pub mod network;
 pub mod shares;

@@ -1,6 +1,6 @@
 //! What is kept of the serial console of a machine, and typing at it. It may tell secrets, so readers get nothing of it.
 
-use super::super::authorization::{Identity, Role};
+use super::super::authorization::{Identity, sees_consoles};
 use super::super::reply::Refusal;
 use crate::conductor::Conductor;
 use crate::console::ConsolePart;
@@ -23,7 +23,7 @@ pub(super) async fn part(
     Path(id): Path<String>,
     Query(From { from }): Query<From>,
 ) -> Result<Json<ConsolePart>, Refusal> {
-    if identity.is_some_and(|Extension(identity)| identity.role != Role::Admin) {
+    if !sees_consoles(identity.as_deref()) {
         let reason = "consoles may tell secrets: reading them needs admin";
         return Err(Refusal::new(StatusCode::FORBIDDEN, reason));
     }

@@ -1,6 +1,6 @@
 //! What happened to a node in the operation under way, as progress bars and timelines need it.
 
-use super::super::reply::Refusal;
+use super::super::reply::{Refusal, masked};
 use crate::conductor::Conductor;
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -20,5 +20,5 @@ pub(super) async fn events(
     Query(query): Query<EventQuery>,
 ) -> Result<Json<Value>, Refusal> {
     let node = conductor.find(&id).await?.node;
-    Ok(Json(json!({"events": conductor.events().since(node.uuid, query.since)})))
+    Ok(masked(json!({"events": conductor.events().since(node.uuid, query.since)})))
 }

@@ -1,18 +1,24 @@
 //! What is known of a node: what it waits for, and what is proven of its disks.
 
-use super::super::reply::Refusal;
+use super::super::authorization::{Identity, sees_consoles};
+use super::super::reply::{Refusal, masked};
 use crate::conductor::Conductor;
 use crate::erasing::ErasureRecord;
-use crate::explanation::Explanation;
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
+use serde_json::Value;
 
-/// `GET /farrier/v1/nodes/{node}/explanation`
+/// `GET /farrier/v1/nodes/{node}/explanation`. What a console says is for those who may read consoles.
 pub(super) async fn explanation(
     State(conductor): State<Conductor>,
+    identity: Option<Extension<Identity>>,
     Path(id): Path<String>,
-) -> Result<Json<Explanation>, Refusal> {
-    Ok(Json(conductor.explain(&id).await?))
+) -> Result<Json<Value>, Refusal> {
+    let explanation = conductor.explain(&id).await?;
+    Ok(masked(match sees_consoles(identity.as_deref()) {
+        true => explanation,
+        false => explanation.without_console(),
+    }))
 }
 
 /// `GET /farrier/v1/nodes/{node}/certificates`

@@ -1,6 +1,6 @@
 //! What the sensors of a machine say.
 
-use super::super::reply::Refusal;
+use super::super::reply::{Refusal, masked};
 use crate::conductor::Conductor;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -11,5 +11,5 @@ pub(super) async fn read(
     State(conductor): State<Conductor>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    Ok(Json(json!({"sensors": conductor.sensors(&id).await?})))
+    Ok(masked(json!({"sensors": conductor.sensors(&id).await?})))
 }

@@ -1,10 +1,11 @@
 //! The serial console of a machine, for its users.
 
+use super::super::authorization::{Identity, sees_consoles};
 use super::super::reply::{Refusal, read_json};
 use crate::conductor::Conductor;
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,13 +16,16 @@ struct Switch {
     enabled: bool,
 }
 
-/// `GET /nodes/{node}/states/console`
+/// `GET /nodes/{node}/states/console`. Where it is, is told to those who may read consoles.
 pub(super) async fn show(
     State(conductor): State<Conductor>,
+    identity: Option<Extension<Identity>>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     let access = conductor.console_access(&id).await?;
-    Ok(Json(json!({"console_enabled": access.is_some(), "console_info": access})))
+    let is_enabled = access.is_some();
+    let access = access.filter(|_| sees_consoles(identity.as_deref()));
+    Ok(Json(json!({"console_enabled": is_enabled, "console_info": access})))
 }
 
 /// `PUT /nodes/{node}/states/console`

@@ -1,13 +1,15 @@
 //! Virtual drives of a machine, and what is in them.
 
 use super::super::asked::Asked;
+use super::super::authorization::{Identity, sees_consoles};
 use super::super::reply::{Refusal, read_json};
 use crate::conductor::Conductor;
 use crate::model::BootDevice;
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
+use farrier_protocol::lookup::MASKED;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -27,14 +29,22 @@ struct Medium {
     image_download_source: Option<String>,
 }
 
-/// `GET /nodes/{node}/vmedia`
+/// `GET /nodes/{node}/vmedia`. Whoever has the URL of a medium may read it, with the token of an agent in it, so readers
+/// are told no URL.
 pub(super) async fn list(
     State(conductor): State<Conductor>,
     asked: Asked,
+    identity: Option<Extension<Identity>>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     asked.since(LOOKS)?;
-    Ok(Json(json!(conductor.virtual_media(&id).await?)))
+    let mut drives = json!(conductor.virtual_media(&id).await?);
+    if !sees_consoles(identity.as_deref()) {
+        for image in drives.as_array_mut().into_iter().flatten().filter_map(|drive| drive.get_mut("image")) {
+            *image = if image.is_string() { MASKED.into() } else { Value::Null };
+        }
+    }
+    Ok(Json(drives))
 }
 
 /// `POST /nodes/{node}/vmedia`

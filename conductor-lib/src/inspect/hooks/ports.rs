@@ -7,7 +7,7 @@ use crate::model::{MacAddress, Port};
 use serde_json::json;
 
 /// Adds ports and removes those that are not to stay. Which of them the machine may boot from is set where the ramdisk
-/// tells from which it did.
+/// tells from which it did; those by which the machine was found stay enabled.
 pub(super) fn look(inspected: &Inspected<'_>) -> Result<Changes, String> {
     let cards = cards::read(&inspected.data.inventory);
     let chosen = cards::chosen(&cards, inspected.settings.add_ports);
@@ -24,6 +24,12 @@ pub(super) fn look(inspected: &Inspected<'_>) -> Result<Changes, String> {
         }
     }
     for port in &mut ports {
+        let finds_the_machine = has(&cards.iter().collect::<Vec<_>>(), &port.address)
+            && inspected.node.ports.iter().any(|known| known.address == port.address);
+        // Whoever posts may have told of one card of the machine to have another one in its place.
+        if finds_the_machine && port.pxe_enabled {
+            continue;
+        }
         let is_pxe = match cards.iter().find(|card| card.address == port.address) {
             Some(card) => card.is_pxe,
             // One that is not in the machine is not booted from, where it is known from which the machine is.
@@ -78,9 +84,9 @@ mod tests {
         };
         let (pxe, nobody_tells) = (json!(OTHER), json!(null));
         for (add, keep, pxe_interface, expected) in [
-            (AddPorts::Pxe, KeepPorts::All, &pxe, &[(KNOWN, false), (GONE, false), (OTHER, true)][..]),
-            (AddPorts::All, KeepPorts::Present, &pxe, &[(KNOWN, false), (OTHER, true)]),
-            (AddPorts::All, KeepPorts::Added, &pxe, &[(KNOWN, false), (OTHER, true)]),
+            (AddPorts::Pxe, KeepPorts::All, &pxe, &[(KNOWN, true), (GONE, false), (OTHER, true)][..]),
+            (AddPorts::All, KeepPorts::Present, &pxe, &[(KNOWN, true), (OTHER, true)]),
+            (AddPorts::All, KeepPorts::Added, &pxe, &[(KNOWN, true), (OTHER, true)]),
             (AddPorts::Pxe, KeepPorts::Added, &pxe, &[(OTHER, true)]),
             (AddPorts::Active, KeepPorts::Added, &nobody_tells, &[(OTHER, true)]),
             (AddPorts::Active, KeepPorts::Present, &nobody_tells, &[(KNOWN, true), (OTHER, true)]),
