@@ -95,8 +95,11 @@ impl ZooReport {
     }
 }
 
-/// Where an occupant lives, in the order of the plot.
-const PLACEMENTS: [&str; 5] = ["whole", "gpt", "mbr", "logical", "bare"];
+/// Where an occupant lives, in the order of the page.
+const PLACEMENTS: [&str; 6] = ["whole", "gpt", "mbr", "logical", "bare", "ephemeral"];
+
+/// The same as the plot has them.
+const SERIES: [&str; 5] = ["whole", "gpt", "mbr", "logical", "bare, ephemeral"];
 
 impl Measured for ZooReport {
     const NAME: &'static str = "disk-zoo";
@@ -108,16 +111,17 @@ impl Measured for ZooReport {
 
     fn plots(&self) -> Vec<(String, Plot)> {
         let row = |step: &&str| {
-            let count = |placement| self.count(|kind| kind.step == **step && kind.placement == placement);
-            let bar = |placement| {
-                Some(count(placement)).filter(|count| *count > 0).map(|count| Bar::of(count as f64, 0))
+            let count = |series: &'static str| {
+                self.count(|kind| kind.step == **step && series.split(", ").any(|one| kind.placement == one))
             };
-            Row { name: (*step).to_owned(), bars: PLACEMENTS.map(bar).to_vec() }
+            let bar =
+                |series| Some(count(series)).filter(|count| *count > 0).map(|count| Bar::of(count as f64, 0));
+            Row { name: (*step).to_owned(), bars: SERIES.map(bar).to_vec() }
         };
         let plot = Plot {
             title: "Cells by step and by where the occupant lives".to_owned(),
             axis: "cells, all of them green".to_owned(),
-            series: PLACEMENTS.to_vec(),
+            series: SERIES.to_vec(),
             arrangement: Arrangement::Stacked,
             rows: self.names(|kind| &kind.step).iter().map(row).collect(),
         };
