@@ -130,7 +130,7 @@ fn a_statement_names_disk_method_times_and_verdict() {
     let record = record.finish(Ok(certificate::Verdict::Erased(Overwrite)));
     let statement = record.statement("1f4c", "erase_devices");
     for (key, value) in [
-        ("version", serde_json::json!(1)),
+        ("version", serde_json::json!(2)),
         ("node", "1f4c".into()),
         ("step", "erase_devices".into()),
         ("device", "/dev/sdx".into()),

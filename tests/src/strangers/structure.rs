@@ -79,7 +79,7 @@ impl Shape {
                 format!("{{{}}}", pairs.join(","))
             }
             Self::LongNames => {
-                let name = "n".repeat((bytes - 20) / 4);
+                let name = "n".repeat((bytes - 30) / 4);
                 let keys: Vec<_> = (0..4).map(|index| format!("\"{index}{name}\":0")).collect();
                 format!("{{{}}}", keys.join(","))
             }
