@@ -57,9 +57,9 @@ fn thin_library(workspace: &Workspace) -> Result<()> {
 }
 
 /// Whether a crate, by its name in Rust, brings code in C or a command line. `ring` is none of them: without its TLS no
-/// agent is spoken to.
+/// agent is spoken to. `linux_raw_sys` has the numbers of the kernel in Rust.
 fn is_thick(name: &str) -> bool {
-    name.ends_with("_sys") || ["aws_lc_rs", "clap", "indicatif"].contains(&name)
+    (name.ends_with("_sys") && name != "linux_raw_sys") || ["aws_lc_rs", "clap", "indicatif"].contains(&name)
 }
 
 #[cfg(test)]
@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn c_libraries_are_known_by_their_names() {
-        let names = ["libsqlite3_sys", "blkid_sys", "ring", "clap", "rustls", "syslog", "systemd"];
+        let names =
+            ["libsqlite3_sys", "blkid_sys", "linux_raw_sys", "ring", "clap", "rustls", "syslog", "systemd"];
         let thick: Vec<_> = names.into_iter().filter(|name| is_thick(name)).collect();
         assert_eq!(thick, ["libsqlite3_sys", "blkid_sys", "clap"]);
     }
