@@ -141,7 +141,7 @@ fn loop_f20_a_partition_flagged_boot_is_searched_for_loaders() {
     assert_eq!(entries[0].loader, r"\EFI\debian\shimx64.efi");
 }
 
-/// A file system in memory, in the place of a store of variables.
+/// A file system in memory that stands for the variable store of the firmware.
 struct Store(tempfile::TempDir);
 
 impl Store {
@@ -233,7 +233,7 @@ fn loop_a09_an_entry_that_cannot_be_deleted_takes_no_other_with_it() {
         &variables,
     );
     assert!(error.unwrap_err().to_string().contains(&name(0)));
-    assert!(!store.0.path().join(name(1)).exists(), "the other one is removed all the same");
+    assert!(!store.0.path().join(name(1)).exists(), "the other entry must be removed");
     assert!(Command::new("umount").arg(&stuck).status().unwrap().success());
 }
 

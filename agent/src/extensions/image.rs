@@ -33,7 +33,7 @@ pub const COMMANDS: &[Command] = &[Command {
 
 const TEXT: &[JsonType] = &[JsonType::String, JsonType::Null];
 
-/// What the identifier of a disk begins with, which whole-disk images have in the place of a root file system.
+/// Prefix of a disk identifier. For whole-disk images the conductor sends it as `root_uuid`.
 const DISK_IDENTIFIER: &str = "0x";
 
 fn install_bootloader(agent: &Arc<Agent>, params: &Params) -> Result<Value, CommandError> {

@@ -50,8 +50,8 @@ pub(super) fn too_long(limit: usize) -> Refusal {
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
 }
 
-/// Refuses a long body whose values are too many, away from the threads that serve others. A short one is looked at by
-/// whoever reads it, and what is no JSON is too.
+/// Refuses a long body whose values are too many, on a thread that serves no other request. The
+/// reader of the request checks short bodies, and refuses a body that is not JSON.
 async fn check(body: &Bytes) -> Result<(), Refusal> {
     if body.len() <= SHORT {
         return Ok(());

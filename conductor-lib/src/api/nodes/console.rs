@@ -16,7 +16,7 @@ struct Switch {
     enabled: bool,
 }
 
-/// `GET /nodes/{node}/states/console`. Where it is, is told to those who may read consoles.
+/// `GET /nodes/{node}/states/console`. Only roles that may read consoles get its URL.
 pub(super) async fn show(
     State(conductor): State<Conductor>,
     identity: Option<Extension<Identity>>,
