@@ -129,7 +129,7 @@ impl NodeApi {
         match ports.ports.is_empty() {
             true => Ok(()),
             false => bail!(
-                "MAC address {address} already belongs to another node; choose another or delete that node first"
+                "a port with MAC address {address} already exists; choose another address, or delete what has it first"
             ),
         }
     }

@@ -7,7 +7,7 @@ use super::Conductor;
 use super::records::check_name;
 use crate::error::Error;
 use crate::model::{Allocation, AllocationState, InstanceUuid, ProvisionState};
-use crate::store::{AllocationSelection, Filter, NodeColumn, Selection, StoreError};
+use crate::store::{AllocationSelection, Filter, NodeColumn, Outline, Selection, StoreError};
 use crate::task::Task;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -29,6 +29,10 @@ enum Found {
     Nothing,
 }
 
+fn column(field: &str) -> NodeColumn {
+    NodeColumn::named(field).expect("it is a column")
+}
+
 impl Conductor {
     /// Writes down what is wanted, and has a node looked for.
     ///
@@ -43,6 +47,7 @@ impl Conductor {
                 "is missing; give the class that the node must have",
             ));
         }
+        self.check_no_instance(allocation.uuid).await?;
         self.store().create_allocation(&allocation).await?;
         let (conductor, uuid) = (self.clone(), allocation.uuid);
         tokio::spawn(async move {
@@ -51,6 +56,20 @@ impl Conductor {
             }
         });
         Ok(allocation)
+    }
+
+    /// The UUID of an allocation becomes that of its instance, and no other node may have that.
+    async fn check_no_instance(&self, uuid: Uuid) -> Result<(), Error> {
+        match self.nodes_with("instance_uuid", uuid).await?.is_empty() {
+            true => Ok(()),
+            false => Err(StoreError::Taken { what: format!("a node with instance {uuid}") }.into()),
+        }
+    }
+
+    /// The first node that has a UUID in a field.
+    async fn nodes_with(&self, field: &str, uuid: Uuid) -> Result<Vec<Outline>, Error> {
+        let filters = vec![Filter::IsOneOf(column(field), vec![uuid.to_string()])];
+        Ok(self.store().outlines(&Selection { filters, ..Selection::first(1) }).await?)
     }
 
     /// Writes down that a node was taken, which has its instance already.
@@ -191,11 +210,8 @@ impl Conductor {
     }
 
     async fn find_node(&self, allocation: &Allocation) -> Result<Found, Error> {
-        let column = |field| NodeColumn::named(field).expect("it is a column");
         let is = |field, text: String| Filter::IsOneOf(column(field), vec![text]);
-        let taken = vec![is("instance_uuid", allocation.uuid.to_string())];
-        let taken = self.store().outlines(&Selection { filters: taken, ..Selection::first(1) }).await?;
-        if let Some(node) = taken.first() {
+        if let Some(node) = self.nodes_with("allocation_uuid", allocation.uuid).await?.first() {
             return Ok(Found::Node(node.uuid));
         }
         let class = allocation.resource_class.clone().unwrap_or_default();

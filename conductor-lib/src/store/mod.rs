@@ -48,10 +48,10 @@ pub const HISTORY_LIMIT: u32 = 300;
 /// A record could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A name, hardware address or instance is taken.
-    #[error("{what} already belongs to another node; choose another or delete that node first")]
+    /// A UUID, name, hardware address or instance is taken.
+    #[error("{what} already exists; choose another one, or delete what has it first")]
     Taken {
-        /// The name, address or instance.
+        /// The record that would have it too.
         what: String,
     },
     /// The record is gone.

@@ -1,7 +1,8 @@
 //! Reads and writes allocations.
 
+use super::super::AllocationSelection;
 use super::super::statements as sql;
-use super::super::{AllocationSelection, StoreError};
+use super::writing::taken_or;
 use super::{Outcome, Statement};
 use crate::model::{Allocation, AllocationState};
 use sqlx::sqlite::SqlitePool;
@@ -73,9 +74,6 @@ fn columns(statement: &'static str, allocation: &Allocation) -> Outcome<Statemen
 }
 
 fn taken(error: sqlx::Error, allocation: &Allocation) -> super::Failure {
-    let name = allocation.name.clone().unwrap_or_else(|| allocation.uuid.to_string());
-    match error.as_database_error().is_some_and(|error| error.is_unique_violation()) {
-        true => StoreError::Taken { what: format!("the allocation name {name:?}") }.into(),
-        false => error.into(),
-    }
+    let name = allocation.name.as_deref().unwrap_or_default();
+    taken_or(error, "allocations", allocation.uuid, |_| format!("an allocation with the name {name:?}"))
 }

@@ -1,7 +1,8 @@
 //! Reads and writes plain resources.
 
+use super::super::ResourceSelection;
 use super::super::statements as sql;
-use super::super::{ResourceSelection, StoreError};
+use super::writing::taken_or;
 use super::{Outcome, Statement};
 use crate::model::{Resource, ResourceKind};
 use sqlx::sqlite::SqlitePool;
@@ -69,11 +70,8 @@ fn columns(statement: Statement, resource: &Resource) -> Outcome<Statement> {
 }
 
 fn taken(error: sqlx::Error, resource: &Resource) -> super::Failure {
-    let is_name = error.to_string().contains("resources.name");
-    let known_by = resource.name.clone().filter(|_| is_name).or_else(|| resource.natural_key());
-    let known_by = known_by.unwrap_or_else(|| resource.uuid.to_string());
-    match error.as_database_error().is_some_and(|error| error.is_unique_violation()) {
-        true => StoreError::Taken { what: format!("the {} {known_by:?}", resource.kind) }.into(),
-        false => error.into(),
-    }
+    taken_or(error, "resources", resource.uuid, |column| match (column, &resource.name) {
+        ("name", Some(name)) => format!("a {} with the name {name:?}", resource.kind),
+        _ => format!("a {} with {}", resource.kind, resource.natural_key().unwrap_or_default()),
+    })
 }

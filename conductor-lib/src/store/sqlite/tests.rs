@@ -109,12 +109,32 @@ async fn names_and_addresses_are_unique_and_a_refused_node_leaves_nothing() {
     let (_folder, store) = store().await;
     store.create(&node("first", &["52:54:00:00:00:01"])).await.unwrap();
     let same_name = store.create(&node("first", &["52:54:00:00:00:02"])).await.unwrap_err();
-    assert!(same_name.to_string().starts_with("the name \"first\" already belongs"), "{same_name}");
+    assert!(
+        same_name.to_string().starts_with("a node with the name \"first\" already exists"),
+        "{same_name}"
+    );
     let same_port = node("second", &["52:54:00:00:00:03", "52:54:00:00:00:01"]);
     let same_port = store.create(&same_port).await.unwrap_err();
-    assert!(same_port.to_string().starts_with("MAC address 52:54:00:00:00:01 already"), "{same_port}");
+    assert!(
+        same_port.to_string().starts_with("a port with MAC address 52:54:00:00:00:01 already"),
+        "{same_port}"
+    );
     assert_eq!(store.by_name("second").await.unwrap(), None);
     assert!(store.owners(&["52:54:00:00:00:03".parse().unwrap()]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn k01_a_node_is_not_written_with_two_ports_of_one_uuid() {
+    let (_folder, store) = store().await;
+    let mut first = node("first", &["52:54:00:00:00:01"]);
+    store.create(&first).await.unwrap();
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let before = first.ports[0].clone();
+    first.ports.push(Port { address: "52:54:00:00:00:02".parse().unwrap(), ..before.clone() });
+    let taken = store.write(&lease, &Change::of(&first)).await.unwrap_err().to_string();
+    assert!(taken.starts_with(&format!("a port with UUID {} already exists", before.uuid)), "{taken}");
+    let ports = store.get(first.uuid).await.unwrap().unwrap().node.ports;
+    assert_eq!(ports.iter().map(|port| &port.address).collect::<Vec<_>>(), [&before.address]);
 }
 
 #[tokio::test]
@@ -149,7 +169,7 @@ async fn an_instance_belongs_to_one_node() {
     store.write(&lease, &Change::of(&first)).await.unwrap();
     let (lease, _) = store.take(second.uuid, &terms("one", 0)).await.unwrap();
     let taken = store.write(&lease, &Change::of(&second)).await.unwrap_err().to_string();
-    assert!(taken.starts_with(&format!("instance {instance} already belongs")), "{taken}");
+    assert!(taken.starts_with(&format!("a node with instance {instance} already exists")), "{taken}");
 }
 
 #[tokio::test]
@@ -539,8 +559,8 @@ async fn nodes_without_a_name_are_many_and_their_ports_come_and_go() {
     // Names and addresses belong to one port, and what is refused leaves everything as it was.
     let stored = store.get(first.uuid).await.unwrap().unwrap().node.ports;
     for (port, what) in [
-        (port("52:54:00:00:00:0a", Some("left")), "the port name \"left\""),
-        (port("52:54:00:00:00:08", None), "MAC address 52:54:00:00:00:08"),
+        (port("52:54:00:00:00:0a", Some("left")), "a port with the name \"left\""),
+        (port("52:54:00:00:00:08", None), "a port with MAC address 52:54:00:00:00:08"),
     ] {
         let mut more = first.clone();
         more.ports.push(port);

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::model::{AgentSession, Node, Port};
 use sqlx::SqliteConnection;
+use std::collections::HashSet;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -47,6 +48,7 @@ async fn insert_port(connection: &mut SqliteConnection, node: &Node, port: &Port
 async fn write_ports(connection: &mut SqliteConnection, node: &Node) -> Outcome<()> {
     let stored = reading::ports_of(&mut *connection, &node.uuid.to_string()).await?;
     let stays = |port: &Port| node.ports.iter().any(|other| other.uuid == port.uuid);
+    check_each_once(&node.ports)?;
     for port in stored.iter().filter(|port| !stays(port)) {
         sqlx::query(sql::DELETE_PORT).bind(port.uuid.to_string()).execute(&mut *connection).await?;
     }
@@ -65,6 +67,15 @@ async fn write_ports(connection: &mut SqliteConnection, node: &Node) -> Outcome<
         }
     }
     Ok(())
+}
+
+/// A second port with the UUID of the first one would be written over it.
+fn check_each_once(ports: &[Port]) -> Result<(), StoreError> {
+    let mut seen = HashSet::new();
+    match ports.iter().find(|port| !seen.insert(port.uuid)) {
+        Some(port) => Err(StoreError::Taken { what: format!("a port with UUID {}", port.uuid) }),
+        None => Ok(()),
+    }
 }
 
 fn is_as_before(port: &Port, before: &Port) -> bool {
@@ -266,27 +277,41 @@ fn of_lease(statement: &'static str, lease: &Lease) -> Statement {
     sqlx::query(statement).bind(lease.node.to_string()).bind(lease.epoch)
 }
 
-/// Names and instances belong to one node.
+/// UUIDs, names and instances belong to one node.
 fn taken(error: sqlx::Error, node: &Node) -> Failure {
-    let is_instance = error.to_string().contains("instance_uuid");
-    taken_or(error, || match node.instance_uuid.get() {
-        Some(instance) if is_instance => format!("instance {instance}"),
-        _ => format!("the name {:?}", node.label()),
+    taken_or(error, "nodes", node.uuid, |column| match (column, node.instance_uuid.get()) {
+        ("instance_uuid", Some(instance)) => format!("a node with instance {instance}"),
+        _ => format!("a node with the name {:?}", node.label()),
     })
 }
 
-/// Addresses and names belong to one port.
+/// UUIDs, addresses and names belong to one port.
 fn port_taken(error: sqlx::Error, port: &Port) -> Failure {
-    let is_name = error.to_string().contains("ports.name");
-    taken_or(error, || match &port.name {
-        Some(name) if is_name => format!("the port name {name:?}"),
-        _ => format!("MAC address {}", port.address),
+    taken_or(error, "ports", port.uuid, |column| match (column, &port.name) {
+        ("name", Some(name)) => format!("a port with the name {name:?}"),
+        _ => format!("a port with MAC address {}", port.address),
     })
 }
 
-fn taken_or(error: sqlx::Error, what: impl FnOnce() -> String) -> Failure {
-    match error.as_database_error().is_some_and(|error| error.is_unique_violation()) {
-        true => StoreError::Taken { what: what() }.into(),
-        false => error.into(),
-    }
+/// What a record of a table has that another one has already: its UUID, or what `what` says of the first column that
+/// the database names.
+pub(super) fn taken_or(
+    error: sqlx::Error,
+    table: &str,
+    uuid: Uuid,
+    what: impl FnOnce(&str) -> String,
+) -> Failure {
+    let Some(reason) = error.as_database_error().filter(|error| error.is_unique_violation()) else {
+        return error.into();
+    };
+    let reason = reason.message().to_owned();
+    let columns: Vec<_> = reason
+        .split(|c: char| !(c.is_ascii_alphanumeric() || "._".contains(c)))
+        .filter_map(|word| word.strip_prefix(table)?.strip_prefix('.'))
+        .collect();
+    let what = match columns.as_slice() {
+        ["uuid"] => format!("a record with UUID {uuid}"),
+        columns => what(columns.last().copied().unwrap_or_default()),
+    };
+    StoreError::Taken { what }.into()
 }

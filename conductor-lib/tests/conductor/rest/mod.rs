@@ -1,5 +1,6 @@
 //! Ironic's REST interface: versions, fields, patches, lists, ports and limits, as clients see them.
 
+mod clients;
 mod fields;
 mod limits;
 mod lists;

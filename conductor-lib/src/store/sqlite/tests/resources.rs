@@ -40,7 +40,10 @@ async fn a_resource_is_written_as_it_was_before_or_not_at_all() {
     store.create_resource(&others).await.unwrap();
     let again = resource(ResourceKind::Runbook, Some("CUSTOM_B"), None, &json!({}));
     let error = store.create_resource(&again).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Taken { what } if what == "the runbook \"CUSTOM_B\""), "{error}");
+    assert!(
+        matches!(&error, StoreError::Taken { what } if what == "a runbook with the name \"CUSTOM_B\""),
+        "{error}"
+    );
     store.delete_resource(after.uuid).await.unwrap();
     assert!(!store.write_resource(&after, &before).await.unwrap());
 }
