@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 /// Time for a machine to send its first heartbeat, emulated on a busy machine.
 const BOOT_LIMIT: Duration = Duration::from_secs(240);
 const POLL: Duration = Duration::from_millis(500);
+/// Seconds for which a conductor waits for an answer (Ironic's `[agent]command_timeout`).
+const COMMAND_TIMEOUT: &str = "60";
 
 /// A machine whose agent waits for commands. Dropping it switches it off.
 #[derive(Debug)]
@@ -230,7 +232,7 @@ impl CommandedAgent {
 /// The machine's certificate is its own; that it is the right one matters to no test here.
 fn curl(arguments: &[&str], body: &str) -> Result<String> {
     let mut curl = Command::new("curl")
-        .args(["--silent", "--show-error", "--insecure"])
+        .args(["--silent", "--show-error", "--insecure", "--max-time", COMMAND_TIMEOUT])
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

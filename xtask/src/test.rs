@@ -25,6 +25,9 @@ pub struct TestArguments {
     /// Which tests [default: unit, disk, vm and aarch64].
     #[arg(value_enum)]
     tier: Option<Tier>,
+    /// Only tests whose name contains this text.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
     /// Writes the numbers and times as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -70,7 +73,7 @@ pub fn test(arguments: &TestArguments) -> Result<()> {
     let tiers = arguments.tier.map_or_else(|| USUAL.to_vec(), |tier| vec![tier]);
     let mut report = TestReport::default();
     let start = Instant::now();
-    let result = run_watched(&tiers, !arguments.no_install, &mut report);
+    let result = run_watched(&tiers, arguments, &mut report);
     if let Err(error) = &result {
         report.total += Summary::FAILURE;
         report.failures.push(Failure::new(format!("{error:#}")));
@@ -97,25 +100,34 @@ pub fn test(arguments: &TestArguments) -> Result<()> {
     Ok(())
 }
 
-fn run_watched(tiers: &[Tier], install: bool, report: &mut TestReport) -> Result<()> {
+fn run_watched(tiers: &[Tier], arguments: &TestArguments, report: &mut TestReport) -> Result<()> {
     let workspace = Workspace::find()?;
     let watch = Watch::start(&[&std::env::temp_dir(), &workspace.target])?;
-    let result = run_tiers(tiers, install, &workspace, report);
+    let result = run_tiers(tiers, arguments, &workspace, report);
     report.rooms = watch.end()?;
     result
 }
 
-fn run_tiers(tiers: &[Tier], install: bool, workspace: &Workspace, report: &mut TestReport) -> Result<()> {
+fn run_tiers(
+    tiers: &[Tier],
+    arguments: &TestArguments,
+    workspace: &Workspace,
+    report: &mut TestReport,
+) -> Result<()> {
     let purposes: Vec<_> = tiers.iter().flat_map(|tier| test_needs::purposes(*tier)).copied().collect();
-    requirements::ensure(&purposes, install)?;
+    requirements::ensure(&purposes, !arguments.no_install)?;
     let start = Instant::now();
     thread::scope(|scope| {
         // What machines need keeps one processor busy with linking for minutes: the other has what comes before them.
         let begun: Vec<_> =
             tiers.iter().map(|tier| (*tier, scope.spawn(|| test_needs::begin(*tier, workspace)))).collect();
-        let built = Arc::new(test_programs::build(workspace)?);
+        let mut built = test_programs::build(workspace)?;
+        if let Some(only) = &arguments.only {
+            built.keep(only)?;
+        }
+        let built = Arc::new(built);
         report.timings.push(Timing::new("building the tests", start.elapsed()));
-        let programs = Arc::clone(&built);
+        let (programs, is_part) = (Arc::clone(&built), arguments.only.is_some());
         let mut unfinished = begun.into_iter().map(|(tier, begun)| {
             let built = Arc::clone(&built);
             let environments = move || {
@@ -132,7 +144,7 @@ fn run_tiers(tiers: &[Tier], install: bool, workspace: &Workspace, report: &mut 
             let run = move || -> Result<_> {
                 let (environments, timing) = joined(needed)?;
                 println!("\n== {} tests", name(tier));
-                let mut outcome = run_tier(tier, &environments, workspace, &programs.programs)?;
+                let mut outcome = run_tier(tier, &environments, workspace, &programs.programs, is_part)?;
                 outcome.timings.push(timing);
                 Ok(outcome)
             };
@@ -158,12 +170,13 @@ fn run_tier(
     environments: &[Environment],
     workspace: &Workspace,
     programs: &[TestProgram],
+    is_part: bool,
 ) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     for environment in environments {
         outcome.extend(test_programs::run(programs, tier, environment)?);
     }
-    if tier == Tier::Unit {
+    if tier == Tier::Unit && !is_part {
         outcome.extend(test_programs::run_documentation(workspace)?);
     }
     Ok(outcome)

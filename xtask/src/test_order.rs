@@ -8,7 +8,6 @@ const LONGEST: &[&str] = &[
     "vm_x41_x42_x44_crowds_neither_end_the_agent_nor_slow_its_heartbeats_nor_spoil_the_image",
     "vm_d18_d19_a_partition_image_on_a_mirror_boots_by_bios_without_either_disk",
     "vm_s12_a_qcow2_of_four_gib_fits_through_256_mib_of_memory",
-    "vm_d18_d19_debian_on_a_mirror_boots_without_either_disk",
     "vm_debian_is_deployed_and_boots_under_uefi",
     "vm_f22_a_partition_image_boots_by_bios_from_an_mbr",
     "vm_p09_a_machine_is_burnt_in_and_its_bad_disk_is_named",

@@ -70,6 +70,17 @@ impl Built {
         let found = self.others.iter().find(|(built, _)| built == name);
         found.map(|(_, path)| path.as_path()).with_context(|| format!("cargo built no {name}"))
     }
+
+    /// Leaves out all tests whose path does not contain `text`.
+    pub fn keep(&mut self, text: &str) -> Result<()> {
+        for program in &mut self.programs {
+            program.tests.retain(|(_, test)| test.contains(text));
+        }
+        if self.programs.iter().all(|program| program.tests.is_empty()) {
+            bail!("no test has {text} in its name");
+        }
+        Ok(())
+    }
 }
 
 #[derive(Deserialize)]

@@ -8,6 +8,7 @@ use farrier_tests::machine::Firmware;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use tempfile::TempDir;
 
 const MIB: usize = 1 << 20;
@@ -190,7 +191,7 @@ fn vm_a_machine_without_disks_says_so() {
 #[test]
 fn vm_a_machine_without_dhcp_or_without_a_cable_ends_in_deploy_failed() {
     // The machine has to find out before the conductor gives it up, however slowly it is emulated.
-    for (network, on_console) in [("unplugged", "link down"), ("isolated", "no DHCP server answers")] {
+    let ends = |network: &str, on_console: &str| {
         let stable = Stable::with(
             |machine| machine.driver_info.push(format!("qemu_network={network}")),
             &["--deploy-callback-timeout", "75"],
@@ -201,7 +202,11 @@ fn vm_a_machine_without_dhcp_or_without_a_cable_ends_in_deploy_failed() {
         let console = stable.lab.console(NODE).text();
         assert!(console.contains(on_console), "{network}: {}", stable.lab.console(NODE).tail());
         stable.assert_root_disk_is_untouched();
-    }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| ends("unplugged", "link down"));
+        scope.spawn(|| ends("isolated", "no DHCP server answers"));
+    });
 }
 
 #[test]

@@ -23,8 +23,6 @@ const HEARTBEAT_TIMEOUT: u64 = 60;
 const STEP: Duration = Duration::from_secs(300);
 /// How often a conductor asks an agent that does not answer.
 const ATTEMPTS: usize = 3;
-/// How long a conductor waits for an answer.
-const CONDUCTOR: Duration = Duration::from_secs(60);
 /// How long the writing agent is looked at before the crowds come.
 const CALM: Duration = Duration::from_secs(15);
 /// Longer than the silence that a conductor and the agent bear.
@@ -145,8 +143,8 @@ struct Besieged {
     started: Instant,
     ended: Instant,
     heartbeats: Vec<Instant>,
-    /// How long each question of the conductor took.
-    answers: Vec<Duration>,
+    /// How long each answer took, and how many attempts before it had none.
+    answers: Vec<(Duration, usize)>,
     /// How often the agent has met each kind.
     meetings: Vec<(Hostility, usize)>,
 }
@@ -162,10 +160,9 @@ fn besiege(agent: &CommandedAgent, address: SocketAddr) -> Besieged {
     drop(guard);
     let mut answers = Vec::new();
     while started.elapsed() < SIEGE {
-        let asked = Instant::now();
-        let last = ask(agent);
+        let (last, took, failed) = ask(agent);
         assert_eq!(last["command_status"], "RUNNING", "{last}");
-        answers.push(asked.elapsed());
+        answers.push((took, failed));
         thread::sleep(Duration::from_secs(2));
     }
     let ended = Instant::now();
@@ -177,35 +174,38 @@ fn besiege(agent: &CommandedAgent, address: SocketAddr) -> Besieged {
     Besieged { started, ended, heartbeats, answers, meetings }
 }
 
-/// The last command, asked for as often as a conductor does (`[agent]max_command_attempts`): the crowds come from its
-/// own address, and what that address may have open at a time is bounded.
-fn ask(agent: &CommandedAgent) -> Value {
-    let mut refused = Vec::new();
-    while refused.len() < ATTEMPTS {
+/// The last command, asked for as often as a conductor does (`[agent]max_command_attempts`), each time for no longer
+/// (`[agent]command_timeout`): how long the answer took, and how many attempts failed before it.
+fn ask(agent: &CommandedAgent) -> (Value, Duration, usize) {
+    let mut failed = Vec::new();
+    while failed.len() < ATTEMPTS {
+        let asked = Instant::now();
         match agent.last_command() {
-            Ok(last) => return last,
-            Err(error) => refused.push(error),
+            Ok(last) => return (last, asked.elapsed(), failed.len()),
+            Err(error) => failed.push(error),
         }
     }
-    panic!("the agent does not answer its conductor: {refused:?}");
+    panic!("the agent does not answer its conductor: {failed:?}");
 }
 
 impl Besieged {
     fn require(&self) {
         let times = [&[self.started], &self.heartbeats[..], &[self.ended]].concat();
         let longest = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
-        let slowest = self.answers.iter().max().unwrap();
+        let slowest = self.answers.iter().map(|(took, _)| took).max().unwrap();
+        let at_once = self.answers.iter().filter(|(_, failed)| *failed == 0).count();
         println!(
-            "{} heartbeats, at most {longest:?} apart; {} answers in at most {slowest:?}; met {:?}",
+            "{} heartbeats, at most {longest:?} apart; {} answers in at most {slowest:?}, {at_once} to the first \
+             attempt; met {:?}",
             self.heartbeats.len(),
             self.answers.len(),
             self.meetings
         );
         assert!(longest < Duration::from_secs(HEARTBEAT_TIMEOUT), "{self:?}");
-        assert!(*slowest < CONDUCTOR, "{self:?}");
+        assert!(2 * at_once > self.answers.len(), "most attempts fail: {self:?}");
         for (kind, meetings) in &self.meetings {
             // Who says nothing is met when it is closed out, and stays as long as it may before that.
-            let enough = if *kind == Hostility::Silence { 1 } else { CROWD };
+            let enough = if *kind == Hostility::Silence { 1 } else { CROWD / 4 };
             assert!(*meetings >= enough, "{kind:?} hardly reached the agent: {self:?}");
         }
     }

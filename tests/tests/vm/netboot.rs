@@ -131,11 +131,6 @@ fn vm_a_bios_is_led_through_pxelinux_to_the_ramdisk() {
 }
 
 #[test]
-fn vm_uefi_firmware_is_led_through_shim_and_grub_to_the_ramdisk() {
-    boots("pxe", Firmware::Uefi, false);
-}
-
-#[test]
 fn vm_uefi_firmware_that_starts_only_what_is_signed_is_led_through_shim_and_grub_to_the_ramdisk() {
     boots("pxe", Firmware::Uefi, true);
 }

@@ -8,12 +8,16 @@ use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::thread;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The agent's doctor speaks as soon as a lease of an emulated machine is late.
 const SOON: &str = "kernel_append_params=farrier-doctor-after=12 ipa-lldp-timeout=2";
 /// Seconds that a machine is waited for: enough for an emulated one that shares its processor to examine itself.
 const TIMEOUT: &str = "110";
+
+/// How long the kernel of an emulated machine may take to panic.
+const PANIC: Duration = Duration::from_secs(100);
 
 struct Silent {
     name: &'static str,
@@ -59,12 +63,11 @@ fn torn(dist: &Path, folder: &Path) {
     fs::write(folder.join("initramfs.img"), &ramdisk[..64 << 10]).unwrap();
 }
 
-/// Takes the cable out of a machine that is being switched on.
-fn unplug(lab: &Lab, name: &str) {
+/// What orders a machine that is being switched on.
+fn monitor(lab: &Lab, name: &str) -> Monitor {
     let node = lab.node(name).unwrap();
     let folder = lab.folder().join("state").join(node["uuid"].as_str().unwrap());
-    let mut monitor = Monitor::connect(&folder.join("control.sock")).unwrap();
-    monitor.execute("set_link", &json!({"name": "net0", "up": false})).unwrap();
+    Monitor::connect(&folder.join("control.sock")).unwrap()
 }
 
 /// A machine without a link, one whose ramdisk panics, and one that was told a wrong address of its conductor.
@@ -94,6 +97,9 @@ fn vm_the_cause_of_each_of_three_silent_machines_is_explained() {
                 assert!(failed.contains(cause[0]), "{name}: {failed}");
             });
         }
-        unplug(&lab, UNPLUGGED.name);
+        monitor(&lab, UNPLUGGED.name).execute("set_link", &json!({"name": "net0", "up": false})).unwrap();
+        // A kernel that has panicked does nothing any more, and takes a whole processor for it.
+        lab.console(PANICKED.name).wait_for("Kernel panic", 0, PANIC).unwrap();
+        monitor(&lab, PANICKED.name).execute("stop", &json!({})).unwrap();
     });
 }
