@@ -10,6 +10,7 @@ use farrier_hardware::container::{ContainerError, Runner, RunnerKind};
 use farrier_hardware::manager::StepHost;
 use farrier_protocol::error::{CommandError, ErrorKind};
 use farrier_protocol::progress::Phase;
+use std::path::Path;
 
 /// Fetches the image, has it install itself, and writes the config drive. The text is for the conductor, in
 /// the contract's words.
@@ -27,6 +28,7 @@ pub fn install(agent: &Agent, order: &Order<'_>) -> Result<String, CommandError>
     }
     let config_drive = order.config_drive.map(|text| config_drive::load(agent, text)).transpose()?;
     let disk = root_disk::wait(agent)?;
+    let warnings = root_disk::leftovers(&disk);
     let runner = Runner::new(RunnerKind::Podman, &agent.root);
     agent.status.say(format!("fetching {}", order.image_source));
     let image = bootc::fetch(&runner, order, &|| agent.is_ending()).map_err(ContainerError::of_install)?;
@@ -43,8 +45,14 @@ pub fn install(agent: &Agent, order: &Order<'_>) -> Result<String, CommandError>
     let held = disk.open().map_err(from_disk)?;
     let identifiers = image::finish(agent, &held, None, config_drive.as_deref())?;
     agent.set_partition_uuids(identifiers);
-    let (source, device) = (order.image_source, held.path().display());
-    Ok(format!("Container image ({source}) written to device {device}"))
+    Ok(result_text(order.image_source, held.path(), &warnings))
+}
+
+/// What the conductor stores about the installation, in the contract's words, and what lies on other disks and may be
+/// taken for what belongs to the new system.
+fn result_text(source: &str, device: &Path, warnings: &[String]) -> String {
+    let written = format!("Container image ({source}) written to device {}", device.display());
+    image::with_warnings(written, warnings)
 }
 
 /// What an image that failed leaves behind must not boot.
@@ -52,5 +60,19 @@ fn spoil(agent: &Agent, disk: &RootDisk, error: &CommandError) {
     match disk.open() {
         Ok(held) => image::abandon(agent, &held, false, error),
         Err(cause) => tracing::error!("the disk keeps what the image has written: {cause}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a17_what_other_disks_hold_is_told_with_an_image_that_installed_itself() {
+        let text = |warnings: &[String]| result_text("oci://r/i:1", Path::new("/dev/sda"), warnings);
+        let written = "Container image (oci://r/i:1) written to device /dev/sda";
+        assert_eq!(text(&[]), written);
+        let warning = "/dev/sdb1 has the label config-2".to_owned();
+        assert_eq!(text(std::slice::from_ref(&warning)), format!("{written} warnings: {warning}"));
     }
 }

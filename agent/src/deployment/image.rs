@@ -105,7 +105,7 @@ fn result_text(info: &ImageInfo, disk: &WritableDisk, identifiers: &Map<String, 
 }
 
 /// Conductors look for identifiers among the words of the text; the warnings come behind them.
-fn with_warnings(text: String, warnings: &[String]) -> String {
+pub fn with_warnings(text: String, warnings: &[String]) -> String {
     if warnings.is_empty() { text } else { format!("{text} warnings: {}", warnings.join("; ")) }
 }
 

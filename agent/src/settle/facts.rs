@@ -31,6 +31,8 @@ pub enum Awaited {
     Controller(Controller, String),
     /// A disk behind a storage controller, by its SCSI address, whose driver has not finished with it.
     Disk(String, Controller),
+    /// An end of the coming and going of devices, of which these changed last.
+    Quiet(Vec<String>),
 }
 
 /// A storage controller, as operators look for it.
@@ -69,6 +71,7 @@ impl fmt::Display for Awaited {
             Self::Disk(address, controller) => {
                 write!(f, "disk {address} behind scsi {controller} is being looked at")
             }
+            Self::Quiet(names) => write!(f, "devices still come and go: {}", names.join(", ")),
         }
     }
 }

@@ -26,10 +26,11 @@ fn f25_a_late_disk_is_waited_for() {
     let root = machine(&[]);
     let start = Instant::now();
     let mut watch = Watch::begin(root.path(), start);
-    assert_eq!(watch.look(start + 2 * SECOND), Look::Restless);
+    assert_eq!(watch.look(start + 2 * SECOND), Look::Restless(vec![]));
     write(&root, "block/sda/size", "1");
-    assert_eq!(watch.look(start + QUIET), Look::Restless, "a disk has just appeared");
-    assert_eq!(watch.look(start + 2 * QUIET - SECOND), Look::Restless);
+    let sda = Look::Restless(vec!["block/sda".to_owned()]);
+    assert_eq!(watch.look(start + QUIET), sda, "a disk has just appeared");
+    assert_eq!(watch.look(start + 2 * QUIET - SECOND), sda);
     assert_eq!(watch.look(start + 2 * QUIET), Look::Over);
 }
 
@@ -39,7 +40,7 @@ fn x02_disks_on_usb_are_waited_for_as_long_as_their_driver_leaves_them_alone() {
         let root = machine(&[("module/usb_storage/parameters/delay_use", delay)]);
         let start = Instant::now();
         let mut watch = Watch::begin(root.path(), start);
-        assert_eq!(watch.look(start + (seconds - 1) * SECOND), Look::Restless, "{delay}");
+        assert_eq!(watch.look(start + (seconds - 1) * SECOND), Look::Restless(vec![]), "{delay}");
         assert_eq!(watch.look(start + seconds * SECOND), Look::Over, "{delay}");
     }
 }
@@ -54,7 +55,7 @@ fn x02_a_driver_that_loads_is_waited_for_however_quiet_it_is() {
         assert_eq!(look, Look::Awaiting(vec![Awaited::Driver("mpt3sas".into(), vec![])]), "{seconds} s");
     }
     write(&root, "module/mpt3sas/initstate", "live");
-    assert_eq!(watch.look(start + 61 * SECOND), Look::Restless);
+    assert_eq!(watch.look(start + 61 * SECOND), Look::Restless(vec![]));
     assert_eq!(watch.look(start + 60 * SECOND + QUIET), Look::Over);
 }
 
@@ -106,9 +107,31 @@ fn g10_what_pid_1_loads_is_waited_for_until_it_can_be_read() {
 }
 
 #[test]
-fn the_wait_has_a_bound_where_devices_come_and_go() {
+fn x02_a_machine_whose_devices_come_and_go_was_never_complete() {
     let root = machine(&[]);
+    let (devices, status) = (DeviceWait::new(root.path()), Status::default());
+    let is_over = std::sync::atomic::AtomicBool::new(false);
     let started = Instant::now();
-    let awaited = DeviceWait::new(root.path()).wait(Duration::ZERO, &Status::default());
-    assert!(awaited.is_empty() && started.elapsed() < QUIET);
+    let awaited = thread::scope(|scope| {
+        scope.spawn(|| {
+            // A card whose link flaps; the disk behind it is there from time to time.
+            for number in 0.. {
+                if is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+                match number % 2 {
+                    0 => write(&root, "block/sdb/size", "1"),
+                    _ => fs::remove_dir_all(root.path().join("sys/block/sdb")).unwrap(),
+                }
+                thread::sleep(SECOND / 2);
+            }
+        });
+        let awaited = devices.wait(Duration::ZERO, &status);
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        awaited
+    });
+    assert!(started.elapsed() < 2 * QUIET, "the wait has a bound");
+    assert_eq!(text(&awaited), "devices still come and go: block/sdb");
+    assert_eq!(devices.missed(), awaited, "what would be wrong without it fails");
+    assert_eq!(devices.wait(Duration::ZERO, &status), [], "once it is quiet all is there");
 }

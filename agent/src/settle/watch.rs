@@ -3,6 +3,7 @@
 use super::fabric::Scans;
 use super::facts::{self, Awaited};
 use farrier_linux::sysfs;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -23,8 +24,9 @@ const FOLDERS: [&str; 4] = ["sys/block", "sys/class/net", "sys/bus/usb/devices",
 pub enum Look {
     /// All are there.
     Over,
-    /// Nothing is known to be missing, but devices came or went a moment ago.
-    Restless,
+    /// Nothing is known to be missing, but the machine has not been quiet for long enough. Devices that came or went in
+    /// the meantime, by their names.
+    Restless(Vec<String>),
     /// These are still coming up.
     Awaiting(Vec<Awaited>),
 }
@@ -32,7 +34,8 @@ pub enum Look {
 /// A look at devices, again and again.
 pub struct Watch {
     root: PathBuf,
-    seen: Vec<String>,
+    seen: BTreeSet<String>,
+    changed: Vec<String>,
     quiet_since: Instant,
     scans: Option<Scans>,
 }
@@ -40,7 +43,13 @@ pub struct Watch {
 impl Watch {
     /// Begins at this time to watch the machine whose files lie below `root`.
     pub fn begin(root: &Path, now: Instant) -> Self {
-        Self { root: root.to_owned(), seen: devices(root), quiet_since: now, scans: None }
+        Self {
+            root: root.to_owned(),
+            seen: devices(root),
+            changed: Vec::new(),
+            quiet_since: now,
+            scans: None,
+        }
     }
 
     /// How far the devices are at this time.
@@ -54,24 +63,37 @@ impl Watch {
             awaited = scans.awaited();
         }
         let present = devices(&self.root);
-        if !awaited.is_empty() || present != self.seen {
+        if present != self.seen {
+            self.changed = present.symmetric_difference(&self.seen).cloned().collect();
             self.seen = present;
+            self.quiet_since = now;
+        }
+        if !awaited.is_empty() {
             self.quiet_since = now;
         }
         match awaited.is_empty() {
             false => Look::Awaiting(awaited),
-            true if now.duration_since(self.quiet_since) < quiet(&self.root) => Look::Restless,
+            true if now.duration_since(self.quiet_since) < quiet(&self.root) => {
+                Look::Restless(self.changed.clone())
+            }
             true => Look::Over,
         }
     }
 }
 
-fn quiet(root: &Path) -> Duration {
+/// How long nothing may change before nothing more is expected in the machine whose files lie below `root`.
+pub fn quiet(root: &Path) -> Duration {
     let (folder, name) = USB_DELAY;
     let delay = sysfs::number::<u32>(&root.join(folder), name).unwrap_or_default();
     QUIET.max(Duration::from_secs(delay.into()) + USB_LOOK)
 }
 
-fn devices(root: &Path) -> Vec<String> {
-    FOLDERS.iter().flat_map(|folder| sysfs::entries(&root.join(folder))).collect()
+/// The folder and the name of each.
+fn devices(root: &Path) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for folder in FOLDERS {
+        let class = folder.trim_start_matches("sys/");
+        names.extend(sysfs::entries(&root.join(folder)).iter().map(|name| format!("{class}/{name}")));
+    }
+    names
 }
