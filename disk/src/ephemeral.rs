@@ -77,7 +77,10 @@ impl Format {
     pub(crate) fn make(&self, disk: &dyn Sectors, start: u64, size: u64) -> io::Result<()> {
         match self.0.program {
             Some((program, arguments)) => match disk.loop_over(start, size).map_err(io::Error::other)? {
-                Some(device) => run(program, arguments, device.path())?,
+                Some(device) => {
+                    run(program, arguments, device.path())?;
+                    device.flush()?;
+                }
                 None => {
                     // A file does not tell what the sectors of the disk are, which no block may be smaller than.
                     let sectors = disk.sector_size().to_string();
