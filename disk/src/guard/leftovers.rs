@@ -7,13 +7,14 @@ use super::skip_list::SkipList;
 use crate::device::{BlockDevice, stack};
 use crate::error::Error;
 use crate::fat::Fat;
+use crate::io::part::Part;
 use crate::list;
 use crate::map::DiskMap;
 use crate::probe::lvm;
 use crate::table::{self, Geometry, Partition, PartitionKind, types};
 use farrier_linux::blkid::{self, Signature};
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader};
 use std::path::Path;
 
 /// Labels by which cloud-init and Ignition find the settings of a system, in lower case.
@@ -98,39 +99,8 @@ fn is_esp(partition: &Partition) -> bool {
 }
 
 fn has_loader(file: &File, esp: &Partition) -> io::Result<bool> {
-    let volume = Part { source: BufReader::new(file), start: esp.start, size: esp.size, position: 0 };
-    let entries = Fat::open(volume)?.entries(DEPTH, &mut |_, _| Ok(()))?;
+    let entries = Fat::open(Part::of(file, esp.start, esp.size))?.entries(DEPTH, &mut |_, _| Ok(()))?;
     Ok(entries.iter().any(|entry| !entry.is_folder && entry.path.to_lowercase().ends_with(LOADER)))
-}
-
-/// A part of a file.
-struct Part<'a> {
-    source: BufReader<&'a File>,
-    start: u64,
-    size: u64,
-    position: u64,
-}
-
-impl Read for Part<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = (buffer.len() as u64).min(self.size.saturating_sub(self.position));
-        self.source.seek(SeekFrom::Start(self.start + self.position))?;
-        let count = self.source.read(&mut buffer[..length as usize])?;
-        self.position += count as u64;
-        Ok(count)
-    }
-}
-
-impl Seek for Part<'_> {
-    fn seek(&mut self, target: SeekFrom) -> io::Result<u64> {
-        let position = match target {
-            SeekFrom::Start(offset) => Some(offset),
-            SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
-            SeekFrom::End(offset) => self.size.checked_add_signed(offset),
-        };
-        self.position = position.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        Ok(self.position)
-    }
 }
 
 #[cfg(test)]

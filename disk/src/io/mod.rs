@@ -7,6 +7,7 @@
 #[cfg(any(test, feature = "memory"))]
 mod memory;
 mod nbd;
+pub(crate) mod part;
 mod remote;
 mod section;
 mod sectors;

@@ -26,8 +26,7 @@ const WRITTEN_IN_ORDER: &str = "host-managed";
 
 /// A disk that may be overwritten, held exclusively and accessed past the page cache.
 ///
-/// In the agent there is no way to make one but [`RootDisk::open`](crate::RootDisk::open) and
-/// [`EraseTarget::open`](crate::guard::EraseTarget::open); in the conductor none but
+/// In the agent none but [`guard`](crate::guard) makes one; in the conductor none but
 /// [`SessionDisk::open`](crate::iscsi_session::SessionDisk::open).
 #[derive(Debug)]
 pub struct WritableDisk {
