@@ -20,7 +20,9 @@ pub use beside::{Beside, StoppedVolumes};
 pub use boot_media::BootMedium;
 pub use erase::{ErasePlan, EraseTarget, KeepReason, KeptDisk, plan_erase};
 pub use installed::RootPartition;
-pub use raid::{BootPartition, RaidArray, RaidDisk, RaidPlan, RaidTarget, kept_volumes, plan_raid};
+pub use raid::{
+    BootPartition, RaidArray, RaidDisk, RaidPlan, RaidTarget, kept_volumes, open_array, plan_raid,
+};
 pub use survey::{Obstacle, Survey, SurveyedDisk, survey};
 
 use crate::device::usage::Usage;

@@ -29,12 +29,15 @@
 //!
 //! In every copy, also one that nobody believes: primary and backup GPT, the copy to which a header refers, tables for
 //! sectors of another size, headers whose mark was wiped (`wipefs` takes eight bytes, and the checksum proves the
-//! rest), arrays of entries without a header, MBRs without their signature, and the chains of logical partitions.
+//! rest), arrays of entries without a header, MBRs without their signature, the chains of logical partitions, and the
+//! [labels] of other systems, on the disk and in its partitions. Tables of Amiga, Atari, AIX, Acorn, UnixWare and Ultrix,
+//! and those of dynamic disks, go with the ends of the disk; what only they name is not looked for.
 //! Ranges that are named by chance cost some zeros on a disk that is erased anyway.
 
 mod arrays;
 mod copy;
 mod gpt_copies;
+mod labels;
 mod mbr_copies;
 mod places;
 mod ranges;
@@ -44,6 +47,7 @@ pub(crate) mod tests;
 
 pub use copy::{CopyKind, TableCopy};
 pub use places::places;
+pub(crate) use places::superblock_copies;
 pub use ranges::Ranges;
 pub use tables::Tables;
 

@@ -9,6 +9,7 @@ pub mod reach;
 pub mod types;
 
 pub use create::{NewPartition, TableKind};
+pub(crate) use gpt::field as gpt_field;
 
 use crate::error::Error;
 use crate::io::Sectors;

@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::io::Sectors;
+use crate::io::view::DiskView;
 use crate::io::zero::is_zero;
 use crate::map::{self, Ranges, Tables, places};
 use crate::table::{self, Partition, PartitionTable};
@@ -36,14 +37,14 @@ pub fn wipe_ends(disk: &dyn Sectors) -> Result<(), Error> {
 ///
 /// [`Error::Device`].
 pub fn wipe_for_image(disk: &dyn Sectors) -> Result<(), Error> {
-    let volumes = Tables::read(disk).map(|tables| tables.volumes()).unwrap_or_else(|error| {
-        tracing::warn!("signatures in old partitions may stay: {error}");
-        Vec::new()
+    let warn = |error: &Error| tracing::warn!("signatures in old partitions may stay: {error}");
+    let places = Tables::read(disk).and_then(|tables| {
+        let copies = copies_in(std::slice::from_ref(&Partition::at(0, disk.size())), disk)?;
+        Ok(in_sectors(places_in(&tables.volumes(), disk)?.iter().chain(copies).collect(), disk))
     });
+    let places = places.inspect_err(warn).unwrap_or_default();
     wipe_ends_and(disk, || {
-        if let Err(error) = zero(disk, &places_in(&volumes, disk)) {
-            tracing::warn!("signatures in old partitions may stay: {error}");
-        }
+        zero(disk, &places).inspect_err(warn).ok();
     })
 }
 
@@ -68,10 +69,11 @@ pub fn erase_metadata(disk: &dyn Sectors) -> Result<(), Error> {
     let tables = Tables::read(disk)?;
     tables.require_all_volumes(disk.path())?;
     let (volumes, areas) = (tables.volumes(), in_sectors(tables.areas(), disk));
-    zero(disk, &places_in(&volumes, disk).without(&areas))?;
-    disk.flush()?;
     let whole = Partition::at(0, disk.size());
-    zero(disk, &places_in(std::slice::from_ref(&whole), disk))?;
+    let (inside, around) = (places_in(&volumes, disk)?, places_in(std::slice::from_ref(&whole), disk)?);
+    zero(disk, &inside.without(&areas))?;
+    disk.flush()?;
+    zero(disk, &around)?;
     zero(disk, &areas)?;
     disk.flush()?;
     require_blank(disk)?;
@@ -96,7 +98,7 @@ pub(crate) fn erase_volumes(
     let table = (!kept.is_empty()).then(|| before_partitions(disk));
     let kept: Ranges = kept.iter().map(range).chain(table).collect();
     let doomed: Vec<_> = volumes.iter().filter(|volume| !kept.overlap(&range(volume))).cloned().collect();
-    zero(disk, &places_in(&doomed, disk).without(&kept))?;
+    zero(disk, &places_in(&doomed, disk)?.without(&kept))?;
     disk.flush()?;
     require_unrecognised(disk, &doomed)
 }
@@ -107,7 +109,7 @@ pub(crate) fn erase_volumes(
 ///
 /// [`Error::Device`].
 pub fn zero_signatures(disk: &dyn Sectors, volume: &Partition) -> Result<(), Error> {
-    zero(disk, &places_in(std::slice::from_ref(volume), disk))
+    zero(disk, &places_in(std::slice::from_ref(volume), disk)?)
 }
 
 /// What lies before the first partition that systems see: the table that leads to it, and code of a boot loader.
@@ -121,9 +123,25 @@ fn range(volume: &Partition) -> Range<u64> {
     volume.start..volume.start.saturating_add(volume.size)
 }
 
-/// The sectors in which volumes of a disk may have signatures.
-fn places_in(volumes: &[Partition], disk: &dyn Sectors) -> Ranges {
-    in_sectors(volumes.iter().flat_map(|volume| places(volume.start, volume.size)).collect(), disk)
+/// The sectors in which volumes of a disk may have signatures. Some are found by what the volumes hold, so this comes
+/// before anything is removed.
+fn places_in(volumes: &[Partition], disk: &dyn Sectors) -> Result<Ranges, Error> {
+    let places = volumes.iter().flat_map(|volume| places(volume.start, volume.size));
+    Ok(in_sectors(places.chain(copies_in(volumes, disk)?).collect(), disk))
+}
+
+fn copies_in(volumes: &[Partition], disk: &dyn Sectors) -> Result<Vec<Range<u64>>, Error> {
+    let mut source = DiskView::whole(disk);
+    let mut copies = Vec::new();
+    for volume in volumes {
+        let found = map::superblock_copies(&mut source, volume.start, volume.size);
+        copies.extend(found.map_err(|source| Error::Device {
+            device: disk.path().to_owned(),
+            action: "looking for copies of superblocks".to_owned(),
+            source,
+        })?);
+    }
+    Ok(copies)
 }
 
 fn in_sectors(ranges: Ranges, disk: &dyn Sectors) -> Ranges {

@@ -5,9 +5,11 @@
 
 mod boot_partition;
 mod disk;
+mod new_array;
 
 pub use boot_partition::BootPartition;
 pub use disk::RaidDisk;
+pub use new_array::open_array;
 
 use super::skip_list::SkipList;
 use super::{Choice, Scope, shared};

@@ -1,5 +1,6 @@
 //! Entry arrays of GPTs, whatever became of the header that belongs to them.
 
+use crate::table::gpt_field::MARK;
 use crate::table::{Partition, PartitionKind};
 use std::ops::Range;
 use uuid::Uuid;
@@ -9,8 +10,6 @@ pub const SMALLEST_ENTRY: u32 = 128;
 /// Largest size of an entry, and most bytes of an array, that are looked at.
 pub const LARGEST_ENTRY: u32 = 4096;
 pub const MOST_BYTES: u64 = 1 << 20;
-/// How a header begins, which is no entry where an array is looked for in the wrong place.
-const HEADER: &[u8] = b"EFI PART";
 /// Bytes of the array that nearly every table has.
 pub const USUAL_BYTES: u64 = 128 * 128;
 
@@ -46,7 +45,8 @@ impl Array {
     }
 
     fn partition(&self, number: u32, entry: &[u8], size: u64) -> Option<Partition> {
-        if entry.starts_with(HEADER) {
+        // Where an array is looked for in the wrong place.
+        if entry.starts_with(MARK) {
             return None;
         }
         let type_guid = Uuid::from_slice_le(entry.get(TYPE)?).ok().filter(|guid| !guid.is_nil())?;
@@ -76,7 +76,7 @@ mod tests {
         bytes[LAST].copy_from_slice(&6_u64.to_le_bytes());
         let array = Array { start: 1024, length: USUAL_BYTES, entry_size: SMALLEST_ENTRY, sector_size: 512 };
         assert_eq!(array.partitions(&bytes, 1 << 20).len(), 1);
-        bytes[..8].copy_from_slice(HEADER);
+        bytes[..8].copy_from_slice(MARK);
         assert_eq!(array.partitions(&bytes, 1 << 20), []);
     }
 }

@@ -12,6 +12,8 @@ pub enum CopyKind {
     BackupGpt,
     /// An MBR, with the logical partitions.
     Mbr,
+    /// A disk label of another system, by its name.
+    Foreign(&'static str),
 }
 
 /// A copy of a partition table that has its mark. What nobody can read of it is missing.
@@ -35,6 +37,7 @@ impl fmt::Display for TableCopy {
             CopyKind::PrimaryGpt => "GPT",
             CopyKind::BackupGpt => "backup GPT",
             CopyKind::Mbr => "MBR",
+            CopyKind::Foreign(name) => name,
         };
         write!(f, "{name} at byte {}", self.start)?;
         self.fault.as_ref().map_or(Ok(()), |fault| write!(f, " ({fault})"))

@@ -4,6 +4,7 @@ use super::arrays::{Array, LARGEST_ENTRY, MOST_BYTES, SMALLEST_ENTRY, USUAL_BYTE
 use super::copy::{CopyKind, TableCopy};
 use super::tables::{Found, Window};
 use crate::table::crc32;
+use crate::table::gpt_field as field;
 use std::io::{self, Read, Seek};
 use std::ops::Range;
 
@@ -12,17 +13,6 @@ const SECTOR_SIZES: [u32; 4] = [512, 1024, 2048, 4096];
 
 /// Headers that are followed with sectors of one size; each leads to another one at most.
 const MOST_HEADERS: usize = 16;
-
-const MARK: &[u8] = b"EFI PART";
-const SMALLEST_HEADER: u32 = 92;
-const HEADER_SIZE: Range<usize> = 12..16;
-const HEADER_CRC: Range<usize> = 16..20;
-const OWN_LBA: Range<usize> = 24..32;
-const OTHER_LBA: Range<usize> = 32..40;
-const ENTRIES_LBA: Range<usize> = 72..80;
-const ENTRY_COUNT: Range<usize> = 80..84;
-const ENTRY_SIZE: Range<usize> = 84..88;
-const ENTRIES_CRC: Range<usize> = 88..92;
 
 /// Adds every copy in `window`, and what arrays without a header name.
 pub fn find<T: Read + Seek>(window: &mut Window<'_, T>, found: &mut Found) -> io::Result<()> {
@@ -117,8 +107,8 @@ impl Header {
     ) -> io::Result<Option<Self>> {
         let Some(start) = lba.checked_mul(sector_size.into()) else { return Ok(None) };
         let Some(mut sector) = window.read(start, sector_size.into())? else { return Ok(None) };
-        let is_marked = sector.starts_with(MARK);
-        sector[..MARK.len()].copy_from_slice(MARK);
+        let is_marked = sector.starts_with(field::MARK);
+        sector[..field::MARK.len()].copy_from_slice(field::MARK);
         let mut header = Self { sector, sector_size, lba, is_marked, fault: None };
         let is_sealed = header.is_sealed();
         if !is_sealed {
@@ -132,21 +122,21 @@ impl Header {
     }
 
     fn is_sealed(&self) -> bool {
-        let size = self.u32(HEADER_SIZE);
-        if !(SMALLEST_HEADER..=self.sector_size).contains(&size) {
+        let size = self.u32(field::SIZE);
+        if !(field::SMALLEST..=self.sector_size).contains(&size) {
             return false;
         }
         let mut header = self.sector[..size as usize].to_vec();
-        header[HEADER_CRC].fill(0);
-        crc32(&header) == self.u32(HEADER_CRC)
+        header[field::CRC].fill(0);
+        crc32(&header) == self.u32(field::CRC)
     }
 
     /// Its array; nothing when the numbers about it cannot be true. One that is damaged may still have them.
     fn array(&self) -> Option<Array> {
-        let entry_size = self.u32(ENTRY_SIZE);
+        let entry_size = self.u32(field::ENTRY_SIZE);
         let is_size = entry_size.is_power_of_two() && (SMALLEST_ENTRY..=LARGEST_ENTRY).contains(&entry_size);
-        let length = u64::from(self.u32(ENTRY_COUNT)) * u64::from(entry_size);
-        let start = number_at(&self.sector, ENTRIES_LBA)?.checked_mul(self.sector_size.into())?;
+        let length = u64::from(self.u32(field::ENTRY_COUNT)) * u64::from(entry_size);
+        let start = number_at(&self.sector, field::ENTRIES_LBA)?.checked_mul(self.sector_size.into())?;
         let sector_size = self.sector_size;
         (is_size && (1..=MOST_BYTES).contains(&length)).then_some(Array {
             start,
@@ -157,15 +147,15 @@ impl Header {
     }
 
     fn own_lba(&self) -> Option<u64> {
-        number_at(&self.sector, OWN_LBA)
+        number_at(&self.sector, field::OWN_LBA)
     }
 
     fn other_lba(&self) -> Option<u64> {
-        number_at(&self.sector, OTHER_LBA)
+        number_at(&self.sector, field::OTHER_LBA)
     }
 
     fn entries_crc(&self) -> u32 {
-        self.u32(ENTRIES_CRC)
+        self.u32(field::ENTRIES_CRC)
     }
 
     fn range(&self) -> Range<u64> {

@@ -85,3 +85,41 @@ pub(super) fn copies_in(
     }
     Ok(found)
 }
+
+/// Smallest allocation group of XFS (Linux, `XFS_AG_MIN_BYTES`).
+const LEAST_GROUP: u64 = 16 * MIB;
+/// Bytes of the sectors in which superblocks of XFS lie, at most (`XFS_MAX_SECTORSIZE`).
+const XFS_SUPERBLOCK: u64 = 32 * KIB;
+
+/// Where such a volume has copies of its superblock that no table of places knows: XFS begins each of its allocation
+/// groups with one, and a partition that is made there later is taken for a file system.
+///
+/// # Errors
+///
+/// Whatever reading brings.
+pub(crate) fn superblock_copies(
+    source: &mut (impl Read + Seek),
+    start: u64,
+    size: u64,
+) -> io::Result<Vec<Range<u64>>> {
+    let mut superblock = [0; 92];
+    if size < XFS_SUPERBLOCK {
+        return Ok(Vec::new());
+    }
+    read_exact_at(source, start, &mut superblock)?;
+    let number = |at: usize| {
+        u64::from(u32::from_be_bytes([
+            superblock[at],
+            superblock[at + 1],
+            superblock[at + 2],
+            superblock[at + 3],
+        ]))
+    };
+    let (block, blocks, count) = (number(4), number(84), number(88));
+    let group = block * blocks;
+    if !superblock.starts_with(b"XFSB") || group < LEAST_GROUP {
+        return Ok(Vec::new());
+    }
+    let places = (1..count).map(|index| index * group).take_while(|place| *place + XFS_SUPERBLOCK <= size);
+    Ok(places.map(|place| start + place..start + place + XFS_SUPERBLOCK).collect())
+}

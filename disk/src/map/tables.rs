@@ -2,7 +2,7 @@
 
 use super::copy::{CopyKind, TableCopy};
 use super::ranges::Ranges;
-use super::{gpt_copies, mbr_copies};
+use super::{gpt_copies, labels, mbr_copies};
 use crate::error::Error;
 use crate::io::Sectors;
 use crate::io::view::DiskView;
@@ -43,6 +43,18 @@ impl Found {
     pub fn add_former(&mut self, partitions: Vec<Partition>) {
         self.former.extend(partitions);
     }
+
+    /// Adds what was found in a volume that begins at byte `start`.
+    fn add_inside(&mut self, inside: Self, start: u64) {
+        let moved = inside.partitions().map(|one| Partition { start: one.start + start, ..one.clone() });
+        self.former.extend(moved.collect::<Vec<_>>());
+        self.areas.extend(inside.areas.iter().map(|area| area.start + start..area.end + start));
+    }
+
+    /// Whatever one of them names.
+    fn partitions(&self) -> impl Iterator<Item = &Partition> {
+        self.copies.iter().flat_map(|copy| &copy.partitions).chain(&self.former)
+    }
 }
 
 impl Tables {
@@ -72,6 +84,15 @@ impl Tables {
             Err(ParseError::Unreadable(error)) => return Err(error),
         };
         let mut found = find(source, 0, geometry.size, geometry.sector_size)?;
+        let volumes = distinct(found.partitions().cloned().collect::<Vec<_>>().into_iter());
+        for volume in volumes.iter().take(MOST) {
+            let mut inside = Found::default();
+            let mut window = Window { source, start: volume.start, size: volume.size };
+            // One that cannot be read shows no system a label, and whoever wants it empty looks at it again.
+            if labels::find(&mut window, volume.start, &mut inside).is_ok() {
+                found.add_inside(inside, volume.start);
+            }
+        }
         let believed = live.iter().flat_map(|table| table.partitions()).filter(|one| one.size > 0);
         let named = believed.chain(found.copies.iter().flat_map(|copy| &copy.partitions));
         let named = distinct(named.cloned());
@@ -79,10 +100,7 @@ impl Tables {
             // What an array holds begins on its members, and comes back with an array of the same kind.
             found.former.push(Partition::at(start, size));
             let Ok(inside) = find(source, start, size, geometry.sector_size) else { continue };
-            let partitions = inside.copies.into_iter().flat_map(|copy| copy.partitions).chain(inside.former);
-            let moved = partitions.map(|one| Partition { start: one.start + start, ..one });
-            found.add_former(moved.collect());
-            found.areas.extend(inside.areas.into_iter().map(|area| area.start + start..area.end + start));
+            found.add_inside(inside, start);
         }
         let volumes = distinct(named.iter().chain(&found.former).cloned());
         Ok(Self { live, found, named, volumes, size: geometry.size })
@@ -155,7 +173,8 @@ impl Tables {
 
     /// The GPT that names partitions on a disk without a table.
     fn half(&self) -> Option<&TableCopy> {
-        self.copies().iter().find(|copy| copy.kind != CopyKind::Mbr && !copy.partitions.is_empty())
+        let is_gpt = |kind: CopyKind| matches!(kind, CopyKind::PrimaryGpt | CopyKind::BackupGpt);
+        self.copies().iter().find(|copy| is_gpt(copy.kind) && !copy.partitions.is_empty())
     }
 }
 
@@ -165,6 +184,7 @@ fn find(source: &mut (impl Read + Seek), start: u64, size: u64, sector_size: u32
     let mut window = Window { source, start, size };
     mbr_copies::find(&mut window, sector_size, &mut found)?;
     gpt_copies::find(&mut window, &mut found)?;
+    labels::find(&mut window, 0, &mut found)?;
     Ok(found)
 }
 

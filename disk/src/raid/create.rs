@@ -9,6 +9,7 @@ use crate::md::array::{Array, arrays_on, sort_for_removal};
 use crate::md::assemble::assemble;
 use crate::md::config::RaidConfig;
 use crate::md::mdadm::{self, Format};
+use crate::wipe;
 use farrier_linux::sysfs;
 use farrier_protocol::lookup::Node;
 use serde_json::Value;
@@ -144,20 +145,23 @@ fn make_partitions(
     open.into_iter().zip(&plan.partitions).map(make).collect()
 }
 
+/// Makes an array and empties it: its data may begin where those of an array of an earlier user began, and then it
+/// shows what that held.
 fn make_array(array: &PlannedArray, members: &[MemberDevice]) -> Result<(), Error> {
     let device = PathBuf::from(format!("/dev/md{}", array.number));
     mdadm::create(&device, &array.name, array.level, Format::AtStart, members)?;
-    require_complete(&device, members)?;
+    let made = require_complete(&device, members)?;
+    wipe::erase_metadata(&guard::open_array(&made, members)?)?;
     tracing::info!(array = %device.display(), name = array.name, level = ?array.level, "made");
     Ok(())
 }
 
-/// Waits until every member is in the array; one that was dropped is added again (D34).
+/// Waits until every member is in the array, which it gives; one that was dropped is added again (D34).
 ///
 /// # Errors
 ///
 /// [`Error::Raid`] naming the members that are missing.
-pub(super) fn require_complete(device: &Path, members: &[MemberDevice]) -> Result<(), Error> {
+pub(super) fn require_complete(device: &Path, members: &[MemberDevice]) -> Result<Array, Error> {
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut missing = Vec::new();
     for _ in 0..ATTEMPTS {
@@ -166,10 +170,12 @@ pub(super) fn require_complete(device: &Path, members: &[MemberDevice]) -> Resul
         let is_missing =
             |member: &&MemberDevice| array.is_none_or(|array| !array.members.contains(&name(member.path())));
         missing = members.iter().filter(is_missing).collect();
-        if missing.is_empty()
-            && array.is_some_and(|array| array.is_active && !is_degraded(&array.kernel_name))
+        if let Some(array) = array
+            && missing.is_empty()
+            && array.is_active
+            && !is_degraded(&array.kernel_name)
         {
-            return Ok(());
+            return Ok(array.clone());
         }
         for member in &missing {
             if let Err(error) = mdadm::add(device, member) {

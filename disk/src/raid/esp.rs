@@ -6,7 +6,7 @@
 use super::create::{free_numbers, require_complete};
 use crate::error::Error;
 use crate::fat::Fat;
-use crate::guard::{BootPartition, RootDisk};
+use crate::guard::{self, BootPartition, RootDisk};
 use crate::io::view::DiskView;
 use crate::io::{Sectors, WritableDisk};
 use crate::md::MemberDevice;
@@ -37,15 +37,16 @@ impl Mirror {
     /// [`Error::Device`].
     pub fn open(root: &RootDisk) -> Result<Self, Error> {
         let copies = root.boot_partitions()?;
+        let members: Vec<_> = copies.iter().map(|copy| copy.device.clone()).collect();
         let running = copies.iter().find_map(|copy| copy.array.clone());
-        let name = match running {
-            Some(name) => name,
-            None => make(&copies)?,
+        let array = match running {
+            Some(name) => {
+                let found = Array::all(Path::new("/sys")).into_iter().find(|one| one.kernel_name == name);
+                found.ok_or(Error::NoSuchDevice { device: name })?
+            }
+            None => make(&members)?,
         };
-        let arrays = Array::all(Path::new("/sys"));
-        let array = arrays.iter().find(|array| array.kernel_name == name);
-        let array = array.ok_or(Error::NoSuchDevice { device: name })?;
-        Ok(Self { disk: root.open_mirror(array, &copies)?, copies })
+        Ok(Self { disk: guard::open_array(&array, &members)?, copies })
     }
 
     /// Takes over the files, label and identity of the volume `original` on `disk`, unless an earlier call
@@ -89,14 +90,12 @@ impl Mirror {
     }
 }
 
-/// Makes the mirror and gives its kernel name.
-fn make(copies: &[BootPartition]) -> Result<String, Error> {
-    let name = format!("md{}", free_numbers().next().unwrap_or_default());
-    let device = Path::new("/dev").join(&name);
-    let members: Vec<MemberDevice> = copies.iter().map(|copy| copy.device.clone()).collect();
-    mdadm::create(&device, ESP_NAME, Level::Raid1, Format::AtEnd, &members)?;
-    require_complete(&device, &members)?;
-    Ok(name)
+/// Makes the mirror. What its members hold is the mirror's: a call that was interrupted may have filled it, and only
+/// [`Mirror::take_over`] can tell.
+fn make(members: &[MemberDevice]) -> Result<Array, Error> {
+    let device = Path::new("/dev").join(format!("md{}", free_numbers().next().unwrap_or_default()));
+    mdadm::create(&device, ESP_NAME, Level::Raid1, Format::AtEnd, members)?;
+    require_complete(&device, members)
 }
 
 /// The label of a volume that has none.

@@ -6,6 +6,7 @@
 //! one after the other, whatever their numbers were (those of cloud images are 1, 14, 15). A test shows each of
 //! these.
 
+pub mod field;
 mod header;
 
 use super::reach::MIB;

@@ -214,3 +214,46 @@ fn a20_what_old_partitions_were_known_by_goes_before_an_image_is_written() {
     wipe_for_image(&disk).unwrap();
     assert_eq!(PartitionTable::read(&disk).unwrap().name(), "none");
 }
+
+/// A superblock of XFS with this many groups, each of these many blocks of 4 KiB.
+fn xfs(groups: u32, blocks: u32) -> Vec<u8> {
+    let mut superblock = vec![0; 512];
+    superblock[..4].copy_from_slice(b"XFSB");
+    for (at, number) in [(4, 4096_u32), (84, blocks), (88, groups)] {
+        superblock[at..at + 4].copy_from_slice(&number.to_be_bytes());
+    }
+    superblock
+}
+
+#[test]
+fn a03_copies_of_a_superblock_of_xfs_go_with_the_first_one() {
+    let groups = [24 * MIB, 48 * MIB, 72 * MIB];
+    let disk = |volume: u64, blocks| {
+        let disk = MemoryDisk::zeros(4 * DISK, 512);
+        put_entry(&disk, 0, (0, 0x83, (4 * MIB / 512) as u32, (300 * MIB / 512) as u32));
+        for place in [0].into_iter().chain(groups) {
+            disk.put(volume + place, &xfs(4, blocks));
+        }
+        disk
+    };
+    let blocks = (24 * MIB / 4096) as u32;
+    let is_gone = |disk: &MemoryDisk, at| disk.content(at, 4) == [0; 4];
+    for (volume, step) in [
+        (0, erase_metadata as fn(&dyn Sectors) -> Result<(), Error>),
+        (4 * MIB, erase_metadata),
+        (4 * MIB, wipe_for_image),
+    ] {
+        let disk = disk(volume, blocks);
+        if volume == 0 {
+            disk.put(446, &[0; 66]);
+        }
+        step(&disk).unwrap();
+        assert!(groups.iter().all(|place| is_gone(&disk, volume + place)), "{volume}");
+    }
+    // A superblock that cannot be true costs no more than its place.
+    for blocks in [0, 1, u32::MAX] {
+        let disk = disk(4 * MIB, blocks);
+        erase_metadata(&disk).unwrap();
+        assert!(!is_gone(&disk, 76 * MIB), "{blocks}");
+    }
+}

@@ -3,13 +3,12 @@
 use crate::device::BlockDevice;
 use crate::error::Error;
 use crate::guard::RootDisk;
-use crate::io::WritableDisk;
 use crate::md::MemberDevice;
-use crate::md::array::{self, Array};
+use crate::md::array;
 use crate::probe::ReadableDisk;
 use crate::table::{self, Partition};
 use farrier_linux::sysfs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A place for a copy of the EFI system partition, on a disk of a root volume.
 #[derive(Debug, Clone)]
@@ -37,27 +36,6 @@ impl RootDisk {
     /// [`Error::NoEsp`] naming a disk without one, or what reading the disks brings.
     pub fn boot_partitions(&self) -> Result<Vec<BootPartition>, Error> {
         self.boot_disks().iter().map(boot_partition).collect()
-    }
-
-    /// Opens the mirror `array` of exactly these boot partitions for writing.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Raid`] when it is another array, or those of [`RootDisk::open`].
-    pub fn open_mirror(&self, array: &Array, copies: &[BootPartition]) -> Result<WritableDisk, Error> {
-        let name = |copy: &BootPartition| copy.device.path().strip_prefix("/dev").map(Path::to_owned);
-        let mut wanted: Vec<_> = copies.iter().filter_map(|copy| name(copy).ok()).collect();
-        wanted.sort();
-        if !array.members.iter().map(PathBuf::from).eq(wanted) {
-            return Err(Error::Raid {
-                device: array.path(),
-                reason: format!("its members are {}, not the boot partitions", array.members.join(", ")),
-            });
-        }
-        let directory = self.device().directory().with_file_name(&array.kernel_name);
-        let device = self.device().relative(&directory);
-        let device = device.ok_or_else(|| Error::NoSuchDevice { device: array.kernel_name.clone() })?;
-        WritableDisk::open(&device)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The header of a GPT: checked before anything believes it.
 
 use super::super::crc32;
+use super::field;
 use std::ops::Range;
 
 /// Bytes of an entry. Other sizes are legal and never used.
@@ -8,20 +9,6 @@ pub const ENTRY_SIZE: usize = 128;
 
 /// Most entries a table may have; disks hold what their last owner wrote.
 const MAX_ENTRIES: u32 = 1024;
-
-const SIGNATURE: &[u8] = b"EFI PART";
-const MIN_HEADER_SIZE: u32 = 92;
-
-const HEADER_SIZE: Range<usize> = 12..16;
-const HEADER_CRC: Range<usize> = 16..20;
-const OWN_LBA: Range<usize> = 24..32;
-const OTHER_LBA: Range<usize> = 32..40;
-const FIRST_USABLE: Range<usize> = 40..48;
-const LAST_USABLE: Range<usize> = 48..56;
-const ENTRIES_LBA: Range<usize> = 72..80;
-const ENTRY_COUNT: Range<usize> = 80..84;
-const ENTRY_BYTES: Range<usize> = 84..88;
-const ENTRIES_CRC: Range<usize> = 88..92;
 
 /// A primary header, kept as its sector so that unknown bytes survive.
 #[derive(Debug, Clone)]
@@ -32,7 +19,7 @@ pub struct Header {
 impl Header {
     /// Whether `sector` says that it is a GPT header.
     pub fn has_signature(sector: &[u8]) -> bool {
-        sector.starts_with(SIGNATURE)
+        sector.starts_with(field::MARK)
     }
 
     /// Checks the header in the second sector of a disk of `disk_sectors` sectors.
@@ -42,17 +29,20 @@ impl Header {
     /// What is wrong with it.
     pub fn parse(sector: &[u8], disk_sectors: u64) -> Result<Self, String> {
         let header = Self { sector: sector.to_vec() };
-        let size = header.u32(HEADER_SIZE);
-        if size < MIN_HEADER_SIZE || size as usize > sector.len() {
+        let size = header.u32(field::SIZE);
+        if size < field::SMALLEST || size as usize > sector.len() {
             return Err(format!("the GPT header claims a size of {size} bytes"));
         }
-        if header.computed_crc() != header.u32(HEADER_CRC) {
+        if header.computed_crc() != header.u32(field::CRC) {
             return Err("the checksum of the GPT header is wrong".to_owned());
         }
-        if header.u32(ENTRY_BYTES) as usize != ENTRY_SIZE {
-            return Err(format!("the GPT has entries of {} bytes instead of 128", header.u32(ENTRY_BYTES)));
+        if header.u32(field::ENTRY_SIZE) as usize != ENTRY_SIZE {
+            return Err(format!(
+                "the GPT has entries of {} bytes instead of 128",
+                header.u32(field::ENTRY_SIZE)
+            ));
         }
-        let count = header.u32(ENTRY_COUNT);
+        let count = header.u32(field::ENTRY_COUNT);
         if count == 0 || count > MAX_ENTRIES {
             return Err(format!("the GPT claims {count} entries"));
         }
@@ -71,17 +61,17 @@ impl Header {
     /// Makes the table cover a disk of `disk_sectors` sectors, its backup at the end.
     pub fn fit_to(&mut self, disk_sectors: u64) {
         let last = disk_sectors - 1;
-        self.set_u64(OTHER_LBA, last);
-        self.set_u64(LAST_USABLE, last - self.entries_sectors() - 1);
+        self.set_u64(field::OTHER_LBA, last);
+        self.set_u64(field::LAST_USABLE, last - self.entries_sectors() - 1);
         self.seal();
     }
 
     /// The header of the backup that belongs to this primary.
     pub fn backup(&self) -> Self {
         let mut backup = self.clone();
-        backup.set_u64(OWN_LBA, self.u64(OTHER_LBA));
-        backup.set_u64(OTHER_LBA, self.own_lba());
-        backup.set_u64(ENTRIES_LBA, self.last_usable() + 1);
+        backup.set_u64(field::OWN_LBA, self.u64(field::OTHER_LBA));
+        backup.set_u64(field::OTHER_LBA, self.own_lba());
+        backup.set_u64(field::ENTRIES_LBA, self.last_usable() + 1);
         backup.seal();
         backup
     }
@@ -91,16 +81,16 @@ impl Header {
         ::gpt::header::Header {
             signature: String::new(),
             revision: (1, 0),
-            header_size_le: MIN_HEADER_SIZE,
+            header_size_le: field::SMALLEST,
             crc32: 0,
             reserved: 0,
             current_lba: self.own_lba(),
-            backup_lba: self.u64(OTHER_LBA),
+            backup_lba: self.u64(field::OTHER_LBA),
             first_usable: self.first_usable(),
             last_usable: self.last_usable(),
             disk_guid: uuid::Uuid::nil(),
             part_start: 0,
-            num_parts: self.u32(ENTRY_COUNT),
+            num_parts: self.u32(field::ENTRY_COUNT),
             part_size: ENTRY_SIZE as u32,
             crc32_parts: self.entries_crc(),
         }
@@ -108,37 +98,37 @@ impl Header {
 
     /// Sector of this header.
     pub fn own_lba(&self) -> u64 {
-        self.u64(OWN_LBA)
+        self.u64(field::OWN_LBA)
     }
 
     /// First sector a partition may use.
     pub fn first_usable(&self) -> u64 {
-        self.u64(FIRST_USABLE)
+        self.u64(field::FIRST_USABLE)
     }
 
     /// Last sector a partition may use.
     pub fn last_usable(&self) -> u64 {
-        self.u64(LAST_USABLE)
+        self.u64(field::LAST_USABLE)
     }
 
     /// First sector of the entry array.
     pub fn entries_lba(&self) -> u64 {
-        self.u64(ENTRIES_LBA)
+        self.u64(field::ENTRIES_LBA)
     }
 
     /// Bytes of the entry array.
     pub fn entries_length(&self) -> usize {
-        self.u32(ENTRY_COUNT) as usize * ENTRY_SIZE
+        self.u32(field::ENTRY_COUNT) as usize * ENTRY_SIZE
     }
 
     /// Checksum the entry array must have.
     pub fn entries_crc(&self) -> u32 {
-        self.u32(ENTRIES_CRC)
+        self.u32(field::ENTRIES_CRC)
     }
 
     /// Records the checksum of a changed entry array.
     pub fn set_entries_crc(&mut self, crc: u32) {
-        self.sector[ENTRIES_CRC].copy_from_slice(&crc.to_le_bytes());
+        self.sector[field::ENTRIES_CRC].copy_from_slice(&crc.to_le_bytes());
         self.seal();
     }
 
@@ -153,12 +143,12 @@ impl Header {
 
     fn seal(&mut self) {
         let crc = self.computed_crc();
-        self.sector[HEADER_CRC].copy_from_slice(&crc.to_le_bytes());
+        self.sector[field::CRC].copy_from_slice(&crc.to_le_bytes());
     }
 
     fn computed_crc(&self) -> u32 {
-        let mut header = self.sector[..self.u32(HEADER_SIZE) as usize].to_vec();
-        header[HEADER_CRC].fill(0);
+        let mut header = self.sector[..self.u32(field::SIZE) as usize].to_vec();
+        header[field::CRC].fill(0);
         crc32(&header)
     }
 
