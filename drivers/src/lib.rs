@@ -26,6 +26,8 @@ pub mod netboot;
 pub mod network;
 #[cfg(feature = "openstack")]
 pub mod openstack;
+#[cfg(any(feature = "openstack", feature = "redfish"))]
+mod packed;
 #[cfg(feature = "qemu")]
 pub mod qemu;
 #[cfg(feature = "redfish")]

@@ -1,5 +1,6 @@
 //! Developer commands: `cargo xtask COMMAND`.
 
+mod answers;
 mod bench;
 #[cfg(test)]
 mod book_tests;
@@ -58,6 +59,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Answers(answers::AnswersArguments),
     Bench(bench::BenchArguments),
     Demo(demo::DemoArguments),
     Dist(dist::DistArguments),
@@ -107,6 +109,7 @@ fn main() -> ExitCode {
         Command::Setup(arguments) => setup::setup(&arguments),
         Command::Strangers(arguments) => strangers::strangers(&arguments),
         Command::Test(arguments) => test::test(&arguments),
+        Command::Answers(arguments) => answers::answers(&arguments),
         Command::Zoo(arguments) => zoo::zoo(&arguments),
     };
     match result {

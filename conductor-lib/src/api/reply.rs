@@ -101,7 +101,7 @@ impl From<Error> for Refusal {
             Error::StepFailed { .. }
             | Error::Logs(_)
             | Error::Hardware(_)
-            | Error::Interface(InterfaceError::Driver(_))
+            | Error::Interface(InterfaceError::Driver(_) | InterfaceError::NotAsked(_))
             | Error::Agent(_)
             | Error::Store(StoreError::Failed { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
         };

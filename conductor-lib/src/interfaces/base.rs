@@ -98,6 +98,10 @@ pub enum InterfaceError {
     /// The driver failed; the text names the machine and what to look at.
     #[error(transparent)]
     Driver(Box<dyn std::error::Error + Send + Sync>),
+    /// The driver did not ask the machine, since what it was told before holds for a while: that is no failure of the
+    /// machine.
+    #[error(transparent)]
+    NotAsked(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl InterfaceError {
@@ -114,6 +118,11 @@ impl InterfaceError {
     /// The driver failed.
     pub fn driver(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Driver(Box::new(error))
+    }
+
+    /// The driver did not ask the machine.
+    pub fn not_asked(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::NotAsked(Box::new(error))
     }
 
     /// An interface of this kind does not do this.

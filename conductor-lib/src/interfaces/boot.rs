@@ -142,6 +142,12 @@ pub trait BootInterface: Interface {
         false
     }
 
+    /// Whether the ramdisk may read what it was booted from for as long as it runs, and [`Self::clean_up_ramdisk`] takes that
+    /// away: virtual media. Then [`Self::prepare_instance`] is asked for when the agent has ended.
+    fn runs_from_medium(&self) -> bool {
+        false
+    }
+
     /// Has the next power-on start the ramdisk with these kernel parameters.
     ///
     /// # Errors

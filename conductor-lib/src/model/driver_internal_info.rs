@@ -40,6 +40,10 @@ pub struct DriverInternalInfo {
     /// Whether the machine's firmware may ask for its instance at every start, which boots from the network.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub netboots_instance: bool,
+    /// Whether the machine is made to start its instance when it starts the next time, since its agent runs from a medium
+    /// until then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub instance_waits_for_agent: bool,
     /// Whether the machine was powered on only for its networks to be changed, and is to be off again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_on_for_network: bool,

@@ -260,6 +260,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn c26_a_service_that_has_failed_can_be_aborted_and_one_that_waits_be_ended_with_its_instance() {
+        use ProvisionState as S;
+        for (from, event, to) in [
+            (S::ServiceFailed, Event::Abort, S::Active),
+            (S::ServiceFailed, Event::Delete, S::Deleting),
+            (S::ServiceWait, Event::Delete, S::Deleting),
+            (S::ServiceWait, Event::Abort, S::ServiceFailed),
+        ] {
+            assert!(from.transitions().contains(&(event, to)), "{from} {event}");
+        }
+    }
+
     /// Section 1.2, by the other way round.
     #[test]
     fn verbs_are_allowed_where_the_contract_allows_them() {

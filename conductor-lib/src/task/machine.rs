@@ -9,7 +9,7 @@ use crate::hardware_type::{NodeBoot, Unresolved};
 use crate::interfaces::boot::BootCapability;
 use crate::interfaces::network::NetworkKind;
 use crate::interfaces::storage::StorageInterface;
-use crate::model::{InterfaceKind, RamdiskInstance};
+use crate::model::{InterfaceKind, ProvisionState, RamdiskInstance};
 use crate::store::BootTraceChange;
 use farrier_media::{KernelParameterError, KernelParameters};
 use std::sync::Arc;
@@ -78,7 +78,10 @@ impl Task {
         // Firmware that asks for its kernel line proves nothing, so what is told to it holds no token.
         let parameters = match boot.boot.can_provide_config() && !is_asked(&boot) {
             true => self.with_token(parameters).await?,
-            false => parameters,
+            false => {
+                self.forget_token_of_medium().await?;
+                parameters
+            }
         };
         boot.boot.prepare_ramdisk(boot.context(&self.node), &parameters).await?;
         self.renew_boot_trace(&boot);
@@ -108,6 +111,19 @@ impl Task {
         with_token.map_err(|error| Error::invalid("the kernel parameters of the ramdisk", error.to_string()))
     }
 
+    /// Forgets a token that a medium brings, where the machine boots from something else now: its agent is given one when it
+    /// asks. An agent that runs keeps it until its machine is rebooted.
+    async fn forget_token_of_medium(&mut self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.session.agent_secret_token_pregenerated) {
+            return Ok(());
+        }
+        if self.session.agent_url.is_none() {
+            self.session.agent_secret_token = None;
+        }
+        self.replace_session();
+        self.save().await
+    }
+
     /// Undoes [`Self::prepare_ramdisk`]; nothing happens where nothing was prepared.
     ///
     /// # Errors
@@ -115,6 +131,7 @@ impl Task {
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
     pub async fn clean_up_ramdisk(&mut self) -> Result<(), Error> {
         self.node.driver_internal_info.ramdisk_parameters = None;
+        self.node.driver_internal_info.instance_waits_for_agent = false;
         if let Some(boot) = self.boot_if_any().await? {
             boot.boot.clean_up_ramdisk(boot.context(&self.node)).await?;
         }
@@ -123,13 +140,39 @@ impl Task {
     }
 
     /// Has the machine start its instance from now on: the system on its disk, or a ramdisk where its deploy interface
-    /// needs a boot interface that boots one.
+    /// needs a boot interface that boots one. While the agent of a deployment runs from a medium, this waits until its machine
+    /// starts the next time, and is done then.
     ///
     /// # Errors
     ///
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`]; [`Error::Invalid`] for a ramdisk that nothing can
     /// be booted by.
     pub async fn prepare_instance(&mut self) -> Result<(), Error> {
+        let waits = self.agent_reads_medium().await?;
+        self.node.driver_internal_info.instance_waits_for_agent = waits;
+        match waits {
+            true => Ok(()),
+            false => self.prepare_instance_now().await,
+        }
+    }
+
+    /// Whether the agent of a deployment runs from a medium, which must not be taken out until its machine is off.
+    async fn agent_reads_medium(&self) -> Result<bool, Error> {
+        let runs = self.session.agent_url.is_some()
+            && self.node.provision_state == ProvisionState::Deploying
+            && !self.is_switched_by_agent()?;
+        Ok(runs && self.boot().await?.boot.runs_from_medium())
+    }
+
+    /// Prepares the instance where that has waited for the end of the agent, as its machine is about to start.
+    pub(super) async fn prepare_waiting_instance(&mut self) -> Result<(), Error> {
+        match std::mem::take(&mut self.node.driver_internal_info.instance_waits_for_agent) {
+            true => self.prepare_instance_now().await,
+            false => Ok(()),
+        }
+    }
+
+    async fn prepare_instance_now(&mut self) -> Result<(), Error> {
         if self.node.driver_internal_info.boot_fallback.is_some() {
             self.clean_up_ramdisk().await?;
         }

@@ -279,6 +279,11 @@ impl Task {
         self.session = end.after(&self.session);
         // What an agent exports ends with it.
         self.node.driver_internal_info.disk_export = None;
+        self.replace_session();
+    }
+
+    /// The session counts as it is here, whatever was stored meanwhile.
+    fn replace_session(&mut self) {
         self.unsaved = Unsaved::All;
     }
 }

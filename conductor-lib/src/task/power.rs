@@ -90,6 +90,7 @@ impl Task {
         if let Some(in_band) = power.in_band() {
             return self.power_on_in_band(in_band, limit).await;
         }
+        self.prepare_waiting_instance().await?;
         match std::mem::take(&mut self.resets_when_on) {
             true => self.within(limit, PowerAction::Reboot, power.reset(&self.node)).await?,
             false => self.within(limit, PowerAction::On, power.power_on(&self.node)).await?,
@@ -109,6 +110,7 @@ impl Task {
             return self.postpone_power_off().await;
         }
         self.within(limit, PowerAction::Off, power.power_off(&self.node)).await?;
+        self.forget_last_heartbeat().await?;
         self.node.power_state = Some(PowerState::Off);
         Ok(())
     }
@@ -128,8 +130,21 @@ impl Task {
             return self.reboot_in_band(in_band, limit).await;
         }
         self.forget_agent().await?;
+        let is_split = self.session.agent_secret_token_pregenerated
+            || self.node.driver_internal_info.instance_waits_for_agent;
         match self.node.disable_power_off {
-            true => self.within(limit, PowerAction::Reboot, power.reset(&self.node)).await?,
+            true => {
+                self.prepare_waiting_instance().await?;
+                self.within(limit, PowerAction::Reboot, power.reset(&self.node)).await?;
+                self.forget_last_heartbeat().await?;
+            }
+            // What has to be done while the machine is off.
+            false if is_split => {
+                self.within(limit, PowerAction::Reboot, power.power_off(&self.node)).await?;
+                self.forget_last_heartbeat().await?;
+                self.prepare_waiting_instance().await?;
+                self.within(limit, PowerAction::Reboot, power.power_on(&self.node)).await?;
+            }
             false => self.within(limit * 2, PowerAction::Reboot, power.reboot(&self.node)).await?,
         }
         self.node.power_state = Some(PowerState::On);
@@ -149,6 +164,7 @@ impl Task {
         if !self.goes_off(deadline).await? {
             return Err(InterfaceError::driver(TooLate::System(limit)).into());
         }
+        self.forget_last_heartbeat().await?;
         self.node.power_state = Some(PowerState::Off);
         Ok(())
     }
@@ -234,6 +250,15 @@ impl Task {
     pub(super) async fn power(&self) -> Result<Arc<dyn PowerInterface>, Error> {
         self.reservation.hold().await?;
         Ok(self.services.hardware.power(&self.node)?)
+    }
+
+    /// Forgets what an agent told while it went down. A token that is on the medium of its boot is that of the next agent,
+    /// too, which has another certificate (E10); any other was forgotten before.
+    async fn forget_last_heartbeat(&mut self) -> Result<(), Error> {
+        match self.session.agent_secret_token_pregenerated {
+            true => self.forget_agent().await,
+            false => Ok(()),
+        }
     }
 
     pub(super) async fn forget_agent(&mut self) -> Result<(), Error> {

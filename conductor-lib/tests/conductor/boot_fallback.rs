@@ -18,6 +18,8 @@ struct Useless {
     name: &'static str,
     /// Whether it says so; else it says that all is well.
     refuses: bool,
+    /// Whether its medium has a token.
+    has_token: bool,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -31,6 +33,10 @@ impl Interface for Useless {}
 
 #[async_trait]
 impl BootInterface for Useless {
+    fn can_provide_config(&self) -> bool {
+        self.has_token
+    }
+
     async fn prepare_ramdisk(&self, _: BootContext<'_>, _: &KernelParameters) -> Result<(), InterfaceError> {
         self.note("prepares");
         match self.refuses {
@@ -57,8 +63,13 @@ type Asked = Arc<Mutex<Vec<String>>>;
 
 /// A stage whose node boots by an interface that says that all is well, and falls back to those that are named.
 async fn stage(fallback: &str) -> (Stage, Asked) {
+    stage_with(false, fallback).await
+}
+
+/// The same, whose first interfaces have media with tokens.
+async fn stage_with(has_token: bool, fallback: &str) -> (Stage, Asked) {
     let asked = Asked::default();
-    let useless = |name, refuses| Useless { name, refuses, asked: Arc::clone(&asked) };
+    let useless = |name, refuses| Useless { name, refuses, has_token, asked: Arc::clone(&asked) };
     let stage = Stage::built(
         Script::default(),
         |settings| {
@@ -102,6 +113,23 @@ async fn a_boot_falls_back_where_nobody_calls_and_where_it_cannot_be_prepared_an
     assert_eq!(stage.script().steps(), ["clean deploy.erase_devices_metadata"; 2]);
     let boots = boots(&stage);
     assert!(boots.iter().map(Option::is_some).eq([false, true, false, true]), "{boots:?}");
+}
+
+/// Both that it cannot be prepared, and that nobody calls, with a token on the medium that no agent has got.
+#[tokio::test]
+async fn e02_an_agent_is_given_its_token_where_the_boot_falls_back_from_a_medium_to_the_network() {
+    let (stage, asked) = stage_with(true, "poor, fake").await;
+    stage.manageable().await;
+    stage.clean(json!([erase()])).await;
+    stage.wait_for(ProvisionState::CleanWait).await;
+    let node = stage.wait_for(ProvisionState::Manageable).await;
+    assert_eq!((node.last_error, node.driver_internal_info.boot_fallback), (None, None));
+    assert_eq!(asked.lock().unwrap().len(), 4);
+    let boots = boots(&stage);
+    let lines: Vec<_> = boots.iter().flatten().collect();
+    assert_eq!(lines.len(), 1, "{boots:?}");
+    assert!(!lines[0].contains("ipa-agent-token="), "{lines:?}");
+    assert_ne!(stage.script().looked_up.as_deref(), Some("******"));
 }
 
 #[tokio::test]

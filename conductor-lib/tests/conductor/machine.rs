@@ -34,6 +34,8 @@ pub struct State {
     pub agent: Option<AbortHandle>,
     /// How often it went off.
     pub offs: usize,
+    /// Its power when it was made to start its instance, each time.
+    pub prepared: Vec<PowerState>,
 }
 
 /// The only machine of a stage, and what its agent will do.
@@ -50,7 +52,9 @@ pub struct FakeMachine {
 
 impl FakeMachine {
     pub fn new(script: Script) -> Self {
-        let state = State { power: PowerState::Off, boot: None, power_ons: Vec::new(), agent: None, offs: 0 };
+        let power = PowerState::Off;
+        let (boot, power_ons, agent, offs, prepared) = Default::default();
+        let state = State { power, boot, power_ons, agent, offs, prepared };
         Self {
             state: Arc::new(Mutex::new(state)),
             script: Arc::new(Mutex::new(script)),
@@ -240,6 +244,10 @@ impl BootInterface for FakeMachine {
         self.script.lock().unwrap().has_own_media
     }
 
+    fn runs_from_medium(&self) -> bool {
+        self.script.lock().unwrap().has_own_media
+    }
+
     async fn prepare_ramdisk(
         &self,
         _boot: BootContext<'_>,
@@ -255,7 +263,10 @@ impl BootInterface for FakeMachine {
     }
 
     async fn prepare_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
-        self.state.lock().unwrap().boot = Some(Boot::Disk);
+        let mut state = self.state.lock().unwrap();
+        state.boot = Some(Boot::Disk);
+        let power = state.power;
+        state.prepared.push(power);
         Ok(())
     }
 

@@ -106,6 +106,27 @@ async fn a_machine_is_on_the_network_of_its_operation_and_then_on_that_of_its_in
     assert_eq!(notes.take(), ["attach", "unconfigure tenant", "add Provisioning", "remove Provisioning"]);
 }
 
+#[tokio::test]
+async fn c25_an_inspection_that_fails_leaves_its_network() {
+    let notes = Notes::default();
+    let stage = Stage::composed(Script { silent: true, ..Script::default() }, "wired", |builder| {
+        let wired = HardwareType::new("wired").power(["fake"]).boot(["fake"]).deploy(["direct"]);
+        let builder = builder.network("notes", notes.clone());
+        builder.hardware_type(wired.inspect(["agent"]).network(["notes"]))
+    })
+    .await;
+    stage.manageable().await;
+    stage.conductor.inspect("n1").await.unwrap();
+    stage.wait_for(ProvisionState::InspectWait).await;
+    stage.conductor.abort("n1").await.unwrap();
+    stage.wait_for(ProvisionState::InspectFailed).await;
+    let notes = notes.take();
+    let [added, removed] = ["add ", "remove "].map(|begin| {
+        notes.iter().filter_map(|note| note.strip_prefix(begin)).map(str::to_owned).collect::<Vec<_>>()
+    });
+    assert!(added.len() == 1 && added == removed, "{notes:?}");
+}
+
 /// A network of smart NICs: it can be changed only while the machine is on.
 #[derive(Clone, Default)]
 struct SmartNics {

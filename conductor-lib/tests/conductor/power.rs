@@ -3,9 +3,10 @@
 use crate::agent::Script;
 use crate::machine::Boot;
 use crate::node_api::ask;
-use crate::stage::{Stage, fault, image, new_node};
-use farrier_conductor::PowerAction;
-use farrier_conductor::model::{DriverInfo, NewNode, Node, PowerState, ProvisionState};
+use crate::stage::{PATIENCE, Stage, fault, image, new_node};
+use farrier_conductor::model::{BootDevice, DriverInfo, NewNode, Node, PowerState, ProvisionState};
+use farrier_conductor::store::Store;
+use farrier_conductor::{Error, PowerAction};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -186,4 +187,59 @@ async fn a_machine_that_must_never_be_powered_off_is_cleaned_deployed_rescued_an
         .iter()
         .map(|boot| boot.as_ref().map(|boot| if *boot == Boot::Disk { "disk" } else { "ramdisk" }));
     assert_eq!(seen.collect::<Vec<_>>(), expected);
+}
+
+/// A token on the medium is that of the next agent, too: what the one before tells while it goes down is not kept.
+#[tokio::test]
+async fn e10_the_last_heartbeat_before_an_operators_reboot_is_not_taken_for_one_of_the_next_agent() {
+    let stage = Stage::new(Script { has_own_media: true, blocked: true, ..Script::default() }).await;
+    stage.manageable().await;
+    stage.clean(json!([{"interface": "deploy", "step": "erase_devices_metadata"}])).await;
+    stage.told(|script| !script.steps().is_empty()).await;
+    stage.wait_for(ProvisionState::CleanWait).await;
+    let uuid = stage.node().await.uuid;
+    let certificate = async || stage.store.get(uuid).await.unwrap().unwrap().session.agent_verify_ca;
+    let until = async |wanted: &dyn Fn(Option<String>) -> bool| {
+        let end = std::time::Instant::now() + PATIENCE;
+        while !wanted(certificate().await) {
+            assert!(std::time::Instant::now() < end, "the heartbeats are not as expected");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let before = certificate().await.unwrap();
+    let goes_down = stage.machine.power_off.lock().await;
+    // Whoever watches over the wait has the node now and then.
+    while stage.conductor.set_power_within("n1", PowerAction::Reboot, None).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    until(&|now| now.is_none()).await;
+    until(&|now| now.as_ref() == Some(&before)).await;
+    drop(goes_down);
+    until(&|now| now.is_some_and(|now| now != before)).await;
+}
+
+#[tokio::test]
+async fn c27_looking_into_virtual_drives_needs_no_lease() {
+    let stage = Stage::new(Script::default()).await;
+    after(&stage, PowerAction::On, None).await;
+    let goes_down = stage.machine.power_off.lock().await;
+    stage.conductor.set_power_within("n1", PowerAction::Off, None).await.unwrap();
+    let looked = stage.conductor.virtual_media("n1").await;
+    assert!(!matches!(looked, Err(Error::Store(_))), "{looked:?}");
+    let filled = stage.conductor.attach_virtual_media("n1", BootDevice::Cdrom, "http://h/1.iso").await;
+    assert!(matches!(filled, Err(Error::Store(_))), "{filled:?}");
+    drop(goes_down);
+}
+
+/// An ISO may have its root file system on itself: it stays in the drive until the agent is off.
+#[tokio::test]
+async fn c18_media_stay_in_until_the_agent_is_off() {
+    for (has_own_media, expected) in [(true, PowerState::Off), (false, PowerState::On)] {
+        let stage = Stage::new(Script { has_own_media, ..Script::default() }).await;
+        stage.deploy().await;
+        let node = stage.wait_for(ProvisionState::Active).await;
+        assert_eq!(stage.machine.state.lock().unwrap().prepared, [expected]);
+        assert_eq!(stage.machine.power_ons().last(), Some(&Some(Boot::Disk)));
+        assert!(!node.driver_internal_info.instance_waits_for_agent);
+    }
 }

@@ -22,6 +22,8 @@ enum Says {
     /// The truth.
     Truth,
     Error,
+    /// Its driver does not ask it.
+    NotAsked,
     /// Nothing, ever.
     Nothing,
     /// Its driver panics.
@@ -122,6 +124,9 @@ impl PowerInterface for Driver {
             Says::Truth => Ok(PowerState::Off),
             Says::Error => {
                 Err(InterfaceError::driver(std::io::Error::other("the BMC has no route to itself")))
+            }
+            Says::NotAsked => {
+                Err(InterfaceError::not_asked(std::io::Error::other("its password was refused a minute ago")))
             }
             Says::Nothing => std::future::pending().await,
             Says::Crash => panic!("a driver panics"),
@@ -317,6 +322,20 @@ async fn two_failures_and_an_answer_are_no_fault() {
     let site = Site::new(&[("moody", &machine, ON)], |_| {}).await;
     machine.is_read(30).await;
     assert!(!site.node("moody").await.maintenance);
+}
+
+#[tokio::test]
+async fn c01_readings_that_were_not_made_are_no_failed_readings() {
+    let mut says = vec![Says::Error];
+    says.extend([Says::NotAsked; 30]);
+    says.extend([Says::Error, Says::On]);
+    let machine = Machine::new(true, &says);
+    let site = Site::new(&[("left-alone", &machine, ON)], |_| {}).await;
+    machine.is_read(40).await;
+    assert!(!site.node("left-alone").await.maintenance);
+    // Those that were made and failed are counted through those that were not.
+    machine.say(&[Says::Error, Says::NotAsked].repeat(200));
+    site.until("left-alone", |node| node.maintenance).await;
 }
 
 #[tokio::test]

@@ -86,6 +86,7 @@ pub(super) fn of_ilo(error: InterfaceError) -> InterfaceError {
             InterfaceError::DriverInfo { key: ours(&key), reason: ours(&reason) }
         }
         InterfaceError::Driver(error) => InterfaceError::driver(InItsWords(ours(&error.to_string()))),
+        InterfaceError::NotAsked(error) => InterfaceError::not_asked(InItsWords(ours(&error.to_string()))),
         other => other,
     }
 }

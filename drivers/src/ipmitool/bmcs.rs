@@ -6,18 +6,26 @@ use super::error::IpmiError;
 use super::program::{self, Ended, Program};
 use super::sol::Reopening;
 use crate::bmc::pace::{Gate, Pace};
+use crate::bmc::refusals::{May, Pauses, Refusals};
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::NamedTempFile;
 use tokio::process::Child;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// Most BMCs that are remembered.
 const MOST: usize = 4096;
+
+/// How often a command is given that fails since the BMC was busy the last time.
+const MOST_ATTEMPTS: u32 = 4;
+
+/// What tells who made a BMC.
+const MAKER: &[&str] = &["mc", "info"];
 
 /// How BMCs that speak IPMI are asked; the defaults are Ironic's.
 #[derive(Debug, Clone)]
@@ -30,15 +38,17 @@ pub struct IpmiSettings {
     pub pace: Pace,
     /// Longest time for one command.
     pub command_timeout: Duration,
-    /// How long a BMC is asked again that is busy or silent (`[ipmi]command_retry_timeout`).
+    /// How long a BMC is given a command again that failed (`[ipmi]command_retry_timeout`).
     pub command_retry_timeout: Duration,
+    /// Pause before a password that was refused is tried again, for whether the refusal counts.
+    pub refusal_pause: Duration,
     /// Cipher suites that are tried where the usual one is not to be had, the best first.
     pub cipher_suites: Vec<u8>,
     /// How long the power may take to change; shorter than the conductor's time for a power action.
     pub power_wait: Duration,
     /// After how long a BMC is told again what it has not done.
     pub power_retry: Duration,
-    /// How long a password that was refused is not tried again.
+    /// How long a password that was refused again is not tried any more.
     pub credentials_pause: Duration,
     /// Longest log of a console, of which there are two, in bytes.
     pub console_log_bytes: u64,
@@ -60,6 +70,7 @@ impl Default for IpmiSettings {
             pace,
             command_timeout: Duration::from_secs(30),
             command_retry_timeout: Duration::from_secs(60),
+            refusal_pause: Duration::from_secs(5),
             cipher_suites: vec![17, 3],
             power_wait: Duration::from_secs(50),
             power_retry: Duration::from_secs(15),
@@ -86,7 +97,18 @@ struct Inner {
 #[derive(Debug, Clone, Default)]
 struct Known {
     cipher_suite: Option<u8>,
-    refused: Option<(String, Instant)>,
+    refusals: Refusals,
+    /// What it said when it refused the password the last time.
+    reason: String,
+    /// Who made it, as it says; nothing where that is not known.
+    maker: Option<String>,
+}
+
+/// Whether a command may be given again that may have been carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeats {
+    Yes,
+    No,
 }
 
 /// The BMC of a node.
@@ -135,32 +157,76 @@ impl Bmcs {
 }
 
 impl Bmc {
-    /// Has the BMC carry out a command, and tells what ipmitool says. One that is busy is asked again for a while.
+    /// Has the BMC carry out a command, and tells what ipmitool says. Where that fails it is given again for a while: one answer
+    /// that is lost decides nothing.
     ///
     /// # Errors
     ///
     /// [`IpmiError`].
     pub(super) async fn run(&self, words: &[&str]) -> Result<String, IpmiError> {
+        self.run_for_a_while(words, Repeats::Yes).await
+    }
+
+    /// The same for a command that must not be carried out twice: it is given again where the BMC has certainly not got it.
+    ///
+    /// # Errors
+    ///
+    /// [`IpmiError`].
+    pub(super) async fn run_once(&self, words: &[&str]) -> Result<String, IpmiError> {
+        self.run_for_a_while(words, Repeats::No).await
+    }
+
+    async fn run_for_a_while(&self, words: &[&str], repeats: Repeats) -> Result<String, IpmiError> {
         let settings = self.bmcs.settings();
-        let (start, mut further) = (Instant::now(), settings.cipher_suites.iter());
+        let (start, mut attempt, mut further) = (Instant::now(), 1, settings.cipher_suites.iter());
         loop {
-            self.check_standing()?;
             let suite = self.connection.cipher_suite.or_else(|| self.known().cipher_suite);
-            let reason = match self.run_once(suite, words).await? {
-                Ended::Well(said) => return Ok(said),
-                Ended::WrongCredentials(reason) => return Err(self.refuse(reason)),
+            let reason = match self.attempt(suite, words).await? {
+                Ended::Well(said) => {
+                    self.change(|known| known.refusals.worked());
+                    return Ok(said);
+                }
+                Ended::WrongCredentials(reason) => {
+                    let May::BeTriedAt(at) = self.refuse(&reason) else {
+                        return Err(self.credentials_error(reason, true));
+                    };
+                    sleep_until(at).await;
+                    continue;
+                }
                 Ended::NoSuchSuite(reason) if self.connection.cipher_suite.is_none() => {
                     let Some(next) = further.next() else { return Err(self.failed(words, reason)) };
                     self.change(|known| known.cipher_suite = Some(*next));
                     continue;
                 }
-                Ended::Busy(reason) => reason,
-                Ended::NoSuchSuite(reason) | Ended::Badly(reason) => return Err(self.failed(words, reason)),
+                Ended::Busy(reason) => {
+                    attempt = 0;
+                    reason
+                }
+                Ended::Unsent(reason) => reason,
+                Ended::Badly(reason) if repeats == Repeats::Yes => reason,
+                Ended::NoSuchSuite(reason) | Ended::Refused(reason) | Ended::Badly(reason) => {
+                    return Err(self.failed(words, reason));
+                }
             };
-            if start.elapsed() >= settings.command_retry_timeout {
+            if attempt >= MOST_ATTEMPTS || start.elapsed() >= settings.command_retry_timeout {
                 return Err(self.failed(words, reason));
             }
+            attempt += 1;
         }
+    }
+
+    /// Who made the BMC, in small letters: what the record says of the machine, and else what the BMC says, which is asked once.
+    pub(super) async fn maker(&self, node: &Node) -> Option<String> {
+        if let Some(vendor) = node.properties.get("vendor").and_then(Value::as_str) {
+            return Some(vendor.to_lowercase());
+        }
+        if let Some(maker) = self.known().maker {
+            return Some(maker);
+        }
+        let said = self.run(MAKER).await.inspect_err(|error| tracing::debug!("{error}")).ok()?;
+        let maker = said.to_lowercase();
+        self.change(|known| known.maker = Some(maker.clone()));
+        Some(maker)
     }
 
     /// Begins a command that goes on, with the file of the password, which it needs at its beginning.
@@ -178,15 +244,24 @@ impl Bmc {
         program::reason(&self.connection, said)
     }
 
-    async fn run_once(&self, suite: Option<u8>, words: &[&str]) -> Result<Ended, IpmiError> {
+    async fn attempt(&self, suite: Option<u8>, words: &[&str]) -> Result<Ended, IpmiError> {
         let settings = self.bmcs.settings();
         let mut flight = self.gate.pass().await;
+        // Somebody else may have been refused meanwhile.
+        loop {
+            let known = self.known();
+            match known.refusals.may() {
+                May::BeTried => break,
+                May::BeTriedAt(at) => sleep_until(at).await,
+                May::Rest => return Err(self.credentials_error(known.reason, false)),
+            }
+        }
         flight.ask().await;
         let ended =
             program::run(&self.bmcs.0.program, &self.connection, suite, words, settings.command_timeout)
                 .await;
         match &ended {
-            Ok(Ended::Busy(_) | Ended::Badly(_)) => flight.failed(None),
+            Ok(Ended::Busy(_) | Ended::Unsent(_) | Ended::Badly(_)) => flight.failed(None),
             Ok(_) | Err(_) => flight.answered(),
         }
         ended
@@ -200,23 +275,20 @@ impl Bmc {
         change(self.bmcs.known().entry(self.connection.clone()).or_default());
     }
 
-    /// Refuses in the BMC's place where it has refused the same before.
-    fn check_standing(&self) -> Result<(), IpmiError> {
-        match self.known().refused {
-            Some((reason, until)) if Instant::now() < until => Err(self.credentials_error(reason)),
-            _ => Ok(()),
-        }
+    /// Takes note of a refused password, and tells whether it may be tried again.
+    fn refuse(&self, reason: &str) -> May {
+        let settings = self.bmcs.settings();
+        let pauses = Pauses { again: settings.refusal_pause, rest: settings.credentials_pause };
+        self.change(|known| {
+            known.refusals.refused(pauses);
+            reason.clone_into(&mut known.reason);
+        });
+        self.known().refusals.may()
     }
 
-    fn refuse(&self, reason: String) -> IpmiError {
-        let until = Instant::now() + self.bmcs.settings().credentials_pause;
-        self.change(|known| known.refused = Some((reason.clone(), until)));
-        self.credentials_error(reason)
-    }
-
-    fn credentials_error(&self, reason: String) -> IpmiError {
+    fn credentials_error(&self, reason: String, is_asked: bool) -> IpmiError {
         let pause = self.bmcs.settings().credentials_pause;
-        IpmiError::Credentials { bmc: self.connection.label(), reason, pause }
+        IpmiError::Credentials { bmc: self.connection.label(), reason, pause, is_asked }
     }
 
     fn failed(&self, words: &[&str], reason: String) -> IpmiError {

@@ -26,6 +26,8 @@ pub enum IpmiError {
         reason: String,
         /// How long it is left alone.
         pause: Duration,
+        /// Whether the BMC was asked now; else it has refused the same before.
+        is_asked: bool,
     },
     /// A command failed.
     #[error(
@@ -63,8 +65,18 @@ pub enum IpmiError {
     },
 }
 
+impl IpmiError {
+    /// Whether it is no use to ask for the same again soon.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Program { .. } | Self::Credentials { .. })
+    }
+}
+
 impl From<IpmiError> for InterfaceError {
     fn from(error: IpmiError) -> Self {
-        Self::driver(error)
+        match error {
+            IpmiError::Credentials { is_asked: false, .. } => Self::not_asked(error),
+            _ => Self::driver(error),
+        }
     }
 }

@@ -30,6 +30,10 @@ const UEFI_ALWAYS: &str = "0xe0";
 /// Keeps the flags when no start follows within a minute.
 const KEEP_FLAGS: &[&str] = &["raw", "0x00", "0x08", "0x03", "0x08"];
 
+/// The disk by UEFI, to BMCs of Supermicro (FAQ 25559), and how they tell of it.
+const SUPERMICRO_UEFI_DISK: u8 = 0x24;
+const SUPERMICRO_UEFI_DISK_TOLD: &str = "Force Boot from primary remote media";
+
 const READ_FLAGS: &[&str] = &["chassis", "bootparam", "get", "5"];
 
 /// Manages machines by ipmitool.
@@ -48,8 +52,9 @@ impl IpmiManagement {
 /// What the boot flags say.
 fn read_flags(said: &str) -> BootDeviceSetting {
     let selector = said.lines().find_map(|line| line.trim().strip_prefix("- Boot Device Selector : "));
-    let device = selector.and_then(|selector| {
-        DEVICES.iter().find(|(.., told)| *told == selector.trim()).map(|(device, ..)| *device)
+    let device = selector.map(str::trim).and_then(|selector| match selector {
+        SUPERMICRO_UEFI_DISK_TOLD => Some(BootDevice::Disk),
+        _ => DEVICES.iter().find(|(.., told)| *told == selector).map(|(device, ..)| *device),
     });
     let says = |text: &str| said.contains(text);
     let persistent = match device {
@@ -58,6 +63,31 @@ fn read_flags(said: &str) -> BootDeviceSetting {
         Some(_) => says("Options apply to only next boot").then_some(false),
     };
     BootDeviceSetting { device, persistent }
+}
+
+fn is_supermicro(maker: &str) -> bool {
+    ["supermicro", "super micro"].iter().any(|name| maker.contains(name))
+}
+
+/// Orders the boot flags of a device with this name and number.
+async fn order(
+    bmc: &Bmc,
+    mode: BootMode,
+    (name, number): (&str, u8),
+    persistent: bool,
+) -> Result<(), IpmiError> {
+    let number = format!("{number:#04x}");
+    let (valid, options): (_, &[_]) = match persistent {
+        true => (UEFI_ALWAYS, &["options=persistent"]),
+        false => (UEFI_ONCE, &[]),
+    };
+    let ordered = match mode {
+        BootMode::Bios => bmc.run(&[&["chassis", "bootdev", name], options].concat()).await,
+        BootMode::Uefi => {
+            bmc.run(&["raw", "0x00", "0x08", "0x05", valid, &number, "0x00", "0x00", "0x00"]).await
+        }
+    };
+    ordered.map(drop)
 }
 
 async fn flags(bmc: &Bmc) -> Result<BootDeviceSetting, IpmiError> {
@@ -92,27 +122,39 @@ impl ManagementInterface for IpmiManagement {
         let Some((_, name, number, _)) = DEVICES.iter().find(|(one, ..)| *one == device) else {
             return InterfaceError::unsupported(InterfaceKind::Management, "this boot device");
         };
-        if bmc.connection.disable_boot_timeout {
-            bmc.run(KEEP_FLAGS).await?;
-        }
-        let number = format!("{number:#04x}");
-        match (mode, persistent) {
-            (BootMode::Bios, false) => bmc.run(&["chassis", "bootdev", name]).await?,
-            (BootMode::Bios, true) => bmc.run(&["chassis", "bootdev", name, "options=persistent"]).await?,
-            (BootMode::Uefi, _) => {
-                let valid = if persistent { UEFI_ALWAYS } else { UEFI_ONCE };
-                bmc.run(&["raw", "0x00", "0x08", "0x05", valid, &number, "0x00", "0x00", "0x00"]).await?
+        if bmc.connection.disable_boot_timeout
+            && let Err(error) = bmc.run(KEEP_FLAGS).await
+        {
+            if error.is_final() {
+                return Err(error.into());
             }
+            // Some have no such parameter.
+            tracing::debug!("{error}");
+        }
+        let number = match (mode, device) {
+            (BootMode::Uefi, BootDevice::Disk)
+                if bmc.maker(node).await.is_some_and(|it| is_supermicro(&it)) =>
+            {
+                SUPERMICRO_UEFI_DISK
+            }
+            _ => *number,
         };
-        // Some take the flags and keep others (F57).
-        let now = flags(&bmc).await?;
-        match now.device == Some(device) {
-            true => Ok(()),
-            false => {
+        let ordered = order(&bmc, mode, (name, number), persistent).await;
+        // Some take the flags and keep others (F57), and what was not answered may be done.
+        match flags(&bmc).await {
+            Ok(now) if now.device == Some(device) => Ok(()),
+            Ok(BootDeviceSetting { device: Some(other), .. }) => {
+                let (told, says) = (format!("to start from {device}"), other.to_string());
                 let limit = std::time::Duration::ZERO;
-                let says = now.device.map_or_else(|| "nothing".to_owned(), |device| device.to_string());
-                let told = format!("to start from {device}");
-                Err(IpmiError::NotDone { bmc: bmc.connection.label(), told, says, limit }.into())
+                let not_done = IpmiError::NotDone { bmc: bmc.connection.label(), told, says, limit };
+                Err(ordered.err().unwrap_or(not_done).into())
+            }
+            // Others take them and tell of none.
+            Ok(BootDeviceSetting { device: None, .. }) => Ok(ordered?),
+            Err(error) if error.is_final() => Err(error.into()),
+            Err(error) => {
+                tracing::debug!("{error}");
+                Ok(ordered?)
             }
         }
     }
@@ -130,7 +172,7 @@ impl ManagementInterface for IpmiManagement {
     }
 
     async fn inject_nmi(&self, node: &Node) -> Result<(), InterfaceError> {
-        Ok(self.bmcs.bmc(node)?.run(&["power", "diag"]).await.map(drop)?)
+        Ok(self.bmcs.bmc(node)?.run_once(&["power", "diag"]).await.map(drop)?)
     }
 
     async fn detect_vendor(&self, node: &Node) -> Result<String, InterfaceError> {

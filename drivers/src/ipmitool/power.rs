@@ -23,35 +23,50 @@ impl IpmiPower {
         Self { bmcs }
     }
 
-    /// Tells a machine to be on or off until it is. The pace of its BMC is the pause between two readings.
+    /// Tells a machine to be on or off until it is. The pace of its BMC is the pause between two readings; one that fails, and
+    /// an order that is refused, decide nothing while there is time: what counts is what the machine says next.
     async fn drive(&self, node: &Node, wanted: PowerState) -> Result<(), InterfaceError> {
         let (bmc, settings) = (self.bmcs.bmc(node)?, self.bmcs.settings());
-        let (start, mut told) = (Instant::now(), None::<Instant>);
+        let (start, mut told, mut failure) = (Instant::now(), None::<Instant>, None);
         loop {
-            let state = state(&bmc).await?;
-            if state == wanted {
-                return Ok(());
+            let state = state(&bmc).await;
+            match &state {
+                Ok(state) if *state == wanted => return Ok(()),
+                Err(error) if error.is_final() || told.is_none() => return Ok(state.map(drop)?),
+                _ => {}
             }
             if start.elapsed() >= settings.power_wait {
-                let (bmc, limit) = (bmc.connection.label(), settings.power_wait);
-                let (told, says) = (wanted.to_string(), state.to_string());
-                return Err(IpmiError::NotDone { bmc, told, says, limit }.into());
+                return Err(failure.unwrap_or_else(|| self.not_done(&bmc, wanted, state)).into());
             }
             if told.is_none_or(|told| told.elapsed() >= settings.power_retry) {
                 let order = if wanted == PowerState::On { "on" } else { "off" };
-                bmc.run(&["power", order]).await?;
+                failure = bmc.run(&["power", order]).await.err();
                 told = Some(Instant::now());
             }
+            if let Some(error) = failure.take_if(|error| error.is_final()) {
+                return Err(error.into());
+            }
+        }
+    }
+
+    fn not_done(&self, bmc: &Bmc, wanted: PowerState, state: Result<PowerState, IpmiError>) -> IpmiError {
+        match state {
+            Ok(state) => {
+                let (bmc, limit) = (bmc.connection.label(), self.bmcs.settings().power_wait);
+                IpmiError::NotDone { bmc, told: wanted.to_string(), says: state.to_string(), limit }
+            }
+            Err(error) => error,
         }
     }
 }
 
 async fn state(bmc: &Bmc) -> Result<PowerState, IpmiError> {
     let said = bmc.run(STATUS).await?;
-    match said.trim() {
-        "Chassis Power is on" => Ok(PowerState::On),
-        "Chassis Power is off" => Ok(PowerState::Off),
-        other => Err(bmc.nonsense(STATUS, other)),
+    let power = said.lines().find_map(|line| line.trim().rsplit_once("Power is ")).map(|(_, power)| power);
+    match power.map(str::to_ascii_lowercase).as_deref() {
+        Some("on") => Ok(PowerState::On),
+        Some("off") => Ok(PowerState::Off),
+        _ => Err(bmc.nonsense(STATUS, said.trim())),
     }
 }
 
@@ -85,7 +100,7 @@ impl PowerInterface for IpmiPower {
     }
 
     async fn reset(&self, node: &Node) -> Result<(), InterfaceError> {
-        Ok(self.bmcs.bmc(node)?.run(&["power", "reset"]).await.map(drop)?)
+        Ok(self.bmcs.bmc(node)?.run_once(&["power", "reset"]).await.map(drop)?)
     }
 
     fn supports_soft_power_off(&self, _node: &Node) -> bool {
@@ -93,6 +108,6 @@ impl PowerInterface for IpmiPower {
     }
 
     async fn soft_power_off(&self, node: &Node) -> Result<(), InterfaceError> {
-        Ok(self.bmcs.bmc(node)?.run(&["power", "soft"]).await.map(drop)?)
+        Ok(self.bmcs.bmc(node)?.run_once(&["power", "soft"]).await.map(drop)?)
     }
 }

@@ -44,12 +44,36 @@ const WRONG_CREDENTIALS: &[&str] = &[
 ];
 
 /// What it says when the BMC is busy and will not be, soon.
-const BUSY: &[&str] = &[
-    "insufficient resources for session",
-    "Node busy",
-    "Timeout",
-    "Out of space",
-    "BMC initialization in progress",
+const BUSY: &[&str] =
+    &["insufficient resources for session", "Node busy", "Out of space", "BMC initialization in progress"];
+
+/// What it says when the BMC has understood a command and has not got it (IPMI 2.0, table 5-2). Everything else may be a lost or
+/// a spoilt answer.
+const REFUSED: &[&str] = &[
+    "Invalid command",
+    "Invalid data field in request",
+    "Parameter out of range",
+    "Request data length invalid",
+    "Request data length limit exceeded",
+    "Requested sensor, data, or record not found",
+    "Unknown (0x80)",
+    "rsp=0x80",
+    "rsp=0xc1",
+    "rsp=0xc7",
+    "rsp=0xc9",
+    "rsp=0xcb",
+    "rsp=0xcc",
+];
+
+/// What it says when there was no session yet, and so no command.
+const NO_SESSION: &[&str] = &[
+    "Unable to establish",
+    "open session",
+    "Open Session",
+    "RAKP",
+    "Get Session Challenge",
+    "Get Auth Capabilities",
+    "Address lookup for",
 ];
 
 /// What it says when the BMC has not this cipher suite.
@@ -73,11 +97,15 @@ pub(super) enum Ended {
     Well(String),
     /// The user or the password is wrong.
     WrongCredentials(String),
-    /// The BMC is busy.
-    Busy(String),
     /// The BMC has not this cipher suite.
     NoSuchSuite(String),
-    /// In another way.
+    /// The BMC is busy, and has not got the command.
+    Busy(String),
+    /// The BMC has understood the command, and has not got it.
+    Refused(String),
+    /// Before there was a session: the BMC has not got the command.
+    Unsent(String),
+    /// In another way, also not in time: the BMC may have carried out the command, and the same may work the next time.
     Badly(String),
 }
 
@@ -212,6 +240,8 @@ fn judge(connection: &Connection, output: &Output) -> Ended {
         () if says(WRONG_CREDENTIALS) => Ended::WrongCredentials(said),
         () if says(NO_SUCH_SUITE) => Ended::NoSuchSuite(said),
         () if says(BUSY) => Ended::Busy(said),
+        () if says(NO_SESSION) => Ended::Unsent(said),
+        () if says(REFUSED) => Ended::Refused(said),
         () => Ended::Badly(said),
     }
 }
@@ -263,6 +293,14 @@ mod tests {
                 ),
             ),
             ("Set Boot Device failed: Node busy\n", Ended::Busy("Set Boot Device failed: Node busy".into())),
+            (
+                "Set Boot Device failed: Invalid command\n",
+                Ended::Refused("Set Boot Device failed: Invalid command".into()),
+            ),
+            (
+                "Error: Unable to establish IPMI v2 / RMCP+ session\n",
+                Ended::Unsent("Error: Unable to establish IPMI v2 / RMCP+ session".into()),
+            ),
             ("no oats and hay\u{7} here", Ended::Badly("no ****** here".into())),
             ("Running Get VSO Capabilities my_addr 0x20\n", Ended::Badly("ipmitool says no more".into())),
         ] {

@@ -48,11 +48,11 @@ impl VendorInterface for IpmiVendor {
             "send_raw" => {
                 let bytes = bytes(&body["raw_bytes"])?;
                 let words: Vec<_> = ["raw"].into_iter().chain(bytes.iter().map(String::as_str)).collect();
-                Ok(json!(bmc.run(&words).await?.split_whitespace().collect::<Vec<_>>().join(" ")))
+                Ok(json!(bmc.run_once(&words).await?.split_whitespace().collect::<Vec<_>>().join(" ")))
             }
             "bmc_reset" => {
                 let kind = if body["warm"] == json!(false) { "cold" } else { "warm" };
-                bmc.run(&["bmc", "reset", kind]).await?;
+                bmc.run_once(&["bmc", "reset", kind]).await?;
                 Ok(Value::Null)
             }
             _ => InterfaceError::unsupported(InterfaceKind::Vendor, "this method"),

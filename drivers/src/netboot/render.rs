@@ -6,7 +6,7 @@
 use super::images::Image;
 use super::names::{Dialect, Item, Name};
 use super::target::Target;
-use super::templates::{Template, Templates};
+use super::templates::{LOCAL_DISK, Template, Templates};
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
 use minijinja::context;
@@ -59,6 +59,7 @@ impl Renderer {
             self.timeout.map(|timeout| format!(" --timeout {}", timeout.as_millis())).unwrap_or_default();
         let values = context! {
             target => target.label(), kernel, ramdisk, iso, parameters => words, timeout, tries => TRIES,
+            local_disk => LOCAL_DISK,
         };
         let template = match dialect {
             Dialect::Ipxe => Template::IpxeConfig,

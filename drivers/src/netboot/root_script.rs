@@ -4,7 +4,7 @@
 //!
 //! It is the same for all machines and all conductors. A card without a script of its own, told by a 404, is passed over.
 
-use super::templates::{Template, TemplateError, Templates};
+use super::templates::{LOCAL_DISK, Template, TemplateError, Templates};
 use minijinja::context;
 
 /// Where iPXE finds the scripts of its machine.
@@ -39,7 +39,7 @@ pub fn ipxe(templates: &Templates, scripts: Scripts<'_>) -> Result<String, Templ
 ///
 /// [`TemplateError`] of an operator's own template.
 pub fn grub(templates: &Templates) -> Result<String, TemplateError> {
-    templates.render(Template::GrubRoot, context! {})
+    templates.render(Template::GrubRoot, context! { local_disk => LOCAL_DISK })
 }
 
 /// Lists of modules, which every GRUB asks for beside its configuration. They are empty: what it needs is in it. But they
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_card_is_asked_for() {
+    fn c06_every_card_is_asked_for_and_nothing_that_comes_back_is_a_success() {
         let templates = Templates::load(None).unwrap();
         let card = "${net${card}/mac:hexhyp}";
         for (scripts, place) in [
@@ -77,7 +77,8 @@ mod tests {
         ] {
             let script = ipxe(&templates, scripts).unwrap();
             assert!(script.starts_with("#!ipxe\n"), "{script}");
-            assert!(script.contains(&format!("chain --autofree {place} && exit 0")), "{script}");
+            assert!(script.contains(&format!("chain --autofree {place} && exit 1")), "{script}");
+            assert!(!script.contains("exit 0"), "{script}");
         }
     }
 
@@ -90,6 +91,7 @@ mod tests {
             .map(|name| values.iter().fold(name.to_owned(), |name, (key, value)| name.replace(key, value)))
             .collect();
         assert_eq!(names.len(), 2, "{script}");
+        assert!(script.contains(LOCAL_DISK), "c06: the end of GRUB is a success for UEFI: {script}");
         assert!(names.iter().all(|name| Name::parse(name).is_some()), "{names:?}");
     }
 }

@@ -20,6 +20,9 @@ const BUILT_IN: [(Template, &str); 5] = [
     (Template::GrubRoot, include_str!("grub.cfg.template")),
 ];
 
+/// How GRUB goes on with a disk, which the templates for GRUB have as `local_disk`.
+pub(super) const LOCAL_DISK: &str = include_str!("local_disk.grub");
+
 /// A template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Template {

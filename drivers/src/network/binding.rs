@@ -44,6 +44,9 @@ pub(super) fn fields(node: &Node, slot: &Slot<'_>) -> Value {
     if let Some(group) = slot.group {
         profile["local_group_information"] = group_information(group);
     }
+    if let Some(network) = slot.cards.iter().find_map(|port| port.physical_network.as_deref()) {
+        profile["physical_network"] = json!(network);
+    }
     let mut fields = json!({
         "binding:vnic_type": vnic_type,
         "binding:host_id": host(node, slot),
@@ -109,6 +112,23 @@ mod tests {
         let told = fields(&node, &Slot::card(&card));
         assert_eq!(told["binding:profile"], json!({"local_link_information": []}));
         assert_eq!(told["extra_dhcp_opts"], json!([{"opt_name": "61", "opt_value": "ff:00"}]));
+    }
+
+    #[test]
+    fn c19_the_physical_network_is_told() {
+        let mut node = Node::enrol(NewNode::default(), SystemClock.now());
+        let card = port(&json!({"physical_network": "rack1"}));
+        let told = fields(&node, &Slot::card(&card))["binding:profile"].clone();
+        assert_eq!(told, json!({"local_link_information": [], "physical_network": "rack1"}));
+        let group = json!({
+            "uuid": "00000000-0000-4000-8000-000000000009", "kind": "port group", "name": "bond0",
+            "created_at": "2026-11-25T00:00:00Z", "mode": "802.3ad",
+        });
+        node.port_groups.push(serde_json::from_value(group.clone()).unwrap());
+        for network in [json!(null), json!("rack2")] {
+            node.ports.push(port(&json!({"portgroup_id": group["uuid"], "physical_network": network})));
+        }
+        assert_eq!(fields(&node, &Slot::all(&node)[0])["binding:profile"]["physical_network"], "rack2");
     }
 
     #[test]

@@ -4,11 +4,12 @@
 use super::cloud::Trust;
 use super::error::OpenStackError;
 use super::settings::OpenStackSettings;
+use crate::packed::{self, Broken};
 use crate::secret::Secret;
 use crate::unanswered::chain;
 use farrier_conductor::foreign_json;
 use farrier_protocol::json::{self, JsonError, Limits};
-use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Method, Response, StatusCode, Url};
 use serde_json::Value;
@@ -83,7 +84,10 @@ impl Http {
     ///
     /// [`OpenStackError::CaFile`].
     pub(super) fn new(trust: &Trust, settings: &OpenStackSettings) -> Result<Self, OpenStackError> {
-        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/json"))]);
+        let headers = HeaderMap::from_iter([
+            (ACCEPT, HeaderValue::from_static("application/json")),
+            (ACCEPT_ENCODING, HeaderValue::from_static(packed::ACCEPTED)),
+        ]);
         let client = Client::builder()
             .default_headers(headers)
             .redirect(Policy::none())
@@ -140,6 +144,10 @@ async fn read(mut response: Response, ask: &Ask<'_>) -> Result<Reply, OpenStackE
         }
         bytes.extend_from_slice(&chunk);
     }
+    let bytes = packed::unpack(bytes, MOST_BYTES).map_err(|broken| match broken {
+        Broken::TooLong => too_long(),
+        Broken::Unusable(error) => nonsense(ask, &format!("what cannot be unpacked ({error})")),
+    })?;
     let (bytes, read) = foreign_json::examine(bytes, |bytes| json::read(bytes, &LIMITS)).await;
     let body = match read {
         Ok(body) => body,

@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Login};
 use super::error::RedfishError;
-use super::exchange::{Ask, Line, Proof, Reply};
+use super::exchange::{Ask, Line, Proof, Reply, Wants};
 use super::message::Refusal;
 use super::quirks::Quirk;
 use super::resource::Resource;
@@ -15,9 +15,10 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Where everything begins (DSP0266).
-const ROOT: &str = "/redfish/v1/";
+pub(super) const ROOT: &str = "/redfish/v1/";
 
 /// Longest pause before a BMC is asked again that is busy, in pauses.
 const MOST_PAUSES: u32 = 6;
@@ -32,6 +33,24 @@ pub(super) struct Bmc {
     standing: Mutex<Standing>,
     root: Mutex<Option<Arc<Resource>>>,
     only_system: Mutex<Option<String>>,
+}
+
+/// How a BMC took a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It counts now, as far as anybody says.
+    Now,
+    /// It counts from the next start of the machine on.
+    AtNextStart,
+}
+
+/// What came of a change.
+#[derive(Debug)]
+pub(super) enum Changed {
+    /// It is as wanted, or will be from the next start of the machine on.
+    Done,
+    /// It is not, and reads like this.
+    Not(Resource),
 }
 
 impl Bmc {
@@ -114,13 +133,10 @@ impl Bmc {
     ///
     /// [`RedfishError`].
     pub(super) async fn get(&self, path: &str) -> Result<Resource, RedfishError> {
-        let ask = Ask::new(Method::GET, path);
+        let ask = Ask { wants: Wants::Resource, ..Ask::new(Method::GET, path) };
         let reply = self.request(&ask).await?;
         let etag = reply.header(ETAG).map(str::to_owned);
-        match reply.body.is_object() {
-            true => Ok(Resource::new(path, etag, reply.body)),
-            false => Err(self.line.nonsense(&ask, "what is no resource")),
-        }
+        Ok(Resource::new(path, etag, reply.body))
     }
 
     /// Asks for an action, and waits until it is done.
@@ -131,7 +147,7 @@ impl Bmc {
     pub(super) async fn post(&self, path: &str, body: Option<&Value>) -> Result<(), RedfishError> {
         let ask = Ask { body, ..Ask::new(Method::POST, path) };
         let reply = self.request(&ask).await?;
-        self.complete(&ask, reply).await
+        self.complete(&ask, reply).await.map(drop)
     }
 
     /// Asks for an action that answers something at once.
@@ -150,7 +166,7 @@ impl Bmc {
     ///
     /// [`RedfishError`].
     pub(super) async fn download(&self, path: &str, body: &Value) -> Result<Vec<u8>, RedfishError> {
-        let ask = Ask { body: Some(body), wants_file: true, ..Ask::new(Method::POST, path) };
+        let ask = Ask { body: Some(body), wants: Wants::Bytes, ..Ask::new(Method::POST, path) };
         Ok(self.request(&ask).await?.file)
     }
 
@@ -160,7 +176,7 @@ impl Bmc {
     /// # Errors
     ///
     /// [`RedfishError`].
-    pub(super) async fn patch(&self, path: &str, body: &Value) -> Result<(), RedfishError> {
+    pub(super) async fn patch(&self, path: &str, body: &Value) -> Result<Taken, RedfishError> {
         let etag = self.get(path).await.ok().and_then(|resource| resource.etag().map(str::to_owned));
         let strong = etag.as_deref().and_then(|etag| etag.strip_prefix("W/"));
         let strong = strong.filter(|_| self.minds(Quirk::StrongEtags));
@@ -177,7 +193,44 @@ impl Bmc {
                 Ok(reply) => return self.complete(&ask, reply).await,
             }
         }
-        Ok(())
+        Ok(Taken::Now)
+    }
+
+    /// Changes a resource and judges that by reading it again, also where the BMC has refused the change or has not answered.
+    ///
+    /// # Errors
+    ///
+    /// [`RedfishError`], where the resource is not as wanted.
+    pub(super) async fn change(
+        &self,
+        path: &str,
+        body: &Value,
+        is_so: impl Fn(&Resource) -> bool,
+    ) -> Result<Changed, RedfishError> {
+        let taken = self.patch(path, body).await;
+        if taken.as_ref().is_err_and(RedfishError::is_about_password) {
+            return taken.map(|_| Changed::Done);
+        }
+        let now = self.get(path).await;
+        if now.as_ref().is_ok_and(&is_so) {
+            return Ok(Changed::Done);
+        }
+        let (taken, now) = (taken?, now?);
+        if taken == Taken::AtNextStart || self.will_be(&now, is_so).await {
+            tracing::info!(
+                bmc = self.label(),
+                path,
+                "the change counts from the next start of the machine on"
+            );
+            return Ok(Changed::Done);
+        }
+        Ok(Changed::Not(now))
+    }
+
+    /// Whether what a resource is going to be, which stands in one of its own, is as wanted.
+    async fn will_be(&self, now: &Resource, is_so: impl Fn(&Resource) -> bool) -> bool {
+        let Some(path) = now.link("/@Redfish.Settings/SettingsObject") else { return false };
+        self.get(path).await.is_ok_and(|pending| is_so(&pending))
     }
 
     /// Asks, and asks again where the BMC did not answer and may be asked, or will answer later.
@@ -192,16 +245,28 @@ impl Bmc {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
-            let is_for_now = self.minds(Quirk::Busy) && error.refusal().is_some_and(Refusal::is_for_now);
-            let may_be_asked = error.is_without_effect() || ask.method == Method::GET && !error.is_final();
-            if attempt >= self.settings.connection_attempts || !(is_for_now || may_be_asked) {
-                return Err(error);
-            }
-            if is_for_now {
-                tokio::time::sleep(self.busy_pause(attempt)).await;
+            match self.asks_again_at(ask, &error, attempt) {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => return Err(error),
             }
             attempt += 1;
         }
+    }
+
+    /// From when on the same may be asked for once more, where it may.
+    fn asks_again_at(&self, ask: &Ask<'_>, error: &RedfishError, attempt: u32) -> Option<Instant> {
+        if error.is_about_password() {
+            return self.tries_password_at();
+        }
+        let is_for_now = self.minds(Quirk::Busy) && error.refusal().is_some_and(Refusal::is_for_now);
+        let may_be_asked = error.is_without_effect() || ask.method == Method::GET && !error.is_final();
+        let is_allowed = attempt < self.settings.connection_attempts && (is_for_now || may_be_asked);
+        let pause = match error {
+            _ if is_for_now => self.busy_pause(attempt),
+            RedfishError::NoSession { .. } => self.settings.refusal_pause,
+            _ => Duration::ZERO,
+        };
+        is_allowed.then(|| Instant::now() + pause)
     }
 
     fn busy_pause(&self, attempt: u32) -> Duration {
@@ -210,15 +275,15 @@ impl Bmc {
     }
 
     async fn attempt(&self, ask: &Ask<'_>) -> Result<Reply, RedfishError> {
-        self.check_standing()?;
         let mut flight = self.gate.pass().await;
+        self.check_standing()?;
         let mut proof = self.proof(&mut flight).await?;
         let mut reply = self.send(&mut flight, ask, &proof).await?;
-        if self.is_expired(&proof, &reply) {
+        if self.is_expired(&mut flight, &proof, &reply).await {
             proof = self.proof(&mut flight).await?;
             reply = self.send(&mut flight, ask, &proof).await?;
         }
-        self.check_credentials(&proof, &reply)?;
+        self.check_credentials(ask, &proof, &reply)?;
         match reply.refusal() {
             Some(refusal) => Err(self.refused(ask, refusal)),
             None => Ok(reply),

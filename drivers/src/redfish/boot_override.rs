@@ -3,6 +3,7 @@
 //! BMCs differ in what they need to be told, and some take an order and do another thing. So the least is sent first, and
 //! then more; what counts is what the machine has when it is read again (F24, F57).
 
+use super::bmc::Changed;
 use super::error::RedfishError;
 use super::quirks::Quirk;
 use super::resource::Resource;
@@ -48,14 +49,19 @@ impl Holds {
 
     pub(super) fn read(system: &Resource) -> Option<Self> {
         let text = system.text(&format!("/Boot/{ENABLED}"))?;
-        [Self::Once, Self::Continuous, Self::Disabled].into_iter().find(|one| one.as_str() == text)
+        [Self::Once, Self::Continuous, Self::Disabled].into_iter().find(|one| is(Some(text), one.as_str()))
     }
 }
 
 /// The devices that a machine can be told to start from, where it says which.
 pub(super) fn device(system: &Resource) -> Option<BootDevice> {
     let target = system.text(&format!("/Boot/{TARGET}"))?;
-    TARGETS.iter().find(|(_, name)| *name == target).map(|(device, _)| *device)
+    TARGETS.iter().find(|(_, name)| is(Some(target), name)).map(|(device, _)| *device)
+}
+
+/// Whether a BMC says this word. Some write their words with other capital letters than the schema.
+fn is(said: Option<&str>, word: &str) -> bool {
+    said.is_some_and(|said| said.eq_ignore_ascii_case(word))
 }
 
 /// The devices that there are names for.
@@ -67,11 +73,9 @@ pub(super) fn devices() -> Vec<BootDevice> {
 
 /// How a machine starts.
 pub(super) fn mode(system: &Resource) -> Option<BootMode> {
-    match system.text(&format!("/Boot/{MODE}"))? {
-        "UEFI" => Some(BootMode::Uefi),
-        "Legacy" => Some(BootMode::Bios),
-        _ => None,
-    }
+    let said = system.text(&format!("/Boot/{MODE}"));
+    let modes = [("UEFI", BootMode::Uefi), ("Legacy", BootMode::Bios)];
+    modes.into_iter().find(|(name, _)| is(said, name)).map(|(_, mode)| mode)
 }
 
 /// What a machine says of its override: where what is to be is told apart, that.
@@ -99,12 +103,12 @@ pub(super) async fn set(
     let is_left_to_firmware = persistent
         && device == BootDevice::Disk
         && mode(&seen) != Some(BootMode::Bios)
-        && system.has_quirk(Quirk::FirmwareOrder, &seen);
+        && system.has_quirk(Quirk::FirmwareOrder, &seen).await;
     if is_left_to_firmware {
         let none = Wish { target: "None", holds: Holds::Disabled, mode: None };
         return change(system, &place, none.least(&place), &none).await;
     }
-    let target = target(system, &seen, device)?;
+    let target = target(system, &seen, device).await?;
     let holds = if persistent { Holds::Continuous } else { Holds::Once };
     let wish = Wish { target, holds, mode: place.text(&format!("/Boot/{MODE}")) };
     let mut failure = match change(system, &place, wish.least(&place), &wish).await {
@@ -159,11 +163,10 @@ pub(super) async fn set_mode(system: &System, mode: BootMode) -> Result<(), Redf
 }
 
 async fn change_mode(system: &System, place: &Resource, boot: Value, name: &str) -> Result<(), RedfishError> {
-    system.bmc.patch(place.path(), &json!({"Boot": boot})).await?;
-    let now = system.bmc.get(place.path()).await?;
-    match now.text(&format!("/Boot/{MODE}")) == Some(name) {
-        true => Ok(()),
-        false => Err(not_done(system, &format!("to start by {name}"), &now)),
+    let is_so = |now: &Resource| is(now.text(&format!("/Boot/{MODE}")), name);
+    match system.bmc.change(place.path(), &json!({"Boot": boot}), is_so).await? {
+        Changed::Done => Ok(()),
+        Changed::Not(now) => Err(not_done(system, &format!("to start by {name}"), &now)),
     }
 }
 
@@ -199,11 +202,10 @@ async fn change_firmware_mode(
     }
     let value = json!({"BootMode": name});
     let body = if is_attribute { json!({"Attributes": value}) } else { value };
-    system.bmc.patch(settings.path(), &body).await?;
-    let now = system.bmc.get(settings.path()).await?;
-    match firmware_mode(&now).is_some_and(|(now, _)| now == name) {
-        true => Ok(()),
-        false => Err(not_done(system, &format!("to start by {name}"), &now)),
+    let is_so = |now: &Resource| firmware_mode(now).is_some_and(|(now, _)| now == name);
+    match system.bmc.change(settings.path(), &body, is_so).await? {
+        Changed::Done => Ok(()),
+        Changed::Not(now) => Err(not_done(system, &format!("to start by {name}"), &now)),
     }
 }
 
@@ -248,8 +250,8 @@ impl Wish<'_> {
 
     /// Whether a machine has it.
     fn is_met_by(&self, system: &System, seen: &Resource) -> bool {
-        let is_mode = self.mode.is_none_or(|mode| seen.text(&format!("/Boot/{MODE}")) == Some(mode));
-        let is_target = seen.text(&format!("/Boot/{TARGET}")) == Some(self.target);
+        let is_mode = self.mode.is_none_or(|mode| is(seen.text(&format!("/Boot/{MODE}")), mode));
+        let is_target = is(seen.text(&format!("/Boot/{TARGET}")), self.target);
         let holds = Holds::read(seen) == Some(self.holds);
         holds
             && (is_target || self.holds == Holds::Disabled)
@@ -275,15 +277,16 @@ async fn change(
     boot: Value,
     wish: &Wish<'_>,
 ) -> Result<Holds, RedfishError> {
-    if boot.as_object().is_some_and(|boot| !boot.is_empty()) {
-        system.bmc.patch(place.path(), &json!({"Boot": boot})).await?;
-    }
-    let now = system.bmc.get(place.path()).await?;
-    match wish.is_met_by(system, &now) {
-        true => Ok(wish.holds),
-        false => {
+    let is_so = |now: &Resource| wish.is_met_by(system, now);
+    let changed = match boot.as_object().is_some_and(Map::is_empty) {
+        true => Changed::Not(system.bmc.get(place.path()).await?),
+        false => system.bmc.change(place.path(), &json!({"Boot": boot}), is_so).await?,
+    };
+    match changed {
+        Changed::Not(now) if !is_so(&now) => {
             Err(not_done(system, &format!("to start from {} ({})", wish.target, wish.holds.as_str()), &now))
         }
+        Changed::Done | Changed::Not(_) => Ok(wish.holds),
     }
 }
 
@@ -297,10 +300,14 @@ fn may_be_for_want_of_more(error: &RedfishError) -> bool {
 }
 
 /// The name of a device at this machine.
-fn target<'a>(system: &System, seen: &'a Resource, device: BootDevice) -> Result<&'a str, RedfishError> {
+async fn target<'a>(
+    system: &System,
+    seen: &'a Resource,
+    device: BootDevice,
+) -> Result<&'a str, RedfishError> {
     let allowed = seen.words(&format!("/Boot/{TARGET}@Redfish.AllowableValues"));
     let mut names: Vec<_> = TARGETS.iter().filter(|(one, _)| *one == device).map(|(_, name)| *name).collect();
-    if system.has_quirk(Quirk::UsbCd, seen) {
+    if system.has_quirk(Quirk::UsbCd, seen).await {
         names.reverse();
     } else {
         names.truncate(1);

@@ -43,6 +43,23 @@ pub enum RedfishError {
         user: String,
         /// How long it is left alone.
         pause: Duration,
+        /// Whether the BMC was asked now; else it has refused the same before.
+        is_asked: bool,
+    },
+    /// It begins no session now, and takes the password in no other way.
+    #[error(
+        "BMC {bmc} begins no session for user {user:?}: it answers {request} with {why}; look at the sessions that \
+             are open there, and at the rights of the user"
+    )]
+    NoSession {
+        /// Its address.
+        bmc: String,
+        /// The user.
+        user: String,
+        /// Method and path.
+        request: String,
+        /// What it says.
+        why: String,
     },
     /// It sends to another host, which would get the credentials.
     #[error(
@@ -155,11 +172,17 @@ impl RedfishError {
         }
     }
 
+    /// Whether the password is refused, now or before.
+    pub(super) fn is_about_password(&self) -> bool {
+        matches!(self, Self::Credentials { .. })
+    }
+
     /// Whether the BMC has certainly done nothing of what it was asked for.
     pub(super) fn is_without_effect(&self) -> bool {
         match self {
             Self::Unreachable { is_sent, .. } => !is_sent,
             Self::Refused { refusal, .. } => refusal.is_out_of_service(),
+            Self::NoSession { .. } => true,
             _ => false,
         }
     }
@@ -167,7 +190,11 @@ impl RedfishError {
     /// Whether it would be no use to ask for the same again soon.
     pub(super) fn is_final(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::TaskEndless { .. } | Self::TaskFailed { .. } => false,
+            Self::Unreachable { .. }
+            | Self::Nonsense { .. }
+            | Self::NoSession { .. }
+            | Self::TaskEndless { .. }
+            | Self::TaskFailed { .. } => false,
             Self::Refused { refusal, .. } => refusal.is_final(),
             _ => true,
         }
@@ -176,6 +203,9 @@ impl RedfishError {
 
 impl From<RedfishError> for InterfaceError {
     fn from(error: RedfishError) -> Self {
-        Self::driver(error)
+        match error {
+            RedfishError::Credentials { is_asked: false, .. } => Self::not_asked(error),
+            _ => Self::driver(error),
+        }
     }
 }

@@ -36,7 +36,8 @@ pub(super) async fn read(system: &System, since: OffsetDateTime) -> Result<Vec<L
     let (seen, bmc) = (system.read().await?, &system.bmc);
     let mut places: Vec<_> = seen.link("/LogServices").map(str::to_owned).into_iter().collect();
     let mut ahead = Duration::ZERO;
-    for manager in system.managers(&seen).await? {
+    let managers = system.managers(&seen).await.inspect_err(|error| tracing::debug!("{error}"));
+    for manager in managers.unwrap_or_default() {
         let Ok(manager) = bmc.get(&manager).await else { continue };
         if let Some(clock) = time(manager.at("/DateTime")) {
             ahead = clock - SystemClock.now();

@@ -3,6 +3,7 @@
 
 use super::error::RedfishError;
 use super::message::Refusal;
+use crate::packed::{self, Broken};
 use crate::secret::Secret;
 use crate::unanswered::chain;
 use farrier_conductor::foreign_json;
@@ -34,14 +35,25 @@ pub(super) struct Ask<'a> {
     pub(super) body: Option<&'a Value>,
     /// The version that the resource has to have still.
     pub(super) etag: Option<&'a str>,
-    /// Whether the answer is a file, and need not be JSON.
-    pub(super) wants_file: bool,
+    /// What the answer has to hold.
+    pub(super) wants: Wants,
+}
+
+/// What an answer has to hold that grants something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// JSON, or nothing.
+    Json,
+    /// A resource.
+    Resource,
+    /// Anything, also a file.
+    Bytes,
 }
 
 impl<'a> Ask<'a> {
     /// One without a body.
     pub(super) fn new(method: Method, path: &'a str) -> Self {
-        Self { method, path, body: None, etag: None, wants_file: false }
+        Self { method, path, body: None, etag: None, wants: Wants::Json }
     }
 
     /// Method and path, for logs and errors.
@@ -197,16 +209,23 @@ impl Line {
             }
             bytes.extend_from_slice(&chunk);
         }
+        let bytes = packed::unpack(bytes, MOST_BYTES).map_err(|broken| match broken {
+            Broken::TooLong => too_long(),
+            Broken::Unusable(error) => self.nonsense(ask, &format!("what cannot be unpacked ({error})")),
+        })?;
         let (bytes, read) = foreign_json::examine(bytes, |bytes| json::read(bytes, &LIMITS)).await;
         let body = match read {
             Ok(body) => body,
-            Err(_) if bytes.is_empty() || !status.is_success() || ask.wants_file => Value::Null,
+            Err(_) if bytes.is_empty() || !status.is_success() || ask.wants == Wants::Bytes => Value::Null,
             Err(JsonError::Unusable(error)) => {
                 return Err(self.nonsense(ask, &format!("what is no JSON ({error})")));
             }
             Err(error) => return Err(self.nonsense(ask, &format!("JSON that is not read: {error}"))),
         };
-        let file = if ask.wants_file { bytes } else { Vec::new() };
+        if ask.wants == Wants::Resource && status.is_success() && !body.is_object() {
+            return Err(self.nonsense(ask, "what is no resource"));
+        }
+        let file = if ask.wants == Wants::Bytes { bytes } else { Vec::new() };
         Ok(Reply { status, headers, body, file })
     }
 

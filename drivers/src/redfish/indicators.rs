@@ -1,5 +1,6 @@
 //! The lights of a machine and of its enclosures: `LocationIndicatorActive`, and `IndicatorLED` of BMCs before it.
 
+use super::bmc::Changed;
 use super::error::RedfishError;
 use super::resource::Resource;
 use super::system::System;
@@ -51,11 +52,11 @@ pub(super) async fn set(
         Value::Bool(_) => json!({ACTIVE: state == IndicatorState::On}),
         _ => json!({LED: led}),
     };
-    system.bmc.patch(seen.path(), &change).await?;
-    match read(&system.bmc.get(seen.path()).await?) {
-        now if now == state => Ok(()),
-        now => {
-            Err(system.lacks(&format!("a light that is {now}, not {state}"), "look at the BMC's own page"))
+    match system.bmc.change(seen.path(), &change, |now| read(now) == state).await? {
+        Changed::Done => Ok(()),
+        Changed::Not(now) => {
+            let what = format!("a light that is {}, not {state}", read(&now));
+            Err(system.lacks(&what, "look at the BMC's own page"))
         }
     }
 }

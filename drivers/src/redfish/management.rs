@@ -1,5 +1,6 @@
 //! The management interface `redfish` (sections 9.2 and 9.4).
 
+use super::bmc::Changed;
 use super::bmcs::Bmcs;
 use super::boot_override::{self, Holds};
 use super::connection::{self, Description};
@@ -158,11 +159,10 @@ impl ManagementInterface for RedfishManagement {
                 .into());
         }
         let before = self.secure_boot(&system).await?;
-        system.bmc.patch(before.path(), &json!({"SecureBootEnable": on})).await?;
-        let now = system.bmc.get(before.path()).await.map_err(InterfaceError::from)?;
-        match now.at("/SecureBootEnable").as_bool() == Some(on) {
-            true => Ok(()),
-            false => {
+        let is_so = |now: &Resource| now.at("/SecureBootEnable").as_bool() == Some(on);
+        match system.bmc.change(before.path(), &json!({"SecureBootEnable": on}), is_so).await? {
+            Changed::Done => Ok(()),
+            Changed::Not(_) => {
                 Err(system.lacks("a machine that keeps its Secure Boot as it was", "look at its keys").into())
             }
         }
@@ -204,7 +204,8 @@ impl ManagementInterface for RedfishManagement {
         let system = self.bmcs.system(node)?;
         let seen = system.read().await?;
         let mut versions = vec![("bios", seen.text("/BiosVersion").map(str::to_owned))];
-        if let Some(manager) = system.managers(&seen).await?.first() {
+        let managers = system.managers(&seen).await.inspect_err(|error| tracing::debug!("{error}"));
+        if let Some(manager) = managers.unwrap_or_default().first() {
             // What it does not tell takes nothing from the rest.
             let manager = system.bmc.get(manager).await.inspect_err(|error| tracing::debug!("{error}")).ok();
             versions.push(("bmc", manager.and_then(|it| it.text("/FirmwareVersion").map(str::to_owned))));
@@ -235,8 +236,11 @@ impl ManagementInterface for RedfishManagement {
     async fn detect_vendor(&self, node: &Node) -> Result<String, InterfaceError> {
         let system = self.bmcs.system(node)?;
         let seen = system.read().await?;
+        // Whoever made the BMC counts: machines are sold under other names.
+        let root = system.bmc.root().await.inspect_err(|error| tracing::debug!("{error}")).ok();
+        let vendor = root.as_ref().and_then(|root| root.text("/Vendor")).or(seen.text("/Manufacturer"));
         let unknown = || system.lacks("a machine that does not tell who made it", "set its vendor by hand");
-        Ok(seen.text("/Manufacturer").ok_or_else(unknown)?.to_owned())
+        Ok(vendor.ok_or_else(unknown)?.to_owned())
     }
 
     async fn get_mac_addresses(&self, node: &Node) -> Result<Vec<MacAddress>, InterfaceError> {

@@ -20,6 +20,25 @@ const NOT_NOW: &[&str] = &[
     "ServiceInUnknownState",
 ];
 
+/// Ends of identifiers of messages that mean: a change counts from the next start of the machine on.
+const FROM_NEXT_START: &[&str] = &["ResetRequired", "RebootRequired", "RestartRequired"];
+
+/// Ends of identifiers of messages that mean: too many sessions are open, whatever the status.
+const NO_MORE_SESSIONS: &[&str] = &["SessionLimitExceeded", "CreateLimitReachedForResource", "RAC0218"];
+
+/// The messages of an answer, be they about an error or not.
+fn messages(body: &Value) -> impl Iterator<Item = &Value> {
+    const INFO: &str = "@Message.ExtendedInfo";
+    let lists = [&body["error"][INFO], &body[INFO]].into_iter().filter_map(Value::as_array);
+    lists.flatten().take(16)
+}
+
+/// Whether the answer to a change says that it counts from the next start of the machine on.
+pub(super) fn is_for_next_start(body: &Value) -> bool {
+    let ends = |identifier: &str| FROM_NEXT_START.iter().any(|end| identifier.ends_with(end));
+    messages(body).any(|one| one["MessageId"].as_str().is_some_and(ends))
+}
+
 /// The BMC will not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -34,8 +53,7 @@ impl Refusal {
     /// Reads the body of an answer.
     pub(super) fn read(status: StatusCode, body: &Value) -> Self {
         let error = &body["error"];
-        let details: Vec<&Value> =
-            error["@Message.ExtendedInfo"].as_array().into_iter().flatten().take(16).collect();
+        let details: Vec<&Value> = messages(body).collect();
         let text = |value: &Value| value.as_str().map(printable);
         let mut identifiers: Vec<_> = details.iter().filter_map(|one| text(&one["MessageId"])).collect();
         identifiers.extend(text(&error["code"]));
@@ -68,6 +86,22 @@ impl Refusal {
     /// Whether the BMC can do nothing at all now.
     pub(super) fn is_out_of_service(&self) -> bool {
         matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS)
+    }
+
+    /// Whether it will not since too many sessions are open.
+    pub(super) fn is_for_want_of_sessions(&self) -> bool {
+        NO_MORE_SESSIONS.iter().any(|identifier| self.is(identifier))
+    }
+
+    /// Whether the BMC has nothing of this kind.
+    pub(super) fn is_absence(&self) -> bool {
+        let absent = [
+            StatusCode::NOT_FOUND,
+            StatusCode::METHOD_NOT_ALLOWED,
+            StatusCode::GONE,
+            StatusCode::NOT_IMPLEMENTED,
+        ];
+        absent.contains(&self.status)
     }
 
     /// Whether it will, later.

@@ -35,11 +35,11 @@ enum Power {
 
 impl Power {
     fn read(system: &Resource) -> Option<Self> {
-        Some(match system.text("/PowerState")? {
-            "On" | "Paused" => Self::On,
-            "Off" => Self::Off,
-            "PoweringOn" => Self::PoweringOn,
-            "PoweringOff" => Self::PoweringOff,
+        Some(match system.text("/PowerState")?.to_ascii_lowercase().as_str() {
+            "on" | "paused" => Self::On,
+            "off" => Self::Off,
+            "poweringon" => Self::PoweringOn,
+            "poweringoff" => Self::PoweringOff,
             _ => return None,
         })
     }
@@ -75,12 +75,20 @@ impl RedfishPower {
                 return Ok(());
             }
             match (refusal.take(), seen) {
-                (Some(error), _) if RedfishError::is_final(&error) => return Err(error),
-                (_, Err(error)) if error.is_final() => return Err(error),
-                (before, _) if start.elapsed() >= settings.power_wait => {
-                    return Err(
-                        before.unwrap_or_else(|| not_done(system, wanted, power, settings.power_wait))
-                    );
+                // One that is on its way was told so, whatever the answer was.
+                (Some(error), _)
+                    if RedfishError::is_final(&error)
+                        && power.is_none_or(|power| power.state() != wanted) =>
+                {
+                    return Err(error);
+                }
+                // What was ordered may be done, whatever one reading says.
+                (_, Err(error)) if error.is_final() && (told.is_none() || error.is_about_password()) => {
+                    return Err(error);
+                }
+                (before, seen) if start.elapsed() >= settings.power_wait => {
+                    let late = || not_done(system, wanted, power, settings.power_wait);
+                    return Err(before.or(seen.err()).unwrap_or_else(late));
                 }
                 (before, seen) => {
                     refusal = before;

@@ -60,8 +60,13 @@ pub enum Quirk {
 pub enum KnownBy {
     /// By what the BMC answers, or has when it is read again.
     Reply,
-    /// By words in the name of the machine's maker, in lower case.
-    Maker(&'static [&'static str]),
+    /// By the maker of the machine or of its BMC.
+    Maker {
+        /// Words in names of makers, in small letters without spaces.
+        names: &'static [&'static str],
+        /// How the names of models begin that do not have it.
+        but_models: &'static [&'static str],
+    },
 }
 
 /// A row of the table.
@@ -137,15 +142,15 @@ pub const QUIRKS: &[QuirkRow] = &[
     QuirkRow {
         quirk: Quirk::UsbCd,
         seen: "Supermicro",
-        differs: "the virtual CD is a USB drive: UsbCd, while Cd is a drive that is not there",
-        known_by: KnownBy::Maker(&["supermicro"]),
+        differs: "the virtual CD is a USB drive: UsbCd, while Cd is a drive that is not there, but for the model ARS-111GL-NHR",
+        known_by: KnownBy::Maker { names: &["supermicro"], but_models: &["ARS-111GL-NHR"] },
     },
     QuirkRow {
         quirk: Quirk::FirmwareOrder,
         seen: "Lenovo ThinkSystem with UEFI",
         differs: "an override to the disk, beside a new boot entry of the system, starts a recovery; the override is \
                   taken away, and the order of the firmware decides, which the agent has set (F23)",
-        known_by: KnownBy::Maker(&["lenovo"]),
+        known_by: KnownBy::Maker { names: &["lenovo"], but_models: &[] },
     },
     QuirkRow {
         quirk: Quirk::MediaOnSystem,
@@ -238,11 +243,16 @@ impl Quirks {
         self.0.contains(&quirk)
     }
 
-    /// Whether this is one of them that a machine of this maker has.
-    pub(super) fn of_maker(&self, quirk: Quirk, maker: Option<&str>) -> bool {
-        let maker = maker.unwrap_or_default().to_lowercase();
+    /// Whether this is one of them that a machine of these makers and this model has.
+    pub(super) fn of_maker(&self, quirk: Quirk, makers: &[&str], model: Option<&str>) -> bool {
+        let plain = |name: &&str| name.to_lowercase().replace(|one: char| !one.is_alphanumeric(), "");
+        let makers: Vec<_> = makers.iter().map(plain).collect();
         let is_meant = |row: &QuirkRow| match row.known_by {
-            KnownBy::Maker(words) => row.quirk == quirk && words.iter().any(|word| maker.contains(word)),
+            KnownBy::Maker { names, but_models } => {
+                let is_named = |name: &&str| makers.iter().any(|maker| maker.contains(name));
+                let is_left_out = |begin: &&str| model.is_some_and(|model| model.starts_with(begin));
+                row.quirk == quirk && names.iter().any(is_named) && !but_models.iter().any(is_left_out)
+            }
             KnownBy::Reply => false,
         };
         self.contains(quirk) && QUIRKS.iter().any(is_meant)
@@ -254,17 +264,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quirks_of_makers_are_theirs_alone() {
-        for (maker, quirk, expected) in [
-            (Some("Super Micro Computer"), Quirk::UsbCd, false),
-            (Some("Supermicro"), Quirk::UsbCd, true),
-            (Some("SUPERMICRO"), Quirk::FirmwareOrder, false),
-            (Some("Lenovo"), Quirk::FirmwareOrder, true),
-            (Some("Lenovo"), Quirk::CompleteBoot, false),
-            (None, Quirk::UsbCd, false),
+    fn c12_quirks_of_makers_are_theirs_alone_whoever_sold_the_machine() {
+        for (makers, model, quirk, expected) in [
+            (&["Super Micro Computer, Inc."][..], None, Quirk::UsbCd, true),
+            (&["Supermicro"], None, Quirk::UsbCd, true),
+            (&["Supermicro", "Penguin Computing"], Some("Altus"), Quirk::UsbCd, true),
+            (&["Supermicro"], Some("ARS-111GL-NHR"), Quirk::UsbCd, false),
+            (&["Supermicro"], Some("ARS-111GL-NHR-LCC"), Quirk::UsbCd, false),
+            (&["SUPERMICRO"], None, Quirk::FirmwareOrder, false),
+            (&["Lenovo"], None, Quirk::FirmwareOrder, true),
+            (&["Lenovo"], None, Quirk::CompleteBoot, false),
+            (&[], None, Quirk::UsbCd, false),
         ] {
-            assert_eq!(Quirks::all().of_maker(quirk, maker), expected, "{maker:?} {quirk:?}");
+            assert_eq!(
+                Quirks::all().of_maker(quirk, makers, model),
+                expected,
+                "{makers:?} {model:?} {quirk:?}"
+            );
         }
-        assert!(!Quirks::all().without(Quirk::UsbCd).of_maker(Quirk::UsbCd, Some("Supermicro")));
+        assert!(!Quirks::all().without(Quirk::UsbCd).of_maker(Quirk::UsbCd, &["Supermicro"], None));
     }
 }

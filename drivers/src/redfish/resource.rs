@@ -14,7 +14,8 @@ pub(super) struct Resource {
 impl Resource {
     pub(super) fn new(path: &str, etag: Option<String>, body: Value) -> Self {
         let of_body = body["@odata.etag"].as_str().map(str::to_owned);
-        Self { path: path.to_owned(), etag: etag.or(of_body), body }
+        let etag = [etag, of_body].into_iter().flatten().find(|etag| is_version(etag));
+        Self { path: path.to_owned(), etag, body }
     }
 
     /// Where it is.
@@ -80,6 +81,11 @@ impl Resource {
     }
 }
 
+/// Whether an ETag names a version: some BMCs send an empty one.
+fn is_version(etag: &str) -> bool {
+    !etag.trim().trim_start_matches("W/").trim_matches('"').trim().is_empty()
+}
+
 /// The names of HPE's own part of a resource, with those of its actions.
 const HPE: &[(&str, &str)] = &[("Hpe", "HpeiLO"), ("Hp", "HpiLO")];
 
@@ -129,5 +135,14 @@ mod tests {
         assert_eq!(resource.makers_action("VirtualMedia.Eject"), Some(eject));
         assert_eq!(resource.makers_action("VirtualMedia.Insert"), None);
         assert_eq!(Resource::new("/s", Some("2".into()), json!([])).etag(), Some("2"));
+    }
+
+    #[test]
+    fn c23_an_empty_etag_is_none() {
+        for empty in ["", " ", "\"\"", "W/\"\""] {
+            let of = |body| Resource::new("/s", Some(empty.into()), body).etag().map(str::to_owned);
+            assert_eq!(of(json!({"@odata.etag": empty})), None, "{empty}");
+            assert_eq!(of(json!({"@odata.etag": "W/\"7\""})).as_deref(), Some("W/\"7\""), "{empty}");
+        }
     }
 }

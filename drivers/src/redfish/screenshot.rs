@@ -65,7 +65,8 @@ pub(super) async fn read(system: &System) -> Result<Option<Vec<u8>>, RedfishErro
 
 async fn of_idrac(system: &System, seen: &Resource) -> Result<Option<Vec<u8>>, RedfishError> {
     for manager in system.managers(seen).await? {
-        let manager = system.bmc.get(&manager).await?;
+        // One that cannot be read takes nothing from the others.
+        let Ok(manager) = system.bmc.get(&manager).await else { continue };
         let Some(service) = manager.link(IDRAC_SERVICE) else { continue };
         let service = system.bmc.get(service).await?;
         let Some(target) = service.action(IDRAC_ACTION) else { continue };

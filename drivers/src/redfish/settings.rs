@@ -34,7 +34,10 @@ pub struct RedfishSettings {
     /// How long a screenshot may take to be made. It has to be shorter than the conductor's time for last words, so that the
     /// BMC's own words are told.
     pub screen_wait: Duration,
-    /// How long a password that was refused is not tried again.
+    /// Pause before what was refused and may be granted the next time is asked for again: a password, a session, a drive.
+    pub refusal_pause: Duration,
+    /// How long a password that was refused again is not tried any more, and a user without a session is known by the
+    /// password.
     pub credentials_pause: Duration,
     /// What of BMCs is put up with.
     pub quirks: Quirks,
@@ -61,6 +64,7 @@ impl Default for RedfishSettings {
             power_retry: Duration::from_secs(10),
             media_wait: Duration::from_secs(15),
             screen_wait: Duration::from_secs(10),
+            refusal_pause: Duration::from_secs(5),
             credentials_pause: Duration::from_secs(300),
             quirks: Quirks::all(),
             ca_folders: CA_FOLDERS.map(PathBuf::from).to_vec(),

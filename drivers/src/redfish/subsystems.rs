@@ -21,27 +21,31 @@ pub(super) async fn read(
 ) -> Result<Option<Resource>, RedfishError> {
     let Some(path) = enclosure.link(&format!("{link}Subsystem")) else { return Ok(None) };
     let subsystem = bmc.get(path).await?;
-    let fans = members(bmc, subsystem.link("/Fans")).await?;
-    let temperatures = match subsystem.link("/ThermalMetrics") {
-        Some(metrics) => temperatures(&bmc.get(metrics).await?),
-        None => Vec::new(),
-    };
+    let fans = members(bmc, subsystem.link("/Fans")).await;
+    let metrics = one(bmc, subsystem.link("/ThermalMetrics")).await;
+    let temperatures = metrics.as_ref().map(temperatures).unwrap_or_default();
     let mut supplies = Vec::new();
-    for supply in members(bmc, subsystem.link("/PowerSupplies")).await? {
-        supplies.push(power_supply(bmc, &supply).await?);
+    for supply in members(bmc, subsystem.link("/PowerSupplies")).await {
+        supplies.push(power_supply(bmc, &supply).await);
     }
     let fans: Vec<_> = fans.iter().map(fan).collect();
     let body = json!({"Fans": fans, "Temperatures": temperatures, "PowerSupplies": supplies});
     Ok(Some(Resource::new(path, None, body)))
 }
 
-async fn members(bmc: &Bmc, collection: Option<&str>) -> Result<Vec<Resource>, RedfishError> {
-    let Some(collection) = collection else { return Ok(Vec::new()) };
+/// What is in a collection. What cannot be read takes nothing from the rest.
+async fn members(bmc: &Bmc, collection: Option<&str>) -> Vec<Resource> {
+    let Some(collection) = collection else { return Vec::new() };
+    let paths = bmc.members(collection).await.inspect_err(|error| tracing::debug!("{error}"));
     let mut members = Vec::new();
-    for member in bmc.members(collection).await?.iter().take(MOST) {
-        members.push(bmc.get(member).await?);
+    for path in paths.unwrap_or_default().iter().take(MOST) {
+        members.extend(one(bmc, Some(path)).await);
     }
-    Ok(members)
+    members
+}
+
+async fn one(bmc: &Bmc, path: Option<&str>) -> Option<Resource> {
+    bmc.get(path?).await.inspect_err(|error| tracing::debug!("{error}")).ok()
 }
 
 fn fan(fan: &Resource) -> Value {
@@ -64,15 +68,14 @@ fn temperatures(metrics: &Resource) -> Vec<Value> {
     told.collect()
 }
 
-async fn power_supply(bmc: &Bmc, supply: &Resource) -> Result<Value, RedfishError> {
+async fn power_supply(bmc: &Bmc, supply: &Resource) -> Value {
     let mut told = json!({
         "MemberId": supply.at("/Id"), "PowerCapacityWatts": supply.at("/PowerCapacityWatts"),
         "SerialNumber": supply.at("/SerialNumber"), "Status": supply.at("/Status"),
     });
-    if let Some(metrics) = supply.link("/Metrics") {
-        let metrics = bmc.get(metrics).await?;
+    if let Some(metrics) = one(bmc, supply.link("/Metrics")).await {
         told["LineInputVoltage"] = metrics.at("/InputVoltage/Reading").clone();
         told["LastPowerOutputWatts"] = metrics.at("/OutputPowerWatts/Reading").clone();
     }
-    Ok(told)
+    told
 }

@@ -5,6 +5,7 @@ use super::error::RedfishError;
 use super::quirks::Quirk;
 use super::resource::Resource;
 use reqwest::StatusCode;
+use serde_json::Map;
 use std::sync::Arc;
 
 /// Most pages of a collection that are read.
@@ -108,10 +109,20 @@ impl System {
         RedfishError::Lacks { bmc: self.bmc.label(), what: what.to_owned(), advice }
     }
 
-    /// Whether the machine has a quirk of its maker that is put up with.
-    pub(super) fn has_quirk(&self, quirk: Quirk, seen: &Resource) -> bool {
-        self.bmc.settings.quirks.of_maker(quirk, seen.text("/Manufacturer"))
+    /// Whether the machine has a quirk of its maker that is put up with. The maker of its BMC is named by the root, and that
+    /// of the machine may be whoever sold it.
+    pub(super) async fn has_quirk(&self, quirk: Quirk, seen: &Resource) -> bool {
+        let root = self.bmc.root().await.inspect_err(|error| tracing::debug!("{error}")).ok();
+        let of_root = root.iter().flat_map(|root| makers(root, "/Vendor"));
+        let makers: Vec<_> = of_root.chain(makers(seen, "/Manufacturer")).collect();
+        self.bmc.settings.quirks.of_maker(quirk, &makers, seen.text("/Model"))
     }
+}
+
+/// Those who made something, as it says: by a property, and by their own parts of it.
+fn makers<'a>(resource: &'a Resource, property: &str) -> Vec<&'a str> {
+    let own = resource.at("/Oem").as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+    resource.text(property).into_iter().chain(own).collect()
 }
 
 impl Bmc {

@@ -1,7 +1,8 @@
 //! Whose certificates BMCs may have, and the HTTP clients that take no others.
 
 use super::error::RedfishError;
-use reqwest::header::{ACCEPT, CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use crate::packed;
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client};
 use std::collections::HashMap;
@@ -71,6 +72,7 @@ impl Clients {
 fn client(trust: &Trust, folders: &[PathBuf], connect_timeout: Duration) -> Result<Client, RedfishError> {
     let headers = HeaderMap::from_iter([
         (ACCEPT, HeaderValue::from_static("application/json")),
+        (ACCEPT_ENCODING, HeaderValue::from_static(packed::ACCEPTED)),
         (CONNECTION, HeaderValue::from_static("close")),
         (ODATA_VERSION, HeaderValue::from_static("4.0")),
     ]);

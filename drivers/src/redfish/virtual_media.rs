@@ -1,9 +1,15 @@
 //! Virtual drives (section 9.5).
 //!
 //! A drive is emptied before something is put into it: most BMCs refuse a second medium, and some skip one whose URL they
-//! have already (F55). What counts is what the drive says when it is read again. The least is sent first; what the BMC
-//! misses is added then (F56).
+//! have already (F55). What counts is what the drive says when it is read again, whatever the BMC has answered to an order.
+//! The least is sent first; what the BMC misses is added then (F56). A drive that cannot be read, for want of a licence, hides
+//! no other.
 
+mod drives;
+mod image;
+
+use self::drives::{Drives, drives};
+use self::image::is_same;
 use super::error::RedfishError;
 use super::message::Refusal;
 use super::quirks::Quirk;
@@ -13,6 +19,7 @@ use farrier_conductor::interfaces::VirtualMedium;
 use farrier_conductor::model::BootDevice;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 /// How often an insertion is tried that the BMC itself fails at.
@@ -50,7 +57,7 @@ pub(super) async fn media(system: &System) -> Result<Vec<VirtualMedium>, Redfish
         inserted: is_inserted(drive),
         media_types: kinds(drive),
     };
-    Ok(drives(system).await?.iter().map(medium).collect())
+    Ok(drives(system).await?.seen.iter().map(medium).collect())
 }
 
 /// Puts the medium at a URL into the first drive that takes it.
@@ -59,18 +66,28 @@ pub(super) async fn media(system: &System) -> Result<Vec<VirtualMedium>, Redfish
 ///
 /// [`RedfishError`]; where several drives failed, that of the last.
 pub(super) async fn insert(system: &System, device: BootDevice, url: &str) -> Result<(), RedfishError> {
-    let drives = drives(system).await?;
-    let mut failure = None;
+    let mut drives = drives(system).await?;
+    if !drives.seen.iter().any(|drive| takes(system, drive, device)) {
+        drives.read_again(system).await;
+    }
+    let Drives { seen: drives, mut failure, .. } = drives;
     let mut those: Vec<_> = drives.iter().filter(|drive| takes(system, drive, device)).collect();
     if device == BootDevice::Floppy {
         // In a drive that takes both may be what the machine starts from.
         those.sort_by_key(|drive| is_inserted(drive));
     }
     for drive in those {
-        eject_from(system, drive).await?;
-        match insert_into(system, drive, url).await {
-            Err(error @ RedfishError::Refused { .. }) => failure = Some(error),
+        match replace(system, drive, url).await {
+            Err(error) if may_be_of_drive(&error) => failure = Some(error),
             inserted => return inserted,
+        }
+        // What comes late is not to be in two drives.
+        let emptied = match system.bmc.get(drive.path()).await {
+            Ok(drive) => eject_from(system, &drive).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = emptied {
+            tracing::debug!("{error}");
         }
     }
     Err(failure.unwrap_or_else(|| {
@@ -80,46 +97,42 @@ pub(super) async fn insert(system: &System, device: BootDevice, url: &str) -> Re
     }))
 }
 
+async fn replace(system: &System, drive: &Resource, url: &str) -> Result<(), RedfishError> {
+    eject_from(system, drive).await?;
+    insert_into(system, drive, url).await
+}
+
+/// Whether what failed with one drive may work with another.
+fn may_be_of_drive(error: &RedfishError) -> bool {
+    matches!(
+        error,
+        RedfishError::Refused { .. }
+            | RedfishError::Nonsense { .. }
+            | RedfishError::NotDone { .. }
+            | RedfishError::TaskFailed { .. }
+            | RedfishError::Lacks { .. }
+    )
+}
+
 /// Empties the drives for these devices, or all.
 ///
 /// # Errors
 ///
 /// [`RedfishError`] of the last that failed; the others are empty.
 pub(super) async fn eject(system: &System, devices: &[BootDevice]) -> Result<(), RedfishError> {
+    let mut drives = drives(system).await?;
+    // A medium would stay in one that could not be read once.
+    drives.read_again(system).await;
+    if let Some(failure) = &drives.failure {
+        tracing::warn!("a virtual drive is left as it is: {failure}");
+    }
     let mut ejected = Ok(());
-    for drive in drives(system).await? {
+    for drive in drives.seen {
         if devices.is_empty() || devices.iter().any(|device| takes(system, &drive, *device)) {
             ejected = eject_from(system, &drive).await.and(ejected);
         }
     }
     ejected
-}
-
-/// The drives of the machine, or else those of what manages it.
-async fn drives(system: &System) -> Result<Vec<Resource>, RedfishError> {
-    let seen = system.read().await?;
-    let own = seen.link("/VirtualMedia").filter(|_| system.bmc.minds(Quirk::MediaOnSystem));
-    let drives = drives_in(system, own).await?;
-    if !drives.is_empty() {
-        return Ok(drives);
-    }
-    for manager in system.managers(&seen).await? {
-        let manager = system.bmc.get(&manager).await?;
-        let drives = drives_in(system, manager.link("/VirtualMedia")).await?;
-        if !drives.is_empty() {
-            return Ok(drives);
-        }
-    }
-    Ok(Vec::new())
-}
-
-async fn drives_in(system: &System, place: Option<&str>) -> Result<Vec<Resource>, RedfishError> {
-    let Some(place) = place else { return Ok(Vec::new()) };
-    let mut drives = Vec::new();
-    for drive in system.bmc.members(place).await? {
-        drives.push(system.bmc.get(&drive).await?);
-    }
-    Ok(drives)
 }
 
 fn kind(word: &str) -> Option<BootDevice> {
@@ -139,23 +152,40 @@ async fn eject_from(system: &System, drive: &Resource) -> Result<(), RedfishErro
     if !is_inserted(drive) && drive.text("/Image").is_none() {
         return Ok(());
     }
+    let ordered = order_ejection(system, drive).await;
+    let limit = limit(system, &ordered);
+    match (proven(system, drive, limit, |now| !is_inserted(now)).await, ordered) {
+        (Ok(()), _) => Ok(()),
+        (Err(_), Err(error)) => Err(error),
+        // It was taken out, and the BMC says what was before: what comes next will tell.
+        (Err(RedfishError::NotDone { .. }), Ok(())) if system.bmc.minds(Quirk::StaleInserted) => Ok(()),
+        (unproven, Ok(())) => unproven,
+    }
+}
+
+async fn order_ejection(system: &System, drive: &Resource) -> Result<(), RedfishError> {
     let bmc = &system.bmc;
     let ways = Ways::of(system, drive, "VirtualMedia.EjectMedia", "VirtualMedia.EjectVirtualMedia");
     match ways {
         Ways { schema: Some(target), makers } => match (eject_by(system, target).await, makers) {
             (Err(RedfishError::Refused { .. }), Some(action)) => {
-                bmc.post(action.target, Some(&json!({}))).await?;
+                bmc.post(action.target, Some(&json!({}))).await
             }
-            (ejected, _) => ejected?,
+            (ejected, _) => ejected,
         },
-        Ways { makers: Some(action), .. } => bmc.post(action.target, Some(&json!({}))).await?,
-        _ if bmc.minds(Quirk::MediaByPatch) => patch(system, drive, None).await?,
-        _ => return Err(system.lacks("a virtual drive that lets nothing out", "look at the BMC's licence")),
+        Ways { makers: Some(action), .. } => bmc.post(action.target, Some(&json!({}))).await,
+        _ if bmc.minds(Quirk::MediaByPatch) => patch(system, drive, None).await,
+        _ => Err(system.lacks("a virtual drive that lets nothing out", "look at the BMC's licence")),
     }
-    match proven(system, drive, |now| !is_inserted(now)).await {
-        // It was taken out, and the BMC says what was before: what comes next will tell.
-        Err(RedfishError::NotDone { .. }) if bmc.minds(Quirk::StaleInserted) => Ok(()),
-        proven => proven,
+}
+
+/// How long a drive may take to be as it was ordered to be. One that was not may be so all the same, soon.
+fn limit(system: &System, ordered: &Result<(), RedfishError>) -> Duration {
+    let settings = &system.bmc.settings;
+    match ordered {
+        Ok(()) => settings.media_wait,
+        Err(error) if error.is_about_password() => Duration::ZERO,
+        Err(_) => settings.refusal_pause.min(settings.media_wait),
     }
 }
 
@@ -187,14 +217,15 @@ async fn patch(system: &System, drive: &Resource, url: Option<&str>) -> Result<(
     if url.is_some() {
         body["WriteProtected"] = json!(true);
     }
-    match system.bmc.patch(drive.path(), &body).await {
+    let patched = match system.bmc.patch(drive.path(), &body).await {
         Err(RedfishError::Refused { refusal, .. })
             if refusal.names("Inserted") && system.bmc.minds(Quirk::ImageAlone) =>
         {
             system.bmc.patch(drive.path(), &json!({"Image": url})).await
         }
         patched => patched,
-    }
+    };
+    patched.map(drop)
 }
 
 fn wants_body(error: &RedfishError) -> bool {
@@ -203,17 +234,34 @@ fn wants_body(error: &RedfishError) -> bool {
 }
 
 async fn insert_into(system: &System, drive: &Resource, url: &str) -> Result<(), RedfishError> {
+    // What a drive says that keeps the last image is no proof of the next one with such a name.
+    let before = system.bmc.get(drive.path()).await.ok();
+    let before = before.as_ref().and_then(|before| before.text("/Image"));
+    let ordered = order_insertion(system, drive, url).await;
+    let limit = limit(system, &ordered);
+    let is_in = |now: &Resource| {
+        let image = now.text("/Image");
+        is_inserted(now)
+            && image.is_none_or(|image| image == url || before != Some(image) && is_same(image, url))
+    };
+    match (proven(system, drive, limit, is_in).await, ordered) {
+        (Ok(()), _) => Ok(()),
+        (Err(_), Err(error)) => Err(error),
+        (unproven, Ok(())) => unproven,
+    }
+}
+
+async fn order_insertion(system: &System, drive: &Resource, url: &str) -> Result<(), RedfishError> {
     let ways = Ways::of(system, drive, "VirtualMedia.InsertMedia", "VirtualMedia.InsertVirtualMedia");
     match ways {
         Ways { schema: Some(target), makers } => match (order(system, target, url).await, makers) {
-            (Err(RedfishError::Refused { .. }), Some(action)) => by_maker(system, drive, action, url).await?,
-            (inserted, _) => inserted?,
+            (Err(RedfishError::Refused { .. }), Some(action)) => by_maker(system, drive, action, url).await,
+            (inserted, _) => inserted,
         },
-        Ways { makers: Some(action), .. } => by_maker(system, drive, action, url).await?,
-        _ if system.bmc.minds(Quirk::MediaByPatch) => patch(system, drive, Some(url)).await?,
-        _ => return Err(system.lacks("a virtual drive that takes nothing", "look at the BMC's licence")),
+        Ways { makers: Some(action), .. } => by_maker(system, drive, action, url).await,
+        _ if system.bmc.minds(Quirk::MediaByPatch) => patch(system, drive, Some(url)).await,
+        _ => Err(system.lacks("a virtual drive that takes nothing", "look at the BMC's licence")),
     }
-    proven(system, drive, |now| is_inserted(now) && now.text("/Image").is_none_or(|image| image == url)).await
 }
 
 /// Inserts by the maker's own action. Where that is needed, the override of the schema may lead nowhere, so the drive is told by
@@ -275,28 +323,29 @@ fn missing(property: &str, url: &str) -> &'static str {
     }
 }
 
-/// Reads a drive until it is as it should be.
+/// Reads a drive until it is as it should be. One reading that fails proves nothing.
 async fn proven(
     system: &System,
     drive: &Resource,
+    limit: Duration,
     is_so: impl Fn(&Resource) -> bool,
 ) -> Result<(), RedfishError> {
-    let settings = &system.bmc.settings;
     let start = Instant::now();
     loop {
-        let now = system.bmc.get(drive.path()).await?;
-        if is_so(&now) {
+        let now = system.bmc.get(drive.path()).await;
+        if now.as_ref().is_ok_and(&is_so) {
             return Ok(());
         }
-        if start.elapsed() >= settings.media_wait {
+        if start.elapsed() >= limit || now.as_ref().is_err_and(RedfishError::is_about_password) {
+            let now = now?;
             let image = now.text("/Image").unwrap_or("nothing");
             return Err(RedfishError::NotDone {
                 bmc: system.bmc.label(),
                 told: format!("to change the medium in {}", drive.path()),
                 says: format!("that {image} is {}", if is_inserted(&now) { "in" } else { "out" }),
-                limit: settings.media_wait,
+                limit,
             });
         }
-        sleep(settings.power_poll).await;
+        sleep(system.bmc.settings.power_poll).await;
     }
 }

@@ -191,6 +191,11 @@ impl BootInterface for VirtualMediaBoot {
         true
     }
 
+    /// An ISO may have its root file system on itself.
+    fn runs_from_medium(&self) -> bool {
+        true
+    }
+
     fn capabilities(&self) -> &[BootCapability] {
         &[BootCapability::RamdiskBoot, BootCapability::RamdiskBootConfigdrive]
     }

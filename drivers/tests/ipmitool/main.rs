@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod console;
+mod lost;
 mod simulator;
+mod stand_in;
 
 use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::interfaces::{ManagementInterface, PowerInterface, VendorInterface};
@@ -38,6 +40,7 @@ fn settings() -> IpmiSettings {
         pace: Pace { interval: ms(1), burst: 100, first_rest: ms(5), longest_rest: ms(20) },
         power_wait: Duration::from_secs(60),
         power_retry: Duration::from_secs(2),
+        refusal_pause: ms(5),
         ..IpmiSettings::default()
     }
 }
@@ -93,7 +96,7 @@ async fn boot_devices_are_set_in_both_modes_and_read_again() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_tried_once_and_is_in_no_error() {
+async fn a_wrong_password_is_tried_twice_and_is_in_no_error() {
     let simulator = Simulator::start();
     let power = IpmiPower::new(Bmcs::new(settings()));
     for (key, value) in [("ipmi_password", "hay and oats"), ("ipmi_username", "nobody")] {

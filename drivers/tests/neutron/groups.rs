@@ -48,8 +48,7 @@ async fn one_is_attached_to_a_group_bound_by_all_of_its_cables_and_detached() {
         let link = |port: &str| json!({"switch_id": "0a:1b", "port_id": port});
         let group = json!({"id": stage.node.port_groups[0].uuid, "name": "bond0", "bond_mode": "802.3ad",
             "bond_properties": {"bond_miimon": 100}});
-        let profile =
-            json!({"local_link_information": [link("e1"), link("e2")], "local_group_information": group});
+        let profile = json!({"local_link_information": [link("e1"), link("e2")], "local_group_information": group, "physical_network": "rack1"});
         assert_eq!(stage.port(&vif)["binding:profile"], profile);
         assert_eq!(stage.port(&vif)["binding:host_id"], stage.node.uuid.to_string());
     }
@@ -85,7 +84,10 @@ async fn a_card_of_a_group_is_bound_by_itself_where_it_is_named() {
     for (vif, address, port) in [(&first, CARD, "e1"), (&second, SECOND, "e2")] {
         let link = json!([{"switch_id": "0a:1b", "port_id": port}]);
         assert_eq!(stage.port(vif)["mac_address"], address);
-        assert_eq!(stage.port(vif)["binding:profile"], json!({"local_link_information": link}));
+        assert_eq!(
+            stage.port(vif)["binding:profile"],
+            json!({"local_link_information": link, "physical_network": "rack1"})
+        );
     }
     let third = stage.foreign(json!({"network_id": "net-1"}));
     let group = wish(&json!({"id": third, "portgroup_uuid": "bond0"}));
@@ -102,6 +104,6 @@ async fn cards_of_a_group_have_ports_of_their_own_for_an_operation() {
     assert_eq!(port["mac_address"], CARD);
     assert_eq!(
         port["binding:profile"],
-        json!({"local_link_information": [{"switch_id": "0a:1b", "port_id": "e1"}]})
+        json!({"local_link_information": [{"switch_id": "0a:1b", "port_id": "e1"}], "physical_network": "rack1"})
     );
 }

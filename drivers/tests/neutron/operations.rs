@@ -15,6 +15,8 @@ async fn the_cards_that_boot_are_connected_once_and_disconnected() {
     let id = stage.note(0, KEY).unwrap();
     assert_eq!(stage.note(1, KEY), None);
     let (port, node) = (stage.port(&id), stage.node.uuid.to_string());
+    let link = json!({"switch_id": "0a:1b", "port_id": "e1"});
+    let profile = json!({"local_link_information": [link], "physical_network": "rack1"});
     for (field, expected) in [
         ("network_id", json!("net-1")),
         ("mac_address", json!(CARD)),
@@ -22,7 +24,7 @@ async fn the_cards_that_boot_are_connected_once_and_disconnected() {
         ("device_owner", json!("baremetal:none")),
         ("binding:host_id", json!(node)),
         ("binding:vnic_type", json!("baremetal")),
-        ("binding:profile", json!({"local_link_information": [{"switch_id": "0a:1b", "port_id": "e1"}]})),
+        ("binding:profile", profile),
         ("security_groups", json!(["sg-1"])),
     ] {
         assert_eq!(port[field], expected, "{field}");

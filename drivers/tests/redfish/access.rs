@@ -56,7 +56,7 @@ async fn a_bmc_without_sessions_gets_the_password_with_each_request() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_tried_once_and_a_new_one_at_once() {
+async fn a_wrong_password_is_tried_twice_and_a_new_one_at_once() {
     for (auth, manner) in [("auto", None), ("basic", None), ("auto", Some(Manner::NoSessions))] {
         let Stage { bmc, power, .. } = Stage::new(manner).await;
         let mut wrong = info(&bmc.url);
@@ -70,8 +70,8 @@ async fn a_wrong_password_is_tried_once_and_a_new_one_at_once() {
         }
         let asked = bmc.asked();
         let attempts = asked.iter().filter(|asked| !asked.ends_with("/redfish/v1/")).count();
-        let without_sessions = usize::from(manner.is_some());
-        assert!(attempts <= 2 + without_sessions, "one attempt locks nobody out: {asked:?}");
+        let without_sessions = 2 * usize::from(manner.is_some());
+        assert!(attempts <= 2 + without_sessions, "two attempts lock nobody out: {asked:?}");
         power.power_state(&node(&info(&bmc.url))).await.unwrap();
     }
 }
@@ -212,6 +212,8 @@ async fn credentials_are_in_no_log() {
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
     let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+    // While there is one alone, threads of other tests decide for it whether what they come upon first is logged.
+    let _other = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let _logged = tracing::subscriber::set_default(subscriber);
     let settings = RedfishSettings { power_wait: Duration::from_millis(200), ..settings() };
     for manner in [None, Some(Manner::NoSessions), Some(Manner::RepeatsPassword), Some(Manner::FailingTasks)]

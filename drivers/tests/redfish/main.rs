@@ -4,13 +4,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod access;
+mod answers;
 mod boot;
 mod event_log;
 mod ilo;
 mod many;
-mod media_boot;
-mod media_sources;
-mod media_stage;
+mod media;
 mod mockup_orders;
 mod mockup_readings;
 mod power;
@@ -18,4 +17,3 @@ mod quirks;
 mod screenshot;
 mod stage;
 mod stand_in;
-mod virtual_media;

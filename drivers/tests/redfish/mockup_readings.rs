@@ -114,7 +114,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         mockup: "dell-idrac9",
-        machine: &["Dell Inc.", "power on", "-", "bios", "secure"],
+        machine: &["Dell", "power on", "-", "bios", "secure"],
         drives: &["floppy: -", "cdrom: -"],
         log: &["OEM software event., d000000", "OEM software event., d000000"],
         lights: &["system System.Embedded.1 on", "chassis System.Embedded.1 on"],
@@ -123,7 +123,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         mockup: "dell-idrac10",
-        machine: &["Dell Inc.", "power off", "-", "bios", "-"],
+        machine: &["Dell", "power off", "-", "bios", "-"],
         drives: &["cdrom/floppy: -", "cdrom/floppy: -"],
         firmware: &["bmc 1.20.50.52"],
         ..TELLS_NOTHING

@@ -27,6 +27,7 @@ pub fn settings() -> RedfishSettings {
     RedfishSettings {
         pace: Pace { interval: ms(1), burst: 1000, first_rest: ms(2), longest_rest: ms(20) },
         busy_pause: ms(5),
+        refusal_pause: ms(5),
         task_poll: ms(5),
         power_wait: Duration::from_secs(60),
         power_poll: ms(5),

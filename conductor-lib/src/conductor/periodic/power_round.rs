@@ -3,6 +3,7 @@
 //! the round compares is kept, since there may be many.
 
 use crate::error::Error;
+use crate::interfaces::InterfaceError;
 use crate::model::{Node, PowerState};
 use crate::power_reading::power_state;
 use crate::services::Services;
@@ -34,6 +35,11 @@ impl Reading {
         let name = node.label();
         let Node { uuid, power_state, updated_at, .. } = node;
         Self { node: uuid, name, recorded: power_state, said, updated_at }
+    }
+
+    /// Whether the machine was asked: a driver that keeps from asking it for a while has read nothing.
+    pub(super) fn was_made(&self) -> bool {
+        !matches!(self.said, Err(Error::Interface(InterfaceError::NotAsked(_))))
     }
 
     /// Whether the machine says something else than what is recorded.

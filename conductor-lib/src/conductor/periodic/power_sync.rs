@@ -1,7 +1,7 @@
 //! Keeps recorded power states true (section 12.4).
 //!
 //! BMCs err: what contradicts a record counts when the machine says it twice. A machine that cannot be read, or does
-//! not follow, has its node put into maintenance after a few rounds.
+//! not follow, has its node put into maintenance after a few rounds. A reading that a driver did not make counts neither way.
 
 use super::super::workers::Workers;
 use super::power_round::{Doubt, Reading, Round, unchanged};
@@ -103,6 +103,9 @@ impl PowerSync {
     }
 
     async fn conclude(&mut self, reading: &Reading) -> Result<(), Error> {
+        if !reading.was_made() {
+            return Ok(());
+        }
         let before = self.failures.remove(&reading.node).unwrap_or_default();
         let read = reading.said.as_ref().ok().copied();
         let (act, failures) = judge(reading.recorded, read, before, &self.services.settings.power_sync);

@@ -200,13 +200,14 @@ fn an_instance_boots_from_the_network_at_every_start() {
 }
 
 #[test]
-fn a_machine_that_boots_from_the_network_all_the_same_is_sent_to_its_disk() {
+fn c06_a_machine_that_boots_from_the_network_all_the_same_is_sent_to_its_disk() {
     let mut netboot = netboot();
     netboot.defaults.netboot_fallback = true;
     for (method, mode, line) in [
         (Method::Pxe, "bios", "localboot 0"),
-        (Method::Pxe, "uefi", "  exit"),
-        (Method::Ipxe, "bios", "sanboot --no-describe --drive 0x80 || exit 0"),
+        (Method::Pxe, "uefi", "    if chainloader \"$loader\"; then"),
+        (Method::Ipxe, "bios", "sanboot --no-describe --drive 0x80 || exit 1"),
+        (Method::Ipxe, "uefi", "sanboot --no-describe --drive 0x80 || exit 1"),
     ] {
         let mut node = local(mode);
         node.driver_internal_info.ramdisk_parameters = None;

@@ -33,6 +33,10 @@ impl Inner {
                 "",
             ));
         }
+        let takes = seen.headers.get("accept-encoding").and_then(|takes| takes.to_str().ok());
+        if self.has(Manner::WantsPacking) && !takes.is_some_and(|takes| takes.contains("gzip")) {
+            return Some(refusal(StatusCode::NOT_ACCEPTABLE, "Base.1.0.GeneralError", "packed alone"));
+        }
         if self.is_odd(Quirk::Busy) && is_order && self.faults.refused_orders < 2 {
             self.faults.refused_orders += 1;
             let identifier = "ExtendedError.1.0.UnableToModifyDuringSystemPOST";

@@ -16,6 +16,9 @@ pub struct Boot {
 #[derive(Debug)]
 pub struct Machine {
     pub maker: &'static str,
+    pub model: &'static str,
+    /// Who made its BMC, where that tells.
+    pub bmc_maker: Option<&'static str>,
     pub power: &'static str,
     pub boot: Boot,
     pub secure_boot: bool,
@@ -49,6 +52,8 @@ impl Machine {
         let version = 1;
         Self {
             maker,
+            model: "Horse 1",
+            bmc_maker: None,
             power,
             boot,
             secure_boot,

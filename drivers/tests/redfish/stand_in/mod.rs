@@ -9,6 +9,7 @@ mod resources;
 mod screen;
 mod sessions;
 mod virtual_media;
+pub mod wrong;
 
 pub use machine::Machine;
 pub use mockup::Mockup;
@@ -46,8 +47,16 @@ pub enum Manner {
     DrivesTakeAll,
     /// It has one drive, which takes CDs and sticks.
     OneDrive,
+    /// Its drives tell of the last image when they are empty.
+    KeepsImage,
     /// It has no sessions.
     NoSessions,
+    /// It takes no password but for a session.
+    NoBasic,
+    /// It answers those alone that take packed answers.
+    WantsPacking,
+    /// Its versions are empty, and refused when they are sent.
+    EmptyEtags,
     /// It knows a session for three requests.
     ForgetfulSessions,
     /// A session that it does not know lacks rights.
@@ -111,6 +120,7 @@ pub struct Inner {
     pub seen: Vec<Seen>,
     sessions: sessions::Sessions,
     faults: faults::Faults,
+    pub wrongs: wrong::Wrongs,
     pub drives: virtual_media::Drives,
     tasks: u32,
     /// What is in its log, and how long ago it was written, in seconds.
@@ -182,8 +192,8 @@ impl StandIn {
     fn app(manners: impl IntoIterator<Item = Manner>) -> (Arc<Mutex<Inner>>, Router) {
         let manners: BTreeSet<_> = manners.into_iter().collect();
         let machine = Machine::new(&manners);
-        let (seen, sessions, faults, drives, log, mockup) = Default::default();
-        let inner = Inner { manners, machine, seen, sessions, faults, drives, tasks: 0, log, mockup };
+        let (seen, sessions, faults, drives, log, mockup, wrongs) = Default::default();
+        let inner = Inner { manners, machine, seen, sessions, faults, drives, tasks: 0, log, mockup, wrongs };
         let inner = Arc::new(Mutex::new(inner));
         (Arc::clone(&inner), Router::new().fallback(answer).with_state(inner))
     }
@@ -227,15 +237,12 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, request: Request) -> Res
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let (method, headers, at) = (parts.method, parts.headers, Instant::now());
     let seen = Seen { method, path, query, headers, body, at };
-    let answer = {
+    let draft = {
         let mut inner = inner.lock().unwrap();
         inner.seen.push(seen.clone());
-        inner.answer(&seen)
+        inner.draft(&seen)
     };
-    match answer {
-        Some(answer) => answer,
-        None => std::future::pending().await,
-    }
+    draft.finish().await
 }
 
 impl Inner {

@@ -52,7 +52,7 @@ impl Inner {
         let link = |path: &str| json!({"@odata.id": path});
         Some(match path {
             "/redfish/v1" => json!({
-                "Systems": link("/redfish/v1/Systems"), "Managers": link("/redfish/v1/Managers"),
+                "Vendor": self.machine.bmc_maker, "Systems": link("/redfish/v1/Systems"), "Managers": link("/redfish/v1/Managers"),
                 "Links": {"Sessions": link("/redfish/v1/SessionService/Sessions")},
             }),
             "/redfish/v1/Systems" if self.has(Manner::TwoMachines) => {
@@ -99,6 +99,7 @@ impl Inner {
         json!({
             "@odata.id": SYSTEM,
             "Manufacturer": self.machine.maker,
+            "Model": self.machine.model,
             "BiosVersion": "U30 v2.1",
             "LocationIndicatorActive": self.machine.is_located,
             "PowerState": if silent { Value::Null } else { power.into() },
@@ -127,7 +128,10 @@ impl Inner {
     fn versioned(&mut self, body: impl FnOnce(&mut Self) -> Value) -> Response {
         let body = body(self);
         let mut answer = json_answer(StatusCode::OK, &body);
-        let etag = format!("W/\"{}\"", self.machine.version);
+        let etag = match self.has(Manner::EmptyEtags) {
+            true => String::new(),
+            false => format!("W/\"{}\"", self.machine.version),
+        };
         answer.headers_mut().insert("etag", etag.parse().unwrap());
         answer
     }
@@ -138,6 +142,9 @@ impl Inner {
         change: impl FnOnce(&mut Self, &Value) -> Option<Response>,
     ) -> Response {
         let version = seen.headers.get("if-match").map(|version| version.to_str().unwrap().to_owned());
+        if self.has(Manner::EmptyEtags) && version.is_some() {
+            return refusal(StatusCode::BAD_REQUEST, "Base.1.0.GeneralError", "no version");
+        }
         let expected = match self.is_odd(Quirk::StrongEtags) {
             true => format!("\"{}\"", self.machine.version),
             false => format!("W/\"{}\"", self.machine.version),

@@ -69,6 +69,9 @@ impl Inner {
             *uses = uses.saturating_sub(1);
             return *uses > 0;
         }
+        if self.has(Manner::NoBasic) {
+            return false;
+        }
         let basic = format!("Basic {}", BASE64_STANDARD.encode(format!("{USER}:{PASSWORD}")));
         text("authorization") == Some(basic)
     }

@@ -24,6 +24,8 @@ pub struct Drives {
     pub cd: Drive,
     /// Whether the machine starts from a drive by itself.
     pub starts_next: bool,
+    /// How it tells of an image, where that is in other words.
+    pub says: Option<fn(&str) -> String>,
     failures: u32,
 }
 
@@ -100,9 +102,12 @@ impl Inner {
             _ => vec!["USBStick"],
         };
         let (has_actions, is_stale) = (!self.is_patched(), self.is_odd(Quirk::StaleInserted));
+        let (keeps, says) = (self.has(Manner::KeepsImage), self.drives.says);
         let is_hpe = self.is_odd(Quirk::MediaByMaker);
         let Drive { image, past } = self.slot(name);
         let told = image.clone().or(past.clone().filter(|_| is_stale));
+        let kept = told.clone().or(past.clone().filter(|_| keeps));
+        let kept = kept.map(|image| says.map_or(image.clone(), |says| says(&image)));
         let target =
             |action: &str| json!({"target": format!("{COLLECTION}/{name}/Actions/VirtualMedia.{action}")});
         let actions = match has_actions {
@@ -120,7 +125,7 @@ impl Inner {
             false => json!({}),
         };
         json!({
-            "MediaTypes": types, "Inserted": told.is_some(), "Image": told, "Actions": actions, "Oem": own,
+            "MediaTypes": types, "Inserted": told.is_some(), "Image": kept, "Actions": actions, "Oem": own,
         })
     }
 

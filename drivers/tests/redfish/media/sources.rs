@@ -1,6 +1,6 @@
 //! What media are made of: ISOs of servers, and kernels with their ramdisks.
 
-use crate::media_stage::{MediaStage, holds, iso};
+use super::stage::{MediaStage, holds, iso};
 use crate::stage::Stage;
 use farrier_conductor::interfaces::{BootInterface, Interface};
 use farrier_conductor::model::{ProvisionState, RamdiskInstance};

@@ -1,6 +1,6 @@
 //! Boot from virtual media of ISOs of this host: what a BMC reads, and until when.
 
-use crate::media_stage::{MediaStage, holds};
+use super::stage::{MediaStage, holds};
 use crate::stage::Stage;
 use crate::stand_in::Manner;
 use farrier_conductor::interfaces::{BootInterface, Interface, ManagementInterface, PowerInterface};

@@ -1,0 +1,6 @@
+//! Virtual media.
+
+mod boot;
+mod drives;
+mod sources;
+mod stage;
