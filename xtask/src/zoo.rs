@@ -7,6 +7,7 @@ mod report;
 mod undone;
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -52,12 +53,20 @@ pub fn zoo(arguments: &ZooArguments) -> Result<()> {
     let mut cells = as_root("env");
     cells.args(variables).arg("RUST_BACKTRACE=0").arg(program).args(["--exact", TEST, "--nocapture"]);
     let outcome = run(&mut cells);
-    let report = ZooReport::of(read_json::<Outcome>(&file).or_else(|error| outcome.and(Err(error)))?);
+    let cells = read_json::<Outcome>(&file).or_else(|error| outcome.and(Err(error)))?;
+    let report = ZooReport::of(cells, commit(&workspace)?);
     std::fs::remove_file(&file)?;
     println!("{}", report.line());
     write_json(arguments.json.as_deref(), &report)?;
     ensure!(report.red.is_empty(), "{} cells are red", report.red.len());
     if arguments.page { page::write(&workspace, &report) } else { Ok(()) }
+}
+
+/// What is tried.
+fn commit(workspace: &Workspace) -> Result<String> {
+    let mut git = Command::new("git");
+    git.current_dir(&workspace.root).args(["describe", "--always", "--dirty"]);
+    Ok(run_quietly(&mut git)?.trim().to_owned())
 }
 
 #[derive(Deserialize)]

@@ -2,13 +2,19 @@
 
 use farrier_media::boot_iso::{self, Additions};
 use farrier_tests::boot_machine::{BootMachine, Drive, Firmware, Source};
+use farrier_tests::commanded_agent::CommandedAgent;
 use farrier_tests::environment;
-use farrier_tests::stub_conductor::StubConductor;
+use farrier_tests::image_server::{ImageServer, Reply};
+use farrier_tests::instance::sha256;
+use farrier_tests::machine::{Boot, Hardware, free_port};
+use farrier_tests::stub_conductor::{NODE, StubConductor};
 use serde_json::json;
 use std::fs;
 use std::io::{Cursor, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -125,6 +131,63 @@ fn vm_an_iso_brings_the_network_of_its_machine_and_the_token_of_its_agent() {
     let called_from = heartbeat["callback_url"].as_str().unwrap();
     assert!(called_from.starts_with("https://10.0.2.77:"), "{called_from}");
     assert_eq!(heartbeat["agent_token"], token);
+}
+
+/// The stick is the smallest disk that a system fits on, and the first one of the bus that the kernel looks at.
+#[test]
+fn vm_a06_the_stick_that_the_machine_was_booted_from_is_neither_erased_nor_written() {
+    let (folder, conductor) = (TempDir::new().unwrap(), StubConductor::start().unwrap());
+    let stick = media("iso", &conductor.guest_url(), &[], folder.path());
+    fs::File::options().write(true).open(&stick).unwrap().set_len(5 << 30).unwrap();
+    let before = sha256_of_start(&stick);
+    let disk = folder.path().join("disk");
+    fs::File::create(&disk).unwrap().set_len(6 << 30).unwrap();
+    let hardware = Hardware {
+        mac: "52:54:00:fa:00:32".into(),
+        agent_port: free_port().unwrap(),
+        keyboard_port: free_port().unwrap(),
+        disks: vec![(disk.clone(), "DISK")],
+        media: vec![],
+        folder: folder.path().to_owned(),
+    };
+    let drive = format!("if=none,id=stick,format=raw,file={}", stick.display());
+    let arguments = ["-device", "qemu-xhci", "-drive", &drive, "-device", "usb-storage,drive=stick"];
+    let machine = hardware.boot_with(Boot::Disks, &arguments.map(str::to_owned)).unwrap();
+    let agent = CommandedAgent::meet(machine, &hardware, conductor).unwrap();
+
+    let node = json!({"uuid": NODE});
+    let step = json!({"step": "erase_devices_metadata", "interface": "deploy"});
+    let order = json!({"step": step, "node": node, "ports": []});
+    let erased = agent.succeed("clean.execute_clean_step", &order, PATIENCE).unwrap()["clean_result"].clone();
+    assert_eq!(erased["/dev/vda"]["verdict"], "metadata_removed", "{erased}");
+    assert_eq!(erased["/dev/sda"]["verdict"], "kept", "{erased}");
+    assert!(
+        erased["/dev/sda"].to_string().contains("the medium that this ramdisk was booted from"),
+        "{erased}"
+    );
+
+    let mut image = vec![0x5a; 4 << 20];
+    image[..512].fill(0);
+    image[446..462].copy_from_slice(&[0, 0, 2, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 16, 0, 0]);
+    image[510..512].copy_from_slice(&[0x55, 0xaa]);
+    let digest = sha256(&image);
+    let server = ImageServer::start(vec![Reply::Body(Arc::new(image.clone()))]).unwrap();
+    let info = json!({"id": "image", "urls": [server.guest_url()], "disk_format": "raw", "os_hash_algo": "sha256",
+        "os_hash_value": digest});
+    let step = json!({"step": "write_image", "interface": "deploy", "args": {"image_info": info}});
+    let order = json!({"step": step, "node": node, "ports": []});
+    agent.succeed("deploy.execute_deploy_step", &order, PATIENCE).unwrap();
+    let mut written = vec![0; image.len()];
+    fs::File::open(&disk).unwrap().read_exact_at(&mut written, 0).unwrap();
+    assert!(written == image, "the image is not on the disk");
+    assert_eq!(sha256_of_start(&stick), before, "the stick was written");
+}
+
+/// The digest of the bytes of the ISO.
+fn sha256_of_start(stick: &Path) -> String {
+    let mut start = vec![0; 64 << 20];
+    fs::File::open(stick).unwrap().read_exact_at(&mut start, 0).unwrap();
+    sha256(&start)
 }
 
 /// Boots a unified kernel image and sees its heartbeat.

@@ -218,6 +218,44 @@ fn vm_d20_d24_d34_volumes_are_made_kept_by_name_and_removed_without_a_trace() {
     assert_eq!((stable.array_at(OS), stable.array_at(DATA)), (None, None));
 }
 
+/// A table of one partition and, in that, a swap area, as an array has them where its data begin.
+fn old_content() -> Vec<u8> {
+    let mut content = vec![0; 2 * MIB as usize + 4096];
+    content[446..462].copy_from_slice(&[0, 0, 2, 0, 0x83, 0, 0, 0, 0, 16, 0, 0, 0, 64, 0, 0]);
+    content[510..512].copy_from_slice(&[0x55, 0xaa]);
+    let swap = &mut content[2 * MIB as usize..];
+    swap[1024] = 1;
+    swap[1028..1032].copy_from_slice(&1000_u32.to_le_bytes());
+    swap[4086..].copy_from_slice(b"SWAPSPACE2");
+    content
+}
+
+#[test]
+fn vm_d20_a_new_volume_shows_nothing_of_what_lay_where_its_data_begin() {
+    let stable = Stable::new(2, 2048);
+    let volumes = wanted(&[volume("1", json!(1), "os"), volume("0", json!("MAX"), "data")]);
+    stable.clean("create_configuration", &volumes);
+    let data = |mebibyte: u64| {
+        let file = &stable.hardware.disks[0].0;
+        let sectors = read(file, mebibyte * MIB + SUPERBLOCK + DATA_OFFSET, 8);
+        mebibyte * MIB + u64::from_le_bytes(sectors.try_into().unwrap()) * 512
+    };
+    let places = [data(OS), data(DATA)];
+    stable.clean("delete_configuration", &volumes);
+    for file in stable.files() {
+        let file = File::options().write(true).open(file).unwrap();
+        places.iter().for_each(|place| file.write_all_at(&old_content(), *place).unwrap());
+    }
+    // No table leads there, so the disks are free.
+    stable.clean("create_configuration", &volumes);
+    assert_eq!([data(OS), data(DATA)], places, "the data begin elsewhere now");
+    let is_zero =
+        |place: u64| stable.files().all(|file| read(file, place, 4096).iter().all(|byte| *byte == 0));
+    for place in [places[0], places[0] + 2 * MIB, places[1]] {
+        assert!(is_zero(place), "old content is at byte {place}");
+    }
+}
+
 #[test]
 fn vm_d20_an_array_of_an_earlier_user_is_erased_with_its_disks() {
     const MARK: &[u8] = b"what an earlier user has written";

@@ -28,6 +28,7 @@ mod cells;
 mod content;
 mod disks;
 mod judge;
+mod kernel;
 mod occupants;
 mod stage;
 mod steps;

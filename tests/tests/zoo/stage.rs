@@ -1,5 +1,6 @@
 //! A disk on a loop device, on which a step runs, and what must be true afterwards.
 
+mod beside;
 mod keeping;
 mod removing;
 
@@ -70,6 +71,8 @@ impl<'a> Stage<'a> {
             Step::ConfigDrive => self.place_config_drive(),
             Step::PreserveEphemeral => self.preserve_ephemeral(),
             Step::SkipDisk => self.skip(&skipped),
+            Step::EraseBeside => self.erase_beside(),
+            Step::DeployBeside => self.deploy_beside(),
             Step::SkipVolume => self.skip(&json!([{"volume_name": "data"}])),
         }
     }

@@ -35,10 +35,14 @@ pub enum Step {
     SkipDisk,
     /// The array of which a member lives there is on that list.
     SkipVolume,
+    /// `erase_devices_metadata` on another disk, with this one on the skip list.
+    EraseBeside,
+    /// A whole-disk image on another disk.
+    DeployBeside,
 }
 
 impl Step {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::EraseMetadata,
         Self::EraseUnguarded,
         Self::WipeForExport,
@@ -52,6 +56,8 @@ impl Step {
         Self::PreserveEphemeral,
         Self::SkipDisk,
         Self::SkipVolume,
+        Self::EraseBeside,
+        Self::DeployBeside,
     ];
 
     pub fn name(self) -> &'static str {
@@ -69,6 +75,8 @@ impl Step {
             Self::PreserveEphemeral => "preserve-ephemeral",
             Self::SkipDisk => "skip-disk",
             Self::SkipVolume => "skip-volume",
+            Self::EraseBeside => "erase-beside",
+            Self::DeployBeside => "deploy-beside",
         }
     }
 
@@ -80,7 +88,8 @@ impl Step {
 
     /// The sector sizes of its cells: of the steps with many of them, cells take turns.
     pub fn sectors(self, turn: usize) -> &'static [u32] {
-        match (self == Self::EraseMetadata || self.has_turns(), turn % 2) {
+        let takes_turns = matches!(self, Self::EraseMetadata | Self::EraseBeside | Self::DeployBeside);
+        match (takes_turns || self.has_turns(), turn % 2) {
             (true, 0) => &[512],
             (true, _) => &[4096],
             _ => &[512, 4096],
@@ -119,6 +128,9 @@ impl Step {
                 !is_shared && placement != Placement::Whole && !occupant.name.ends_with("config-drive")
             }
             Self::SkipVolume => is_named && !state.hides_occupant(),
+            Self::EraseBeside => state.is_plain(),
+            // The other tables matter where something is told of what they lead to.
+            Self::DeployBeside => state.is_plain() || occupant.name.ends_with("config-drive"),
         }
     }
 }

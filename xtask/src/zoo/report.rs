@@ -40,6 +40,8 @@ struct Kind {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ZooReport {
     machine: String,
+    /// What was tried, as git names it.
+    commit: String,
     seconds: f64,
     occupants: Vec<String>,
     /// Cells by step, placement and state of the table, and how many of them have sectors of 4096 bytes.
@@ -52,7 +54,7 @@ pub struct ZooReport {
 
 impl ZooReport {
     /// Counts cells.
-    pub fn of(outcome: Outcome) -> Self {
+    pub fn of(outcome: Outcome, commit: String) -> Self {
         let Outcome { seconds, cells, left_out } = outcome;
         let (mut counts, mut occupants, mut red) = (BTreeMap::new(), Vec::new(), Vec::new());
         for cell in cells {
@@ -68,7 +70,7 @@ impl ZooReport {
             *large += usize::from(sector_size == 4096);
         }
         let cells = counts.into_iter().map(|(kind, (all, large))| (kind, all, large)).collect();
-        Self { machine: machine(), seconds, occupants, cells, red, left_out }
+        Self { machine: machine(), commit, seconds, occupants, cells, red, left_out }
     }
 
     /// The sum.
@@ -146,10 +148,12 @@ kernel module is written from its documentation. libblkid has to recognise each 
   that `wipefs --all` removes from a copy, and those that libblkid does not know: mirrors of superblocks, labels at 1,
   10, 100 and 1000 GiB.
 - After a step that keeps, every byte that was to stay is compared, and `partx` sees every partition that it saw.
+- Steps on another disk (`erase-beside`, `deploy-beside`) change no byte of the occupant's, and a deployment warns of
+  settings there (A17).
 - What several machines use at the same time is refused by its name, and every byte stays.
 - Where a damaged table cannot be believed, a step that keeps something may refuse, before it writes anything.
 
-{}, {large} of them with sectors of 4096 bytes, on {}.
+{}, {large} of them with sectors of 4096 bytes, at commit {}, on {}.
 
 ![How many cells each step has, by where the occupant lives](disk-zoo.svg)
 
@@ -159,6 +163,7 @@ Occupants: {}.
 |---|---|---|---|
 ",
             self.line(),
+            self.commit,
             self.machine,
             self.occupants.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
         );

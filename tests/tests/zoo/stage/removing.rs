@@ -17,7 +17,7 @@ use uuid::Uuid;
 const MIB: u64 = 1 << 20;
 /// Bytes of the whole-disk image, and its partition.
 const IMAGE: u64 = 24 * MIB;
-const IN_IMAGE: Range<u64> = 2 * MIB..20 * MIB;
+pub(super) const IN_IMAGE: Range<u64> = 2 * MIB..20 * MIB;
 /// What lies in that partition, everywhere.
 const HAY: u8 = 0x5a;
 
@@ -51,19 +51,11 @@ impl Stage<'_> {
         self.require_gone()
     }
 
-    /// As the write path orders it: both ends go first, the first MiB comes last.
     pub(super) fn write_whole_disk_image(self) -> Result<()> {
         let has_gpt = self.image_has_gpt();
         let image = image(self.disk.sector, has_gpt);
         let disk = self.root_disk()?.open()?;
-        wipe::wipe_for_image(&disk)?;
-        let mut piece = AlignedBuffer::zeroed(MIB as usize);
-        for number in (1..IMAGE / MIB).chain([0]) {
-            piece.copy_from_slice(&image.get(number * MIB, MIB as usize));
-            disk.write_all_at(&piece, number * MIB)?;
-        }
-        disk.flush()?;
-        table::finish_image(&disk)?;
+        put(&image, &disk)?;
         drop(disk);
         let wanted: &[&str] = if has_gpt { &["PMBR", "gpt"] } else { &["dos"] };
         let (left, after) = self.content()?;
@@ -166,8 +158,21 @@ pub(super) fn clear_if_member(target: &RaidTarget) -> Result<(), Error> {
     }
 }
 
+/// Writes a whole-disk image as the write path orders it: both ends go first, the first MiB comes last.
+pub(super) fn put(image: &Content, disk: &dyn Sectors) -> Result<()> {
+    wipe::wipe_for_image(disk)?;
+    let mut piece = AlignedBuffer::zeroed(MIB as usize);
+    for number in (1..IMAGE / MIB).chain([0]) {
+        piece.copy_from_slice(&image.get(number * MIB, MIB as usize));
+        disk.write_all_at(&piece, number * MIB)?;
+    }
+    disk.flush()?;
+    table::finish_image(disk)?;
+    Ok(())
+}
+
 /// A whole-disk image with one partition, in which is hay.
-fn image(sector: u32, has_gpt: bool) -> Content {
+pub(super) fn image(sector: u32, has_gpt: bool) -> Content {
     let mut image = Content::default();
     match has_gpt {
         true => Gpt { sector: sector.into(), size: IMAGE, partitions: vec![IN_IMAGE] }.write(&mut image),
