@@ -41,6 +41,7 @@ struct Kind {
 pub struct ZooReport {
     machine: String,
     /// What was tried, as git names it.
+    #[serde(default)]
     commit: String,
     seconds: f64,
     occupants: Vec<String>,
