@@ -25,9 +25,9 @@ pub struct TestArguments {
     /// Which tests [default: unit, disk, vm and aarch64].
     #[arg(value_enum)]
     tier: Option<Tier>,
-    /// Only tests whose name contains this text.
+    /// Only tests whose names contain one of these texts.
     #[arg(long, value_name = "TEXT")]
-    only: Option<String>,
+    only: Vec<String>,
     /// Writes the numbers and times as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -122,12 +122,13 @@ fn run_tiers(
         let begun: Vec<_> =
             tiers.iter().map(|tier| (*tier, scope.spawn(|| test_needs::begin(*tier, workspace)))).collect();
         let mut built = test_programs::build(workspace)?;
-        if let Some(only) = &arguments.only {
-            built.keep(only)?;
+        let is_part = !arguments.only.is_empty();
+        if is_part {
+            built.keep(&arguments.only)?;
         }
         let built = Arc::new(built);
         report.timings.push(Timing::new("building the tests", start.elapsed()));
-        let (programs, is_part) = (Arc::clone(&built), arguments.only.is_some());
+        let programs = Arc::clone(&built);
         let mut unfinished = begun.into_iter().map(|(tier, begun)| {
             let built = Arc::clone(&built);
             let environments = move || {

@@ -71,13 +71,15 @@ impl Built {
         found.map(|(_, path)| path.as_path()).with_context(|| format!("cargo built no {name}"))
     }
 
-    /// Leaves out all tests whose path does not contain `text`.
-    pub fn keep(&mut self, text: &str) -> Result<()> {
-        for program in &mut self.programs {
-            program.tests.retain(|(_, test)| test.contains(text));
+    /// Leaves out all tests whose paths contain none of these texts.
+    pub fn keep(&mut self, texts: &[String]) -> Result<()> {
+        for text in texts {
+            if !self.programs.iter().flat_map(|program| &program.tests).any(|(_, test)| test.contains(text)) {
+                bail!("no test has {text} in its name");
+            }
         }
-        if self.programs.iter().all(|program| program.tests.is_empty()) {
-            bail!("no test has {text} in its name");
+        for program in &mut self.programs {
+            program.tests.retain(|(_, test)| texts.iter().any(|text| test.contains(text)));
         }
         Ok(())
     }
