@@ -8,5 +8,6 @@ const COMMON: &str = "x86_64";
 /// The architecture of a node's machine as Ironic spells it, such as `x86_64` or `aarch64`: its property `cpu_arch`, which
 /// an inspection sets (section 1.11).
 pub fn of(node: &Node) -> &str {
-    node.properties.get("cpu_arch").and_then(|value| value.as_str()).unwrap_or(COMMON)
+    let named = node.properties.get("cpu_arch").and_then(|value| value.as_str());
+    named.filter(|name| !name.is_empty()).unwrap_or(COMMON)
 }

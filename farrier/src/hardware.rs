@@ -9,8 +9,8 @@ use farrier_drivers::iscsi::{Initiators, OpenIscsiInitiator, QemuInitiator, with
 use farrier_drivers::manual::with_manual;
 use farrier_drivers::netboot::images::AllowedFolders;
 use farrier_drivers::qemu::{QemuSettings, with_qemu};
-use farrier_drivers::redfish::{Bmcs, RedfishSettings, with_redfish};
-use farrier_drivers::{netboot, virtual_media};
+use farrier_drivers::redfish::{Bmcs, RedfishSettings, with_types};
+use farrier_drivers::{netboot, redfish, virtual_media};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 pub(crate) struct Hardware {
     /// Hardware types that nodes may have: qemu (local virtual machines), redfish, ilo and ipmi (machines whose BMCs
-    /// speak these), manual (machines that an operator switches, or their agent), fake-hardware (nothing at all, for
+    /// speak these), idrac (machines of Dell by Redfish, for clients that name them so), manual (machines that an operator switches, or their agent), fake-hardware (nothing at all, for
     /// trying out clients).
     #[arg(long, value_enum, value_name = "TYPE", value_delimiter = ',', hide_possible_values = true,
         default_values_t = [HardwareType::Redfish, HardwareType::Ipmi])]
@@ -53,6 +53,7 @@ impl UsualInitiator {
 enum HardwareType {
     Qemu,
     Redfish,
+    Idrac,
     Ilo,
     Ipmi,
     Manual,
@@ -69,23 +70,37 @@ impl Hardware {
     pub(crate) fn compose(self, builder: Builder, state_dir: &Path, allowed: &AllowedFolders) -> Builder {
         let qemu =
             QemuSettings { allowed: allowed.clone(), unsafe_driver_info: self.qemu_unsafe_driver_info };
-        let mut redfish = RedfishSettings::default();
-        redfish.ca_folders.extend(allowed.folders().iter().cloned());
+        let mut settings = RedfishSettings::default();
+        settings.ca_folders.extend(allowed.folders().iter().cloned());
         let ipmi = IpmiSettings {
             runtime: Some(runtime_dir(state_dir).join("ipmitool")),
             ..IpmiSettings::default()
         };
         // One that is named twice is meant once.
         let types: BTreeSet<_> = self.enabled_hardware_types.into_iter().collect();
+        let netbooted = &netboot::NAMES[..];
+        let by_media = [virtual_media::NAME, virtual_media::NAME_OF_HTTPS];
+        let boot = [netbooted, &by_media].concat();
+        let boot_of_idrac = [netbooted, &[virtual_media::NAME_OF_IDRAC], &by_media].concat();
+        let by_redfish = [
+            (HardwareType::Redfish, redfish::REDFISH, &boot[..]),
+            (HardwareType::Idrac, redfish::IDRAC, &boot_of_idrac[..]),
+        ];
+        let by_redfish: Vec<_> = by_redfish
+            .into_iter()
+            .filter_map(|(hardware_type, name, boot)| types.contains(&hardware_type).then_some((name, boot)))
+            .collect();
+        let bmcs = Bmcs::new(settings);
+        let builder = match by_redfish.is_empty() {
+            true => builder,
+            false => with_types(builder, &bmcs, &by_redfish),
+        };
         let builder = types.into_iter().fold(builder, |builder, hardware_type| match hardware_type {
             HardwareType::Qemu => with_qemu(builder, state_dir, qemu.clone(), &netboot::NAMES),
-            HardwareType::Redfish => {
-                let boot = [&netboot::NAMES[..], &[virtual_media::NAME]].concat();
-                with_redfish(builder, &Bmcs::new(redfish.clone()), &boot)
-            }
+            HardwareType::Redfish | HardwareType::Idrac => builder,
             HardwareType::Ilo => {
                 let boot = [&[virtual_media::NAME_OF_ILO], &netboot::NAMES[..]].concat();
-                with_ilo(builder, &Bmcs::new(redfish.clone()), &boot)
+                with_ilo(builder, &bmcs, &boot)
             }
             HardwareType::Ipmi => with_ipmitool(builder, ipmi.clone(), state_dir, &netboot::NAMES),
             HardwareType::Manual => with_manual(builder, state_dir, &netboot::NAMES),

@@ -11,7 +11,7 @@ use farrier_media::KernelParameters;
 #[command(next_help_heading = "Inspection")]
 pub(crate) struct Inspection {
     /// What looks at an inventory, in this order, of: ramdisk-error, validate-interfaces, ports, architecture,
-    /// root-device, capabilities.
+    /// root-device, capabilities, parse-lldp.
     #[arg(long, value_name = "HOOK", value_delimiter = ',', value_parser = hook,
         default_values_t = hooks::default().iter().map(|hook| Named(*hook)).collect::<Vec<_>>())]
     inspection_hooks: Vec<Named>,
@@ -23,6 +23,11 @@ pub(crate) struct Inspection {
     /// means).
     #[arg(long, value_name = "WHICH", default_value_t = InspectionSettings::default().keep_ports)]
     keep_ports: KeepPorts,
+    /// Inspect only machines that this conductor can boot by itself; with false others are switched on, and somebody else
+    /// boots the ramdisk then.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set,
+        default_value_t = InspectionSettings::default().require_managed_boot)]
+    require_managed_boot: bool,
     /// Power machines off that are inspected.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set,
         default_value_t = InspectionSettings::default().power_off)]
@@ -55,7 +60,7 @@ impl Inspection {
             keep_ports: self.keep_ports,
             power_off: self.inspection_power_off,
             extra_kernel_params: self.inspection_kernel_params,
-            ..InspectionSettings::default()
+            require_managed_boot: self.require_managed_boot,
         };
     }
 }

@@ -16,6 +16,7 @@ mod explain;
 mod fingerprint;
 mod hardware;
 mod history;
+mod images;
 mod inspection;
 mod inventory;
 mod json_argument;

@@ -1,6 +1,7 @@
 //! Options of `farrier serve` about machines that boot from the network, and what serves them.
 
 use crate::dhcp::DhcpOptions;
+use crate::images::ImageOptions;
 use crate::neutron::Networks;
 use crate::provisioning::dhcp::Dhcp;
 use crate::provisioning::files::{Files, Roots};
@@ -71,9 +72,15 @@ pub(crate) struct NetbootOptions {
     /// URL below which iPXE finds the files that this conductor serves [default: where it found its script].
     #[arg(long, value_name = "URL")]
     http_url: Option<String>,
-    /// URL below which BMCs find virtual media that this conductor serves [default: that of the ramdisk API].
-    #[arg(long, value_name = "URL")]
+    /// URL below which BMCs find virtual media that this conductor serves [default: that of the ramdisk API]; nodes may
+    /// have another one as driver_info external_http_url.
+    #[arg(long, value_name = "URL", visible_alias = "external-http-url")]
     virtual_media_url: Option<String>,
+    /// URL of the ramdisk API as agents reach it that were booted from virtual media [default: that of the ramdisk API].
+    #[arg(long, value_name = "URL")]
+    external_callback_url: Option<String>,
+    #[command(flatten)]
+    images: ImageOptions,
     /// How many boot files may be on their way to machines at a time, to one address an eighth of them; others wait for
     /// their turn.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
@@ -100,6 +107,7 @@ pub(crate) struct Netboot {
     tftp: Option<Tftp>,
     dhcp: Option<(Dhcp, Places)>,
     virtual_media_url: Option<String>,
+    external_callback_url: Option<String>,
 }
 
 /// What serves boot files.
@@ -148,6 +156,7 @@ impl NetbootOptions {
         })?;
         let defaults = Defaults {
             allowed,
+            images: self.images.configured(),
             kernel_append_params: self.kernel_append_params,
             kernel_append_params_by_arch: self.kernel_append_params_by_arch.into_iter().collect(),
             netboot_fallback: self.enable_netboot_fallback,
@@ -171,6 +180,7 @@ impl NetbootOptions {
             transfers: self.boot_transfers.into(),
             tftp,
             virtual_media_url: self.virtual_media_url,
+            external_callback_url: self.external_callback_url,
         })
     }
 }
@@ -196,6 +206,7 @@ impl Netboot {
     /// Adds the boot interfaces to a conductor.
     pub(crate) fn compose(&self, builder: Builder, shelf: &Shelf) -> Builder {
         let virtual_media = VirtualMediaBoot::new(shelf.clone(), self.interfaces.defaults.clone());
+        let virtual_media = virtual_media.called_back_at(self.external_callback_url.clone());
         with_virtual_media(with_netboot(builder, &self.interfaces), virtual_media)
     }
 

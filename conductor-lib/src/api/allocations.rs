@@ -169,7 +169,11 @@ async fn delete(
 
 /// The identity of the allocation that has a node.
 async fn allocation_of(conductor: &Conductor, node: &str) -> Result<String, Refusal> {
-    let node = conductor.find(node).await?.node;
+    let node = conductor.find(node).await.map_err(|error| match error {
+        Error::NodeNotFound(_) => Refusal::bad_request(error.to_string()),
+        error => error.into(),
+    })?;
+    let node = node.node;
     let none = || Refusal::new(StatusCode::NOT_FOUND, format!("node {} has no allocation", node.label()));
     node.allocation_uuid.map(|uuid| uuid.to_string()).ok_or_else(none)
 }

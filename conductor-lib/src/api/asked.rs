@@ -3,6 +3,7 @@
 use super::fields::{Field, flag, named};
 use super::reply::Refusal;
 use axum::extract::{FromRequestParts, Query};
+use axum::http::Method;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
 use farrier_protocol::heartbeat::ApiVersion;
@@ -34,6 +35,7 @@ pub(crate) struct Asked {
     pub(crate) version: ApiVersion,
     /// How the client calls this conductor, for links in the answer.
     pub(crate) url: String,
+    method: Method,
     words: BTreeMap<String, String>,
     query: String,
 }
@@ -46,7 +48,7 @@ impl<S: Sync> FromRequestParts<S> for Asked {
         let words = Query::try_from_uri(&parts.uri);
         let Query(words) = words.map_err(|error| Refusal::bad_request(format!("the query: {error}")))?;
         let query = parts.uri.query().unwrap_or_default().to_owned();
-        Ok(Self { version, url: url(parts), words, query })
+        Ok(Self { version, url: url(parts), method: parts.method.clone(), words, query })
     }
 }
 
@@ -77,8 +79,21 @@ impl Asked {
     ///
     /// # Errors
     ///
-    /// 404.
+    /// 404 for a request that reads, and 405 for one that changes something, as Ironic answers them.
     pub(crate) fn since(&self, minor: u16) -> Result<(), Refusal> {
+        match self.version.minor < minor {
+            true if self.method == Method::GET => Err(Refusal::not_found()),
+            true => Err(Refusal::wrong_method()),
+            false => Ok(()),
+        }
+    }
+
+    /// As [`Self::since`], for what is no resource of its own in Ironic: its parent is there in all versions.
+    ///
+    /// # Errors
+    ///
+    /// 404, whatever the method.
+    pub(crate) fn part_since(&self, minor: u16) -> Result<(), Refusal> {
         match self.version.minor < minor {
             true => Err(Refusal::not_found()),
             false => Ok(()),

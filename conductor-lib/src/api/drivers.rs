@@ -12,16 +12,18 @@ use axum::routing::{MethodRouter, get};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// First versions: of the interfaces of a hardware type, of choosing its fields, of conductors.
+/// First versions: of the interfaces of a hardware type, of choosing its fields, of conductors, of RAID volumes.
 const INTERFACES: u16 = 30;
 const FIELDS: u16 = 77;
 const CONDUCTORS: u16 = 49;
+const RAID: u16 = 12;
 
 pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
     vec![
         ("/drivers", get(drivers)),
         ("/drivers/{driver}", get(driver)),
         ("/drivers/{driver}/properties", get(properties)),
+        ("/drivers/{driver}/raid/logical_disk_properties", get(logical_disk_properties)),
         ("/conductors", get(conductors)),
         ("/conductors/{conductor}", get(conductor)),
     ]
@@ -83,6 +85,17 @@ async fn properties(
     Path(driver): Path<String>,
 ) -> Result<Json<BTreeMap<&'static str, &'static str>>, Refusal> {
     let found = conductor.properties(&driver);
+    found.map(Json).map_err(|error| Refusal::new(StatusCode::NOT_FOUND, error.to_string()))
+}
+
+async fn logical_disk_properties(
+    State(conductor): State<Conductor>,
+    asked: Asked,
+    Path(driver): Path<String>,
+) -> Result<Json<BTreeMap<&'static str, &'static str>>, Refusal> {
+    asked.since(RAID)?;
+    asked.done()?;
+    let found = conductor.logical_disk_properties(&driver);
     found.map(Json).map_err(|error| Refusal::new(StatusCode::NOT_FOUND, error.to_string()))
 }
 

@@ -405,6 +405,11 @@ impl Field {
         version.minor >= self.since
     }
 
+    /// Whether an empty text stands for nothing, as clients send that have one text for both.
+    fn is_unset_by_empty_text(&self) -> bool {
+        self.name == "name" || self.name.ends_with("_interface")
+    }
+
     /// A value of it as the record keeps it.
     ///
     /// # Errors
@@ -418,6 +423,7 @@ impl Field {
             );
             return Err(Refusal::bad_request(text));
         }
+        let value = if self.is_unset_by_empty_text() && value == "" { Value::Null } else { value };
         self.kind.read(value).map_err(|reason| Refusal::bad_request(format!("{}: {reason}", self.name)))
     }
 }

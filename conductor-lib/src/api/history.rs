@@ -28,7 +28,7 @@ async fn list(
     mut asked: Asked,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    asked.since(SINCE)?;
+    asked.part_since(SINCE)?;
     let node = conductor.find(&id).await?.node.uuid;
     let url = asked.same_list(&collection(node));
     let view = View::new(&asked.clone(), asked.take_fields(HISTORY, Some(HISTORY_BRIEF))?);
@@ -46,7 +46,7 @@ async fn show(
     asked: Asked,
     Path((id, entry)): Path<(String, String)>,
 ) -> Result<Json<Shown>, Refusal> {
-    asked.since(SINCE)?;
+    asked.part_since(SINCE)?;
     let node = conductor.find(&id).await?.node.uuid;
     let view = View::new(&asked, HISTORY.iter().collect());
     let found = entries(&conductor, node).await?.into_iter().find(|one| one.uuid.to_string() == entry);

@@ -145,7 +145,7 @@ async fn inventory(
     asked: Asked,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    asked.since(INVENTORY)?;
+    asked.part_since(INVENTORY)?;
     let told = conductor.inventory(&id).await?;
     let nothing =
         || Refusal::new(StatusCode::NOT_FOUND, format!("node {id} was not inspected yet; order that first"));

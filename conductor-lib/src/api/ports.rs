@@ -6,7 +6,7 @@ use super::listing::{Given, Paging, Successive, answer};
 use super::patch::Patch;
 use super::reply::{Refusal, read_json};
 use super::view::{Shown, View, created};
-use crate::conductor::Conductor;
+use crate::conductor::{Conductor, is_name};
 use crate::error::Error;
 use crate::model::{MacAddress, Port, ResourceKind};
 use crate::store::{OwnedPort, PortSelection};
@@ -27,6 +27,9 @@ const GROUP: &str = "portgroup_id";
 
 /// First version in which ports are in groups.
 const IN_GROUPS: u16 = 24;
+
+/// First version in which ports have names.
+const NAME: u16 = 88;
 
 /// First version in which the node of a port may be called by its name.
 const NODE_NAME: u16 = 94;
@@ -144,6 +147,15 @@ fn shown(view: &View, owned: &OwnedPort) -> Shown {
     view.of("ports", &owned.port.uuid.to_string(), &document(owned))
 }
 
+/// Refuses what no port could be called by: its name is none before it has one, and its address never is.
+fn check_ident(asked: &Asked, id: &str) -> Result<(), Refusal> {
+    let may_be_name = asked.version.minor >= NAME && id.parse::<MacAddress>().is_err() && is_name(id);
+    match may_be_name || id.parse::<Uuid>().is_ok() {
+        true => Ok(()),
+        false => Err(Refusal::no_uuid("port", id)),
+    }
+}
+
 /// A port with the fields that its record does not have.
 fn document(owned: &OwnedPort) -> Map<String, Value> {
     let Ok(Value::Object(mut port)) = serde_json::to_value(&owned.port) else { return Map::new() };
@@ -160,6 +172,7 @@ async fn show(
 ) -> Result<Json<Shown>, Refusal> {
     let fields = asked.take_fields(PORT, None)?;
     asked.done()?;
+    check_ident(&asked, &id)?;
     Ok(Json(shown(&View::new(&asked, fields), &conductor.port(&id).await?)))
 }
 
@@ -172,7 +185,11 @@ async fn create(
     if let Some(node) = given.get("node_uuid").and_then(Value::as_str).map(str::to_owned)
         && node.parse::<Uuid>().is_err()
     {
-        asked.needs(NODE_NAME, "node_uuid that is a name")?;
+        if asked.version.minor < NODE_NAME {
+            return Err(Refusal::bad_request(format!(
+                "node_uuid: {node:?} must be a UUID before version 1.{NODE_NAME}"
+            )));
+        }
         let found = conductor.find(&node).await.map_err(bad_node)?;
         given.insert("node_uuid".into(), found.node.uuid.to_string().into());
     }
@@ -214,6 +231,7 @@ async fn update(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<Json<Shown>, Refusal> {
+    check_ident(&asked, &id)?;
     let patch = Patch::read(&body, PORT, asked.version)?;
     let owned = conductor
         .update_port(&id, |owned| {
@@ -230,7 +248,12 @@ async fn update(
     Ok(Json(shown(&View::new(&asked, fields), &owned)))
 }
 
-async fn delete(State(conductor): State<Conductor>, Path(id): Path<String>) -> Result<StatusCode, Refusal> {
+async fn delete(
+    State(conductor): State<Conductor>,
+    asked: Asked,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    check_ident(&asked, &id)?;
     conductor.delete_port(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

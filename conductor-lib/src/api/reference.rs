@@ -39,6 +39,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/nodes", 1, 200, "Lists nodes: by filters, in an order, in parts, with some fields"),
     route("POST", "/nodes", 1, 201, "Creates a node"),
     route("GET", "/nodes/detail", 1, 200, "Lists nodes with all of their fields"),
+    route("GET", "/shards", 82, 200, "Tells how many nodes are in each shard"),
     route("GET", "/nodes/{node}", 1, 200, "Shows a node"),
     route("PATCH", "/nodes/{node}", 1, 200, "Changes a node by JSON Patch"),
     route("DELETE", "/nodes/{node}", 1, 204, "Forgets a node, and leaves its machine as it is"),
@@ -56,6 +57,7 @@ pub const ROUTES: &[Route] = &[
         202,
         "Has it start only what is signed, or anything",
     ),
+    route("GET", "/nodes/states/console/{node}", 1, 200, "The same, as old clients ask for it"),
     route("GET", "/nodes/{node}/states/console", 1, 200, "Tells how its serial console is reached"),
     route(
         "PUT",
@@ -127,6 +129,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/nodes/{node}/ports", 1, 200, "Lists the ports of a node"),
     route("GET", "/nodes/{node}/ports/detail", 1, 200, "Lists them with all of their fields"),
     route("GET", "/nodes/{node}/portgroups", 24, 200, "Lists the port groups of a node"),
+    route("GET", "/nodes/{node}/portgroups/detail", 24, 200, "Lists them with all of their fields"),
     route("GET", "/nodes/{node}/volume", 32, 200, "Tells where the volumes of a node are listed"),
     route("GET", "/nodes/{node}/volume/connectors", 32, 200, "Lists the volume connectors of a node"),
     route("GET", "/nodes/{node}/volume/targets", 32, 200, "Lists the volumes of a node"),
@@ -181,6 +184,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/drivers", 1, 200, "Lists hardware types"),
     route("GET", "/drivers/{driver}", 1, 200, "Shows a hardware type"),
     route("GET", "/drivers/{driver}/properties", 1, 200, "Lists keys of `driver_info`"),
+    route("GET", "/drivers/{driver}/raid/logical_disk_properties", 12, 200, "Lists keys of RAID volumes"),
     route("GET", "/conductors", 49, 200, "Lists conductors"),
     route("GET", "/conductors/{conductor}", 49, 200, "Shows a conductor"),
 ];

@@ -44,6 +44,15 @@ impl Refusal {
         Self::new(StatusCode::NOT_ACCEPTABLE, text)
     }
 
+    /// What a path names can be the identity of nothing of this kind.
+    pub(crate) fn no_uuid(kind: &str, id: &str) -> Self {
+        Self::bad_request(format!("{id:?} must be the UUID of a {kind}"))
+    }
+
+    pub(crate) fn wrong_method() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "this resource does not know that method")
+    }
+
     pub(crate) fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "no such resource; see /v1 for what there is")
     }
@@ -147,5 +156,5 @@ pub(crate) async fn fallback() -> Refusal {
 
 /// The answer to a known path asked with the wrong method.
 pub(crate) async fn wrong_method() -> Refusal {
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this resource does not know that method")
+    Refusal::wrong_method()
 }

@@ -123,6 +123,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
         ("/portgroups/detail", PORT_GROUPS.detail()),
         ("/portgroups/{portgroup}", PORT_GROUPS.one()),
         ("/nodes/{node}/portgroups", PORT_GROUPS.of_node(24)),
+        ("/nodes/{node}/portgroups/detail", PORT_GROUPS.detail_of_node(24)),
         ("/volume", get(volume)),
         ("/nodes/{node}/volume", get(volume_of_node)),
         ("/volume/connectors", CONNECTORS.all()),
@@ -178,6 +179,13 @@ impl Collection {
         })
     }
 
+    fn detail_of_node(&'static self, since: u16) -> MethodRouter<Conductor> {
+        get(move |State(conductor): State<Conductor>, asked: Asked, Path(node): Path<String>| async move {
+            asked.since(since)?;
+            self.list(conductor, asked, Some(node), None).await
+        })
+    }
+
     fn one(&'static self) -> MethodRouter<Conductor> {
         get(move |State(conductor): State<Conductor>, asked: Asked, Path(id): Path<String>| {
             self.show(conductor, asked, id)
@@ -201,7 +209,8 @@ impl Collection {
     ) -> Result<Response, Refusal> {
         asked.since(self.since)?;
         let path = match (&node, usual) {
-            (Some(node), _) => format!("nodes/{node}/{}", self.path),
+            (Some(node), Some(_)) => format!("nodes/{node}/{}", self.path),
+            (Some(node), None) => format!("nodes/{node}/{}/detail", self.path),
             (None, Some(_)) => self.path.to_owned(),
             (None, None) => format!("{}/detail", self.path),
         };
@@ -244,6 +253,7 @@ impl Collection {
         id: String,
     ) -> Result<Json<Shown>, Refusal> {
         let view = self.view(&mut asked)?;
+        self.check_ident(&id)?;
         Ok(Json(self.shown(&view, conductor.resource(self.kind, &id).await?)))
     }
 
@@ -278,6 +288,7 @@ impl Collection {
         body: Bytes,
     ) -> Result<Json<Shown>, Refusal> {
         let view = self.view(&mut asked)?;
+        self.check_ident(&id)?;
         let patch = Patch::read(&body, self.fields, asked.version)?;
         let change = |before: Resource| self.read(patch.apply(document(&before))?);
         Ok(Json(self.shown(&view, conductor.update_resource(self.kind, &id, change).await?)))
@@ -291,8 +302,18 @@ impl Collection {
     ) -> Result<StatusCode, Refusal> {
         asked.since(self.since)?;
         asked.done()?;
+        self.check_ident(&id)?;
         conductor.delete_resource(self.kind, &id).await?;
         Ok(StatusCode::NO_CONTENT)
+    }
+
+    /// Refuses what none of them could be called by.
+    fn check_ident(&self, id: &str) -> Result<(), Refusal> {
+        let has_name = self.fields.iter().any(|field| field.name == "name");
+        match has_name || id.parse::<Uuid>().is_ok() {
+            true => Ok(()),
+            false => Err(Refusal::no_uuid(self.kind.as_str(), id)),
+        }
     }
 
     /// How one of them is to look, after which nothing else is asked for.

@@ -2,10 +2,12 @@
 
 use super::asked::Asked;
 use super::reply::Refusal;
+use super::view::links;
 use crate::conductor::Conductor;
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use farrier_protocol::heartbeat::{ApiVersion, VERSION_HEADER};
@@ -16,6 +18,21 @@ const MAXIMUM: ApiVersion = ApiVersion::v1(110);
 
 /// The header that all services of OpenStack have in common: a service and a version.
 const COMMON_HEADER: &str = "openstack-api-version";
+
+/// What `/v1` leads to, with the first version that has it.
+const COLLECTIONS: &[(&str, u16)] = &[
+    ("nodes", 1),
+    ("ports", 1),
+    ("drivers", 1),
+    ("chassis", 1),
+    ("portgroups", 23),
+    ("volume", 32),
+    ("conductors", 49),
+    ("allocations", 52),
+    ("deploy_templates", 55),
+    ("shards", 82),
+    ("runbooks", 92),
+];
 
 /// How this service is called in it.
 const SERVICE: &str = "baremetal";
@@ -43,6 +60,36 @@ pub(crate) async fn negotiate(mut request: Request, next: Next) -> Response {
     response
 }
 
+/// Last version in which `.json` may be at the end of a path that is read.
+const SUFFIX_UNTIL: u16 = 90;
+
+/// Reads what a path names without the `.json` at its end, where nothing is called so with it.
+pub(crate) async fn without_suffix(request: Request, next: Next) -> Response {
+    let version = request.extensions().get().copied().unwrap_or(MINIMUM);
+    let has_suffix = request.uri().path().ends_with(".json");
+    if request.method() != Method::GET || version.minor > SUFFIX_UNTIL || !has_suffix {
+        return next.run(request).await;
+    }
+    let Some(shortened) = shortened(&request) else { return next.run(request).await };
+    let found = next.clone().run(request).await;
+    match found.status() {
+        StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST => next.run(shortened).await,
+        _ => found,
+    }
+}
+
+/// The same request, without the suffix of its path.
+fn shortened(request: &Request) -> Option<Request> {
+    let (path, query) = (request.uri().path().strip_suffix(".json")?, request.uri().query());
+    let mut uri = path.to_owned();
+    query.into_iter().for_each(|query| uri.extend(["?", query]));
+    let mut shortened = Request::new(Body::empty());
+    *shortened.uri_mut() = uri.parse().ok()?;
+    *shortened.headers_mut() = request.headers().clone();
+    *shortened.extensions_mut() = request.extensions().clone();
+    Some(shortened)
+}
+
 /// The version that a request wants; the common header comes first.
 fn asked(headers: &HeaderMap) -> Result<ApiVersion, Refusal> {
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default().trim());
@@ -68,6 +115,17 @@ pub(crate) async fn describe(State(conductor): State<Conductor>) -> Json<Value> 
 /// The same of the operators' interface, whose links lead to the listener that is asked.
 pub(crate) async fn describe_asked(asked: Asked) -> Json<Value> {
     Json(description(&asked.url))
+}
+
+/// `GET /v1` of the operators' interface: what there is in the version that is asked for, and where.
+pub(crate) async fn describe_version(asked: Asked) -> Json<Value> {
+    let mut described = description(&asked.url);
+    for (name, _) in COLLECTIONS.iter().filter(|(_, since)| asked.version.minor >= *since) {
+        described[*name] = json!(links(&asked.url, name));
+    }
+    described["media_types"] =
+        json!([{"base": "application/json", "type": "application/vnd.openstack.ironic.v1+json"}]);
+    Json(described)
 }
 
 /// What is answered at the root of an interface at this URL: agents read `default_version.version`, and without it send

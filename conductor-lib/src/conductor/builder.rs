@@ -11,9 +11,9 @@ use crate::events::EventLog;
 use crate::hardware_type::{Declared, Hardware, HardwareType, Interfaces};
 use crate::inspect::AgentInspect;
 use crate::interfaces::{
-    Absent, BootInterface, ConsoleInterface, DeployInterface, InspectInterface, ManagementInterface,
-    NetworkInterface, Noop, PowerInterface, RaidInterface, RescueInterface, StorageInterface,
-    VendorInterface,
+    Absent, BootInterface, ConsoleInterface, DeployInterface, InspectInterface, Interface,
+    ManagementInterface, NetworkInterface, Noop, PowerInterface, RaidInterface, RescueInterface,
+    StorageInterface, VendorInterface,
 };
 use crate::model::InterfaceKind;
 use crate::raid::AgentRaid;
@@ -116,6 +116,28 @@ impl Builder {
         let (name, interface) = (name.into(), Arc::new(interface));
         self.interfaces.all.push((InterfaceKind::Rescue, name.clone(), interface.clone()));
         self.with_tasks.rescue.add(name, interface);
+        self
+    }
+
+    /// Registers an interface for the settings of the firmware, which acts by steps.
+    #[must_use]
+    pub fn bios(self, name: impl Into<String>, interface: impl Interface + 'static) -> Self {
+        self.by_steps(InterfaceKind::Bios, name, interface)
+    }
+
+    /// Registers an interface for versions of the firmware, which acts by steps.
+    #[must_use]
+    pub fn firmware(self, name: impl Into<String>, interface: impl Interface + 'static) -> Self {
+        self.by_steps(InterfaceKind::Firmware, name, interface)
+    }
+
+    fn by_steps(
+        mut self,
+        kind: InterfaceKind,
+        name: impl Into<String>,
+        interface: impl Interface + 'static,
+    ) -> Self {
+        self.interfaces.all.push((kind, name.into(), Arc::new(interface)));
         self
     }
 

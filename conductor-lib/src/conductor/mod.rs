@@ -26,6 +26,7 @@ mod workers;
 mod workflows;
 
 pub use builder::Builder;
+pub(crate) use records::is_name;
 pub(crate) use situation::situation;
 
 use crate::error::Error;
@@ -103,6 +104,18 @@ impl Conductor {
     /// [`Error::Unresolved`] when there is no such type.
     pub fn properties(&self, hardware_type: &str) -> Result<BTreeMap<&'static str, &'static str>, Error> {
         Ok(self.services().hardware.properties(hardware_type)?)
+    }
+
+    /// The keys of a RAID volume that operators may set for nodes of a hardware type, with what they mean.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`] when there is no such type.
+    pub fn logical_disk_properties(
+        &self,
+        hardware_type: &str,
+    ) -> Result<BTreeMap<&'static str, &'static str>, Error> {
+        Ok(self.services().hardware.logical_disk_properties(hardware_type)?)
     }
 
     /// Something happened to a node that its worker waits for.

@@ -27,6 +27,7 @@ impl Conductor {
         port.name.iter().try_for_each(|name| check_name(name))?;
         let mut task = Task::acquire(self.services(), node).await?;
         self.check_group_of(&port, &task.node).await?;
+        check_physical_network(&port, &task.node)?;
         let uuid = port.uuid;
         task.node.ports.push(Port { created_at: Some(self.now()), updated_at: None, ..port });
         task.finish().await?;
@@ -57,6 +58,7 @@ impl Conductor {
             check_free(&before)?;
             self.check_group_of(&after, &task.node).await?;
         }
+        check_physical_network(&after, &task.node)?;
         *of(&mut task.node, &owned)? =
             Port { uuid: before.uuid, created_at: before.created_at, updated_at: Some(self.now()), ..after };
         task.finish().await?;
@@ -97,6 +99,25 @@ impl Conductor {
 fn of<'a>(node: &'a mut Node, owned: &OwnedPort) -> Result<&'a mut Port, Error> {
     let found = node.ports.iter_mut().find(|port| port.uuid == owned.port.uuid);
     found.ok_or_else(|| Error::PortNotFound(owned.port.uuid.to_string()))
+}
+
+/// The cards of a group are one to the network, and so in one.
+fn check_physical_network(port: &Port, node: &Node) -> Result<(), Error> {
+    let Some(group) = port.portgroup_id else { return Ok(()) };
+    let others =
+        node.ports.iter().filter(|other| other.uuid != port.uuid && other.portgroup_id == Some(group));
+    match others.map(|other| &other.physical_network).find(|other| **other != port.physical_network) {
+        None => Ok(()),
+        Some(other) => {
+            let name = |network: &Option<String>| network.clone().unwrap_or_else(|| "none".to_owned());
+            let reason = format!(
+                "its ports have the physical network {}, and this one has {}; give all of them the same",
+                name(other),
+                name(&port.physical_network)
+            );
+            Err(Error::InUse { what: format!("port group {group}"), reason })
+        }
+    }
 }
 
 /// Networks know a port by its address.

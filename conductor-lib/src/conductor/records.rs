@@ -302,11 +302,15 @@ fn follow_display_name(before: &Node, after: &mut Node) {
     }
 }
 
+/// Whether a text has the form of a name.
+pub(crate) fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-~".contains(c);
+    !name.is_empty() && name.len() <= 255 && name.chars().all(plain)
+}
+
 /// Names appear in paths and URLs, and must not be taken for an identity or another path.
 pub(super) fn check_name(name: &str) -> Result<(), Error> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-~".contains(c);
-    let usable = !name.is_empty() && name.len() <= 255 && name.chars().all(plain);
-    if !usable || name.starts_with('.') || name.parse::<Uuid>().is_ok() || RESERVED.contains(&name) {
+    if !is_name(name) || name.starts_with('.') || name.parse::<Uuid>().is_ok() || RESERVED.contains(&name) {
         let name: String = name.chars().take(64).collect();
         let reason = format!(
             "{name:?} must be at most 255 letters, digits, '.', '_', '-' and '~', not start with '.' and be no UUID"

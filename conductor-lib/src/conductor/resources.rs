@@ -6,6 +6,7 @@ use super::workflows;
 use crate::error::Error;
 use crate::model::{Node, PowerState, Resource, ResourceKind};
 use crate::store::{Filter, NodeColumn, Selection};
+use crate::task::Task;
 
 impl Conductor {
     /// Writes a plain resource down.
@@ -43,12 +44,14 @@ impl Conductor {
         change: impl FnOnce(Resource) -> Result<Resource, E>,
     ) -> Result<Resource, E> {
         let before = self.resource(kind, id).await?;
-        self.check_changeable(&before).await?;
+        let lock = self.lock_changeable(&before).await?;
         let Resource { uuid, created_at, .. } = before;
         let after =
             Resource { uuid, kind, created_at, updated_at: Some(self.now()), ..change(before.clone())? };
         self.check_resource(&after).await?;
-        match self.store().write_resource(&before, &after).await.map_err(Error::from)? {
+        let written = self.store().write_resource(&before, &after).await.map_err(Error::from);
+        leave(lock).await?;
+        match written? {
             true => Ok(after),
             false => {
                 let reason = "somebody else was changing it; try again".to_owned();
@@ -64,9 +67,11 @@ impl Conductor {
     /// [`Error::ResourceNotFound`], [`Error::Invalid`] while something belongs to it.
     pub async fn delete_resource(&self, kind: ResourceKind, id: &str) -> Result<(), Error> {
         let resource = self.resource(kind, id).await?;
-        self.check_changeable(&resource).await?;
+        let lock = self.lock_changeable(&resource).await?;
         self.check_unused(&resource).await?;
-        Ok(self.store().delete_resource(resource.uuid).await?)
+        let deleted = self.store().delete_resource(resource.uuid).await;
+        leave(lock).await?;
+        Ok(deleted?)
     }
 
     /// Refuses what no node could have.
@@ -84,17 +89,22 @@ impl Conductor {
         }
     }
 
-    /// Volumes of a machine that runs are not changed beneath it.
-    async fn check_changeable(&self, resource: &Resource) -> Result<(), Error> {
+    /// Volumes of a machine that runs are not changed: its node is locked meanwhile, after whoever works on it has ended.
+    async fn lock_changeable(&self, resource: &Resource) -> Result<Option<Task>, Error> {
         use ResourceKind::{VolumeConnector, VolumeTarget};
         if ![VolumeConnector, VolumeTarget].contains(&resource.kind) {
-            return Ok(());
+            return Ok(None);
         }
         let node = self.node_of(resource).await?;
+        let task = Task::acquire(self.services(), &node.uuid.to_string()).await?;
+        let node = &task.node;
         match node.power_state {
-            Some(PowerState::Off) => Ok(()),
+            Some(PowerState::Off) => Ok(Some(task)),
+            // Nobody has looked yet.
+            None if node.provision_state.allows_node_deletion() => Ok(Some(task)),
             _ => {
                 let reason = format!("node {} must be powered off before its volumes change", node.label());
+                task.leave().await?;
                 Err(Error::invalid(resource.kind.to_string(), reason))
             }
         }
@@ -134,5 +144,13 @@ impl Conductor {
             Some(record) => Ok(record.node),
             None => Err(Error::invalid("node_uuid", format!("node {node} does not exist"))),
         }
+    }
+}
+
+/// Leaves a node to others whose volumes have changed.
+async fn leave(lock: Option<Task>) -> Result<(), Error> {
+    match lock {
+        Some(task) => task.leave().await,
+        None => Ok(()),
     }
 }

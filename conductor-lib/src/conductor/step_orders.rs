@@ -122,8 +122,8 @@ impl Conductor {
         }
     }
 
-    /// Orders that a machine which runs its instance already is taken over. What `instance_info` says of it must be
-    /// what could have been deployed; what is wrong with that is the node's `last_error`.
+    /// Orders that a machine which runs its instance already is taken over. What `instance_info` says of it, if anything,
+    /// must be what could have been deployed; what is wrong with that is the node's `last_error`.
     ///
     /// # Errors
     ///

@@ -59,6 +59,8 @@ impl HardwareType {
         inspect = Inspect,
         rescue = Rescue,
         raid = Raid,
+        bios = Bios,
+        firmware = Firmware,
     }
 
     fn declare(mut self, kind: InterfaceKind, names: impl IntoIterator<Item = impl Into<String>>) -> Self {

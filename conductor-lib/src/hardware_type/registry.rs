@@ -29,6 +29,11 @@ impl<T: ?Sized> Registered<T> {
         self.0.push((name.into(), interface));
     }
 
+    /// The one with this name.
+    pub(super) fn named(&self, name: &str) -> Option<&T> {
+        self.0.iter().find(|(one, _)| one == name).map(|(_, interface)| &**interface)
+    }
+
     /// That of a node; nothing where its hardware type has none.
     ///
     /// # Errors

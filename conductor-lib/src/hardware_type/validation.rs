@@ -70,4 +70,19 @@ impl Hardware {
         });
         Ok(named.flat_map(|interface| interface.get_properties()).copied().collect())
     }
+
+    /// The keys of a volume that the enabled RAID interfaces of a hardware type know.
+    ///
+    /// # Errors
+    ///
+    /// [`Unresolved::HardwareType`].
+    pub(crate) fn logical_disk_properties(
+        &self,
+        hardware_type: &str,
+    ) -> Result<BTreeMap<&'static str, &'static str>, Unresolved> {
+        let hardware_type = self.composition.hardware_type(hardware_type)?;
+        let names = self.composition.candidates(hardware_type, InterfaceKind::Raid);
+        let named = names.filter_map(|name| self.interfaces.raid.named(name));
+        Ok(named.flat_map(|raid| raid.get_logical_disk_properties()).copied().collect())
+    }
 }

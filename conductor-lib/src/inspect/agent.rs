@@ -1,19 +1,26 @@
 //! The inspect interface `agent`: the ramdisk looks at its machine, and posts what it sees.
 
+use super::settings::InspectionSettings;
 use super::{bmc_addresses, hooks};
 use crate::error::Error;
-use crate::interfaces::base::Interface;
+use crate::interfaces::base::{Interface, InterfaceError};
 use crate::interfaces::inspect::InspectInterface;
 use crate::interfaces::network::NetworkKind;
 use crate::interfaces::outcome::Outcome;
-use crate::model::{InspectionData, Port};
+use crate::model::{InspectionData, MacAddress, Port};
 use crate::task::Task;
 use crate::{ramdisk, ramdisk_logs};
 use async_trait::async_trait;
 use farrier_media::KernelParameters;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Where the ramdisk posts, below the URL of the conductor.
 pub(crate) const CALLBACK_PATH: &str = "/v1/continue_inspection";
+
+/// How long a BMC may take to tell of network cards while an operator waits.
+const BMC_LIMIT: Duration = Duration::from_secs(30);
 
 /// Inspects machines by the agent in their ramdisk.
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,15 +56,64 @@ impl InspectInterface for AgentInspect {
         task.clean_up_ramdisk().await?;
         task.remove_network(NetworkKind::Inspection).await?;
         bmc_addresses::forget(&mut task.node);
-        let looked = hooks::run(task.node.clone(), data, &task.settings().inspection);
+        let settings = task.settings().inspection.clone();
+        let looked = take_over(task, data, &settings).await;
         ramdisk_logs::keep_received(task, looked.is_err()).await;
-        let (mut node, data) = looked
-            .map_err(|refused| Error::invalid(format!("inspection hook {}", refused.hook), refused.reason))?;
-        node.ports = without_those_of_others(task, node.ports).await?;
-        task.node = node;
-        task.note_inspection(data);
-        Ok(())
+        looked
     }
+}
+
+/// Has the hooks look at what an inspection tells, and takes over what they want changed; both count once saved.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] when a hook refuses it, [`Error::Store`].
+pub async fn take_over(
+    task: &mut Task,
+    data: InspectionData,
+    settings: &InspectionSettings,
+) -> Result<(), Error> {
+    let looked = hooks::run(task.node.clone(), data, settings);
+    let (mut node, data) = looked
+        .map_err(|refused| Error::invalid(format!("inspection hook {}", refused.hook), refused.reason))?;
+    node.ports = without_those_of_others(task, node.ports).await?;
+    task.node = node;
+    task.note_inspection(data);
+    Ok(())
+}
+
+/// A node without ports gets those of the network cards that its BMC tells of: firmware that boots from the network is
+/// known by them. A BMC that tells of none, or not in time, adds none.
+///
+/// # Errors
+///
+/// [`Error::Unresolved`], [`Error::Store`].
+pub(super) async fn add_ports_of_bmc(task: &mut Task) -> Result<(), Error> {
+    if !task.node.ports.is_empty() {
+        return Ok(());
+    }
+    let management = task.services.hardware.management(&task.node)?;
+    let told = match timeout(BMC_LIMIT, management.get_mac_addresses(&task.node)).await {
+        Ok(Ok(told)) => told,
+        Ok(Err(InterfaceError::Unsupported { .. })) => Vec::new(),
+        Ok(Err(error)) => {
+            tracing::warn!(node = %task.node.label(), "the BMC tells of no network cards: {error}");
+            Vec::new()
+        }
+        Err(_) => {
+            tracing::warn!(node = %task.node.label(), "the BMC does not tell of its network cards in time");
+            Vec::new()
+        }
+    };
+    let usable: BTreeSet<_> = told.into_iter().filter(is_of_one_card).collect();
+    task.node.ports = without_those_of_others(task, usable.into_iter().map(Port::new).collect()).await?;
+    Ok(())
+}
+
+/// Some BMCs tell placeholders of cards that are not there.
+fn is_of_one_card(address: &MacAddress) -> bool {
+    let first = address.as_str().get(..2).and_then(|octet| u8::from_str_radix(octet, 16).ok());
+    first.is_some_and(|octet| octet & 1 == 0) && address.as_str().chars().any(|digit| !"0:".contains(digit))
 }
 
 /// Powers the machine off and on with the ramdisk, whose agent inspects.

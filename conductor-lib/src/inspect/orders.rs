@@ -1,5 +1,6 @@
 //! What operators ask for: an inspection, and what the last one told.
 
+use super::agent;
 use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
@@ -15,9 +16,10 @@ impl Conductor {
     /// somebody works on the node.
     pub async fn inspect(&self, id: &str) -> Result<(), Error> {
         let mut task = self.begin_operation(id, Event::Inspect).await?;
-        task.validate().await?;
+        task.validate_power().await?;
         let inspect = self.inspect_interface(&task.node)?;
         inspect.validate(&task.node).await?;
+        agent::add_ports_of_bmc(&mut task).await?;
         inspect.validate_inspection(&task).await?;
         // An agent that switches its machine itself is forgotten when it has done so.
         if !task.is_switched_by_agent()? {

@@ -1,7 +1,7 @@
 //! What all interfaces have in common.
 
 use super::steps::DriverStep;
-use crate::model::{InterfaceKind, Node, PlannedStep, StepKind};
+use crate::model::{InterfaceKind, Node, PlannedStep, RequestedStep, StepKind};
 use crate::plan::KnownStep;
 use async_trait::async_trait;
 
@@ -29,6 +29,15 @@ pub trait Interface: Send + Sync {
     /// its kind of interface, and win over steps of the agent with the same names.
     fn steps(&self, _kind: StepKind, _node: &Node) -> Vec<KnownStep> {
         Vec::new()
+    }
+
+    /// Checks one of its steps, before the machine is touched for the operation that has it.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`], which fails the operation.
+    async fn validate_step(&self, _node: &Node, _step: &RequestedStep) -> Result<(), InterfaceError> {
+        Ok(())
     }
 
     /// Runs one of its steps, or begins it. It may be begun again, when a conductor stopped meanwhile.

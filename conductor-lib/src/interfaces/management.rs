@@ -222,6 +222,15 @@ pub trait ManagementInterface: Interface {
         InterfaceError::unsupported(Management, "attach_virtual_media")
     }
 
+    /// Has the firmware boot by HTTP from this URL, or from what its network tells; the boot device is set apart.
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    async fn set_http_boot_url(&self, _node: &Node, _url: Option<&str>) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(Management, "set_http_boot_url")
+    }
+
     /// Empties these virtual drives, or all.
     ///
     /// # Errors

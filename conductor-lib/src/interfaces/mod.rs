@@ -37,7 +37,7 @@ pub use indicator::{Indicator, IndicatorState};
 pub use inspect::InspectInterface;
 pub use management::{BootDeviceSetting, ManagementInterface, VirtualMedium};
 pub use network::{NetworkInterface, NetworkKind};
-pub use none::{Absent, Noop};
+pub use none::{Absent, Noop, RefusedSteps};
 pub use outcome::Outcome;
 pub use picture_format::PictureFormat;
 pub use power::{HandWork, InBandPower, PowerInterface};

@@ -8,12 +8,15 @@ use super::management::{BootDeviceSetting, ManagementInterface};
 use super::network::{NetworkInterface, NetworkKind};
 use super::raid::RaidInterface;
 use super::rescue::RescueInterface;
+use super::steps::DriverStep;
 use super::storage::StorageInterface;
 use super::vendor::VendorInterface;
 use crate::error::Error;
-use crate::model::{BootDevice, InterfaceKind, MacAddress, Node};
+use crate::model::{BootDevice, InterfaceKind, MacAddress, Node, PlannedStep, RequestedStep, StepKind};
+use crate::plan::KnownStep;
 use crate::task::Task;
 use async_trait::async_trait;
+use farrier_protocol::step::ArgumentInfo;
 use serde_json::{Map, Value};
 
 /// `noop`: there is nothing to do, and so it is done. A machine that starts from its network first and then from its
@@ -125,3 +128,62 @@ impl RescueInterface for Absent {
 }
 
 impl RaidInterface for Absent {}
+
+/// An interface that clients name for every node of a hardware type, though few need what it does: it refuses its steps,
+/// each with the reason, before the machine is touched.
+#[derive(Debug, Clone, Copy)]
+pub struct RefusedSteps {
+    /// What the interface is for.
+    pub kind: InterfaceKind,
+    /// Its steps, each with the names of its arguments.
+    pub steps: &'static [(&'static str, &'static [&'static str])],
+    /// The operations that may have them.
+    pub of: &'static [StepKind],
+    /// Why they are refused, and what to do in their place.
+    pub reason: &'static str,
+}
+
+impl RefusedSteps {
+    fn refuse<T>(&self, step: &str) -> Result<T, InterfaceError> {
+        Err(InterfaceError::invalid(&format!("step {}.{step}", self.kind), self.reason))
+    }
+}
+
+#[async_trait]
+impl Interface for RefusedSteps {
+    fn steps(&self, kind: StepKind, _node: &Node) -> Vec<KnownStep> {
+        let arguments = |names: &[&str]| {
+            let described = names.iter().map(|name| {
+                ((*name).to_owned(), ArgumentInfo { description: String::new(), required: false })
+            });
+            described.collect()
+        };
+        let steps = self.steps.iter().filter(|_| self.of.contains(&kind)).map(|(step, names)| KnownStep {
+            arguments: arguments(names),
+            requires_ramdisk: false,
+            ..KnownStep::new(kind, self.kind.as_str(), step, 0)
+        });
+        steps.collect()
+    }
+
+    async fn validate_step(&self, _node: &Node, step: &RequestedStep) -> Result<(), InterfaceError> {
+        self.refuse(&step.id.step)
+    }
+
+    async fn execute_step(
+        &self,
+        _kind: StepKind,
+        _node: &Node,
+        step: &PlannedStep,
+    ) -> Result<DriverStep, InterfaceError> {
+        self.refuse(&step.step)
+    }
+}
+
+#[async_trait]
+impl RaidInterface for RefusedSteps {
+    /// What is wanted is written down, and refused when it is to be made.
+    async fn validate_raid_config(&self, _: &Node, _: &Map<String, Value>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+}

@@ -48,6 +48,8 @@ async fn act(task: &mut Task, action: PowerAction, limit: Duration) -> Result<()
         PowerAction::SoftOff => task.soft_power_off(limit).await?,
         // It shuts its system down itself.
         PowerAction::SoftReboot if task.is_switched_by_agent()? => task.reboot_within(limit).await?,
+        // One that must never be powered off is reset.
+        PowerAction::SoftReboot if task.node.disable_power_off => task.reboot_within(limit).await?,
         PowerAction::SoftReboot => {
             task.soft_power_off(limit).await?;
             task.power_on().await?;

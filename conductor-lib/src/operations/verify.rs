@@ -5,7 +5,8 @@ use crate::error::Error;
 use crate::model::{Event, PowerState};
 use crate::task::Task;
 
-/// Reads the power state of a machine. When that cannot be, the node stays enrolled, with the reason.
+/// Reads the power state of a machine, for which its power interface alone is needed: what it boots, and by which cards,
+/// is told later. When that cannot be, the node stays enrolled, with the reason.
 ///
 /// # Errors
 ///
@@ -24,6 +25,6 @@ pub(crate) async fn verify(mut task: Task) -> Result<Option<Task>, Error> {
 }
 
 async fn read(task: &Task) -> Result<PowerState, Error> {
-    task.validate().await?;
+    task.validate_power().await?;
     task.power_state().await
 }

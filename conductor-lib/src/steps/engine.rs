@@ -17,28 +17,29 @@ use crate::ramdisk;
 use crate::task::Task;
 use farrier_protocol::command::CommandResult;
 
-/// Sees whether the operation that a node has entered can be, as far as its steps are known before the agent runs.
-/// Takes note of what runs without the ramdisk.
+/// Takes note of what runs without the ramdisk, of the operation that a node has entered. Of a deployment it sees whether
+/// that can be, as far as its steps are known before the agent runs; cleaning and service see that when they begin.
 ///
 /// # Errors
 ///
-/// [`Error::Invalid`] with all that is wrong with the steps.
+/// [`Error::Invalid`] with all that is wrong with the steps of a deployment.
 pub(crate) async fn check(
     task: &mut Task,
     deploy: &dyn DeployInterface,
     kind: StepKind,
 ) -> Result<(), Error> {
-    source::check_requested(task, kind)?;
     leave_out_agent(task, deploy, kind);
     if kind == StepKind::Service && !task.node.plan(kind).disable_ramdisk {
         // Whatever nobody knows yet is the agent's.
-        let known = source::steps(task, deploy, kind, Missing::LeftOut)?;
+        let known = source::steps(task, deploy, kind, Missing::LeftOut).unwrap_or_default();
         let all_known = known.len() == task.node.plan(kind).requested.len();
         task.node.plan_mut(kind).disable_ramdisk =
             all_known && !known.iter().any(|step| step.requires_ramdisk);
     }
-    let missing = if task.node.plan(kind).disable_ramdisk { Missing::Refused } else { Missing::LeftOut };
-    source::steps(task, deploy, kind, missing).map(drop)
+    match kind {
+        StepKind::Deploy => source::verify(task, deploy, kind).await,
+        StepKind::Clean | StepKind::Service => Ok(()),
+    }
 }
 
 /// Takes note of an operation for which the deploy interface runs no agent.
@@ -86,6 +87,11 @@ pub(super) async fn start(
         StepKind::Deploy => Missing::LeftOut,
         StepKind::Clean | StepKind::Service => {
             leave_out_agent(task, deploy, kind);
+            if let Err(error) = source::verify(task, deploy, kind).await {
+                // Nothing was done to the machine: the end of a service has nothing to undo.
+                task.node.plan_mut(kind).disable_ramdisk |= kind == StepKind::Service;
+                return Err(error);
+            }
             let is_prepared = preparation::prepare(task, kind).await?;
             if is_prepared == Outcome::Wait {
                 return Ok(Progress::Waits);

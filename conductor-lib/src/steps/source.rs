@@ -10,15 +10,26 @@ use crate::task::Task;
 /// The interface whose steps of the agent are there only where the node's RAID interface says so.
 const RAID: &str = "raid";
 
-/// Checks what is asked for that can be told before the agent is there.
+/// Sees whether an operation can be, as far as its steps are known before the agent runs, and before the machine is
+/// touched for it.
 ///
 /// # Errors
 ///
-/// [`Error::Invalid`] with all that is wrong with it.
-pub(super) fn check_requested(task: &Task, kind: StepKind) -> Result<(), Error> {
-    let requested = &task.node.plan(kind).requested;
-    let faults: Vec<_> = requested.iter().filter_map(|asked| raid::fault(&task.node, asked)).collect();
-    if faults.is_empty() { Ok(()) } else { Err(invalid(kind, &faults)) }
+/// [`Error::Invalid`] with all that is wrong with its steps, [`Error::Interface`] for one that its interface refuses.
+pub(super) async fn verify(task: &Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<(), Error> {
+    let plan = task.node.plan(kind);
+    let faults: Vec<_> = plan.requested.iter().filter_map(|asked| raid::fault(&task.node, asked)).collect();
+    if !faults.is_empty() {
+        return Err(invalid(kind, &faults));
+    }
+    let missing = if plan.disable_ramdisk { Missing::Refused } else { Missing::LeftOut };
+    steps(task, deploy, kind, missing)?;
+    for asked in &plan.requested {
+        if let Some(interface) = task.services.hardware.that_runs(&asked.id, kind, &task.node) {
+            interface.validate_step(&task.node, asked).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The steps of the operation that a node is in, the first one first.

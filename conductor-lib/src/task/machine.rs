@@ -27,6 +27,12 @@ impl Task {
         Ok(())
     }
 
+    /// Checks that the machine can be switched, without touching it.
+    pub(crate) async fn validate_power(&self) -> Result<(), Error> {
+        self.check_reset()?;
+        Ok(self.services.hardware.power(&self.node)?.validate(&self.node).await?)
+    }
+
     /// Checks that the machine can boot the ramdisk for a rescue, and be reached by it, without touching it.
     pub(crate) async fn validate_rescue_boot(&self) -> Result<(), Error> {
         self.boot().await?.boot.validate_rescue(&self.node).await?;

@@ -204,23 +204,14 @@ impl Task {
         if self.is_switched_by_agent()? {
             return self.check_in_band(action);
         }
+        if self.node.disable_power_off {
+            return self.check_reset();
+        }
         let power = self.services.hardware.power(&self.node)?;
         if action.is_soft() && !power.supports_soft_power_off(&self.node) {
             return Ok(InterfaceError::unsupported(InterfaceKind::Power, action.as_str())?);
         }
-        match action {
-            PowerAction::On => Ok(()),
-            PowerAction::Reboot => self.check_reset(),
-            PowerAction::Off | PowerAction::SoftOff | PowerAction::SoftReboot => {
-                let reason =
-                    "the machine of this node must never be powered off; reboot it, or end that first";
-                if self.node.disable_power_off {
-                    Err(Error::invalid("disable_power_off", reason))
-                } else {
-                    Ok(())
-                }
-            }
-        }
+        Ok(())
     }
 
     /// Sees that a machine which must never be powered off can be reset.

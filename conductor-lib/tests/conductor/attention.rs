@@ -181,6 +181,8 @@ async fn a_conductor_that_starts_leaves_no_node_where_nobody_moves_it() {
             ProvisionState::Servicing => ProvisionState::ServiceWait,
             ProvisionState::Inspecting => ProvisionState::InspectWait,
             ProvisionState::Verifying => ProvisionState::Manageable,
+            // Of its instance nothing is said.
+            ProvisionState::Adopting => ProvisionState::Active,
             // Without a password, its rescue system has it.
             ProvisionState::Rescuing => ProvisionState::Rescue,
             ProvisionState::Unrescuing => ProvisionState::Active,

@@ -251,25 +251,36 @@ async fn steps_by_hand_run_as_they_are_given_and_the_node_stays_manageable() {
     assert_eq!(stage.script().accepted.last().unwrap().1["step"]["args"], json!({"depth": 7}));
 }
 
-/// What is known is refused at once, and what only the agent knows when it has called.
+/// K29: what is no step is refused at once; what the node lacks fails the cleaning: before the machine is touched, where
+/// that is known, else when the agent has called.
 #[tokio::test]
-async fn steps_are_validated_twice() {
+async fn k29_steps_are_validated_when_they_come_and_when_they_are_known() {
     let stage = Stage::new(Script::default()).await;
     stage.manageable().await;
     for (steps, part) in [
         (json!([]), "at least one"),
         (json!([{"step": "x"}]), "lacks \"interface\""),
         (json!([{"interface": "a", "step": "b", "priority": 1}]), "unknown key \"priority\""),
-        (json!([{"interface": "a", "step": "wait", "args": {"seconds": "long"}}]), "whole number"),
-        (json!([{"interface": "a", "step": "hold", "args": {"x": 1}}]), "has no argument"),
     ] {
         let refused =
             stage.conductor.clean("n1", steps.as_array().unwrap(), false).await.unwrap_err().to_string();
         assert!(refused.starts_with("clean_steps: ") && refused.contains(part), "{refused}");
     }
-    let without = stage.conductor.clean("n1", &[step("erase_devices")], true).await.unwrap_err().to_string();
-    assert!(without.contains("deploy.erase_devices is unknown"), "{without}");
     assert_eq!(stage.node().await.provision_state, ProvisionState::Manageable);
+    let boots = stage.machine.power_ons().len();
+    for (steps, without_ramdisk, part) in [
+        (json!([{"interface": "a", "step": "wait", "args": {"seconds": "long"}}]), false, "whole number"),
+        (json!([{"interface": "a", "step": "hold", "args": {"x": 1}}]), false, "has no argument"),
+        (json!([step("erase_devices")]), true, "deploy.erase_devices is unknown"),
+    ] {
+        stage.conductor.clean("n1", steps.as_array().unwrap(), without_ramdisk).await.unwrap();
+        let node = stage.wait_for(ProvisionState::CleanFailed).await;
+        let error = node.last_error.unwrap();
+        assert!(error.contains(part), "{error}");
+        // Nothing was done to the machine.
+        assert_eq!((node.fault, node.maintenance, stage.machine.power_ons().len()), (None, false, boots));
+        stage.manageable().await;
+    }
 
     stage.clean(json!([step("erase_devices"), step("polish"), step("wax")])).await;
     let node = stage.wait_for(ProvisionState::CleanFailed).await;

@@ -77,8 +77,9 @@ async fn a_cleaning_waits_for_the_next_heartbeat_or_some_seconds() {
     let node = stage.wait_for(ProvisionState::Manageable).await;
     assert_eq!((node.last_error, stage.script().steps().len()), (None, 2));
     // Without the ramdisk there is no heartbeat to wait for.
-    let refused = stage.conductor.clean("n1", &[reserved("wait")], true).await.unwrap_err().to_string();
-    assert!(refused.contains("needs the ramdisk"), "{refused}");
+    stage.conductor.clean("n1", &[reserved("wait")], true).await.unwrap();
+    let error = stage.wait_for(ProvisionState::CleanFailed).await.last_error.unwrap();
+    assert!(error.contains("needs the ramdisk"), "{error}");
 }
 
 #[tokio::test]

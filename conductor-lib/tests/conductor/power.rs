@@ -132,9 +132,9 @@ async fn never_off(script: Script) -> Stage {
 }
 
 #[tokio::test]
-async fn a_machine_that_must_never_be_powered_off_is_reset_in_place_of_that() {
+async fn k25_a_machine_that_must_never_be_powered_off_is_reset_in_place_of_that() {
     let stage = never_off(Script::default()).await;
-    for target in ["power off", "soft power off", "soft rebooting"] {
+    for target in ["power off", "soft power off"] {
         let refused = put(&stage, "n1", json!({"target": target})).await;
         assert_eq!(refused.status(), 400, "{target}");
         assert!(fault(refused).await.starts_with("disable_power_off: "), "{target}");
@@ -142,6 +142,11 @@ async fn a_machine_that_must_never_be_powered_off_is_reset_in_place_of_that() {
     let node = after(&stage, PowerAction::Reboot, None).await;
     assert_eq!((node.power_state, node.last_error), (Some(PowerState::On), None));
     assert_eq!(stage.machine.power_ons().len(), 1);
+
+    // K25: so it is when its system is to be rebooted softly, which 202 answers.
+    let node = after(&stage, PowerAction::SoftReboot, None).await;
+    assert_eq!((node.power_state, node.last_error), (Some(PowerState::On), None));
+    assert_eq!(stage.machine.power_ons().len(), 2);
 
     stage
         .change_node(|node| {

@@ -45,9 +45,11 @@ async fn volumes_are_made_and_deleted_by_clean_steps() {
     let stage = Stage::new(agent()).await;
     stage.manageable().await;
     let clean = |step: &str| vec![json!({"interface": "raid", "step": step})];
-    let refused = stage.conductor.clean("n1", &clean("create_configuration"), false).await.unwrap_err();
-    assert!(refused.to_string().contains("the node has no target_raid_config"), "{refused}");
-    assert_eq!(stage.node().await.provision_state, ProvisionState::Manageable);
+    stage.clean(json!(clean("create_configuration"))).await;
+    let error = stage.wait_for(ProvisionState::CleanFailed).await.last_error.unwrap();
+    assert!(error.contains("the node has no target_raid_config"), "{error}");
+    assert!(stage.machine.power_ons().is_empty());
+    stage.manageable().await;
 
     assert_eq!(set_target(&stage, "n1", &volumes()).await.status(), 204);
     assert_eq!(json!(stage.node().await.target_raid_config), volumes());

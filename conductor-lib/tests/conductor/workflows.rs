@@ -4,7 +4,7 @@ use crate::agent::Script;
 use crate::machine::Boot;
 use crate::node_api::{ask, ask_in, get, set};
 use crate::stage::{Stage, fault, image};
-use farrier_conductor::model::ProvisionState;
+use farrier_conductor::model::{PowerState, ProvisionState};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -297,10 +297,16 @@ async fn a_runbook_services_an_instance_and_may_do_without_the_ramdisk() {
     stage.told(|script| script.driven == ["at_once"]).await;
     let node = stage.wait_for(ProvisionState::Active).await;
     assert_eq!((node.last_error, stage.machine.power_ons().len()), (None, boots));
-    let refused =
-        provision(&stage, json!({"target": "service", "runbook": "CUSTOM_DEEP", "disable_ramdisk": true}))
-            .await;
-    assert!(refused.0 == 400 && refused.1.contains("deploy.erase_devices is unknown"), "{refused:?}");
+    let boots = stage.machine.power_ons().len();
+    let request = json!({"target": "service", "runbook": "CUSTOM_DEEP", "disable_ramdisk": true});
+    assert_eq!(provision(&stage, request).await.0, 202);
+    let node = stage.wait_for(ProvisionState::ServiceFailed).await;
+    assert!(node.last_error.unwrap().contains("deploy.erase_devices is unknown"));
+    assert_eq!(
+        (node.power_state, stage.machine.power_ons().len()),
+        (Some(PowerState::On), boots),
+        "the instance runs on"
+    );
     assert_eq!(provision(&stage, json!({"target": "service", "runbook": "CUSTOM_DEEP"})).await.0, 202);
     stage.wait_for(ProvisionState::Active).await;
     assert_eq!(stage.script().steps().last().unwrap(), "service deploy.erase_devices");

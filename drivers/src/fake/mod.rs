@@ -5,7 +5,9 @@
 //! step, and cleaning and service are steps of its vendor interface.
 
 mod boot;
+mod console;
 mod deploy;
+mod firmware;
 mod inspect;
 mod machines;
 mod management;
@@ -15,6 +17,7 @@ mod rescue;
 mod vendor;
 
 use boot::FakeBoot;
+use console::FakeConsole;
 use deploy::FakeDeploy;
 use farrier_conductor::{Builder, HardwareType};
 use inspect::FakeInspect;
@@ -35,6 +38,7 @@ const FAKE: &str = "fake";
 pub fn with_fake_hardware(builder: Builder) -> Builder {
     let machines = Machines::default();
     let fake = HardwareType::new(FAKE_HARDWARE).power([FAKE]).management([FAKE]).boot([FAKE]);
+    let fake = fake.console(["no-console", FAKE]).bios(["no-bios", FAKE]).firmware(["no-firmware", FAKE]);
     let fake = fake.deploy([FAKE]).inspect([FAKE, "no-inspect"]).rescue([FAKE, "no-rescue"]);
     builder
         .power(FAKE, FakePower::new(machines.clone()))
@@ -45,6 +49,9 @@ pub fn with_fake_hardware(builder: Builder) -> Builder {
         .raid(FAKE, FakeRaid)
         .rescue(FAKE, FakeRescue)
         .vendor(FAKE, FakeVendor)
+        .console(FAKE, FakeConsole)
+        .bios(FAKE, firmware::BIOS)
+        .firmware(FAKE, firmware::FIRMWARE)
         .hardware_type(fake.raid([FAKE, "no-raid"]).vendor([FAKE, "no-vendor"]))
 }
 

@@ -1,18 +1,28 @@
 //! Makes no volumes.
 
 use async_trait::async_trait;
-use farrier_conductor::interfaces::{Interface, InterfaceError, RaidInterface};
-use farrier_conductor::model::Node;
+use farrier_conductor::interfaces::{Interface, InterfaceError, Properties, RaidInterface};
+use farrier_conductor::model::{Node, StepKind};
+use farrier_conductor::plan::KnownStep;
+use farrier_conductor::raid::AgentRaid;
 use serde_json::{Map, Value};
 
 /// Takes every description of volumes.
 #[derive(Debug)]
 pub(super) struct FakeRaid;
 
-impl Interface for FakeRaid {}
+impl Interface for FakeRaid {
+    fn steps(&self, kind: StepKind, node: &Node) -> Vec<KnownStep> {
+        super::firmware::RAID.steps(kind, node)
+    }
+}
 
 #[async_trait]
 impl RaidInterface for FakeRaid {
+    fn get_logical_disk_properties(&self) -> Properties {
+        AgentRaid.get_logical_disk_properties()
+    }
+
     async fn validate_raid_config(
         &self,
         _node: &Node,

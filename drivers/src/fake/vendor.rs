@@ -1,6 +1,6 @@
 //! What a vendor has who makes nothing: a step, so that cleaning and service have one to run.
 
-use farrier_conductor::interfaces::{Interface, VendorInterface};
+use farrier_conductor::interfaces::{Interface, Properties, VendorInterface};
 use farrier_conductor::model::{Node, StepKind};
 use farrier_conductor::plan::KnownStep;
 
@@ -8,7 +8,15 @@ use farrier_conductor::plan::KnownStep;
 #[derive(Debug)]
 pub(super) struct FakeVendor;
 
+/// Keys that clients look for, and nothing reads.
+const KEYS: Properties =
+    &[("B1", "a key of hardware that is not there"), ("B2", "another key of hardware that is not there")];
+
 impl Interface for FakeVendor {
+    fn get_properties(&self) -> Properties {
+        KEYS
+    }
+
     fn steps(&self, kind: StepKind, _node: &Node) -> Vec<KnownStep> {
         let priority = match kind {
             StepKind::Clean => 1,

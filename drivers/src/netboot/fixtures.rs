@@ -1,7 +1,7 @@
 //! Nodes for the tests of this room.
 
 use super::boot_roots::BootRoots;
-use super::by_arch::ByArch;
+use super::by_arch::{ByArch, ConfiguredImages};
 use super::images::AllowedFolders;
 use super::interface::Netboot;
 use super::loaders::Loaders;
@@ -44,6 +44,7 @@ pub(super) fn netboot_of(folder: &Path) -> Netboot {
     let allowed = vec!["/srv/images".into(), folder.canonicalize().unwrap()];
     let defaults = Defaults {
         allowed: AllowedFolders::new(allowed).unwrap(),
+        images: ConfiguredImages::default(),
         kernel_append_params: "nofb vga=normal".parse().unwrap(),
         kernel_append_params_by_arch: ByArch::default(),
         netboot_fallback: false,

@@ -11,18 +11,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 
+use super::by_arch::ConfiguredImages;
 use super::names::Ramdisk;
 
 /// The keys that name those of the agent.
 pub(super) const KEYS: Properties = &[
     (
         "deploy_kernel",
-        "the ramdisk's kernel: a file of the conductor's host, or a URL that iPXE itself loads; required",
+        "the ramdisk's kernel: a file of the conductor's host, or a URL that iPXE itself loads; that of the conductor \
+         unless it is given",
     ),
-    ("deploy_ramdisk", "the ramdisk: likewise; required"),
+    ("deploy_ramdisk", "the ramdisk: a file or a URL, with deploy_kernel"),
     ("rescue_kernel", "the kernel for rescues, with rescue_ramdisk; deploy_kernel unless they are given"),
     ("rescue_ramdisk", "the ramdisk for rescues, with rescue_kernel; deploy_ramdisk unless they are given"),
 ];
+
+/// The keys of kernel and ramdisk.
+pub(crate) const DEPLOY: [&str; 2] = ["deploy_kernel", "deploy_ramdisk"];
+pub(crate) const RESCUE: [&str; 2] = ["rescue_kernel", "rescue_ramdisk"];
 
 /// Characters that a URL may have and that mean something to a script: iPXE takes `${…}` for a setting, and GRUB and
 /// iPXE alike take `;`, `|`, `&` and `#` between words for their own (S43).
@@ -55,28 +61,53 @@ pub struct Images {
 pub struct AllowedFolders(Vec<PathBuf>);
 
 impl Images {
-    /// Those of the agent. A pair is taken whole: half of one is an error, since a kernel does not boot with the modules
-    /// of another.
+    /// Those of the agent: what the node names, or else what the conductor has for it. A pair is taken whole: half of one
+    /// is an error, since a kernel does not boot with the modules of another.
     ///
     /// # Errors
     ///
-    /// [`InterfaceError::DriverInfo`] for the first that is missing or that cannot be loaded.
-    pub fn of_agent(node: &Node, ramdisk: Ramdisk, allowed: &AllowedFolders) -> Result<Self, InterfaceError> {
-        let rescue = ["rescue_kernel", "rescue_ramdisk"];
-        let has_own = rescue.iter().any(|key| node.driver_info.contains_key(*key));
-        let [kernel, ramdisk] = match ramdisk {
-            Ramdisk::Rescue if has_own => rescue,
-            _ => ["deploy_kernel", "deploy_ramdisk"],
+    /// [`InterfaceError::DriverInfo`] for the first that is missing or that cannot be loaded, and
+    /// [`InterfaceError::Invalid`] where the conductor has named it.
+    pub fn of_agent(
+        node: &Node,
+        ramdisk: Ramdisk,
+        allowed: &AllowedFolders,
+        configured: &ConfiguredImages,
+    ) -> Result<Self, InterfaceError> {
+        let pairs: &[[&str; 2]] = match ramdisk {
+            Ramdisk::Rescue => &[RESCUE, DEPLOY],
+            Ramdisk::Deploy => &[DEPLOY],
         };
-        let read = |key| match node.driver_info.get(key) {
-            None | Some(Value::Null) => {
-                Err(InterfaceError::driver_info(key, "is missing; give its file or URL"))
+        for pair in pairs {
+            if pair.iter().any(|key| names(node, key)) {
+                let read = |key| match node.driver_info.get(key) {
+                    None | Some(Value::Null) => {
+                        Err(InterfaceError::driver_info(key, "is missing; give its file or URL"))
+                    }
+                    Some(value) => Image::read(value.as_str().unwrap_or_default(), allowed)
+                        .map_err(|reason| InterfaceError::driver_info(key, reason)),
+                };
+                return Ok(Self { kernel: read(pair[0])?, ramdisk: read(pair[1])? });
             }
-            Some(value) => Image::read(value.as_str().unwrap_or_default(), allowed)
-                .map_err(|reason| InterfaceError::driver_info(key, reason)),
-        };
-        Ok(Self { kernel: read(kernel)?, ramdisk: read(ramdisk)? })
+            if let Some([kernel, ramdisk]) = configured.pair(node, *pair)? {
+                let read =
+                    |key: &str, text| Image::read(text, allowed).map_err(|reason| of_conductor(key, &reason));
+                return Ok(Self { kernel: read(pair[0], kernel)?, ramdisk: read(pair[1], ramdisk)? });
+            }
+        }
+        let missing = "is missing; give its file or URL, or configure one for all nodes";
+        Err(InterfaceError::driver_info(DEPLOY[0], missing))
     }
+}
+
+/// Whether a node names something by a key.
+pub(crate) fn names(node: &Node, key: &str) -> bool {
+    node.driver_info.get(key).is_some_and(|value| !value.is_null() && *value != "")
+}
+
+/// An image that the conductor has configured cannot be loaded.
+pub(crate) fn of_conductor(key: &str, reason: &str) -> InterfaceError {
+    InterfaceError::invalid(&format!("{key} of the conductor's configuration"), reason)
 }
 
 impl Image {
@@ -229,8 +260,8 @@ mod tests {
             (json!(null), Err("is missing")),
         ] {
             let node = node(&json!({"deploy_kernel": kernel, "deploy_ramdisk": "http://h/r"}));
-            let found =
-                Images::of_agent(&node, Ramdisk::Deploy, &allowed()).map(|images| match images.kernel {
+            let found = Images::of_agent(&node, Ramdisk::Deploy, &allowed(), &ConfiguredImages::default())
+                .map(|images| match images.kernel {
                     Image::Url(url) => url,
                     Image::File(file) => file.display().to_string(),
                 });
@@ -257,9 +288,57 @@ mod tests {
             (&deploy, Ramdisk::Rescue, Some("http://h/k")),
             (&with(json!({"rescue_kernel": "http://h/rk"})), Ramdisk::Rescue, None),
         ] {
-            let found = Images::of_agent(&node(info), ramdisk, &allowed()).ok().map(|images| images.kernel);
+            let found = Images::of_agent(&node(info), ramdisk, &allowed(), &ConfiguredImages::default())
+                .ok()
+                .map(|images| images.kernel);
             assert_eq!(found, kernel.map(|url| Image::Url(url.to_owned())), "{info} for {ramdisk:?}");
         }
+    }
+
+    #[test]
+    fn c05_a_node_without_images_has_those_of_the_conductor() {
+        let configured = |of_rescue: bool| {
+            let images = ConfiguredImages::default()
+                .with("deploy_kernel", Some("http://c/k".into()), [])
+                .with("deploy_ramdisk", Some("http://c/r".into()), []);
+            match of_rescue {
+                true => images.with("rescue_kernel", Some("http://c/rk".into()), []).with(
+                    "rescue_ramdisk",
+                    Some("http://c/rr".into()),
+                    [],
+                ),
+                false => images,
+            }
+        };
+        let own = json!({"deploy_kernel": "http://h/k", "deploy_ramdisk": "http://h/r"});
+        let none = json!({"deploy_kernel": null, "deploy_ramdisk": ""});
+        for (info, ramdisk, of_rescue, expected) in [
+            (&none, Ramdisk::Deploy, false, Ok("http://c/k")),
+            (&none, Ramdisk::Rescue, false, Ok("http://c/k")),
+            (&none, Ramdisk::Rescue, true, Ok("http://c/rk")),
+            (&own, Ramdisk::Deploy, true, Ok("http://h/k")),
+            (&own, Ramdisk::Rescue, false, Ok("http://h/k")),
+            (
+                &json!({"deploy_ramdisk": "http://h/r"}),
+                Ramdisk::Deploy,
+                false,
+                Err("deploy_kernel: is missing"),
+            ),
+        ] {
+            let found = Images::of_agent(&node(info), ramdisk, &allowed(), &configured(of_rescue));
+            match (expected, found) {
+                (Ok(url), Ok(found)) => assert_eq!(found.kernel, Image::Url(url.to_owned()), "{info}"),
+                (Err(part), Err(error)) => assert!(error.to_string().contains(part), "{error}"),
+                (_, found) => panic!("{info}: {found:?}"),
+            }
+        }
+        let outside = ConfiguredImages::default().with("deploy_kernel", Some("/etc/k".into()), []).with(
+            "deploy_ramdisk",
+            Some("http://c/r".into()),
+            [],
+        );
+        let refused = Images::of_agent(&node(&none), Ramdisk::Deploy, &allowed(), &outside).unwrap_err();
+        assert!(refused.to_string().starts_with("deploy_kernel of the conductor"), "{refused}");
     }
 
     #[test]

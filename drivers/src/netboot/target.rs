@@ -1,6 +1,6 @@
 //! What a machine is to boot from the network now, as its record tells (sections 6.3 and 6.5).
 
-use super::by_arch::ByArch;
+use super::by_arch::{ByArch, ConfiguredImages};
 use super::images::{AllowedFolders, Image, Images};
 use super::names::Ramdisk;
 use farrier_conductor::interfaces::InterfaceError;
@@ -40,6 +40,8 @@ pub enum Target {
 pub struct Defaults {
     /// The folders that files may be taken from.
     pub allowed: AllowedFolders,
+    /// Images of nodes that name none.
+    pub images: ConfiguredImages,
     /// Kernel parameters of nodes without any of their own (`[pxe]kernel_append_params`).
     pub kernel_append_params: KernelParameters,
     /// Those that hold for some architectures in their place, which have other serial ports than others.
@@ -75,7 +77,7 @@ impl Target {
             Some(Family::Rescue) => Ramdisk::Rescue,
             _ => Ramdisk::Deploy,
         };
-        let images = Images::of_agent(node, ramdisk, &defaults.allowed)?;
+        let images = Images::of_agent(node, ramdisk, &defaults.allowed, &defaults.images)?;
         Ok(Self::Agent { ramdisk, images, parameters: append(node, parameters, defaults)? })
     }
 

@@ -26,6 +26,7 @@ const TARGETS: &[(BootDevice, &str)] = &[
 const TARGET: &str = "BootSourceOverrideTarget";
 const ENABLED: &str = "BootSourceOverrideEnabled";
 const MODE: &str = "BootSourceOverrideMode";
+const HTTP_URL: &str = "HttpBootUri";
 
 /// How long an override holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,6 +127,26 @@ pub(super) async fn set(
         }
     }
     Err(failure)
+}
+
+/// Tells the firmware of a machine from where it boots by HTTP; nothing has it ask its network.
+///
+/// # Errors
+///
+/// [`RedfishError`].
+pub(super) async fn set_http_url(system: &System, url: Option<&str>) -> Result<(), RedfishError> {
+    let seen = system.read().await?;
+    let place = place(system, &seen, HTTP_URL).await?;
+    let has = |seen: &Resource| seen.text(&format!("/Boot/{HTTP_URL}")).filter(|url| !url.is_empty()) == url;
+    if has(&place) {
+        return Ok(());
+    }
+    system.bmc.patch(place.path(), &json!({"Boot": {HTTP_URL: url}})).await?;
+    let now = system.bmc.get(place.path()).await?;
+    match has(&now) {
+        true => Ok(()),
+        false => Err(not_done(system, &format!("to boot from {}", url.unwrap_or("no URL")), &now)),
+    }
 }
 
 /// Has a machine start in a mode.

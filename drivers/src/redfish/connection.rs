@@ -92,7 +92,9 @@ impl Description {
             (None, Some(_)) => return wrong("redfish_username", "is missing; there is a password"),
         };
         let trust = trust(node)?;
-        let system = text("redfish_system_id")?.map(str::to_owned);
+        // Clients that know none send an empty one.
+        let is_named = node.driver_info.get("redfish_system_id").is_some_and(|path| path != "");
+        let system = if is_named { text("redfish_system_id")?.map(str::to_owned) } else { None };
         if system.as_ref().is_some_and(|path| !path.starts_with('/') || path.starts_with("//")) {
             return wrong("redfish_system_id", "must be a path, as /redfish/v1/Systems/1");
         }

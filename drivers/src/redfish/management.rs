@@ -270,6 +270,10 @@ impl ManagementInterface for RedfishManagement {
         Ok(virtual_media::insert(&self.bmcs.system(node)?, device, url).await?)
     }
 
+    async fn set_http_boot_url(&self, node: &Node, url: Option<&str>) -> Result<(), InterfaceError> {
+        Ok(boot_override::set_http_url(&self.bmcs.system(node)?, url).await?)
+    }
+
     async fn detach_virtual_media(&self, node: &Node, devices: &[BootDevice]) -> Result<(), InterfaceError> {
         Ok(virtual_media::eject(&self.bmcs.system(node)?, devices).await?)
     }

@@ -18,6 +18,7 @@ mod error;
 mod event_log;
 mod exchange;
 mod indicators;
+mod inspect;
 mod management;
 mod message;
 mod power;
@@ -35,28 +36,93 @@ mod virtual_media;
 
 pub use bmcs::Bmcs;
 pub use error::RedfishError;
+pub use inspect::RedfishInspect;
 pub use management::{Lasting, RedfishManagement};
 pub use message::Refusal;
 pub use power::RedfishPower;
 pub use settings::RedfishSettings;
 
+use farrier_conductor::interfaces::{Absent, RefusedSteps};
+use farrier_conductor::model::{InterfaceKind, StepKind};
 use farrier_conductor::{Builder, HardwareType};
 
 /// The name of the hardware type, and of its interfaces.
 pub const REDFISH: &str = "redfish";
 
+/// The name of the hardware type of Dell's machines.
+pub const IDRAC: &str = "idrac";
+
+/// The name of its interfaces, which are those of [`REDFISH`].
+const IDRAC_REDFISH: &str = "idrac-redfish";
+
 /// The deploy interfaces of its machines, the best one first.
 const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-agent"];
+
+/// What clients name for each node, and what refuses each of its steps.
+const REFUSED: [RefusedSteps; 3] = [
+    RefusedSteps {
+        kind: InterfaceKind::Bios,
+        steps: &[("apply_configuration", &["settings"]), ("factory_reset", &[])],
+        of: &[StepKind::Clean, StepKind::Deploy, StepKind::Service],
+        reason: "settings of the firmware are not changed out of band; change them by the BMC's own tools",
+    },
+    RefusedSteps {
+        kind: InterfaceKind::Firmware,
+        steps: &[("update", &["settings"])],
+        of: &[StepKind::Clean, StepKind::Service],
+        reason: "firmware is not updated out of band; update it by the BMC's own tools",
+    },
+    RefusedSteps {
+        kind: InterfaceKind::Raid,
+        steps: &[
+            ("create_configuration", &["create_root_volume", "create_nonroot_volumes", "delete_existing"]),
+            ("delete_configuration", &[]),
+            (
+                "apply_configuration",
+                &["raid_config", "create_root_volume", "create_nonroot_volumes", "delete_existing"],
+            ),
+        ],
+        of: &[StepKind::Clean, StepKind::Deploy, StepKind::Service],
+        reason: "volumes of RAID controllers are not made out of band; set raid_interface to agent for software RAID, or \
+                 make them by the BMC's own tools",
+    },
+];
 
 /// Adds the hardware type `redfish`, whose machines are booted by the interfaces `boot`, the best one first, which have
 /// to be added too.
 pub fn with_redfish(builder: Builder, bmcs: &Bmcs, boot: &[&'static str]) -> Builder {
+    with_types(builder, bmcs, &[(REDFISH, boot)])
+}
+
+/// Adds hardware types of machines whose BMCs speak Redfish, [`REDFISH`] or [`IDRAC`], each with the interfaces by which
+/// its machines are booted, the best one first, which have to be added too.
+pub fn with_types(builder: Builder, bmcs: &Bmcs, types: &[(&'static str, &[&'static str])]) -> Builder {
     let lasting = Lasting::default();
-    let redfish = HardwareType::new(REDFISH).power([REDFISH]).management([REDFISH, "noop"]);
-    let redfish = redfish.boot(boot.iter().copied()).deploy(DEPLOY);
-    let redfish = redfish.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);
-    builder
-        .power(REDFISH, RedfishPower::new(bmcs.clone(), lasting.clone()))
-        .management(REDFISH, RedfishManagement::new(bmcs.clone(), lasting))
-        .hardware_type(redfish.rescue(["agent", "no-rescue"]))
+    let builder = [REDFISH, IDRAC_REDFISH].into_iter().fold(builder, |builder, name| {
+        let builder = builder
+            .power(name, RedfishPower::new(bmcs.clone(), lasting.clone()))
+            .management(name, RedfishManagement::new(bmcs.clone(), lasting.clone()))
+            .inspect(name, RedfishInspect::new(bmcs.clone()))
+            .vendor(name, Absent(InterfaceKind::Vendor));
+        let [bios, firmware, raid] = REFUSED;
+        builder.bios(name, bios).firmware(name, firmware).raid(name, raid)
+    });
+    types.iter().fold(builder, |builder, (name, boot)| builder.hardware_type(hardware_type(name, boot)))
+}
+
+fn hardware_type(name: &str, boot: &[&'static str]) -> HardwareType {
+    // Names that nodes of Ironic have for one interface.
+    let own: &[&str] = if name == IDRAC { &[IDRAC_REDFISH, REDFISH] } else { &[REDFISH] };
+    let with = |first: &[&'static str], last: &[&'static str]| [first, own, last].concat();
+    HardwareType::new(name)
+        .power(with(&[], &[]))
+        .management(with(&[], &["noop"]))
+        .boot(boot.iter().copied())
+        .deploy(DEPLOY)
+        .inspect(with(&["agent"], &["no-inspect"]))
+        .raid(with(&["no-raid", "agent"], &[]))
+        .bios(with(&[], &["no-bios"]))
+        .firmware(with(&[], &["no-firmware"]))
+        .vendor(with(&["no-vendor"], &[]))
+        .rescue(["agent", "no-rescue"])
 }

@@ -5,7 +5,7 @@ use super::recipe::Recipe;
 use super::shelf::Shelf;
 use crate::cpu_arch;
 use crate::netboot::boot_mode::boot_mode;
-use crate::netboot::images::{Image, Images};
+use crate::netboot::images::{self, Image, Images};
 use crate::netboot::names::Ramdisk;
 use crate::netboot::target::{self, Defaults};
 use async_trait::async_trait;
@@ -15,9 +15,10 @@ use farrier_conductor::interfaces::{
 use farrier_conductor::model::{BootDevice, BootMode, Family, Node, RamdiskInstance};
 use farrier_media::boot_iso::Additions;
 use farrier_media::{KernelParameterError, KernelParameters};
+use reqwest::Url;
 use serde_json::{Map, Value};
 
-const KEYS: Properties = &[
+pub(super) const KEYS: Properties = &[
     (
         "deploy_iso",
         "the ramdisk's ISO: a file below a folder of --file-url-allowed-paths, or a URL; without it one is made of deploy_kernel and deploy_ramdisk",
@@ -35,10 +36,14 @@ const KEYS: Properties = &[
         "image of an EFI system partition whose GRUB boots them: a file or a URL; shim and GRUB of the distribution unless it is given",
     ),
     ("kernel_append_params", "kernel parameters of the ramdisk, besides those that it needs"),
+    (
+        "external_http_url",
+        "URL below which the BMC reaches this conductor's media; the usual one unless it is given",
+    ),
 ];
 
 /// Where BMCs that know virtual media read the ramdisk from.
-const DRIVE: BootDevice = BootDevice::Cdrom;
+pub(super) const DRIVE: BootDevice = BootDevice::Cdrom;
 /// Where they read the config drive of an instance from that is an ISO: a stick or a floppy.
 const CONFIG_DRIVE: BootDevice = BootDevice::Floppy;
 
@@ -47,46 +52,67 @@ const CONFIG_DRIVE: BootDevice = BootDevice::Floppy;
 pub struct VirtualMediaBoot {
     shelf: Shelf,
     defaults: Defaults,
+    callback_url: Option<String>,
 }
 
 impl VirtualMediaBoot {
     /// With this shelf, and what the conductor has configured for all of its nodes.
     pub fn new(shelf: Shelf, defaults: Defaults) -> Self {
-        Self { shelf, defaults }
+        Self { shelf, defaults, callback_url: None }
     }
 
-    /// What the medium is made of that a machine boots for the operation of its node.
-    fn recipe(
+    /// The same, whose agents reach the conductor at a URL of their own (`[deploy]external_callback_url`).
+    #[must_use]
+    pub fn called_back_at(mut self, url: Option<String>) -> Self {
+        self.callback_url = url;
+        self
+    }
+
+    /// What the medium is made of that a machine boots for the operation of its node, with these parameters of the
+    /// conductor's.
+    pub(super) fn recipe(
         &self,
         node: &Node,
         conductor: &KernelParameters,
         network_data: Option<String>,
     ) -> Result<Recipe, InterfaceError> {
-        let has = |key: &str| node.driver_info.get(key).is_some_and(|value| !value.is_null());
-        let is_rescue = node.provision_state.family() == Some(Family::Rescue);
-        let conductor = KernelParameters::default()
-            .with("boot_method", "vmedia")
-            .and_then(|own| own.followed_by(conductor));
-        let conductor = conductor.map_err(refused)?.to_string();
-        let iso = match is_rescue {
-            true if has("rescue_iso") => Some("rescue_iso"),
-            true if has("rescue_kernel") || has("rescue_ramdisk") => None,
-            _ => Some("deploy_iso").filter(|key| has(key)),
-        };
-        if let Some(key) = iso {
+        external_url(node)?;
+        let conductor = conductor.to_string();
+        if let Some(iso) = self.iso(node)? {
             // Its own kernel parameters are those that are configured by default.
             let parameters = target::append(node, &conductor, &Defaults::default())?;
-            let iso = self.image(node, key)?;
             return Ok(Recipe::LaidOver { iso, additions: Additions { parameters, network_data } });
         }
-        if !is_rescue && !has("deploy_kernel") {
-            let missing = "is missing; give the ramdisk's ISO, or deploy_kernel and deploy_ramdisk";
-            return Err(InterfaceError::driver_info("deploy_iso", missing));
-        }
-        let ramdisk = if is_rescue { Ramdisk::Rescue } else { Ramdisk::Deploy };
-        let images = Images::of_agent(node, ramdisk, &self.defaults.allowed)?;
+        let ramdisk = if is_rescue(node) { Ramdisk::Rescue } else { Ramdisk::Deploy };
+        let Defaults { allowed, images, .. } = &self.defaults;
+        let images = Images::of_agent(node, ramdisk, allowed, images)?;
         let parameters = target::append(node, &conductor, &self.defaults)?;
         self.recipe_of_kernel(node, images, Additions { parameters, network_data })
+    }
+
+    /// The ISO of the ramdisk; nothing where one is made of kernel and ramdisk. What a node names goes before what the
+    /// conductor has for all, and an ISO before a kernel.
+    fn iso(&self, node: &Node) -> Result<Option<Image>, InterfaceError> {
+        let Defaults { allowed, images: configured, .. } = &self.defaults;
+        let keys = [("rescue_iso", images::RESCUE), ("deploy_iso", images::DEPLOY)];
+        for (iso, pair) in keys.into_iter().skip(usize::from(!is_rescue(node))) {
+            if images::names(node, iso) {
+                return self.image(node, iso).map(Some);
+            }
+            if pair.iter().any(|key| images::names(node, key)) {
+                return Ok(None);
+            }
+            if let Some(text) = configured.get(node, iso)? {
+                let image = Image::of_medium(text, allowed);
+                return image.map(Some).map_err(|reason| images::of_conductor(iso, &reason));
+            }
+            if configured.pair(node, pair)?.is_some() {
+                return Ok(None);
+            }
+        }
+        let missing = "is missing; give the ramdisk's ISO, or deploy_kernel and deploy_ramdisk, or configure them for \
+                       all nodes";
+        Err(InterfaceError::driver_info("deploy_iso", missing))
     }
 
     fn recipe_of_kernel(
@@ -99,9 +125,15 @@ impl VirtualMediaBoot {
             image.resolved(&self.defaults.allowed).map_err(|reason| InterfaceError::invalid(what, reason))
         };
         let (kernel, ramdisk) = (resolved("kernel", images.kernel)?, resolved("ramdisk", images.ramdisk)?);
-        let bootloader = match node.driver_info.get("bootloader") {
-            None | Some(Value::Null) => None,
-            Some(_) => Some(self.image(node, "bootloader")?),
+        let bootloader = match images::names(node, "bootloader") {
+            true => Some(self.image(node, "bootloader")?),
+            false => match self.defaults.images.get(node, "bootloader")? {
+                Some(text) => {
+                    let image = Image::of_medium(text, &self.defaults.allowed);
+                    Some(image.map_err(|reason| images::of_conductor("bootloader", &reason))?)
+                }
+                None => None,
+            },
         };
         let is_bios = boot_mode(node)? == BootMode::Bios;
         let firmware = Firmware { architecture: cpu_arch::of(node).to_owned(), is_bios };
@@ -117,7 +149,7 @@ impl VirtualMediaBoot {
     }
 
     /// Puts an instance on the shelf that is a ramdisk, and tells where the BMC reads it: an ISO of a server, by itself.
-    async fn publish_instance(
+    pub(super) async fn publish_instance(
         &self,
         node: &Node,
         instance: &RamdiskInstance,
@@ -141,7 +173,23 @@ impl VirtualMediaBoot {
                 self.recipe_of_kernel(node, images, additions)?
             }
         };
-        Ok(self.shelf.publish(node, DRIVE, recipe).await?)
+        self.publish(node, recipe).await
+    }
+
+    /// Puts a medium on the shelf for the drive that machines start from, and tells its URL.
+    pub(super) async fn publish(&self, node: &Node, recipe: Recipe) -> Result<String, InterfaceError> {
+        as_reached(node, self.shelf.publish(node, DRIVE, recipe).await?)
+    }
+
+    /// What keeps its media.
+    pub(super) fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// The parameters of a ramdisk that finds more on its medium.
+    fn by_medium(parameters: &KernelParameters) -> Result<KernelParameters, InterfaceError> {
+        let own = KernelParameters::default().with("boot_method", "vmedia");
+        own.and_then(|own| own.followed_by(parameters)).map_err(refused)
     }
 
     /// The drives of a node's machine that have something of ours.
@@ -151,8 +199,35 @@ impl VirtualMediaBoot {
     }
 }
 
+fn is_rescue(node: &Node) -> bool {
+    node.provision_state.family() == Some(Family::Rescue)
+}
+
+/// Where the BMC of a node reaches what this conductor serves, when it reaches it elsewhere than others do.
+fn external_url(node: &Node) -> Result<Option<String>, InterfaceError> {
+    let key = "external_http_url";
+    let refused = |reason: &str| InterfaceError::driver_info(key, reason.to_owned());
+    if !images::names(node, key) {
+        return Ok(None);
+    }
+    let text = node.driver_info.text(key).map_err(|error| refused(&error.reason))?.unwrap_or_default();
+    let url = Url::parse(text).ok().filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
+    match url {
+        Some(_) => Ok(Some(text.trim_end_matches('/').to_owned())),
+        None => Err(refused("must be a URL with http or https")),
+    }
+}
+
+/// The URL of a medium as the BMC of a node reaches it.
+fn as_reached(node: &Node, url: String) -> Result<String, InterfaceError> {
+    let Some(external) = external_url(node)? else { return Ok(url) };
+    let mut end = url.rsplitn(3, '/');
+    let (name, folder) = (end.next().unwrap_or_default(), end.next().unwrap_or_default());
+    Ok(format!("{external}/{folder}/{name}"))
+}
+
 /// The network of a machine, as it is put on a medium; nothing where addresses come by DHCP.
-fn network_text(network_data: &Map<String, Value>) -> Option<String> {
+pub(super) fn network_text(network_data: &Map<String, Value>) -> Option<String> {
     (!network_data.is_empty()).then(|| Value::from(network_data.clone()).to_string())
 }
 
@@ -179,7 +254,8 @@ impl Interface for VirtualMediaBoot {
     }
 
     async fn validate(&self, node: &Node) -> Result<(), InterfaceError> {
-        let recipe = self.recipe(node, &KernelParameters::default(), network_text(&node.network_data))?;
+        let parameters = Self::by_medium(&KernelParameters::default())?;
+        let recipe = self.recipe(node, &parameters, network_text(&node.network_data))?;
         Ok(self.shelf.check(recipe).await?)
     }
 }
@@ -209,7 +285,8 @@ impl BootInterface for VirtualMediaBoot {
     ) -> Result<(), InterfaceError> {
         let BootContext { node, network, management } = boot;
         let network_data = network_text(&network.get_node_network_data(node).await?);
-        let url = self.shelf.publish(node, DRIVE, self.recipe(node, parameters, network_data)?).await?;
+        let recipe = self.recipe(node, &Self::by_medium(parameters)?, network_data)?;
+        let url = self.publish(node, recipe).await?;
         management.detach_virtual_media(node, &self.drives(node)).await?;
         self.shelf.withdraw_from(node, CONFIG_DRIVE)?;
         management.attach_virtual_media(node, DRIVE, &url).await?;
@@ -240,7 +317,10 @@ impl BootInterface for VirtualMediaBoot {
         let url = self.publish_instance(node, instance).await?;
         self.shelf.withdraw_from(node, CONFIG_DRIVE)?;
         let config_drive = match config_drive {
-            Some(text) => Some(self.shelf.publish_config_drive(node, CONFIG_DRIVE, text).await?),
+            Some(text) => {
+                let url = self.shelf.publish_config_drive(node, CONFIG_DRIVE, text).await?;
+                Some(as_reached(node, url)?)
+            }
             None => None,
         };
         management.detach_virtual_media(node, &filled).await?;
@@ -259,6 +339,10 @@ impl BootInterface for VirtualMediaBoot {
             self.shelf.withdraw(node)?;
         }
         Ok(())
+    }
+
+    fn callback_url(&self, url: &str) -> String {
+        self.callback_url.clone().unwrap_or_else(|| url.to_owned())
     }
 
     async fn validate_rescue(&self, node: &Node) -> Result<(), InterfaceError> {

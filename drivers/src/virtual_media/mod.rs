@@ -4,9 +4,11 @@
 //! What a medium is made of is its [`Recipe`]: an ISO of the site with what differs for each boot laid over it while it is
 //! read ([`farrier_media::boot_iso`]), or a kernel with its ramdisk ([`farrier_media::boot_volume`]). Files on servers that
 //! send parts of them are not copied. It has an address that nobody can guess and that ends with the boot ([`shelf`]).
-//! [`interface`] is the boot interface. It works by the node's management interface, whatever that speaks.
+//! [`interface`] is the boot interface, and [`HttpsBoot`] that by which firmware loads the medium itself. They work by the node's management
+//! interface, whatever that speaks.
 
 mod error;
+mod https;
 pub mod interface;
 mod loaders;
 mod medium;
@@ -15,6 +17,7 @@ pub mod shelf;
 mod source;
 
 pub use error::MediumError;
+pub use https::HttpsBoot;
 pub use interface::VirtualMediaBoot;
 pub use loaders::{Firmware, MediaLoaders};
 pub use medium::Medium;
@@ -29,7 +32,15 @@ pub const NAME: &str = "redfish-virtual-media";
 /// Its name for machines of HPE.
 pub const NAME_OF_ILO: &str = "ilo-virtual-media";
 
-/// Adds the boot interface under both of its names, for hardware types that name them.
+/// Its name for machines of Dell.
+pub const NAME_OF_IDRAC: &str = "idrac-redfish-virtual-media";
+
+/// The name of the boot interface by which firmware loads the medium itself.
+pub const NAME_OF_HTTPS: &str = "redfish-https";
+
+/// Adds the boot interface under all of its names, and that by which firmware loads the medium itself, for hardware types
+/// that name them.
 pub fn with_virtual_media(builder: Builder, boot: VirtualMediaBoot) -> Builder {
-    builder.boot(NAME, boot.clone()).boot(NAME_OF_ILO, boot)
+    let builder = builder.boot(NAME_OF_HTTPS, HttpsBoot::new(boot.clone()));
+    builder.boot(NAME, boot.clone()).boot(NAME_OF_ILO, boot.clone()).boot(NAME_OF_IDRAC, boot)
 }

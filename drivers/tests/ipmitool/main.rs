@@ -10,11 +10,23 @@ mod stand_in;
 
 use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::interfaces::{ManagementInterface, PowerInterface, VendorInterface};
-use farrier_conductor::model::{BootDevice, NewNode, Node, PowerState};
+use farrier_conductor::model::{
+    BootDevice, InitialState, InterfaceKind, NewNode, Node, PowerState, ProvisionState,
+};
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::{Conductor, Settings};
 use farrier_drivers::bmc::pace::Pace;
-use farrier_drivers::ipmitool::{Bmcs, IpmiManagement, IpmiPower, IpmiSettings, IpmiVendor};
+use farrier_drivers::ipmitool::{Bmcs, IpmiManagement, IpmiPower, IpmiSettings, IpmiVendor, with_ipmitool};
+use farrier_drivers::netboot::boot_roots::BootRoots;
+use farrier_drivers::netboot::interface::Netboot;
+use farrier_drivers::netboot::loaders::Loaders;
+use farrier_drivers::netboot::render::Renderer;
+use farrier_drivers::netboot::target::Defaults;
+use farrier_drivers::netboot::templates::Templates;
+use farrier_drivers::netboot::with_netboot;
 use serde_json::{Value, json};
 use simulator::{PASSWORD, Simulator, USER};
+use std::sync::Arc;
 use std::time::Duration;
 use time::OffsetDateTime;
 
@@ -191,4 +203,59 @@ async fn raw_bytes_go_to_the_bmc() {
     // Get Device ID.
     let answer = vendor.passthru(&node, "send_raw", &json!({"raw_bytes": "0x06 0x01"})).await.unwrap();
     assert!(answer.as_str().unwrap().starts_with("00 03 09 08"), "{answer}");
+}
+
+/// A host of Metal3 with the scheme `ipmi` or `libvirt`, as its operator registers it: managed, and adopted without an
+/// image, before there is a port or anything to boot.
+#[tokio::test]
+async fn c04_k22_the_operator_of_metal3_manages_and_adopts_a_host_by_ipmi() {
+    let simulator = Simulator::start();
+    let folder = tempfile::tempdir().unwrap();
+    let netboot = Netboot {
+        defaults: Defaults::default(),
+        renderer: Renderer { templates: Templates::load(None).unwrap(), timeout: None, http_url: None },
+        loaders: Loaders::default(),
+        dhcp: None,
+        roots: BootRoots::default(),
+    };
+    let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
+    let builder =
+        with_netboot(Conductor::builder(Settings::new("http://127.0.0.1:6385"), store), &Arc::new(netboot));
+    let builder = with_ipmitool(builder, settings(), folder.path(), &farrier_drivers::netboot::NAMES);
+    let conductor = builder.start().await.unwrap();
+    let mut info = info(&simulator);
+    info["ipmi_port"] = simulator.port.to_string().into();
+    info["ipmi_priv_level"] = "ADMINISTRATOR".into();
+    info["ipmi_verify_ca"] = false.into();
+    let mut new = NewNode {
+        name: Some("metal3~host-0".into()),
+        driver: "ipmi".into(),
+        driver_info: info.as_object().unwrap().clone().into(),
+        initial_state: InitialState::Enroll,
+        ..NewNode::default()
+    };
+    for (kind, name) in
+        [(InterfaceKind::Boot, "ipxe"), (InterfaceKind::Raid, "no-raid"), (InterfaceKind::Inspect, "agent")]
+    {
+        new.interfaces.set(kind, name);
+    }
+    conductor.create_node(new).await.unwrap();
+    let reached = async |state: ProvisionState| {
+        let end = std::time::Instant::now() + Duration::from_secs(60);
+        loop {
+            let node = conductor.node("metal3~host-0").await.unwrap();
+            if node.provision_state == state && node.reservation.is_none() {
+                assert_eq!(node.last_error, None);
+                return;
+            }
+            assert!(std::time::Instant::now() < end, "waited for {state}, but {node:#?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    conductor.manage("metal3~host-0").await.unwrap();
+    reached(ProvisionState::Manageable).await;
+    conductor.adopt("metal3~host-0").await.unwrap();
+    reached(ProvisionState::Active).await;
+    conductor.set_maintenance("metal3~host-0", true, None).await.unwrap();
+    conductor.remove_node("metal3~host-0").await.unwrap();
 }

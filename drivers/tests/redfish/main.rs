@@ -10,6 +10,7 @@ mod event_log;
 mod ilo;
 mod many;
 mod media;
+mod metal3;
 mod mockup_orders;
 mod mockup_readings;
 mod power;

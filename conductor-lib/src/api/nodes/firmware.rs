@@ -31,7 +31,7 @@ pub(super) async fn set_boot_mode(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<StatusCode, Refusal> {
-    asked.since(CHANGES)?;
+    asked.part_since(CHANGES)?;
     let Target { target } = read_json(&body)?;
     let mode = [BootMode::Bios, BootMode::Uefi].into_iter().find(|mode| target == mode.as_str());
     let mode = mode.ok_or_else(|| Refusal::bad_request(format!("target: {target} must be bios or uefi")))?;
@@ -46,7 +46,7 @@ pub(super) async fn set_secure_boot(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<StatusCode, Refusal> {
-    asked.since(CHANGES)?;
+    asked.part_since(CHANGES)?;
     let Target { target } = read_json(&body)?;
     let on = target.as_bool().or_else(|| flag(target.as_str()?));
     let on = on.ok_or_else(|| Refusal::bad_request(format!("target: {target} must be true or false")))?;
@@ -60,7 +60,7 @@ pub(super) async fn settings(
     asked: Asked,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    asked.since(SETTINGS)?;
+    asked.part_since(SETTINGS)?;
     conductor.find(&id).await?;
     Ok(Json(json!({"bios": []})))
 }
@@ -71,7 +71,7 @@ pub(super) async fn setting(
     asked: Asked,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<Json<Value>, Refusal> {
-    asked.since(SETTINGS)?;
+    asked.part_since(SETTINGS)?;
     let node = conductor.find(&id).await?.node.label();
     let text = format!("the firmware of node {node} has no setting {name:?} that is known");
     Err(Refusal::new(StatusCode::NOT_FOUND, text))
@@ -83,7 +83,7 @@ pub(super) async fn versions(
     asked: Asked,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    asked.since(VERSIONS)?;
+    asked.part_since(VERSIONS)?;
     let told = conductor.firmware_versions(&id).await?;
     let components = told.into_iter().map(|FirmwareVersion { component, version }| {
         json!({

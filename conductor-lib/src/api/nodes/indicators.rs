@@ -26,7 +26,7 @@ pub(super) async fn components(
     asked: Asked,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    asked.since(SINCE)?;
+    asked.part_since(SINCE)?;
     let mut names: Vec<_> = conductor.indicators(&id).await?.into_iter().map(|one| one.component).collect();
     names.dedup();
     let components: Vec<_> =
@@ -40,7 +40,7 @@ pub(super) async fn list(
     asked: Asked,
     Path((id, component)): Path<(String, String)>,
 ) -> Result<Json<Value>, Refusal> {
-    asked.since(SINCE)?;
+    asked.part_since(SINCE)?;
     let all = conductor.indicators(&id).await?;
     let own = all.iter().filter(|one| one.component == component);
     Ok(Json(json!({"indicators": own.map(|one| shown(&id, one)).collect::<Vec<_>>()})))
@@ -52,7 +52,7 @@ pub(super) async fn state(
     asked: Asked,
     Path((id, component, name)): Path<(String, String, String)>,
 ) -> Result<Json<Value>, Refusal> {
-    asked.since(SINCE)?;
+    asked.part_since(SINCE)?;
     Ok(Json(json!({"state": conductor.indicator_state(&id, &component, &name).await?})))
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn set_state(
     Path((id, component, name)): Path<(String, String, String)>,
     body: Bytes,
 ) -> Result<StatusCode, Refusal> {
-    asked.since(SINCE)?;
+    asked.part_since(SINCE)?;
     let Wanted { state } = read_json(&body)?;
     conductor.set_indicator_state(&id, &component, &name, state).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -7,11 +7,15 @@ use super::super::reply::Refusal;
 use super::super::view::{Shown, View};
 use super::kept::KeptNode;
 use crate::conductor::Conductor;
+use crate::error::Error;
 use crate::model::{Fault, ProvisionState, ResourceKind};
 use crate::store::{Documents, Filter, NodeColumn, Outline, Position, Selection, StoreError};
+use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use tokio::task::JoinHandle;
 
 /// Nodes that are read at a time: of their columns alone, and with their documents.
@@ -244,4 +248,22 @@ impl Nodes {
             }
         }
     }
+}
+/// First version with shards.
+const SHARDS: u16 = 82;
+
+/// `GET /shards`: how many nodes are in each, the largest first.
+pub(super) async fn shards(State(conductor): State<Conductor>, asked: Asked) -> Result<Json<Value>, Refusal> {
+    asked.since(SHARDS)?;
+    asked.done()?;
+    let mut counted: BTreeMap<Option<String>, u64> = BTreeMap::new();
+    let nodes = conductor.store().outlines(&Selection::first(u32::MAX)).await.map_err(Error::from)?;
+    for node in nodes {
+        let shard = node.field("shard").and_then(Value::as_str).map(str::to_owned);
+        *counted.entry(shard).or_default() += 1;
+    }
+    let mut counted: Vec<_> = counted.into_iter().collect();
+    counted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let shards: Vec<_> = counted.iter().map(|(name, count)| json!({"name": name, "count": count})).collect();
+    Ok(Json(json!({"shards": shards})))
 }

@@ -64,7 +64,7 @@ pub(super) async fn inject_nmi(
     asked: Asked,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    asked.since(29)?;
+    asked.part_since(29)?;
     conductor.inject_nmi(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

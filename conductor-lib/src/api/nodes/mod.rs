@@ -24,7 +24,7 @@ pub use states::PowerRequest;
 
 use super::reply::{fallback, wrong_method};
 use super::routes::everywhere;
-use super::version::{describe_asked, negotiate};
+use super::version::{describe_asked, describe_version, negotiate, without_suffix};
 use super::{allocations, body, drivers, extension, history, inspection, ports, raid, request_id, resources};
 use crate::conductor::Conductor;
 use axum::extract::DefaultBodyLimit;
@@ -34,18 +34,22 @@ use axum::{Router, middleware};
 /// The routes that operators call. They ask nobody who they are: put them behind an
 /// [authorization](super::authorization::authorized), or serve them on a loopback address.
 pub fn nodes_router(conductor: Conductor) -> Router {
-    everywhere(all_routes())
+    let routes = everywhere(all_routes())
         .route("/", get(describe_asked))
-        .route("/v1", get(describe_asked))
-        .route("/v1/", get(describe_asked))
+        .route("/v1", get(describe_version))
+        .route("/v1/", get(describe_version))
         .merge(extension::router())
         .fallback(fallback)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn(body::read))
+        .with_state(conductor);
+    // What changes a path stands before the routes that are found by it.
+    Router::new()
+        .fallback_service(routes)
+        .layer(middleware::from_fn(without_suffix))
         .layer(middleware::from_fn(negotiate))
         .layer(middleware::from_fn(request_id::identify))
-        .with_state(conductor)
 }
 
 /// Those of every resource.
@@ -68,6 +72,8 @@ fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
         ("/nodes", get(list::brief).post(record::create)),
         ("/nodes/detail", get(list::detail)),
         ("/chassis/{chassis}/nodes", get(list::of_chassis)),
+        ("/shards", get(list::shards)),
+        ("/nodes/states/console/{node}", get(console::show)),
         ("/nodes/{node}", get(record::show).patch(record::update).delete(record::delete)),
         ("/nodes/{node}/validate", get(record::validate)),
         ("/nodes/{node}/maintenance", put(maintenance::begin).delete(maintenance::end)),

@@ -194,6 +194,8 @@ fn config_drive_of(given: Option<Value>, asked: &Asked) -> Result<Option<String>
     match given {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.is_empty() => Ok(None),
+        // Clients that have none send an object without parts.
+        Some(Value::Object(parts)) if parts.is_empty() => Ok(None),
         Some(Value::String(text)) => match is_usable(&text) {
             true => Ok(Some(text)),
             false => refuse("must be a URL, base64 of a gzip of an image, or an object with its parts"),

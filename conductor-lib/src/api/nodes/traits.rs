@@ -29,7 +29,7 @@ pub(super) async fn list(
     asked: Asked,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    asked.since(SINCE)?;
+    asked.needs(SINCE, "traits")?;
     Ok(Json(json!({"traits": conductor.find(&id).await?.node.traits})))
 }
 

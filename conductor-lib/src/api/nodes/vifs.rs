@@ -21,7 +21,7 @@ pub(super) async fn list(
     asked: Asked,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    asked.since(SINCE)?;
+    asked.part_since(SINCE)?;
     let vifs: Vec<_> = conductor.vifs(&id).await?.into_iter().map(|id| json!({"id": id})).collect();
     Ok(Json(json!({"vifs": vifs})))
 }
@@ -33,7 +33,7 @@ pub(super) async fn attach(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<StatusCode, Refusal> {
-    asked.since(SINCE)?;
+    asked.part_since(SINCE)?;
     let vif: Map<String, Value> = read_json(&body)?;
     if vif.get("id").and_then(Value::as_str).is_none_or(str::is_empty) {
         return Err(Refusal::bad_request("id: is missing; give the identity of the virtual interface"));
@@ -51,7 +51,7 @@ pub(super) async fn detach(
     asked: Asked,
     Path((id, vif)): Path<(String, String)>,
 ) -> Result<StatusCode, Refusal> {
-    asked.since(SINCE)?;
+    asked.part_since(SINCE)?;
     conductor.detach_vif(&id, &vif).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -37,7 +37,7 @@ pub(super) async fn list(
     identity: Option<Extension<Identity>>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    asked.since(LOOKS)?;
+    asked.part_since(LOOKS)?;
     let mut drives = json!(conductor.virtual_media(&id).await?);
     if !sees_consoles(identity.as_deref()) {
         for image in drives.as_array_mut().into_iter().flatten().filter_map(|drive| drive.get_mut("image")) {
@@ -54,7 +54,7 @@ pub(super) async fn attach(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<StatusCode, Refusal> {
-    asked.since(CHANGES)?;
+    asked.part_since(CHANGES)?;
     let Medium { device_type, image_url, image_download_source } = read_json(&body)?;
     if let Some(source) = image_download_source.filter(|source| source != "http") {
         let text = format!("image_download_source: {source:?} is not offered; give a URL, and http");
@@ -73,7 +73,7 @@ pub(super) async fn detach(
     mut asked: Asked,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    asked.since(CHANGES)?;
+    asked.part_since(CHANGES)?;
     let words = asked.take("device_types", CHANGES)?;
     asked.done()?;
     let words = words.iter().flat_map(|words| words.split(',')).map(str::trim);

@@ -5,6 +5,7 @@
 
 mod architecture;
 mod capabilities;
+mod parse_lldp;
 mod ports;
 mod ramdisk_error;
 mod root_device;
@@ -85,6 +86,11 @@ pub const HOOKS: &[Hook] = &[
         name: "capabilities",
         help: "Sets the capability boot_mode, and those that come with flags of the processor",
         look: capabilities::look,
+    },
+    Hook {
+        name: "parse-lldp",
+        help: "Notes what switches tell of themselves as parsed_lldp, where the ramdisk has collected lldp",
+        look: parse_lldp::look,
     },
 ];
 

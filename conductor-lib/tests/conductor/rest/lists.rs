@@ -254,9 +254,7 @@ async fn what_belongs_to_a_node_and_to_the_conductor_is_told() {
         assert_eq!(ask(&stage, method.clone(), path, body).await.status(), status, "{method} {path} {body}");
     }
     assert_eq!(get(&stage, "/v1/nodes/n1").await["traits"], json!(["CUSTOM_A", "HW_CPU_X86_VMX"]));
-    for (path, version) in
-        [("/v1/nodes/n1/traits", "1.36"), ("/v1/conductors", "1.48"), ("/v1/portgroups", "1.22")]
-    {
+    for (path, version) in [("/v1/conductors", "1.48"), ("/v1/portgroups", "1.22")] {
         assert_eq!(ask_in(version, &stage, Method::GET, path, &none).await.status(), 404, "{path}");
     }
 }

@@ -40,7 +40,9 @@ async fn every_request_that_is_described_is_answered() {
         if *since > 1 && method == Method::GET {
             let before = format!("1.{}", since - 1);
             let reply = ask_in(&before, &stage, method, &format!("/v1{asked}"), &Value::Null).await;
-            assert_eq!(reply.status(), 404, "{path} before 1.{since}");
+            // As Ironic has it (K08).
+            let expected = if path.ends_with("/traits") { 406 } else { 404 };
+            assert_eq!(reply.status(), expected, "{path} before 1.{since}");
         }
     }
 }

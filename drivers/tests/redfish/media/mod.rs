@@ -3,4 +3,4 @@
 mod boot;
 mod drives;
 mod sources;
-mod stage;
+pub mod stage;

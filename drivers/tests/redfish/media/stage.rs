@@ -28,10 +28,7 @@ pub struct MediaStage {
 impl MediaStage {
     pub fn new(stage: Stage) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("farrier.iso"), iso()).unwrap();
-        for name in LOADERS {
-            fs::write(folder.path().join(name), name).unwrap();
-        }
+        fill(folder.path());
         let shelf = shelf(folder.path());
         Self { boot: interface(folder.path(), shelf.clone()), stage, folder, shelf }
     }
@@ -66,6 +63,14 @@ impl MediaStage {
     }
 }
 
+/// Puts an ISO and boot loaders into a folder.
+pub fn fill(folder: &Path) {
+    fs::write(folder.join("farrier.iso"), iso()).unwrap();
+    for name in LOADERS {
+        fs::write(folder.join(name), name).unwrap();
+    }
+}
+
 /// An ISO, made like those of `farrier-image`.
 pub fn iso() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
@@ -77,7 +82,7 @@ pub fn iso() -> Vec<u8> {
     config_drive::unpack(tree, &config_drive::pack(tree).unwrap()).unwrap()
 }
 
-fn shelf(folder: &Path) -> Shelf {
+pub fn shelf(folder: &Path) -> Shelf {
     let own = LOADERS.map(|name| (name.to_owned(), folder.join(name)));
     Shelf::open(folder.join("media"), URL, MediaLoaders::new(Loaders::new(own.into()))).unwrap()
 }

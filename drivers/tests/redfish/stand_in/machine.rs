@@ -10,6 +10,8 @@ pub struct Boot {
     pub target: String,
     pub enabled: String,
     pub mode: String,
+    /// Where it boots from by HTTP.
+    pub http_url: Option<String>,
 }
 
 /// The machine.
@@ -45,7 +47,8 @@ impl Machine {
             (false, true) => "Lenovo",
             (false, false) => "Farm",
         };
-        let boot = Boot { target: "None".into(), enabled: "Disabled".into(), mode: "UEFI".into() };
+        let boot =
+            Boot { target: "None".into(), enabled: "Disabled".into(), mode: "UEFI".into(), http_url: None };
         let (secure_boot, pending_mode, started_from, is_located) = Default::default();
         let led = "Off".to_owned();
         let power = "Off";

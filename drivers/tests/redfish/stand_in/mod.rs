@@ -99,6 +99,8 @@ pub enum Manner {
     EntriesByPath,
     /// Its clock is an hour ahead.
     FastClock,
+    /// Its firmware boots by HTTP from a URL that it is told.
+    BootsByHttp,
 }
 
 /// A request that it got.

@@ -96,6 +96,8 @@ impl Inner {
         };
         let power = self.machine.read_power();
         let boot = &self.machine.boot;
+        let mut targets = vec!["None", "Pxe", "Cd", "UsbCd", "Hdd", "BiosSetup"];
+        targets.extend(self.has(Manner::BootsByHttp).then_some("UefiHttp"));
         json!({
             "@odata.id": SYSTEM,
             "Manufacturer": self.machine.maker,
@@ -115,8 +117,8 @@ impl Inner {
                 "BootSourceOverrideTarget": boot.target,
                 "BootSourceOverrideEnabled": boot.enabled,
                 "BootSourceOverrideMode": boot.mode,
-                "BootSourceOverrideTarget@Redfish.AllowableValues":
-                    ["None", "Pxe", "Cd", "UsbCd", "Hdd", "BiosSetup"],
+                "HttpBootUri": boot.http_url,
+                "BootSourceOverrideTarget@Redfish.AllowableValues": targets,
             },
             "Actions": {"#ComputerSystem.Reset": {
                 "target": RESET,
@@ -168,6 +170,9 @@ impl Inner {
             return None;
         }
         let boot = &body["Boot"];
+        if let Some(url) = boot.get("HttpBootUri") {
+            self.machine.boot.http_url = url.as_str().map(str::to_owned);
+        }
         let [target, enabled, mode] = ["Target", "Enabled", "Mode"]
             .map(|key| boot[format!("BootSourceOverride{key}")].as_str().map(str::to_owned));
         let is_complete = target.is_some() && enabled.is_some() && mode.is_some();
