@@ -5,17 +5,19 @@
 //! and is asked again by its client; one that comes twice begins one transfer. Until a client has answered, it gets one
 //! packet for each of its own: so little is sent to who never asked, in whose name another did.
 
+mod asked;
 mod table;
 
 use super::figures::Protocol;
 use super::files::{Content, Files, Found};
 use anyhow::Context;
+use asked::Asked;
 use farrier_drivers::netboot::tftp::{
     Answer, LONGEST_REQUEST, Next, NoRequest, Progress, Refusal, Request, Terms, data,
 };
 use rand::Rng;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use table::{Place, Table};
@@ -49,6 +51,7 @@ impl Tftp {
                 "--tftp-listen {address} cannot be listened on; choose another address, or stop who has it"
             )
         })?;
+        asked::tell_addresses(&socket)?;
         let address = socket.local_addr()?;
         Ok(Self { socket, address })
     }
@@ -64,22 +67,23 @@ impl Tftp {
         let mut transfers = JoinSet::new();
         let mut packet = [0; LONGEST_REQUEST + 1];
         loop {
-            let Ok((length, client)) = self.socket.recv_from(&mut packet).await else {
+            let Ok(Asked { length, client, at }) = asked::receive(&self.socket, &mut packet).await else {
                 // An earlier answer was refused by its client.
                 tokio::task::yield_now().await;
                 continue;
             };
+            let own = at.unwrap_or_else(|| SocketAddr::new(self.address.ip(), 0));
             while transfers.try_join_next().is_some() {}
             let request = match Request::parse(&packet[..length]) {
                 Ok(request) => request,
                 Err(NoRequest::Stray) => continue,
                 Err(NoRequest::Refused(refusal)) => {
-                    self.socket.try_send_to(&refusal.packet(), client).ok();
+                    refuse(own, client, &refusal).ok();
                     continue;
                 }
             };
             let Some((place, given_away)) = table.admit(client) else { continue };
-            let (files, own) = (Arc::clone(&files), self.address.ip());
+            let files = Arc::clone(&files);
             transfers.spawn(async move {
                 let answered = async {
                     if let Err(error) = answer(&files, own, client, &place, &request).await {
@@ -95,14 +99,22 @@ impl Tftp {
     }
 }
 
+/// Refuses from the address that was asked.
+fn refuse(own: SocketAddr, client: SocketAddr, refusal: &Refusal) -> io::Result<()> {
+    let socket = std::net::UdpSocket::bind(own)?;
+    socket.set_nonblocking(true)?;
+    socket.send_to(&refusal.packet(), client).map(drop)
+}
+
+/// Answers from the address that was asked: several network cards take packets of no other.
 async fn answer(
     files: &Files,
-    own: IpAddr,
+    own: SocketAddr,
     client: SocketAddr,
     place: &Place,
     request: &Request,
 ) -> io::Result<()> {
-    let socket = UdpSocket::bind((own, 0)).await?;
+    let socket = UdpSocket::bind(own).await?;
     socket.connect(client).await?;
     let Some(Found { content, mut trail }) = files.open(&request.file, client.ip(), Protocol::Tftp).await
     else {

@@ -99,6 +99,32 @@ async fn serve(stage: &Stage) -> SocketAddr {
     address
 }
 
+/// A host with several addresses: network cards take packets of no other than the one that they asked.
+#[tokio::test]
+async fn c14_a_machine_is_answered_from_the_address_that_it_asked() {
+    let stage = Stage::new(&kernel(3000)).await;
+    for (listen, asked) in [
+        ("0.0.0.0:0", ["127.0.0.5", "127.0.0.1", "127.8.0.1"]),
+        ("[::]:0", ["127.0.0.5", "::1", "127.0.0.1"]),
+    ] {
+        let tftp = Tftp::open(listen.parse().unwrap()).await.unwrap();
+        let port = tftp.address().port();
+        let serving = tokio::spawn(tftp.serve(Arc::clone(&stage.files)));
+        for asked in asked {
+            let server = SocketAddr::new(asked.parse().unwrap(), port);
+            let own = if server.is_ipv6() { "[::1]:0" } else { "127.0.0.1:0" };
+            let machine = Machine { socket: UdpSocket::bind(own).await.unwrap(), server };
+            machine.ask(&["/boot.ipxe", "octet"]).await;
+            let (packet, answered) = machine.hear().await;
+            assert_eq!((answered.ip(), &packet[..4]), (server.ip(), &[0, 3, 0, 1][..]), "{listen} {asked}");
+            // What comes of another request does too.
+            machine.ask(&["none", "octet"]).await;
+            assert_eq!(machine.hear().await.1.ip(), server.ip(), "{listen} {asked}");
+        }
+        serving.abort();
+    }
+}
+
 fn kernel(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|n| (n % 251) as u8).collect()
 }
