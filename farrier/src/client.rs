@@ -1,6 +1,7 @@
 //! The operator's side of the REST interface, which is Ironic's, and of its extensions.
 
 mod allocations;
+mod answer;
 mod extension;
 mod hardware;
 mod history;
@@ -17,7 +18,7 @@ use farrier_conductor::hardware_type::Validity;
 use farrier_conductor::model::{InspectionData, InterfaceKind, MacAddress, PowerAction};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, Method, StatusCode, Url};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -56,7 +57,9 @@ const LIST_FIELDS: &[&str] = &[
     "driver_internal_info",
 ];
 
-const UNREADABLE: &str = "the conductor's answer cannot be read; is it the same version?";
+/// Nodes of one request of a list, and most such requests.
+const PAGE: usize = 1000;
+const MOST_PAGES: usize = 1000;
 
 /// The node API of one conductor.
 #[derive(Debug)]
@@ -69,6 +72,9 @@ pub(crate) struct NodeApi {
 #[derive(Deserialize)]
 struct Nodes {
     nodes: Vec<NodeRecord>,
+    /// Where the list goes on.
+    #[serde(default)]
+    next: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -93,7 +99,7 @@ impl NodeApi {
         let (ready, later): (Map<_, _>, Map<_, _>) =
             fields.into_iter().partition(|(field, _)| READY_FIELDS.contains(&field.as_str()));
         let request = self.http.post(self.path(&["nodes"])?).header(VERSION_HEADER, READY_VERSION);
-        let node: NodeRecord = serde_json::from_slice(&self.request(request.json(&ready)).await?)?;
+        let node: NodeRecord = answer::read(&self.request(request.json(&ready)).await?)?;
         let completed = self.complete(&node.uuid, later, ports).await;
         completed.with_context(|| {
             format!(
@@ -125,7 +131,7 @@ impl NodeApi {
     async fn check_free(&self, address: &MacAddress) -> anyhow::Result<()> {
         let mut url = self.path(&["ports"])?;
         url.set_query(Some(&format!("address={address}")));
-        let ports: Ports = serde_json::from_slice(&self.request(self.http.get(url)).await?)?;
+        let ports: Ports = answer::read(&self.request(self.http.get(url)).await?)?;
         match ports.ports.is_empty() {
             true => Ok(()),
             false => bail!(
@@ -146,10 +152,20 @@ impl NodeApi {
     }
 
     pub(crate) async fn list(&self) -> anyhow::Result<Vec<NodeRecord>> {
-        let mut url = self.path(&["nodes"])?;
-        url.set_query(Some(&format!("sort_key=name&fields={}", LIST_FIELDS.join(","))));
-        let body = self.request(self.http.get(url)).await?;
-        Ok(serde_json::from_slice::<Nodes>(&body).context(UNREADABLE)?.nodes)
+        let mut listed: Vec<NodeRecord> = Vec::new();
+        for _ in 0..MOST_PAGES {
+            let mut url = self.path(&["nodes"])?;
+            let marker = listed.last().map_or_else(String::new, |node| format!("&marker={}", node.uuid));
+            let fields = LIST_FIELDS.join(",");
+            url.set_query(Some(&format!("sort_key=name&limit={PAGE}{marker}&fields={fields}")));
+            let page: Nodes = answer::read(&self.request(self.http.get(url)).await?)?;
+            let is_last = page.next.is_none() || page.nodes.is_empty();
+            listed.extend(page.nodes);
+            if is_last {
+                return Ok(listed);
+            }
+        }
+        bail!("the conductor lists more than {} nodes", PAGE * MOST_PAGES)
     }
 
     pub(crate) async fn show(&self, node: &str) -> anyhow::Result<NodeRecord> {
@@ -185,7 +201,7 @@ impl NodeApi {
     pub(crate) async fn look(&self, node: &str) -> anyhow::Result<Option<NodeRecord>> {
         let request = self.http.get(self.path(&["nodes", node])?);
         let body = self.find(request).await?;
-        body.map(|body| serde_json::from_slice(&body).context(UNREADABLE)).transpose()
+        body.map(|body| answer::read(&body)).transpose()
     }
 
     pub(crate) async fn delete(&self, node: &str) -> anyhow::Result<()> {
@@ -222,7 +238,7 @@ impl NodeApi {
         body: Option<&impl Serialize>,
     ) -> anyhow::Result<T> {
         let body = self.send(method, path, body).await?;
-        serde_json::from_slice(&body).context(UNREADABLE)
+        answer::read(&body)
     }
 
     async fn send(
@@ -267,7 +283,7 @@ impl NodeApi {
         let answer = self.http.execute(request).await;
         let response = answer.map_err(|error| access::unreachable(&self.url, error))?;
         let status = response.status();
-        let body = response.bytes().await.context("the conductor's answer was cut off")?.to_vec();
+        let body = answer::receive(response).await?;
         match access::advice(status, self.has_credentials) {
             Some(advice) => refuse(status, body).context(advice).map(|body| (status, body)),
             None => Ok((status, body)),
@@ -298,8 +314,8 @@ fn refuse(status: StatusCode, body: Vec<u8>) -> anyhow::Result<Vec<u8>> {
 
 /// The text of an error body: JSON inside JSON, with a key of its own where the version is refused.
 fn fault_text(body: &[u8]) -> Option<String> {
-    let outer: Value = serde_json::from_slice(body).ok()?;
-    let inner: Value = serde_json::from_str(outer.get("error_message")?.as_str()?).ok()?;
+    let outer: Value = answer::read(body).ok()?;
+    let inner: Value = answer::read(outer.get("error_message")?.as_str()?.as_bytes()).ok()?;
     Some(inner.get("faultstring").or_else(|| inner.get("description"))?.as_str()?.to_owned())
 }
 

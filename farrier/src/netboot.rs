@@ -7,6 +7,7 @@ use crate::provisioning::dhcp::Dhcp;
 use crate::provisioning::files::{Files, Roots};
 use crate::provisioning::http;
 use crate::provisioning::leases::Leases;
+use crate::provisioning::media::{self, Readers};
 use crate::provisioning::tftp::Tftp;
 use crate::provisioning::written;
 use anyhow::{Context, anyhow};
@@ -81,6 +82,10 @@ pub(crate) struct NetbootOptions {
     external_callback_url: Option<String>,
     #[command(flatten)]
     images: ImageOptions,
+    /// Who is sent a virtual medium that knows its name, of 128 bits: anybody, or clients with an address of its BMC alone,
+    /// which a BMC behind NAT or a proxy is not.
+    #[arg(long, value_enum, value_name = "WHO", default_value_t = Readers::Anybody, hide_possible_values = true)]
+    virtual_media_readers: Readers,
     /// How many boot files may be on their way to machines at a time, to one address an eighth of them; others wait for
     /// their turn.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
@@ -108,6 +113,7 @@ pub(crate) struct Netboot {
     dhcp: Option<(Dhcp, Places)>,
     virtual_media_url: Option<String>,
     external_callback_url: Option<String>,
+    virtual_media_readers: Readers,
 }
 
 /// What serves boot files.
@@ -181,6 +187,7 @@ impl NetbootOptions {
             tftp,
             virtual_media_url: self.virtual_media_url,
             external_callback_url: self.external_callback_url,
+            virtual_media_readers: self.virtual_media_readers,
         })
     }
 }
@@ -201,6 +208,11 @@ impl Netboot {
         let url = self.virtual_media_url.as_deref().unwrap_or(api_url).trim_end_matches('/');
         let loaders = MediaLoaders::new(self.interfaces.loaders.clone());
         Ok(Shelf::open(state_dir.join("media"), &format!("{url}/media"), loaders)?)
+    }
+
+    /// What answers for what is on it.
+    pub(crate) fn media(&self, shelf: Shelf) -> Router {
+        media::router(shelf, self.virtual_media_readers)
     }
 
     /// Adds the boot interfaces to a conductor.

@@ -19,7 +19,6 @@ use crate::hardware::Hardware;
 use crate::inspection::Inspection;
 use crate::netboot::NetbootOptions;
 use crate::neutron::NeutronOptions;
-use crate::provisioning::media;
 use crate::state_dir::StateDir;
 use crate::times::{Deadlines, PowerSync};
 use anyhow::Context;
@@ -120,6 +119,7 @@ impl Serve {
         let conductor = self.hardware.compose(builder, &state_dir, netboot.allowed()).start().await?;
 
         let mut registry = Registry::with_prefix("farrier");
+        let media = netboot.media(shelf);
         let netboot = netboot.service(&conductor, &mut registry);
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -128,7 +128,7 @@ impl Serve {
         listeners.announce();
         let renewal = renewal::renew(std::mem::take(&mut listeners.looks), hangup);
         let machines = ramdisk_router(conductor.clone()).merge(boot_router(conductor.clone()));
-        let machines = machines.merge(netboot.router()).merge(media::router(shelf));
+        let machines = machines.merge(netboot.router()).merge(media);
         let operators = nodes_router(conductor.clone()).merge(metrics_router(conductor.clone(), registry));
         let (serving, stopped) = watch::channel(());
         let api_url = conductor.settings().api_url.clone();

@@ -103,14 +103,29 @@ impl Farrier {
     ///
     /// As [`Self::start`].
     pub fn start_at(listen: SocketAddr, program: &Path, folder: &Path, options: &[&str]) -> Result<Self> {
-        // Machines that are processes of this host reach its loopback addresses, so clients have to authenticate.
-        let strategy = if has_guests(options) { "http_basic" } else { "noauth" };
+        let named = options.iter().position(|option| *option == "--auth-strategy");
+        let strategy = match named.and_then(|named| options.get(named + 1)) {
+            Some(strategy) => strategy,
+            // Machines that are processes of this host reach its loopback addresses, so clients have to authenticate.
+            None if has_guests(options) => "http_basic",
+            None => "noauth",
+        };
         let own = ["--admin-plain-http", "--auth-strategy", strategy];
-        let lab = Lab::start_at(&listen.to_string(), program, folder, &[&own, options].concat())?;
+        let own = if named.is_some() { &own[..1] } else { &own[..] };
+        let lab = Lab::start_at(&listen.to_string(), program, folder, &[own, options].concat())?;
         let operators = lab.url().rsplit(':').next().and_then(|port| port.parse().ok());
         let api = Api::new(operators.with_context(|| format!("no port in {}", lab.url()))?);
-        let api = if has_guests(options) { api.with_token(lab.token()?) } else { api };
+        let api = if strategy == "noauth" { api } else { api.with_token(lab.token()?) };
         Ok(Self { lab, api, port: listen.port() })
+    }
+
+    /// The token of an administrator.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub fn token(&self) -> Result<String> {
+        self.lab.token()
     }
 
     /// Its process.

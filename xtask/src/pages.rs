@@ -7,6 +7,7 @@ use crate::bench::{BootReport, IscsiReport, NetbootReport, WriteReport};
 use crate::matrix::MatrixReport;
 use crate::page::redraw;
 use crate::power_cut::PowerCutReport;
+use crate::strangers::StrangersReport;
 use crate::workspace::Workspace;
 use crate::zoo::ZooReport;
 
@@ -24,6 +25,7 @@ pub fn pages(PagesArguments {}: &PagesArguments) -> Result<()> {
         redraw::<WriteReport>,
         redraw::<MatrixReport>,
         redraw::<PowerCutReport>,
+        redraw::<StrangersReport>,
         redraw::<ZooReport>,
     ] {
         redraw(&workspace.root)?;
@@ -71,6 +73,7 @@ mod tests {
             stale::<WriteReport>(),
             stale::<MatrixReport>(),
             stale::<PowerCutReport>(),
+            stale::<StrangersReport>(),
             stale::<ZooReport>(),
         ] {
             assert!(stale.is_empty(), "run cargo xtask pages: {stale:?}");

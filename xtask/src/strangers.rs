@@ -1,91 +1,80 @@
-//! `cargo xtask strangers`: what clients without credentials, or with those of one agent, can take from a conductor.
+//! `cargo xtask strangers`: what clients without credentials, or with those of one agent, and services that are asked, can
+//! take from a conductor, an agent and an operator's command.
+
+mod report;
+mod undone;
 
 use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use farrier_tests::strangers::{self, Extent, Row};
-use serde::{Deserialize, Serialize};
+use farrier_tests::strangers::{Extent, Programs, Row, shares, structures};
 
-use crate::page::machine;
-use crate::workspace::{Workspace, write_json};
+pub use self::report::StrangersReport;
+use crate::command::run;
+use crate::page;
+use crate::workspace::{Workspace, cargo, read_json, write_json};
 
-/// The page of the book.
-const PAGE: &str = "docs/src/strangers.md";
-
-/// Lets strangers take what they can get from farrier serve, and measures its memory and the wait of others.
+/// Lets strangers take what they can get, and measures the memory of programs and the wait of others.
 #[derive(Debug, Args)]
 pub struct StrangersArguments {
-    /// Runs one stranger of each kind only.
+    /// Runs one shape of JSON and the quick half of the shares only.
     #[arg(long, conflicts_with = "page")]
     quick: bool,
-    /// Writes the result as JSON.
+    /// Runs the strangers alone whose JSON is large as values.
+    #[arg(long)]
+    structures: bool,
+    /// Runs those alone that take what clients share.
+    #[arg(long, conflicts_with = "structures")]
+    shares: bool,
+    /// Runs with this farrier in place of one that is built.
+    #[arg(long, value_name = "FILE", requires = "agent")]
+    conductor: Option<PathBuf>,
+    /// Runs with this farrier-agent in place of one that is built.
+    #[arg(long, value_name = "FILE", requires = "conductor")]
+    agent: Option<PathBuf>,
+    /// Writes what was measured as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// What --json wrote about a program of before, which the page shows beside it [default: what the page shows now].
+    #[arg(long, value_name = "FILE", requires = "page")]
+    earlier: Option<PathBuf>,
     /// Writes the page of the book with the result.
     #[arg(long)]
     page: bool,
 }
 
-/// What was measured.
-#[derive(Debug, Serialize, Deserialize)]
-struct Report {
-    machine: String,
-    rows: Vec<Row>,
-}
-
 /// Runs the command. A stranger that takes too much is an error.
 pub fn strangers(arguments: &StrangersArguments) -> Result<()> {
     let workspace = Workspace::find()?;
-    let program = workspace.build_conductor()?;
+    let (farrier, agent) = match (&arguments.conductor, &arguments.agent) {
+        (Some(farrier), Some(agent)) => (farrier.clone(), agent.clone()),
+        _ => {
+            run(cargo().args(["build", "-p", "farrier-agent"]).current_dir(&workspace.root))?;
+            (workspace.build_conductor()?, workspace.target.join("debug/farrier-agent"))
+        }
+    };
     let folder = workspace.cache().join(format!("strangers-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
     let extent = if arguments.quick { Extent::Quick } else { Extent::Whole };
-    let rows = strangers::rows(&program, &folder, extent);
-    fs::remove_dir_all(&folder)?;
-    let report = Report { machine: machine(), rows: rows? };
-    let table = table(&report.rows);
-    print!("{table}");
-    write_json(arguments.json.as_deref(), &report)?;
-    if arguments.page {
-        workspace.write_page(PAGE, &page(&report.machine, &table))?;
+    let mut rows = Vec::new();
+    if !arguments.shares {
+        rows.extend(structures(Programs { farrier: &farrier, agent: &agent }, &folder, extent)?);
     }
-    let faults: Vec<_> = report.rows.iter().filter_map(Row::fault).collect();
+    if !arguments.structures {
+        rows.extend(shares::rows(&farrier, &folder.join("shares"), extent)?);
+    }
+    fs::remove_dir_all(&folder)?;
+    let faults: Vec<_> = rows.iter().filter_map(Row::fault).collect();
+    write_json(arguments.json.as_deref(), &rows)?;
+    let report = StrangersReport::of(&workspace.root, rows, arguments.earlier.as_deref().map(read_json))?;
+    print!("{}", report.tables());
+    if arguments.page {
+        page::write(&workspace, &report)?;
+    }
     match faults[..] {
         [] => Ok(()),
-        ref faults => bail!("strangers take too much: {}", faults.join("; ")),
+        ref faults => bail!("strangers take too much:\n{}", faults.join("\n")),
     }
-}
-
-fn page(machine: &str, table: &str) -> String {
-    format!(
-        "# Strangers\n\n\
-         Anybody who reaches the ramdisk API can send requests, and whoever has a machine of the site has the token of its \
-         agent. `cargo xtask strangers --page` measures what such clients take from `farrier serve` (a debug build): the \
-         most memory of its process (`VmHWM`) before and after, and the longest time that an honest client waited \
-         meanwhile. A client without credentials may add 16 MiB, one with an agent's token 64 MiB.\n\n\
-         Before values were limited by number and memory, one report of 16 MiB took the conductor from 41 to 2,075 MiB, one \
-         heartbeat of 1 MiB from 41 to 169 MiB, and one answer of an agent of 16 MiB from 254 to 3,024 MiB.\n\n\
-         Measured on {machine}.\n\n{table}"
-    )
-}
-
-fn table(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "| stranger | answer | MiB before | MiB after | may add | honest client waits at most |\n|---|---|---|---|---|---|\n",
-    );
-    let mib = |kib: u64| format!("{:.1}", kib as f64 / 1024.0);
-    for row in rows {
-        text += &format!(
-            "| {} | {} | {} | {} | {} | {:.0} ms |\n",
-            row.stranger,
-            row.answer,
-            mib(row.before_kib),
-            mib(row.after_kib),
-            mib(row.allowed_kib),
-            row.honest_ms
-        );
-    }
-    text
 }

@@ -96,7 +96,7 @@ impl ConductorClient {
         let response = self.send(Method::GET, &path, Some(version), None).await?;
         let (url, body) = read(response, StatusCode::OK).await?;
         let read = || {
-            let reply: LookupReply = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+            let reply: LookupReply = http::json(&body).map_err(|error| error.to_string())?;
             reply.node.uuid.parse::<Uuid>().map_err(|error| format!("node.uuid: {error}"))?;
             Ok(reply)
         };
@@ -156,7 +156,7 @@ impl ConductorClient {
         let response = self.send(Method::GET, "/", None, None).await?;
         let (url, body) = read(response, StatusCode::OK).await?;
         let invalid = |reason: String| ApiError::Invalid { url, expected: "version document", reason };
-        let root: Value = match serde_json::from_slice(&body) {
+        let root: Value = match http::json(&body) {
             Ok(root) => root,
             Err(error) => return Err(invalid(error.to_string())),
         };

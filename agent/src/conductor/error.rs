@@ -118,17 +118,16 @@ impl ApiError {
 
 /// The fault text inside an error body of the API; the body itself when it has another form.
 fn fault_text(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    let fault = serde_json::from_str::<Value>(&text).ok().and_then(|outer| {
+    let fault = http::json::<Value>(body).ok().and_then(|outer| {
         // Ironic puts the fault into a JSON text inside the JSON body.
         let inner = match &outer["error_message"] {
-            Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
+            Value::String(text) => http::json(text.as_bytes()).unwrap_or_default(),
             other => other.clone(),
         };
         Some(inner["faultstring"].as_str()?.to_owned())
     });
     // One line, and nothing that a console would obey.
-    let text = fault.unwrap_or_else(|| text.into_owned());
+    let text = fault.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -137,7 +137,7 @@ async fn read(url: &str, response: reqwest::Response) -> Result<Option<Uuid>, Ca
         let text = String::from_utf8_lossy(&body).chars().take(200).collect();
         return Err(CallbackError::Refused { url: url.to_owned(), status, text });
     }
-    let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let answer: Value = http::json(&body).unwrap_or_default();
     let node = answer["uuid"].as_str().and_then(|text| text.parse().ok());
     if node.is_none() {
         tracing::warn!(url, "the answer to the inspection data names no node");

@@ -2,14 +2,19 @@
 
 use crate::identity::tls;
 use crate::settings::options::Options;
+use farrier_protocol::json::{self, JsonError, Limits};
 use reqwest::Response;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use rustls::CertificateError;
+use serde::de::DeserializeOwned;
 use std::error::Error;
 use std::io;
 
 /// Most bytes of an answer to what the agent asks: the record of a node with hundreds of ports is far smaller.
 pub const MOST_ANSWER: usize = 4 << 20;
+
+/// What the values of an answer may be. The machine may have 256 MiB of memory.
+const LIMITS: Limits = Limits::USUAL.as_deep_as(64).within(16 << 20);
 
 /// The client cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +79,15 @@ pub async fn body(mut response: Response) -> Result<Vec<u8>, AnswerError> {
         }
     }
     Ok(body)
+}
+
+/// The JSON of an answer, whose values are limited.
+///
+/// # Errors
+///
+/// [`JsonError`].
+pub fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, JsonError> {
+    json::read(body, &LIMITS)
 }
 
 /// Headers of every request to the conductor's API (section 2.1).

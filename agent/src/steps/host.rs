@@ -64,8 +64,8 @@ impl StepHost for Agent {
             CommandError::new(ErrorKind::CommandExecutionError, format!("{}: {reason}", without_secrets(url)))
         };
         let answer = self.runtime.block_on(ask).map_err(|error| failed(error.to_string()))?;
-        serde_json::from_slice(&answer)
-            .map_err(|error| failed(format!("its answer is no JSON ({error}): check the address")))
+        http::json(&answer)
+            .map_err(|error| failed(format!("its answer cannot be used ({error}): check the address")))
     }
 }
 

@@ -21,6 +21,14 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// to find, and no more.
 pub(super) async fn note(node: &mut Node) {
     forget(node);
+    let addresses = of(node).await;
+    if !addresses.is_empty() {
+        node.driver_internal_info.others.insert(NOTE.to_owned(), json!(addresses));
+    }
+}
+
+/// The addresses of a node's BMC, as its `driver_info` says where that is. Of a name that nobody knows there are none.
+pub async fn of(node: &Node) -> BTreeSet<IpAddr> {
     let texts = node.driver_info.iter().filter(|(key, _)| key.ends_with(ADDRESS));
     let hosts: Vec<_> = texts.filter_map(|(_, value)| Some(host(value.as_str()?).to_owned())).collect();
     let mut addresses = BTreeSet::new();
@@ -31,9 +39,7 @@ pub(super) async fn note(node: &mut Node) {
             Err(_) => tracing::warn!(node = %node.uuid, "the BMC {host} was not resolved in time"),
         }
     }
-    if !addresses.is_empty() {
-        node.driver_internal_info.others.insert(NOTE.to_owned(), json!(addresses));
-    }
+    addresses
 }
 
 /// Forgets the addresses: the inspection has ended.

@@ -6,7 +6,7 @@
 //! So whatever stops a conductor, an inspection has changed nothing yet, or it is done.
 
 pub(crate) mod agent;
-mod bmc_addresses;
+pub mod bmc_addresses;
 mod callback;
 mod cards;
 pub mod hooks;

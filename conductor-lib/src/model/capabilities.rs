@@ -1,6 +1,7 @@
 //! Capabilities: what a machine can do, and what an instance wants of it (section 1.11).
 
 use super::typed_map::BadValue;
+use farrier_protocol::json::{self, Limits};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,10 +42,12 @@ impl Capabilities {
         let values = match holder.get("capabilities") {
             None | Some(Value::Null) => BTreeMap::new(),
             Some(Value::Object(object)) => of_object(object),
-            Some(Value::String(text)) => match serde_json::from_str::<Map<String, Value>>(text) {
-                Ok(object) => of_object(&object),
-                Err(_) => of_pairs(text).ok_or_else(|| unreadable(map))?,
-            },
+            Some(Value::String(text)) => {
+                match json::read::<Map<String, Value>>(text.as_bytes(), &Limits::USUAL) {
+                    Ok(object) => of_object(&object),
+                    Err(_) => of_pairs(text).ok_or_else(|| unreadable(map))?,
+                }
+            }
             Some(_) => return Err(unreadable(map)),
         };
         Ok(Self { values, map })

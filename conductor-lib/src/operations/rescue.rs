@@ -30,8 +30,8 @@ pub(crate) async fn rescue(task: &mut Task, rescue: &dyn RescueInterface) -> Res
     end(task, rescue).await
 }
 
-/// Goes on with a rescue whose agent has called. When nobody knows whether it took the password, as its answer was
-/// lost, or a conductor that stopped had asked it, the rescue begins anew.
+/// Goes on with a rescue whose agent has called, when that agent can be reached. When nobody knows whether it took the
+/// password, as its answer was lost, or a conductor that stopped had asked it, the rescue begins anew.
 ///
 /// # Errors
 ///
@@ -40,16 +40,24 @@ pub(crate) async fn finalize_rescue(
     task: &mut Task,
     rescue: &dyn RescueInterface,
 ) -> Result<Progress, Error> {
+    if let Err(error @ AgentError::Unreachable { .. }) = task.agent().await?.commands().await {
+        return Ok(Progress::Unreached(error.to_string()));
+    }
+    // The state tells a conductor that starts that the agent may have been asked.
+    task.enter(Event::Resume)?;
+    task.save().await?;
     match rescue.finalize_rescue(task).await {
         Ok(()) => {}
-        Err(Error::Agent(AgentError::Busy { .. })) => return Ok(Progress::Waits),
+        Err(Error::Agent(AgentError::Busy { .. })) => {
+            task.enter(Event::Wait)?;
+            return Ok(Progress::Waits);
+        }
         Err(Error::Agent(error @ AgentError::Unreachable { .. })) => {
             return begin_anew(task, rescue, error).await;
         }
         Err(error) => return Err(error),
     }
     task.node.instance_info.forget_rescue_password();
-    task.enter(Event::Resume)?;
     task.save().await?;
     end(task, rescue).await
 }
@@ -66,7 +74,6 @@ async fn begin_anew(
         return Err(error.into());
     }
     tracing::warn!(node = %task.node.label(), "the rescue begins anew: {error}");
-    task.enter(Event::Resume)?;
     self::rescue(task, rescue).await
 }
 

@@ -11,6 +11,7 @@ use farrier_conductor::store::Store;
 use farrier_conductor::{Error, HardwareType, Settings};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 const PASSWORD: &str = "oats and barley";
 
@@ -90,6 +91,33 @@ async fn a_rescue_whose_answer_gets_lost_begins_anew_and_is_given_up_after_some_
     assert!(node.last_error.unwrap().contains("cannot be reached"));
     assert_eq!(stage.machine.power_ons().len(), 5 + 4);
     assert_forgotten(&stage).await;
+}
+
+/// An agent that cannot be reached has not got the password yet: it is waited for, without another boot.
+#[tokio::test]
+async fn e01_a_rescue_waits_for_an_agent_that_cannot_be_reached_until_its_deadline() {
+    let change = |settings: &mut Settings| {
+        settings.agent.command_timeout = Duration::from_millis(100);
+        settings.rescue_callback_timeout = Duration::from_secs(5);
+    };
+    let stage = active(Stage::with(Script::default(), change).await).await;
+    stage.change(|script| script.deaf = true);
+    stage.conductor.rescue("n1", PASSWORD).await.unwrap();
+    stage.wait_for(ProvisionState::RescueWait).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(stage.node().await.provision_state, ProvisionState::RescueWait);
+    stage.change(|script| script.deaf = false);
+    assert_eq!(stage.wait_for(ProvisionState::Rescue).await.last_error, None);
+    // The deployment, its instance, and the rescue once.
+    assert_eq!(stage.machine.power_ons().len(), 3);
+
+    stage.change(|script| script.deaf = true);
+    let begun = Instant::now();
+    stage.conductor.rescue("n1", PASSWORD).await.unwrap();
+    let error = stage.wait_for(ProvisionState::RescueFailed).await.last_error.unwrap();
+    assert!(begun.elapsed() >= Duration::from_secs(5), "{error}");
+    assert!(error.contains("cannot be reached") && error.contains("was silent for 5 s"), "{error}");
+    assert_eq!(stage.machine.power_ons().len(), 4);
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ const MARK: &str = "oats7f3a";
 const MEDIUM: &str = "0ca7507f3a0ca7507f3a0ca7507f3a00";
 const TOKEN: &str = "oats7f3a-token-of-the-agent-of-this-node-000";
 
-/// What the conductors of this process log.
+/// What the conductors of this process log, and what they use, to the level of debugging.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -51,8 +51,11 @@ fn log() -> &'static Log {
     LOG.get_or_init(|| {
         let log = Log::default();
         let writer = log.clone();
-        let subscriber =
-            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
+            .with_writer(move || writer.clone())
+            .finish();
         // Another test may have one.
         tracing_subscriber::util::SubscriberInitExt::try_init(subscriber).ok();
         log
@@ -314,6 +317,7 @@ async fn n24_no_answer_shows_a_secret_to_whoever_may_not_see_it() {
     mark(&stage).await;
     ask_all(&stage, &operators, "failed").await;
     let said = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    assert!(said.contains("DEBUG") && said.contains("state=deploy failed"), "{said}");
     assert_clean("the log", &said);
 }
 

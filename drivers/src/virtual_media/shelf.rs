@@ -11,12 +11,14 @@ use super::medium::Medium;
 use super::recipe::{CopyLimits, Maker, Marks, Recipe};
 use super::source;
 use crate::netboot::images::Image;
+use farrier_conductor::inspect::bmc_addresses;
 use farrier_conductor::model::{BootDevice, Node};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -60,6 +62,12 @@ struct Published {
     recipe: Recipe,
     #[serde(default)]
     marks: Marks,
+    /// The addresses of the BMC; none where they are not known.
+    #[serde(default)]
+    bmc: BTreeSet<IpAddr>,
+    /// Whether the log has it that others read the medium.
+    #[serde(skip)]
+    is_told: bool,
     #[serde(skip)]
     reads: Reads,
 }
@@ -173,7 +181,9 @@ impl Shelf {
         let mut marks = Marks::new();
         let medium = self.0.maker.open(recipe.clone(), &mut marks).await?;
         self.withdraw_from(node, drive)?;
-        let published = Published { node: node.uuid, drive, recipe, marks, reads: Reads::default() };
+        let bmc = bmc_addresses::of(node).await;
+        let (reads, is_told) = (Reads::default(), false);
+        let published = Published { node: node.uuid, drive, recipe, marks, bmc, is_told, reads };
         let text = serde_json::to_vec(&published).map_err(io::Error::other);
         let note = self.note(&unmade.name);
         let text = text.map_err(|source| MediumError::Folder { path: note.clone(), source })?;
@@ -249,6 +259,22 @@ impl Shelf {
         };
         self.keep_open(name, Arc::clone(&medium));
         Some(medium)
+    }
+
+    /// Whether a client may have the address of the BMC for which a medium is. That others ask is told once.
+    pub fn is_for(&self, name: &str, client: IpAddr) -> bool {
+        let client = client.to_canonical();
+        let mut media = self.media();
+        let Some(published) = media.get_mut(name) else { return true };
+        if published.bmc.is_empty() || published.bmc.contains(&client) {
+            return true;
+        }
+        if !std::mem::replace(&mut published.is_told, true) {
+            let known: Vec<_> = published.bmc.iter().map(IpAddr::to_string).collect();
+            tracing::warn!(node = %published.node, %client, bmc = known.join(","),
+                "a virtual medium is asked for from another address than its BMC's");
+        }
+        false
     }
 
     fn keep_open(&self, name: &str, medium: Arc<Medium>) {

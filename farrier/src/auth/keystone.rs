@@ -11,6 +11,7 @@ use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use farrier_conductor::api::authorization::{Authorization, Denial, Identity, Role};
+use farrier_protocol::json::{self, Limits};
 use futures_util::FutureExt;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Response, Url};
@@ -245,7 +246,7 @@ async fn answer(mut reply: Response) -> Result<Token, String> {
             return Err(format!("its answer has more than {} KiB", LONGEST >> 10));
         }
     }
-    let answer = serde_json::from_slice::<Answer>(&text);
+    let answer = json::read::<Answer>(&text, &Limits::USUAL);
     answer.map(|answer| answer.token).map_err(|error| format!("its answer cannot be used: {error}"))
 }
 

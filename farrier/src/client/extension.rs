@@ -1,7 +1,6 @@
 //! What only this conductor has, below `/farrier`.
 
-use super::{NodeApi, UNREADABLE};
-use anyhow::Context;
+use super::{NodeApi, answer};
 use farrier_conductor::KeptLog;
 use farrier_conductor::api::extension::{Deployment, DeploymentOrdered, ExportRequest};
 use farrier_conductor::console::ConsolePart;
@@ -29,7 +28,7 @@ impl NodeApi {
     pub(crate) async fn deploy(&self, node: &str, deployment: &Deployment) -> anyhow::Result<u64> {
         let url = self.extension(node, &["deployment"])?;
         let body = self.send_to(Method::PUT, url, Some(deployment)).await?;
-        Ok(serde_json::from_slice::<DeploymentOrdered>(&body).context(UNREADABLE)?.events_since)
+        Ok(answer::read::<DeploymentOrdered>(&body)?.events_since)
     }
 
     pub(crate) async fn events(&self, node: &str, since: u64) -> anyhow::Result<Vec<Event>> {
@@ -87,7 +86,7 @@ impl NodeApi {
     pub(crate) async fn export_disk(&self, node: &str, read_only: bool) -> anyhow::Result<DiskExport> {
         let url = self.extension(node, &["disk", "export"])?;
         let body = self.send_to(Method::PUT, url, Some(&ExportRequest { read_only })).await?;
-        serde_json::from_slice(&body).context(UNREADABLE)
+        answer::read(&body)
     }
 
     /// Has that ended.
@@ -98,7 +97,7 @@ impl NodeApi {
 
     async fn get<T: DeserializeOwned>(&self, url: Url) -> anyhow::Result<T> {
         let body = self.send_to(Method::GET, url, None::<&()>).await?;
-        serde_json::from_slice(&body).context(UNREADABLE)
+        answer::read(&body)
     }
 
     fn extension(&self, node: &str, what: &[&str]) -> anyhow::Result<Url> {

@@ -1,7 +1,6 @@
 //! What happened to a node.
 
-use super::{NodeApi, UNREADABLE};
-use anyhow::Context;
+use super::{NodeApi, answer};
 use farrier_conductor::model::HistoryEntry;
 use reqwest::Method;
 use serde::Deserialize;
@@ -17,6 +16,6 @@ impl NodeApi {
         let mut url = self.path(&["nodes", node, "history"])?;
         url.set_query(Some("detail=true"));
         let body = self.send_to(Method::GET, url, None::<&()>).await?;
-        Ok(serde_json::from_slice::<History>(&body).context(UNREADABLE)?.history)
+        Ok(answer::read::<History>(&body)?.history)
     }
 }

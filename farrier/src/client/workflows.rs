@@ -1,6 +1,6 @@
 //! Deploy templates and runbooks: steps by name.
 
-use super::{NodeApi, UNREADABLE};
+use super::{NodeApi, answer};
 use anyhow::Context;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
@@ -38,8 +38,9 @@ impl NodeApi {
         let mut url = self.path(&[kind.path()])?;
         url.set_query(Some("detail=true"));
         let body = self.send_to(Method::GET, url, None::<&()>).await?;
-        let mut list: Value = serde_json::from_slice(&body).context(UNREADABLE)?;
-        serde_json::from_value(list[kind.path()].take()).context(UNREADABLE)
+        let mut list: Value = answer::read(&body)?;
+        serde_json::from_value(list[kind.path()].take())
+            .with_context(|| format!("the conductor lists no {}", kind.path()))
     }
 
     /// The one with this name or UUID.

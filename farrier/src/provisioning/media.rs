@@ -3,14 +3,16 @@
 use super::ranges::{self, Asked};
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::{ConnectInfo, Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use clap::ValueEnum;
 use farrier_drivers::virtual_media::{Medium, Shelf};
 use futures_util::stream;
 use std::io;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -18,17 +20,30 @@ use tokio::task::spawn_blocking;
 /// Bytes of a piece.
 const PIECE: usize = 256 << 10;
 
+/// Who is sent a virtual medium that knows its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Readers {
+    /// Every client: its BMC may be behind NAT or a proxy, or have more addresses than one.
+    Anybody,
+    /// Clients with an address of its BMC, where that is known.
+    Bmc,
+}
+
 /// What answers for the media of a shelf, beside the interfaces of the conductor.
-pub(crate) fn router(shelf: Shelf) -> Router {
-    Router::new().route("/media/{name}", get(answer)).with_state(shelf)
+pub(crate) fn router(shelf: Shelf, readers: Readers) -> Router {
+    Router::new().route("/media/{name}", get(answer)).with_state((shelf, readers))
 }
 
 async fn answer(
-    State(shelf): State<Shelf>,
+    State((shelf, readers)): State<(Shelf, Readers)>,
+    ConnectInfo(client): ConnectInfo<SocketAddr>,
     Path(name): Path<String>,
     method: Method,
     headers: HeaderMap,
 ) -> Response {
+    if !shelf.is_for(&name, client.ip()) && readers == Readers::Bmc {
+        return StatusCode::NOT_FOUND.into_response();
+    }
     let Some(medium) = shelf.medium(&name).await else { return StatusCode::NOT_FOUND.into_response() };
     let Asked { part, reply } = match ranges::asked(&headers, medium.length()) {
         Ok(asked) => asked,
@@ -96,8 +111,9 @@ mod tests {
         let additions = Additions { parameters: "a=1".parse().unwrap(), network_data: None };
         let recipe = Recipe::LaidOver { iso: Image::File(iso.clone()), additions };
         let url = shelf.publish(&node, BootDevice::Cdrom, recipe).await.unwrap();
-        let router = router(shelf.clone());
-        tokio::spawn(async move { axum::serve(socket, router).await });
+        let router = router(shelf.clone(), Readers::Anybody);
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        tokio::spawn(async move { axum::serve(socket, service).await });
 
         let reads = |shelf: &Shelf| shelf.reads(&node, BootDevice::Cdrom);
         let http = reqwest::Client::new();
@@ -127,5 +143,34 @@ mod tests {
         shelf.withdraw(&node).unwrap();
         assert!(reads(&shelf).is_none());
         assert_eq!(ask(Method::GET, &url, None).await.0, 404);
+    }
+
+    /// What knows the name of a medium gets it only where it may be the BMC, when that is wanted.
+    #[tokio::test]
+    async fn n05_a_medium_is_for_its_bmc_alone_when_that_is_wanted() {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        for (bmc, readers, expected) in [
+            ("http://127.0.0.1:8000", Readers::Bmc, 200),
+            ("http://127.0.0.2:8000", Readers::Bmc, 404),
+            ("http://127.0.0.2:8000", Readers::Anybody, 200),
+            ("", Readers::Bmc, 200),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let iso = folder.path().join("own.iso");
+            std::fs::write(&iso, vec![7; 4096]).unwrap();
+            let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let base = format!("http://{}/media", socket.local_addr().unwrap());
+            let shelf = Shelf::open(folder.path().join("media"), &base, MediaLoaders::default()).unwrap();
+            let mut node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
+            if !bmc.is_empty() {
+                node.driver_info.insert("redfish_address".into(), bmc.into());
+            }
+            let recipe = Recipe::AsItIs { image: Image::File(iso) };
+            let url = shelf.publish(&node, BootDevice::Cdrom, recipe).await.unwrap();
+            let service = router(shelf, readers).into_make_service_with_connect_info::<SocketAddr>();
+            tokio::spawn(async move { axum::serve(socket, service).await });
+            let status = reqwest::get(&url).await.unwrap().status().as_u16();
+            assert_eq!(status, expected, "{bmc:?} {readers:?}");
+        }
     }
 }

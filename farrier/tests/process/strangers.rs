@@ -1,18 +1,52 @@
 //! Strangers that take what they can get, the quick ones; `cargo xtask strangers` runs all.
 
 use crate::conductor::farrier;
-use farrier_tests::strangers::{Extent, shares};
-use std::path::Path;
+use farrier_tests::strangers::shape::Shape;
+use farrier_tests::strangers::{Extent, Row, operator, services, shares, structure};
+use std::path::{Path, PathBuf};
+
+/// The shape that takes the most where values are not limited.
+const SHAPES: &[Shape] = &[Shape::Nests];
+
+fn program() -> PathBuf {
+    Path::new(farrier().get_program()).to_owned()
+}
+
+fn without_faults(rows: &[Row]) {
+    for row in rows {
+        println!("{row:?}");
+    }
+    let faults: Vec<_> = rows.iter().filter_map(Row::fault).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}
 
 #[test]
 fn loop_n13_n14_n15_one_client_does_not_keep_others_waiting() {
     let folder = tempfile::tempdir().unwrap();
-    let program = farrier();
-    let rows = shares::rows(Path::new(program.get_program()), folder.path(), Extent::Quick).unwrap();
-    for row in &rows {
-        println!("{row:?}");
-    }
-    let faults: Vec<_> = rows.iter().filter_map(|row| row.fault()).collect();
-    assert!(faults.is_empty(), "{faults:#?}");
+    let rows = shares::rows(&program(), folder.path(), Extent::Quick).unwrap();
+    without_faults(&rows);
     assert_eq!(rows.len(), 4);
+}
+
+#[test]
+fn n01_n02_values_of_clients_and_agents_take_no_more_memory_than_they_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = structure::rows(&program(), folder.path(), SHAPES).unwrap();
+    without_faults(&rows);
+    assert_eq!(rows.len(), 9);
+}
+
+#[test]
+fn n02_n19_values_of_services_take_no_more_memory_than_they_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = services::rows(&program(), folder.path(), SHAPES).unwrap();
+    without_faults(&rows);
+    assert_eq!(rows.len(), 4);
+}
+
+#[test]
+fn n02_values_of_a_false_conductor_take_no_more_memory_of_a_command_than_they_may() {
+    let rows = operator::rows(&program(), SHAPES).unwrap();
+    without_faults(&rows);
+    assert_eq!(rows.len(), 1);
 }

@@ -71,7 +71,7 @@ fn waiting(victim: &Victim, folder: &Path, name: &str, mac: &str) -> Result<Stri
     Ok(node)
 }
 
-fn until(victim: &Victim, name: &str, state: &str) -> Result<Value> {
+pub(super) fn until(victim: &Victim, name: &str, state: &str) -> Result<Value> {
     let start = Instant::now();
     loop {
         let node = victim.operators().request("GET", &format!("/v1/nodes/{name}"), None)?;

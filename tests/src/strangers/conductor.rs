@@ -1,22 +1,15 @@
-//! The conductor that strangers call: `farrier serve` as a process, its memory, and an honest client of it.
+//! The conductor that strangers call: `farrier serve` as a process, and an honest client of it.
 
 use crate::farrier::Farrier;
 use crate::machine::free_port;
 use crate::node_api::{Api, Conductor};
+use crate::strangers::measure::{PATIENCE, Subject};
 use anyhow::{Context, Result};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
-
-/// Longest time for one request.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Pause of the honest client between two requests.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// The conductor, killed when it is dropped.
 #[derive(Debug)]
@@ -53,6 +46,20 @@ impl Victim {
         self.farrier.api()
     }
 
+    /// Where its API of operators listens.
+    pub fn operators_address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.operators().port()))
+    }
+
+    /// The token of an administrator.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub fn token(&self) -> Result<String> {
+        self.farrier.token()
+    }
+
     /// The last lines of its log.
     pub fn log_tail(&self) -> String {
         self.farrier.log_tail()
@@ -63,49 +70,11 @@ impl Victim {
         self.farrier.process_id()
     }
 
-    /// The most memory that it ever had, in KiB.
-    ///
-    /// # Errors
-    ///
-    /// It has ended.
-    pub fn peak_kib(&self) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process_id()))?;
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.strip_suffix(" kB"));
-        Ok(peak.context("no VmHWM")?.trim().parse()?)
-    }
-}
-
-/// A client that asks the ramdisk API for its versions again and again, and notes how long it waits.
-#[derive(Debug)]
-pub struct Honest {
-    ends: Arc<AtomicBool>,
-    thread: JoinHandle<Duration>,
-}
-
-impl Honest {
-    /// Begins to ask.
-    pub fn begin(address: SocketAddr) -> Self {
-        let ends = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&ends);
-        let thread = thread::spawn(move || {
-            let mut longest = Duration::ZERO;
-            while !is_over.load(Ordering::Relaxed) {
-                let start = Instant::now();
-                // One that is not answered at all has waited for as long as it may.
-                let is_answered =
-                    request(address, "GET", "/v1", "").is_ok_and(|answer| answer.starts_with("200"));
-                longest = longest.max(if is_answered { start.elapsed() } else { PATIENCE });
-                thread::sleep(PAUSE);
-            }
-            longest
-        });
-        Self { ends, thread }
-    }
-
-    /// Ends, and tells the longest wait.
-    pub fn longest(self) -> Duration {
-        self.ends.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or(PATIENCE)
+    /// It, and an honest client that asks the ramdisk API for its versions.
+    pub fn subject(&self) -> Subject {
+        let address = self.ramdisk;
+        let ask = move || request(address, "GET", "/v1", "").is_ok_and(|answer| answer.starts_with("200"));
+        Subject { process: "conductor", id: self.process_id(), ask: Arc::new(ask) }
     }
 }
 
@@ -115,12 +84,22 @@ impl Honest {
 ///
 /// Nobody listens, or the connection ended before an answer.
 pub fn request(address: SocketAddr, method: &str, path: &str, body: &str) -> Result<String> {
+    request_as("", address, method, path, body)
+}
+
+/// The same of whoever shows a token, unless that is empty.
+///
+/// # Errors
+///
+/// As [`request`].
+pub fn request_as(token: &str, address: SocketAddr, method: &str, path: &str, body: &str) -> Result<String> {
     let mut connection = TcpStream::connect(address)?;
     connection.set_read_timeout(Some(PATIENCE))?;
     connection.set_write_timeout(Some(PATIENCE))?;
+    let token = if token.is_empty() { String::new() } else { format!("X-Auth-Token: {token}\r\n") };
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         X-OpenStack-Ironic-API-Version: 1.84\r\nContent-Length: {}\r\n\r\n",
+         X-OpenStack-Ironic-API-Version: 1.84\r\n{token}Content-Length: {}\r\n\r\n",
         body.len()
     );
     connection.write_all(head.as_bytes())?;

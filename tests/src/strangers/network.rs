@@ -122,6 +122,11 @@ impl Neighbour {
         Ok(())
     }
 
+    /// The process that holds its network.
+    pub fn process_id(&self) -> u32 {
+        self.holder.id()
+    }
+
     /// Has `ip` do something there.
     fn ip(&self, words: &str) -> Result<()> {
         let process = self.holder.id().to_string();

@@ -2,36 +2,38 @@
 //! own, or one that has a whole /64 network, and another host asks for the same meanwhile, which is to be served as if the
 //! stranger were not there.
 
-use super::conductor::{Victim, request};
+use super::conductor::Victim;
+use super::honest;
+use super::measure::peak_kib;
 use super::network::{Neighbour, enter_own};
 use super::{Extent, Row};
 use crate::machine::free_port;
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 /// The boot loader that all machines load, and its size.
-const LOADER: &str = "loader.bin";
-const LOADER_BYTES: usize = 4 << 20;
+pub(super) const LOADER: &str = "loader.bin";
+pub(super) const LOADER_BYTES: usize = 4 << 20;
 /// Where TFTP is served.
-const TFTP: u16 = 69;
+pub(super) const TFTP: u16 = 69;
 /// How many clients a stranger is at a time: more than there are places.
 const CROWD: u16 = 640;
-/// Longest time for one request of an honest client.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How many honest clients there are at a time, each with an address of its own.
+const HONEST: u16 = 16;
+const FEW_HONEST: u16 = 4;
 /// How long a stranger has before honest clients come.
 const HEAD_START: Duration = Duration::from_secs(3);
-/// Bytes of an honest description of a machine, and of one that a stranger sends.
-const REPORT: usize = 2_000_000;
+/// Bytes of a description of a machine that a stranger sends.
 const LARGEST: usize = (16 << 20) - 1000;
 /// Most that a stranger may add to the conductor's memory, in KiB: what its limits say, and a little.
 const OF_CONNECTIONS: u64 = 320 << 10;
@@ -40,7 +42,7 @@ const OF_REST: u64 = 96 << 10;
 
 /// What is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Taken {
+pub(super) enum Taken {
     /// Places of connections.
     Connections,
     /// Memory of bodies.
@@ -64,7 +66,8 @@ enum Stranger {
     Forger,
 }
 
-/// What is tried, the quick ones first, and how long an honest client may wait, in milliseconds.
+/// What is tried, the quick ones first, and how much longer than without the stranger an honest client may wait, in
+/// milliseconds.
 const TRIED: [(Taken, Stranger, f64); 10] = [
     (Taken::Connections, Stranger::Host, 3_000.0),
     (Taken::Bodies, Stranger::Host, 6_000.0),
@@ -86,7 +89,10 @@ const QUICK: usize = 4;
 ///
 /// A conductor did not start.
 pub fn rows(program: &Path, folder: &Path, extent: Extent) -> Result<Vec<Row>> {
-    let count = if extent == Extent::Quick { QUICK } else { TRIED.len() };
+    let (count, clients) = match extent {
+        Extent::Quick => (QUICK, FEW_HONEST),
+        Extent::Whole => (TRIED.len(), HONEST),
+    };
     let (program, folder) = (program.to_owned(), folder.to_owned());
     // The thread, and with it what it starts, has a network of its own.
     let tried = thread::spawn(move || {
@@ -94,7 +100,7 @@ pub fn rows(program: &Path, folder: &Path, extent: Extent) -> Result<Vec<Row>> {
         let (stranger, honest) = (Neighbour::connect(1)?, Neighbour::connect(2)?);
         let row = |(taken, who, limit)| {
             let folder = folder.join(format!("{taken:?}-{who:?}"));
-            row(&program, &folder, (&stranger, &honest), taken, who, limit)
+            row(&program, &folder, (&stranger, &honest), clients, taken, who, limit)
                 .with_context(|| format!("{taken:?} by {who:?}"))
         };
         TRIED[..count].iter().copied().map(row).collect()
@@ -106,9 +112,10 @@ fn row(
     program: &Path,
     folder: &Path,
     (stranger, honest): (&Neighbour, &Neighbour),
+    clients: u16,
     taken: Taken,
     who: Stranger,
-    honest_limit_ms: f64,
+    longer_ms: f64,
 ) -> Result<Row> {
     fs::create_dir_all(folder)?;
     let loader = folder.join(LOADER);
@@ -118,31 +125,43 @@ fn row(
     let listen = SocketAddr::from((Ipv6Addr::UNSPECIFIED, free_port()?));
     let options = ["--loader-file-paths", &loader, "--tftp-listen", &tftp];
     let victim = Victim::start_at(listen, program, folder, &options)?;
-    let before_kib = victim.peak_kib()?;
+    let server = SocketAddr::from((honest.gateway(), listen.port()));
+    let longest = || {
+        let from = (1..=clients).map(|number| honest.other(number)).collect();
+        let waited = honest.run(move || honest::longest(from, server, taken)).join();
+        let waited = waited.map_err(|_| anyhow!("the honest clients panicked"))?;
+        Ok::<_, anyhow::Error>(waited.with_context(|| victim.log_tail())?.as_secs_f64() * 1000.0)
+    };
+    let alone_ms = longest()?;
+    let before_kib = peak_kib(victim.process_id())?;
     let ends = Arc::new(AtomicBool::new(false));
     let answers = Arc::<AtomicU64>::default();
     let crowd = Crowd::of(stranger, listen.port(), taken, who);
     let (is_over, counted) = (Arc::clone(&ends), Arc::clone(&answers));
     let taking = stranger.run(move || crowd.take(&is_over, &counted));
     thread::sleep(HEAD_START);
-    let server = SocketAddr::from((honest.gateway(), listen.port()));
-    let waited = honest.run(move || longest(server, taken)).join();
-    let waited = waited.map_err(|_| anyhow!("the honest client panicked"))?;
+    let waited = longest();
     ends.store(true, Ordering::Relaxed);
     taking.join().map_err(|_| anyhow!("the stranger panicked"))??;
-    let honest_ms = waited.with_context(|| victim.log_tail())?.as_secs_f64() * 1000.0;
+    let (honest_ms, error) = match waited {
+        Ok(waited) => (waited, None),
+        Err(error) => (0.0, Some(format!("{error:#}"))),
+    };
     Ok(Row {
+        process: "conductor".to_owned(),
         stranger: told(taken, who),
         answer: format!("{} taken or answered", answers.load(Ordering::Relaxed)),
         before_kib,
-        after_kib: victim.peak_kib()?,
+        after_kib: peak_kib(victim.process_id())?,
         allowed_kib: match taken {
             Taken::Connections => OF_CONNECTIONS,
             Taken::Bodies => OF_BODIES,
             Taken::Lookups | Taken::Http | Taken::Tftp => OF_REST,
         },
+        alone_ms,
         honest_ms,
-        honest_limit_ms,
+        honest_limit_ms: alone_ms + longer_ms,
+        error,
     })
 }
 
@@ -285,92 +304,4 @@ async fn held(stream: &mut TcpStream) -> Result<()> {
     let mut answer = [0; 1024];
     while stream.read(&mut answer).await? > 0 {}
     Ok(())
-}
-
-/// The longest of some waits for the same that the stranger takes.
-fn longest(server: SocketAddr, taken: Taken) -> Result<Duration> {
-    let mut longest = Duration::ZERO;
-    for _ in 0..8 {
-        let begin = Instant::now();
-        match taken {
-            Taken::Connections => answered(&request(server, "GET", "/v1", "")?, "200")?,
-            Taken::Bodies => {
-                let report = format!("{{\"inventory\": {{\"text\": \"{}\"}}}}", "x".repeat(REPORT));
-                let answer = request(server, "POST", "/v1/continue_inspection", &report)?;
-                ensure!(answer.starts_with('4'), "an honest report is answered {answer}");
-            }
-            Taken::Lookups => {
-                let path = "/v1/lookup?addresses=52:54:00:aa:aa:aa";
-                answered(&request(server, "GET", path, "")?, "404")?;
-            }
-            Taken::Http => loaded(server)?,
-            Taken::Tftp => loaded_by_tftp(SocketAddr::new(server.ip(), TFTP))?,
-        }
-        longest = longest.max(begin.elapsed());
-        thread::sleep(Duration::from_millis(100));
-    }
-    Ok(longest)
-}
-
-fn answered(answer: &str, status: &str) -> Result<()> {
-    ensure!(answer.starts_with(status), "an honest client is answered {answer}");
-    Ok(())
-}
-
-/// Loads the boot loader by HTTP, as iPXE does.
-fn loaded(server: SocketAddr) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let received = runtime.block_on(async {
-        let mut stream = TcpStream::connect(server).await?;
-        let head = format!("GET /{LOADER} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-        stream.write_all(head.as_bytes()).await?;
-        let mut answer = Vec::new();
-        timeout(PATIENCE, stream.read_to_end(&mut answer)).await??;
-        anyhow::Ok(answer)
-    })?;
-    ensure!(received.len() > LOADER_BYTES, "{} bytes instead of a boot loader", received.len());
-    Ok(())
-}
-
-/// Loads the boot loader by TFTP, as firmware does: what is lost is asked for again, and so is the file.
-fn loaded_by_tftp(server: SocketAddr) -> Result<()> {
-    let begin = Instant::now();
-    while begin.elapsed() < PATIENCE {
-        if attempt_by_tftp(server)? {
-            return Ok(());
-        }
-    }
-    Err(anyhow!("no boot loader within {} s", PATIENCE.as_secs()))
-}
-
-/// Whether one attempt came to its end.
-fn attempt_by_tftp(server: SocketAddr) -> Result<bool> {
-    const BLOCK: usize = 1428;
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
-    let request = [&[0, 1], LOADER.as_bytes(), b"\0octet\0blksize\x001428\0"].concat();
-    socket.send_to(&request, server)?;
-    let (mut packet, mut received, mut silence) = ([0; 2048], 0_u16, 0);
-    loop {
-        let Ok((length, from)) = socket.recv_from(&mut packet) else {
-            silence += 1;
-            if received == 0 || silence > 3 {
-                return Ok(false);
-            }
-            continue;
-        };
-        match packet[..length] {
-            [0, 6, ..] => socket.send_to(&[0, 4, 0, 0], from)?,
-            [0, 3, high, low, ref data @ ..] => {
-                let number = u16::from_be_bytes([high, low]);
-                (received, silence) = (number.max(received), 0);
-                let sent = socket.send_to(&[0, 4, high, low], from)?;
-                if data.len() < BLOCK {
-                    return Ok(true);
-                }
-                sent
-            }
-            _ => return Ok(false),
-        };
-    }
 }

@@ -44,6 +44,9 @@ pub async fn list(State(agent): State<Agent>, Query(query): Query<HashMap<String
     be_sick(&agent)?;
     tokio::time::sleep(agent.script().slow.unwrap_or_default()).await;
     agent.until_vanished().await;
+    if agent.script().deaf {
+        std::future::pending::<()>().await;
+    }
     let commands = agent.commands.lock().unwrap().clone();
     let is_at_work = commands.iter().any(is_running_step);
     agent.change(|script| script.listed_at_work += u32::from(is_at_work));

@@ -1,0 +1,40 @@
+//! Answers of the conductor. Whatever answers at its URL has a bounded part of this host's memory: each answer is limited
+//! in bytes, and JSON in its values too.
+
+use anyhow::{Context, bail};
+use farrier_protocol::json::{self, Limits};
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+use serde::de::DeserializeOwned;
+
+/// Longest JSON, in bytes: the inventory of a machine has as much as its ramdisk may post.
+const LONGEST_JSON: usize = 16 << 20;
+
+/// Longest archive of logs, in bytes.
+const LONGEST_FILE: usize = 64 << 20;
+
+/// What the values of an answer may be. A page of a thousand nodes has some nine MiB of them.
+const LIMITS: Limits = Limits::USUAL.as_deep_as(64).within(24 << 20);
+
+/// The bytes of an answer.
+pub(super) async fn receive(mut answer: Response) -> anyhow::Result<Vec<u8>> {
+    let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_json = kind.is_some_and(|kind| kind.starts_with("application/json"));
+    let longest = if is_json { LONGEST_JSON } else { LONGEST_FILE };
+    let mut bytes = Vec::new();
+    while let Some(part) = answer.chunk().await.context("the conductor's answer was cut off")? {
+        if bytes.len() + part.len() > longest {
+            bail!(
+                "the conductor's answer has more than {} MiB; is --url that of a conductor?",
+                longest >> 20
+            );
+        }
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes)
+}
+
+/// What an answer holds.
+pub(super) fn read<T: DeserializeOwned>(answer: &[u8]) -> anyhow::Result<T> {
+    json::read(answer, &LIMITS).context("the conductor's answer cannot be read; is it the same version?")
+}
