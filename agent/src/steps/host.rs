@@ -91,7 +91,7 @@ mod tests {
         runtime.spawn(axum::serve(listener, routes).into_future());
         let ask = |path| agent.post_json(&format!("http://ann:secret@{host}/{path}"), &json!({}));
         assert_eq!(ask("json").unwrap(), json!({"a": 1}));
-        for (path, told) in [("page", "no JSON"), ("long", "more than 4 MiB"), ("nowhere", "404")] {
+        for (path, told) in [("page", "cannot be used"), ("long", "more than 4 MiB"), ("nowhere", "404")] {
             let error = ask(path).unwrap_err().details;
             assert!(error.contains(told) && !error.contains("secret"), "{error}");
             assert!(error.contains(&format!("http://{host}/{path}: ")), "{error}");

@@ -96,7 +96,7 @@ impl Bmc {
         *self.only_system.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// What the BMC has, read once.
+    /// What the BMC has, read once. A root without machines is not kept: one wrong answer would count for ever.
     ///
     /// # Errors
     ///
@@ -106,7 +106,9 @@ impl Bmc {
             return Ok(root);
         }
         let root = Arc::new(self.get(ROOT).await?);
-        *self.root.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&root));
+        if root.link("/Systems").is_some() {
+            *self.root.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&root));
+        }
         Ok(root)
     }
 

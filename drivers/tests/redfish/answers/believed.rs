@@ -115,6 +115,15 @@ async fn c02_a_bmc_that_begins_no_sessions_for_a_user_gets_the_password_with_eac
 }
 
 #[tokio::test]
+async fn c02_a_root_without_machines_is_read_again() {
+    let Stage { bmc, node, power, .. } = Stage::new([]).await;
+    let empty = Rule { body: json!({}), ..rule(Method::GET, "/redfish/v1", 2, 200) };
+    bmc.inner().wrongs.rules.push(empty);
+    power.power_state(&node).await.unwrap_err();
+    assert_eq!(power.power_state(&node).await.unwrap(), PowerState::Off);
+}
+
+#[tokio::test]
 async fn c07_an_ejection_is_judged_by_what_is_in_the_drive() {
     for status in [400, 404, 409, 500] {
         for acts in [true, false] {
