@@ -3,7 +3,7 @@
 use crate::stage::{PATIENCE, new_node, quick};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError, PowerInterface};
-use farrier_conductor::model::{Fault, NewNode, Node, PowerState, ProvisionState};
+use farrier_conductor::model::{Fault, InitialState, NewNode, Node, PowerState, ProvisionState};
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::store::{Change, Store, Terms};
 use farrier_conductor::{Conductor, HardwareType, Settings};
@@ -379,4 +379,21 @@ async fn no_more_than_eight_machines_are_read_at_a_time() {
         site.until(name, |node| node.maintenance).await;
     }
     assert_eq!(machine.at_once.lock().unwrap().1, 8);
+}
+
+#[tokio::test]
+async fn c22_a_bmc_that_hangs_is_given_up_and_leaves_its_node_free() {
+    let hangs = Machine::new(true, &[Says::Nothing]);
+    let site = Site::new(&[("hangs", &hangs, ON)], impatient).await;
+    let new = NewNode {
+        driver: "hangs".to_owned(),
+        initial_state: InitialState::Enroll,
+        ..new_node("new", "52:54:00:00:02:01")
+    };
+    site.conductor.create_node(new).await.unwrap();
+    site.conductor.manage("new").await.unwrap();
+    let node = site.until("new", |node| node.last_error.is_some()).await;
+    assert_eq!(node.provision_state, ProvisionState::Enroll);
+    assert!(node.last_error.unwrap().contains("did not tell the power state within 0.05 s"));
+    site.conductor.delete_node("new").await.unwrap();
 }
