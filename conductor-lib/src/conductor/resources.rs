@@ -89,7 +89,8 @@ impl Conductor {
         }
     }
 
-    /// Volumes of a machine that runs are not changed: its node is locked meanwhile, after whoever works on it has ended.
+    /// Locks the node of a volume, which waits for the task that has the lock. Volumes of a machine that is on are not
+    /// changed.
     async fn lock_changeable(&self, resource: &Resource) -> Result<Option<Task>, Error> {
         use ResourceKind::{VolumeConnector, VolumeTarget};
         if ![VolumeConnector, VolumeTarget].contains(&resource.kind) {
@@ -100,7 +101,7 @@ impl Conductor {
         let node = &task.node;
         match node.power_state {
             Some(PowerState::Off) => Ok(Some(task)),
-            // Nobody has looked yet.
+            // The power state has not been read yet.
             None if node.provision_state.allows_node_deletion() => Ok(Some(task)),
             _ => {
                 let reason = format!("node {} must be powered off before its volumes change", node.label());
@@ -147,7 +148,7 @@ impl Conductor {
     }
 }
 
-/// Leaves a node to others whose volumes have changed.
+/// Releases the lock of a node whose volumes have changed.
 async fn leave(lock: Option<Task>) -> Result<(), Error> {
     match lock {
         Some(task) => task.leave().await,

@@ -82,8 +82,8 @@ pub async fn take_over(
     Ok(())
 }
 
-/// A node without ports gets those of the network cards that its BMC tells of: firmware that boots from the network is
-/// known by them. A BMC that tells of none, or not in time, adds none.
+/// Adds a port for each network card that the BMC reports to a node without ports: the boot interface finds a machine
+/// that boots from the network by the addresses of its ports. A BMC that reports none in time adds none.
 ///
 /// # Errors
 ///
