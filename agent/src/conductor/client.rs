@@ -94,7 +94,7 @@ impl ConductorClient {
             path.push_str(&format!("&node_uuid={uuid}"));
         }
         let response = self.send(Method::GET, &path, Some(version), None).await?;
-        let (url, body) = read(response, StatusCode::OK).await?;
+        let (url, body) = read(response, StatusCode::OK, http::MOST_RECORD).await?;
         let read = || {
             let reply: LookupReply = http::json(&body).map_err(|error| error.to_string())?;
             reply.node.uuid.parse::<Uuid>().map_err(|error| format!("node.uuid: {error}"))?;
@@ -122,7 +122,7 @@ impl ConductorClient {
         let version = server.min(ApiVersion::AGENT_VERIFY_CA);
         let path = format!("/v1/heartbeat/{node}");
         let response = self.send(Method::POST, &path, Some(version), Some(&heartbeat)).await?;
-        read(response, StatusCode::ACCEPTED).await.map(drop)
+        read(response, StatusCode::ACCEPTED, http::MOST_ANSWER).await.map(drop)
     }
 
     /// Whether a certificate of the agent's own can be told to the server (section 2.6). One whose
@@ -154,7 +154,7 @@ impl ConductorClient {
 
     async fn detect_version(&self) -> Result<ApiVersion, ApiError> {
         let response = self.send(Method::GET, "/", None, None).await?;
-        let (url, body) = read(response, StatusCode::OK).await?;
+        let (url, body) = read(response, StatusCode::OK, http::MOST_ANSWER).await?;
         let invalid = |reason: String| ApiError::Invalid { url, expected: "version document", reason };
         let root: Value = match http::json(&body) {
             Ok(root) => root,
@@ -218,14 +218,14 @@ fn or_fallback(version: Result<ApiVersion, ApiError>) -> ApiVersion {
     })
 }
 
-/// The body of an answer of the wanted status.
-async fn read(response: Response, wanted: StatusCode) -> Result<(String, Vec<u8>), ApiError> {
+/// The body of an answer of the wanted status, which has at most so many bytes.
+async fn read(response: Response, wanted: StatusCode, most: usize) -> Result<(String, Vec<u8>), ApiError> {
     let url = response.url().to_string();
     let status = response.status();
-    let body = http::body(response).await.map_err(|error| ApiError::unread(url.clone(), error))?;
     if status != wanted {
-        return Err(ApiError::refused(url, status, &body));
+        return Err(ApiError::refused(url, status, &http::beginning(response).await));
     }
+    let body = http::body(response, most).await.map_err(|error| ApiError::unread(url.clone(), error))?;
     Ok((url, body))
 }
 

@@ -75,7 +75,7 @@ impl ApiError {
     pub fn unread(url: String, error: AnswerError) -> Self {
         match error {
             AnswerError::Broken(error) => Self::unreachable(url, &error),
-            AnswerError::TooLong => {
+            AnswerError::TooLong(_) => {
                 Self::Invalid { url, expected: "conductor's answer", reason: error.to_string() }
             }
         }

@@ -132,7 +132,7 @@ fn pause_after(attempt: usize) -> Duration {
 
 async fn read(url: &str, response: reqwest::Response) -> Result<Option<Uuid>, CallbackError> {
     let status = response.status();
-    let body = http::body(response).await.unwrap_or_default();
+    let body = http::beginning(response).await;
     if !status.is_success() {
         let text = String::from_utf8_lossy(&body).chars().take(200).collect();
         return Err(CallbackError::Refused { url: url.to_owned(), status, text });

@@ -10,11 +10,13 @@ use serde::de::DeserializeOwned;
 use std::error::Error;
 use std::io;
 
-/// Most bytes of an answer to what the agent asks: the record of a node with hundreds of ports is far smaller.
-pub const MOST_ANSWER: usize = 4 << 20;
+/// Most bytes of a node's record, which may have a config drive among its `instance_info`.
+pub const MOST_RECORD: usize = 4 << 20;
+/// Most bytes of any other answer: versions, acknowledgements, and what a refusal says.
+pub const MOST_ANSWER: usize = 64 << 10;
 
-/// What the values of an answer may be. The machine may have 256 MiB of memory.
-const LIMITS: Limits = Limits::USUAL.as_deep_as(64).within(16 << 20);
+/// What the values of an answer may be. The text is in memory beside them, and the machine may have 256 MiB of it.
+const LIMITS: Limits = Limits::USUAL.as_deep_as(64).within(8 << 20);
 
 /// The client cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -31,8 +33,8 @@ pub enum AnswerError {
     #[error("{}: {}", reason(.0), advice(.0))]
     Broken(#[source] reqwest::Error),
     /// Nobody who is asked says so much.
-    #[error("the answer has more than {} MiB", MOST_ANSWER >> 20)]
-    TooLong,
+    #[error("the answer has more than {} KiB", .0 >> 10)]
+    TooLong(usize),
 }
 
 impl From<reqwest::Error> for AnswerError {
@@ -65,20 +67,32 @@ pub fn builder(options: &Options) -> reqwest::ClientBuilder {
         .connect_timeout(options.image_download_connection_timeout.duration())
 }
 
-/// The body of an answer, which has at most [`MOST_ANSWER`] bytes.
+/// The body of an answer, which has at most so many bytes.
 ///
 /// # Errors
 ///
 /// [`AnswerError`].
-pub async fn body(mut response: Response) -> Result<Vec<u8>, AnswerError> {
+pub async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, AnswerError> {
     let mut body = Vec::new();
     while let Some(part) = response.chunk().await? {
-        body.extend_from_slice(&part);
-        if body.len() > MOST_ANSWER {
-            return Err(AnswerError::TooLong);
+        if body.len() + part.len() > most {
+            return Err(AnswerError::TooLong(most));
         }
+        body.extend_from_slice(&part);
     }
     Ok(body)
+}
+
+/// What an answer says of a refusal: its body, or as much of the beginning as came, [`MOST_ANSWER`] bytes at most. A
+/// refusal stays one whatever is said of it.
+pub async fn beginning(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while body.len() < MOST_ANSWER
+        && let Ok(Some(part)) = response.chunk().await
+    {
+        body.extend_from_slice(&part[..part.len().min(MOST_ANSWER - body.len())]);
+    }
+    body
 }
 
 /// The JSON of an answer, whose values are limited.
@@ -159,14 +173,16 @@ mod tests {
     async fn an_answer_without_end_is_not_waited_for() {
         install_tls_provider();
         let routes = Router::new()
-            .route("/fits", get(|| async { vec![b' '; MOST_ANSWER] }))
-            .route("/long", get(|| async { vec![b' '; MOST_ANSWER + 1] }));
+            .route("/fits", get(|| async { vec![b' '; MOST_RECORD] }))
+            .route("/long", get(|| async { vec![b' '; MOST_RECORD + 1] }));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let host = listener.local_addr().unwrap();
         tokio::spawn(axum::serve(listener, routes).into_future());
         let client = client(&Options::default()).unwrap();
-        let ask = async |path| body(client.get(format!("http://{host}/{path}")).send().await?).await;
-        assert_eq!(ask("fits").await.unwrap().len(), MOST_ANSWER);
-        assert!(matches!(ask("long").await, Err(AnswerError::TooLong)));
+        let ask = async |path| client.get(format!("http://{host}/{path}")).send().await.unwrap();
+        assert_eq!(body(ask("fits").await, MOST_RECORD).await.unwrap().len(), MOST_RECORD);
+        assert!(matches!(body(ask("long").await, MOST_RECORD).await, Err(AnswerError::TooLong(_))));
+        assert!(matches!(body(ask("fits").await, MOST_ANSWER).await, Err(AnswerError::TooLong(_))));
+        assert_eq!(beginning(ask("long").await).await.len(), MOST_ANSWER);
     }
 }

@@ -58,7 +58,7 @@ impl StepHost for Agent {
         let patience = self.options.image_download_connection_timeout.duration();
         let ask = async {
             let reply = self.http.post(url).timeout(patience).json(body).send().await?.error_for_status()?;
-            http::body(reply).await
+            http::body(reply, http::MOST_RECORD).await
         };
         let failed = |reason: String| {
             CommandError::new(ErrorKind::CommandExecutionError, format!("{}: {reason}", without_secrets(url)))
@@ -85,13 +85,13 @@ mod tests {
         let routes = Router::new()
             .route("/json", post(|| async { r#"{"a": 1}"# }))
             .route("/page", post(|| async { "<html>" }))
-            .route("/long", post(|| async { vec![b' '; http::MOST_ANSWER + 1] }));
+            .route("/long", post(|| async { vec![b' '; http::MOST_RECORD + 1] }));
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let host = listener.local_addr().unwrap();
         runtime.spawn(axum::serve(listener, routes).into_future());
         let ask = |path| agent.post_json(&format!("http://ann:secret@{host}/{path}"), &json!({}));
         assert_eq!(ask("json").unwrap(), json!({"a": 1}));
-        for (path, told) in [("page", "cannot be used"), ("long", "more than 4 MiB"), ("nowhere", "404")] {
+        for (path, told) in [("page", "cannot be used"), ("long", "more than 4096 KiB"), ("nowhere", "404")] {
             let error = ask(path).unwrap_err().details;
             assert!(error.contains(told) && !error.contains("secret"), "{error}");
             assert!(error.contains(&format!("http://{host}/{path}: ")), "{error}");

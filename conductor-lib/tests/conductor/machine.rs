@@ -14,6 +14,7 @@ use farrier_media::KernelParameters;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 /// What a machine starts from.
@@ -48,6 +49,8 @@ pub struct FakeMachine {
     pub runtime: Handle,
     /// Power-offs wait here while it is taken.
     pub power_off: Arc<tokio::sync::Mutex<()>>,
+    /// Notified by each order to go off.
+    pub told_to_go_off: Arc<Notify>,
 }
 
 impl FakeMachine {
@@ -61,6 +64,7 @@ impl FakeMachine {
             console: None,
             runtime: Handle::current(),
             power_off: Arc::default(),
+            told_to_go_off: Arc::default(),
         }
     }
 
@@ -228,6 +232,7 @@ impl PowerInterface for FakeMachine {
     }
 
     async fn power_off(&self, _node: &Node) -> Result<(), InterfaceError> {
+        self.told_to_go_off.notify_waiters();
         let _free = self.power_off.lock().await;
         self.go_off();
         Ok(())

@@ -213,11 +213,13 @@ async fn e10_the_last_heartbeat_before_an_operators_reboot_is_not_taken_for_one_
     };
     let before = certificate().await.unwrap();
     let goes_down = stage.machine.power_off.lock().await;
+    let told = stage.machine.told_to_go_off.notified();
     // Whoever watches over the wait has the node now and then.
     while stage.conductor.set_power_within("n1", PowerAction::Reboot, None).await.is_err() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    until(&|now| now.is_none()).await;
+    // The agent of before calls while its machine goes down.
+    tokio::time::timeout(PATIENCE, told).await.unwrap();
     until(&|now| now.as_ref() == Some(&before)).await;
     drop(goes_down);
     until(&|now| now.is_some_and(|now| now != before)).await;
