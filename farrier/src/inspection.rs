@@ -32,6 +32,10 @@ pub(crate) struct Inspection {
     #[arg(long, value_name = "BOOL", action = ArgAction::Set,
         default_value_t = InspectionSettings::default().power_off)]
     inspection_power_off: bool,
+    /// Enrol machines that belong to no node and post an inventory, as nodes of this hardware type; every host that reaches
+    /// the ramdisk API can post one [default: none are enrolled].
+    #[arg(long, value_name = "DRIVER")]
+    auto_discovery_driver: Option<String>,
     /// Further kernel parameters of the ramdisk that inspects, such as ipa-inspection-collectors=default,lldp.
     #[arg(long, value_name = "PARAMETERS", default_value = "")]
     inspection_kernel_params: KernelParameters,
@@ -61,6 +65,7 @@ impl Inspection {
             power_off: self.inspection_power_off,
             extra_kernel_params: self.inspection_kernel_params,
             require_managed_boot: self.require_managed_boot,
+            discovery_driver: self.auto_discovery_driver,
         };
     }
 }

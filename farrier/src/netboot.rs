@@ -67,6 +67,11 @@ pub(crate) struct NetbootOptions {
     /// URL below which machines find the boot configuration API [default: where they found boot.ipxe].
     #[arg(long, value_name = "URL")]
     ipxe_config_api_root_url: Option<String>,
+    /// Script of iPXE with which machines go on whose network cards have none of their own, a URL or a name that
+    /// --loader-file-paths serves: such as one that boots a ramdisk for inspection [default: they go on with their next
+    /// boot device].
+    #[arg(long, value_name = "SCRIPT", value_parser = script)]
+    ipxe_fallback_script: Option<String>,
     /// Have the boot configuration API answer only while a machine may be booting from the network.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     restrict_boot_config: bool,
@@ -142,9 +147,10 @@ impl NetbootOptions {
             true => Scripts::Api(self.ipxe_config_api_root_url.as_deref()),
             false => Scripts::Files,
         };
+        let fallback = self.ipxe_fallback_script.as_deref();
         let loaders = Loaders::new(self.loader_file_paths.into_iter().collect());
         let roots = Roots {
-            ipxe: root_script::ipxe(&templates, scripts)?,
+            ipxe: root_script::ipxe(&templates, scripts, fallback)?,
             grub: root_script::grub(&templates)?,
             loaders: loaders.clone(),
         };
@@ -155,7 +161,7 @@ impl NetbootOptions {
             (Scripts::Api(None), None) => Scripts::Files,
             (scripts, _) => scripts,
         };
-        let ipxe = root_script::ipxe(&templates, elsewhere)?;
+        let ipxe = root_script::ipxe(&templates, elsewhere, fallback)?;
         written::share(&boot_roots, &Roots { ipxe, grub: roots.grub.clone(), loaders: loaders.clone() })?;
         let allowed = AllowedFolders::new(self.file_url_allowed_paths).map_err(|folder| {
             anyhow!("--file-url-allowed-paths {}: no image is ever taken from there", folder.display())
@@ -275,6 +281,13 @@ fn parameters(text: &str) -> anyhow::Result<(String, KernelParameters)> {
     let (key, words) =
         text.split_once(':').context("must be KEY:PARAMETERS, such as aarch64:console=ttyAMA0,115200")?;
     Ok((key.to_owned(), words.parse()?))
+}
+
+/// A script of iPXE, which is part of another one: without blanks, and nothing that iPXE reads as more than a name.
+fn script(text: &str) -> anyhow::Result<String> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._~:/?[]@!'()*+,=%".contains(letter);
+    let is_plain = !text.is_empty() && text.chars().all(is_plain);
+    is_plain.then(|| text.to_owned()).context("must be a URL or the name of a file, such as inspector.ipxe")
 }
 
 fn loader(text: &str) -> anyhow::Result<(String, PathBuf)> {

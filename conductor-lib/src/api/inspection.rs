@@ -7,6 +7,7 @@ use super::reply::{Refusal, masked};
 use super::routes::everywhere;
 use super::spool::{Spool, Spooled};
 use crate::conductor::Conductor;
+use crate::error::Error;
 use crate::inspect::{LOGS, Report};
 use crate::log_extraction::{LogExtraction, Logs, Overrun, Place, Room};
 use axum::extract::{DefaultBodyLimit, Extension, Path, Query, Request, State};
@@ -68,7 +69,10 @@ async fn continue_inspection(
     let (text, logs) = receive(request).await?;
     let (text, identified) = text.examine(|text| Report::identified(text)).await;
     let claim = identified??.claim(node_uuid, token);
-    conductor.awaits_report(&claim).await?;
+    let is_awaited = match conductor.awaits_report(&claim).await {
+        Err(Error::LookupFailed) if conductor.may_discover(&claim).await? => false,
+        awaited => awaited.map(|_| true)?,
+    };
     let (_, report) = text.examine(read).await;
     let mut report = report?;
     report.logs = match logs {
@@ -80,7 +84,10 @@ async fn continue_inspection(
         }
     };
     let like_lookup = version >= LIKE_LOOKUP;
-    let answer = conductor.continue_inspection(report, &claim, like_lookup).await?;
+    let answer = match is_awaited {
+        true => conductor.continue_inspection(report, &claim, like_lookup).await?,
+        false => conductor.discover(report).await?,
+    };
     let reply = match like_lookup {
         true => lookup_reply(&conductor, answer),
         false => json!({"uuid": answer.node.uuid}),

@@ -15,7 +15,7 @@ use crate::interfaces::{
     ManagementInterface, NetworkInterface, Noop, PowerInterface, RaidInterface, RescueInterface,
     StorageInterface, VendorInterface,
 };
-use crate::model::InterfaceKind;
+use crate::model::{InterfaceKind, NewNode, Node};
 use crate::raid::AgentRaid;
 use crate::rescue::AgentRescue;
 use crate::services::Services;
@@ -216,7 +216,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Error::Hardware`] with everything that cannot work together, [`Error::Store`].
+    /// [`Error::Hardware`] with everything that cannot work together, [`Error::Unresolved`] when nodes cannot be discovered
+    /// with the hardware type that is set, [`Error::Store`].
     pub async fn start(self) -> Result<Conductor, Error> {
         let Self { settings, store, clock, interfaces, with_tasks, mut declared } = self;
         for (kind, name, _) in &interfaces.all {
@@ -226,6 +227,10 @@ impl Builder {
             declared.boot_capabilities.insert(name.clone(), boot.capabilities().to_vec());
         }
         let hardware = Hardware { composition: declared.check()?, interfaces };
+        if let Some(driver) = settings.inspection.discovery_driver.clone() {
+            let discovered = Node::enrol(NewNode { driver, ..NewNode::default() }, clock.now());
+            hardware.composition.resolve_all(&discovered)?;
+        }
         let (events, left_leases) = (EventLog::default(), Mutex::default());
         let boot_journal = BootJournal::default();
         let services = Services { settings, store, hardware, events, boot_journal, left_leases, clock };

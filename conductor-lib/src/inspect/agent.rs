@@ -1,13 +1,13 @@
 //! The inspect interface `agent`: the ramdisk looks at its machine, and posts what it sees.
 
 use super::settings::InspectionSettings;
-use super::{bmc_addresses, hooks};
+use super::{bmc_addresses, cards, hooks};
 use crate::error::Error;
 use crate::interfaces::base::{Interface, InterfaceError};
 use crate::interfaces::inspect::InspectInterface;
 use crate::interfaces::network::NetworkKind;
 use crate::interfaces::outcome::Outcome;
-use crate::model::{InspectionData, MacAddress, Port};
+use crate::model::{InspectionData, Port};
 use crate::task::Task;
 use crate::{ramdisk, ramdisk_logs};
 use async_trait::async_trait;
@@ -105,15 +105,9 @@ pub(super) async fn add_ports_of_bmc(task: &mut Task) -> Result<(), Error> {
             Vec::new()
         }
     };
-    let usable: BTreeSet<_> = told.into_iter().filter(is_of_one_card).collect();
+    let usable: BTreeSet<_> = told.into_iter().filter(cards::is_of_one_card).collect();
     task.node.ports = without_those_of_others(task, usable.into_iter().map(Port::new).collect()).await?;
     Ok(())
-}
-
-/// Some BMCs tell placeholders of cards that are not there.
-fn is_of_one_card(address: &MacAddress) -> bool {
-    let first = address.as_str().get(..2).and_then(|octet| u8::from_str_radix(octet, 16).ok());
-    first.is_some_and(|octet| octet & 1 == 0) && address.as_str().chars().any(|digit| !"0:".contains(digit))
 }
 
 /// Powers the machine off and on with the ramdisk, whose agent inspects.

@@ -98,7 +98,7 @@ impl Conductor {
     }
 
     /// The nodes that wait for a ramdisk and whose BMC has one of the addresses of the report.
-    async fn inspected_at(&self, claim: &Claim) -> Result<Vec<Uuid>, Error> {
+    pub(super) async fn inspected_at(&self, claim: &Claim) -> Result<Vec<Uuid>, Error> {
         if claim.bmc_addresses.is_empty() {
             return Ok(Vec::new());
         }

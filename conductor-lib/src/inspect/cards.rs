@@ -38,6 +38,12 @@ pub(super) fn read(inventory: &Map<String, Value>) -> Vec<Card<'_>> {
     read
 }
 
+/// Whether one card can have an address: some BMCs tell placeholders of cards that are not there.
+pub(super) fn is_of_one_card(address: &MacAddress) -> bool {
+    let first = address.as_str().get(..2).and_then(|octet| u8::from_str_radix(octet, 16).ok());
+    first.is_some_and(|octet| octet & 1 == 0) && address.as_str().chars().any(|digit| !"0:".contains(digit))
+}
+
 fn read_card<'a>(all: &'a Map<String, Value>, booted_from: Option<&MacAddress>) -> Option<Card<'a>> {
     let text = |key: &str| all.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let name = text("name").unwrap_or_default();

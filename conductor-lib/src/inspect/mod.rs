@@ -9,6 +9,7 @@ pub(crate) mod agent;
 pub mod bmc_addresses;
 mod callback;
 mod cards;
+mod discovery;
 pub mod hooks;
 mod identities;
 pub(crate) mod operation;

@@ -72,6 +72,9 @@ pub struct InspectionSettings {
     pub require_managed_boot: bool,
     /// Further kernel parameters of the ramdisk, such as `ipa-inspection-collectors=default,lldp`.
     pub extra_kernel_params: KernelParameters,
+    /// The hardware type of machines that belong to no node and post an inventory, which are enrolled then; with nothing,
+    /// none are (`[auto_discovery]enabled` and `driver`).
+    pub discovery_driver: Option<String>,
 }
 
 impl Default for InspectionSettings {
@@ -83,6 +86,7 @@ impl Default for InspectionSettings {
             power_off: true,
             require_managed_boot: true,
             extra_kernel_params: KernelParameters::default(),
+            discovery_driver: None,
         }
     }
 }

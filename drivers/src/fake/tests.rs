@@ -68,3 +68,45 @@ async fn a_whole_life_needs_no_machine() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
+
+/// What clients that test themselves with it ask for: its console, and steps of BIOS, firmware and RAID.
+#[tokio::test]
+async fn k14_its_console_and_its_steps_of_bios_firmware_and_raid_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
+    let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
+    let conductor = &with_fake_hardware(builder).start().await.unwrap();
+    let kinds = ["console", "bios", "firmware", "raid"];
+    let mut new = json!({"name": "n1", "driver": FAKE_HARDWARE});
+    kinds.iter().for_each(|kind| new[format!("{kind}_interface")] = json!("fake"));
+    let new = serde_json::from_value::<NewNode>(new).unwrap();
+    conductor.create_node(NewNode { initial_state: InitialState::Enroll, ..new }).await.unwrap();
+    conductor.manage("n1").await.unwrap();
+    reaches(conductor, ProvisionState::Manageable).await;
+
+    for (is_enabled, access) in [(true, true), (false, false)] {
+        conductor.set_console("n1", is_enabled).await.unwrap();
+        node(conductor, |node| node.console_enabled == is_enabled).await;
+        assert_eq!(conductor.console_access("n1").await.unwrap().is_some(), access);
+    }
+    for (interface, step) in [
+        ("bios", "apply_configuration"),
+        ("bios", "factory_reset"),
+        ("firmware", "update"),
+        ("raid", "delete_configuration"),
+    ] {
+        conductor.clean("n1", &[json!({"interface": interface, "step": step})], false).await.unwrap();
+        let node = reaches(conductor, ProvisionState::Manageable).await;
+        assert_eq!(node.last_error, None, "{interface} {step}");
+    }
+}
+
+#[tokio::test]
+async fn k15_it_tells_of_keys_that_clients_expect() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
+    let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
+    let conductor = with_fake_hardware(builder).start().await.unwrap();
+    let keys: Vec<_> = conductor.properties(FAKE_HARDWARE).unwrap().into_keys().collect();
+    assert_eq!(keys, ["B1", "B2"]);
+}

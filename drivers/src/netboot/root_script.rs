@@ -17,18 +17,23 @@ pub enum Scripts<'a> {
     Files,
 }
 
-/// Renders `boot.ipxe`.
+/// Renders `boot.ipxe`. A machine whose cards have no scripts goes on with the script `fallback`, where there is one
+/// (`[pxe]ipxe_fallback_script`): a URL, or a name below the server that `boot.ipxe` itself came from.
 ///
 /// # Errors
 ///
 /// [`TemplateError`] of an operator's own template.
-pub fn ipxe(templates: &Templates, scripts: Scripts<'_>) -> Result<String, TemplateError> {
+pub fn ipxe(
+    templates: &Templates,
+    scripts: Scripts<'_>,
+    fallback: Option<&str>,
+) -> Result<String, TemplateError> {
     let values = match scripts {
         Scripts::Api(url) => {
             let root = url.map(|url| format!("{}/", url.trim_end_matches('/'))).unwrap_or_default();
-            context! { root, folder => "v1/boot/", script => "/boot.ipxe" }
+            context! { root, folder => "v1/boot/", script => "/boot.ipxe", fallback }
         }
-        Scripts::Files => context! { root => "", folder => "pxelinux.cfg/", script => "" },
+        Scripts::Files => context! { root => "", folder => "pxelinux.cfg/", script => "", fallback },
     };
     templates.render(Template::RootScript, values)
 }
@@ -75,11 +80,21 @@ mod tests {
             ),
             (Scripts::Files, format!("pxelinux.cfg/{card}")),
         ] {
-            let script = ipxe(&templates, scripts).unwrap();
+            let script = ipxe(&templates, scripts, None).unwrap();
             assert!(script.starts_with("#!ipxe\n"), "{script}");
             assert!(script.contains(&format!("chain --autofree {place} && exit 1")), "{script}");
-            assert!(!script.contains("exit 0"), "{script}");
+            assert!(!script.contains("exit 0") && !script.contains("has a script"), "{script}");
         }
+    }
+
+    #[test]
+    fn a_machine_without_a_script_goes_on_with_the_fallback_script_where_there_is_one() {
+        let templates = Templates::load(None).unwrap();
+        let script = ipxe(&templates, Scripts::Api(None), Some("inspector.ipxe")).unwrap();
+        let (_, none) = script.split_once("\n:none\n").unwrap();
+        let lines: Vec<_> = none.lines().collect();
+        assert!(lines.contains(&"chain --autofree inspector.ipxe && exit 1 ||"), "{script}");
+        assert_eq!(lines.last(), Some(&"exit 1"), "{script}");
     }
 
     #[test]

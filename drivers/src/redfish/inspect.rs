@@ -60,14 +60,20 @@ impl RedfishInspect {
 /// What a link of a machine leads to. A member that cannot be read takes nothing from the others.
 async fn members(system: &System, seen: &Resource, link: &str) -> Result<Vec<Resource>, RedfishError> {
     let Some(collection) = seen.link(link) else { return Ok(Vec::new()) };
+    let paths = system.bmc.members(collection).await?;
+    Ok(each(system, paths.iter().map(String::as_str)).await)
+}
+
+/// What can be read of these paths.
+async fn each(system: &System, paths: impl IntoIterator<Item = &str>) -> Vec<Resource> {
     let mut found = Vec::new();
-    for path in system.bmc.members(collection).await?.iter().take(MOST) {
+    for path in paths.into_iter().take(MOST) {
         match system.bmc.get(path).await {
             Ok(member) => found.push(member),
             Err(error) => tracing::warn!("{path} is left out of an inspection: {error}"),
         }
     }
-    Ok(found)
+    found
 }
 
 /// The network cards, each with the address by which the network knows it.
@@ -87,8 +93,7 @@ async fn interfaces(system: &System, seen: &Resource) -> Result<Vec<Value>, Redf
 async fn disks(system: &System, seen: &Resource) -> Result<Vec<Value>, RedfishError> {
     let mut found = Vec::new();
     for controller in members(system, seen, "/Storage").await? {
-        for path in controller.links("/Drives").into_iter().take(MOST) {
-            let Ok(drive) = system.bmc.get(path).await else { continue };
+        for drive in each(system, controller.links("/Drives")).await {
             found.push(json!({
                 "name": drive.at("/Name"), "size": drive.at("/CapacityBytes"), "model": drive.at("/Model"),
                 "serial": drive.at("/SerialNumber"), "vendor": drive.at("/Manufacturer"),

@@ -29,6 +29,11 @@ impl Conductor {
 
     /// Starts one, and waits for nothing.
     pub fn begin(folder: &Path, name: &str, arguments: &[&str]) -> Self {
+        Self::begin_with(folder, name, arguments, &[])
+    }
+
+    /// The same with further variables in its environment.
+    pub fn begin_with(folder: &Path, name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let state = folder.join("state");
         let (output, log) = (folder.join(format!("{name}.out")), folder.join(format!("{name}.log")));
         // Machines are processes of this host, unless a test has others.
@@ -43,6 +48,7 @@ impl Conductor {
             .args(arguments)
             .env("FARRIER_STATE_DIR", &state)
             .env("FARRIER_LOG", "farrier_conductor=debug,farrier=debug")
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(File::create(&output).unwrap())
             .stderr(File::create(&log).unwrap())

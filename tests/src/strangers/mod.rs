@@ -54,6 +54,22 @@ pub struct Row {
 }
 
 impl Row {
+    /// One of a stranger that could not be tried.
+    fn failed(process: &str, stranger: String, error: &anyhow::Error) -> Self {
+        Self {
+            process: process.to_owned(),
+            stranger,
+            answer: String::new(),
+            before_kib: 0,
+            after_kib: 0,
+            allowed_kib: 0,
+            alone_ms: 0.0,
+            honest_ms: 0.0,
+            honest_limit_ms: 0.0,
+            error: Some(format!("{error:#}")),
+        }
+    }
+
     /// How many KiB the stranger has added.
     pub fn added_kib(&self) -> u64 {
         self.after_kib.saturating_sub(self.before_kib)

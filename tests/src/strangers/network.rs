@@ -1,7 +1,7 @@
 //! A network of the conductor's own, with neighbours: hosts in namespaces of theirs, so that strangers and honest clients
 //! have addresses of their own, and as many as they like.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -57,6 +57,9 @@ impl Neighbour {
         // Every address of these networks is its own.
         within(format!("route add local {} dev lo", neighbour.many()))?;
         within(format!("route add local {} dev lo", neighbour.many_v6()))?;
+        // By IPv6, a route alone does not let anybody send from them.
+        let nonlocal = neighbour.run(|| Ok(fs::write("/proc/sys/net/ipv6/ip_nonlocal_bind", "1")?));
+        nonlocal.join().map_err(|_| anyhow!("the thread of a neighbour panicked"))??;
         Ok(neighbour)
     }
 

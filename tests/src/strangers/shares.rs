@@ -8,7 +8,7 @@ use super::measure::peak_kib;
 use super::network::{Neighbour, enter_own};
 use super::{Extent, Row};
 use crate::machine::free_port;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -101,9 +101,9 @@ pub fn rows(program: &Path, folder: &Path, extent: Extent) -> Result<Vec<Row>> {
         let row = |(taken, who, limit)| {
             let folder = folder.join(format!("{taken:?}-{who:?}"));
             row(&program, &folder, (&stranger, &honest), clients, taken, who, limit)
-                .with_context(|| format!("{taken:?} by {who:?}"))
+                .unwrap_or_else(|error| Row::failed("conductor", told(taken, who), &error))
         };
-        TRIED[..count].iter().copied().map(row).collect()
+        Ok(TRIED[..count].iter().copied().map(row).collect())
     });
     tried.join().map_err(|_| anyhow!("the thread of the strangers panicked"))?
 }
@@ -135,22 +135,23 @@ fn row(
     let alone_ms = longest()?;
     let before_kib = peak_kib(victim.process_id())?;
     let ends = Arc::new(AtomicBool::new(false));
-    let answers = Arc::<AtomicU64>::default();
+    let asked = Arc::<AtomicU64>::default();
     let crowd = Crowd::of(stranger, listen.port(), taken, who);
-    let (is_over, counted) = (Arc::clone(&ends), Arc::clone(&answers));
+    let (is_over, counted) = (Arc::clone(&ends), Arc::clone(&asked));
     let taking = stranger.run(move || crowd.take(&is_over, &counted));
     thread::sleep(HEAD_START);
     let waited = longest();
     ends.store(true, Ordering::Relaxed);
-    taking.join().map_err(|_| anyhow!("the stranger panicked"))??;
-    let (honest_ms, error) = match waited {
+    let took = taking.join().map_err(|_| anyhow!("the stranger panicked"))?;
+    // Without a stranger, nothing is shown.
+    let (honest_ms, error) = match took.and(waited) {
         Ok(waited) => (waited, None),
         Err(error) => (0.0, Some(format!("{error:#}"))),
     };
     Ok(Row {
         process: "conductor".to_owned(),
         stranger: told(taken, who),
-        answer: format!("{} taken or answered", answers.load(Ordering::Relaxed)),
+        answer: format!("{} times", asked.load(Ordering::Relaxed)),
         before_kib,
         after_kib: peak_kib(victim.process_id())?,
         allowed_kib: match taken {
@@ -208,21 +209,26 @@ impl Crowd {
         }
     }
 
-    /// Takes what it can get until it is over.
-    fn take(self, is_over: &AtomicBool, answers: &Arc<AtomicU64>) -> Result<()> {
+    /// Takes what it can get until it is over, and counts how often it asked.
+    ///
+    /// # Errors
+    ///
+    /// It could never ask.
+    fn take(self, is_over: &AtomicBool, asked: &Arc<AtomicU64>) -> Result<()> {
         if self.taken == Taken::Tftp {
-            return self.flood(is_over, answers);
+            return self.flood(is_over, asked);
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let mut clients = JoinSet::new();
             for address in self.addresses {
-                let (taken, server, answers) = (self.taken, self.server, Arc::clone(answers));
+                let (taken, server, asked) = (self.taken, self.server, Arc::clone(asked));
                 clients.spawn(async move {
                     loop {
                         // A client that is closed out comes again.
-                        if once(taken, address, server).await.is_ok() {
-                            answers.fetch_add(1, Ordering::Relaxed);
+                        if let Ok(stream) = connect(taken, address, server).await {
+                            asked.fetch_add(1, Ordering::Relaxed);
+                            hold(taken, stream).await.ok();
                         }
                         sleep(Duration::from_millis(50)).await;
                     }
@@ -232,11 +238,12 @@ impl Crowd {
                 sleep(Duration::from_millis(20)).await;
             }
         });
+        ensure!(asked.load(Ordering::Relaxed) > 0, "the stranger cannot connect to {}", self.server);
         Ok(())
     }
 
     /// Asks for files again and again, and reads nothing.
-    fn flood(self, is_over: &AtomicBool, answers: &AtomicU64) -> Result<()> {
+    fn flood(self, is_over: &AtomicBool, asked: &AtomicU64) -> Result<()> {
         let request = [&[0, 1], LOADER.as_bytes(), b"\0octet\0timeout\x0010\0"].concat();
         let mut sockets = Vec::new();
         while !is_over.load(Ordering::Relaxed) {
@@ -245,24 +252,28 @@ impl Crowd {
                 let socket = UdpSocket::bind((*address, 0))?;
                 // What the network does not take is lost, as any packet.
                 if socket.send_to(&request, self.server).is_ok() {
-                    answers.fetch_add(1, Ordering::Relaxed);
+                    asked.fetch_add(1, Ordering::Relaxed);
                 }
                 sockets.push(socket);
             }
             thread::sleep(Duration::from_millis(100));
         }
+        ensure!(asked.load(Ordering::Relaxed) > 0, "the stranger cannot send to {}", self.server);
         Ok(())
     }
 }
 
-/// Takes something once, and holds it for as long as it may.
-async fn once(taken: Taken, from: IpAddr, server: SocketAddr) -> Result<()> {
+async fn connect(taken: Taken, from: IpAddr, server: SocketAddr) -> Result<TcpStream> {
     let socket = if from.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.bind((from, 0).into())?;
     if taken == Taken::Http {
         socket.set_recv_buffer_size(4096)?;
     }
-    let mut stream = socket.connect(server).await?;
+    Ok(socket.connect(server).await?)
+}
+
+/// Takes something, and holds it for as long as it may.
+async fn hold(taken: Taken, mut stream: TcpStream) -> Result<()> {
     match taken {
         Taken::Connections => held(&mut stream).await,
         Taken::Bodies => {

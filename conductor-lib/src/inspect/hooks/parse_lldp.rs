@@ -52,21 +52,12 @@ fn read(elements: &[Value]) -> Map<String, Value> {
     let mut told = Told(Map::new());
     for element in elements {
         let (Some(kind), Some(digits)) = (element[0].as_u64(), element[1].as_str()) else { continue };
-        match bytes(digits).filter(|value| value.len() <= LONGEST) {
+        match hex::decode(digits).ok().filter(|value| value.len() <= LONGEST) {
             Some(value) => drop(told.element(kind, &value)),
             None => tracing::warn!("an LLDP element of type {kind} is no hexadecimal text, and is left out"),
         }
     }
     told.0
-}
-
-fn bytes(digits: &str) -> Option<Vec<u8>> {
-    let pairs = digits.as_bytes().chunks(2);
-    pairs
-        .map(|pair| {
-            u8::from_str_radix(std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?, 16).ok()
-        })
-        .collect()
 }
 
 /// What is told, by its names. The first one of a name counts.
@@ -125,8 +116,7 @@ impl Told {
             }
             4 => {
                 let protocol = value.get(1..=usize::from(*value.first()?))?;
-                let digits: String = protocol.iter().map(|byte| format!("{byte:02x}")).collect();
-                self.append("switch_protocol_identities", digits);
+                self.append("switch_protocol_identities", hex::encode(protocol));
             }
             6 => self.set("switch_port_management_vlan_id", number(value.get(..2)?)),
             7 => self.aggregation(value)?,

@@ -18,7 +18,7 @@ pub(super) fn look(inspected: &Inspected<'_>) -> Result<Changes, String> {
         KeepPorts::Added => has(&chosen, &port.address),
     };
     let mut ports: Vec<Port> = inspected.node.ports.iter().filter(stays).cloned().collect();
-    for card in &chosen {
+    for card in chosen.iter().filter(|card| cards::is_of_one_card(&card.address)) {
         if ports.iter().all(|port| port.address != card.address) {
             ports.push(new_port(card));
         }
