@@ -14,6 +14,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 const COPIES: usize = 4;
 /// Most values in a body, at any depth; a node's record with all its steps has some thousands.
 const MOST_VALUES: usize = 1 << 15;
+/// Most bytes of a name in an object: names are copied once more than the memory of a body has room for.
+const LONGEST_NAME: usize = 1024;
 /// Bytes that a value takes besides its text, with the room that lists and objects keep for more.
 const VALUE: usize = 160;
 /// Bytes that an object takes whatever is in it.
@@ -30,6 +32,9 @@ pub async fn receive(body: Body, reception: &Reception, limits: &Limits) -> Resu
     let values = Values::count(&text);
     if values.all > MOST_VALUES {
         return Err(too_large(&format!("a body may have {MOST_VALUES} values")));
+    }
+    if values.longest_name > LONGEST_NAME {
+        return Err(too_large(&format!("a name in a body may have {LONGEST_NAME} bytes")));
     }
     if !reception.take(COPIES * text.len() + values.memory()) {
         return Err(out_of_memory(reception));
@@ -97,17 +102,23 @@ fn too_large(reason: &str) -> Refusal {
 struct Values {
     all: usize,
     objects: usize,
+    /// Bytes of the longest name in an object, as it is written.
+    longest_name: usize,
 }
 
 impl Values {
     fn count(text: &[u8]) -> Self {
-        let (mut values, mut is_text, mut is_escaped) = (Self { all: 1, objects: 0 }, false, false);
+        let mut values = Self { all: 1, objects: 0, longest_name: 0 };
+        let (mut is_text, mut is_escaped, mut length) = (false, false, 0);
         for byte in text {
+            length += usize::from(is_text);
             match byte {
                 _ if is_escaped => is_escaped = false,
                 b'\\' => is_escaped = is_text,
-                b'"' => is_text = !is_text,
+                b'"' if is_text => (is_text, length) = (false, length - 1),
+                b'"' => (is_text, length) = (true, 0),
                 _ if is_text => {}
+                b':' => values.longest_name = values.longest_name.max(length),
                 b',' | b'[' => values.all += 1,
                 b'{' => {
                     values.all += 1;
@@ -154,14 +165,16 @@ mod tests {
 
     #[test]
     fn x43_values_are_counted_and_texts_are_not() {
-        for (text, all, objects) in [
-            ("1", 1, 0),
-            ("[]", 2, 0),
-            ("[1,2]", 3, 0),
-            (r#"{"a":"[,{"}"#, 2, 1),
-            (r#"["\",","\\",{}]"#, 5, 1),
+        for (text, all, objects, longest_name) in [
+            ("1", 1, 0, 0),
+            ("[]", 2, 0, 0),
+            ("[1,2]", 3, 0, 0),
+            (r#"{"a":"[,{"}"#, 2, 1, 1),
+            (r#"{"abc" :"abcdef","d":{"ab\":c":1}}"#, 4, 2, 6),
+            (r#"["\",","\\",{}]"#, 5, 1, 0),
         ] {
-            assert_eq!(Values::count(text.as_bytes()), Values { all, objects }, "{text}");
+            let expected = Values { all, objects, longest_name };
+            assert_eq!(Values::count(text.as_bytes()), expected, "{text}");
         }
     }
 

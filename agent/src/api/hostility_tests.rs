@@ -160,6 +160,7 @@ async fn x43_who_has_the_token_takes_a_quarter_of_the_memory_at_most() {
         ("objects", echo(format!("[{}0]", r#"{"":0},"#.repeat(16 << 10))), 413),
         ("fewer objects", echo(format!("[{}0]", r#"{"":0},"#.repeat(8 << 10))), 400),
         ("depth", echo("[".repeat(1 << 20)), 413),
+        ("name", echo(format!("{{\"{}\":0}}", "n".repeat(8 << 20))), 413),
         ("config drive", echo(format!("\"{}\"", "x".repeat(87 << 20))), 413),
         ("argument", step(20 << 20), 413),
         ("smaller argument", step(14 << 20), 200),
