@@ -2,7 +2,7 @@
 
 use super::asked::Asked;
 use super::fields::{ALLOCATION, read_new};
-use super::listing::{Paging, Successive, answer};
+use super::listing::{Paging, Successive, answer_successive};
 use super::patch::Patch;
 use super::reply::{Refusal, read_json};
 use super::view::{Shown, View, created};
@@ -38,8 +38,9 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
 async fn list(State(conductor): State<Conductor>, mut asked: Asked) -> Result<Response, Refusal> {
     asked.since(SINCE)?;
     let url = asked.same_list("allocations");
-    let view = View::new(&asked.clone(), asked.take_fields(ALLOCATION, None)?);
-    let paging = Paging::take(&mut asked)?;
+    let fields = asked.take_fields(ALLOCATION, None)?;
+    let paging = Paging::take_sorted(&mut asked, ALLOCATION)?;
+    let view = View::new(&asked, fields).of_list(&paging);
     let mut selection = AllocationSelection::first(0);
     if let Some(node) = asked.take("node", SINCE)? {
         selection.node = Some(conductor.find(&node).await?.node.uuid);
@@ -62,11 +63,13 @@ async fn list(State(conductor): State<Conductor>, mut asked: Asked) -> Result<Re
         let selection = AllocationSelection { after, limit, ..selection.clone() };
         async move {
             let found = conductor.store().allocations(&selection).await?;
-            let members = found.iter().map(|allocation| (allocation.uuid, shown(&view, allocation)));
+            let members = found
+                .iter()
+                .map(|allocation| view.member("allocations", allocation.uuid, &document(allocation)));
             Ok::<_, Error>(members.collect())
         }
     };
-    answer("allocations", Successive { after, read }, STEP, &paging, url).await
+    answer_successive("allocations", Successive { after, read }, STEP, &paging, url).await
 }
 
 fn shown(view: &View, allocation: &Allocation) -> Shown {

@@ -43,6 +43,13 @@ pub(crate) enum Kind {
     Links,
 }
 
+impl Kind {
+    /// Whether it is one value, by which lists can be sorted.
+    pub(crate) fn is_one_value(self) -> bool {
+        !matches!(self, Self::Map | Self::Texts | Self::Steps | Self::Step | Self::Links)
+    }
+}
+
 /// A field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Field {

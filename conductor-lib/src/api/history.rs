@@ -31,12 +31,14 @@ async fn list(
     asked.part_since(SINCE)?;
     let node = conductor.find(&id).await?.node.uuid;
     let url = asked.same_list(&collection(node));
-    let view = View::new(&asked.clone(), asked.take_fields(HISTORY, Some(HISTORY_BRIEF))?);
-    let paging = Paging::take(&mut asked)?;
+    let fields = asked.take_fields(HISTORY, Some(HISTORY_BRIEF))?;
+    let paging = Paging::take_sorted(&mut asked, HISTORY)?;
+    let view = View::new(&asked, fields).of_list(&paging);
     asked.done()?;
     let entries = entries(&conductor, node).await?;
-    let entries = entries.iter().map(|entry| (entry.uuid, shown(&view, node, entry))).collect();
-    let entries = Given::after(paging.marker.as_deref(), entries)?;
+    let entries =
+        entries.iter().map(|entry| view.member(&collection(node), entry.uuid, &document(entry))).collect();
+    let entries = Given::of(&paging, entries)?;
     let step = entries.step();
     answer("history", entries, step, &paging, url).await
 }
@@ -66,9 +68,12 @@ fn collection(node: Uuid) -> String {
 }
 
 fn shown(view: &View, node: Uuid, entry: &HistoryEntry) -> Shown {
-    let fields = match serde_json::to_value(entry) {
+    view.of(&collection(node), &entry.uuid.to_string(), &document(entry))
+}
+
+fn document(entry: &HistoryEntry) -> Map<String, Value> {
+    match serde_json::to_value(entry) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
-    };
-    view.of(&collection(node), &entry.uuid.to_string(), &fields)
+    }
 }

@@ -1,6 +1,7 @@
 //! Lists, which are answered piece by piece, so that a long one needs no more memory than a short one.
 
 use super::asked::Asked;
+use super::fields::{Field, named};
 use super::reply::Refusal;
 use super::view::Shown;
 use crate::error::Error;
@@ -9,10 +10,89 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use uuid::Uuid;
+
+/// A member of a list.
+pub(crate) struct Member {
+    /// Its identity.
+    pub(crate) uuid: Uuid,
+    /// What the list is sorted by.
+    pub(crate) key: Value,
+    /// How it looks in the answer.
+    pub(crate) shown: Shown,
+}
+
+/// An order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// The field.
+    pub(crate) key: &'static str,
+    /// Whether the largest comes first.
+    descending: bool,
+}
+
+impl Order {
+    /// Reads `sort_key` and `sort_dir`; nothing for the order in which members are kept. `id`, which Ironic's records have,
+    /// is the order in which they were made.
+    ///
+    /// # Errors
+    ///
+    /// 400 for what is no field of the list, or holds more than a value.
+    fn take(asked: &mut Asked, fields: &'static [Field]) -> Result<Option<Self>, Refusal> {
+        let (key, descending) = (asked.take("sort_key", 1)?, take_descending(asked)?);
+        let key = match key.as_deref() {
+            None if descending => "created_at",
+            None => return Ok(None),
+            Some("id") => "created_at",
+            Some(key) => key,
+        };
+        let field = named(fields, key).filter(|field| field.kind.is_one_value());
+        let field = field.ok_or_else(|| {
+            Refusal::bad_request(format!("sort_key: this list cannot be sorted by {key:?}"))
+        })?;
+        asked.needs(field.since, key)?;
+        Ok(Some(Self { key: field.name, descending }))
+    }
+
+    /// Puts members into this order; those that are alike by their identity.
+    fn sort(self, members: &mut [Member]) {
+        members.sort_by(|one, other| {
+            let order = compare(&one.key, &other.key).then(one.uuid.cmp(&other.uuid));
+            if self.descending { order.reverse() } else { order }
+        });
+    }
+}
+
+/// Reads `sort_dir`: whether the largest comes first.
+///
+/// # Errors
+///
+/// 400.
+pub(crate) fn take_descending(asked: &mut Asked) -> Result<bool, Refusal> {
+    match asked.take("sort_dir", 1)?.as_deref() {
+        None | Some("asc") => Ok(false),
+        Some("desc") => Ok(true),
+        Some(other) => Err(Refusal::bad_request(format!("sort_dir: {other:?} must be asc or desc"))),
+    }
+}
+
+/// What is not there comes first, as in a database.
+fn compare(one: &Value, other: &Value) -> Ordering {
+    match (one, other) {
+        (Value::Null, Value::Null) => Ordering::Equal,
+        (Value::Null, _) => Ordering::Less,
+        (_, Value::Null) => Ordering::Greater,
+        (Value::Number(one), Value::Number(other)) => {
+            one.as_f64().unwrap_or_default().total_cmp(&other.as_f64().unwrap_or_default())
+        }
+        (Value::Bool(one), Value::Bool(other)) => one.cmp(other),
+        (one, other) => one.as_str().unwrap_or_default().cmp(other.as_str().unwrap_or_default()),
+    }
+}
 
 /// A part of a list.
 pub(crate) struct Piece {
@@ -45,15 +125,15 @@ pub(crate) struct Successive<R> {
 impl<R, F> Source for Successive<R>
 where
     R: FnMut(Option<Uuid>, u32) -> F + Send + 'static,
-    F: Future<Output = Result<Vec<(Uuid, Shown)>, Error>> + Send + 'static,
+    F: Future<Output = Result<Vec<Member>, Error>> + Send + 'static,
 {
     fn next(&mut self, most: u32, _then: u32) -> Reading<'_> {
         Box::pin(async move {
             let found = (self.read)(self.after, most).await?;
-            let last = found.last().map(|(uuid, _)| *uuid);
+            let last = found.last().map(|member| member.uuid);
             self.after = last.or(self.after);
             let count = found.len();
-            Ok(Piece { members: found.into_iter().map(|(_, member)| member).collect(), count, last })
+            Ok(Piece { members: found.into_iter().map(|member| member.shown).collect(), count, last })
         })
     }
 }
@@ -61,19 +141,22 @@ where
 /// A list of which all members are there.
 pub(crate) struct Given(
     /// Those that are left.
-    pub(crate) VecDeque<(Uuid, Shown)>,
+    VecDeque<Member>,
 );
 
 impl Given {
-    /// Those after a marker.
+    /// Those after the marker, in the order that is asked for.
     ///
     /// # Errors
     ///
     /// 404 when the marker is none of them.
-    pub(crate) fn after(marker: Option<&str>, members: Vec<(Uuid, Shown)>) -> Result<Self, Refusal> {
+    pub(crate) fn of(paging: &Paging, mut members: Vec<Member>) -> Result<Self, Refusal> {
+        if let Some(order) = paging.order {
+            order.sort(&mut members);
+        }
         let mut members = VecDeque::from(members);
-        if let Some(marker) = marker {
-            let place = members.iter().position(|(uuid, _)| uuid.to_string() == marker);
+        if let Some(marker) = &paging.marker {
+            let place = members.iter().position(|member| member.uuid.to_string() == *marker);
             let unknown =
                 || Refusal::new(StatusCode::NOT_FOUND, format!("marker: the list has no {marker:?}"));
             members.drain(..=place.ok_or_else(unknown)?);
@@ -92,8 +175,8 @@ impl Source for Given {
         Box::pin(async move {
             let count = self.0.len().min(most as usize);
             let next: Vec<_> = self.0.drain(..count).collect();
-            let last = next.last().map(|(uuid, _)| *uuid);
-            Ok(Piece { members: next.into_iter().map(|(_, member)| member).collect(), count, last })
+            let last = next.last().map(|member| member.uuid);
+            Ok(Piece { members: next.into_iter().map(|member| member.shown).collect(), count, last })
         })
     }
 }
@@ -105,6 +188,8 @@ pub(crate) struct Paging {
     limit: Option<u32>,
     /// The one before the first.
     pub(crate) marker: Option<String>,
+    /// In which order they come; as they are kept where nothing is said.
+    pub(crate) order: Option<Order>,
 }
 
 impl Paging {
@@ -115,7 +200,18 @@ impl Paging {
     /// 400.
     pub(crate) fn take(asked: &mut Asked) -> Result<Self, Refusal> {
         let limit: Option<u32> = asked.take_as("limit", 1, "a number that is not negative")?;
-        Ok(Self { limit: limit.filter(|limit| *limit > 0), marker: asked.take("marker", 1)? })
+        let marker = asked.take("marker", 1)?;
+        Ok(Self { limit: limit.filter(|limit| *limit > 0), marker, order: None })
+    }
+
+    /// Reads `sort_key` and `sort_dir` too, for a list of records with these fields.
+    ///
+    /// # Errors
+    ///
+    /// 400.
+    pub(crate) fn take_sorted(asked: &mut Asked, fields: &'static [Field]) -> Result<Self, Refusal> {
+        let paging = Self::take(asked)?;
+        Ok(Self { order: Order::take(asked, fields)?, ..paging })
     }
 }
 
@@ -161,6 +257,41 @@ pub(crate) async fn answer(
         },
     });
     Ok(([(CONTENT_TYPE, "application/json")], Body::from_stream(pieces)).into_response())
+}
+
+/// Answers with a list whose members come by their identity. All of them are read first where they are asked for in another
+/// order.
+///
+/// # Errors
+///
+/// As [`answer`].
+pub(crate) async fn answer_successive<R, F>(
+    name: &str,
+    mut members: Successive<R>,
+    step: u32,
+    paging: &Paging,
+    url: String,
+) -> Result<Response, Refusal>
+where
+    R: FnMut(Option<Uuid>, u32) -> F + Send + 'static,
+    F: Future<Output = Result<Vec<Member>, Error>> + Send + 'static,
+{
+    if paging.order.is_none() {
+        return answer(name, members, step, paging, url).await;
+    }
+    let mut all: Vec<Member> = Vec::new();
+    loop {
+        let found = (members.read)(all.last().map(|member| member.uuid), step).await?;
+        let is_last = found.len() < step as usize;
+        all.extend(found);
+        if is_last {
+            break;
+        }
+    }
+    let marker = members.after.map(|marker| marker.to_string());
+    let given = Given::of(&Paging { marker, ..paging.clone() }, all)?;
+    let step = given.step();
+    answer(name, given, step, paging, url).await
 }
 
 impl<S: Source> Listing<S> {

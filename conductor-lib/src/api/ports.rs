@@ -2,7 +2,7 @@
 
 use super::asked::Asked;
 use super::fields::{PORT, PORT_BRIEF, read_new};
-use super::listing::{Given, Paging, Successive, answer};
+use super::listing::{Given, Member, Paging, Successive, answer, answer_successive};
 use super::patch::Patch;
 use super::reply::{Refusal, read_json};
 use super::view::{Shown, View, created};
@@ -61,8 +61,8 @@ async fn of_port_group(
     asked.since(IN_GROUPS)?;
     let url = asked.same_list(&format!("portgroups/{group}/ports"));
     let fields = asked.take_fields(PORT, Some(PORT_BRIEF))?;
-    let view = View::new(&asked, fields);
-    let paging = Paging::take(&mut asked)?;
+    let paging = Paging::take_sorted(&mut asked, PORT)?;
+    let view = View::new(&asked, fields).of_list(&paging);
     asked.done()?;
     list_of_group(&conductor, &view, &group, &paging, url).await
 }
@@ -94,8 +94,8 @@ async fn list(
 ) -> Result<Response, Refusal> {
     let url = asked.same_list(path);
     let fields = asked.take_fields(PORT, usual)?;
-    let view = View::new(&asked, fields);
-    let paging = Paging::take(&mut asked)?;
+    let paging = Paging::take_sorted(&mut asked, PORT)?;
+    let view = View::new(&asked, fields).of_list(&paging);
     let address: Option<MacAddress> = asked.take_as("address", 1, "a MAC address")?;
     let node = match (node, asked.take("node", 6)?, asked.take("node_uuid", 1)?) {
         (Some(node), _, _) | (_, Some(node), _) | (_, _, Some(node)) => {
@@ -117,11 +117,10 @@ async fn list(
         let selection = PortSelection { node, address: address.clone(), after, limit };
         async move {
             let ports = conductor.store().ports(&selection).await?;
-            let members = ports.iter().map(|owned| (owned.port.uuid, shown(&view, owned)));
-            Ok::<_, Error>(members.collect())
+            Ok::<_, Error>(ports.iter().map(|owned| member(&view, owned)).collect())
         }
     };
-    answer("ports", Successive { after, read }, STEP, &paging, url).await
+    answer_successive("ports", Successive { after, read }, STEP, &paging, url).await
 }
 
 /// The ports of a group, which are all of one node.
@@ -137,10 +136,14 @@ async fn list_of_group(
     let record = conductor.store().get(node).await.map_err(Error::from)?;
     let ports = record.into_iter().flat_map(|record| record.node.ports);
     let ports = ports.filter(|port| port.portgroup_id == Some(group.uuid));
-    let members = ports.map(|port| (port.uuid, shown(view, &OwnedPort { node, port }))).collect();
-    let members = Given::after(paging.marker.as_deref(), members)?;
+    let members = ports.map(|port| member(view, &OwnedPort { node, port })).collect();
+    let members = Given::of(paging, members)?;
     let step = members.step();
     answer("ports", members, step, paging, url).await
+}
+
+fn member(view: &View, owned: &OwnedPort) -> Member {
+    view.member("ports", owned.port.uuid, &document(owned))
 }
 
 fn shown(view: &View, owned: &OwnedPort) -> Shown {

@@ -4,7 +4,7 @@ use super::asked::Asked;
 use super::fields::{
     CHASSIS, DEPLOY_TEMPLATE, Field, PORT_GROUP, RUNBOOK, VOLUME_CONNECTOR, VOLUME_TARGET, read_new,
 };
-use super::listing::{Paging, Successive, answer};
+use super::listing::{Paging, Successive, answer_successive};
 use super::patch::Patch;
 use super::reply::{Refusal, read_json};
 use super::view::{Shown, View, created, links};
@@ -216,8 +216,8 @@ impl Collection {
         };
         let url = asked.same_list(&path);
         let fields = asked.take_fields_since(self.detail_since, self.fields, usual)?;
-        let view = View::new(&asked, fields);
-        let paging = Paging::take(&mut asked)?;
+        let paging = Paging::take_sorted(&mut asked, self.fields)?;
+        let view = View::new(&asked, fields).of_list(&paging);
         let mut selection = ResourceSelection::first(self.kind, 0);
         let has = |name| self.fields.iter().any(|field| field.name == name);
         if has("node_uuid")
@@ -239,11 +239,14 @@ impl Collection {
             let selection = ResourceSelection { after, limit, ..selection.clone() };
             async move {
                 let found = conductor.store().resources(&selection).await?;
-                let members = found.into_iter().map(|resource| (resource.uuid, self.shown(&view, resource)));
+                let members = found.into_iter().map(|resource| {
+                    let shown = resource.shown();
+                    view.member(self.path, shown.uuid, &document(&shown))
+                });
                 Ok::<_, Error>(members.collect())
             }
         };
-        answer(self.list, Successive { after, read }, STEP, &paging, url).await
+        answer_successive(self.list, Successive { after, read }, STEP, &paging, url).await
     }
 
     async fn show(

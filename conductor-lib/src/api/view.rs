@@ -2,6 +2,7 @@
 
 use super::asked::Asked;
 use super::fields::{Field, Kind};
+use super::listing::{Member, Paging};
 use crate::model::{ProvisionState, mask_value};
 use axum::Json;
 use axum::http::StatusCode;
@@ -11,6 +12,7 @@ use farrier_protocol::heartbeat::ApiVersion;
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 /// First versions that know these states; for earlier ones there is another word.
 const AVAILABLE: u16 = 2;
@@ -28,11 +30,25 @@ pub(crate) struct View {
     version: ApiVersion,
     url: String,
     fields: Vec<&'static Field>,
+    /// The field by which a list of them is sorted.
+    sort_key: Option<&'static str>,
 }
 
 impl View {
     pub(crate) fn new(asked: &Asked, fields: Vec<&'static Field>) -> Self {
-        Self { version: asked.version, url: asked.url.clone(), fields }
+        Self { version: asked.version, url: asked.url.clone(), fields, sort_key: None }
+    }
+
+    /// The same for a list that is sorted.
+    pub(crate) fn of_list(self, paging: &Paging) -> Self {
+        Self { sort_key: paging.order.map(|order| order.key), ..self }
+    }
+
+    /// A record as a member of a list of its collection.
+    pub(crate) fn member(&self, collection: &str, uuid: Uuid, record: &impl Fields) -> Member {
+        let key = self.sort_key.and_then(|key| record.field(key)).map(|kept| kept.read());
+        let shown = self.of(collection, &uuid.to_string(), record);
+        Member { uuid, key: key.unwrap_or_default(), shown }
     }
 
     /// Whether all of the fields that are asked for are among these, or come from nowhere.
@@ -109,11 +125,15 @@ impl Kept<'_> {
         }
     }
 
-    fn masked(&self) -> Value {
-        let mut value = match self {
+    fn read(&self) -> Value {
+        match self {
             Self::Value(value) => (*value).clone(),
             Self::Text(text) => serde_json::from_str(text.get()).expect("a raw value is JSON"),
-        };
+        }
+    }
+
+    fn masked(&self) -> Value {
+        let mut value = self.read();
         mask_value(&mut value);
         value
     }
@@ -192,7 +212,7 @@ mod tests {
         let secret = json!({"a_password": "hunter2", "deep": [{"token": "hunter2"}], "kept": 1});
         let record: Map<_, _> = masked.iter().map(|field| (field.name.to_owned(), secret.clone())).collect();
         let version = ApiVersion { major: 1, minor: 110 };
-        let view = View { version, url: "http://h".into(), fields: NODE.iter().collect() };
+        let view = View { version, url: "http://h".into(), fields: NODE.iter().collect(), sort_key: None };
         let text = view.of("nodes", "n1", &record);
         assert!(!text.get().contains("hunter2"), "{text}");
         let seen: Map<String, Value> = serde_json::from_str(text.get()).unwrap();

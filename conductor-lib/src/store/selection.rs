@@ -82,6 +82,12 @@ pub enum Filter {
     Flag(NodeColumn, bool),
     /// There is a value, or none.
     IsSet(NodeColumn, bool),
+    /// One of these is this text.
+    AnyIs(Vec<NodeColumn>, String),
+    /// A flag that is no column is this.
+    Noted(&'static str, bool),
+    /// A text that is no column has this part.
+    Contains(&'static str, String),
 }
 
 /// A place in an order: the value of the column that is sorted by, and the identity for nodes that are alike in it.

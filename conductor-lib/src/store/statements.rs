@@ -244,6 +244,20 @@ fn which(selection: &Selection) -> Selected {
             }
             Filter::IsSet(column, true) => format!("nodes.{} IS NOT NULL", column.name),
             Filter::IsSet(column, false) => format!("nodes.{} IS NULL", column.name),
+            Filter::AnyIs(columns, text) => {
+                let is = columns.iter().map(|column| {
+                    format!("nodes.{} = {}", column.name, parameter(Column::Text(Some(text.clone()))))
+                });
+                format!("({})", is.collect::<Vec<_>>().join(" OR "))
+            }
+            Filter::Noted(field, flag) => {
+                let flag = parameter(Column::Flag(*flag));
+                in_document(&format!("COALESCE(document ->> '{field}', FALSE) = {flag}"))
+            }
+            Filter::Contains(field, part) => {
+                let part = parameter(Column::Text(Some(format!("%{}%", literal(part)))));
+                in_document(&format!("document ->> '{field}' LIKE {part} ESCAPE '\\'"))
+            }
         });
     }
     if let Some(after) = &selection.after {
@@ -263,6 +277,20 @@ fn which(selection: &Selection) -> Selected {
         false => format!("WHERE {} ", conditions.join(" AND ")),
     };
     (format!("{conditions}ORDER BY {} LIMIT {}", order(selection), selection.limit), values)
+}
+
+/// A condition about what is no column.
+fn in_document(condition: &str) -> String {
+    format!("nodes.uuid IN (SELECT node FROM node_documents WHERE {condition})")
+}
+
+/// A text as a pattern that means itself.
+fn literal(text: &str) -> String {
+    let escaped = text.chars().flat_map(|letter| {
+        let escape = ['\\', '%', '_'].contains(&letter).then_some('\\');
+        escape.into_iter().chain([letter])
+    });
+    escaped.collect()
 }
 
 /// What is not there sorts as what is empty, so that a place in the order is a value in any case.

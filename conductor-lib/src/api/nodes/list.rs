@@ -2,7 +2,7 @@
 
 use super::super::asked::Asked;
 use super::super::fields::{NODE, NODE_BRIEF};
-use super::super::listing::{Paging, Piece, Reading, Source, answer};
+use super::super::listing::{Paging, Piece, Reading, Source, answer, take_descending};
 use super::super::reply::Refusal;
 use super::super::view::{Shown, View};
 use super::kept::KeptNode;
@@ -33,6 +33,12 @@ enum By {
     Flag(&'static str),
     /// Whether a column has a value.
     IsSet(&'static str),
+    /// A text of any of these columns.
+    TextOfAny(&'static [&'static str]),
+    /// A flag of the record.
+    Noted(&'static str),
+    /// A part of a text of the record.
+    Part(&'static str),
 }
 
 /// Words that choose nodes, and the first version that has each.
@@ -47,6 +53,9 @@ const FILTERS: &[(&str, u16, By)] = &[
     ("fault", 42, By::Text("fault")),
     ("conductor_group", 46, By::Text("conductor_group")),
     ("owner", 50, By::Text("owner")),
+    ("description_contains", 51, By::Part("description")),
+    ("retired", 61, By::Noted("retired")),
+    ("project", 65, By::TextOfAny(&["owner", "lessee"])),
     ("lessee", 65, By::Text("lessee")),
     ("shard", 82, By::Texts("shard")),
     ("sharded", 82, By::IsSet("shard")),
@@ -125,6 +134,11 @@ fn filters(conductor: &Conductor, asked: &mut Asked) -> Result<Vec<Filter>, Refu
                 .map(|texts| Filter::IsOneOf(column(field), texts.split(',').map(str::to_owned).collect())),
             By::Flag(field) => asked.take_flag(word, *since)?.map(|flag| Filter::Flag(column(field), flag)),
             By::IsSet(field) => asked.take_flag(word, *since)?.map(|is| Filter::IsSet(column(field), is)),
+            By::TextOfAny(fields) => asked
+                .take(word, *since)?
+                .map(|text| Filter::AnyIs(fields.iter().map(|field| column(field)).collect(), text)),
+            By::Noted(field) => asked.take_flag(word, *since)?.map(|flag| Filter::Noted(field, flag)),
+            By::Part(field) => asked.take(word, *since)?.map(|part| Filter::Contains(field, part)),
         };
         if let Some(Filter::IsOneOf(_, texts)) = &filter {
             check_word(word, &texts[0])?;
@@ -162,11 +176,7 @@ fn order(asked: &mut Asked) -> Result<(NodeColumn, bool), Refusal> {
         Some(field) => NodeColumn::named(field)
             .ok_or_else(|| Refusal::bad_request(format!("sort_key: nodes cannot be sorted by {field:?}")))?,
     };
-    match asked.take("sort_dir", 1)?.as_deref() {
-        None | Some("asc") => Ok((column, false)),
-        Some("desc") => Ok((column, true)),
-        Some(other) => Err(Refusal::bad_request(format!("sort_dir: {other:?} must be asc or desc"))),
-    }
+    Ok((column, take_descending(asked)?))
 }
 
 /// The place of the node that a list begins after.

@@ -12,6 +12,115 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use time::OffsetDateTime;
 
+/// What clients and Terraform's provider ask of every list.
+#[tokio::test]
+async fn n20_every_list_is_sorted_by_any_field_that_is_one_value() {
+    let stage = Stage::new(Script::default()).await;
+    let node = get(&stage, "/v1/nodes/n1").await["uuid"].clone();
+    let step = json!([{"interface": "deploy", "step": "x", "args": {}, "priority": 10}]);
+    let order = json!([{"interface": "deploy", "step": "x", "args": {}, "order": 1}]);
+    for (name, at) in [("B", 3), ("C", 1), ("A", 2)] {
+        let lower = name.to_lowercase();
+        for (path, body) in [
+            ("ports", json!({"node_uuid": node, "address": format!("52:54:00:00:20:0{at}"), "name": lower})),
+            (
+                "portgroups",
+                json!({"node_uuid": node, "name": lower, "address": format!("52:54:00:00:21:0{at}")}),
+            ),
+            ("chassis", json!({"description": lower})),
+            ("deploy_templates", json!({"name": format!("CUSTOM_{name}"), "steps": step})),
+            ("runbooks", json!({"name": format!("CUSTOM_{name}"), "steps": order})),
+            (
+                "volume/targets",
+                json!({"node_uuid": node, "volume_type": "iscsi", "boot_index": at, "volume_id": lower}),
+            ),
+            ("volume/connectors", json!({"node_uuid": node, "type": "iqn", "connector_id": lower})),
+            ("allocations", json!({"name": lower, "resource_class": lower})),
+        ] {
+            let (status, told) = {
+                let reply = ask(&stage, Method::POST, &format!("/v1/{path}"), &body).await;
+                (reply.status(), reply.text().await.unwrap())
+            };
+            assert_eq!(status, 201, "{path} {told}");
+        }
+    }
+    for (path, list, key, expected) in [
+        ("ports", "ports", "name", ["a", "b", "c"]),
+        ("portgroups", "portgroups", "name", ["a", "b", "c"]),
+        ("chassis", "chassis", "description", ["a", "b", "c"]),
+        ("deploy_templates", "deploy_templates", "name", ["CUSTOM_A", "CUSTOM_B", "CUSTOM_C"]),
+        ("runbooks", "runbooks", "name", ["CUSTOM_A", "CUSTOM_B", "CUSTOM_C"]),
+        ("volume/targets", "targets", "volume_id", ["a", "b", "c"]),
+        ("volume/connectors", "connectors", "connector_id", ["a", "b", "c"]),
+        ("allocations", "allocations", "resource_class", ["a", "b", "c"]),
+    ] {
+        let values = |told: &Value| -> Vec<String> {
+            let members = told[list].as_array().unwrap().iter();
+            members.filter_map(|member| member[key].as_str().map(str::to_owned)).collect()
+        };
+        let asked = format!("/v1/{path}?fields=uuid,{key}&sort_key={key}");
+        assert_eq!(values(&get(&stage, &asked).await), expected, "{path}");
+        let mut reversed = expected;
+        reversed.reverse();
+        let told = get(&stage, &format!("{asked}&sort_dir=desc")).await;
+        assert_eq!(values(&told), reversed, "{path}");
+        // One after the other, by the links; the node's own port has no name.
+        let (mut link, mut seen) = (format!("{asked}&sort_dir=desc&limit=1"), Vec::new());
+        for _ in 0..3 {
+            let part = get(&stage, &link).await;
+            seen.extend(values(&part));
+            let next = part["next"].as_str().unwrap_or_default();
+            link = next[next.find("/v1/").unwrap_or_default()..].to_owned();
+        }
+        assert_eq!(seen, reversed, "{path}");
+        for (query, told) in [
+            ("sort_key=extra", 400),
+            ("sort_key=links", 400),
+            ("sort_key=x", 400),
+            ("sort_dir=up", 400),
+            ("sort_key=id", 200),
+            ("sort_dir=desc", 200),
+        ] {
+            let reply = ask(&stage, Method::GET, &format!("/v1/{path}?{query}"), &Value::Null).await;
+            assert_eq!(reply.status(), told, "{path} {query}");
+        }
+    }
+    let indices = get(&stage, "/v1/volume/targets?detail=true&sort_key=boot_index").await;
+    let indices: Vec<_> =
+        indices["targets"].as_array().unwrap().iter().map(|one| one["boot_index"].clone()).collect();
+    assert_eq!(indices, [1, 2, 3]);
+    let history = "/v1/nodes/n1/history?sort_key=created_at&sort_dir=desc";
+    assert_eq!(ask(&stage, Method::GET, history, &Value::Null).await.status(), 200);
+}
+
+#[tokio::test]
+async fn n20_nodes_are_chosen_by_retirement_by_description_and_by_project() {
+    let stage = Stage::new(Script::default()).await;
+    for (name, owner, lessee, description, retired) in
+        [("n2", "ann", "bob", "rack 7, 50% spare", true), ("n3", "bob", "eve", "rack 8", false)]
+    {
+        let body = json!({"driver": "fake", "name": name, "owner": owner, "lessee": lessee,
+            "description": description, "extra": {"retired": true, "description": "rack 9"}});
+        assert_eq!(ask(&stage, Method::POST, "/v1/nodes", &body).await.status(), 201);
+        set(&stage, name, &json!({"/retired": retired})).await;
+    }
+    for (query, expected) in [
+        ("retired=true", "n2"),
+        ("retired=false", "n1 n3"),
+        ("description_contains=rack", "n2 n3"),
+        ("description_contains=0%25", "n2"),
+        ("description_contains=rack_8", ""),
+        ("description_contains=9", ""),
+        ("project=bob", "n2 n3"),
+        ("project=ann&retired=true", "n2"),
+        ("project=nobody", ""),
+    ] {
+        let list = get(&stage, &format!("/v1/nodes?{query}")).await;
+        let separate: Vec<_> = expected.split(' ').filter(|name| !name.is_empty()).collect();
+        assert_eq!(names(&list), separate, "{query}");
+    }
+}
+
 #[tokio::test]
 async fn lists_are_filtered_sorted_and_gone_through() {
     let stage = Stage::new(Script::default()).await;
