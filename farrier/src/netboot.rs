@@ -285,7 +285,7 @@ fn parameters(text: &str) -> anyhow::Result<(String, KernelParameters)> {
 
 /// A script of iPXE, which is part of another one: without blanks, and nothing that iPXE reads as more than a name.
 fn script(text: &str) -> anyhow::Result<String> {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._~:/?[]@!'()*+,=%".contains(letter);
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._~:/?[]@!()*+,=%".contains(letter);
     let is_plain = !text.is_empty() && text.chars().all(is_plain);
     is_plain.then(|| text.to_owned()).context("must be a URL or the name of a file, such as inspector.ipxe")
 }
@@ -294,4 +294,20 @@ fn loader(text: &str) -> anyhow::Result<(String, PathBuf)> {
     let (name, file) =
         text.split_once(':').context("must be NAME:FILE, such as bootx64.efi:/srv/shim.efi")?;
     Ok((name.to_owned(), file.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::script;
+
+    #[test]
+    fn a_fallback_script_is_a_url_or_a_name_and_no_command() {
+        for given in ["inspector.ipxe", "http://192.0.2.1:8080/a/b.ipxe?x=1", "http://[2001:db8::1]/a.ipxe"] {
+            assert_eq!(script(given).unwrap(), given);
+        }
+        for given in ["", "a b", "a\nshell", "${net0/mac}", "a||shell", "a;shell", "'a'", "a\\b", "a&b"] {
+            let error = script(given).unwrap_err().to_string();
+            assert!(error.contains("a URL or the name of a file"), "{given:?} {error}");
+        }
+    }
 }

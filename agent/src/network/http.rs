@@ -10,9 +10,9 @@ use serde::de::DeserializeOwned;
 use std::error::Error;
 use std::io;
 
-/// Most bytes of a node's record, which may have a config drive among its `instance_info`.
+/// Most bytes of a node's record, which may have a config drive among its `instance_info`, and of the answer to a step.
 pub const MOST_RECORD: usize = 4 << 20;
-/// Most bytes of any other answer: versions, acknowledgements, and what a refusal says.
+/// Most bytes of any other answer: versions, acknowledgements, and the text of a refusal.
 pub const MOST_ANSWER: usize = 64 << 10;
 
 /// What the values of an answer may be. The text is in memory beside them, and the machine may have 256 MiB of it.
@@ -83,8 +83,8 @@ pub async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, Answer
     Ok(body)
 }
 
-/// What an answer says of a refusal: its body, or as much of the beginning as came, [`MOST_ANSWER`] bytes at most. A
-/// refusal stays one whatever is said of it.
+/// The beginning of an answer's body, [`MOST_ANSWER`] bytes at most: the status of the answer decides, whatever comes of
+/// its text.
 pub async fn beginning(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < MOST_ANSWER

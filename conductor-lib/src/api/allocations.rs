@@ -40,7 +40,7 @@ async fn list(State(conductor): State<Conductor>, mut asked: Asked) -> Result<Re
     let url = asked.same_list("allocations");
     let fields = asked.take_fields(ALLOCATION, None)?;
     let paging = Paging::take_sorted(&mut asked, ALLOCATION)?;
-    let view = View::new(&asked, fields).of_list(&paging);
+    let view = View::new(&asked, fields).sorted_by(paging.sort_key());
     let mut selection = AllocationSelection::first(0);
     if let Some(node) = asked.take("node", SINCE)? {
         selection.node = Some(conductor.find(&node).await?.node.uuid);

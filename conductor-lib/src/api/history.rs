@@ -33,7 +33,7 @@ async fn list(
     let url = asked.same_list(&collection(node));
     let fields = asked.take_fields(HISTORY, Some(HISTORY_BRIEF))?;
     let paging = Paging::take_sorted(&mut asked, HISTORY)?;
-    let view = View::new(&asked, fields).of_list(&paging);
+    let view = View::new(&asked, fields).sorted_by(paging.sort_key());
     asked.done()?;
     let entries = entries(&conductor, node).await?;
     let entries =

@@ -3,7 +3,7 @@
 use super::asked::Asked;
 use super::fields::{Field, named};
 use super::reply::Refusal;
-use super::view::Shown;
+use super::view::{Member, Shown};
 use crate::error::Error;
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
@@ -16,21 +16,11 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use uuid::Uuid;
 
-/// A member of a list.
-pub(crate) struct Member {
-    /// Its identity.
-    pub(crate) uuid: Uuid,
-    /// What the list is sorted by.
-    pub(crate) key: Value,
-    /// How it looks in the answer.
-    pub(crate) shown: Shown,
-}
-
 /// An order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Order {
     /// The field.
-    pub(crate) key: &'static str,
+    key: &'static str,
     /// Whether the largest comes first.
     descending: bool,
 }
@@ -189,7 +179,7 @@ pub(crate) struct Paging {
     /// The one before the first.
     pub(crate) marker: Option<String>,
     /// In which order they come; as they are kept where nothing is said.
-    pub(crate) order: Option<Order>,
+    order: Option<Order>,
 }
 
 impl Paging {
@@ -212,6 +202,11 @@ impl Paging {
     pub(crate) fn take_sorted(asked: &mut Asked, fields: &'static [Field]) -> Result<Self, Refusal> {
         let paging = Self::take(asked)?;
         Ok(Self { order: Order::take(asked, fields)?, ..paging })
+    }
+
+    /// The field that the list is sorted by, where one is asked for.
+    pub(crate) fn sort_key(&self) -> Option<&'static str> {
+        self.order.map(|order| order.key)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::asked::Asked;
 use super::fields::{PORT, PORT_BRIEF, read_new};
-use super::listing::{Given, Member, Paging, Successive, answer, answer_successive};
+use super::listing::{Given, Paging, Successive, answer, answer_successive};
 use super::patch::Patch;
 use super::reply::{Refusal, read_json};
-use super::view::{Shown, View, created};
+use super::view::{Member, Shown, View, created};
 use crate::conductor::{Conductor, is_name};
 use crate::error::Error;
 use crate::model::{MacAddress, Port, ResourceKind};
@@ -62,7 +62,7 @@ async fn of_port_group(
     let url = asked.same_list(&format!("portgroups/{group}/ports"));
     let fields = asked.take_fields(PORT, Some(PORT_BRIEF))?;
     let paging = Paging::take_sorted(&mut asked, PORT)?;
-    let view = View::new(&asked, fields).of_list(&paging);
+    let view = View::new(&asked, fields).sorted_by(paging.sort_key());
     asked.done()?;
     list_of_group(&conductor, &view, &group, &paging, url).await
 }
@@ -95,7 +95,7 @@ async fn list(
     let url = asked.same_list(path);
     let fields = asked.take_fields(PORT, usual)?;
     let paging = Paging::take_sorted(&mut asked, PORT)?;
-    let view = View::new(&asked, fields).of_list(&paging);
+    let view = View::new(&asked, fields).sorted_by(paging.sort_key());
     let address: Option<MacAddress> = asked.take_as("address", 1, "a MAC address")?;
     let node = match (node, asked.take("node", 6)?, asked.take("node_uuid", 1)?) {
         (Some(node), _, _) | (_, Some(node), _) | (_, _, Some(node)) => {

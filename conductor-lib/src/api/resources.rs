@@ -217,7 +217,7 @@ impl Collection {
         let url = asked.same_list(&path);
         let fields = asked.take_fields_since(self.detail_since, self.fields, usual)?;
         let paging = Paging::take_sorted(&mut asked, self.fields)?;
-        let view = View::new(&asked, fields).of_list(&paging);
+        let view = View::new(&asked, fields).sorted_by(paging.sort_key());
         let mut selection = ResourceSelection::first(self.kind, 0);
         let has = |name| self.fields.iter().any(|field| field.name == name);
         if has("node_uuid")

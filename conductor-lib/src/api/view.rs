@@ -2,7 +2,6 @@
 
 use super::asked::Asked;
 use super::fields::{Field, Kind};
-use super::listing::{Member, Paging};
 use crate::model::{ProvisionState, mask_value};
 use axum::Json;
 use axum::http::StatusCode;
@@ -24,6 +23,16 @@ const TELLING: [char; 4] = ['=', ':', '/', '-'];
 /// The text of a record in an answer.
 pub(crate) type Shown = Box<RawValue>;
 
+/// A member of a list.
+pub(crate) struct Member {
+    /// Its identity.
+    pub(crate) uuid: Uuid,
+    /// What the list is sorted by.
+    pub(crate) key: Value,
+    /// How it looks in the answer.
+    pub(crate) shown: Shown,
+}
+
 /// How records look in the answer to a request.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
@@ -39,9 +48,9 @@ impl View {
         Self { version: asked.version, url: asked.url.clone(), fields, sort_key: None }
     }
 
-    /// The same for a list that is sorted.
-    pub(crate) fn of_list(self, paging: &Paging) -> Self {
-        Self { sort_key: paging.order.map(|order| order.key), ..self }
+    /// The same for a list that is sorted by a field.
+    pub(crate) fn sorted_by(self, sort_key: Option<&'static str>) -> Self {
+        Self { sort_key, ..self }
     }
 
     /// A record as a member of a list of its collection.

@@ -1,8 +1,8 @@
 //! Auto-discovery: a machine that belongs to no node and posts an inventory becomes a node in `enroll` (Ironic's
 //! `[auto_discovery]`).
 //!
-//! Whoever reaches the ramdisk API can post inventories, so discovery is off unless a driver is set, and only so many
-//! nodes may wait in `enroll`. The hooks look at the inventory before there is a node: one that a hook refuses, or of
+//! Every host that reaches the ramdisk API can post an inventory, so discovery is off unless a driver is set, and only so
+//! many nodes may be in `enroll`. The hooks look at the inventory before there is a node: one that a hook refuses, or of
 //! which no network card becomes a port, adds none. The store holds each address once, so a machine that posts twice is
 //! one node. An operator gives the node its `driver_info`, and manages it.
 
@@ -19,12 +19,12 @@ use serde_json::json;
 /// Most nodes in `enroll` beside which another one is discovered.
 const MOST_IN_ENROLL: u32 = 256;
 
-/// The key of what tells that nobody enrolled a machine (ironic-inspector's, which Ironic keeps).
+/// Marks the inventory of a machine that no operator enrolled (ironic-inspector's key, which Ironic keeps).
 const AUTO_DISCOVERED: &str = "auto_discovered";
 
 impl Conductor {
-    /// Whether what a ramdisk posts may add a node: discovery is on, the ramdisk names no node, and neither its network
-    /// cards nor its BMC belong to one that waits.
+    /// Whether what a ramdisk posts may add a node: discovery is on, the ramdisk names no node, its network cards belong to
+    /// none, and its BMC to none that waits for a report.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Conductor {
             return Err(not_enrolled("none of its network cards becomes a port"));
         }
         let node = self.enrol(node).await.map_err(|error| not_enrolled(&error.to_string()))?;
-        tracing::info!(node = %node.uuid, driver = %node.driver, "a machine that nobody knew is enrolled");
+        tracing::info!(node = %node.uuid, driver = %node.driver, "an unknown machine is enrolled");
         let mut task = Task::try_acquire(self.services(), node.uuid).await?;
         task.note_inspection(data);
         task.finish().await?;
@@ -68,7 +68,7 @@ impl Conductor {
         let state = ProvisionState::Enroll.as_str().to_owned();
         let enrolled = Filter::IsOneOf(NodeColumn::PROVISION_STATE, vec![state]);
         let selection = Selection { filters: vec![enrolled], ..Selection::first(MOST_IN_ENROLL) };
-        let has_room = self.store().records(&selection).await?.len() < MOST_IN_ENROLL as usize;
+        let has_room = self.store().outlines(&selection).await?.len() < MOST_IN_ENROLL as usize;
         if !has_room {
             tracing::warn!(
                 "{MOST_IN_ENROLL} nodes are in enroll, and no other machine is discovered; manage or delete them"
@@ -78,8 +78,8 @@ impl Conductor {
     }
 }
 
-/// Who posts is told as little as any other whose machine is unknown.
+/// The ramdisk gets the answer that every unknown machine gets; the reason is in the log alone.
 fn not_enrolled(reason: &str) -> Error {
-    tracing::warn!("a machine that nobody knows posted an inventory, and is not enrolled: {reason}");
+    tracing::warn!("an unknown machine posted an inventory, and is not enrolled: {reason}");
     Error::LookupFailed
 }

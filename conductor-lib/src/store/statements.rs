@@ -354,6 +354,9 @@ mod tests {
             Filter::IsOneOf(column, Vec::new()),
             Filter::Flag(NodeColumn::named("maintenance").unwrap(), true),
             Filter::IsSet(column, false),
+            Filter::AnyIs(vec![column, column], "n1".into()),
+            Filter::Noted("retired", true),
+            Filter::Contains("description", "50 %".into()),
         ];
         let after = Some(Position { value: "n0".into(), uuid: uuid::Uuid::nil() });
         let selection = Selection { filters, sort: column, descending: true, after, limit: 9 };

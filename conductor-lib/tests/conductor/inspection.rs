@@ -1,12 +1,14 @@
 //! Inspection: the ramdisk tells what its machine is made of.
 
+mod discovery;
+
 use crate::agent::script::SECOND_CARD;
 use crate::agent::{Script, report};
 use crate::machine::Boot;
 use crate::stage::{MAC, Stage, fault, new_node};
 use farrier_conductor::boot_trace::{BootMark, BootStage, BootTrace};
 use farrier_conductor::inspect::{AddPorts, InspectionSettings, KeepPorts, hooks};
-use farrier_conductor::model::{InitialState, NewNode, Node, PowerState, ProvisionState};
+use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_conductor::store::{BootTraceChange, Change, Store, Terms};
 use reqwest::Response;
 use serde_json::{Value, json};
@@ -282,68 +284,6 @@ async fn a_machine_of_which_no_card_is_known_is_found_by_its_bmc() {
     stage.named("a", ProvisionState::Manageable).await;
     let b = stage.named("b", ProvisionState::Manageable).await;
     assert!(!b.driver_internal_info.others.contains_key("lookup_bmc_addresses"));
-}
-
-#[tokio::test]
-async fn a_machine_that_nobody_knows_is_enrolled_once_where_a_driver_is_set_for_it() {
-    let discovering = |settings: &mut InspectionSettings| {
-        settings.discovery_driver = Some("fake".into());
-        settings.add_ports = AddPorts::All;
-    };
-    let stage = manageable(Script { silent: true, ..Script::default() }, discovering).await;
-    let seen = |address: &str, bmc: &str| {
-        json!({"inventory": {"interfaces": [{"name": "e", "mac_address": address, "ipv4_address": "192.0.2.1"}],
-            "bmc_address": bmc, "cpu": {"architecture": "x86_64"}}})
-    };
-    let unknown = seen("52:54:00:00:00:77", "203.0.113.9");
-    // One that names a node, or has a card of one that waits for nothing, is not unknown.
-    let (named, known) = (format!("?node_uuid={}", uuid::Uuid::new_v4()), seen(MAC, "203.0.113.9"));
-    assert_eq!(post(&stage, &named, Some("1.95"), &unknown).await.status(), 404);
-    assert_eq!(post(&stage, "", None, &known).await.status(), 404);
-    // A machine without a card that can be a port.
-    assert_eq!(post(&stage, "", None, &seen("80:00:02:08", "203.0.113.9")).await.status(), 404);
-
-    let (first, second) = tokio::join!(post(&stage, "", None, &unknown), post(&stage, "", None, &unknown));
-    let mut statuses = [first.status().as_u16(), second.status().as_u16()];
-    statuses.sort_unstable();
-    assert_eq!(statuses, [202, 404]);
-    assert_eq!(post(&stage, "", None, &unknown).await.status(), 404);
-    let owners = stage.store.owners(&["52:54:00:00:00:77".parse().unwrap()]).await.unwrap();
-    let [uuid] = owners[..] else { panic!("{owners:?}") };
-    let node = stage.store.get(uuid).await.unwrap().unwrap().node;
-    assert_eq!((node.provision_state, &*node.driver), (ProvisionState::Enroll, "fake"));
-    assert_eq!((node.properties["cpu_arch"].as_str(), node.ports.len()), (Some("x86_64"), 1));
-    let url = format!("{}/v1/nodes/{uuid}/inventory", stage.node_api);
-    let told: Value = stage.http.get(url).header(VERSION, "1.81").send().await.unwrap().json().await.unwrap();
-    assert_eq!(told["plugin_data"]["auto_discovered"], json!(true));
-}
-
-#[tokio::test]
-async fn no_more_machines_are_discovered_than_may_wait_in_enroll() {
-    let discovering = |settings: &mut InspectionSettings| {
-        settings.discovery_driver = Some("fake".into());
-        settings.add_ports = AddPorts::All;
-    };
-    let stage = manageable(Script { silent: true, ..Script::default() }, discovering).await;
-    // The stage has one that is manageable.
-    for number in 0..255 {
-        let new = new_node(&format!("waiting-{number}"), &format!("52:54:00:01:00:{number:02x}"));
-        stage.conductor.create_node(NewNode { initial_state: InitialState::Enroll, ..new }).await.unwrap();
-    }
-    for (address, expected) in [("52:54:00:02:00:01", 202), ("52:54:00:02:00:02", 404)] {
-        let card = json!({"name": "e", "mac_address": address, "ipv4_address": "192.0.2.1"});
-        let report = json!({"inventory": {"interfaces": [card]}});
-        assert_eq!(post(&stage, "", None, &report).await.status(), expected, "{address}");
-    }
-}
-
-#[tokio::test]
-async fn a_driver_for_unknown_machines_that_there_is_not_is_told_at_the_start() {
-    let stage = Stage::new(Script::default()).await;
-    let mut settings = stage.conductor.settings().clone();
-    settings.inspection.discovery_driver = Some("ipmo".into());
-    let error = stage.machine.conductor(settings, stage.store.clone()).start().await.err().unwrap();
-    assert!(error.to_string().contains("ipmo"), "{error}");
 }
 
 #[tokio::test]

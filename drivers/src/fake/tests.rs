@@ -7,8 +7,17 @@ use farrier_conductor::{Conductor, PowerAction, Settings};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A conductor, and the folder of its nodes.
+async fn started() -> (TempDir, Conductor) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
+    let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
+    (folder, with_fake_hardware(builder).start().await.unwrap())
+}
 
 async fn node(conductor: &Conductor, has_come: impl Fn(&Node) -> bool) -> Node {
     let end = Instant::now() + PATIENCE;
@@ -28,10 +37,8 @@ async fn reaches(conductor: &Conductor, state: ProvisionState) -> Node {
 
 #[tokio::test]
 async fn a_whole_life_needs_no_machine() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
-    let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
-    let conductor = &with_fake_hardware(builder).start().await.unwrap();
+    let (_folder, conductor) = started().await;
+    let conductor = &conductor;
     let (name, initial_state) = (Some("n1".to_owned()), InitialState::Enroll);
     let new = NewNode { name, driver: FAKE_HARDWARE.to_owned(), initial_state, ..NewNode::default() };
     conductor.create_node(new).await.unwrap();
@@ -72,10 +79,8 @@ async fn a_whole_life_needs_no_machine() {
 /// What clients that test themselves with it ask for: its console, and steps of BIOS, firmware and RAID.
 #[tokio::test]
 async fn k14_its_console_and_its_steps_of_bios_firmware_and_raid_are_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
-    let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
-    let conductor = &with_fake_hardware(builder).start().await.unwrap();
+    let (_folder, conductor) = started().await;
+    let conductor = &conductor;
     let kinds = ["console", "bios", "firmware", "raid"];
     let mut new = json!({"name": "n1", "driver": FAKE_HARDWARE});
     kinds.iter().for_each(|kind| new[format!("{kind}_interface")] = json!("fake"));
@@ -103,10 +108,7 @@ async fn k14_its_console_and_its_steps_of_bios_firmware_and_raid_are_there() {
 
 #[tokio::test]
 async fn k15_it_tells_of_keys_that_clients_expect() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
-    let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
-    let conductor = with_fake_hardware(builder).start().await.unwrap();
+    let (_folder, conductor) = started().await;
     let keys: Vec<_> = conductor.properties(FAKE_HARDWARE).unwrap().into_keys().collect();
     assert_eq!(keys, ["B1", "B2"]);
 }

@@ -29,7 +29,7 @@ pub const WITHOUT_CREDENTIALS: u64 = 16 << 10;
 pub const WITH_A_TOKEN: u64 = 64 << 10;
 
 /// What one stranger did, and what became of the process and of an honest client.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Whom the stranger met: the conductor, an agent, or an operator's command.
     pub process: String,
@@ -56,18 +56,7 @@ pub struct Row {
 impl Row {
     /// One of a stranger that could not be tried.
     fn failed(process: &str, stranger: String, error: &anyhow::Error) -> Self {
-        Self {
-            process: process.to_owned(),
-            stranger,
-            answer: String::new(),
-            before_kib: 0,
-            after_kib: 0,
-            allowed_kib: 0,
-            alone_ms: 0.0,
-            honest_ms: 0.0,
-            honest_limit_ms: 0.0,
-            error: Some(format!("{error:#}")),
-        }
+        Self { process: process.to_owned(), stranger, error: Some(format!("{error:#}")), ..Self::default() }
     }
 
     /// How many KiB the stranger has added.

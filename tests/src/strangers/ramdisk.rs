@@ -188,10 +188,8 @@ impl Machine<'_> {
             before_kib,
             after_kib: peak_kib(agent.0.id()).with_context(|| self.log_tail())?,
             allowed_kib: WITHOUT_CREDENTIALS,
-            alone_ms: 0.0,
-            honest_ms: 0.0,
-            honest_limit_ms: 0.0,
             error: waited.err().map(|error| format!("{error:#}")),
+            ..Row::default()
         })
     }
 

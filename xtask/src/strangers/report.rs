@@ -26,7 +26,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ),
     (
         "a command of 88 MiB to an agent may add its own length",
-        "it may be a config drive; whoever has the token writes the disks of that machine",
+        "it may be a config drive; every holder of the token can write the disks of that machine",
     ),
     (
         "the answer to what an agent posts of its machine, and to calls of its steps",

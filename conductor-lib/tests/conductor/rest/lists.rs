@@ -12,6 +12,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use time::OffsetDateTime;
 
+/// The names of the nodes that a query chooses.
+async fn assert_chosen(stage: &Stage, query: &str, expected: &str) {
+    let list = get(stage, &format!("/v1/nodes?{query}")).await;
+    let separate: Vec<_> = expected.split(' ').filter(|name| !name.is_empty()).collect();
+    assert_eq!(names(&list), separate, "{query}");
+}
+
 /// What clients and Terraform's provider ask of every list.
 #[tokio::test]
 async fn n20_every_list_is_sorted_by_any_field_that_is_one_value() {
@@ -115,9 +122,7 @@ async fn n20_nodes_are_chosen_by_retirement_by_description_and_by_project() {
         ("project=ann&retired=true", "n2"),
         ("project=nobody", ""),
     ] {
-        let list = get(&stage, &format!("/v1/nodes?{query}")).await;
-        let separate: Vec<_> = expected.split(' ').filter(|name| !name.is_empty()).collect();
-        assert_eq!(names(&list), separate, "{query}");
+        assert_chosen(&stage, query, expected).await;
     }
 }
 
@@ -148,9 +153,7 @@ async fn lists_are_filtered_sorted_and_gone_through() {
         ("limit=0", "n1 n2 n4 n5 n6 n7"),
         ("detail=true&owner=o&limit=1", "n2"),
     ] {
-        let list = get(&stage, &format!("/v1/nodes?{query}")).await;
-        let separate: Vec<_> = expected.split(' ').filter(|name| !name.is_empty()).collect();
-        assert_eq!(names(&list), separate, "{query}");
+        assert_chosen(&stage, query, expected).await;
     }
     let parent =
         format!("/v1/nodes?parent_node={}", get(&stage, "/v1/nodes/n1").await["uuid"].as_str().unwrap());
