@@ -11,8 +11,9 @@ use super::loading::Ledger;
 use super::network;
 use super::shortcomings;
 use farrier_linux::modules::{self, ModuleIndex};
+use farrier_linux::priority::{self, Work};
 use farrier_linux::uevent::{Uevent, UeventSocket};
-use farrier_linux::{mount, priority, sysfs};
+use farrier_linux::{mount, sysfs};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -146,7 +147,7 @@ impl Loaders {
 
 /// Lets the calling thread do what nobody waits for yet.
 fn give_way() {
-    if let Err(error) = priority::lower() {
+    if let Err(error) = priority::lower(Work::Background) {
         tracing::debug!(%error, "all devices are equally urgent");
     }
 }

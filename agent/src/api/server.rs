@@ -7,6 +7,7 @@ use crate::commands::allowance::Allowance;
 use crate::settings::options::Options;
 use axum::Router;
 use axum::body::Body;
+use farrier_linux::priority::{self, Work};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -21,10 +22,12 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::pin::pin;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::runtime::Builder;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::LazyConfigAcceptor;
@@ -92,6 +95,32 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     serve_within(Limits::default(), listener, tls, router, allowance, stop).await
+}
+
+/// [`serve`] on a thread of its own, which gives way to all others: whatever strangers do at the listener, heartbeats
+/// leave in time, and images are written.
+///
+/// # Errors
+///
+/// As [`serve`], or there is no such thread.
+pub async fn serve_apart(
+    listener: TcpListener,
+    tls: Option<ServerConfig>,
+    router: Router,
+    allowance: Arc<Allowance>,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let (ended, outcome) = oneshot::channel();
+    thread::Builder::new().name("listener".to_owned()).spawn(move || {
+        if let Err(error) = priority::lower(Work::Strangers) {
+            tracing::warn!(%error, "strangers have as much of the processor as the agent");
+        }
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let served =
+            runtime.and_then(|runtime| runtime.block_on(serve(listener, tls, router, allowance, stop)));
+        ended.send(served).ok();
+    })?;
+    outcome.await.unwrap_or_else(|_| Err(io::Error::other("the thread of the listener has panicked")))
 }
 
 /// [`serve`] with other bounds for clients.

@@ -148,7 +148,7 @@ impl CommandEngine {
         match command.kind {
             Kind::Sync => {
                 // A task of its own: a client that goes away does not cut the command short.
-                let finished = tokio::spawn(async move {
+                let finished = self.agent.runtime.spawn(async move {
                     run.await;
                     drop(lock);
                 });
@@ -156,7 +156,7 @@ impl CommandEngine {
                 Ok(self.find(id).map_or(accepted, |entry| entry.text))
             }
             Kind::Async => {
-                tokio::spawn(run);
+                self.agent.runtime.spawn(run);
                 drop(lock);
                 if wait { Ok(self.wait(id).await.unwrap_or(accepted)) } else { Ok(accepted) }
             }

@@ -137,12 +137,14 @@ async fn serve(
     heartbeats: Option<AbortHandle>,
 ) -> Result<(), AgentError> {
     let router = routes::router(Arc::clone(agent), extensions::find);
-    let end_heartbeats = || heartbeats.as_ref().map(AbortHandle::abort);
-    let until_stopped = async {
-        agent.until_stopped().await;
-        end_heartbeats();
+    let end_heartbeats = move || heartbeats.as_ref().map(AbortHandle::abort);
+    let (serving, end_first) = (Arc::clone(agent), end_heartbeats.clone());
+    let until_stopped = async move {
+        serving.until_stopped().await;
+        end_first();
     };
-    let served = server::serve(listener, tls, router, Arc::clone(&agent.allowance), until_stopped).await;
+    let served =
+        server::serve_apart(listener, tls, router, Arc::clone(&agent.allowance), until_stopped).await;
     end_heartbeats();
     agent.ending.cancel();
     served.map_err(AgentError::Serve)?;
@@ -212,9 +214,21 @@ mod replay_tests;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use std::fs;
+
+    /// The threads of this process, with their nice values (proc_pid_stat(5)).
+    fn threads() -> Vec<(String, i64)> {
+        let stat = |path: &Path| {
+            let text = fs::read_to_string(path.join("stat")).ok()?;
+            let (name, fields) = text.split_once('(')?.1.rsplit_once(") ")?;
+            Some((name.to_owned(), fields.split(' ').nth(16)?.parse().unwrap()))
+        };
+        fs::read_dir("/proc/self/task").unwrap().filter_map(|task| stat(&task.unwrap().path())).collect()
+    }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn x37_without_an_api_url_the_api_is_served_all_the_same() {
+    async fn x37_x44_without_an_api_url_the_api_is_served_all_the_same_and_strangers_give_way() {
         http::install_tls_provider();
         let root = tempfile::tempdir().unwrap();
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -226,6 +240,7 @@ mod tests {
         };
         let agent = Agent::new(options, root.path(), Handle::current()).unwrap();
         let (serving, client) = (Arc::clone(&agent), agent.http.clone());
+        let usual = threads()[0].1;
         let served = tokio::spawn(async move { serve_alone(&serving, true).await });
         let status = async |path: &str| loop {
             assert!(!served.is_finished(), "it serves nothing");
@@ -236,7 +251,14 @@ mod tests {
         };
         assert_eq!(status("/v1/status").await, 200);
         assert_eq!(status("/v1/commands/").await, 401);
-        assert_eq!(status(&format!("/v1/commands/?agent_token={}", "t".repeat(32))).await, 200);
+        let commands = format!("/v1/commands/?agent_token={}", "t".repeat(32));
+        assert_eq!(status(&commands).await, 200);
+        let command = json!({"name": "standby.get_partition_uuids", "params": {}});
+        let ordered = client.post(format!("http://{free}{commands}")).json(&command).send().await.unwrap();
+        assert_eq!(ordered.status(), 200);
+        assert!(threads().contains(&("listener".to_owned(), 5)), "strangers give way: {:?}", threads());
+        let others = threads().into_iter().filter(|(name, _)| name != "listener");
+        assert_eq!(others.filter(|(_, nice)| *nice != usual).collect::<Vec<_>>(), [], "nobody else does");
         agent.stop_serving(Stopped::Rescued);
         served.await.unwrap().unwrap();
     }

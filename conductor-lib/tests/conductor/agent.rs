@@ -94,7 +94,6 @@ impl Agent {
             let report = self.script().report.unwrap_or_else(|| report(&self.address));
             if let Ok(reply) = http.post(url).json(&report).send().await {
                 let status = reply.status().as_u16();
-                self.change(|script| script.posted.push(status));
                 if status != 409 && status < 500 {
                     return;
                 }

@@ -83,8 +83,6 @@ pub struct Script {
     pub is_switched_by_hand: bool,
     /// What it posts of its machine; else [`report`].
     pub report: Option<Value>,
-    /// How each of its posts was answered.
-    pub posted: Vec<u16>,
     /// Steps that the BMC was given, and how often it was asked whether one has ended, and whether it then fails.
     pub driven: Vec<String>,
     pub polls: u32,
