@@ -33,6 +33,8 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
+/// Name of the threads that serve strangers.
+const THREADS: &str = "listener";
 /// How long replies may take once the agent stops serving.
 const GRACE: Duration = Duration::from_secs(5);
 /// Pause when nobody can be let in.
@@ -97,8 +99,8 @@ pub async fn serve(
     serve_within(Limits::default(), listener, tls, router, allowance, stop).await
 }
 
-/// [`serve`] on a thread of its own, which gives way to all others: whatever strangers do at the listener, heartbeats
-/// leave in time, and images are written.
+/// [`serve`] on threads of its own, which give way to all others: whatever strangers do at the listener, heartbeats leave
+/// in time, and images are written.
 ///
 /// # Errors
 ///
@@ -111,16 +113,17 @@ pub async fn serve_apart(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let (ended, outcome) = oneshot::channel();
-    thread::Builder::new().name("listener".to_owned()).spawn(move || {
+    thread::Builder::new().name(THREADS.to_owned()).spawn(move || {
         if let Err(error) = priority::lower(Work::Strangers) {
             tracing::warn!(%error, "strangers have as much of the processor as the agent");
         }
-        let runtime = Builder::new_current_thread().enable_all().build();
+        // They inherit its priority. While one reads a large command, the other answers.
+        let runtime = Builder::new_multi_thread().worker_threads(2).thread_name(THREADS).enable_all().build();
         let served =
             runtime.and_then(|runtime| runtime.block_on(serve(listener, tls, router, allowance, stop)));
         ended.send(served).ok();
     })?;
-    outcome.await.unwrap_or_else(|_| Err(io::Error::other("the thread of the listener has panicked")))
+    outcome.await.unwrap_or_else(|_| Err(io::Error::other("the listener has panicked")))
 }
 
 /// [`serve`] with other bounds for clients.
