@@ -216,6 +216,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use std::fs;
+    use tokio::runtime::Builder;
 
     /// The threads of this process, with their nice values (proc_pid_stat(5)).
     fn threads() -> Vec<(String, i64)> {
@@ -238,9 +239,12 @@ mod tests {
             agent_token: Some("t".repeat(32)),
             ..Options::default()
         };
-        let agent = Agent::new(options, root.path(), Handle::current()).unwrap();
-        let (serving, client) = (Arc::clone(&agent), agent.http.clone());
         let usual = threads()[0].1;
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).thread_name("commands").enable_all().build();
+        let runtime = runtime.unwrap();
+        let agent = Agent::new(options, root.path(), runtime.handle().clone()).unwrap();
+        let (serving, client) = (Arc::clone(&agent), agent.http.clone());
         let served = tokio::spawn(async move { serve_alone(&serving, true).await });
         let status = async |path: &str| loop {
             assert!(!served.is_finished(), "it serves nothing");
@@ -257,9 +261,11 @@ mod tests {
         let ordered = client.post(format!("http://{free}{commands}")).json(&command).send().await.unwrap();
         assert_eq!(ordered.status(), 200);
         assert!(threads().contains(&("listener".to_owned(), 5)), "strangers give way: {:?}", threads());
-        let others = threads().into_iter().filter(|(name, _)| name != "listener");
-        assert_eq!(others.filter(|(_, nice)| *nice != usual).collect::<Vec<_>>(), [], "nobody else does");
+        // The worker, and the thread that ran the command.
+        let commands = threads().into_iter().filter(|(name, _)| name == "commands").map(|(_, nice)| nice);
+        assert_eq!(commands.collect::<Vec<_>>(), [usual; 2], "commands do not");
         agent.stop_serving(Stopped::Rescued);
         served.await.unwrap().unwrap();
+        runtime.shutdown_background();
     }
 }
