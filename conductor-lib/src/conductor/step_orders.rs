@@ -223,7 +223,7 @@ impl Conductor {
             task.node.target_provision_state = Some(ProvisionState::Manageable);
         }
         let plan = task.node.plan_mut(kind);
-        (plan.requested, plan.disable_ramdisk) = (steps, disable_ramdisk);
+        (plan.requested, plan.disable_ramdisk, plan.untouched) = (steps, disable_ramdisk, true);
         task.validate().await?;
         let deploy = self.deploy_interface(&task.node)?;
         steps::check(&mut task, &*deploy, kind).await?;

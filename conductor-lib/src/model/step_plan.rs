@@ -22,6 +22,8 @@ pub struct StepPlan {
     pub polling: bool,
     /// Whether the operation runs without the ramdisk.
     pub disable_ramdisk: bool,
+    /// Whether the operation has not begun to change the machine: its end has nothing to undo.
+    pub untouched: bool,
     /// What was issued for this run of the current step, where an agent runs it.
     pub nonce: Option<String>,
 }
@@ -34,15 +36,15 @@ impl StepPlan {
 
     /// Forgets how far it has come, but for the step that failed; the steps stay, for whoever looks for what was wrong.
     pub fn stop(&mut self) {
-        let Self { steps, index, requested, disable_ramdisk, .. } = std::mem::take(self);
-        *self = Self { steps, failed: index, requested, disable_ramdisk, ..Self::default() };
+        let Self { steps, index, requested, disable_ramdisk, untouched, .. } = std::mem::take(self);
+        *self = Self { steps, failed: index, requested, disable_ramdisk, untouched, ..Self::default() };
     }
 }
 
 /// The notes of a kind of operation, by the names that Ironic gives them.
 macro_rules! notes_of {
     ($name:ident: $steps:literal, $index:literal, $failed:literal, $requested:literal, $skip:literal, $reboot:literal, $polling:literal,
-     $disable_ramdisk:literal, $nonce:literal) => {
+     $disable_ramdisk:literal, $untouched:literal, $nonce:literal) => {
         #[derive(Serialize, Deserialize)]
         #[serde(remote = "StepPlan")]
         pub(super) struct $name {
@@ -62,6 +64,8 @@ macro_rules! notes_of {
             polling: bool,
             #[serde(rename = $disable_ramdisk, default, skip_serializing_if = "std::ops::Not::not")]
             disable_ramdisk: bool,
+            #[serde(rename = $untouched, default, skip_serializing_if = "std::ops::Not::not")]
+            untouched: bool,
             #[serde(rename = $nonce, default, skip_serializing_if = "Option::is_none")]
             nonce: Option<String>,
         }
@@ -69,8 +73,8 @@ macro_rules! notes_of {
 }
 
 notes_of!(CleanNotes: "clean_steps", "clean_step_index", "failed_clean_step_index", "user_clean_steps", "skip_current_clean_step",
-    "cleaning_reboot", "cleaning_polling", "cleaning_disable_ramdisk", "clean_step_nonce");
+    "cleaning_reboot", "cleaning_polling", "cleaning_disable_ramdisk", "cleaning_untouched", "clean_step_nonce");
 notes_of!(DeployNotes: "deploy_steps", "deploy_step_index", "failed_deploy_step_index", "user_deploy_steps", "skip_current_deploy_step",
-    "deployment_reboot", "deployment_polling", "deployment_disable_ramdisk", "deploy_step_nonce");
+    "deployment_reboot", "deployment_polling", "deployment_disable_ramdisk", "deployment_untouched", "deploy_step_nonce");
 notes_of!(ServiceNotes: "service_steps", "service_step_index", "failed_service_step_index", "user_service_steps", "skip_current_service_step",
-    "servicing_reboot", "servicing_polling", "service_disable_ramdisk", "service_step_nonce");
+    "servicing_reboot", "servicing_polling", "service_disable_ramdisk", "service_untouched", "service_step_nonce");

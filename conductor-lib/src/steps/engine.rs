@@ -87,11 +87,7 @@ pub(super) async fn start(
         StepKind::Deploy => Missing::LeftOut,
         StepKind::Clean | StepKind::Service => {
             leave_out_agent(task, deploy, kind);
-            if let Err(error) = source::verify(task, deploy, kind).await {
-                // Nothing was done to the machine: the end of a service has nothing to undo.
-                task.node.plan_mut(kind).disable_ramdisk |= kind == StepKind::Service;
-                return Err(error);
-            }
+            source::verify(task, deploy, kind).await?;
             let is_prepared = preparation::prepare(task, kind).await?;
             if is_prepared == Outcome::Wait {
                 return Ok(Progress::Waits);

@@ -17,6 +17,9 @@ pub(super) async fn prepare(task: &mut Task, kind: StepKind) -> Result<Outcome, 
     if task.node.plan(kind).disable_ramdisk {
         return Ok(Outcome::Done);
     }
+    // Recorded before the machine is changed: a conductor that stops in between leaves something to undo.
+    task.node.plan_mut(kind).untouched = false;
+    task.save().await?;
     if kind == StepKind::Service {
         task.power_off().await?;
         task.clean_up_instance().await?;
@@ -35,7 +38,8 @@ pub(super) async fn prepare(task: &mut Task, kind: StepKind) -> Result<Outcome, 
 ///
 /// [`Error::Interface`], [`Error::Store`].
 pub(crate) async fn tear_down(task: &mut Task, kind: StepKind) -> Result<(), Error> {
-    if kind == StepKind::Deploy || task.node.plan(kind).disable_ramdisk {
+    let plan = task.node.plan(kind);
+    if kind == StepKind::Deploy || plan.disable_ramdisk || plan.untouched {
         return Ok(());
     }
     if !task.keeps_agent() {

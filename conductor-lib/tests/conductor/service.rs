@@ -66,6 +66,26 @@ async fn f64_a_failed_service_is_told_in_the_agents_words_and_can_be_aborted() {
     assert!(node.last_error.unwrap().contains("aborted"));
 }
 
+/// K29: nothing was done to the machine, so its end has nothing to undo; tried again, the service has its ramdisk as before.
+#[tokio::test]
+async fn k29_a_service_whose_steps_are_refused_leaves_its_machine_alone() {
+    let stage = active().await;
+    let boots = stage.machine.power_ons().len();
+    let unusable = json!({"interface": "power", "step": "hold", "args": {"x": 1}});
+    stage.conductor.service("n1", &[unusable, step("deploy", "erase_devices")], false).await.unwrap();
+    for again in [false, true] {
+        if again {
+            stage.conductor.retry("n1").await.unwrap();
+        }
+        let node = stage.wait_for(ProvisionState::ServiceFailed).await;
+        let error = node.last_error.unwrap();
+        assert!(error.contains("has no argument") && !error.contains("erase_devices"), "{error}");
+    }
+    stage.conductor.abort("n1").await.unwrap();
+    stage.wait_for(ProvisionState::Active).await;
+    assert_eq!(stage.machine.power_ons().len(), boots);
+}
+
 #[tokio::test]
 async fn a_service_whose_hardware_managers_change_runs_the_same_step_again() {
     let stage = active().await;
