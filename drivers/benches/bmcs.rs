@@ -9,6 +9,8 @@ mod many;
 mod stage;
 #[path = "../tests/redfish/stand_in/mod.rs"]
 mod stand_in;
+#[path = "../tests/wrong_answers/mod.rs"]
+mod wrong_answers;
 
 use std::process::ExitCode;
 use std::time::Duration;

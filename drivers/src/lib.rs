@@ -33,6 +33,8 @@ pub mod qemu;
 #[cfg(feature = "redfish")]
 pub mod redfish;
 #[cfg(any(feature = "ipmitool", feature = "openstack", feature = "redfish"))]
+mod refusals;
+#[cfg(any(feature = "ipmitool", feature = "openstack", feature = "redfish"))]
 pub mod secret;
 #[cfg(any(feature = "openstack", feature = "redfish", feature = "virtual-media"))]
 mod unanswered;

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 
+use crate::answers::AnswersReport;
 use crate::bench::{BootReport, IscsiReport, NetbootReport, WriteReport};
 use crate::matrix::MatrixReport;
 use crate::page::redraw;
@@ -19,6 +20,7 @@ pub struct PagesArguments {}
 pub fn pages(PagesArguments {}: &PagesArguments) -> Result<()> {
     let workspace = Workspace::find()?;
     for redraw in [
+        redraw::<AnswersReport>,
         redraw::<BootReport>,
         redraw::<IscsiReport>,
         redraw::<NetbootReport>,
@@ -67,6 +69,7 @@ mod tests {
     #[test]
     fn pages_and_plots_are_what_their_figures_give() {
         for stale in [
+            stale::<AnswersReport>(),
             stale::<BootReport>(),
             stale::<IscsiReport>(),
             stale::<NetbootReport>(),

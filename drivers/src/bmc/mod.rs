@@ -1,5 +1,3 @@
-//! What drivers of BMCs have in common, whatever these speak: how often one is spoken to ([`pace`]), and when one is believed
-//! that refuses a password ([`refusals`]).
+//! What drivers of BMCs have in common, whatever these speak: how often one is spoken to ([`pace`]).
 
 pub mod pace;
-pub(crate) mod refusals;

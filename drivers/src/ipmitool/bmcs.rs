@@ -6,7 +6,7 @@ use super::error::IpmiError;
 use super::program::{self, Ended, Program};
 use super::sol::Reopening;
 use crate::bmc::pace::{Gate, Pace};
-use crate::bmc::refusals::{May, Pauses, Refusals};
+use crate::refusals::{May, Pauses, Refusals};
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
 use serde_json::Value;
@@ -24,8 +24,9 @@ const MOST: usize = 4096;
 /// How often a command is given that fails since the BMC was busy the last time.
 const MOST_ATTEMPTS: u32 = 4;
 
-/// What tells who made a BMC.
+/// What tells who made a BMC, and how often a BMC is asked that does not say so.
 const MAKER: &[&str] = &["mc", "info"];
+const QUESTIONS_FOR_MAKER: u32 = 2;
 
 /// How BMCs that speak IPMI are asked; the defaults are Ironic's.
 #[derive(Debug, Clone)]
@@ -215,7 +216,8 @@ impl Bmc {
         }
     }
 
-    /// Who made the BMC, in small letters: what the record says of the machine, and else what the BMC says, which is asked once.
+    /// Who made the BMC, in small letters: what the record says of the machine, and else what the BMC says, which counts for ever.
+    /// That it does not say so counts when it came again, and for this time.
     pub(super) async fn maker(&self, node: &Node) -> Option<String> {
         if let Some(vendor) = node.properties.get("vendor").and_then(Value::as_str) {
             return Some(vendor.to_lowercase());
@@ -223,10 +225,30 @@ impl Bmc {
         if let Some(maker) = self.known().maker {
             return Some(maker);
         }
-        let said = self.run(MAKER).await.inspect_err(|error| tracing::debug!("{error}")).ok()?;
-        let maker = said.to_lowercase();
-        self.change(|known| known.maker = Some(maker.clone()));
-        Some(maker)
+        for _ in 0..QUESTIONS_FOR_MAKER {
+            match self.manufacturer().await {
+                Ok(maker) => {
+                    let maker = maker.to_lowercase();
+                    self.change(|known| known.maker = Some(maker.clone()));
+                    return Some(maker);
+                }
+                Err(error) => tracing::debug!("{error}"),
+            }
+        }
+        None
+    }
+
+    /// Who made the BMC, as it says.
+    ///
+    /// # Errors
+    ///
+    /// [`IpmiError`], also where it names nobody.
+    pub(super) async fn manufacturer(&self) -> Result<String, IpmiError> {
+        let said = self.run(MAKER).await?;
+        let named = said.lines().find_map(|line| line.strip_prefix("Manufacturer Name"));
+        let name = named.map(|name| name.trim_start_matches([' ', ':']).trim());
+        let name = name.filter(|name| !name.is_empty());
+        Ok(name.ok_or_else(|| self.nonsense(MAKER, &said))?.to_owned())
     }
 
     /// Begins a command that goes on, with the file of the password, which it needs at its beginning.

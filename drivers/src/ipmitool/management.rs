@@ -176,12 +176,7 @@ impl ManagementInterface for IpmiManagement {
     }
 
     async fn detect_vendor(&self, node: &Node) -> Result<String, InterfaceError> {
-        let (bmc, command) = (self.bmcs.bmc(node)?, ["mc", "info"]);
-        let said = bmc.run(&command).await?;
-        let named = said.lines().find_map(|line| line.strip_prefix("Manufacturer Name"));
-        let name =
-            named.map(|name| name.trim_start_matches([' ', ':']).trim()).filter(|name| !name.is_empty());
-        Ok(name.ok_or_else(|| bmc.nonsense(&command, &said))?.to_owned())
+        Ok(self.bmcs.bmc(node)?.manufacturer().await?)
     }
 }
 

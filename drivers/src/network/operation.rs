@@ -61,7 +61,7 @@ impl OperationPorts {
         let (count, mut failures) = (planned.len(), Vec::new());
         for (index, fields, kept) in planned {
             let port = &node.ports[index];
-            match self.connect_card(node, port, fields, kept).await {
+            match self.connect_card(node, port, kind, fields, kept).await {
                 Ok(vif) => note(&mut node.ports[index], kind, Some(vif)),
                 Err(reason) => {
                     failures.push(format!("{} {reason}", port.address));
@@ -162,6 +162,7 @@ impl OperationPorts {
         &self,
         node: &Node,
         port: &Port,
+        kind: NetworkKind,
         fields: Value,
         kept: Option<Vif>,
     ) -> Result<String, String> {
@@ -171,13 +172,23 @@ impl OperationPorts {
             smart_nic::wait_for_agent(&self.neutron, &self.settings, node, slot).await?;
             let vif = match kept {
                 Some(vif) => vif,
-                None => self.neutron.create_port(fields).await?,
+                None => self.create(node, kind, fields).await?,
             };
             check_binding(&self.settings, node, slot, &vif)?;
             smart_nic::wait_until_active(&self.neutron, &self.settings, node, slot, &vif.id).await?;
             Ok(vif.id)
         };
         connected.await.map_err(|error: OpenStackError| error.to_string())
+    }
+
+    /// Creates a port. Where Neutron fails, or its answer is none, it may be there all the same, and is gone on with then.
+    async fn create(&self, node: &Node, kind: NetworkKind, fields: Value) -> Result<Vif, OpenStackError> {
+        let error = match self.neutron.create_port(fields.clone()).await {
+            Err(error) if error.status().is_none_or(|status| status.is_server_error()) => error,
+            decided => return decided,
+        };
+        let own = self.own(node, kind).await.unwrap_or_default();
+        own.into_iter().find(|vif| self.is_as(vif, &fields)).ok_or(error)
     }
 
     /// Deletes everything of ours that a failure has left.

@@ -48,6 +48,8 @@ pub enum OpenStackError {
         reason: String,
         /// How long it is left alone.
         pause: Duration,
+        /// Whether it was asked now; else it has refused the same before.
+        is_asked: bool,
     },
     /// The catalog has no such service.
     #[error(
@@ -143,6 +145,9 @@ impl OpenStackError {
 
 impl From<OpenStackError> for InterfaceError {
     fn from(error: OpenStackError) -> Self {
-        Self::driver(error)
+        match error {
+            OpenStackError::Credentials { is_asked: false, .. } => Self::not_asked(error),
+            _ => Self::driver(error),
+        }
     }
 }

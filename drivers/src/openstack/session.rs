@@ -1,10 +1,15 @@
 //! Who asks services, with a token that is renewed before it expires, and once when a service knows it no more.
+//!
+//! One wrong answer decides nothing: what may be asked twice is asked again where a service is out of service, does not answer, or
+//! answers nonsense; what is not there is missing twice; and a refusal of the credentials [counts when it came
+//! again](crate::refusals).
 
 use super::cloud::{Access, Cloud};
 use super::error::OpenStackError;
 use super::exchange::{Ask, Http, Reply};
 use super::keystone::{Granted, Login};
 use super::settings::OpenStackSettings;
+use crate::refusals::{May, Pauses, Refusals};
 use crate::secret::Secret;
 use rand::Rng;
 use reqwest::{Method, StatusCode, Url};
@@ -12,7 +17,10 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// How often something is missing before that counts.
+const MISSING: u32 = 2;
 
 /// Longest pause that a service may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -40,8 +48,9 @@ pub(super) struct Session {
 #[derive(Debug, Default)]
 struct Standing {
     granted: Option<(Arc<Granted>, Instant)>,
-    /// Until when the credentials count as refused, and what was said.
-    refused: Option<(OpenStackError, Instant)>,
+    refusals: Refusals,
+    /// What Keystone said when it refused the credentials the last time.
+    reason: String,
 }
 
 impl Session {
@@ -55,44 +64,25 @@ impl Session {
         Ok(Self { cloud, settings, http, standing: Mutex::default(), turns: Semaphore::new(1) })
     }
 
-    /// Asks Neutron for something, again for a while where it is out of service and the same may be asked twice.
+    /// Asks Neutron for something, and once more with a new token where it knows the old one no more.
     ///
     /// # Errors
     ///
     /// [`OpenStackError`], also for what is refused.
     pub(super) async fn request(&self, call: &Call<'_>) -> Result<Reply, OpenStackError> {
-        let mut attempt = 1;
-        loop {
-            let outcome = self.with_token(call).await;
-            let pause = match &outcome {
-                Ok(reply) if may_pass(call, reply.status) => reply.retry_after().unwrap_or_default(),
-                Err(OpenStackError::Unreachable { is_sent, .. }) if !is_sent || is_idempotent(call) => {
-                    Duration::ZERO
-                }
-                _ => return outcome.and_then(accepted),
-            };
-            if attempt >= self.settings.attempts {
-                return outcome.and_then(accepted);
-            }
-            let own = (self.settings.retry_pause * attempt).mul_f64(rand::rng().random_range(0.5..1.5));
-            sleep(own.max(pause.min(LONGEST_PAUSE))).await;
-            attempt += 1;
-        }
-    }
-
-    /// Asks once, and once more with a new token where the service knows the old one no more.
-    async fn with_token(&self, call: &Call<'_>) -> Result<Reply, OpenStackError> {
         let login = match &self.cloud.access {
-            Access::Open { network_endpoint } => return self.send(call, network_endpoint, None).await,
+            Access::Open { network_endpoint } => {
+                return self.send(call, network_endpoint, None).await.and_then(accepted);
+            }
             Access::Keystone { login, .. } => login,
         };
         let granted = self.granted(login, None).await?;
         let reply = self.send(call, &self.endpoint(&granted)?, Some(&granted.token)).await?;
         if reply.status != StatusCode::UNAUTHORIZED {
-            return Ok(reply);
+            return accepted(reply);
         }
         let granted = self.granted(login, Some(&granted.token)).await?;
-        self.send(call, &self.endpoint(&granted)?, Some(&granted.token)).await
+        self.send(call, &self.endpoint(&granted)?, Some(&granted.token)).await.and_then(accepted)
     }
 
     /// Where Neutron is: where the file of clouds says, or else the catalog.
@@ -122,18 +112,54 @@ impl Session {
             url.query_pairs_mut().extend_pairs(&call.query);
         }
         let ask = Ask { method: call.method.clone(), url, token, body: call.body.as_ref() };
-        self.http.exchange(&ask).await
+        self.exchange(&ask, is_idempotent(call)).await
+    }
+
+    /// Sends a request, again for a while where its answer may be one of the moment, and nothing was done or the same may be asked
+    /// twice.
+    async fn exchange(&self, ask: &Ask<'_>, is_idempotent: bool) -> Result<Reply, OpenStackError> {
+        let mut attempt = 1;
+        loop {
+            let outcome = self.http.exchange(ask).await;
+            let attempts = match &outcome {
+                Ok(reply) => self.attempts(reply.status, is_idempotent),
+                Err(OpenStackError::Unreachable { is_sent: false, .. }) => self.settings.attempts,
+                Err(OpenStackError::Unreachable { .. } | OpenStackError::Nonsense { .. })
+                    if is_idempotent =>
+                {
+                    self.settings.attempts
+                }
+                Err(_) => 1,
+            };
+            if attempt >= attempts {
+                return outcome;
+            }
+            let asked_for = outcome.ok().and_then(|reply| reply.retry_after()).unwrap_or_default();
+            let own = (self.settings.retry_pause * attempt).mul_f64(rand::rng().random_range(0.5..1.5));
+            sleep(own.max(asked_for.min(LONGEST_PAUSE))).await;
+            attempt += 1;
+        }
+    }
+
+    /// How often a request is sent that gets this status.
+    fn attempts(&self, status: StatusCode, is_idempotent: bool) -> u32 {
+        match status {
+            StatusCode::TOO_MANY_REQUESTS => self.settings.attempts,
+            StatusCode::NOT_FOUND => self.settings.attempts.min(MISSING),
+            _ if status.is_server_error() && is_idempotent => self.settings.attempts,
+            _ => 1,
+        }
     }
 
     /// A token that lasts, and is not the one that a service knows no more.
     async fn granted(&self, login: &Login, stale: Option<&Secret>) -> Result<Arc<Granted>, OpenStackError> {
-        if let Some(granted) = self.known(stale)? {
+        if let Some(granted) = self.known(stale) {
             return Ok(granted);
         }
         // It is never closed, so that there always is a permit.
         let _turn = self.turns.acquire().await.ok();
         // Somebody may have renewed it meanwhile.
-        if let Some(granted) = self.known(stale)? {
+        if let Some(granted) = self.known(stale) {
             return Ok(granted);
         }
         let granted = Arc::new(self.authenticate(login).await?);
@@ -142,35 +168,55 @@ impl Session {
         Ok(granted)
     }
 
-    fn known(&self, stale: Option<&Secret>) -> Result<Option<Arc<Granted>>, OpenStackError> {
+    fn known(&self, stale: Option<&Secret>) -> Option<Arc<Granted>> {
         let (standing, now) = (self.standing(), Instant::now());
-        if let Some((error, until)) = &standing.refused
-            && now < *until
-        {
-            return Err(error.clone());
-        }
-        let lasting = standing
-            .granted
-            .as_ref()
-            .filter(|(granted, until)| now < *until && stale.is_none_or(|stale| *stale != granted.token));
-        Ok(lasting.map(|(granted, _)| Arc::clone(granted)))
+        let (granted, until) = standing.granted.as_ref()?;
+        let is_good = now < *until && stale.is_none_or(|stale| *stale != granted.token);
+        is_good.then(|| Arc::clone(granted))
     }
 
+    /// Asks Keystone for a token, again where a refusal does not count yet.
     async fn authenticate(&self, login: &Login) -> Result<Granted, OpenStackError> {
-        let body = login.identity.request();
+        let (body, mut is_asked) = (login.identity.request(), false);
         let ask = login.ask(&body);
-        let reply = self.http.exchange(&ask).await?;
-        let reason = login.identity.taken_out_of(&reply.reason);
-        match reply.status {
-            StatusCode::CREATED => Granted::read(&reply, &ask),
-            StatusCode::UNAUTHORIZED => {
-                let (who, pause) = (login.identity.who(), self.settings.credentials_pause);
-                let error = OpenStackError::Credentials { who, request: ask.line(), reason, pause };
-                self.standing().refused = Some((error.clone(), Instant::now() + pause));
-                Err(error)
+        loop {
+            let may = self.standing().refusals.may();
+            match may {
+                May::BeTried => {}
+                May::BeTriedAt(at) => sleep_until(at).await,
+                May::Rest => {
+                    let (who, pause) = (login.identity.who(), self.settings.credentials_pause);
+                    let reason = self.standing().reason.clone();
+                    return Err(OpenStackError::Credentials {
+                        who,
+                        request: ask.line(),
+                        reason,
+                        pause,
+                        is_asked,
+                    });
+                }
             }
-            status => Err(OpenStackError::Refused { request: ask.line(), status, reason }),
+            let reply = self.exchange(&ask, true).await?;
+            let reason = login.identity.taken_out_of(&reply.reason);
+            match reply.status {
+                StatusCode::CREATED => {
+                    let granted = Granted::read(&reply, &ask)?;
+                    self.standing().refusals.worked();
+                    return Ok(granted);
+                }
+                StatusCode::UNAUTHORIZED => self.refuse(reason),
+                status => return Err(OpenStackError::Refused { request: ask.line(), status, reason }),
+            }
+            is_asked = true;
         }
+    }
+
+    /// Takes note of credentials that were refused.
+    fn refuse(&self, reason: String) {
+        let pauses = Pauses { again: self.settings.refusal_pause, rest: self.settings.credentials_pause };
+        let mut standing = self.standing();
+        standing.refusals.refused(pauses);
+        standing.reason = reason;
     }
 
     fn standing(&self) -> MutexGuard<'_, Standing> {
@@ -181,11 +227,6 @@ impl Session {
 /// Whether asking twice comes to the same as asking once.
 fn is_idempotent(call: &Call<'_>) -> bool {
     call.method != Method::POST
-}
-
-/// Whether a refusal may be one of the moment, and nothing has been done.
-fn may_pass(call: &Call<'_>, status: StatusCode) -> bool {
-    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() && is_idempotent(call)
 }
 
 fn accepted(reply: Reply) -> Result<Reply, OpenStackError> {

@@ -15,7 +15,9 @@ pub struct OpenStackSettings {
     pub retry_pause: Duration,
     /// How long before its end a token is renewed.
     pub renew_before: Duration,
-    /// How long credentials that were refused are not tried again.
+    /// Pause before credentials that were refused are tried again, for whether the refusal counts.
+    pub refusal_pause: Duration,
+    /// How long credentials that were refused again are not tried any more.
     pub credentials_pause: Duration,
 }
 
@@ -27,6 +29,7 @@ impl Default for OpenStackSettings {
             attempts: 3,
             retry_pause: Duration::from_secs(1),
             renew_before: Duration::from_secs(60),
+            refusal_pause: Duration::from_secs(5),
             credentials_pause: Duration::from_secs(60),
         }
     }

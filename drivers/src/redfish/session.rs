@@ -1,7 +1,7 @@
 //! How a user proves to be one (section 9.3): by a session, which is renewed when the BMC has forgotten it, or with each
 //! request where the BMC begins none.
 //!
-//! A refusal of the password [counts when it came again](crate::bmc::refusals). That a session could not be begun counts for a
+//! A refusal of the password [counts when it came again](crate::refusals). That a session could not be begun counts for a
 //! while alone, and only for as long as the BMC takes the password with each request.
 
 use super::bmc::{Bmc, ROOT};
@@ -9,7 +9,7 @@ use super::connection::{AuthType, Login};
 use super::error::RedfishError;
 use super::exchange::{Ask, Proof, Reply, Wants};
 use crate::bmc::pace::Flight;
-use crate::bmc::refusals::{May, Pauses, Refusals};
+use crate::refusals::{May, Pauses, Refusals};
 use crate::secret::Secret;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

@@ -3,7 +3,11 @@
 // Only functions marked as tests may unwrap by default; here everything is test code.
 #![allow(clippy::unwrap_used)]
 
+mod answers;
+#[path = "../wrong_answers/cells.rs"]
+mod cells;
 mod console;
+mod datagrams;
 mod lost;
 mod simulator;
 mod stand_in;

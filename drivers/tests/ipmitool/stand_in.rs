@@ -4,10 +4,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::time::Duration;
 use tempfile::TempDir;
 
+/// How long a command may take.
+pub const LIMIT: Duration = Duration::from_secs(1);
+
 /// What the program says in place of an answer.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
     /// This, as an error, before the BMC has got anything.
     Before(&'static str),
@@ -16,7 +20,13 @@ pub enum Wrong {
     /// Nothing, until it is ended.
     Silence,
     /// This, as if that were the answer.
-    Instead(&'static str),
+    Garbage(&'static str),
+    /// One half of the answer.
+    Half,
+    /// Nothing, as if that were the answer.
+    Empty,
+    /// The answer, when its time is long over.
+    Late,
 }
 
 /// The program, and its machine. Dropping it takes both away.
@@ -32,13 +42,18 @@ impl StandIn {
             ("power", "off"),
             ("flags", "No override"),
             ("asked", ""),
+            ("done", ""),
+            ("count", "0"),
             ("maker", maker),
             ("at", "0"),
             ("until", "0"),
         ] {
-            fs::write(stand_in.file(name), content).unwrap();
+            let line = if content.is_empty() { String::new() } else { format!("{content}\n") };
+            fs::write(stand_in.file(name), line).unwrap();
         }
+        let late = (LIMIT * 2).as_secs_f64().to_string();
         let program = PROGRAM.replace("FOLDER", stand_in.folder.path().to_str().unwrap());
+        let program = program.replace("LATE", &late);
         fs::write(stand_in.file("ipmitool"), program).unwrap();
         fs::set_permissions(stand_in.file("ipmitool"), fs::Permissions::from_mode(0o755)).unwrap();
         stand_in
@@ -58,12 +73,15 @@ impl StandIn {
             Wrong::Before(text) => ("before", text),
             Wrong::After(text) => ("after", text),
             Wrong::Silence => ("silence", ""),
-            Wrong::Instead(text) => ("instead", text),
+            Wrong::Garbage(text) => ("garbage", text),
+            Wrong::Half => ("half", ""),
+            Wrong::Empty => ("empty", ""),
+            Wrong::Late => ("late", ""),
         };
         for (name, content) in
             [("kind", kind), ("text", text), ("at", &first.to_string()), ("until", &last.to_string())]
         {
-            fs::write(self.file(name), content).unwrap();
+            fs::write(self.file(name), format!("{content}\n")).unwrap();
         }
     }
 
@@ -72,13 +90,31 @@ impl StandIn {
         fs::read_to_string(self.file("asked")).unwrap().lines().map(str::to_owned).collect()
     }
 
+    /// The orders that it has carried out and that start something each time.
+    pub fn done(&self) -> Vec<String> {
+        fs::read_to_string(self.file("done")).unwrap().split_whitespace().map(str::to_owned).collect()
+    }
+
+    pub fn flags(&self) -> String {
+        fs::read_to_string(self.file("flags")).unwrap().trim().to_owned()
+    }
+
+    pub fn switch_on(&self) {
+        fs::write(self.file("power"), "on\n").unwrap();
+    }
+
+    /// Has all answers be right.
+    pub fn is_right(&self) {
+        fs::write(self.file("until"), "0\n").unwrap();
+    }
+
     pub fn power(&self) -> String {
         fs::read_to_string(self.file("power")).unwrap().trim().to_owned()
     }
 
     /// Has its BMC tell of its boot flags in these words, whatever they are.
     pub fn tells_flags(&self, text: &str) {
-        fs::write(self.file("told"), text).unwrap();
+        fs::write(self.file("told"), format!("{text}\n")).unwrap();
     }
 }
 
@@ -87,32 +123,47 @@ cd 'FOLDER' || exit 1
 while [ "$1" != -f ]; do shift; done
 shift 2
 echo "$*" >> asked
-number=$(wc -l < asked)
+read number < count; number=$((number + 1)); echo $number > count
+read at < at; read until < until
 is_wrong=false
-[ "$number" -ge "$(cat at)" ] && [ "$number" -le "$(cat until)" ] && is_wrong=$(cat kind)
+[ $number -ge $at ] && [ $number -le $until ] && read is_wrong < kind
 case $is_wrong in
   before) cat text >&2; exit 1 ;;
   silence) exec sleep 3600 ;;
-  instead) cat text; exit 0 ;;
 esac
+answer() {
+  case $is_wrong in
+    half) printf %.$((${#1} / 2))s "$1" ;;
+    garbage) cat text ;;
+    empty | after) ;;
+    late) sleep LATE; echo "$1" ;;
+    *) echo "$1" ;;
+  esac
+}
 case "$*" in
-  'power status') echo "Chassis Power is $(cat power)" ;;
-  'power on') echo on > power ;;
-  'power off') echo off > power ;;
-  'power reset' | 'power soft' | 'power diag') ;;
-  'mc info') echo "Manufacturer Name         : $(cat maker)" ;;
-  'raw 0x00 0x08 0x03 0x08') ;;
-  'raw 0x00 0x08 0x05 '*' 0x24 '*) echo 'Force Boot from primary remote media' > flags ;;
-  'raw 0x00 0x08 0x05 '*' 0x08 '*) echo 'Force Boot from default Hard-Drive' > flags ;;
-  'raw 0x00 0x08 0x05 '*' 0x04 '*) echo 'Force PXE' > flags ;;
-  'chassis bootdev pxe'*) echo 'Force PXE' > flags ;;
-  'chassis bootdev disk'*) echo 'Force Boot from default Hard-Drive' > flags ;;
+  'power status') read power < power; answer "Chassis Power is $power" ;;
+  'power on') echo on > power; answer 'Chassis Power Control: Up/On' ;;
+  'power off') echo off > power; answer 'Chassis Power Control: Down/Off' ;;
+  'power reset' | 'power soft' | 'power diag') echo "$2" >> done; answer "Chassis Power Control: $2" ;;
+  'mc info') read maker < maker; answer "Manufacturer Name         : $maker" ;;
+  'raw 0x00 0x08 0x03 0x08') answer '' ;;
+  'raw 0x06 0x01') answer ' 20 01 03 09 02' ;;
+  'raw 0x00 0x08 0x05 '*' 0x24 '*) echo 'Force Boot from primary remote media' > flags; answer '' ;;
+  'raw 0x00 0x08 0x05 '*' 0x08 '*) echo 'Force Boot from default Hard-Drive' > flags; answer '' ;;
+  'raw 0x00 0x08 0x05 '*' 0x04 '*) echo 'Force PXE' > flags; answer '' ;;
+  'chassis bootdev pxe'*) echo 'Force PXE' > flags; answer 'Set Boot Device to pxe' ;;
+  'chassis bootdev disk'*) echo 'Force Boot from default Hard-Drive' > flags; answer 'Set Boot Device to disk' ;;
   'chassis bootparam get 5')
     told=flags
     [ -f told ] && told=told
-    echo "   - Boot Device Selector : $(cat $told)" ;;
-  'sel time get') date -u '+%m/%d/%Y %H:%M:%S' ;;
-  'sel list last 40') echo '   1 | 11/24/2026 | 22:28:36 | Power Supply #0x51 | Power Supply AC lost | Asserted' ;;
+    read flags < $told
+    answer "   - Boot Device Selector : $flags" ;;
+  'sel time get') answer "$(date -u '+%m/%d/%Y %H:%M:%S')" ;;
+  'sel list last 40') answer '   1 | 11/24/2026 | 22:28:36 | Power Supply #0x51 | Power Supply AC lost | Asserted' ;;
+  'sol info') answer 'Enabled                         : true' ;;
+  'sol activate')
+    answer 'horse login: '
+    [ $is_wrong = false ] && exec cat > /dev/null ;;
   *) echo "nothing is known of $*" >&2; exit 1 ;;
 esac
 if [ $is_wrong = after ]; then cat text >&2; exit 1; fi

@@ -2,7 +2,9 @@
 
 use crate::stage::{Stage, neutron, settings};
 use crate::stand_in::{Fault, PASSWORD};
+use farrier_conductor::interfaces::InterfaceError;
 use farrier_drivers::openstack::OpenStackSettings;
+use serde_json::json;
 use std::time::Duration;
 
 #[tokio::test]
@@ -31,7 +33,7 @@ async fn a_token_that_is_not_known_any_more_is_renewed_once() {
 }
 
 #[tokio::test]
-async fn credentials_that_are_refused_are_not_tried_again_and_told_to_nobody() {
+async fn credentials_that_are_refused_are_tried_twice_and_told_to_nobody() {
     let stage = Stage::new().await;
     let neutron = neutron(&stage.cloud.url, "straw and mud", settings());
     for _ in 0..2 {
@@ -39,8 +41,45 @@ async fn credentials_that_are_refused_are_not_tried_again_and_told_to_nobody() {
         let text = format!("{error} {error:?} {neutron:?}");
         assert!(text.contains("stable-hand") && !text.contains("straw"), "{text}");
     }
-    assert_eq!(stage.cloud.inner().logins(), 1);
+    assert_eq!(stage.cloud.inner().logins(), 2);
     assert!(!format!("{:?}", stage.neutron).contains(PASSWORD));
+}
+
+#[tokio::test]
+async fn c01_credentials_that_keystone_refuses_now_and_then_are_good() {
+    const TOKENS: &str = "POST /v3/auth/tokens";
+    for (has_worked, refused) in [(true, 1), (true, 2), (false, 1)] {
+        let stage = Stage::new().await;
+        if has_worked {
+            stage.neutron.network("stable").await.unwrap();
+        }
+        stage.cloud.inner().forget();
+        stage.cloud.inner().faults = vec![(TOKENS, Fault::Status(401)); refused];
+        stage.neutron.network("stable").await.unwrap();
+    }
+    // Refused for good, they are left alone for a while, and a token that lasts is used on.
+    let stage = Stage::new().await;
+    stage.cloud.inner().faults = vec![(TOKENS, Fault::Status(401)); 2];
+    for is_asked in [true, false] {
+        let error = InterfaceError::from(stage.neutron.network("stable").await.unwrap_err());
+        assert_eq!(matches!(error, InterfaceError::Driver(_)), is_asked, "{error:?}");
+        assert_eq!(stage.cloud.inner().logins(), 2);
+    }
+}
+
+#[tokio::test]
+async fn c01_what_is_missing_is_missing_twice() {
+    let stage = Stage::new().await;
+    let port = stage.foreign(json!({"network_id": "net-1"}));
+    for method in ["GET", "PUT", "DELETE"] {
+        stage.cloud.inner().faults.push((method, Fault::Status(404)));
+    }
+    assert_eq!(stage.neutron.port(&port).await.unwrap().id, port);
+    stage.neutron.update_port(&port, json!({"name": "n"})).await.unwrap();
+    stage.neutron.delete_port(&port).await.unwrap();
+    assert!(stage.cloud.inner().ports.all.is_empty());
+    assert!(stage.neutron.port(&port).await.unwrap_err().is_not_found());
+    stage.neutron.delete_port(&port).await.unwrap();
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod access;
+mod answers;
 mod dhcp;
 mod groups;
 mod operations;
@@ -11,3 +12,5 @@ mod ports;
 mod stage;
 mod stand_in;
 mod vifs;
+#[path = "../wrong_answers/mod.rs"]
+mod wrong_answers;

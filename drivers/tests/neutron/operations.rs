@@ -83,7 +83,7 @@ async fn a_failure_names_card_and_network_and_leaves_nothing() {
     for (fault, expected) in [
         (Some(Fault::Status(409)), "409 Conflict"),
         (Some(Fault::Status(400)), "400 Bad Request"),
-        (Some(Fault::AfterAll(500)), "500 Internal Server Error"),
+        (Some(Fault::Status(500)), "500 Internal Server Error"),
         (None, "has binding_failed"),
     ] {
         let mut stage = Stage::new().await;
@@ -99,6 +99,17 @@ async fn a_failure_names_card_and_network_and_leaves_nothing() {
         assert!(!error.contains("gAAAAA"), "{error}");
         assert!(stage.cloud.inner().ports.all.is_empty());
         assert_eq!(stage.note(0, KEY), None);
+    }
+}
+
+#[tokio::test]
+async fn c07_a_port_that_was_created_and_told_to_have_failed_is_gone_on_with() {
+    for status in [500, 503] {
+        let mut stage = Stage::new().await;
+        stage.cloud.inner().faults.push(("POST /v2.0/ports", Fault::AfterAll(status)));
+        stage.network.add_network(&mut stage.node, KIND).await.unwrap();
+        let id = stage.note(0, KEY).unwrap();
+        assert_eq!(stage.cloud.inner().ports.all.keys().collect::<Vec<_>>(), [&id]);
     }
 }
 

@@ -24,20 +24,12 @@ pub struct Stage {
 impl Stage {
     /// A node with two cards, of which one is enabled for PXE.
     pub async fn new() -> Self {
-        let cloud = StandIn::start().await;
-        let neutron = neutron(&cloud.url, PASSWORD, settings());
-        let provisioning =
-            OperationNetwork { network: Some("stable".into()), security_groups: vec!["sg-1".into()] };
-        let cleaning = OperationNetwork { network: Some("net-2".into()), security_groups: Vec::new() };
-        let networks = Arc::new(NetworkSettings {
-            networks: [(NetworkKind::Provisioning, provisioning), (NetworkKind::Cleaning, cleaning)].into(),
-            neutron_agent_max_attempts: 3,
-            neutron_agent_status_retry_interval: Duration::from_millis(5),
-            neutron_agent_settle_time: Duration::from_millis(5),
-            ..NetworkSettings::default()
-        });
-        let network = NeutronNetwork::separate(neutron.clone(), Arc::clone(&networks));
-        let flat = NeutronNetwork::flat(neutron.clone(), networks);
+        Self::at(StandIn::start().await, settings())
+    }
+
+    /// One whose cloud this is.
+    pub fn at(cloud: StandIn, settings: OpenStackSettings) -> Self {
+        let (neutron, network, flat) = interfaces(&cloud, settings);
         let link = |port: &str| json!({"switch_id": "0a:1b", "port_id": port});
         let mut node =
             Node::enrol(NewNode { name: Some("n1".into()), ..NewNode::default() }, SystemClock.now());
@@ -48,6 +40,13 @@ impl Stage {
             node.ports.push(serde_json::from_value(port).unwrap());
         }
         Self { cloud, node, neutron, network, flat }
+    }
+
+    /// The same with interfaces that have asked for nothing yet.
+    #[must_use]
+    pub fn without_token(self, settings: OpenStackSettings) -> Self {
+        let (neutron, network, flat) = interfaces(&self.cloud, settings);
+        Self { neutron, network, flat, ..self }
     }
 
     /// A note of a card.
@@ -62,10 +61,34 @@ impl Stage {
         body["port"]["id"].as_str().unwrap().to_owned()
     }
 
+    /// The ports with a name, as Neutron has them.
+    pub fn ports(&self, name: &str) -> Vec<(String, Value)> {
+        let all = self.cloud.inner().ports.all.clone();
+        all.into_iter().filter(|(_, port)| port["name"] == name).collect()
+    }
+
     /// A port as Neutron has it.
     pub fn port(&self, id: &str) -> Value {
         self.cloud.inner().ports.all[id].clone()
     }
+}
+
+/// A Neutron, and the network interfaces `neutron` and `flat`.
+fn interfaces(cloud: &StandIn, settings: OpenStackSettings) -> (Neutron, NeutronNetwork, NeutronNetwork) {
+    let neutron = neutron(&cloud.url, PASSWORD, settings);
+    let provisioning =
+        OperationNetwork { network: Some("stable".into()), security_groups: vec!["sg-1".into()] };
+    let cleaning = OperationNetwork { network: Some("net-2".into()), security_groups: Vec::new() };
+    let networks = Arc::new(NetworkSettings {
+        networks: [(NetworkKind::Provisioning, provisioning), (NetworkKind::Cleaning, cleaning)].into(),
+        neutron_agent_max_attempts: 3,
+        neutron_agent_status_retry_interval: Duration::from_millis(5),
+        neutron_agent_settle_time: Duration::from_millis(5),
+        ..NetworkSettings::default()
+    });
+    let network = NeutronNetwork::separate(neutron.clone(), Arc::clone(&networks));
+    let flat = NeutronNetwork::flat(neutron.clone(), networks);
+    (neutron, network, flat)
 }
 
 /// Times of a cloud where nothing takes long.
@@ -73,6 +96,7 @@ pub fn settings() -> OpenStackSettings {
     OpenStackSettings {
         request_timeout: Duration::from_secs(20),
         retry_pause: Duration::from_millis(2),
+        refusal_pause: Duration::from_millis(5),
         ..OpenStackSettings::default()
     }
 }

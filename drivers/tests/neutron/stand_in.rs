@@ -85,6 +85,11 @@ impl Drop for StandIn {
 impl StandIn {
     /// One with two networks, `stable` and `meadow`, and `twins`, of which there are two.
     pub async fn start() -> Self {
+        Self::behind(|router| router).await
+    }
+
+    /// The same behind something that sees all requests and answers.
+    pub async fn behind(gate: impl FnOnce(Router) -> Router) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let network = |name: &str, id: &str, physical: &str| json!({"id": id, "name": name, "provider:physical_network": physical});
@@ -95,7 +100,7 @@ impl StandIn {
             network("twins", "net-4", "rack1"),
         ];
         let inner = Arc::new(Mutex::new(Inner { networks, token_life: 3600, ..Inner::default() }));
-        let app = Router::new().fallback(answer).with_state(Arc::clone(&inner));
+        let app = gate(Router::new().fallback(answer).with_state(Arc::clone(&inner)));
         let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self { url, inner, serving }
     }

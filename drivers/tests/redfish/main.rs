@@ -18,3 +18,5 @@ mod quirks;
 mod screenshot;
 mod stage;
 mod stand_in;
+#[path = "../wrong_answers/mod.rs"]
+mod wrong_answers;

@@ -66,7 +66,7 @@ impl Stage {
         Self::at(StandIn::of(mockup).await, system.as_deref(), settings)
     }
 
-    fn at(bmc: StandIn, system: Option<&str>, settings: RedfishSettings) -> Self {
+    pub fn at(bmc: StandIn, system: Option<&str>, settings: RedfishSettings) -> Self {
         let mut info = info(&bmc.url);
         if let Some(system) = system {
             info["redfish_system_id"] = json!(system);

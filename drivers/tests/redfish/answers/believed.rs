@@ -1,8 +1,9 @@
 //! What a single answer of a BMC decides, and what it does not.
 
 use crate::stage::{Stage, settings};
-use crate::stand_in::wrong::{Rule, Wrong};
+use crate::stand_in::rules::Rule;
 use crate::stand_in::{Manner, SYSTEM};
+use crate::wrong_answers::http::Wrong;
 use axum::http::Method;
 use farrier_conductor::interfaces::{InterfaceError, ManagementInterface, PowerInterface};
 use farrier_conductor::model::{BootDevice, BootMode, PowerState};
@@ -49,7 +50,7 @@ async fn c01_a_login_that_is_refused_now_and_then_decides_nothing() {
             power.power_state(&node).await.unwrap();
         }
         bmc.inner().forget_sessions();
-        bmc.inner().wrongs.rules.push(rule(Method::POST, SESSIONS, refused, 401));
+        bmc.inner().rules.push(rule(Method::POST, SESSIONS, refused, 401));
         assert_eq!(power.power_state(&node).await.unwrap(), PowerState::Off);
         power.power_on(&node).await.unwrap();
     }
@@ -61,8 +62,8 @@ async fn c01_a_reading_that_was_not_made_says_so() {
         let Stage { bmc, node, power, .. } = Stage::new(manner).await;
         power.power_state(&node).await.unwrap();
         bmc.inner().forget_sessions();
-        bmc.inner().wrongs.rules.push(rule(Method::POST, SESSIONS, u32::MAX, 401));
-        bmc.inner().wrongs.rules.push(rule(Method::GET, SYSTEM, u32::MAX, 401));
+        bmc.inner().rules.push(rule(Method::POST, SESSIONS, u32::MAX, 401));
+        bmc.inner().rules.push(rule(Method::GET, SYSTEM, u32::MAX, 401));
         let asked = power.power_state(&node).await.unwrap_err();
         assert!(matches!(asked, InterfaceError::Driver(_)), "{asked:?}");
         let count = bmc.asked().len();
@@ -85,7 +86,7 @@ async fn c02_a_session_that_could_not_be_begun_once_is_begun_later() {
         for times in 1..=2 {
             let Stage { bmc, node, power, .. } = Stage::new([Manner::NoBasic]).await;
             let refused = Rule { body: error(code), ..rule(Method::POST, SESSIONS, times, status) };
-            bmc.inner().wrongs.rules.push(refused);
+            bmc.inner().rules.push(refused);
             let read = power.power_state(&node).await;
             // The path may be missing twice where a wrong password is refused in the same way.
             assert!(read.is_ok() || status == 404 && times == 2, "{status}: {read:?}");
@@ -94,20 +95,20 @@ async fn c02_a_session_that_could_not_be_begun_once_is_begun_later() {
     // One that never begins is named, and not the password.
     let Stage { bmc, node, power, .. } = Stage::new([Manner::NoBasic]).await;
     let full = Rule { body: error("Base.1.0.SessionLimitExceeded"), ..rule(Method::POST, SESSIONS, 9, 400) };
-    bmc.inner().wrongs.rules.push(full);
+    bmc.inner().rules.push(full);
     let error = power.power_state(&node).await.unwrap_err().to_string();
     assert!(
         error.contains("begins no session for user") && error.contains("SessionLimitExceeded"),
         "{error}"
     );
-    bmc.inner().wrongs.rules.clear();
+    bmc.inner().rules.clear();
     power.power_state(&node).await.unwrap();
 }
 
 #[tokio::test]
 async fn c02_a_bmc_that_begins_no_sessions_for_a_user_gets_the_password_with_each_request() {
     let Stage { bmc, node, power, .. } = Stage::new([]).await;
-    bmc.inner().wrongs.rules.push(rule(Method::POST, SESSIONS, u32::MAX, 400));
+    bmc.inner().rules.push(rule(Method::POST, SESSIONS, u32::MAX, 400));
     for _ in 0..3 {
         power.power_state(&node).await.unwrap();
     }
@@ -118,7 +119,7 @@ async fn c02_a_bmc_that_begins_no_sessions_for_a_user_gets_the_password_with_eac
 async fn c02_a_root_without_machines_is_read_again() {
     let Stage { bmc, node, power, .. } = Stage::new([]).await;
     let empty = Rule { body: json!({}), ..rule(Method::GET, "/redfish/v1", 2, 200) };
-    bmc.inner().wrongs.rules.push(empty);
+    bmc.inner().rules.push(empty);
     power.power_state(&node).await.unwrap_err();
     assert_eq!(power.power_state(&node).await.unwrap(), PowerState::Off);
 }
@@ -129,7 +130,7 @@ async fn c07_an_ejection_is_judged_by_what_is_in_the_drive() {
         for acts in [true, false] {
             let Stage { bmc, node, management, .. } = Stage::with([], brief()).await;
             management.attach_virtual_media(&node, BootDevice::Cdrom, ISO).await.unwrap();
-            bmc.inner().wrongs.rules.push(Rule { acts, ..rule(Method::POST, EJECT, u32::MAX, status) });
+            bmc.inner().rules.push(Rule { acts, ..rule(Method::POST, EJECT, u32::MAX, status) });
             let ejected = management.detach_virtual_media(&node, &[BootDevice::Cdrom]).await;
             assert_eq!(ejected.is_ok(), acts, "{status}: {ejected:?}");
             assert_eq!(bmc.inner().drives.cd.image.is_none(), acts);
@@ -141,7 +142,7 @@ async fn c07_an_ejection_is_judged_by_what_is_in_the_drive() {
         let Stage { bmc, node, management, .. } = Stage::with([Manner::KeepsImage], brief()).await;
         management.attach_virtual_media(&node, BootDevice::Cdrom, ISO).await.unwrap();
         management.detach_virtual_media(&node, &[]).await.unwrap();
-        bmc.inner().wrongs.rules.push(rule(Method::POST, EJECT, u32::MAX, status));
+        bmc.inner().rules.push(rule(Method::POST, EJECT, u32::MAX, status));
         management.detach_virtual_media(&node, &[]).await.unwrap();
         management.attach_virtual_media(&node, BootDevice::Cdrom, ISO).await.unwrap();
         assert!(bmc.inner().drives.cd.image.is_some());
@@ -153,7 +154,7 @@ async fn c07_orders_that_are_refused_and_carried_out_are_carried_out() {
     let acts = |method, path, status| Rule { acts: true, ..rule(method, path, u32::MAX, status) };
     for status in [400, 409, 500] {
         let Stage { bmc, node, management, .. } = Stage::with([], brief()).await;
-        bmc.inner().wrongs.rules.extend([
+        bmc.inner().rules.extend([
             acts(Method::POST, "/CD/Actions/VirtualMedia.InsertMedia", status),
             acts(Method::PATCH, SYSTEM, status),
             acts(Method::PATCH, SECURE_BOOT, status),
@@ -172,13 +173,13 @@ async fn c07_orders_that_are_refused_and_carried_out_are_carried_out() {
 async fn c08_a_drive_that_cannot_be_read_hides_no_other() {
     for status in [403, 404, 500] {
         let Stage { bmc, node, management, .. } = Stage::with([], brief()).await;
-        bmc.inner().wrongs.rules.push(rule(Method::GET, USB, u32::MAX, status));
+        bmc.inner().rules.push(rule(Method::GET, USB, u32::MAX, status));
         management.attach_virtual_media(&node, BootDevice::Cdrom, ISO).await.unwrap();
         assert_eq!(management.get_virtual_media(&node).await.unwrap().len(), 1);
         management.detach_virtual_media(&node, &[]).await.unwrap();
         assert_eq!(bmc.inner().drives.cd.image, None);
         // Where there is none, the reason is told.
-        bmc.inner().wrongs.rules.push(rule(Method::GET, CD, u32::MAX, status));
+        bmc.inner().rules.push(rule(Method::GET, CD, u32::MAX, status));
         let error = management.attach_virtual_media(&node, BootDevice::Cdrom, ISO).await.unwrap_err();
         assert!(error.to_string().contains(&status.to_string()), "{error}");
     }
@@ -189,7 +190,7 @@ async fn c08_a_medium_is_not_left_in_a_drive_that_could_not_be_read_once() {
     for status in [400, 404, 409] {
         let Stage { bmc, node, management, .. } = Stage::with([], brief()).await;
         management.attach_virtual_media(&node, BootDevice::Cdrom, ISO).await.unwrap();
-        bmc.inner().wrongs.rules.push(rule(Method::GET, CD, 1, status));
+        bmc.inner().rules.push(rule(Method::GET, CD, 1, status));
         management.detach_virtual_media(&node, &[]).await.unwrap();
         assert_eq!(bmc.inner().drives.cd.image, None, "{status}");
     }
@@ -199,7 +200,7 @@ async fn c08_a_medium_is_not_left_in_a_drive_that_could_not_be_read_once() {
 async fn c08_a_drive_that_takes_an_order_and_does_nothing_hides_no_other() {
     let Stage { bmc, node, management, .. } = Stage::with([Manner::DrivesTakeAll], brief()).await;
     let nothing = Rule { body: json!({}), ..rule(Method::POST, INSERT_USB, u32::MAX, 200) };
-    bmc.inner().wrongs.rules.push(nothing);
+    bmc.inner().rules.push(nothing);
     management.attach_virtual_media(&node, BootDevice::Cdrom, ISO).await.unwrap();
     assert_eq!(bmc.inner().drives.cd.image.as_deref(), Some(ISO));
 }
@@ -225,7 +226,7 @@ async fn c09_an_image_may_be_told_in_other_words() {
 #[tokio::test]
 async fn c11_packed_answers_are_unpacked() {
     let Stage { bmc, node, power, management } = Stage::new([Manner::WantsPacking]).await;
-    bmc.inner().wrongs.at = Some((1..=usize::MAX, Wrong::Packed));
+    bmc.spoiler.spoil_all(Wrong::Packed);
     power.power_on(&node).await.unwrap();
     management.set_boot_device(&node, BootDevice::Disk, true).await.unwrap();
 }
@@ -258,7 +259,7 @@ async fn c13_what_counts_from_the_next_start_on_is_not_refused() {
         let Stage { bmc, node, management, .. } = Stage::with([], settings).await;
         let taken = |path| Rule { body: body.clone(), ..rule(Method::PATCH, path, u32::MAX, status) };
         let of_task = Rule { body: task.clone(), ..rule(Method::GET, "/JID_1", u32::MAX, 202) };
-        bmc.inner().wrongs.rules.extend([taken(SYSTEM), taken(SECURE_BOOT), of_task]);
+        bmc.inner().rules.extend([taken(SYSTEM), taken(SECURE_BOOT), of_task]);
         management.set_secure_boot_state(&node, true).await.unwrap();
         management.set_boot_mode(&node, BootMode::Bios).await.unwrap();
         assert_eq!(bmc.asked().iter().filter(|asked| asked.starts_with("PATCH")).count(), 2);
@@ -266,17 +267,14 @@ async fn c13_what_counts_from_the_next_start_on_is_not_refused() {
     // The resource of what is to be says so.
     let Stage { bmc, node, management, .. } = Stage::with([], brief()).await;
     let pending = json!({"SecureBootEnable": false, "@Redfish.Settings": {"SettingsObject": {"@odata.id": "/redfish/v1/Pending"}}});
-    bmc.inner().wrongs.rules.extend([
+    bmc.inner().rules.extend([
         Rule { body: pending, ..rule(Method::GET, SECURE_BOOT, u32::MAX, 200) },
         Rule { body: json!({"SecureBootEnable": true}), ..rule(Method::GET, "/Pending", u32::MAX, 200) },
     ]);
     management.set_secure_boot_state(&node, true).await.unwrap();
     // What nothing says so of is refused.
     let Stage { bmc, node, management, .. } = Stage::with([], brief()).await;
-    bmc.inner()
-        .wrongs
-        .rules
-        .push(Rule { body: json!({}), ..rule(Method::PATCH, SECURE_BOOT, u32::MAX, 200) });
+    bmc.inner().rules.push(Rule { body: json!({}), ..rule(Method::PATCH, SECURE_BOOT, u32::MAX, 200) });
     management.set_secure_boot_state(&node, true).await.unwrap_err();
 }
 
@@ -284,7 +282,7 @@ async fn c13_what_counts_from_the_next_start_on_is_not_refused() {
 async fn c21_a_power_on_that_is_refused_while_the_machine_goes_on_is_one() {
     for status in [400, 409] {
         let Stage { bmc, node, power, .. } = Stage::with([], brief()).await;
-        bmc.inner().wrongs.rules.push(Rule { acts: true, ..rule(Method::POST, RESET, u32::MAX, status) });
+        bmc.inner().rules.push(Rule { acts: true, ..rule(Method::POST, RESET, u32::MAX, status) });
         power.power_on(&node).await.unwrap();
         assert_eq!(bmc.inner().machine.power, "On");
     }

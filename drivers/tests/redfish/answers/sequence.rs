@@ -1,12 +1,10 @@
 //! What is done to a machine, each with what has to be done before and what must be left then.
 
-use crate::stage::{Stage, info, interfaces, node, settings};
-use crate::stand_in::wrong::PATIENCE;
-use crate::stand_in::{Mockup, StandIn};
+use crate::stage::{Stage, settings};
+use crate::wrong_answers::http::PATIENCE;
 use farrier_conductor::interfaces::{InterfaceError, ManagementInterface, PowerInterface};
 use farrier_conductor::model::BootDevice;
 use farrier_drivers::redfish::RedfishSettings;
-use serde_json::json;
 use std::time::Duration;
 
 const ISO: &str = "http://192.0.2.5/v1/media/5d2c.iso";
@@ -88,7 +86,7 @@ impl Sequence {
 }
 
 /// The settings of a site that waits for nothing long.
-fn impatient() -> RedfishSettings {
+pub fn impatient() -> RedfishSettings {
     RedfishSettings {
         request_timeout: PATIENCE,
         power_wait: Duration::from_secs(60),
@@ -97,25 +95,8 @@ fn impatient() -> RedfishSettings {
     }
 }
 
-/// A machine whose BMC is our own, or has the replies of another.
-pub async fn stage(mockup: Option<&str>) -> Stage {
-    match mockup {
-        None => {
-            let bmc = StandIn::start([]).await;
-            let (power, management) = interfaces(impatient());
-            Stage { node: node(&info(&bmc.url)), bmc, power, management }
-        }
-        Some(name) => Stage::of_with(Mockup::read(name), impatient()).await,
-    }
-}
-
 /// Whether a medium is in a drive.
 pub async fn has_medium(stage: &Stage) -> bool {
     let media = stage.management.get_virtual_media(&stage.node).await;
     media.is_ok_and(|media| media.iter().any(|medium| medium.image.as_deref() == Some(ISO)))
-}
-
-/// What a cell is called.
-pub fn line(subject: &str, sequence: Sequence, request: &str, wrong: impl std::fmt::Debug) -> String {
-    json!([subject, sequence.name(), request, format!("{wrong:?}")]).to_string()
 }

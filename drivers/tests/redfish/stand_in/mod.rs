@@ -6,14 +6,15 @@ mod faults;
 mod machine;
 mod mockup;
 mod resources;
+pub mod rules;
 mod screen;
 mod sessions;
 mod virtual_media;
-pub mod wrong;
 
 pub use machine::Machine;
 pub use mockup::Mockup;
 
+use crate::wrong_answers::http::Spoiler;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -122,7 +123,8 @@ pub struct Inner {
     pub seen: Vec<Seen>,
     sessions: sessions::Sessions,
     faults: faults::Faults,
-    pub wrongs: wrong::Wrongs,
+    /// Which answers are other ones than they should be, by what is asked.
+    pub rules: Vec<rules::Rule>,
     pub drives: virtual_media::Drives,
     tasks: u32,
     /// What is in its log, and how long ago it was written, in seconds.
@@ -134,6 +136,8 @@ pub struct Inner {
 /// The BMC. Dropping it takes it away.
 pub struct StandIn {
     pub url: String,
+    /// Which answers are wrong, by their number.
+    pub spoiler: Spoiler,
     inner: Arc<Mutex<Inner>>,
     serving: JoinHandle<()>,
 }
@@ -149,9 +153,9 @@ impl StandIn {
     pub async fn start(manners: impl IntoIterator<Item = Manner>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (inner, app) = Self::app(manners);
+        let (inner, spoiler, app) = Self::app(manners);
         let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { url, inner, serving }
+        Self { url, spoiler, inner, serving }
     }
 
     /// One with the replies of another.
@@ -168,10 +172,10 @@ impl StandIn {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
-        let (inner, app) = Self::app([]);
+        let (inner, spoiler, app) = Self::app([]);
         let server = axum_server::from_tcp_rustls(listener, config).unwrap();
         let serving = tokio::spawn(async move { server.serve(app.into_make_service()).await.unwrap() });
-        Self { url, inner, serving }
+        Self { url, spoiler, inner, serving }
     }
 
     /// Many of them, each at an address of its own, behind one socket: a process may have few.
@@ -183,21 +187,24 @@ impl StandIn {
         let (mut all, mut by_host) = (Vec::new(), HashMap::new());
         for (number, manner) in manners.into_iter().enumerate() {
             let host = format!("127.0.{}.{}:{port}", number / 250 + 1, number % 250 + 1);
-            let (inner, _) = Self::app(manner);
+            let (inner, spoiler, _) = Self::app(manner);
             by_host.insert(host.clone(), Arc::clone(&inner));
-            all.push(Self { url: format!("http://{host}"), inner, serving: tokio::spawn(async {}) });
+            let (url, serving) = (format!("http://{host}"), tokio::spawn(async {}));
+            all.push(Self { url, spoiler, inner, serving });
         }
         let app = Router::new().fallback(answer_at).with_state(Arc::new(by_host));
         (all, tokio::spawn(async move { axum::serve(listener, app).await.unwrap() }))
     }
 
-    fn app(manners: impl IntoIterator<Item = Manner>) -> (Arc<Mutex<Inner>>, Router) {
+    fn app(manners: impl IntoIterator<Item = Manner>) -> (Arc<Mutex<Inner>>, Spoiler, Router) {
         let manners: BTreeSet<_> = manners.into_iter().collect();
         let machine = Machine::new(&manners);
-        let (seen, sessions, faults, drives, log, mockup, wrongs) = Default::default();
-        let inner = Inner { manners, machine, seen, sessions, faults, drives, tasks: 0, log, mockup, wrongs };
+        let (seen, sessions, faults, drives, log, mockup, rules) = Default::default();
+        let inner = Inner { manners, machine, seen, sessions, faults, drives, tasks: 0, log, mockup, rules };
         let inner = Arc::new(Mutex::new(inner));
-        (Arc::clone(&inner), Router::new().fallback(answer).with_state(inner))
+        let spoiler = Spoiler::new(|status| refusal(status, "Base.1.0.GeneralError", "wrong once"));
+        let app = spoiler.before(Router::new().fallback(answer).with_state(Arc::clone(&inner)));
+        (inner, spoiler, app)
     }
 
     /// What it is and does now.
@@ -239,12 +246,15 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, request: Request) -> Res
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let (method, headers, at) = (parts.method, parts.headers, Instant::now());
     let seen = Seen { method, path, query, headers, body, at };
-    let draft = {
+    let answer = {
         let mut inner = inner.lock().unwrap();
         inner.seen.push(seen.clone());
-        inner.draft(&seen)
+        inner.by_rule(&seen).or_else(|| inner.answer(&seen))
     };
-    draft.finish().await
+    match answer {
+        Some(answer) => answer,
+        None => std::future::pending().await,
+    }
 }
 
 impl Inner {

@@ -1,8 +1,9 @@
-//! When a BMC is believed that refuses a password.
+//! When a BMC or Keystone is believed that refuses a password.
 //!
-//! BMCs refuse passwords that are right: while their sessions are used up, or when an answer is spoilt on its way. So a refusal
-//! counts when it came a second time some seconds later, and a third time where the password has worked before. Then the
-//! password is left alone for a while, lest the BMC lock the user out, and tried once after each such rest.
+//! BMCs refuse passwords that are right: while their sessions are used up, or when an answer is spoilt on its way; Keystone does
+//! while what it asks, such as LDAP, does not answer. So a refusal counts when it came a second time some seconds later, and a
+//! third time where the password has worked before. Then the password is left alone for a while, lest the user be locked out, and
+//! tried once after each such rest.
 
 use std::time::Duration;
 use tokio::time::Instant;
@@ -20,7 +21,7 @@ pub(crate) struct Pauses {
     pub(crate) rest: Duration,
 }
 
-/// What a BMC has said of a password.
+/// What was said of a password.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Refusals {
     has_worked: bool,
