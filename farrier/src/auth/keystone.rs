@@ -35,7 +35,7 @@ const LIFE: Duration = Duration::from_secs(300);
 /// Longest wait for Keystone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long an unknown token is not asked about again.
+/// How long a token is not asked about again that Keystone did not know twice: one wrong answer decides nothing.
 const LIFE_OF_UNKNOWN: Duration = Duration::from_secs(30);
 
 /// Questions at a time; of one client, an eighth of them.
@@ -79,11 +79,21 @@ pub(crate) struct Keystone {
     turns: Turns,
 }
 
-/// What is known of a token, and until when: whose it is, or nothing where Keystone does not know it.
+/// What is known of a token, and until when.
 #[derive(Debug, Clone)]
 struct Known {
-    identity: Option<Identity>,
+    owner: Owner,
     until: Instant,
+}
+
+/// Whose a token is.
+#[derive(Debug, Clone)]
+enum Owner {
+    Known(Identity),
+    /// Nobody's, as Keystone has said once.
+    UnknownOnce,
+    /// Nobody's.
+    Unknown,
 }
 
 /// What Keystone tells of a token.
@@ -162,30 +172,34 @@ impl Keystone {
     async fn whose(&self, shown: &HeaderValue, peer: IpAddr) -> Result<Identity, Denial> {
         let key = digest(&SHA256, shown.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes");
         let known = self.seen().get(&key).filter(|known| known.until > Instant::now()).cloned();
-        if let Some(known) = known {
-            return known.identity.ok_or_else(|| self.unknown());
-        }
+        let is_doubted = match known.map(|known| known.owner) {
+            Some(Owner::Known(identity)) => return Ok(identity),
+            Some(Owner::Unknown) => return Err(self.unknown()),
+            Some(Owner::UnknownOnce) => true,
+            None => false,
+        };
         let lane = Lane::new(peer, None);
         let throttled = |retry_after| Denial::Throttled { retry_after };
         self.attempts.take_of(&lane, UNKNOWN, Instant::now()).map_err(throttled)?;
         let token = match self.ask(shown, peer).await {
             Err(denial @ Denial::Unauthenticated { .. }) => {
-                self.remember(key, None, LIFE_OF_UNKNOWN);
+                let owner = if is_doubted { Owner::Unknown } else { Owner::UnknownOnce };
+                self.remember(key, owner, LIFE_OF_UNKNOWN);
                 return Err(denial);
             }
             asked => asked?,
         };
         let Ok(left) = Duration::try_from(token.expires_at - OffsetDateTime::now_utc()) else {
-            self.remember(key, None, LIFE_OF_UNKNOWN);
+            self.remember(key, Owner::Unknown, LIFE_OF_UNKNOWN);
             return Err(self.unknown());
         };
         self.attempts.forget(&lane);
         let identity = token.identity(&self.projects)?;
-        self.remember(key, Some(identity.clone()), left.min(LIFE));
+        self.remember(key, Owner::Known(identity.clone()), left.min(LIFE));
         Ok(identity)
     }
 
-    fn remember(&self, key: [u8; 32], identity: Option<Identity>, life: Duration) {
+    fn remember(&self, key: [u8; 32], owner: Owner, life: Duration) {
         let now = Instant::now();
         let mut seen = self.seen();
         if seen.len() >= MOST {
@@ -193,11 +207,12 @@ impl Keystone {
         }
         if seen.len() >= MOST {
             // Unknown ones go first: made-up tokens drive out no known one.
-            let soonest = seen.iter().min_by_key(|(_, known)| (known.identity.is_some(), known.until));
+            let soonest =
+                seen.iter().min_by_key(|(_, known)| (matches!(known.owner, Owner::Known(_)), known.until));
             let soonest = soonest.map(|(key, _)| *key);
             soonest.into_iter().for_each(|key| drop(seen.remove(&key)));
         }
-        seen.insert(key, Known { identity, until: now + life });
+        seen.insert(key, Known { owner, until: now + life });
     }
 
     /// Has Keystone tell about a token.

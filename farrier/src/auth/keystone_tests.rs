@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// Answers as Keystone about tokens that say what they are: a role, and whether it is of the system.
+/// Answers as Keystone about tokens that say what they are: a role, and whether it is of the system; or what is answered to every
+/// other question.
 async fn tell(State(asked): State<Arc<AtomicUsize>>, headers: HeaderMap) -> Result<Json<Value>, StatusCode> {
-    asked.fetch_add(1, Ordering::Relaxed);
+    let count = asked.fetch_add(1, Ordering::Relaxed);
     let subject = headers[X_SUBJECT_TOKEN].to_str().unwrap();
     assert_eq!(headers[X_AUTH_TOKEN], subject);
     let (role, scope) = subject.split_once('-').ok_or(StatusCode::NOT_FOUND)?;
@@ -22,6 +23,9 @@ async fn tell(State(asked): State<Arc<AtomicUsize>>, headers: HeaderMap) -> Resu
     let mut token =
         json!({"user": {"name": "me", "id": "1"}, "roles": [{"name": role}], "expires_at": expires});
     match scope {
+        scope if scope.starts_with("once") && count % 2 == 0 => {
+            return Err(scope["once".len()..].parse().unwrap());
+        }
         "broken" => return Err(StatusCode::BAD_GATEWAY),
         "project" => token["project"] = json!({"name": "baremetal", "domain": {"id": "default"}}),
         "theirs" => token["project"] = json!({"name": "theirs", "domain": {"id": "default"}}),
@@ -91,15 +95,29 @@ async fn n19_unknown_tokens_are_remembered_and_counted_and_known_ones_are_not_st
     for _ in 0..50 {
         assert_eq!(identify(&keystone, "unknown").await, Err(401));
     }
-    assert_eq!(asked.load(Ordering::Relaxed), 2, "it is asked about once");
+    assert_eq!(asked.load(Ordering::Relaxed), 3, "it is asked about twice");
     let mut answers = Vec::new();
     for number in 0..UNKNOWN.at_once * 2 {
         answers.push(identify(&keystone, &format!("made{number}")).await);
     }
     assert!(answers.contains(&Err(429)), "{answers:?}");
-    assert!(asked.load(Ordering::Relaxed) <= 2 + UNKNOWN.at_once as usize + 5);
+    assert!(asked.load(Ordering::Relaxed) <= 3 + UNKNOWN.at_once as usize + 5);
     assert_eq!(identify(&keystone, "admin-system").await, Ok(Role::Admin));
     assert_eq!(identify(&keystone, "local").await, Ok(Role::Admin));
+}
+
+#[tokio::test]
+async fn c01_one_wrong_answer_about_a_token_is_asked_for_again() {
+    for status in [401, 403, 404, 409, 412, 429, 500, 503] {
+        let (asked, keystone) = keystone().await;
+        let token = format!("admin-once{status}");
+        let told = if matches!(status, 401 | 404) { 401 } else { 503 };
+        assert_eq!(identify(&keystone, &token).await, Err(told), "{status}");
+        for _ in 0..2 {
+            assert_eq!(identify(&keystone, &token).await, Ok(Role::Admin), "{status}");
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+    }
 }
 
 #[tokio::test]
