@@ -45,6 +45,19 @@ pub enum Error {
         /// States that would do.
         allowed: String,
     },
+    /// The machine is on, or may be on, and the change is for machines that are off.
+    #[error(
+        "the requested action \"{action}\" can not be performed on node \"{node}\" while it is in state \"{state}\"; \
+         power it off first"
+    )]
+    PoweredOn {
+        /// What was asked for.
+        action: String,
+        /// Name of the node.
+        node: String,
+        /// Power state of the machine.
+        state: String,
+    },
     /// The node belongs to another instance.
     #[error(transparent)]
     OtherInstance(#[from] OtherInstance),

@@ -55,6 +55,13 @@ pub fn clients(workspace: &Workspace) -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// The environment of Ansible, whose collections need an older library than the clients have.
+pub fn ansible(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.cache().join("ansible");
+    install("Ansible", &workspace.root.join("tests/client/ansible-requirements.txt"), &folder)?;
+    Ok(folder)
+}
+
 /// The environment of a cloud: Keystone and Neutron.
 pub fn openstack(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.cache().join("openstack");

@@ -31,6 +31,8 @@ pub enum Purpose {
     NetbootBench,
     /// Installing programs from PyPI.
     Python,
+    /// Operators' clients that are not from PyPI.
+    Client,
     /// What Ironic and its BMC need, also for config drives and virtual media.
     Ironic,
     /// What an Ironic needs that writes images itself.
@@ -115,7 +117,7 @@ const REQUIREMENTS: &[Requirement] = &[
     file("/usr/share/AAVMF/AAVMF_CODE.fd", "qemu-efi-aarch64", &[Purpose::MachineAarch64]),
     command("curl", "curl", &[Purpose::Unit, Purpose::Machine, Purpose::WriteBench]),
     command("etcd", "etcd-server", &[Purpose::Unit]),
-    command("ipmitool", "ipmitool", &[Purpose::Unit, Purpose::Bmc]),
+    command("ipmitool", "ipmitool", &[Purpose::Unit, Purpose::Bmc, Purpose::Client]),
     command("ipmi_sim", "openipmi", &[Purpose::Unit, Purpose::Bmc]),
     command("dnsmasq", "dnsmasq-base", &[Purpose::Disk, Purpose::Machine]),
     command("nginx", "nginx-light", &[Purpose::NetbootBench]),
@@ -140,6 +142,12 @@ const REQUIREMENTS: &[Requirement] = &[
     command("sshpass", "sshpass", &[Purpose::Machine]),
     command("python3", "python3", &[Purpose::Unit, Purpose::Python, Purpose::WriteBench]),
     file("/var/lib/dpkg/info/python3-venv.list", "python3-venv", &[Purpose::Python]),
+    command("go", "golang-go", &[Purpose::Client]),
+    file(
+        "/usr/share/gocode/src/github.com/gophercloud/gophercloud/acceptance/openstack/baremetal",
+        "golang-github-gophercloud-gophercloud-dev",
+        &[Purpose::Client],
+    ),
     command("genisoimage", "genisoimage", &[Purpose::Ironic, Purpose::Disk]),
     command("grub-mkimage", "grub-common", &[Purpose::Ironic, Purpose::Machine]),
     file("/usr/lib/grub/x86_64-efi/linuxefi.mod", "grub-efi-amd64-bin", &[Purpose::Ironic, Purpose::Machine]),

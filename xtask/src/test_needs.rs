@@ -51,7 +51,8 @@ pub fn purposes(tier: Tier) -> &'static [Purpose] {
         Tier::IronicIscsi => {
             &[Purpose::Dist, Purpose::Machine, Purpose::Python, Purpose::Ironic, Purpose::IronicIscsi]
         }
-        Tier::Client | Tier::Openstack => &[Purpose::Python],
+        Tier::Client => &[Purpose::Python, Purpose::Client],
+        Tier::Openstack => &[Purpose::Python],
     }
 }
 
@@ -99,6 +100,7 @@ fn client_environment(workspace: &Workspace, tests: &Built) -> Result<Environmen
     Ok(vec![
         ("FARRIER_BIN", tests.program(CONDUCTOR)?.display().to_string()),
         ("FARRIER_CLIENTS", python_environment::clients(workspace)?.display().to_string()),
+        ("FARRIER_ANSIBLE", python_environment::ansible(workspace)?.display().to_string()),
     ])
 }
 

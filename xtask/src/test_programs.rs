@@ -42,7 +42,7 @@ pub enum Tier {
     Ironic,
     /// `ironic_iscsi_`: led by an old Ironic from PyPI, which writes to the disk that the agent exports.
     IronicIscsi,
-    /// `client_`: operators' clients from PyPI, against the reference conductor.
+    /// `client_`: operators' clients from PyPI and Debian, against the reference conductor.
     Client,
     /// `openstack_`: networks by Keystone and Neutron from PyPI.
     Openstack,

@@ -5,6 +5,7 @@ use super::fields::{ALLOCATION, read_new};
 use super::listing::{Paging, Successive, answer_successive};
 use super::patch::Patch;
 use super::reply::{Refusal, read_json};
+use super::routes::part;
 use super::view::{Shown, View, created};
 use crate::conductor::Conductor;
 use crate::error::Error;
@@ -31,7 +32,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
     vec![
         ("/allocations", get(list).post(create)),
         ("/allocations/{allocation}", get(show).patch(update).delete(delete)),
-        ("/nodes/{node}/allocation", get(of_node).delete(delete_of_node)),
+        ("/nodes/{node}/allocation", part(SINCE, get(of_node).delete(delete_of_node))),
     ]
 }
 
@@ -186,6 +187,7 @@ async fn of_node(
     asked: Asked,
     Path(node): Path<String>,
 ) -> Result<Json<Shown>, Refusal> {
+    asked.part_since(SINCE)?;
     let id = allocation_of(&conductor, &node).await?;
     show(State(conductor), asked, Path(id)).await
 }
@@ -195,6 +197,7 @@ async fn delete_of_node(
     asked: Asked,
     Path(node): Path<String>,
 ) -> Result<StatusCode, Refusal> {
+    asked.part_since(SINCE)?;
     let id = allocation_of(&conductor, &node).await?;
     delete(State(conductor), asked, Path(id)).await
 }

@@ -75,7 +75,7 @@ impl Asked {
         }
     }
 
-    /// As if there were nothing at this path, for versions from before there was.
+    /// As if there were nothing at this path, for versions from before there were allocations, deploy templates, runbooks.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Asked {
         }
     }
 
-    /// As [`Self::since`], for what is no resource of its own in Ironic: its parent is there in all versions.
+    /// As [`Self::since`], for port groups, volumes and what belongs to a node.
     ///
     /// # Errors
     ///

@@ -93,7 +93,7 @@ async fn logical_disk_properties(
     asked: Asked,
     Path(driver): Path<String>,
 ) -> Result<Json<BTreeMap<&'static str, &'static str>>, Refusal> {
-    asked.since(RAID)?;
+    asked.needs(RAID, "logical_disk_properties")?;
     asked.done()?;
     let found = conductor.logical_disk_properties(&driver);
     found.map(Json).map_err(|error| Refusal::new(StatusCode::NOT_FOUND, error.to_string()))

@@ -4,6 +4,7 @@ use super::asked::Asked;
 use super::fields::{HISTORY, HISTORY_BRIEF};
 use super::listing::{Given, Paging, answer};
 use super::reply::Refusal;
+use super::routes::part;
 use super::view::{Shown, View};
 use crate::conductor::Conductor;
 use crate::error::Error;
@@ -20,7 +21,10 @@ use uuid::Uuid;
 const SINCE: u16 = 78;
 
 pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
-    vec![("/nodes/{node}/history", get(list)), ("/nodes/{node}/history/{entry}", get(show))]
+    vec![
+        ("/nodes/{node}/history", part(SINCE, get(list))),
+        ("/nodes/{node}/history/{entry}", part(SINCE, get(show))),
+    ]
 }
 
 async fn list(

@@ -5,6 +5,7 @@ use super::body;
 use super::ramdisk::lookup_reply;
 use super::reply::{Refusal, masked};
 use super::routes::everywhere;
+use super::routes::part;
 use super::spool::{Spool, Spooled};
 use crate::conductor::Conductor;
 use crate::error::Error;
@@ -50,7 +51,7 @@ pub(super) fn ramdisk_routes() -> Router<Conductor> {
 
 /// The route that operators read.
 pub(super) fn node_routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
-    vec![("/nodes/{node}/inventory", get(inventory))]
+    vec![("/nodes/{node}/inventory", part(INVENTORY, get(inventory)))]
 }
 
 /// Nobody is known by a report before it is read, so what is kept of it is bounded, and only whose report is awaited has it

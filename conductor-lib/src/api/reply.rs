@@ -99,6 +99,7 @@ impl From<Error> for Refusal {
             Error::Forbidden(_)
             | Error::Heartbeat(_)
             | Error::Invalid { .. }
+            | Error::PoweredOn { .. }
             | Error::Unresolved(_)
             | Error::Interface(
                 InterfaceError::DriverInfo { .. }
@@ -114,8 +115,23 @@ impl From<Error> for Refusal {
             | Error::Agent(_)
             | Error::Store(StoreError::Failed { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self::new(status, error.to_string())
+        let text = error.to_string();
+        Self::new(
+            status,
+            match error {
+                // Clients recognise these by Ironic's sentences.
+                Error::PoweredOn { .. } | Error::Store(StoreError::Taken { .. }) => sentence(&text),
+                _ => text,
+            },
+        )
     }
+}
+
+/// The text with a capital letter at its beginning.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
 }
 
 impl From<PatchError> for Refusal {

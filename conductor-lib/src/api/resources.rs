@@ -137,7 +137,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
 
 /// `GET /volume`
 async fn volume(asked: Asked) -> Result<Json<Value>, Refusal> {
-    asked.since(CONNECTORS.since)?;
+    asked.part_since(CONNECTORS.since)?;
     Ok(Json(volume_links(&asked.url, "volume")))
 }
 
@@ -147,7 +147,7 @@ async fn volume_of_node(
     asked: Asked,
     Path(node): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    asked.since(CONNECTORS.since)?;
+    asked.part_since(CONNECTORS.since)?;
     conductor.node(&node).await?;
     Ok(Json(volume_links(&asked.url, &format!("nodes/{node}/volume"))))
 }
@@ -174,14 +174,14 @@ impl Collection {
     /// Those of a node, from a version on.
     fn of_node(&'static self, since: u16) -> MethodRouter<Conductor> {
         get(move |State(conductor): State<Conductor>, asked: Asked, Path(node): Path<String>| async move {
-            asked.since(since)?;
+            asked.part_since(since)?;
             self.list(conductor, asked, Some(node), Some(self.brief)).await
         })
     }
 
     fn detail_of_node(&'static self, since: u16) -> MethodRouter<Conductor> {
         get(move |State(conductor): State<Conductor>, asked: Asked, Path(node): Path<String>| async move {
-            asked.since(since)?;
+            asked.part_since(since)?;
             self.list(conductor, asked, Some(node), None).await
         })
     }
@@ -207,7 +207,7 @@ impl Collection {
         node: Option<String>,
         usual: Option<&'static [&'static str]>,
     ) -> Result<Response, Refusal> {
-        asked.since(self.since)?;
+        self.check_version(&asked)?;
         let path = match (&node, usual) {
             (Some(node), Some(_)) => format!("nodes/{node}/{}", self.path),
             (Some(node), None) => format!("nodes/{node}/{}/detail", self.path),
@@ -303,11 +303,19 @@ impl Collection {
         asked: Asked,
         id: String,
     ) -> Result<StatusCode, Refusal> {
-        asked.since(self.since)?;
+        self.check_version(&asked)?;
         asked.done()?;
         self.check_ident(&id)?;
         conductor.delete_resource(self.kind, &id).await?;
         Ok(StatusCode::NO_CONTENT)
+    }
+
+    /// Refuses versions from before there were any.
+    fn check_version(&self, asked: &Asked) -> Result<(), Refusal> {
+        match self.kind {
+            ResourceKind::DeployTemplate | ResourceKind::Runbook => asked.since(self.since),
+            _ => asked.part_since(self.since),
+        }
     }
 
     /// Refuses what none of them could be called by.
@@ -321,7 +329,7 @@ impl Collection {
 
     /// How one of them is to look, after which nothing else is asked for.
     fn view(&self, asked: &mut Asked) -> Result<View, Refusal> {
-        asked.since(self.since)?;
+        self.check_version(asked)?;
         let fields = asked.take_fields(self.fields, None)?;
         asked.done()?;
         Ok(View::new(asked, fields))

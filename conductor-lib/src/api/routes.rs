@@ -1,6 +1,8 @@
 //! Where paths are: with and without the version before them, and with and without a slash at their end, as Ironic has
 //! them (section 8.1).
 
+use super::asked::Asked;
+use super::reply::Refusal;
 use axum::Router;
 use axum::routing::MethodRouter;
 
@@ -10,6 +12,17 @@ pub(crate) fn everywhere<S: Clone + Send + Sync + 'static>(
 ) -> Router<S> {
     routes.into_iter().fold(Router::new(), |router, (path, methods)| {
         spellings(path).fold(router, |router, path| router.route(&path, methods.clone()))
+    })
+}
+
+/// The methods of a part of nodes that there is from a version on: before, nothing is found, also by any other method.
+pub(crate) fn part<S: Clone + Send + Sync + 'static>(
+    since: u16,
+    methods: MethodRouter<S>,
+) -> MethodRouter<S> {
+    methods.fallback(move |asked: Asked| async move {
+        asked.part_since(since)?;
+        Err::<(), _>(Refusal::wrong_method())
     })
 }
 

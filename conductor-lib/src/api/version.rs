@@ -7,7 +7,8 @@ use crate::conductor::Conductor;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use farrier_protocol::heartbeat::{ApiVersion, VERSION_HEADER};
@@ -60,34 +61,37 @@ pub(crate) async fn negotiate(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// Last version in which `.json` may be at the end of a path that is read.
+/// Last version in which `.json` may be at the end of a path.
 const SUFFIX_UNTIL: u16 = 90;
 
-/// Reads what a path names without the `.json` at its end, where nothing is called so with it.
-pub(crate) async fn without_suffix(request: Request, next: Next) -> Response {
+/// Takes `.json` off the end of the path of what is read, changed or deleted, where nothing is called so with it.
+pub(crate) async fn without_suffix(mut request: Request, next: Next) -> Response {
     let version = request.extensions().get().copied().unwrap_or(MINIMUM);
-    let has_suffix = request.uri().path().ends_with(".json");
-    if request.method() != Method::GET || version.minor > SUFFIX_UNTIL || !has_suffix {
-        return next.run(request).await;
+    let has_suffix = [Method::GET, Method::PATCH, Method::DELETE].contains(request.method());
+    let shortened = shortened(request.uri()).filter(|_| has_suffix && version.minor <= SUFFIX_UNTIL);
+    let Some(shortened) = shortened else { return next.run(request).await };
+    let found = next.clone().run(question(&request)).await.status();
+    if [StatusCode::NOT_FOUND, StatusCode::BAD_REQUEST].contains(&found) {
+        *request.uri_mut() = shortened;
     }
-    let Some(shortened) = shortened(&request) else { return next.run(request).await };
-    let found = next.clone().run(request).await;
-    match found.status() {
-        StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST => next.run(shortened).await,
-        _ => found,
-    }
+    next.run(request).await
 }
 
-/// The same request, without the suffix of its path.
-fn shortened(request: &Request) -> Option<Request> {
-    let (path, query) = (request.uri().path().strip_suffix(".json")?, request.uri().query());
-    let mut uri = path.to_owned();
-    query.into_iter().for_each(|query| uri.extend(["?", query]));
-    let mut shortened = Request::new(Body::empty());
-    *shortened.uri_mut() = uri.parse().ok()?;
-    *shortened.headers_mut() = request.headers().clone();
-    *shortened.extensions_mut() = request.extensions().clone();
-    Some(shortened)
+/// The same without the suffix of its path.
+fn shortened(uri: &Uri) -> Option<Uri> {
+    let mut shortened = uri.path().strip_suffix(".json")?.to_owned();
+    uri.query().into_iter().for_each(|query| shortened.extend(["?", query]));
+    shortened.parse().ok()
+}
+
+/// Asks what there is at the path of a request.
+fn question(request: &Request) -> Request {
+    let mut question = Request::new(Body::empty());
+    *question.uri_mut() = request.uri().path().parse().unwrap_or_default();
+    *question.headers_mut() = request.headers().clone();
+    question.headers_mut().remove(CONTENT_LENGTH);
+    *question.extensions_mut() = request.extensions().clone();
+    question
 }
 
 /// The version that a request wants; the common header comes first.

@@ -44,7 +44,7 @@ impl Conductor {
         change: impl FnOnce(Resource) -> Result<Resource, E>,
     ) -> Result<Resource, E> {
         let before = self.resource(kind, id).await?;
-        let lock = self.lock_changeable(&before).await?;
+        let lock = self.lock_changeable(&before, "update").await?;
         let Resource { uuid, created_at, .. } = before;
         let after =
             Resource { uuid, kind, created_at, updated_at: Some(self.now()), ..change(before.clone())? };
@@ -67,7 +67,7 @@ impl Conductor {
     /// [`Error::ResourceNotFound`], [`Error::Invalid`] while something belongs to it.
     pub async fn delete_resource(&self, kind: ResourceKind, id: &str) -> Result<(), Error> {
         let resource = self.resource(kind, id).await?;
-        let lock = self.lock_changeable(&resource).await?;
+        let lock = self.lock_changeable(&resource, "deletion").await?;
         self.check_unused(&resource).await?;
         let deleted = self.store().delete_resource(resource.uuid).await;
         leave(lock).await?;
@@ -91,7 +91,7 @@ impl Conductor {
 
     /// Locks the node of a volume, which waits for the task that has the lock. Volumes of a machine that is on are not
     /// changed.
-    async fn lock_changeable(&self, resource: &Resource) -> Result<Option<Task>, Error> {
+    async fn lock_changeable(&self, resource: &Resource, action: &str) -> Result<Option<Task>, Error> {
         use ResourceKind::{VolumeConnector, VolumeTarget};
         if ![VolumeConnector, VolumeTarget].contains(&resource.kind) {
             return Ok(None);
@@ -104,9 +104,13 @@ impl Conductor {
             // The power state has not been read yet.
             None if node.provision_state.allows_node_deletion() => Ok(Some(task)),
             _ => {
-                let reason = format!("node {} must be powered off before its volumes change", node.label());
+                let refusal = Error::PoweredOn {
+                    action: format!("{} {action}", resource.kind),
+                    node: node.label(),
+                    state: node.power_state.map_or("unknown", PowerState::as_str).to_owned(),
+                };
                 task.leave().await?;
-                Err(Error::invalid(resource.kind.to_string(), reason))
+                Err(refusal)
             }
         }
     }

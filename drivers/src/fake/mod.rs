@@ -38,7 +38,7 @@ const FAKE: &str = "fake";
 pub fn with_fake_hardware(builder: Builder) -> Builder {
     let machines = Machines::default();
     let fake = HardwareType::new(FAKE_HARDWARE).power([FAKE]).management([FAKE]).boot([FAKE]);
-    let fake = fake.console(["no-console", FAKE]).bios(["no-bios", FAKE]).firmware(["no-firmware", FAKE]);
+    let fake = fake.console([FAKE, "no-console"]).bios([FAKE, "no-bios"]).firmware([FAKE, "no-firmware"]);
     let fake = fake.deploy([FAKE]).inspect([FAKE, "no-inspect"]).rescue([FAKE, "no-rescue"]);
     builder
         .power(FAKE, FakePower::new(machines.clone()))

@@ -1,12 +1,17 @@
-//! The clients that operators have, unmodified from PyPI, against `farrier` with hardware that is not there.
+//! The clients that operators have, unmodified from PyPI and Debian, against `farrier` with hardware that is not there.
 //!
 //! `cargo xtask test client` installs them and says where they are.
 
 #![allow(clippy::unwrap_used)]
 
+mod ansible;
 mod baremetal;
+mod gophercloud;
+mod keystone;
 mod openstacksdk;
 mod page;
+mod python_tests;
+mod tempest;
 
 use farrier_tests::environment;
 use farrier_tests::farrier::Farrier;

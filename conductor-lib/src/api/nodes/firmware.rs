@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 /// First versions: of changing how a machine starts, of settings, of versions of firmware.
 const CHANGES: u16 = 76;
-const SETTINGS: u16 = 40;
-const VERSIONS: u16 = 86;
+pub(super) const SETTINGS: u16 = 40;
+pub(super) const VERSIONS: u16 = 86;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

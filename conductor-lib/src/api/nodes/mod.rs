@@ -23,7 +23,7 @@ pub use provision::{ProvisionRequest, ProvisionVerb, VERBS};
 pub use states::PowerRequest;
 
 use super::reply::{fallback, wrong_method};
-use super::routes::everywhere;
+use super::routes::{everywhere, part};
 use super::version::{describe_asked, describe_version, negotiate, without_suffix};
 use super::{allocations, body, drivers, extension, history, inspection, ports, raid, request_id, resources};
 use crate::conductor::Conductor;
@@ -97,16 +97,19 @@ fn routes() -> Vec<(&'static str, MethodRouter<Conductor>)> {
         ),
         ("/nodes/{node}/traits", get(traits::list).put(traits::replace).delete(traits::clear)),
         ("/nodes/{node}/traits/{trait}", put(traits::add).delete(traits::remove)),
-        ("/nodes/{node}/vifs", get(vifs::list).post(vifs::attach)),
-        ("/nodes/{node}/vifs/{vif}", delete(vifs::detach)),
+        ("/nodes/{node}/vifs", part(vifs::SINCE, get(vifs::list).post(vifs::attach))),
+        ("/nodes/{node}/vifs/{vif}", part(vifs::SINCE, delete(vifs::detach))),
         ("/nodes/{node}/vendor_passthru/methods", get(vendor::methods)),
         ("/nodes/{node}/vendor_passthru", post(vendor::call).put(vendor::call).delete(vendor::call)),
         (
             "/nodes/{node}/vmedia",
-            get(virtual_media::list).post(virtual_media::attach).delete(virtual_media::detach),
+            part(
+                virtual_media::CHANGES,
+                get(virtual_media::list).post(virtual_media::attach).delete(virtual_media::detach),
+            ),
         ),
-        ("/nodes/{node}/bios", get(firmware::settings)),
-        ("/nodes/{node}/bios/{setting}", get(firmware::setting)),
-        ("/nodes/{node}/firmware", get(firmware::versions)),
+        ("/nodes/{node}/bios", part(firmware::SETTINGS, get(firmware::settings))),
+        ("/nodes/{node}/bios/{setting}", part(firmware::SETTINGS, get(firmware::setting))),
+        ("/nodes/{node}/firmware", part(firmware::VERSIONS, get(firmware::versions))),
     ]
 }

@@ -54,6 +54,7 @@ pub(super) async fn clear(
     asked: Asked,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
+    asked.part_since(SINCE)?;
     change(&conductor, &asked, &id, |node| {
         node.traits.clear();
         Ok(())
@@ -80,6 +81,7 @@ pub(super) async fn remove(
     asked: Asked,
     Path((id, name)): Path<(String, String)>,
 ) -> Result<StatusCode, Refusal> {
+    asked.part_since(SINCE)?;
     change(&conductor, &asked, &id, |node| {
         let before = node.traits.len();
         node.traits.retain(|other| *other != name);

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 /// First version with virtual interfaces.
-const SINCE: u16 = 28;
+pub(super) const SINCE: u16 = 28;
 
 /// First version in which the port may be named.
 const WITH_PORT: u16 = 67;

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// First versions: of filling and emptying drives, and of looking into them.
-const CHANGES: u16 = 89;
+pub(super) const CHANGES: u16 = 89;
 const LOOKS: u16 = 93;
 
 /// Drives that may be virtual.

@@ -125,9 +125,9 @@ async fn k16_a_refusal_names_what_is_there_already() {
     let connector = json!({"node_uuid": node, "type": "iqn", "connector_id": "a"});
     let port = json!({"node_uuid": node, "address": "52:54:00:00:0a:01"});
     for (path, body, part) in [
-        ("volume/connectors", &connector, "a volume connector with iqn a already exists"),
-        ("ports", &port, "a port with MAC address 52:54:00:00:0a:01 already exists"),
-        ("nodes", &json!({"driver": "fake", "name": "n3"}), "a node with the name \"n3\" already exists"),
+        ("volume/connectors", &connector, "A volume connector with iqn a already exists"),
+        ("ports", &port, "A port with MAC address 52:54:00:00:0a:01 already exists"),
+        ("nodes", &json!({"driver": "fake", "name": "n3"}), "A node with the name \"n3\" already exists"),
         ("allocations", &json!({"name": "a", "resource_class": "x"}), "the name \"a\" already exists"),
     ] {
         assert_eq!(post(&stage, &format!("/v1/{path}"), body.clone()).await.status(), 201, "{path}");
@@ -155,6 +155,11 @@ async fn k02_a_volume_changes_after_the_machine_has_gone_off() {
         let patch = json!([{"op": "replace", "path": "/volume_id", "value": format!("v{number}")}]);
         let refused = ask(&stage, Method::PATCH, &path, &patch).await;
         assert_eq!(refused.status(), 400, "it is on");
+        let text = fault(refused).await;
+        assert!(
+            text.contains("The requested action \"volume target update\" can not be performed on node"),
+            "{text}"
+        );
         let power = json!({"target": "power off"});
         let ordered = ask(&stage, Method::PUT, "/v1/nodes/n1/states/power", &power).await;
         assert_eq!(ordered.status(), 202);
@@ -262,7 +267,19 @@ async fn k08_k09_what_is_not_there_yet_is_refused_as_ironic_does() {
         ("1.91", Method::POST, "/v1/runbooks", 405),
         ("1.36", Method::GET, "/v1/nodes/n1/traits", 406),
         ("1.36", Method::PUT, "/v1/nodes/n1/traits", 405),
-        ("1.36", Method::DELETE, "/v1/nodes/n1/traits/CUSTOM_A", 405),
+        ("1.36", Method::DELETE, "/v1/nodes/n1/traits/CUSTOM_A", 404),
+        ("1.36", Method::DELETE, "/v1/nodes/n1/traits", 404),
+        ("1.22", Method::POST, "/v1/portgroups", 404),
+        ("1.22", Method::DELETE, "/v1/portgroups/x", 404),
+        ("1.31", Method::PATCH, "/v1/volume/connectors/x", 404),
+        ("1.31", Method::POST, "/v1/volume/targets", 404),
+        ("1.51", Method::GET, "/v1/nodes/None/allocation", 404),
+        ("1.51", Method::DELETE, "/v1/nodes/n1/allocation", 404),
+        ("1.11", Method::GET, "/drivers/fake/raid/logical_disk_properties", 406),
+        ("1.88", Method::PUT, "/v1/nodes/n1/vmedia", 404),
+        ("1.89", Method::PUT, "/v1/nodes/n1/vmedia", 405),
+        ("1.39", Method::PUT, "/v1/nodes/n1/bios", 404),
+        ("1.77", Method::POST, "/v1/nodes/n1/history", 404),
         ("1.88", Method::POST, "/v1/nodes/n1/vmedia", 404),
         ("1.88", Method::DELETE, "/v1/nodes/n1/vmedia", 404),
         ("1.27", Method::POST, "/v1/nodes/n1/vifs", 404),
@@ -311,10 +328,31 @@ async fn k12_a_path_may_end_with_json_in_old_versions() {
         assert_eq!(ask_in("1.90", &stage, Method::GET, &path, &Value::Null).await.status(), 200, "{path}");
         assert_eq!(ask_in("1.91", &stage, Method::GET, &path, &Value::Null).await.status(), 404, "{path}");
     }
-    // One that is called so is meant itself.
+    let renamed = json!([{"op": "replace", "path": "/extra", "value": {"a": 1}}]);
+    let changed = ask_in("1.90", &stage, Method::PATCH, "/v1/nodes/n1.json", &renamed).await;
+    assert_eq!(changed.json::<Value>().await.unwrap()["extra"], json!({"a": 1}));
+    let allocation: Value = post(&stage, "/v1/allocations", json!({"name": "a", "resource_class": "x"}))
+        .await
+        .json()
+        .await
+        .unwrap();
+    let connector = json!({"node_uuid": node, "type": "iqn", "connector_id": "a"});
+    let connector: Value = post(&stage, "/v1/volume/connectors", connector).await.json().await.unwrap();
+    for (path, record) in
+        [("portgroups", &group), ("allocations", &allocation), ("volume/connectors", &connector)]
+    {
+        let path = format!("/v1/{path}/{}.json", record["uuid"].as_str().unwrap());
+        let delete =
+            async |version| ask_in(version, &stage, Method::DELETE, &path, &Value::Null).await.status();
+        assert_eq!(delete("1.90").await, 204, "{path}");
+    }
+    // One that is called so is meant itself, whatever else is asked for.
     post(&stage, "/v1/nodes", json!({"driver": "fake", "name": "n1.json"})).await;
     let named = ask_in("1.90", &stage, Method::GET, "/v1/nodes/n1.json", &Value::Null).await;
     assert_eq!(named.json::<Value>().await.unwrap()["name"], "n1.json");
+    let deleted = ask_in("1.90", &stage, Method::DELETE, "/v1/nodes/n1.json?unknown=1", &Value::Null).await;
+    assert!(deleted.status() == 204 || deleted.status() == 400, "{}", deleted.status());
+    assert_eq!(ask(&stage, Method::GET, "/v1/nodes/n1", &Value::Null).await.status(), 200);
 }
 
 /// A boot interface that lacks what it is to boot.
