@@ -9,12 +9,12 @@
 //! strip would be asked over the network; everything else stays as it is here.
 
 use async_trait::async_trait;
-use farrier_conductor::api::ramdisk::ramdisk_router;
 use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError, PowerInterface};
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::{Conductor, HardwareType, Settings};
 use farrier_media::KernelParameters;
+use farrier_node_api::ramdisk::ramdisk_router;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

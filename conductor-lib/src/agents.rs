@@ -1,6 +1,6 @@
 //! What interfaces may know of the agents of nodes that get a node and no task.
 
-use crate::agent_client::AgentClient;
+use crate::agent::AgentClient;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::heartbeat::fast_track;

@@ -1,10 +1,10 @@
 //! What can go wrong with a request to the conductor.
 
-use crate::agent_client::AgentError;
+use crate::agent::AgentError;
+use crate::evidence::log_files::KeptLogError;
 use crate::hardware_type::{ImpossibleHardware, Unresolved};
 use crate::heartbeat::Refusal;
 use crate::interfaces::base::InterfaceError;
-use crate::kept_logs::KeptLogError;
 use crate::model::{BadValue, Event, Forbidden, OtherInstance, ProvisionState, ResourceKind, StepKind};
 use crate::store::StoreError;
 

@@ -9,27 +9,27 @@ const GROUP: usize = 4096;
 
 /// Where logs are in a text.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub struct Place {
     /// The key of the string that they are.
-    pub(crate) key: &'static str,
+    pub key: &'static str,
     /// How deep the object with that key is; nothing where that does not matter.
-    pub(crate) depth: Option<usize>,
+    pub depth: Option<usize>,
 }
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub struct Room {
     /// Bytes of the text without logs.
-    pub(crate) text: usize,
+    pub text: usize,
     /// Bytes of the logs; more are none.
-    pub(crate) logs: usize,
+    pub logs: usize,
     /// How deep the text may be nested.
-    pub(crate) depth: usize,
+    pub depth: usize,
 }
 
 /// The text without its logs is more than there is room for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Overrun {
+pub enum Overrun {
     /// It is too long.
     TooLong,
     /// It is nested too deep.
@@ -38,7 +38,7 @@ pub(crate) enum Overrun {
 
 /// What becomes of the logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Logs {
+pub enum Logs {
     /// There are none.
     None,
     /// They are these bytes.
@@ -49,7 +49,7 @@ pub(crate) enum Logs {
 
 /// A text that arrives.
 #[derive(Debug)]
-pub(crate) struct LogExtraction {
+pub struct LogExtraction {
     place: Place,
     room: Room,
     text: Vec<u8>,
@@ -74,7 +74,7 @@ enum Within {
 
 impl LogExtraction {
     /// Nothing has arrived yet.
-    pub(crate) fn new(place: Place, room: Room) -> Self {
+    pub fn new(place: Place, room: Room) -> Self {
         Self {
             place,
             room,
@@ -94,7 +94,7 @@ impl LogExtraction {
     /// # Errors
     ///
     /// [`Overrun`].
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(), Overrun> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Overrun> {
         for byte in bytes {
             self.take(*byte);
             if self.taken + self.text.len() > self.room.text {
@@ -108,13 +108,13 @@ impl LogExtraction {
     }
 
     /// The text without logs that has arrived since it was last taken away.
-    pub(crate) fn take_text(&mut self) -> Vec<u8> {
+    pub fn take_text(&mut self) -> Vec<u8> {
         self.taken += self.text.len();
         std::mem::take(&mut self.text)
     }
 
     /// All has arrived: the text without logs, and these.
-    pub(crate) fn end(self) -> (Vec<u8>, Logs) {
+    pub fn end(self) -> (Vec<u8>, Logs) {
         (self.text, self.logs)
     }
 

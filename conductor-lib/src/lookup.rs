@@ -1,6 +1,6 @@
 //! Lookup: a machine in its ramdisk asks which node it is (conductor contract 8.2 and 8.4).
 
-use crate::agent_token;
+use crate::agent::token;
 use crate::conductor::Conductor;
 use crate::error::Error;
 use crate::model::{MacAddress, Node};
@@ -61,7 +61,7 @@ impl Conductor {
 
     /// A node that is worked on may be about to be powered off, or on: whoever asks then is told to ask again.
     async fn issue_token(&self, seen: &Record) -> Result<String, Error> {
-        let token = agent_token::new();
+        let token = token::new();
         if !self.store().issue_token(seen, &token, self.now()).await? {
             return Err(held(&seen.node));
         }

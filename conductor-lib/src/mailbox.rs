@@ -2,7 +2,7 @@
 
 use crate::conductor::{Conductor, situation};
 use crate::error::Error;
-use crate::events::EventKind;
+use crate::evidence::events::EventKind;
 use crate::heartbeat::{Action, accept, decide};
 use farrier_protocol::heartbeat::Heartbeat;
 

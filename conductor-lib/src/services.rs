@@ -1,10 +1,10 @@
 //! What a task may reach beside its node.
 
-use crate::boot_trace::BootTrace;
-use crate::boot_trace::journal::BootJournal;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::events::EventLog;
+use crate::evidence::boot_trace::BootTrace;
+use crate::evidence::boot_trace::journal::BootJournal;
+use crate::evidence::events::EventLog;
 use crate::hardware_type::Hardware;
 use crate::heartbeat::fast_track::{self, Candidate};
 use crate::model::Node;

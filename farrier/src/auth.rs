@@ -16,7 +16,7 @@ use crate::state_dir::StateDir;
 use crate::token;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
-use farrier_conductor::api::authorization::Role;
+use farrier_node_api::authorization::Role;
 use std::path::PathBuf;
 
 /// Options that say which file it is.

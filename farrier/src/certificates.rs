@@ -4,7 +4,7 @@ use crate::client::NodeApi;
 use crate::table::{none, table};
 use anyhow::bail;
 use clap::Args;
-use farrier_conductor::erasing::{
+use farrier_conductor::evidence::erasing::{
     CertificateError, DiskStatement, EraseCertificate, ErasureRecord, MachineStatement, Signed, Statement,
     Verdict,
 };

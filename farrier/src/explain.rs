@@ -3,7 +3,7 @@
 use crate::client::NodeApi;
 use crate::times_of_day::{span, text};
 use clap::Args;
-use farrier_conductor::explanation::Explanation;
+use farrier_conductor::explain::Explanation;
 
 /// Options of `farrier explain`.
 #[derive(Debug, Args)]
@@ -58,8 +58,8 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::explanation::Evidence;
-    use farrier_conductor::last_words::Cause;
+    use farrier_conductor::evidence::diagnosis::Cause;
+    use farrier_conductor::explain::Evidence;
     use farrier_conductor::model::ProvisionState;
     use time::{Duration, OffsetDateTime};
 

@@ -15,8 +15,8 @@ use crate::waiting::Waiting;
 use anyhow::bail;
 use clap::{Subcommand, ValueEnum};
 use create::Create;
-use farrier_conductor::api::nodes::ProvisionRequest;
 use farrier_conductor::model::PowerAction;
+use farrier_node_api::nodes::ProvisionRequest;
 use hardware::Light;
 use std::num::NonZeroU64;
 

@@ -1,7 +1,7 @@
 //! How a deployment is shown: a progress bar on terminals, else a log, or JSON lines.
 
 use crate::record::NodeRecord;
-use farrier_conductor::events::{Event, EventKind};
+use farrier_conductor::evidence::events::{Event, EventKind};
 use farrier_protocol::progress::{Phase, Progress};
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use serde_json::json;

@@ -1,7 +1,8 @@
-//! `cargo xtask lint`: formatting, lints, circles of imports, how thin the library for conductors is, licences and
+//! `cargo xtask lint`: formatting, lints, circles of imports, crowded folders, how thin the library for conductors is, licences and
 //! sources.
 
 mod circles;
+mod folders;
 mod imports;
 
 use anyhow::{Result, bail};
@@ -11,7 +12,7 @@ use crate::command::{find, run, run_quietly};
 use crate::requirements;
 use crate::workspace::{Workspace, cargo};
 
-/// Checks formatting (rustfmt), code (clippy), circles of imports and dependencies (cargo-deny).
+/// Checks formatting (rustfmt), code (clippy), circles of imports, crowded folders and dependencies (cargo-deny).
 #[derive(Debug, Args)]
 pub struct LintArguments {
     /// Installs cargo-deny when it is missing.
@@ -26,6 +27,7 @@ pub fn lint(arguments: &LintArguments) -> Result<()> {
     let root = &workspace.root;
     run(cargo().args(["fmt", "--all", "--check"]).current_dir(root))?;
     circles::refuse(&workspace.sources)?;
+    folders::refuse(&workspace.root, &workspace.folders())?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).current_dir(root))?;
     thin_library(&workspace)?;
     if find("cargo-deny").is_none() {
@@ -42,7 +44,7 @@ pub fn lint(arguments: &LintArguments) -> Result<()> {
     run(cargo().args(["deny", "--offline", "check", "advisories"]).current_dir(root))
 }
 
-/// Refuses C libraries and command lines in the library for conductors without its features, which must build.
+/// Refuses C libraries, servers, databases and command lines in the library for conductors without its features, which must build.
 fn thin_library(workspace: &Workspace) -> Result<()> {
     let library = ["-p", "farrier-conductor", "--no-default-features"];
     let root = &workspace.root;
@@ -56,10 +58,11 @@ fn thin_library(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Whether a crate, by its name in Rust, brings code in C or a command line. `ring` is none of them: without its TLS no
+/// Whether a crate, by its name in Rust, brings code in C, a server, a database or a command line. `ring` is none of them: without its TLS no
 /// agent is spoken to. `linux_raw_sys` has the numbers of the kernel in Rust.
 fn is_thick(name: &str) -> bool {
-    (name.ends_with("_sys") && name != "linux_raw_sys") || ["aws_lc_rs", "clap", "indicatif"].contains(&name)
+    (name.ends_with("_sys") && name != "linux_raw_sys")
+        || ["aws_lc_rs", "axum", "clap", "indicatif", "prometheus_client", "sqlx"].contains(&name)
 }
 
 #[cfg(test)]

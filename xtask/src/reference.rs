@@ -16,7 +16,7 @@ pub struct ReferenceArguments {}
 pub fn reference(ReferenceArguments {}: &ReferenceArguments) -> Result<()> {
     requirements::ensure(&[], true)?;
     let root = Workspace::find()?.root;
-    for (path, text) in farrier_conductor::api::reference::documents() {
+    for (path, text) in farrier_node_api::reference::documents() {
         let file = root.join("docs").join(path);
         fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     }

@@ -51,6 +51,15 @@ impl Workspace {
         })
     }
 
+    /// The folders of the crates, below the root.
+    pub fn folders(&self) -> Vec<String> {
+        let folder = |source: &PathBuf| {
+            let folder = source.parent()?.strip_prefix(&self.root).ok()?;
+            Some(folder.display().to_string())
+        };
+        self.sources.iter().filter_map(|(_, source)| folder(source)).collect()
+    }
+
     /// What takes long to make and is kept between runs.
     pub fn cache(&self) -> PathBuf {
         self.target.join("farrier-cache")

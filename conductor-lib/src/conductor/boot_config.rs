@@ -2,10 +2,10 @@
 //! files by whatever name their loader has for them (section 6.4).
 
 use super::Conductor;
-use crate::boot_trace::{BootMark, BootPeer, BootStage, Reached};
 use crate::error::Error;
+use crate::evidence::boot_trace::{BootMark, BootPeer, BootStage, BootTrace, Reached};
+use crate::evidence::diagnosis;
 use crate::interfaces::{BootClient, BootFile};
-use crate::last_words;
 use crate::model::{Activity, Family, MacAddress, Node, ProvisionState};
 use std::net::IpAddr;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 impl Conductor {
     /// The boot configuration of this name, of the one node with a network card of this address. Why there is none is
     /// told to nobody: firmware cannot say who asks.
-    pub(crate) async fn boot_config(&self, address: &str, name: &str) -> Option<String> {
+    pub async fn boot_config(&self, address: &str, name: &str) -> Option<String> {
         if name.starts_with('.') || name.contains(['/', '\\', '\0']) {
             return None;
         }
@@ -37,7 +37,7 @@ impl Conductor {
             let peer = BootPeer { address, node: Some(node) };
             let what = address.to_string();
             let reached = Reached { stage: BootStage::Address, what: &what, bytes: 0, total: 0 };
-            let host_name = name.filter(|name| last_words::is_of_doctor(name)).map(str::to_owned);
+            let host_name = name.filter(|name| diagnosis::is_of_doctor(name)).map(str::to_owned);
             self.services().boot_journal.reach(peer, BootMark { host_name, ..self.mark(reached) });
         }
     }
@@ -64,6 +64,16 @@ impl Conductor {
                 None
             }
         }
+    }
+
+    /// How far each machine has come that boots from the network and whose agent has not called.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub async fn awaited_boots(&self) -> Result<Vec<BootTrace>, Error> {
+        self.services().write_boot_journal().await?;
+        Ok(self.store().awaited_boots().await?)
     }
 
     /// The nodes whose machines were made ready to boot from the network, and may have files on servers that are not this

@@ -3,11 +3,11 @@
 use super::Conductor;
 use super::task_interfaces::RegisteredWithTasks;
 use crate::agents::Agents;
-use crate::boot_trace::journal::BootJournal;
 use crate::clock::{Clock, SystemClock};
 use crate::deploy::{Autodetect, Bootc, CustomAgent, Direct, Ramdisk};
 use crate::error::Error;
-use crate::events::EventLog;
+use crate::evidence::boot_trace::journal::BootJournal;
+use crate::evidence::events::EventLog;
 use crate::hardware_type::{Declared, Hardware, HardwareType, Interfaces};
 use crate::inspect::AgentInspect;
 use crate::interfaces::{

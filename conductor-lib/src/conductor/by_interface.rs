@@ -1,8 +1,8 @@
 //! What operators ask the interfaces of a node for by themselves, outside of any operation.
 
 use super::Conductor;
-use crate::console::{self, ConsolePart};
 use crate::error::Error;
+use crate::evidence::console_log::{self, ConsolePart};
 use crate::interfaces::{BootDeviceSetting, ConsoleAccess, InterfaceError, VendorMethod, VirtualMedium};
 use crate::model::{BootDevice, BootMode, InterfaceKind};
 use crate::task::Task;
@@ -192,7 +192,7 @@ impl Conductor {
     pub async fn console_part(&self, id: &str, from: Option<u64>) -> Result<ConsolePart, Error> {
         let node = self.find(id).await?.node;
         let file = self.services().hardware.console(&node)?.log_file(&node);
-        let part = file.and_then(|file| console::part(&file, from).ok());
+        let part = file.and_then(|file| console_log::part(&file, from).ok());
         let reason =
             "nothing is kept of it: open it, choose another console_interface, or power the machine on";
         part.ok_or_else(|| Error::invalid("console", reason))

@@ -1,7 +1,7 @@
 //! Disks that operators have exported by hand: to recover what is on them, or to write them from elsewhere.
 
 use super::Conductor;
-use crate::agent_client::AgentError;
+use crate::agent::AgentError;
 use crate::disk_export::{Access, DiskExport, portal_port, stop};
 use crate::error::Error;
 use crate::model::ProvisionState;

@@ -2,14 +2,14 @@
 
 use super::Conductor;
 use super::last_words::gather;
-use crate::agent_client::{AgentClient, failure_text};
-use crate::console;
-use crate::erasing::{ErasureRecord, InspectedDisk};
+use crate::agent::{AgentClient, failure_text};
 use crate::error::Error;
-use crate::explanation::{CONSOLE, Evidence, Explanation, explain};
+use crate::evidence::console_log;
+use crate::evidence::diagnosis::LastWords;
+use crate::evidence::erasing::{ErasureRecord, InspectedDisk};
+use crate::evidence::log_files::{self, KeptLog};
+use crate::explain::{CONSOLE, Evidence, Explanation, explain};
 use crate::interfaces::HandWork;
-use crate::kept_logs::{self, KeptLog};
-use crate::last_words::LastWords;
 use crate::model::{Activity, masked_text};
 use crate::settings::AgentSettings;
 use crate::store::Record;
@@ -71,7 +71,7 @@ impl Conductor {
     pub async fn logs(&self, id: &str) -> Result<Vec<KeptLog>, Error> {
         let node = self.find(id).await?.node.uuid;
         match &self.settings().agent.deploy_logs_local_path {
-            Some(folder) => Ok(kept_logs::of(folder, node).await?),
+            Some(folder) => Ok(log_files::of(folder, node).await?),
             None => Ok(Vec::new()),
         }
     }
@@ -84,7 +84,7 @@ impl Conductor {
     pub async fn log(&self, id: &str, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let node = self.find(id).await?.node.uuid;
         match &self.settings().agent.deploy_logs_local_path {
-            Some(folder) => Ok(kept_logs::read(folder, node, name).await?),
+            Some(folder) => Ok(log_files::read(folder, node, name).await?),
             None => Ok(None),
         }
     }
@@ -128,7 +128,7 @@ impl Conductor {
     fn console(&self, record: &Record) -> Option<Evidence> {
         let console = self.services().hardware.console(&record.node).ok()?;
         let file = console.log_file(&record.node)?;
-        let said = match console::last_line(&file) {
+        let said = match console_log::last_line(&file) {
             Some(line) => format!("{} ends with: {}", file.display(), masked_text(&line)),
             None => format!("{} is empty", file.display()),
         };

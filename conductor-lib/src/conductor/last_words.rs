@@ -1,12 +1,12 @@
 //! Gathers what can be had of a machine that stays silent, within a time: each source is asked beside the others, and one that fails or is slow takes
 //! nothing from them.
 
-use crate::boot_trace::BootTrace;
-use crate::console;
+use crate::evidence::boot_trace::BootTrace;
+use crate::evidence::console_log;
+use crate::evidence::diagnosis::{LONGEST, LastWords, MOST_ENTRIES, MOST_LINES, cause};
+use crate::explain::screenshot;
 use crate::interfaces::InterfaceError;
-use crate::last_words::{LONGEST, LastWords, MOST_ENTRIES, MOST_LINES, cause};
 use crate::model::{Family, LogEntry, Node, masked_text};
-use crate::screenshot;
 use crate::services::Services;
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -67,7 +67,7 @@ fn begun(node: &Node) -> OffsetDateTime {
 /// The end of a machine's console, where it is written to a file.
 fn console_lines(services: &Services, node: &Node) -> Vec<String> {
     let file = services.hardware.console(node).ok().and_then(|console| console.log_file(node));
-    let lines = file.map(|file| console::last_lines(&file, MOST_LINES)).unwrap_or_default();
+    let lines = file.map(|file| console_log::last_lines(&file, MOST_LINES)).unwrap_or_default();
     lines.iter().map(|line| told(line)).collect()
 }
 

@@ -26,11 +26,11 @@ mod workers;
 mod workflows;
 
 pub use builder::Builder;
-pub(crate) use records::is_name;
+pub use records::is_name;
 pub(crate) use situation::situation;
 
 use crate::error::Error;
-use crate::events::EventLog;
+use crate::evidence::events::EventLog;
 use crate::hardware_type::Validity;
 use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::inspect::InspectInterface;
@@ -38,7 +38,7 @@ use crate::interfaces::rescue::RescueInterface;
 use crate::model::{InterfaceKind, Node};
 use crate::services::Services;
 use crate::settings::Settings;
-use crate::store::{Record, Store};
+use crate::store::{Documents, Outline, Record, Store};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use time::OffsetDateTime;
@@ -123,7 +123,8 @@ impl Conductor {
         self.0.workers.wake(node);
     }
 
-    pub(crate) fn store(&self) -> &dyn Store {
+    /// What keeps the records: for whoever reads many of them at once.
+    pub fn store(&self) -> &dyn Store {
         self.services().store.as_ref()
     }
 
@@ -148,12 +149,25 @@ impl Conductor {
     }
 
     /// The record with this name or identity, secrets included.
-    pub(crate) async fn find(&self, id: &str) -> Result<Record, Error> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Store`].
+    pub async fn find(&self, id: &str) -> Result<Record, Error> {
         self.services().find(id).await
     }
 
+    /// The node with this name or identity as it is kept, secrets included.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Store`].
+    pub async fn document(&self, id: &str) -> Result<(Outline, Documents), Error> {
+        self.services().document(id).await
+    }
+
     /// The time now.
-    pub(crate) fn now(&self) -> OffsetDateTime {
+    pub fn now(&self) -> OffsetDateTime {
         self.services().now()
     }
 }

@@ -195,7 +195,7 @@ impl Conductor {
             Activity::Rest | Activity::Work | Activity::Wait | Activity::Hold => None,
         };
         task.node.last_error = reason;
-        task.order = Some(Order::new(action.verb(), self.now()));
+        task.order = Some(Order::new(action.into(), self.now()));
         self.write_down(task, ConfigDrive::Keep).await
     }
 

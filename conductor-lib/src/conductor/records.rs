@@ -1,8 +1,8 @@
 //! Records of nodes: enrolled, described, and changed by operators.
 
 use super::Conductor;
-use crate::erasing::Erasure;
 use crate::error::Error;
+use crate::evidence::erasing::Erasure;
 use crate::model::{Activity, Event, InterfaceKind, NewNode, Node, ProvisionState, ResourceKind};
 use crate::store::{ConfigDrive, Outline, Record};
 use crate::task::Task;
@@ -193,7 +193,7 @@ impl Conductor {
     }
 
     /// What the columns of a node say, without a lease that has expired, and with who leads it.
-    pub(crate) fn outlined(&self, mut outline: Outline) -> Outline {
+    pub fn outlined(&self, mut outline: Outline) -> Outline {
         if self.is_over(outline.lease_expires_at) {
             outline.fields.retain(|(name, _)| *name != "reservation");
         }
@@ -303,7 +303,7 @@ fn follow_display_name(before: &Node, after: &mut Node) {
 }
 
 /// Whether a text has the form of a name.
-pub(crate) fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-~".contains(c);
     !name.is_empty() && name.len() <= 255 && name.chars().all(plain)
 }

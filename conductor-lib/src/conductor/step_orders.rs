@@ -117,7 +117,7 @@ impl Conductor {
         task.node.permits(Event::Retry)?;
         task.validate().await?;
         match StepKind::of(task.node.provision_state) {
-            Some(kind) => self.order(task, kind.verb(), ConfigDrive::Keep).await,
+            Some(kind) => self.order(task, kind.into(), ConfigDrive::Keep).await,
             None => task.leave().await,
         }
     }
@@ -167,7 +167,7 @@ impl Conductor {
         task.enter(Event::Unhold)?;
         task.node.permits(Event::Unhold)?;
         match StepKind::of(task.node.provision_state) {
-            Some(kind) => self.order(task, kind.verb(), ConfigDrive::Keep).await,
+            Some(kind) => self.order(task, kind.into(), ConfigDrive::Keep).await,
             None => task.finish().await,
         }
     }
@@ -227,7 +227,7 @@ impl Conductor {
         task.validate().await?;
         let deploy = self.deploy_interface(&task.node)?;
         steps::check(&mut task, &*deploy, kind).await?;
-        self.order(task, kind.verb(), ConfigDrive::Keep).await
+        self.order(task, kind.into(), ConfigDrive::Keep).await
     }
 }
 

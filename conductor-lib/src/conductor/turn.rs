@@ -3,9 +3,9 @@
 use super::task_interfaces::TaskInterfaces;
 use super::vigil::Vigil;
 use super::work::{Operation, Work};
-use crate::agent_client::AgentClient;
+use crate::agent::AgentClient;
 use crate::error::Error;
-use crate::events::EventKind;
+use crate::evidence::events::EventKind;
 use crate::inspect::operation as inspection;
 use crate::model::{Event, ProvisionState};
 use crate::operations::{self, ATTEMPTS};

@@ -1,6 +1,6 @@
 //! Watches over a node that waits: how long its agent has been silent, and whether its machine is on.
 
-use crate::attention::Signs;
+use crate::explain::who_acts::Signs;
 use crate::model::{PowerState, StepKind};
 use crate::store::Record;
 use std::time::{Duration, Instant};

@@ -5,20 +5,22 @@ use super::last_words::gather_all;
 use super::situation::situation;
 use super::turn::{Memory, Next, Turn};
 use super::vigil::Vigil;
-use crate::agent_client::{AgentClient, AgentError};
-use crate::console;
+use crate::agent::{AgentClient, AgentError};
 use crate::error::Error;
-use crate::events::EventKind;
+use crate::evidence::console_log;
+use crate::evidence::diagnosis::LastWords;
+use crate::evidence::events::EventKind;
+use crate::heartbeat::judge::{Verdict, judge};
 use crate::heartbeat::{Action, decide};
+use crate::inspect;
 use crate::interfaces::DriverStep;
-use crate::last_words::LastWords;
 use crate::model::{Family, Node, StepKind};
 use crate::operations;
-use crate::power_reading::power_state;
-use crate::steps::{self, Progress, Verdict};
+use crate::steps::{self, Progress};
 use crate::store::Record;
+use crate::task::power_reading::power_state;
+use crate::task::ramdisk;
 use crate::task::{Task, can_fall_back};
-use crate::{inspect, ramdisk};
 use farrier_protocol::progress::{Phase, Progress as WriteProgress};
 use std::time::{Duration, Instant};
 
@@ -248,9 +250,7 @@ impl Turn {
             }
         }
         match client.commands().await {
-            Ok(commands) => {
-                Asked::when(!matches!(steps::judge(&commands, &record.node, kind), Verdict::Wait))
-            }
+            Ok(commands) => Asked::when(!matches!(judge(&commands, &record.node, kind), Verdict::Wait)),
             Err(error @ AgentError::Unreachable { .. }) => Asked::Unreached(error.to_string()),
             Err(_) => Asked::when(is_called),
         }
@@ -305,7 +305,7 @@ impl Turn {
             return Some(format!(
                 "node {}: the machine went off while it was waited for (step {step}); {}",
                 node.label(),
-                console::hint(node, &self.services.hardware)
+                console_log::hint(node, &self.services.hardware)
             ));
         }
         let limit = settings.callback_timeout(node.provision_state)?;
@@ -328,7 +328,7 @@ impl Turn {
             node.label(),
             limit.as_secs_f64(),
             self.services.callback_url(node),
-            console::hint(node, &self.services.hardware)
+            console_log::hint(node, &self.services.hardware)
         ))
     }
 

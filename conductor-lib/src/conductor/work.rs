@@ -48,7 +48,7 @@ impl Work {
     /// What there is to do for a node of which `order` is ordered.
     pub(super) fn of(node: &Node, order: Option<&Order>) -> Self {
         let verb = order.map(|order| order.verb);
-        if let Some(action) = verb.and_then(PowerAction::of) {
+        if let Some(action) = verb.and_then(Verb::power_action) {
             return Self::Power(action);
         }
         match verb {
@@ -126,7 +126,7 @@ mod tests {
     fn an_order_for_power_comes_before_everything() {
         for state in ProvisionState::ALL {
             for action in PowerAction::ALL {
-                let order = Order::new(action.verb(), OffsetDateTime::UNIX_EPOCH);
+                let order = Order::new(action.into(), OffsetDateTime::UNIX_EPOCH);
                 assert_eq!(Work::of(&node(*state), Some(&order)), Work::Power(*action), "{state}");
             }
         }

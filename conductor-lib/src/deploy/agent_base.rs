@@ -1,15 +1,16 @@
 //! The steps that every deployment by an agent has: the ramdisk is booted, and when all is written, the instance
 //! (sections 5.3 and 5.8).
 
-use crate::agent_client::{AgentClient, AgentError, Wait};
-use crate::agent_steps;
+use crate::agent::{AgentClient, AgentError, Wait};
 use crate::error::Error;
-use crate::events::EventKind;
+use crate::evidence::events::EventKind;
+use crate::explain::ramdisk_logs;
 use crate::interfaces::outcome::Outcome;
 use crate::model::{PlannedStep, PowerState, StepKind};
 use crate::plan::KnownStep;
+use crate::task::agent_steps;
+use crate::task::ramdisk;
 use crate::task::{NetworkChange, Task};
-use crate::{ramdisk, ramdisk_logs};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

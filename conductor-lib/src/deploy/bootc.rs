@@ -2,7 +2,7 @@
 
 use super::agent_base;
 use crate::error::Error;
-use crate::events::EventKind;
+use crate::evidence::events::EventKind;
 use crate::interfaces::base::{Interface, InterfaceError};
 use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::outcome::Outcome;

@@ -4,7 +4,7 @@ use super::agent_base::{self, CoreStep};
 use super::image::Image;
 use super::local_boot::{self, PartitionUuids, boot_mode};
 use crate::error::Error;
-use crate::events::EventKind;
+use crate::evidence::events::EventKind;
 use crate::interfaces::base::{Interface, InterfaceError};
 use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::outcome::Outcome;

@@ -2,7 +2,7 @@
 
 use super::image::Image;
 use crate::error::Error;
-use crate::events::EventKind;
+use crate::evidence::events::EventKind;
 use crate::model::{BootMode, Node};
 use crate::task::Task;
 use serde_json::json;

@@ -2,7 +2,7 @@
 //! 5.8).
 
 use crate::error::Error;
-use crate::events::EventKind;
+use crate::evidence::events::EventKind;
 use crate::interfaces::base::{Interface, InterfaceError};
 use crate::interfaces::boot::{BootCapability, BootNeed};
 use crate::interfaces::deploy::DeployInterface;

@@ -1,6 +1,6 @@
 //! Whether a heartbeat is that of the agent this conductor talks to (sections 2.2 and 8.3).
 
-use crate::agent_token::is_same;
+use crate::agent::token::is_same;
 use crate::model::AgentSession;
 use farrier_protocol::heartbeat::Heartbeat;
 use reqwest::Url;
@@ -58,7 +58,7 @@ fn refused<T>(field: &'static str, reason: &str) -> Result<T, Refusal> {
 }
 
 /// A heartbeat has no token, or another one than the node, or there is no such node: nobody is told which.
-pub(crate) fn no_token() -> Refusal {
+pub fn no_token() -> Refusal {
     let reason = "invalid or missing agent token; look the node up after a power-on".to_owned();
     Refusal { field: "agent_token", reason }
 }

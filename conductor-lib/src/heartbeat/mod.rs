@@ -8,9 +8,10 @@
 mod accept;
 mod decide;
 pub mod fast_track;
+pub(crate) mod judge;
 mod session_end;
 
-pub(crate) use accept::no_token;
+pub use accept::no_token;
 pub use accept::{Refusal, accept};
 pub use decide::{Action, Maintenance, Situation, decide};
 pub use session_end::SessionEnd;

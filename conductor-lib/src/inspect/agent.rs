@@ -3,13 +3,14 @@
 use super::settings::InspectionSettings;
 use super::{bmc_addresses, cards, hooks};
 use crate::error::Error;
+use crate::explain::ramdisk_logs;
 use crate::interfaces::base::{Interface, InterfaceError};
 use crate::interfaces::inspect::InspectInterface;
 use crate::interfaces::network::NetworkKind;
 use crate::interfaces::outcome::Outcome;
 use crate::model::{InspectionData, Port};
 use crate::task::Task;
-use crate::{ramdisk, ramdisk_logs};
+use crate::task::ramdisk;
 use async_trait::async_trait;
 use farrier_media::KernelParameters;
 use std::collections::BTreeSet;

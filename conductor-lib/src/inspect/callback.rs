@@ -6,13 +6,13 @@
 
 use super::bmc_addresses;
 use super::report::{Claim, Report};
-use crate::agent_token::is_same;
-use crate::boot_trace::BootStage;
+use crate::agent::token::is_same;
 use crate::conductor::Conductor;
 use crate::error::Error;
+use crate::evidence::boot_trace::BootStage;
+use crate::explain::ramdisk_logs;
 use crate::lookup::LookupAnswer;
 use crate::model::{Event, ProvisionState, Verb};
-use crate::ramdisk_logs;
 use crate::store::{ConfigDrive, Filter, NodeColumn, Record, Selection, StoreError};
 use crate::task::Task;
 use uuid::Uuid;

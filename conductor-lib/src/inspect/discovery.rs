@@ -29,7 +29,7 @@ impl Conductor {
     /// # Errors
     ///
     /// [`Error::Store`].
-    pub(crate) async fn may_discover(&self, claim: &Claim) -> Result<bool, Error> {
+    pub async fn may_discover(&self, claim: &Claim) -> Result<bool, Error> {
         if self.settings().inspection.discovery_driver.is_none() || claim.node_uuid.is_some() {
             return Ok(false);
         }
@@ -44,7 +44,7 @@ impl Conductor {
     /// # Errors
     ///
     /// [`Error::LookupFailed`] when it cannot become a node, why is in the log; [`Error::Store`].
-    pub(crate) async fn discover(&self, report: Report) -> Result<LookupAnswer, Error> {
+    pub async fn discover(&self, report: Report) -> Result<LookupAnswer, Error> {
         let settings = &self.settings().inspection;
         let driver = settings.discovery_driver.clone().ok_or(Error::LookupFailed)?;
         let new = NewNode { driver, initial_state: InitialState::Enroll, ..NewNode::default() };

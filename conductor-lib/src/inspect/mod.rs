@@ -18,6 +18,6 @@ mod report;
 pub(crate) mod settings;
 
 pub use agent::{AgentInspect, take_over};
-pub(crate) use report::LOGS;
+pub use report::LOGS;
 pub use report::{Claim, Report};
 pub use settings::{AddPorts, InspectionSettings, KeepPorts, UnknownChoice};

@@ -40,7 +40,7 @@ pub struct Claim {
 }
 
 /// The key of the ramdisk's logs in what it posts. They have megabytes, and are kept as files.
-pub(crate) const LOGS: &str = "logs";
+pub const LOGS: &str = "logs";
 
 impl Report {
     /// Reads the body of a request.
@@ -66,7 +66,7 @@ impl Report {
     /// # Errors
     ///
     /// As [`Self::read`]; [`JsonError`] for a text that is no report.
-    pub(crate) fn identified(text: impl Read) -> Result<Result<Self, Error>, JsonError> {
+    pub fn identified(text: impl Read) -> Result<Result<Self, Error>, JsonError> {
         let mut deserializer = serde_json::Deserializer::from_reader(text);
         match Identities(0).deserialize(&mut deserializer)? {
             Value::Object(identities) => Ok(Self::read(identities)),

@@ -8,7 +8,7 @@ use crate::model::InterfaceKind::Deploy;
 use crate::model::{Node, PlannedStep, StepKind};
 use crate::plan::KnownStep;
 use crate::task::Task;
-use crate::{agent_steps, ramdisk};
+use crate::task::{agent_steps, ramdisk};
 use async_trait::async_trait;
 use farrier_protocol::command::CommandResult;
 use serde_json::json;
@@ -62,7 +62,7 @@ pub trait DeployInterface: Interface {
     ///
     /// # Errors
     ///
-    /// [`AgentError::Busy`](crate::agent_client::AgentError::Busy) when it is to run again later; anything else
+    /// [`AgentError::Busy`](crate::agent::AgentError::Busy) when it is to run again later; anything else
     /// fails the deployment.
     async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
         if step.in_band {

@@ -21,7 +21,7 @@ impl PictureFormat {
     }
 
     /// That of a file, by the ending of its name.
-    pub(crate) fn of_file(name: &str) -> Option<Self> {
+    pub fn of_file(name: &str) -> Option<Self> {
         let (_, ending) = name.rsplit_once('.')?;
         Self::ALL.into_iter().find(|format| format.ending() == ending)
     }
@@ -35,7 +35,7 @@ impl PictureFormat {
     }
 
     /// The ending of the name of a file.
-    pub(crate) fn ending(self) -> &'static str {
+    pub fn ending(self) -> &'static str {
         match self {
             Self::Png => "png",
             Self::Jpeg => "jpg",
@@ -43,7 +43,7 @@ impl PictureFormat {
     }
 
     /// The media type.
-    pub(crate) fn media_type(self) -> &'static str {
+    pub fn media_type(self) -> &'static str {
         match self {
             Self::Png => "image/png",
             Self::Jpeg => "image/jpeg",

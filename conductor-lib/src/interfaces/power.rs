@@ -1,7 +1,7 @@
 //! Power (section 9.1).
 
 use super::base::{Interface, InterfaceError};
-use crate::agent_client::{AgentClient, AgentError};
+use crate::agent::{AgentClient, AgentError};
 use crate::model::InterfaceKind::Power;
 use crate::model::{Node, PowerState};
 use async_trait::async_trait;

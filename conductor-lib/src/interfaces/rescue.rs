@@ -34,8 +34,8 @@ pub trait RescueInterface: Interface {
     ///
     /// # Errors
     ///
-    /// [`AgentError::Busy`](crate::agent_client::AgentError::Busy) when it is to be asked later,
-    /// [`AgentError::Unreachable`](crate::agent_client::AgentError::Unreachable) when nobody knows whether it has it:
+    /// [`AgentError::Busy`](crate::agent::AgentError::Busy) when it is to be asked later,
+    /// [`AgentError::Unreachable`](crate::agent::AgentError::Unreachable) when nobody knows whether it has it:
     /// then the rescue begins anew. Anything else fails the rescue.
     async fn finalize_rescue(&self, _task: &mut Task) -> Result<(), Error> {
         Ok(InterfaceError::unsupported(Rescue, "finalize_rescue")?)

@@ -1,6 +1,6 @@
 //! What is known of the agent that runs now (section 1.8).
 
-use super::step::StepKind;
+use crate::model::steps::step::StepKind;
 use farrier_protocol::heartbeat::AgentStatus;
 use farrier_protocol::step::{HardwareManagerVersions, StepDescription};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Automated cleaning, between two users of a machine (section 1.13).
 
-use crate::erasing::Erasure;
 use crate::error::Error;
+use crate::evidence::erasing::Erasure;
 use crate::model::{Event, Order, Verb};
 use crate::task::Task;
 

@@ -1,7 +1,8 @@
 //! The end of an operation that failed, or that an operator wants to end (sections 2.8 and 3.10).
 
 use crate::error::Error;
-use crate::events::EventKind;
+use crate::evidence::events::EventKind;
+use crate::explain::ramdisk_logs;
 use crate::heartbeat::SessionEnd;
 use crate::interfaces::rescue::RescueInterface;
 use crate::model::{
@@ -10,7 +11,7 @@ use crate::model::{
 use crate::settings::Settings;
 use crate::steps;
 use crate::task::Task;
-use crate::{ramdisk, ramdisk_logs};
+use crate::task::ramdisk;
 use std::sync::Arc;
 
 /// Ends the operation as failed, and gives the node back when something is to be cleaned up.

@@ -4,7 +4,7 @@
 //! since nothing is lost by another boot; whoever finds none has only the end to do, since the rescue system has it.
 
 use super::ATTEMPTS;
-use crate::agent_client::AgentError;
+use crate::agent::AgentError;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::interfaces::outcome::Outcome;

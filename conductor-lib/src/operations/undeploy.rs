@@ -1,13 +1,13 @@
 //! The removal of an instance (section 1.13).
 
 use super::order_cleaning;
-use crate::console;
 use crate::error::Error;
+use crate::evidence::console_log;
 use crate::heartbeat::SessionEnd;
 use crate::interfaces::rescue::RescueInterface;
 use crate::model::{Event, masked_text};
-use crate::ramdisk;
 use crate::store::ConfigDrive;
+use crate::task::ramdisk;
 use crate::task::{NetworkChange, Task};
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) async fn undeploy(
         }
     };
     task.detach_vifs().await;
-    console::forget_instance(&task.node, &task.services.hardware).await;
+    console_log::forget_instance(&task.node, &task.services.hardware).await;
     task.forget_last_words();
     task.node.end_instance();
     // One that switches its machine itself could not be had again.

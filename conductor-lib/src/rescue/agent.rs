@@ -3,14 +3,14 @@
 //! Its agent takes the hash of a password, leaves it to the ramdisk's login service, and ends. The ramdisk stays until
 //! the machine is switched off, and starts from the disk of the instance then.
 
-use crate::agent_client::{AgentError, Wait, failure_text};
+use crate::agent::{AgentError, Wait, failure_text};
 use crate::error::Error;
 use crate::interfaces::base::Interface;
 use crate::interfaces::network::NetworkKind;
 use crate::interfaces::outcome::Outcome;
 use crate::interfaces::rescue::RescueInterface;
-use crate::ramdisk;
 use crate::task::Task;
+use crate::task::ramdisk;
 use async_trait::async_trait;
 use farrier_protocol::command::CommandStatus;
 use serde_json::json;

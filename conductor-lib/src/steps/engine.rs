@@ -1,20 +1,22 @@
 //! Runs the steps of an operation (sections 3.5 to 3.8).
 
-use super::execution::{LeftOff, execute};
-use super::retry::retry;
-use super::{Progress, Verdict, hooks, judge, preparation, source};
-use crate::agent_client::AgentError;
-use crate::agent_steps;
-use crate::agent_token;
+use super::execution::execute;
+use super::outcome::StepOutcome;
+use super::retry::{RetryAt, retry};
+use super::{Progress, hooks, preparation, source};
+use crate::agent::AgentError;
+use crate::agent::token;
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
+use crate::heartbeat::judge::{Verdict, judge};
 use crate::interfaces::DriverStep;
 use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::outcome::Outcome;
 use crate::model::{Activity, Event, PlannedStep, ProvisionState, StepKind};
 use crate::plan::{Missing, place_of};
-use crate::ramdisk;
 use crate::task::Task;
+use crate::task::agent_steps;
+use crate::task::ramdisk;
 use farrier_protocol::command::CommandResult;
 
 /// Takes note of what runs without the ramdisk, of the operation that a node has entered. Of a deployment it sees whether
@@ -64,7 +66,10 @@ pub(crate) async fn resume(
 ) -> Result<Progress, Error> {
     let plan = task.node.plan(kind);
     match (plan.index, task.node.step(kind)) {
-        (None, _) if let Some(failed) = plan.failed => retry(task, deploy, kind, failed).await,
+        (None, _) if let Some(failed) = plan.failed => match retry(task, kind, failed).await? {
+            RetryAt::Step(index) => run(task, deploy, kind, index).await,
+            RetryAt::Beginning => start(task, deploy, kind).await,
+        },
         (None, _) => start(task, deploy, kind).await,
         (Some(_), Some(_)) if plan.reboot => reboot(task, kind).await,
         (Some(index), Some(step)) if !step.in_band => run(task, deploy, kind, index).await,
@@ -77,11 +82,7 @@ pub(crate) async fn resume(
     }
 }
 
-pub(super) async fn start(
-    task: &mut Task,
-    deploy: &dyn DeployInterface,
-    kind: StepKind,
-) -> Result<Progress, Error> {
+async fn start(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<Progress, Error> {
     let missing = match kind {
         StepKind::Deploy if task.node.plan(kind).disable_ramdisk => Missing::Refused,
         StepKind::Deploy => Missing::LeftOut,
@@ -140,8 +141,8 @@ pub(crate) async fn begin(
     deploy: &dyn DeployInterface,
     kind: StepKind,
 ) -> Result<Progress, Error> {
-    let left_off = begin_now(task, deploy, kind).await;
-    patiently(task, kind, left_off)
+    let outcome = begin_now(task, deploy, kind).await;
+    patiently(task, kind, outcome)
 }
 
 async fn begin_now(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<Progress, Error> {
@@ -181,8 +182,8 @@ pub(crate) async fn advance(
     if plan.disable_ramdisk {
         return go_on(task, deploy, kind, None).await;
     }
-    let left_off = advance_now(task, deploy, kind).await;
-    patiently(task, kind, left_off)
+    let outcome = advance_now(task, deploy, kind).await;
+    patiently(task, kind, outcome)
 }
 
 /// Goes on with a deployment that is one step for the conductor, as its interface says.
@@ -235,8 +236,8 @@ async fn advance_now(
 
 /// An agent that is busy, or that cannot be reached, is waited for: its machine may reboot, its network or that of this
 /// conductor be down. What has begun to go on meanwhile goes on from the current step.
-fn patiently(task: &mut Task, kind: StepKind, left_off: Result<Progress, Error>) -> Result<Progress, Error> {
-    let progress = match left_off {
+fn patiently(task: &mut Task, kind: StepKind, outcome: Result<Progress, Error>) -> Result<Progress, Error> {
+    let progress = match outcome {
         Err(Error::Agent(AgentError::Busy { .. })) => Progress::Waits,
         Err(Error::Agent(error @ AgentError::Unreachable { .. })) => Progress::Unreached(error.to_string()),
         other => return other,
@@ -257,10 +258,10 @@ pub(crate) async fn polled(
     task: &mut Task,
     deploy: &dyn DeployInterface,
     kind: StepKind,
-    left_off: Result<DriverStep, Error>,
+    outcome: Result<DriverStep, Error>,
 ) -> Result<Progress, Error> {
-    let left_off = left_off.map_err(|error| step_failed(kind, task.node.step(kind), error.to_string()))?;
-    match left_off {
+    let outcome = outcome.map_err(|error| step_failed(kind, task.node.step(kind), error.to_string()))?;
+    match outcome {
         DriverStep::Polls => Ok(Progress::Waits),
         DriverStep::Done => {
             task.node.plan_mut(kind).polling = false;
@@ -393,7 +394,7 @@ async fn reboot_for_driver(task: &mut Task, kind: StepKind, runs_again: bool) ->
 }
 
 /// Runs the plan from step `index` until a step waits or the plan ends.
-pub(super) async fn run(
+async fn run(
     task: &mut Task,
     deploy: &dyn DeployInterface,
     kind: StepKind,
@@ -405,15 +406,15 @@ pub(super) async fn run(
         let plan = task.node.plan_mut(kind);
         (plan.index, plan.skip_current) = (Some(index), None);
         (plan.reboot, plan.polling) = (false, false);
-        plan.nonce = step.in_band.then(agent_token::new);
+        plan.nonce = step.in_band.then(token::new);
         task.save().await?;
         match execute_and_list(task, deploy, kind, &step).await {
             // The place of the step may be another one, now that more are known.
-            Ok(LeftOff::Done) => index = task.node.plan(kind).index.unwrap_or(index) + 1,
-            Ok(LeftOff::Waits(event)) => return wait(task, event),
-            Ok(LeftOff::WantsReboot { runs_again }) => {
-                let left_off = reboot_for_driver(task, kind, runs_again).await;
-                return left_off.map_err(|error| failed_at(kind, &step, error));
+            Ok(StepOutcome::Done) => index = task.node.plan(kind).index.unwrap_or(index) + 1,
+            Ok(StepOutcome::Waits(event)) => return wait(task, event),
+            Ok(StepOutcome::WantsReboot { runs_again }) => {
+                let outcome = reboot_for_driver(task, kind, runs_again).await;
+                return outcome.map_err(|error| failed_at(kind, &step, error));
             }
             // A step whose agent is not there, or busy, runs again when it calls.
             Err(Error::Agent(AgentError::Busy { .. } | AgentError::NotConnected)) => {
@@ -438,17 +439,17 @@ async fn execute_and_list(
     deploy: &dyn DeployInterface,
     kind: StepKind,
     step: &PlannedStep,
-) -> Result<LeftOff, Error> {
-    let left_off = execute(task, deploy, kind, step).await?;
+) -> Result<StepOutcome, Error> {
+    let outcome = execute(task, deploy, kind, step).await?;
     let is_new = task.session.agent_url.is_some() && task.session.cached_steps(kind).is_none();
-    if !(matches!(left_off, LeftOff::Done) && kind == StepKind::Deploy && is_new) {
-        return Ok(left_off);
+    if !(matches!(outcome, StepOutcome::Done) && kind == StepKind::Deploy && is_new) {
+        return Ok(outcome);
     }
     if list_or_boot(task, kind).await? == Outcome::Wait {
-        return Ok(LeftOff::Waits(Event::Wait));
+        return Ok(StepOutcome::Waits(Event::Wait));
     }
     plan_anew(task, deploy)?;
-    Ok(left_off)
+    Ok(outcome)
 }
 
 fn wait(task: &mut Task, event: Event) -> Result<Progress, Error> {

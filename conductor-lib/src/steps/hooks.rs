@@ -1,7 +1,7 @@
 //! What the conductor takes note of when a step has ended (section 3.6).
 
-use crate::erasing::{self, Expected};
 use crate::error::Error;
+use crate::evidence::erasing::{self, Expected};
 use crate::interfaces::deploy::DeployInterface;
 use crate::model::{Node, PlannedStep, StepKind};
 use crate::raid;

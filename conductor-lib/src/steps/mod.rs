@@ -3,16 +3,15 @@
 mod engine;
 mod execution;
 mod hooks;
+mod outcome;
 mod preparation;
 mod reserved;
 mod retry;
 mod source;
-mod verdict;
 
 pub(crate) use engine::{advance, begin, check, list, polled, resume};
 pub(crate) use preparation::tear_down;
 pub(crate) use source::invalid;
-pub(crate) use verdict::{Verdict, judge};
 
 /// How an operation left off. What it changed counts once the task is saved.
 #[derive(Debug, Clone, PartialEq, Eq)]

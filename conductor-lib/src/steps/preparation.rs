@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::interfaces::outcome::Outcome;
 use crate::model::{Event, StepKind};
-use crate::ramdisk;
 use crate::settings::EraseSettings;
+use crate::task::ramdisk;
 use crate::task::{NetworkChange, Task};
 use serde_json::{Map, Value, json};
 

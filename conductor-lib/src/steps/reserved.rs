@@ -1,11 +1,11 @@
 //! Carries out the steps that every conductor has (section 3.9).
 
-use super::execution::LeftOff;
+use super::outcome::StepOutcome;
 use crate::error::Error;
 use crate::model::{Event, PlannedStep, PowerAction, StepKind};
 use crate::plan::Reserved;
-use crate::ramdisk;
 use crate::task::Task;
+use crate::task::ramdisk;
 use std::time::Duration;
 
 /// Carries one out. Gives the event by which the operation waits, where it does.
@@ -38,12 +38,12 @@ pub(super) fn left_to_agent(
     task: &Task,
     kind: StepKind,
     reserved: Reserved,
-) -> Result<Option<LeftOff>, Error> {
+) -> Result<Option<StepOutcome>, Error> {
     match reserved {
         Reserved::PowerOn => task.check_power_action(PowerAction::On)?,
         Reserved::PowerOff => task.check_power_action(PowerAction::Off)?,
         Reserved::Reboot if starts_ramdisk(task, kind) => {
-            return Ok(Some(LeftOff::WantsReboot { runs_again: false }));
+            return Ok(Some(StepOutcome::WantsReboot { runs_again: false }));
         }
         Reserved::Reboot | Reserved::Hold | Reserved::Wait => {}
     }

@@ -1,27 +1,28 @@
-//! Goes on with an operation at the step that failed, or begins it anew. The contract has no such verb.
+//! Where an operation goes on that failed and is ordered again. The contract has no such verb.
 
-use super::Progress;
-use super::engine::{run, start};
-use crate::agent_steps;
 use crate::error::Error;
-use crate::events::EventKind;
-use crate::interfaces::deploy::DeployInterface;
+use crate::evidence::events::EventKind;
 use crate::model::StepKind;
-use crate::ramdisk;
 use crate::task::Task;
+use crate::task::agent_steps;
+use crate::task::ramdisk;
 
-/// Runs an operation again from the step that failed, if the agent which ran it is still there, or none is needed. If
-/// not, the operation begins anew, since nobody knows what the steps before have left.
+/// Where an operation goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RetryAt {
+    /// The step that failed.
+    Step(usize),
+    /// The beginning: the steps run once more.
+    Beginning,
+}
+
+/// An operation goes on at the step that failed, if the agent which ran it is still there, or none is needed. If not, it
+/// begins again, since nobody knows what the steps before have left.
 ///
 /// # Errors
 ///
 /// What fails the operation; [`Error::Store`], when nothing is known to have failed but the store.
-pub(super) async fn retry(
-    task: &mut Task,
-    deploy: &dyn DeployInterface,
-    kind: StepKind,
-    failed: usize,
-) -> Result<Progress, Error> {
+pub(super) async fn retry(task: &mut Task, kind: StepKind, failed: usize) -> Result<RetryAt, Error> {
     let step = task.node.plan(kind).steps.get(failed).map(|step| step.step.clone());
     let goes_on =
         step.is_some() && (task.node.plan(kind).disable_ramdisk || is_in_its_ramdisk(task, kind).await?);
@@ -29,10 +30,7 @@ pub(super) async fn retry(
     tracing::info!(node = %task.node.label(), ?at, "the {kind} goes on at the step that failed, or begins anew");
     task.emit(EventKind::Retried { at });
     task.node.plan_mut(kind).failed = None;
-    match goes_on {
-        true => run(task, deploy, kind, failed).await,
-        false => start(task, deploy, kind).await,
-    }
+    Ok(if goes_on { RetryAt::Step(failed) } else { RetryAt::Beginning })
 }
 
 /// Whether the agent of the operation that failed is there, which is asked for its steps; its machine is on the network

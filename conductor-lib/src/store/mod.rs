@@ -31,9 +31,9 @@ pub use selection::{
     ResourceSelection, Selection,
 };
 
-use crate::boot_trace::BootTrace;
-use crate::erasing::EraseCertificate;
-use crate::last_words::LastWords;
+use crate::evidence::boot_trace::BootTrace;
+use crate::evidence::diagnosis::LastWords;
+use crate::evidence::erasing::EraseCertificate;
 use crate::model::{
     AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node,
     ProvisionState, Resource, ResourceKind,

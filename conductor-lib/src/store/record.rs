@@ -1,7 +1,7 @@
 //! What goes into the store and comes out of it.
 
-use crate::erasing::EraseCertificate;
-use crate::last_words::LastWords;
+use crate::evidence::diagnosis::LastWords;
+use crate::evidence::erasing::EraseCertificate;
 use crate::model::{AgentSession, HistoryEntry, InspectionData, Node, Order};
 use time::OffsetDateTime;
 use uuid::Uuid;

@@ -1,8 +1,8 @@
 //! What a task keeps of certificates of erasure.
 
 use super::Task;
-use crate::erasing::{EraseCertificate, Erasure, InspectedDisk};
 use crate::error::Error;
+use crate::evidence::erasing::{EraseCertificate, Erasure, InspectedDisk};
 use crate::store::CertificateChange;
 
 /// What of the certificates is to be saved.

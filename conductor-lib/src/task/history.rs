@@ -3,7 +3,7 @@
 use super::Task;
 use crate::caller;
 use crate::model::HistoryEntry;
-use crate::model::history::{Happening, Moment, between};
+use crate::model::records::history::{Happening, Moment, between};
 use uuid::Uuid;
 
 impl Task {

@@ -7,7 +7,7 @@
 //! nothing, so that lookups and heartbeats get in, and which has its own deadline.
 
 use super::Task;
-use crate::agent_client::{AgentClient, AgentError, failure_text};
+use crate::agent::{AgentClient, AgentError, failure_text};
 use crate::error::Error;
 use crate::interfaces::InterfaceError;
 use crate::interfaces::power::InBandPower;

@@ -1,7 +1,7 @@
 //! What a task does for an inspection.
 
 use super::{Task, Unsaved};
-use crate::agent_token;
+use crate::agent::token;
 use crate::error::Error;
 use crate::hardware_type::Unresolved;
 use crate::interfaces::base::InterfaceError;
@@ -49,7 +49,7 @@ impl Task {
         if self.session.agent_secret_token.is_some() {
             return MASKED.to_owned();
         }
-        let token = agent_token::new();
+        let token = token::new();
         self.session.agent_secret_token = Some(token.clone());
         self.unsaved = Unsaved::All;
         token

@@ -1,7 +1,7 @@
 //! What a task does for a machine that stays silent.
 
 use super::Task;
-use crate::last_words::LastWords;
+use crate::evidence::diagnosis::LastWords;
 use crate::store::LastWordsChange;
 
 /// What of the last words of a machine is to be saved.

@@ -1,5 +1,7 @@
 //! A task: a node under its lease, with the means to change it.
 
+pub(crate) mod agent_steps;
+mod boot;
 mod boot_fallback;
 mod erasing;
 mod fast_track;
@@ -7,14 +9,15 @@ mod history;
 mod in_band_power;
 mod inspection;
 mod last_words;
-mod machine;
 mod networks;
 mod power;
+pub(crate) mod power_reading;
+pub(crate) mod ramdisk;
 mod reservation;
 
-use crate::agent_client::AgentClient;
+use crate::agent::AgentClient;
 use crate::error::Error;
-use crate::events::EventKind;
+use crate::evidence::events::EventKind;
 use crate::heartbeat::SessionEnd;
 use crate::model::{AgentSession, Event, Node, Order, Port};
 use crate::services::Services;

@@ -7,7 +7,7 @@ use crate::heartbeat::SessionEnd;
 use crate::interfaces::InterfaceError;
 use crate::interfaces::power::PowerInterface;
 use crate::model::{InterfaceKind, PowerAction, PowerState};
-use crate::power_reading::power_state;
+use crate::task::power_reading::power_state;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};

@@ -3,7 +3,7 @@
 use crate::agent::Script;
 use crate::machine::FakeMachine;
 use crate::stage::{PATIENCE, image, new_node, quick};
-use farrier_conductor::attention::Attention;
+use farrier_conductor::explain::who_acts::Attention;
 use farrier_conductor::model::{Activity, Event, ProvisionState};
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::store::{Change, Record, Store, Terms};

@@ -3,7 +3,7 @@
 use crate::agent::Script;
 use crate::agent::signing::Proof;
 use crate::stage::Stage;
-use farrier_conductor::erasing::{Erasure, Signed};
+use farrier_conductor::evidence::erasing::{Erasure, Signed};
 use farrier_conductor::model::{Fault, Node, ProvisionState};
 use serde_json::{Value, json};
 

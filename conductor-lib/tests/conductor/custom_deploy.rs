@@ -4,7 +4,7 @@ use crate::agent::Script;
 use crate::machine::Boot;
 use crate::stage::{Stage, image};
 use async_trait::async_trait;
-use farrier_conductor::agent_client::Wait;
+use farrier_conductor::agent::Wait;
 use farrier_conductor::interfaces::{BootNeed, DeployInterface, Interface, InterfaceError, Outcome};
 use farrier_conductor::model::{InstanceInfo, Node, PlannedStep, PowerState, ProvisionState};
 use farrier_conductor::{Builder, Error, HardwareType, Task};

@@ -4,7 +4,7 @@ use crate::agent::Script;
 use crate::attention::put;
 use crate::stage::{PATIENCE, Stage};
 use farrier_conductor::Settings;
-use farrier_conductor::attention::Attention;
+use farrier_conductor::explain::who_acts::Attention;
 use farrier_conductor::model::{Event, PowerState, ProvisionState};
 use farrier_conductor::store::Store;
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@ use crate::agent::{FLUSH, Script};
 use crate::machine::Boot;
 use crate::stage::{Stage, image};
 use farrier_conductor::Error;
-use farrier_conductor::events::EventKind;
+use farrier_conductor::evidence::events::EventKind;
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use serde_json::json;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use crate::agent::Script;
 use crate::stage::Stage;
-use farrier_conductor::explanation::Explanation;
+use farrier_conductor::explain::Explanation;
 use farrier_conductor::model::ProvisionState;
 
 pub async fn explain(stage: &Stage) -> Explanation {

@@ -3,10 +3,10 @@
 use crate::stage::PATIENCE;
 use async_trait::async_trait;
 use farrier_conductor::Settings;
-use farrier_conductor::attention::Attention;
-use farrier_conductor::boot_trace::BootTrace;
-use farrier_conductor::erasing::EraseCertificate;
-use farrier_conductor::last_words::LastWords;
+use farrier_conductor::evidence::boot_trace::BootTrace;
+use farrier_conductor::evidence::diagnosis::LastWords;
+use farrier_conductor::evidence::erasing::EraseCertificate;
+use farrier_conductor::explain::who_acts::Attention;
 use farrier_conductor::model::{
     AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node,
     ProvisionState, Resource, ResourceKind,

@@ -6,7 +6,7 @@ use crate::agent::script::SECOND_CARD;
 use crate::agent::{Script, report};
 use crate::machine::Boot;
 use crate::stage::{MAC, Stage, fault, new_node};
-use farrier_conductor::boot_trace::{BootMark, BootStage, BootTrace};
+use farrier_conductor::evidence::boot_trace::{BootMark, BootStage, BootTrace};
 use farrier_conductor::inspect::{AddPorts, InspectionSettings, KeepPorts, hooks};
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_conductor::store::{BootTraceChange, Change, Store, Terms};

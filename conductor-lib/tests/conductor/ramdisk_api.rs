@@ -3,7 +3,7 @@
 use crate::agent::{Script, report};
 use crate::stage::{MAC, Stage, fault, new_node};
 use farrier_conductor::PowerAction;
-use farrier_conductor::events::EventKind;
+use farrier_conductor::evidence::events::EventKind;
 use farrier_conductor::model::ProvisionState;
 use serde_json::{Value, json};
 

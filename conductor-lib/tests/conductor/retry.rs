@@ -3,7 +3,7 @@
 use crate::agent::Script;
 use crate::stage::{Stage, fault};
 use farrier_conductor::Error;
-use farrier_conductor::events::EventKind;
+use farrier_conductor::evidence::events::EventKind;
 use farrier_conductor::model::{PowerState, ProvisionState};
 use serde_json::json;
 

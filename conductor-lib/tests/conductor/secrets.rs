@@ -5,8 +5,7 @@ use crate::agent::Script;
 use crate::authorization::listener_that_asks;
 use crate::stage::{MAC, Stage};
 use async_trait::async_trait;
-use farrier_conductor::api::reference::{EXTENSIONS, ROUTES};
-use farrier_conductor::events::EventKind;
+use farrier_conductor::evidence::events::EventKind;
 use farrier_conductor::interfaces::{
     BootDeviceSetting, Interface, InterfaceError, ManagementInterface, VirtualMedium,
 };
@@ -16,6 +15,7 @@ use farrier_conductor::model::{
 };
 use farrier_conductor::store::{Change, SessionChange, Store, Terms};
 use farrier_conductor::{Builder, HardwareType};
+use farrier_node_api::reference::{EXTENSIONS, ROUTES};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;

@@ -2,15 +2,15 @@
 
 use crate::agent::Script;
 use crate::machine::FakeMachine;
-use farrier_conductor::api::nodes::nodes_router;
-use farrier_conductor::api::ramdisk::ramdisk_router;
 use farrier_conductor::clock::{Clock, SystemClock};
-use farrier_conductor::events::{Event, EventKind};
+use farrier_conductor::evidence::events::{Event, EventKind};
 use farrier_conductor::model::{InstanceInfo, NewNode, Node, ProvisionState};
 use farrier_conductor::settings::AgentSettings;
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::store::{Change, Store, Terms};
 use farrier_conductor::{Builder, Conductor, Error, Settings};
+use farrier_node_api::nodes::nodes_router;
+use farrier_node_api::ramdisk::ramdisk_router;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

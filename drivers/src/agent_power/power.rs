@@ -1,7 +1,7 @@
 //! What agents do for the power of their machines.
 
 use async_trait::async_trait;
-use farrier_conductor::agent_client::{AgentClient, AgentError, Wait};
+use farrier_conductor::agent::{AgentClient, AgentError, Wait};
 use farrier_conductor::interfaces::{InBandPower, Interface, InterfaceError, PowerInterface, Properties};
 use farrier_conductor::model::{InterfaceKind, Node, PowerState};
 use farrier_conductor::{Agents, PowerAction};

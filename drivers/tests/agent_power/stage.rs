@@ -1,7 +1,6 @@
 //! A conductor that is served, with one node of the type `manual` whose agent switches its machine.
 
 use crate::machine::{MAC, Machine};
-use farrier_conductor::api::ramdisk::ramdisk_router;
 use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::model::{InitialState, InterfaceKind, NewNode, Node, Order, ProvisionState, Verb};
 use farrier_conductor::settings::AgentSettings;
@@ -9,6 +8,7 @@ use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::store::{Change, OrderChange, SessionChange, Store, Terms};
 use farrier_conductor::{Builder, Conductor, Error, Settings};
 use farrier_drivers::manual::with_manual;
+use farrier_node_api::ramdisk::ramdisk_router;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -4,7 +4,6 @@
 use crate::media::stage::{fill, shelf};
 use crate::stage::settings;
 use crate::stand_in::{Manner, PASSWORD, SYSTEM, StandIn, USER};
-use farrier_conductor::api::nodes::nodes_router;
 use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::{Conductor, Settings};
 use farrier_drivers::netboot::boot_roots::BootRoots;
@@ -18,6 +17,7 @@ use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::{self, with_netboot};
 use farrier_drivers::redfish::{Bmcs, IDRAC, REDFISH, with_types};
 use farrier_drivers::virtual_media::{self, VirtualMediaBoot, with_virtual_media};
+use farrier_node_api::nodes::nodes_router;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -6,7 +6,7 @@
 
 use super::password;
 use crate::private_file;
-use farrier_conductor::api::authorization::Role;
+use farrier_node_api::authorization::Role;
 use ring::digest::{SHA256, digest};
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};

@@ -2,12 +2,12 @@
 
 use super::{NodeApi, answer};
 use farrier_conductor::KeptLog;
-use farrier_conductor::api::extension::{Deployment, DeploymentOrdered, ExportRequest};
-use farrier_conductor::console::ConsolePart;
 use farrier_conductor::disk_export::DiskExport;
-use farrier_conductor::erasing::ErasureRecord;
-use farrier_conductor::events::Event;
-use farrier_conductor::explanation::Explanation;
+use farrier_conductor::evidence::console_log::ConsolePart;
+use farrier_conductor::evidence::erasing::ErasureRecord;
+use farrier_conductor::evidence::events::Event;
+use farrier_conductor::explain::Explanation;
+use farrier_node_api::extension::{Deployment, DeploymentOrdered, ExportRequest};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Url};
 use serde::Deserialize;

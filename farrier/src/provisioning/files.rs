@@ -6,7 +6,7 @@ use super::trail::{self, Trail};
 use crate::network::turns::{Turn, Turns};
 use axum::body::Bytes;
 use farrier_conductor::Conductor;
-use farrier_conductor::boot_trace::{BootPeer, BootStage};
+use farrier_conductor::evidence::boot_trace::{BootPeer, BootStage};
 use farrier_conductor::interfaces::BootFile;
 use farrier_drivers::dhcp::lease::Lease;
 use farrier_drivers::netboot::loaders::Loaders;

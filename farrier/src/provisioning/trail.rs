@@ -1,7 +1,7 @@
 //! What a machine has got of a file, for the trace of its boot.
 
 use farrier_conductor::Conductor;
-use farrier_conductor::boot_trace::{BootPeer, BootStage, Reached};
+use farrier_conductor::evidence::boot_trace::{BootPeer, BootStage, Reached};
 use farrier_drivers::netboot::names::Item;
 
 /// Follows a file to a machine.

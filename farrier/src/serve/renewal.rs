@@ -104,7 +104,7 @@ pub(super) fn operators(file: PathBuf, beside: Entry) -> anyhow::Result<(watch::
 mod tests {
     use super::*;
     use crate::auth::Proof;
-    use farrier_conductor::api::authorization::Role;
+    use farrier_node_api::authorization::Role;
     use std::fs;
 
     #[test]

@@ -10,7 +10,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use farrier_conductor::api::authorization::Denial;
+use farrier_node_api::authorization::Denial;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -5,10 +5,10 @@
 use crate::error::Error;
 use crate::interfaces::InterfaceError;
 use crate::model::{Node, PowerState};
-use crate::power_reading::power_state;
 use crate::services::Services;
 use crate::store::{Record, StoreError};
 use crate::task::Task;
+use crate::task::power_reading::power_state;
 use std::sync::Arc;
 use std::time::Duration;
 use time::OffsetDateTime;

@@ -122,7 +122,7 @@ impl PowerSync {
             Act::Drive(action) => {
                 tracing::warn!(node = %task.node.label(), "the machine is not as recorded; order: {action}");
                 task.node.target_power_state = Some(action.target());
-                task.order = Some(Order::new(action.verb(), self.services.now()));
+                task.order = Some(Order::new(action.into(), self.services.now()));
                 task.save().await?;
                 self.workers.hand_over(task);
                 return Ok(());

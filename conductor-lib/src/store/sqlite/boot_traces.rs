@@ -3,7 +3,7 @@
 use super::super::BootTraceChange;
 use super::super::statements as sql;
 use super::Outcome;
-use crate::boot_trace::BootTrace;
+use crate::evidence::boot_trace::BootTrace;
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 use uuid::Uuid;
 

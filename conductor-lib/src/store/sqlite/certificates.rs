@@ -3,7 +3,7 @@
 use super::super::CertificateChange;
 use super::super::statements as sql;
 use super::Outcome;
-use crate::erasing::EraseCertificate;
+use crate::evidence::erasing::EraseCertificate;
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 use uuid::Uuid;
 

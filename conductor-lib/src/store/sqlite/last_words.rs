@@ -3,7 +3,7 @@
 use super::super::LastWordsChange;
 use super::super::statements as sql;
 use super::Outcome;
-use crate::last_words::LastWords;
+use crate::evidence::diagnosis::LastWords;
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 use uuid::Uuid;
 

@@ -20,9 +20,9 @@ use super::{
     AllocationSelection, Change, Documents, Held, Lease, Outline, OwnedPort, PortSelection, Record,
     ResourceSelection, Selection, Store, StoreError, Terms,
 };
-use crate::boot_trace::BootTrace;
-use crate::erasing::EraseCertificate;
-use crate::last_words::LastWords;
+use crate::evidence::boot_trace::BootTrace;
+use crate::evidence::diagnosis::LastWords;
+use crate::evidence::erasing::EraseCertificate;
 use crate::model::{
     AgentSession, Allocation, AllocationState, HistoryEntry, InspectionData, MacAddress, Node,
     ProvisionState, Resource, ResourceKind,

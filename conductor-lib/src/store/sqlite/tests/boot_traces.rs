@@ -2,7 +2,7 @@
 
 use super::super::SqliteStore;
 use super::{store_with_node, terms};
-use crate::boot_trace::{BootMark, BootStage, BootTrace};
+use crate::evidence::boot_trace::{BootMark, BootStage, BootTrace};
 use crate::model::{AgentSession, ProvisionState};
 use crate::store::{BootTraceChange, Change, SessionChange, Store, StoreError};
 use time::OffsetDateTime;

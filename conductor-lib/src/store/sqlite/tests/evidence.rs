@@ -1,7 +1,7 @@
 //! What happened to a node, and what is proven of its disks.
 
 use super::{node, store_with_node, terms};
-use crate::erasing::EraseCertificate;
+use crate::evidence::erasing::EraseCertificate;
 use crate::model::{HistoryEntry, HistoryKind, Severity};
 use crate::store::{CertificateChange, Change, HISTORY_LIMIT, Store, StoreError};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! What could be had of machines that stayed silent.
 
 use super::{store_with_node, terms};
-use crate::last_words::{Cause, LastWords};
+use crate::evidence::diagnosis::{Cause, LastWords};
 use crate::model::LogEntry;
 use crate::store::{Change, LastWordsChange, Store};
 use time::OffsetDateTime;

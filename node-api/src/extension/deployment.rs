@@ -1,0 +1,41 @@
+//! A deployment with all that is to be known of it, ordered in one request: when it is refused, the node is as it was.
+
+use crate::wire::reply::{Refusal, read_json};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use farrier_conductor::Conductor;
+use farrier_conductor::model::InstanceInfo;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Body of `PUT /farrier/v1/nodes/{node}/deployment`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deployment {
+    /// What is to be deployed, with its config drive. What has an instance already is rebuilt.
+    pub instance_info: InstanceInfo,
+    /// Steps beside those that run by themselves, or in their place.
+    #[serde(default)]
+    pub deploy_steps: Vec<Value>,
+}
+
+/// The answer to it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DeploymentOrdered {
+    /// Sequence number of its first event.
+    pub events_since: u64,
+}
+
+/// `PUT /farrier/v1/nodes/{node}/deployment`
+pub(super) async fn order(
+    State(conductor): State<Conductor>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Result<(StatusCode, Json<DeploymentOrdered>), Refusal> {
+    let Deployment { instance_info, deploy_steps } = read_json(&body)?;
+    let ordered = conductor.deploy_with_steps(&id, instance_info, &deploy_steps).await;
+    let events_since = ordered.map_err(Refusal::of_verb)?;
+    Ok((StatusCode::ACCEPTED, Json(DeploymentOrdered { events_since })))
+}

@@ -1,0 +1,39 @@
+//! The disk of a machine, exported by hand. Whoever may order that is told the secret, once.
+
+use crate::wire::reply::{Refusal, read_json};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use farrier_conductor::Conductor;
+use farrier_conductor::disk_export::DiskExport;
+use serde::{Deserialize, Serialize};
+
+/// Body of `PUT /farrier/v1/nodes/{node}/disk/export`, which may be left out.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExportRequest {
+    /// Whether initiators may only read.
+    #[serde(default)]
+    pub read_only: bool,
+}
+
+/// `PUT /farrier/v1/nodes/{node}/disk/export`
+pub(super) async fn export(
+    State(conductor): State<Conductor>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Result<Json<DiskExport>, Refusal> {
+    let ExportRequest { read_only } =
+        if body.is_empty() { ExportRequest::default() } else { read_json(&body)? };
+    Ok(Json(conductor.export_disk(&id, read_only).await?))
+}
+
+/// `DELETE /farrier/v1/nodes/{node}/disk/export`
+pub(super) async fn release(
+    State(conductor): State<Conductor>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    conductor.release_disk(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,30 @@
+//! What is known of a node: what it waits for, and what is proven of its disks.
+
+use crate::authorization::{Identity, sees_consoles};
+use crate::wire::reply::{Refusal, masked};
+use axum::Json;
+use axum::extract::{Extension, Path, State};
+use farrier_conductor::Conductor;
+use farrier_conductor::evidence::erasing::ErasureRecord;
+use serde_json::Value;
+
+/// `GET /farrier/v1/nodes/{node}/explanation`. What a console says is for those who may read consoles.
+pub(super) async fn explanation(
+    State(conductor): State<Conductor>,
+    identity: Option<Extension<Identity>>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let explanation = conductor.explain(&id).await?;
+    Ok(masked(match sees_consoles(identity.as_deref()) {
+        true => explanation,
+        false => explanation.without_console(),
+    }))
+}
+
+/// `GET /farrier/v1/nodes/{node}/certificates`
+pub(super) async fn certificates(
+    State(conductor): State<Conductor>,
+    Path(id): Path<String>,
+) -> Result<Json<ErasureRecord>, Refusal> {
+    Ok(Json(conductor.certificates(&id).await?))
+}

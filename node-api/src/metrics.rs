@@ -1,0 +1,95 @@
+//! What a monitoring system reads, in the text format of OpenMetrics, which Prometheus reads too.
+//!
+//! Figures of the nodes are those of the store, so every conductor over it tells the same; what whoever runs this
+//! conductor counts by itself comes in a registry of its own. No label has a value for each node: which nodes they are,
+//! lists and explanations tell.
+
+use crate::wire::reply::Refusal;
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use farrier_conductor::Conductor;
+use farrier_conductor::Error;
+use farrier_conductor::evidence::boot_trace::{BootStage, BootTrace};
+use farrier_conductor::model::ProvisionState;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use std::sync::Arc;
+use time::{Duration, OffsetDateTime};
+
+/// The format, by the name that Prometheus knows.
+const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// For how long a machine that boots may be silent. Firmware and loaders ask again sooner.
+const SILENT: Duration = Duration::seconds(60);
+/// What a machine has reached that has asked for nothing.
+const NOTHING: &str = "nothing";
+
+/// Gauges by the values of so many labels.
+type Gauges<const LABELS: usize> = Family<[(&'static str, &'static str); LABELS], Gauge>;
+
+/// The route `/metrics`, ready to be merged with those of operators before an
+/// [authorization](crate::authorization::authorized): readers may look. `own` is what whoever runs the conductor counts.
+pub fn metrics_router(conductor: Conductor, own: Registry) -> Router {
+    Router::new().route("/metrics", get(metrics)).with_state((conductor, Arc::new(own)))
+}
+
+async fn metrics(
+    State((conductor, own)): State<(Conductor, Arc<Registry>)>,
+) -> Result<impl IntoResponse, Refusal> {
+    let nodes = of_nodes(&conductor).await?;
+    let mut text = String::new();
+    // A text can always be written to.
+    for registry in [&nodes, &*own] {
+        encode_registry(&mut text, registry).unwrap_or_default();
+    }
+    encode_eof(&mut text).unwrap_or_default();
+    Ok(([(CONTENT_TYPE, FORMAT)], text))
+}
+
+/// Figures of the nodes, as they are now.
+async fn of_nodes(conductor: &Conductor) -> Result<Registry, Error> {
+    let boots = conductor.awaited_boots().await?;
+    let mut registry = Registry::with_prefix("farrier");
+    let states = by_state(&conductor.store().provision_states().await?);
+    registry.register("nodes", "Nodes in a provision state", states);
+    let boots = by_stage(&boots, conductor.now());
+    let help = "Machines that boot from the network and whose agent has not called, by the last that they reached, and \
+                whether they have asked for nothing within the last minute";
+    registry.register("booting_machines", help, boots);
+    Ok(registry)
+}
+
+/// Every state, so that a figure does not vanish when it is 0.
+fn by_state(counts: &[(ProvisionState, u64)]) -> Gauges<1> {
+    let gauges = Gauges::default();
+    for state in ProvisionState::ALL {
+        let count = counts.iter().find(|(counted, _)| counted == state).map_or(0, |(_, count)| *count);
+        gauges.get_or_create(&[("provision_state", state.as_str())]).set(count.cast_signed());
+    }
+    gauges
+}
+
+/// Every stage, likewise.
+fn by_stage(traces: &[BootTrace], now: OffsetDateTime) -> Gauges<2> {
+    let gauges = Gauges::default();
+    let gauge = |stage: Option<BootStage>, is_silent: bool| {
+        let silent = if is_silent { "true" } else { "false" };
+        gauges
+            .get_or_create_owned(&[("reached", stage.map_or(NOTHING, BootStage::as_str)), ("silent", silent)])
+    };
+    for stage in BootStage::ALL {
+        for is_silent in [true, false] {
+            gauge(Some(stage), is_silent).set(0);
+        }
+    }
+    gauge(None, true).set(0);
+    for trace in traces {
+        let is_silent = trace.heard().is_none_or(|heard| now - heard > SILENT);
+        gauge(trace.marks().last().map(|mark| mark.stage), is_silent).inc();
+    }
+    gauges
+}
