@@ -126,7 +126,7 @@ mod tests {
     fn an_order_for_power_comes_before_everything() {
         for state in ProvisionState::ALL {
             for action in PowerAction::ALL {
-                let order = Order::new(action.into(), OffsetDateTime::UNIX_EPOCH);
+                let order = Order::new((*action).into(), OffsetDateTime::UNIX_EPOCH);
                 assert_eq!(Work::of(&node(*state), Some(&order)), Work::Power(*action), "{state}");
             }
         }

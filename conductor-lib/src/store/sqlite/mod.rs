@@ -10,7 +10,6 @@ mod boot_traces;
 mod certificates;
 mod history;
 mod last_words;
-mod one_document;
 mod reading;
 mod resources;
 mod writing;
@@ -28,7 +27,7 @@ use crate::model::{
     ProvisionState, Resource, ResourceKind,
 };
 use async_trait::async_trait;
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::query::Query;
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
@@ -44,18 +43,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
 /// The layout of the tables, from the first to the newest. One that was released is never changed.
-const MIGRATIONS: &[(i64, &str, &str)] = &[
-    (1, "nodes", include_str!("../migrations/0001_nodes.sql")),
-    (2, "orders", include_str!("../migrations/0002_orders.sql")),
-    (3, "names and ports", include_str!("../migrations/0003_names_and_ports.sql")),
-    (4, "allocations", include_str!("../migrations/0004_allocations.sql")),
-    (5, "inspections", include_str!("../migrations/0005_inspections.sql")),
-    (6, "workflows", include_str!("../migrations/0006_workflows.sql")),
-    (8, "evidence", include_str!("../migrations/0008_evidence.sql")),
-    (9, "resources", include_str!("../migrations/0009_resources.sql")),
-    (10, "boot traces", include_str!("../migrations/0010_boot_traces.sql")),
-    (11, "last words", include_str!("../migrations/0011_last_words.sql")),
-];
+const MIGRATIONS: &[(i64, &str, &str)] = &[(1, "initial", include_str!("../migrations/0001_initial.sql"))];
 
 /// How long a writer waits for another process.
 const BUSY: Duration = Duration::from_secs(10);
@@ -121,6 +109,8 @@ enum Failure {
     Told(#[from] StoreError),
     #[error(transparent)]
     Database(#[from] sqlx::Error),
+    #[error("its tables are those of another version of farrier; use that version, or begin with a new file")]
+    Layout,
     #[error("unreadable record: {0}")]
     Record(#[from] serde_json::Error),
     #[error("unreadable identity: {0}")]
@@ -133,7 +123,7 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Failed`] when the file cannot be made or is not a database.
+    /// [`StoreError::Failed`] when the file cannot be made, is not a database, or has tables of another version.
     pub async fn open(file: &Path) -> Result<Self, StoreError> {
         Self::open_with(file, SqliteConnectOptions::new()).await
     }
@@ -153,22 +143,17 @@ impl SqliteStore {
     }
 
     async fn migrate(&self) -> Outcome<()> {
-        let mut writer = self.writer(Kept::Always).await?;
-        one_document::set_aside(&mut writer.connection).await?;
-        writer.commit().await?;
-
         let migrations = MIGRATIONS.iter().map(|(version, name, statements)| {
             let statements = (*statements).into_sql_str();
             Migration::new(*version, (*name).into(), MigrationType::Simple, statements, false)
         });
         let migrator = Migrator::with_migrations(migrations.collect());
         let mut connection = self.connect(Kept::Always).await?;
-        migrator.run(&mut connection).await.map_err(|error| Failure::Database(error.into()))?;
-        connection.close().await?;
-
-        let mut writer = self.writer(Kept::Always).await?;
-        one_document::bring_over(&mut writer.connection).await?;
-        writer.commit().await
+        match migrator.run(&mut connection).await {
+            Ok(()) => Ok(connection.close().await?),
+            Err(MigrateError::VersionMismatch(_) | MigrateError::VersionMissing(_)) => Err(Failure::Layout),
+            Err(error) => Err(Failure::Database(error.into())),
+        }
     }
 
     /// A failure, told with the name of this store.

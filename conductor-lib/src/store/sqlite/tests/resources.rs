@@ -1,14 +1,9 @@
-//! Plain resources, and those of the layout in which only steps had names.
+//! Plain resources.
 
-use super::super::MIGRATIONS;
 use super::{store, store_with_node, terms};
 use crate::model::{Resource, ResourceKind};
-use crate::store::sqlite::SqliteStore;
 use crate::store::{ResourceSelection, Store, StoreError};
 use serde_json::{Value, json};
-use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{Connection, SqlSafeStr, SqliteConnection};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -68,34 +63,4 @@ async fn what_belongs_to_a_node_is_found_by_it_and_goes_with_it() {
     let (lease, _) = store.take(node.uuid, &terms("one", 0)).await.unwrap();
     store.delete(&lease).await.unwrap();
     assert!(store.resources(&all).await.unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn deploy_templates_and_runbooks_of_an_older_file_are_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("nodes.sqlite");
-    let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
-    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
-    let older = MIGRATIONS.iter().filter(|(version, ..)| *version < 9);
-    let migrations = older.map(|(version, name, statements)| {
-        Migration::new(*version, (*name).into(), MigrationType::Simple, (*statements).into_sql_str(), false)
-    });
-    Migrator::with_migrations(migrations.collect()).run(&mut connection).await.unwrap();
-    let uuid = "1f4c3c6e-62d4-4c6f-8a0a-3d0f6f0f2f11";
-    let document = json!({
-        "uuid": uuid, "kind": "runbook", "name": "CUSTOM_A", "steps": [{"step": "a"}], "disable_ramdisk": true,
-        "public": false, "owner": null, "extra": {}, "created_at": "2026-11-23T01:00:00Z", "updated_at": null,
-    });
-    sqlx::query("INSERT INTO workflows VALUES ($1, 'runbook', 'CUSTOM_A', $2)")
-        .bind(uuid)
-        .bind(document.to_string())
-        .execute(&mut connection)
-        .await
-        .unwrap();
-    connection.close().await.unwrap();
-    let store = SqliteStore::open(&file).await.unwrap();
-    let kept = store.resource(ResourceKind::Runbook, "CUSTOM_A").await.unwrap().unwrap();
-    assert!(kept.flag("disable_ramdisk") && kept.list("steps").len() == 1);
-    let renamed = Resource { name: Some("CUSTOM_B".into()), ..kept.clone() };
-    assert!(store.write_resource(&kept, &renamed).await.unwrap());
 }
