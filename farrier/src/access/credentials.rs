@@ -1,7 +1,7 @@
 //! What a command shows of itself.
 
-use crate::state_dir::StateDir;
-use crate::token;
+use crate::state::StateDir;
+use crate::state::token;
 use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,6 +1,6 @@
 //! Why a conductor could not be asked, in one line with what to do.
 
-use super::trust::Untrusted;
+use crate::access::trust::Untrusted;
 use anyhow::anyhow;
 use reqwest::Url;
 use rustls::{CertificateError, OtherError};

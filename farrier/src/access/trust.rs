@@ -1,8 +1,8 @@
 //! By what a command knows the certificate of its conductor.
 
-use crate::fingerprint::Fingerprint;
-use crate::serve::CERTIFICATE;
-use crate::state_dir::StateDir;
+use crate::state::CERTIFICATE;
+use crate::state::StateDir;
+use crate::state::fingerprint::Fingerprint;
 use anyhow::{Context, anyhow, bail};
 use reqwest::{ClientBuilder, Url};
 use rustls::client::WebPkiServerVerifier;

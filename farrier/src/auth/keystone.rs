@@ -1,9 +1,9 @@
 //! Operators whom Keystone knows, beside those of the file. A token in `X-Auth-Token` is shown to Keystone, which tells
 //! whose it is; a token may ask about itself, so the conductor needs no account there.
 
-use super::attempts::{Attempts, Lane, Pace};
-use super::operators::Operators;
-use super::shown::X_AUTH_TOKEN;
+use crate::auth::attempts::{Attempts, Lane, Pace};
+use crate::auth::operators::Operators;
+use crate::auth::shown::X_AUTH_TOKEN;
 use crate::network::turns::Turns;
 use anyhow::Context;
 use async_trait::async_trait;

@@ -1,10 +1,10 @@
 //! The operators of this conductor, known by HTTP basic or by tokens.
 
-use super::attempts::{Attempts, Lane};
-use super::password;
-use super::proofs::Proofs;
-use super::roll::{Entry, Roll};
-use super::shown::Shown;
+use crate::auth::attempts::{Attempts, Lane};
+use crate::auth::password;
+use crate::auth::proofs::Proofs;
+use crate::auth::roll::{Entry, Roll};
+use crate::auth::shown::Shown;
 use crate::network::turns::Turns;
 use async_trait::async_trait;
 use axum::extract::ConnectInfo;

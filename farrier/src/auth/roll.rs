@@ -4,8 +4,8 @@
 //! `NAME:sha256=DIGEST` for a token, and `:ROLE` may follow; who has no role is an administrator, as everybody in
 //! Ironic's file is. Empty lines and lines that begin with `#` are left as they are.
 
-use super::password;
-use crate::private_file;
+use crate::auth::password;
+use crate::state::private_file;
 use farrier_node_api::authorization::Role;
 use ring::digest::{SHA256, digest};
 use std::collections::BTreeSet;

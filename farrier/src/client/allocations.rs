@@ -1,6 +1,6 @@
 //! Allocations: any node that is as wanted.
 
-use super::{LOOK_INTERVAL, NodeApi};
+use crate::client::{LOOK_INTERVAL, NodeApi};
 use anyhow::bail;
 use farrier_conductor::model::AllocationState;
 use reqwest::Method;

@@ -1,6 +1,6 @@
 //! What only this conductor has, below `/farrier`.
 
-use super::{NodeApi, answer};
+use crate::client::{NodeApi, answer};
 use farrier_conductor::KeptLog;
 use farrier_conductor::disk_export::DiskExport;
 use farrier_conductor::evidence::console_log::ConsolePart;

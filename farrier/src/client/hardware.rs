@@ -1,7 +1,7 @@
 //! What is asked of the BMC of a machine.
 
-use super::NodeApi;
-use crate::node::hardware::{Component, Components, Indicator, Indicators};
+use crate::client::NodeApi;
+use crate::commands::node::hardware::{Component, Components, Indicator, Indicators};
 use farrier_conductor::interfaces::IndicatorState;
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! What happened to a node.
 
-use super::{NodeApi, answer};
+use crate::client::{NodeApi, answer};
 use farrier_conductor::model::HistoryEntry;
 use reqwest::Method;
 use serde::Deserialize;

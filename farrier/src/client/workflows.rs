@@ -1,6 +1,6 @@
 //! Deploy templates and runbooks: steps by name.
 
-use super::{NodeApi, answer};
+use crate::client::{NodeApi, answer};
 use anyhow::Context;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};

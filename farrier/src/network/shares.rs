@@ -1,6 +1,6 @@
 //! What clients hold of something that all of them share, such as connections or memory.
 
-use super::Client;
+use crate::network::Client;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;

@@ -1,8 +1,8 @@
 //! Turns to do something that only so many may do at a time. An address has an eighth of them at most, and a network
 //! half of them; a turn that is over goes to the client who has the fewest, and to the first of these.
 
-use super::Client;
-use super::shares::Shares;
+use crate::network::Client;
+use crate::network::shares::Shares;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -6,7 +6,7 @@
 //! has a user without rights, who cannot enter the state directory: it opens its leases before it becomes that user, and
 //! reads options and hosts from copies.
 
-use super::rights::with_rights_of_dhcp;
+use crate::provisioning::rights::with_rights_of_dhcp;
 use anyhow::Context;
 use farrier_drivers::dhcp::dnsmasq::Places;
 use farrier_drivers::dhcp::lease::{Lease, Log};

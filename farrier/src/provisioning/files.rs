@@ -1,9 +1,9 @@
 //! The tree of boot files: what is the same for all machines, and what is of one (section 6.4).
 
-use super::figures::{Figures, Protocol};
-use super::leases::Leases;
-use super::trail::{self, Trail};
 use crate::network::turns::{Turn, Turns};
+use crate::provisioning::figures::{Figures, Protocol};
+use crate::provisioning::leases::Leases;
+use crate::provisioning::trail::{self, Trail};
 use axum::body::Bytes;
 use farrier_conductor::Conductor;
 use farrier_conductor::evidence::boot_trace::{BootPeer, BootStage};

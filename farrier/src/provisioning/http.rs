@@ -3,11 +3,11 @@
 //! A file is read as fast as its machine takes it, and no faster: two pieces are held for each. A machine that takes
 //! nothing for a while loses its turn and its connection, and begins anew; sooner when another waits for that turn.
 
-use super::figures::Protocol;
-use super::files::{Content, Files, Found};
-use super::ranges::{self, Asked};
-use super::trail::Trail;
 use crate::network::turns::Turn;
+use crate::provisioning::figures::Protocol;
+use crate::provisioning::files::{Content, Files, Found};
+use crate::provisioning::ranges::{self, Asked};
+use crate::provisioning::trail::Trail;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, State};
@@ -149,9 +149,9 @@ async fn place<'a, T>(sender: &'a mpsc::Sender<T>, turn: &Turn) -> Option<mpsc::
 
 #[cfg(test)]
 mod tests {
-    use super::super::stage::{PXELINUX, Stage};
     use super::*;
     use crate::network::turns::Turns;
+    use crate::provisioning::stage::{PXELINUX, Stage};
     use axum::http::header::RANGE;
     use std::net::{IpAddr, Ipv4Addr};
     use tokio::time::Instant;

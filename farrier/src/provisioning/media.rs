@@ -1,6 +1,6 @@
 //! Virtual media by HTTP, for BMCs: whole, or the parts that they ask for.
 
-use super::ranges::{self, Asked};
+use crate::provisioning::ranges::{self, Asked};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, Path, State};

@@ -1,6 +1,6 @@
 //! A conductor with one node whose machine boots from the network, for the tests of this room.
 
-use super::files::{Files, Roots};
+use crate::provisioning::files::{Files, Roots};
 use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::model::{InterfaceKind, NewNode, Node};
 use farrier_conductor::store::Store;

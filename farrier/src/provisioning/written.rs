@@ -2,7 +2,7 @@
 //! made true again from time to time, since records change while machines boot. What has to be there before a machine
 //! starts, its boot interface writes by itself.
 
-use super::files::Roots;
+use crate::provisioning::files::Roots;
 use anyhow::Context;
 use farrier_conductor::Conductor;
 use farrier_conductor::interfaces::BootFile;
@@ -79,8 +79,8 @@ async fn refresh(conductor: &Conductor, roots: &BootRoots, node: Uuid) -> anyhow
 
 #[cfg(test)]
 mod tests {
-    use super::super::stage::{PXELINUX, Stage};
     use super::*;
+    use crate::provisioning::stage::{PXELINUX, Stage};
     use farrier_conductor::Error;
     use farrier_conductor::store::OwnedPort;
     use farrier_drivers::netboot::loaders::Loaders;

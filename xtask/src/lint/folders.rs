@@ -23,7 +23,6 @@ const CROWDED: &[(&str, usize)] = &[
     ("drivers/src/netboot", 25),
     ("drivers/src/redfish", 25),
     ("drivers/tests/redfish", 17),
-    ("farrier/src", 42),
     ("hardware-managers/src", 18),
     ("hardware-managers/src/erase", 17),
     ("image-build/src", 33),

@@ -1,7 +1,7 @@
 //! Machines that load by TFTP: over a network that loses and doubles packets, and machines that mean no good.
 
-use super::super::stage::{PXELINUX, Stage};
 use super::*;
+use crate::provisioning::stage::{PXELINUX, Stage};
 use tokio::time::timeout;
 
 /// Longest time that any test waits for anything.

@@ -1,0 +1,121 @@
+//! `farrier certificates`: what proves that the disks of a node were erased.
+
+use crate::client::NodeApi;
+use crate::view::table::{none, table};
+use anyhow::bail;
+use clap::Args;
+use farrier_conductor::evidence::erasing::{
+    CertificateError, DiskStatement, EraseCertificate, ErasureRecord, MachineStatement, Signed, Statement,
+    Verdict,
+};
+use serde_json::json;
+
+/// Options of `farrier certificates`.
+#[derive(Debug, Args)]
+#[group(id = "certified")]
+pub(crate) struct ShowCertificates {
+    /// Name or UUID of the node.
+    node: String,
+    /// Verify the signature, the node and the agent of each certificate on this host, and compare the statement for the
+    /// machine with the disks of the last inspection. Fails if a certificate does not verify, if there is none, or if
+    /// the node is available and its disks are not proven to be erased.
+    #[arg(long)]
+    verify: bool,
+    /// Print all of it as JSON, with the certificates themselves.
+    #[arg(long)]
+    json: bool,
+}
+
+impl ShowCertificates {
+    pub(crate) async fn run(&self, api: &NodeApi) -> anyhow::Result<()> {
+        let told = api.certificates(&self.node).await?;
+        let verified: Vec<_> = told.certificates.iter().map(|one| verify(&told.node, one)).collect();
+        match self.json {
+            true => println!(
+                "{}",
+                serde_json::to_string_pretty(&json_of(&told, self.verify.then_some(&verified)))?
+            ),
+            false => print!("{}", shown(&told, self.verify.then_some(&verified))),
+        }
+        if self.verify { judge(&self.node, &told, &verified) } else { Ok(()) }
+    }
+}
+
+type Verified = Result<(), CertificateError>;
+
+/// Whether a certificate proves what it is shown as, without a word of the conductor but for the agent's fingerprint.
+fn verify(node: &str, shown: &EraseCertificate) -> Verified {
+    let signed = Signed::read(&shown.certificate)?;
+    signed.is_of(node, &shown.agent)?;
+    match signed.statement == shown.statement {
+        true => Ok(()),
+        false => Err(CertificateError::Unreadable("it says something else than the conductor".to_owned())),
+    }
+}
+
+fn judge(node: &str, told: &ErasureRecord, verified: &[Verified]) -> anyhow::Result<()> {
+    for (certificate, outcome) in told.certificates.iter().zip(verified) {
+        if let Err(error) = outcome {
+            bail!("the certificate of {} for {} {error}", certificate.disk, certificate.statement.step());
+        }
+    }
+    let marks = told.erasure.iter().cloned().chain(told.proven());
+    if let Some(mark) = marks.into_iter().find(|mark| !mark.is_proven) {
+        bail!(
+            "the disks of node {node} are not proven to be erased: {}",
+            mark.reason.as_deref().unwrap_or_default()
+        );
+    }
+    if told.certificates.is_empty() {
+        bail!("node {node} has no certificates of erasure; clean it");
+    }
+    Ok(())
+}
+
+fn shown(told: &ErasureRecord, verified: Option<&Vec<Verified>>) -> String {
+    let outcome = |place: usize| match verified.map(|verified| &verified[place]) {
+        None => String::new(),
+        Some(Ok(())) => "verified".to_owned(),
+        Some(Err(error)) => error.to_string(),
+    };
+    let row = |(place, one): (usize, &EraseCertificate)| {
+        let (size, verdict, how) = match &one.statement {
+            Statement::Disk(disk) => of_disk(disk),
+            Statement::Machine(machine) => of_machine(machine),
+        };
+        let (step, finished_at) = (one.statement.step().to_owned(), one.statement.finished_at().to_owned());
+        [one.disk.clone(), size, step, verdict, how, finished_at, outcome(place)]
+    };
+    let columns = ["Disk", "Size", "Step", "Verdict", "Method", "Finished At", ""];
+    let mark = told.erasure.as_ref().map(|mark| format!("Erasure: {mark}\n")).unwrap_or_default();
+    mark + &table(columns, told.certificates.iter().enumerate().map(row))
+}
+
+/// Size, verdict, and method or reason.
+fn of_disk(disk: &DiskStatement) -> (String, String, String) {
+    let verdict = match disk.verdict {
+        Verdict::Erased => "erased",
+        Verdict::MetadataRemoved => "metadata removed",
+        Verdict::Kept => "kept",
+        Verdict::Failed => "failed",
+    };
+    let size = format!("{:.1} GiB", disk.size_bytes as f64 / f64::from(1 << 30));
+    (size, verdict.to_owned(), none(disk.method.as_deref().or(disk.reason.as_deref())))
+}
+
+/// How many disks were examined, and what was not.
+fn of_machine(machine: &MachineStatement) -> (String, String, String) {
+    let unseen = machine.not_examined.iter().chain(&machine.without_driver).cloned().collect::<Vec<_>>();
+    let unseen = (!unseen.is_empty()).then(|| format!("not examined: {}", unseen.join(", ")));
+    (format!("{} disks", machine.disks.len()), "examined".to_owned(), none(unseen.as_deref()))
+}
+
+fn json_of(told: &ErasureRecord, verified: Option<&Vec<Verified>>) -> serde_json::Value {
+    let mut value = json!(told);
+    for (place, outcome) in verified.into_iter().flatten().enumerate() {
+        let error = outcome.as_ref().err().map(ToString::to_string);
+        value["certificates"][place]["verified"] = json!(error.is_none());
+        value["certificates"][place]["error"] = json!(error);
+    }
+    value
+}

@@ -1,0 +1,197 @@
+//! `farrier deploy`.
+
+use crate::client::{AllocationRecord, NodeApi, Wanted};
+use crate::commands::steps::Steps;
+use crate::view::progress::Report;
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use farrier_conductor::evidence::events::EventKind;
+use farrier_conductor::model::ProvisionState;
+use farrier_media::config_drive;
+use farrier_node_api::extension::Deployment;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often the conductor is asked for news.
+const NEWS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Rounds without news after which the node itself is looked at, in case the conductor was
+/// restarted and knows no events any more.
+const QUIET_ROUNDS: u32 = 40;
+
+/// Options of `farrier deploy`.
+#[derive(Debug, Args)]
+#[group(id = "deployment")]
+pub(crate) struct DeployOptions {
+    /// Name or UUID of the node; or have one taken by --resource-class.
+    #[arg(required_unless_present = "resource_class", conflicts_with = "resource_class")]
+    node: Option<String>,
+    /// Take any available node of this class, in one step.
+    #[arg(long, value_name = "CLASS")]
+    resource_class: Option<String>,
+    /// A trait that the node must have.
+    #[arg(long = "trait", value_name = "TRAIT", requires = "resource_class", conflicts_with = "node")]
+    traits: Vec<String>,
+    /// Name or UUID of a node that may be taken, where not any may be.
+    #[arg(long = "candidate", value_name = "NODE", requires = "resource_class", conflicts_with = "node")]
+    candidates: Vec<String>,
+    /// URL of the image, as the machine reaches it: of a whole disk, or with --root-gb of a partition.
+    #[arg(long, value_name = "URL")]
+    image: String,
+    /// Digest of the image: sha256:HEX, sha512:HEX, or plain hex of 64 or 128 digits.
+    #[arg(long, value_name = "ALGO:HEX")]
+    checksum: String,
+    /// Format of the image: raw for exact bytes, qcow2, or unknown to let the agent unpack gzip, zstd, xz
+    /// and bzip2.
+    #[arg(long, default_value = "raw")]
+    format: String,
+    /// Config drive: the folder that holds openstack/latest/, an ISO 9660 or FAT image, or a file
+    /// with base64 of a gzip of one.
+    #[arg(long, value_name = "DIR|FILE")]
+    config_drive: Option<PathBuf>,
+    /// Size of the root partition that is made for a partition image.
+    #[arg(long, value_name = "GIB")]
+    root_gb: Option<u64>,
+    /// Size of the swap space beside a partition image.
+    #[arg(long, value_name = "MIB", requires = "root_gb")]
+    swap_mb: Option<u64>,
+    /// Size of the ephemeral partition beside a partition image.
+    #[arg(long, value_name = "GIB", requires = "root_gb")]
+    ephemeral_gb: Option<u64>,
+    /// Keep what is on the ephemeral partition; all sizes must be those of the last deployment.
+    #[arg(long, requires = "ephemeral_gb")]
+    preserve_ephemeral: bool,
+    /// Deploy steps beside those that run by themselves, or with priority 0 in their place: a JSON list, or a
+    /// file with one.
+    #[arg(long, value_name = "FILE|JSON")]
+    steps: Option<Steps>,
+    /// Print one JSON object per event instead of a progress bar or log.
+    #[arg(long)]
+    json: bool,
+    /// Give up watching after this many seconds; the deployment itself goes on.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+}
+
+/// The node that a deployment is for.
+struct Chosen {
+    node: String,
+    /// By which it was taken.
+    allocation: Option<AllocationRecord>,
+}
+
+impl DeployOptions {
+    pub(crate) async fn run(self, api: &NodeApi) -> anyhow::Result<()> {
+        let deadline = self.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        let deployment = self.deployment()?;
+        let mut report = Report::new(self.json);
+        let Chosen { node, allocation } = self.choose(api, deadline).await?;
+        if allocation.is_some() {
+            report.taken(&api.show(&node).await?)?;
+        }
+        let mut since = match api.deploy(&node, &deployment).await {
+            Ok(since) => since,
+            Err(error) => return Err(freed(api, allocation, error).await),
+        };
+        let mut quiet = 0;
+        loop {
+            let events = api.events(&node, since).await?;
+            quiet = if events.is_empty() { quiet + 1 } else { 0 };
+            for event in events {
+                since = event.sequence + 1;
+                report.tell(&event)?;
+                match event.kind {
+                    EventKind::Active => return Ok(()),
+                    EventKind::Failed { error } => bail!("{error}"),
+                    _ => {}
+                }
+            }
+            if quiet == QUIET_ROUNDS {
+                quiet = 0;
+                if let Some(end) = end_without_event(api, &node).await? {
+                    return end;
+                }
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                bail!(
+                    "node {node} was not active after {} s; `farrier explain {node}` tells where it is",
+                    self.timeout.unwrap_or_default()
+                );
+            }
+            tokio::time::sleep(NEWS_INTERVAL).await;
+        }
+    }
+
+    /// The node that was named, or one that is taken now.
+    async fn choose(&self, api: &NodeApi, deadline: Option<Instant>) -> anyhow::Result<Chosen> {
+        let Some(resource_class) = self.resource_class.clone() else {
+            return Ok(Chosen { node: self.node.clone().unwrap_or_default(), allocation: None });
+        };
+        let (traits, candidate_nodes) = (self.traits.clone(), self.candidates.clone());
+        let wanted = Wanted { resource_class, traits, candidate_nodes };
+        let allocation = api.allocate(&wanted, deadline).await?;
+        let node = allocation
+            .node_uuid
+            .clone()
+            .context("the allocation has no node; look at the conductor's log")?;
+        Ok(Chosen { node, allocation: Some(allocation) })
+    }
+
+    /// What is to be deployed.
+    fn deployment(&self) -> anyhow::Result<Deployment> {
+        let mut info = self.instance_info();
+        if let Some(path) = &self.config_drive {
+            info.insert("configdrive".into(), config_drive::pack(path)?.into());
+        }
+        let deploy_steps = self.steps.clone().map(|steps| steps.0).unwrap_or_default();
+        Ok(Deployment { instance_info: info.into(), deploy_steps })
+    }
+
+    fn instance_info(&self) -> Map<String, Value> {
+        let mut info = Map::new();
+        info.insert("image_source".into(), self.image.as_str().into());
+        info.insert("image_checksum".into(), self.checksum.as_str().into());
+        info.insert("image_disk_format".into(), self.format.as_str().into());
+        let kind = if self.root_gb.is_some() { "partition" } else { "whole-disk" };
+        info.insert("image_type".into(), kind.into());
+        for (key, size) in
+            [("root_gb", self.root_gb), ("swap_mb", self.swap_mb), ("ephemeral_gb", self.ephemeral_gb)]
+        {
+            info.extend(size.map(|size| (key.to_owned(), size.into())));
+        }
+        if self.preserve_ephemeral {
+            info.insert("preserve_ephemeral".into(), true.into());
+        }
+        if !self.traits.is_empty() {
+            info.insert("traits".into(), self.traits.clone().into());
+        }
+        info
+    }
+}
+
+/// Why a deployment was refused. A node that was taken for it is free again.
+async fn freed(api: &NodeApi, allocation: Option<AllocationRecord>, refusal: anyhow::Error) -> anyhow::Error {
+    let Some(allocation) = allocation else { return refusal };
+    match api.free(&allocation).await {
+        Ok(()) => refusal,
+        Err(error) => refusal.context(format!(
+            "the node stays taken by allocation {} ({error}), because it could not be deployed",
+            allocation.uuid
+        )),
+    }
+}
+
+/// How the deployment ended, when the node is in a state of rest.
+async fn end_without_event(api: &NodeApi, node: &str) -> anyhow::Result<Option<anyhow::Result<()>>> {
+    let found = api.show(node).await?;
+    Ok(match found.provision_state {
+        ProvisionState::Deploying | ProvisionState::DeployWait => None,
+        ProvisionState::Active => Some(Ok(())),
+        state => {
+            let error = found.last_error.unwrap_or_else(|| format!("node {node} is {state}"));
+            Some(Err(anyhow!(error)))
+        }
+    })
+}

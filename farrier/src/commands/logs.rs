@@ -1,0 +1,56 @@
+//! `farrier logs`: what ramdisks have logged in which an operation failed.
+
+use crate::client::NodeApi;
+use crate::state::private_file;
+use crate::view::table::table;
+use crate::view::times_of_day::text;
+use anyhow::{Context, bail};
+use clap::Args;
+use farrier_conductor::KeptLog;
+use std::path::{Path, PathBuf};
+
+/// Options of `farrier logs`.
+#[derive(Debug, Args)]
+#[group(id = "logged")]
+pub(crate) struct Logs {
+    /// Name or UUID of the node.
+    node: String,
+    /// Fetch an archive by its name, or the latest one.
+    #[arg(long, value_name = "NAME|latest")]
+    fetch: Option<String>,
+    /// Where it goes, for its owner alone [default: its name, in the current folder].
+    #[arg(long, value_name = "FILE", requires = "fetch")]
+    output: Option<PathBuf>,
+    /// List the archives as JSON.
+    #[arg(long, conflicts_with = "fetch")]
+    json: bool,
+}
+
+impl Logs {
+    pub(crate) async fn run(&self, api: &NodeApi) -> anyhow::Result<()> {
+        let kept = api.logs(&self.node).await?;
+        let Some(wanted) = &self.fetch else {
+            match self.json {
+                true => println!("{}", serde_json::to_string_pretty(&kept)?),
+                false => {
+                    let row =
+                        |log: &KeptLog| [text(log.kept_at), log.size_bytes.to_string(), log.name.clone()];
+                    print!("{}", table(["Kept At", "Bytes", "Name"], kept.iter().map(row)));
+                }
+            }
+            return Ok(());
+        };
+        let found = match wanted.as_str() {
+            "latest" => kept.last(),
+            name => kept.iter().find(|log| log.name == name),
+        };
+        let Some(log) = found else { bail!("no logs of node {} are kept under {wanted:?}", self.node) };
+        let name = Path::new(&log.name).file_name().unwrap_or_default();
+        let file = self.output.clone().unwrap_or_else(|| PathBuf::from(name));
+        let archive = api.log(&self.node, &log.name).await?;
+        private_file::write(&file, &archive)
+            .with_context(|| format!("{} cannot be written", file.display()))?;
+        println!("{}", file.display());
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! What the BMC of a machine tells of it, and its lights.
+
+use crate::client::NodeApi;
+use crate::view::table::{none, table};
+use anyhow::Context;
+use clap::ValueEnum;
+use farrier_conductor::interfaces::IndicatorState;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// What a light is to do.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Light {
+    /// Be lit, or blink where it can do that alone.
+    On,
+    /// Be dark.
+    Off,
+    /// Blink, or be lit where it cannot blink.
+    Blinking,
+}
+
+impl Light {
+    /// What is wanted, the best first.
+    fn wishes(self) -> &'static [IndicatorState] {
+        match self {
+            Self::On => &[IndicatorState::On, IndicatorState::Blinking],
+            Self::Off => &[IndicatorState::Off],
+            Self::Blinking => &[IndicatorState::Blinking, IndicatorState::On],
+        }
+    }
+}
+
+/// The answer about what has lights.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Components {
+    /// Each of them.
+    pub(crate) components: Vec<Component>,
+}
+
+/// What has lights.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Component {
+    /// Its name.
+    pub(crate) name: String,
+}
+
+/// The answer about lights.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Indicators {
+    /// Each of them.
+    pub(crate) indicators: Vec<Indicator>,
+}
+
+/// A light.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Indicator {
+    /// What has it.
+    pub(crate) component: String,
+    /// Its name there.
+    pub(crate) name: String,
+    /// What it can be told to do.
+    pub(crate) states: Vec<IndicatorState>,
+}
+
+/// Has the first light of a machine that can do it be lit, blink or be dark, so that somebody finds the machine.
+pub(crate) async fn locate(api: &NodeApi, node: &str, light: Light) -> anyhow::Result<()> {
+    for component in api.indicator_components(node).await? {
+        for indicator in api.indicators(node, &component).await? {
+            let state = light.wishes().iter().find(|state| indicator.states.contains(state));
+            if let Some(state) = state {
+                api.set_indicator(node, &indicator, *state).await?;
+                println!("the light {}/{} is {state}", indicator.component, indicator.name);
+                return Ok(());
+            }
+        }
+    }
+    anyhow::bail!("the BMC of {node} switches no light of its machine; find it by its serial number")
+}
+
+/// The versions of firmware, one in a line.
+pub(crate) fn firmware(answer: &Value) -> String {
+    let text = |one: &Value, key: &str| none(one[key].as_str());
+    let components = answer["firmware"].as_array().into_iter().flatten();
+    table(
+        ["Component", "Version"],
+        components.map(|one| [text(one, "component"), text(one, "current_version")]),
+    )
+}
+
+/// What sensors say, one in a line: whatever their kind calls what it measures.
+pub(crate) fn sensors(answer: &Value) -> anyhow::Result<String> {
+    let kinds = answer["sensors"].as_object().context("the answer holds no sensors")?;
+    let rows = kinds.iter().flat_map(|(kind, sensors)| {
+        sensors.as_object().into_iter().flatten().map(move |(name, sensor)| {
+            let values = sensor.as_object();
+            let reading = values.and_then(reading).unwrap_or_else(|| "None".to_owned());
+            [kind.clone(), name.clone(), reading, none(sensor["health"].as_str())]
+        })
+    });
+    Ok(table(["Kind", "Sensor", "Reading", "Health"], rows))
+}
+
+/// What is measured, with its unit where that is told.
+fn reading(values: &Map<String, Value>) -> Option<String> {
+    const READINGS: [(&str, &str); 4] = [
+        ("reading", ""),
+        ("reading_celsius", "°C"),
+        ("last_power_output_watts", "W"),
+        ("line_input_voltage", "V"),
+    ];
+    let (key, unit) = READINGS.iter().find(|(key, _)| values.get(*key).is_some_and(|one| !one.is_null()))?;
+    let unit = values.get("reading_units").and_then(Value::as_str).unwrap_or(unit);
+    let value = values[*key].as_str().map_or_else(|| values[*key].to_string(), str::to_owned);
+    Some(format!("{value} {unit}").trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn sensors_and_versions_are_told_one_in_a_line() {
+        let told = json!({"sensors": {
+            "Fan": {"0@1": {"reading": 2100, "reading_units": "RPM", "health": "OK"}},
+            "Power": {"1@1": {"last_power_output_watts": 94.5, "line_input_voltage": 230, "health": null}},
+            "Temperature": {"3@1": {"reading_celsius": 21.5}, "4@1": {"reading_celsius": null}},
+        }});
+        assert_eq!(
+            sensors(&told).unwrap(),
+            "Kind         Sensor  Reading   Health\n\
+             Fan          0@1     2100 RPM  OK\n\
+             Power        1@1     94.5 W    None\n\
+             Temperature  3@1     21.5 °C   None\n\
+             Temperature  4@1     None      None\n"
+        );
+        let told = json!({"firmware": [{"component": "bmc", "current_version": "iLO 5 v2.44"}]});
+        assert_eq!(firmware(&told), "Component  Version\nbmc        iLO 5 v2.44\n");
+    }
+}

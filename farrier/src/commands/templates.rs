@@ -1,0 +1,81 @@
+//! `farrier template …` and `farrier runbook …`: steps by name.
+
+use crate::client::{NodeApi, Workflow, Workflows};
+use crate::commands::steps::Steps;
+use crate::view::table::table;
+use clap::Subcommand;
+
+/// What can be done with steps by name.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkflowCommand {
+    /// Write steps down under a name, which is a trait of the nodes that they are for.
+    Create {
+        /// The name: a trait such as CUSTOM_WIPED.
+        name: String,
+        /// The steps: a JSON list, or a file with one. Each has interface, step and args; those of a template a
+        /// priority, those of a runbook an order.
+        #[arg(long, value_name = "FILE|JSON")]
+        steps: Steps,
+    },
+    /// List them.
+    List {
+        /// Print them as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one, as JSON.
+    Show {
+        /// Name or UUID.
+        name: String,
+    },
+    /// Forget one. What was begun with it goes on.
+    Delete {
+        /// Name or UUID.
+        name: String,
+    },
+}
+
+impl WorkflowCommand {
+    pub(crate) async fn run(self, api: &NodeApi, kind: Workflows) -> anyhow::Result<()> {
+        match self {
+            Self::Create { name, steps } => {
+                let made = api.create_workflow(kind, &name, &steps.0).await?;
+                println!("{} {}", made.uuid, made.name);
+            }
+            Self::List { json: true } => {
+                println!("{}", serde_json::to_string_pretty(&api.workflows(kind).await?)?);
+            }
+            Self::List { json: false } => print!("{}", list(&api.workflows(kind).await?)),
+            Self::Show { name } => {
+                println!("{}", serde_json::to_string_pretty(&api.workflow(kind, &name).await?)?);
+            }
+            Self::Delete { name } => api.delete_workflow(kind, &name).await?,
+        }
+        Ok(())
+    }
+}
+
+fn list(workflows: &[Workflow]) -> String {
+    let row = |workflow: &Workflow| {
+        let steps = workflow.steps.iter().map(|step| {
+            let text = |key: &str| step[key].as_str().unwrap_or_default().to_owned();
+            format!("{}.{}", text("interface"), text("step"))
+        });
+        [workflow.uuid.clone(), workflow.name.clone(), steps.collect::<Vec<_>>().join(", ")]
+    };
+    table(["UUID", "Name", "Steps"], workflows.iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_list_names_the_steps_of_each() {
+        let steps =
+            vec![json!({"interface": "raid", "step": "create"}), json!({"interface": "bios", "step": "b"})];
+        let one = Workflow { uuid: "u".into(), name: "CUSTOM_A".into(), steps };
+        assert_eq!(list(&[one]), "UUID  Name      Steps\nu     CUSTOM_A  raid.create, bios.b\n");
+    }
+}

@@ -1,0 +1,235 @@
+//! A listener: HTTP/1.1, plain or over TLS, whose clients are held to [`Limits`].
+
+use crate::network::turns::{Turn, Turns};
+use crate::serve::listen::body::Steady;
+use crate::serve::listen::lent::Lent;
+use crate::serve::listen::limits::Limits;
+use crate::serve::listen::memory::Memory;
+use crate::serve::listen::places::{Place, Places};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::response::IntoResponse;
+use farrier_node_api::authorization::Denial;
+use hyper::body::{Body as _, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// The TLS settings of a listener, which change when its certificate is renewed.
+pub(crate) type Tls = watch::Receiver<Arc<ServerConfig>>;
+
+/// Where the paths of the node API begin.
+const API: &str = "/v1";
+
+/// Reason of the refusal where there is no memory for a body, or another client got it.
+const NO_MEMORY: &str = "there is no memory for the body of this request now; send it again later";
+
+/// Pause after a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How long a client that has all its answers may keep its side of a connection open.
+const LEAVE: Duration = Duration::from_secs(5);
+
+/// What a client gets that speaks plain HTTP where TLS is spoken.
+const PLAIN_REPLY: &str = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n\
+    {\"error_message\": \"{\\\"faultcode\\\": \\\"Client\\\", \\\"faultstring\\\": \
+    \\\"this port speaks HTTPS: use https:// in the URL\\\", \\\"debuginfo\\\": null}\"}\n";
+
+/// Serves a router until `stop` is done; then the listener closes, and answers that are under way are finished. A
+/// handler finds who asks as [`ConnectInfo`] of a [`SocketAddr`].
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Option<Tls>,
+    router: Router,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) {
+    let (memory, turns) = (Memory::new(limits.bodies), Turns::new(limits.requests));
+    let host = Host { limits, tls, router, memory, turns };
+    let places = Places::new(limits.connections);
+    let graceful = GracefulShutdown::new();
+    let mut stop = pin!(stop);
+    // What is still connected at the end is cut off with this.
+    let mut attended = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => break,
+        };
+        while attended.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, peer)) => {
+                // Answers are not held back for more; a socket that refuses this works as well.
+                stream.set_nodelay(true).ok();
+                attended.spawn(host.clone().attend(
+                    stream,
+                    peer,
+                    places.admit(peer.ip()),
+                    graceful.watcher(),
+                ));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection cannot be accepted");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    timeout(limits.grace, graceful.shutdown()).await.ok();
+}
+
+/// Ends a connection on both sides. GRUB leaves some open for the system that it starts, and calls from the same port after
+/// the next boot: a connection of which this side still knew would be in its way. So would one that this side ends first,
+/// for a minute; therefore it is not told to close those that it closes by itself.
+async fn part(mut stream: TcpStream, patience: Duration) {
+    let ended = async {
+        stream.shutdown().await?;
+        let mut rest = [0; 512];
+        while stream.read(&mut rest).await? > 0 {}
+        io::Result::Ok(())
+    };
+    if timeout(patience, ended).await.is_err() {
+        // A socket that refuses this is closed as any other.
+        stream.set_zero_linger().ok();
+    }
+}
+
+/// What serves a connection.
+#[derive(Clone)]
+struct Host {
+    limits: Limits,
+    tls: Option<Tls>,
+    router: Router,
+    memory: Memory,
+    turns: Turns,
+}
+
+impl Host {
+    /// Serves one connection, until it ends or its place is given away.
+    async fn attend(self, stream: TcpStream, peer: SocketAddr, mut place: Place, watcher: Watcher) {
+        let is_answered = Arc::clone(&place.is_answered);
+        let served = async {
+            let Some(tls) = self.tls.clone() else {
+                let (stream, back) = Lent::new(stream);
+                self.converse(stream, peer, is_answered, watcher).await;
+                if let Ok(stream) = back.await {
+                    part(stream, self.limits.patience.min(LEAVE)).await;
+                }
+                return;
+            };
+            let greeted = timeout(self.limits.patience, greet(stream, tls)).await;
+            if let Ok(Ok(Some(stream))) = greeted {
+                self.converse(stream, peer, is_answered, watcher).await;
+            }
+        };
+        tokio::select! {
+            _ = &mut place.given_away => {}
+            () = served => {}
+        }
+    }
+
+    /// Answers the requests that come over a stream.
+    async fn converse(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        peer: SocketAddr,
+        is_answered: Arc<AtomicBool>,
+        watcher: Watcher,
+    ) {
+        let service = service_fn(|request| self.answer(request, peer, Arc::clone(&is_answered)));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            // Boot loaders compare the names of headers letter by letter, as GRUB 2.06 does.
+            .title_case_headers(true)
+            .header_read_timeout(self.limits.patience)
+            .max_header_size(self.limits.head)
+            .max_buf_size(self.limits.head)
+            .serve_connection(TokioIo::new(stream), service);
+        // What is wrong with a connection is its client's business.
+        watcher.watch(connection).await.ok();
+    }
+
+    async fn answer(
+        &self,
+        mut request: Request<Incoming>,
+        peer: SocketAddr,
+        is_answered: Arc<AtomicBool>,
+    ) -> Result<Response<Body>, Infallible> {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let reception = self.memory.reception(peer.ip(), Arc::clone(&is_answered));
+        // Boot files have turns of their own, which last longer.
+        let needs_turn = request.uri().path().starts_with(API);
+        let turn = Arc::<Mutex<Option<Turn>>>::default();
+        let (turns, taken, patience) = (self.turns.clone(), Arc::clone(&turn), self.limits.patience);
+        let pass = async move {
+            if !needs_turn {
+                return true;
+            }
+            let turn = timeout(patience, turns.take(peer.ip())).await.ok();
+            let has_come = turn.is_some();
+            *taken.lock().unwrap_or_else(PoisonError::into_inner) = turn;
+            has_come
+        };
+        let has_body = !request.body().is_end_stream();
+        let respond = async {
+            let router = TowerToHyperService::new(self.router.clone());
+            if has_body {
+                let steady = |body| Body::new(Steady::new(body, self.limits, reception.clone(), pass));
+                return router.call(request.map(steady)).await;
+            }
+            reception.is_whole();
+            if !pass.await {
+                return Ok(unavailable("too many requests are being answered now; send it again later"));
+            }
+            router.call(request.map(|_| Body::empty())).await
+        };
+        let response = tokio::select! {
+            response = respond => response,
+            () = reception.given_up() => Ok(unavailable(NO_MEMORY)),
+        };
+        is_answered.store(false, Ordering::Relaxed);
+        drop(turn);
+        if reception.is_short() { Ok(unavailable(NO_MEMORY)) } else { response }
+    }
+}
+
+/// What a client gets that is to come again.
+fn unavailable(reason: &str) -> Response<Body> {
+    Denial::Unavailable { reason: reason.to_owned() }.into_response()
+}
+
+/// Shakes hands; gives nothing when the client speaks no TLS.
+async fn greet(mut stream: TcpStream, tls: Tls) -> io::Result<Option<TlsStream<TcpStream>>> {
+    let mut first = [0];
+    if stream.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
+        // A connection with unread bytes is reset when it closes, and the answer with it.
+        let _request = stream.read(&mut [0; 8 << 10]).await?;
+        stream.write_all(PLAIN_REPLY.as_bytes()).await?;
+        return Ok(None);
+    }
+    let config = Arc::clone(&tls.borrow());
+    TlsAcceptor::from(config).accept(stream).await.map(Some)
+}
+
+#[cfg(test)]
+#[path = "listener_tests.rs"]
+mod tests;

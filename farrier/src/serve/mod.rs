@@ -1,0 +1,145 @@
+//! `farrier serve`.
+
+pub(crate) mod listen;
+pub(crate) mod options;
+
+use crate::serve::listen::ListenerOptions;
+use crate::serve::listen::renewal;
+use crate::serve::options::agents::Agents;
+use crate::serve::options::cleaning::Cleaning;
+use crate::serve::options::deadlines::{Deadlines, PowerSync};
+use crate::serve::options::hardware::Hardware;
+use crate::serve::options::inspection::Inspection;
+use crate::serve::options::netboot::NetbootOptions;
+use crate::serve::options::neutron::NeutronOptions;
+use crate::state::StateDir;
+use anyhow::Context;
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use farrier_conductor::store::sqlite::SqliteStore;
+use farrier_conductor::{Conductor, Settings};
+use farrier_node_api::metrics::metrics_router;
+use farrier_node_api::nodes::nodes_router;
+use farrier_node_api::ramdisk::boot_router;
+use farrier_node_api::ramdisk::ramdisk_router;
+use prometheus_client::registry::Registry;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Where the kernel tells the name of this host.
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+
+/// Options of `farrier serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    listeners: ListenerOptions,
+    #[command(flatten)]
+    state_dir: StateDir,
+    /// URL of the ramdisk API as machines reach it [default: where it listens].
+    #[arg(long, value_name = "URL")]
+    api_url: Option<String>,
+    /// Answer ramdisks; else lookups and heartbeats are refused with 403.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    enable_ramdisk_endpoints: bool,
+    /// SQLite file with the nodes [default: STATE_DIR/nodes.sqlite].
+    #[arg(long, value_name = "FILE")]
+    database: Option<PathBuf>,
+    /// Base of the heartbeat interval that agents are told, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    heartbeat_timeout: u64,
+    /// Let agents run programs of the deployed image, as root, where it needs a boot loader that only they can
+    /// install: GRUB for BIOS, or an image without a signed loader.
+    #[arg(long)]
+    enable_bios_bootloader_install: bool,
+    /// Name of this conductor [default: the host's name]. Conductors that share a database each need their own: one
+    /// that starts goes on with what was left under its name.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    conductor_name: Option<String>,
+    #[command(flatten)]
+    hardware: Hardware,
+    #[command(flatten)]
+    netboot: NetbootOptions,
+    #[command(flatten)]
+    neutron: NeutronOptions,
+    #[command(flatten)]
+    cleaning: Cleaning,
+    #[command(flatten)]
+    inspection: Inspection,
+    #[command(flatten)]
+    agents: Agents,
+    #[command(flatten)]
+    deadlines: Deadlines,
+    #[command(flatten)]
+    power_sync: PowerSync,
+}
+
+impl Serve {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        // Before anything that may take long: until then, a reload ends the process.
+        let hangup = signal(SignalKind::hangup())?;
+        let state_dir = self.state_dir.make()?;
+        let database = self.database.unwrap_or_else(|| state_dir.join("nodes.sqlite"));
+        let networks = self.neutron.open(self.netboot.needs_neutron())?;
+        let netboot = self.netboot.open(self.api_url.as_deref(), networks.as_ref(), &state_dir).await?;
+        let mut listeners = self.listeners.open(&self.state_dir, self.hardware.has_guests()).await?;
+
+        let mut settings = Settings {
+            heartbeat_timeout: Duration::from_secs(self.heartbeat_timeout),
+            conductor_name: self.conductor_name.map_or_else(host_name, Ok)?,
+            enable_bios_bootloader_install: self.enable_bios_bootloader_install,
+            enable_ramdisk_endpoints: self.enable_ramdisk_endpoints,
+            ..Settings::new(self.api_url.unwrap_or_else(|| listeners.ramdisk_url()))
+        };
+        self.cleaning.apply(&mut settings);
+        self.inspection.apply(&mut settings);
+        self.agents.apply(&mut settings, &state_dir);
+        self.deadlines.apply(&mut settings);
+        self.power_sync.apply(&mut settings);
+        netboot.apply(&mut settings);
+        let store = Arc::new(SqliteStore::open(&database).await?);
+        let shelf = netboot.shelf(&state_dir, &settings.api_url)?;
+        let builder = netboot.compose(Conductor::builder(settings, store), &shelf);
+        let builder = match networks {
+            Some(networks) => networks.compose(builder),
+            None => builder,
+        };
+        let conductor = self.hardware.compose(builder, &state_dir, netboot.allowed()).start().await?;
+
+        let mut registry = Registry::with_prefix("farrier");
+        let media = netboot.media(shelf);
+        let netboot = netboot.service(&conductor, &mut registry);
+        let (mut interrupt, mut terminate) =
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        // The node API comes last: who waits for it finds all that is before it.
+        netboot.announce();
+        listeners.announce();
+        let renewal = renewal::renew(std::mem::take(&mut listeners.looks), hangup);
+        let machines = ramdisk_router(conductor.clone()).merge(boot_router(conductor.clone()));
+        let machines = machines.merge(netboot.router()).merge(media);
+        let operators = nodes_router(conductor.clone()).merge(metrics_router(conductor.clone(), registry));
+        let (serving, stopped) = watch::channel(());
+        let api_url = conductor.settings().api_url.clone();
+        let served = tokio::spawn(listeners.serve(machines, operators, api_url, stopped));
+        let ended = tokio::select! {
+            ended = renewal => ended,
+            () = conductor.run() => Ok(()),
+            () = netboot.serve() => Ok(()),
+            _ = interrupt.recv() => Ok(()),
+            _ = terminate.recv() => Ok(()),
+        };
+        drop(serving);
+        conductor.shut_down().await;
+        served.await?;
+        ended
+    }
+}
+
+fn host_name() -> anyhow::Result<String> {
+    let name = std::fs::read_to_string(HOST_NAME)
+        .with_context(|| format!("{HOST_NAME} cannot be read; give --conductor-name"))?;
+    Ok(name.trim().to_owned())
+}

@@ -1,0 +1,126 @@
+//! Options of `farrier serve` about DHCP.
+
+use crate::provisioning::dhcp::Dhcp as Running;
+use crate::serve::options::neutron::Networks;
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use farrier_drivers::dhcp::dnsmasq::{Dnsmasq, Places};
+use farrier_drivers::dhcp::site::{Range, Site};
+use farrier_drivers::netboot::boot_file_names::BootFileNames;
+use farrier_drivers::netboot::dhcp_options::Servers;
+use farrier_drivers::netboot::interface::Dhcp;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// What tells firmware where its loader is.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "DHCP")]
+pub(crate) struct DhcpOptions {
+    /// What tells machines by DHCP what to load: none (the site itself does), dnsmasq, which this conductor then runs, or
+    /// neutron, whose ports are told.
+    #[arg(long, value_enum, value_name = "PROVIDER", default_value_t = DhcpProvider::None, hide_possible_values = true,
+        requires_if("dnsmasq", "dhcp_interface"), requires_if("dnsmasq", "dhcp_range"),
+        requires_if("dnsmasq", "tftp_server"), requires_if("neutron", "tftp_server"))]
+    dhcp_provider: DhcpProvider,
+    /// The network interface that dnsmasq serves.
+    #[arg(long, value_name = "NAME")]
+    dhcp_interface: Option<String>,
+    /// Addresses that dnsmasq gives, as FIRST,LAST; or NETWORK,proxy beside a DHCP server of the site.
+    #[arg(long, value_name = "RANGE")]
+    dhcp_range: Vec<Range>,
+    /// The router that machines are told [default: none].
+    #[arg(long, value_name = "ADDRESS")]
+    dhcp_router: Option<IpAddr>,
+    /// The address where machines find TFTP.
+    #[arg(long, value_name = "ADDRESS")]
+    tftp_server: Option<IpAddr>,
+    /// Loaders of the boot interfaces pxe and http, by ARCH-MODE or ARCH, such as x86_64-bios:pxelinux.0.
+    #[arg(long, value_name = "KEY:NAME", value_delimiter = ',', value_parser = keyed)]
+    pxe_bootfile_name_by_arch: Vec<(String, String)>,
+    /// Loaders of the boot interfaces ipxe and http-ipxe, likewise.
+    #[arg(long, value_name = "KEY:NAME", value_delimiter = ',', value_parser = keyed)]
+    ipxe_bootfile_name_by_arch: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DhcpProvider {
+    None,
+    Dnsmasq,
+    Neutron,
+}
+
+/// What tells firmware, and a dnsmasq of our own where that is it.
+pub(crate) struct DhcpPlan {
+    told: Dhcp,
+    dnsmasq: Option<DnsmasqPlan>,
+}
+
+/// A dnsmasq of our own, as it is to be.
+struct DnsmasqPlan {
+    site: Site,
+    folder: PathBuf,
+    places: Places,
+    changed: Arc<Notify>,
+}
+
+impl DhcpOptions {
+    /// Whether ports of Neutron are told.
+    pub(crate) fn is_by_neutron(&self) -> bool {
+        self.dhcp_provider == DhcpProvider::Neutron
+    }
+
+    /// What is to tell firmware; nothing where the site has DHCP of its own. Machines reach the conductor at this URL.
+    pub(crate) fn plan(
+        self,
+        http_url: Option<&str>,
+        networks: Option<&Networks>,
+        state_dir: &Path,
+    ) -> anyhow::Result<Option<DhcpPlan>> {
+        let (name, networks) = match (self.dhcp_provider, networks) {
+            (DhcpProvider::None, _) => return Ok(None),
+            (DhcpProvider::Dnsmasq, _) => ("dnsmasq", None),
+            (DhcpProvider::Neutron, networks) => ("neutron", networks),
+        };
+        let tftp = self.tftp_server.with_context(|| format!("--dhcp-provider {name} needs --tftp-server"))?;
+        let http_url = http_url.with_context(|| {
+            format!("--dhcp-provider {name} needs --api-url or --http-url, as machines reach it")
+        })?;
+        let http_url = http_url.trim_end_matches('/').to_owned();
+        let names = BootFileNames {
+            pxe: self.pxe_bootfile_name_by_arch.into_iter().collect(),
+            ipxe: self.ipxe_bootfile_name_by_arch.into_iter().collect(),
+        };
+        let servers = Servers { tftp, http_url: http_url.clone(), names };
+        if let Some(networks) = networks {
+            let told = Dhcp { provider: Arc::new(networks.dhcp()), servers };
+            return Ok(Some(DhcpPlan { told, dnsmasq: None }));
+        }
+        let interface = self.dhcp_interface.context("--dhcp-provider dnsmasq needs --dhcp-interface")?;
+        if !interface.bytes().all(|byte| byte.is_ascii_graphic()) {
+            bail!("--dhcp-interface {interface:?} is no name of a network interface");
+        }
+        let folder = state_dir.join("dnsmasq");
+        let (places, changed) = (Places::below(&folder), Arc::default());
+        let provider = Arc::new(Dnsmasq::new(places.clone(), Arc::clone(&changed)));
+        let (ranges, router) = (self.dhcp_range, self.dhcp_router);
+        let site = Site { interface, ranges, router, tftp, http_url };
+        let dnsmasq = Some(DnsmasqPlan { site, folder, places, changed });
+        Ok(Some(DhcpPlan { told: Dhcp { provider, servers }, dnsmasq }))
+    }
+}
+
+impl DhcpPlan {
+    /// Runs what is ours to run, and gives what boot interfaces tell of their nodes.
+    pub(crate) async fn start(self) -> anyhow::Result<(Dhcp, Option<(Running, Places)>)> {
+        let Some(plan) = self.dnsmasq else { return Ok((self.told, None)) };
+        let running = Running::start(&plan.site, &plan.folder, &plan.places, plan.changed).await?;
+        Ok((self.told, Some((running, plan.places))))
+    }
+}
+
+fn keyed(text: &str) -> anyhow::Result<(String, String)> {
+    let (key, name) = text.split_once(':').context("must be KEY:NAME, such as x86_64-bios:pxelinux.0")?;
+    Ok((key.to_owned(), name.to_owned()))
+}
