@@ -65,15 +65,6 @@ impl Conductor {
         &self.services().settings
     }
 
-    /// Every node, by name, secrets masked.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`].
-    pub async fn nodes(&self) -> Result<Vec<Node>, Error> {
-        Ok(self.store().list().await?.iter().map(|record| self.shown(record)).collect())
-    }
-
     /// The node with this name or identity, secrets masked.
     ///
     /// # Errors

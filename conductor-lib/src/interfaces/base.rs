@@ -40,7 +40,8 @@ pub trait Interface: Send + Sync {
         Ok(())
     }
 
-    /// Runs one of its steps, or begins it. It may be begun again, when a conductor stopped meanwhile.
+    /// Runs one of its steps, or begins it. It may be begun again, when a conductor stopped meanwhile. An interface that
+    /// lists steps has this method: nothing is done by default, and nothing counts as done.
     ///
     /// # Errors
     ///
@@ -49,12 +50,13 @@ pub trait Interface: Send + Sync {
         &self,
         _kind: StepKind,
         _node: &Node,
-        _step: &PlannedStep,
+        step: &PlannedStep,
     ) -> Result<DriverStep, InterfaceError> {
-        Ok(DriverStep::Done)
+        Err(not_implemented(step, "is listed by its interface, which cannot execute it"))
     }
 
-    /// Whether a step that was begun has ended; only asked after [`DriverStep::Polls`].
+    /// Whether a step that was begun has ended; only asked after [`DriverStep::Polls`], by which an interface says that it
+    /// has this method.
     ///
     /// # Errors
     ///
@@ -63,10 +65,16 @@ pub trait Interface: Send + Sync {
         &self,
         _kind: StepKind,
         _node: &Node,
-        _step: &PlannedStep,
+        step: &PlannedStep,
     ) -> Result<DriverStep, InterfaceError> {
-        Ok(DriverStep::Done)
+        Err(not_implemented(step, "is to be polled, which its interface cannot do"))
     }
+}
+
+/// A step for which an interface lacks a method.
+fn not_implemented(step: &PlannedStep, lacks: &str) -> InterfaceError {
+    let reason = format!("{lacks}; this is a defect of the driver, which its author has to mend");
+    InterfaceError::invalid(&format!("step {}", step.id()), reason)
 }
 
 /// An interface could not do what it was asked for.
@@ -137,5 +145,27 @@ impl InterfaceError {
     /// An interface of this kind does not do this.
     pub fn unsupported<T>(kind: InterfaceKind, what: &'static str) -> Result<T, Self> {
         Err(Self::Unsupported { kind, what })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{NewNode, Node};
+    use time::OffsetDateTime;
+
+    struct Forgetful;
+
+    impl Interface for Forgetful {}
+
+    #[tokio::test]
+    async fn h4_a_step_that_an_interface_lists_and_cannot_execute_is_not_done() {
+        let node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
+        let step = PlannedStep::new("vendor", "polish", 0);
+        let executed = Forgetful.execute_step(StepKind::Clean, &node, &step).await.unwrap_err().to_string();
+        let polled = Forgetful.poll_step(StepKind::Clean, &node, &step).await.unwrap_err().to_string();
+        for error in [executed, polled] {
+            assert!(error.starts_with("step vendor.polish: ") && error.contains("its author"), "{error}");
+        }
     }
 }

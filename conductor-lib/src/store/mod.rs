@@ -118,13 +118,6 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Failed`].
     async fn owners(&self, addresses: &[MacAddress]) -> Result<Vec<Uuid>, StoreError>;
 
-    /// Every node, by name.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Failed`].
-    async fn list(&self) -> Result<Vec<Record>, StoreError>;
-
     /// What the columns of some nodes say, in their order.
     ///
     /// # Errors

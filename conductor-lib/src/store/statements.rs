@@ -32,7 +32,6 @@ macro_rules! select_records {
 
 pub(super) const RECORD: &str = select_records!("WHERE nodes.uuid = $1 ORDER BY ports.place");
 pub(super) const RECORD_BY_NAME: &str = select_records!("WHERE nodes.name = $1 ORDER BY ports.place");
-pub(super) const RECORDS: &str = select_records!("ORDER BY nodes.name, ports.place");
 
 pub(super) const IDENTITIES: &str = "SELECT uuid FROM nodes ORDER BY uuid";
 pub(super) const PROVISION_STATES: &str =
@@ -364,7 +363,6 @@ mod tests {
         let statements = [
             RECORD,
             RECORD_BY_NAME,
-            RECORDS,
             IDENTITIES,
             PROVISION_STATES,
             HELD,

@@ -178,11 +178,6 @@ impl Store for GatedStore {
         self.inner.owners(addresses).await
     }
 
-    async fn list(&self) -> Result<Vec<Record>, StoreError> {
-        self.pass().await?;
-        self.inner.list().await
-    }
-
     async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError> {
         self.pass().await?;
         self.inner.outlines(selection).await

@@ -1,7 +1,8 @@
 //! Firmware of hardware that is not there: its settings and its versions.
 
-use farrier_conductor::interfaces::Interface;
-use farrier_conductor::model::{InterfaceKind, Node, StepKind};
+use async_trait::async_trait;
+use farrier_conductor::interfaces::{DriverStep, Interface, InterfaceError};
+use farrier_conductor::model::{InterfaceKind, Node, PlannedStep, StepKind};
 use farrier_conductor::plan::KnownStep;
 use farrier_protocol::step::ArgumentInfo;
 
@@ -33,6 +34,7 @@ pub(super) const RAID: FakeSteps = FakeSteps {
     ],
 };
 
+#[async_trait]
 impl Interface for FakeSteps {
     fn steps(&self, kind: StepKind, _node: &Node) -> Vec<KnownStep> {
         if kind == StepKind::Deploy {
@@ -46,5 +48,14 @@ impl Interface for FakeSteps {
             ..KnownStep::new(kind, self.kind.as_str(), step, 0)
         });
         steps.collect()
+    }
+
+    async fn execute_step(
+        &self,
+        _kind: StepKind,
+        _node: &Node,
+        _step: &PlannedStep,
+    ) -> Result<DriverStep, InterfaceError> {
+        Ok(DriverStep::Done)
     }
 }

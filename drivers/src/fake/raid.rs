@@ -1,8 +1,8 @@
 //! Makes no volumes.
 
 use async_trait::async_trait;
-use farrier_conductor::interfaces::{Interface, InterfaceError, Properties, RaidInterface};
-use farrier_conductor::model::{Node, StepKind};
+use farrier_conductor::interfaces::{DriverStep, Interface, InterfaceError, Properties, RaidInterface};
+use farrier_conductor::model::{Node, PlannedStep, StepKind};
 use farrier_conductor::plan::KnownStep;
 use farrier_conductor::raid::AgentRaid;
 use serde_json::{Map, Value};
@@ -11,9 +11,19 @@ use serde_json::{Map, Value};
 #[derive(Debug)]
 pub(super) struct FakeRaid;
 
+#[async_trait]
 impl Interface for FakeRaid {
     fn steps(&self, kind: StepKind, node: &Node) -> Vec<KnownStep> {
         super::firmware::RAID.steps(kind, node)
+    }
+
+    async fn execute_step(
+        &self,
+        kind: StepKind,
+        node: &Node,
+        step: &PlannedStep,
+    ) -> Result<DriverStep, InterfaceError> {
+        super::firmware::RAID.execute_step(kind, node, step).await
     }
 }
 

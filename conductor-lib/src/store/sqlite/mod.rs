@@ -252,10 +252,6 @@ impl Store for SqliteStore {
         reading::owners(&self.readers, addresses).await.map_err(|failure| self.told(failure))
     }
 
-    async fn list(&self) -> Result<Vec<Record>, StoreError> {
-        reading::records(&self.readers).await.map_err(|failure| self.told(failure))
-    }
-
     async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError> {
         reading::outlines(&self.readers, selection).await.map_err(|failure| self.told(failure))
     }
@@ -265,7 +261,7 @@ impl Store for SqliteStore {
     }
 
     async fn records(&self, selection: &Selection) -> Result<Vec<Record>, StoreError> {
-        reading::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
+        reading::records(&self.readers, selection).await.map_err(|failure| self.told(failure))
     }
 
     async fn ports(&self, selection: &PortSelection) -> Result<Vec<OwnedPort>, StoreError> {

@@ -23,13 +23,8 @@ pub(super) async fn record_by_name(readers: &SqlitePool, name: &str) -> Outcome<
     of_nodes(&rows).next().map(record_of).transpose()
 }
 
-/// Every record that can be read, by name: one that cannot stops nobody (lesson F42).
-pub(super) async fn records(readers: &SqlitePool) -> Outcome<Vec<Record>> {
-    Ok(readable(&sqlx::query(statements::RECORDS).fetch_all(readers).await?))
-}
-
 /// Selected records that can be read, in their order.
-pub(super) async fn selected(readers: &SqlitePool, selection: &Selection) -> Outcome<Vec<Record>> {
+pub(super) async fn records(readers: &SqlitePool, selection: &Selection) -> Outcome<Vec<Record>> {
     Ok(readable(&rows(readers, statements::records(selection)).await?))
 }
 

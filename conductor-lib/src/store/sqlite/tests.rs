@@ -78,20 +78,22 @@ async fn records_are_found_again_after_the_file_was_closed() {
     assert_eq!(store.by_name("first").await.unwrap(), Some(expected.clone()));
     assert_eq!(store.by_name("other").await.unwrap(), None);
     assert_eq!(store.identities().await.unwrap(), [first.uuid]);
-    assert_eq!(store.list().await.unwrap(), [expected]);
+    assert_eq!(store.records(&Selection::first(9)).await.unwrap(), [expected]);
     assert_eq!(store.config_drive(first.uuid).await.unwrap().as_deref(), Some("H4sI"));
 }
 
 #[tokio::test]
-async fn nodes_are_listed_by_name_with_their_ports_in_order() {
+async fn nodes_are_read_with_their_ports_in_order() {
     let (_folder, store) = store().await;
     let second = node("b", &["52:54:00:00:00:09", "52:54:00:00:00:03"]);
     let first = node("a", &["52:54:00:00:00:05"]);
     for node in [&second, &first] {
         store.create(node).await.unwrap();
     }
-    let listed: Vec<_> = store.list().await.unwrap().into_iter().map(|record| record.node).collect();
-    assert_eq!(listed, [first, second]);
+    let read = store.records(&Selection::first(9)).await.unwrap();
+    let mut read: Vec<_> = read.into_iter().map(|record| record.node).collect();
+    read.sort_by_key(Node::label);
+    assert_eq!(read, [first, second]);
 }
 
 #[tokio::test]
@@ -421,7 +423,8 @@ async fn f42_a_port_and_a_node_that_cannot_be_read_spoil_no_listing() {
         sqlx::query(damage).execute(&mut writer.connection).await.unwrap();
     }
     writer.commit().await.unwrap();
-    let listed = store.list().await.unwrap();
+    let mut listed = store.records(&Selection::first(9)).await.unwrap();
+    listed.sort_by_key(|record| record.node.label());
     let ports: Vec<_> = listed.iter().map(|record| (record.node.label(), record.node.ports.len())).collect();
     assert_eq!(ports, [("first".to_owned(), 1), ("second".to_owned(), 1)]);
     assert_eq!(listed[0].node, first);
