@@ -98,7 +98,8 @@ async fn nodes_are_read_with_their_ports_in_order() {
 
 #[tokio::test]
 async fn s48_only_the_owner_may_read_the_files() {
-    let (folder, _store) = store().await;
+    let (folder, store) = store().await;
+    store.create(&node("first", &[])).await.unwrap();
     let files: Vec<_> = std::fs::read_dir(folder.path().join("deep")).unwrap().map(Result::unwrap).collect();
     assert!(files.len() > 1, "{files:?}");
     for file in files {
