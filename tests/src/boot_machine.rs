@@ -1,6 +1,7 @@
 //! An emulated machine that starts the ramdisk with the firmware that real ones have.
 
 use crate::console::Console;
+use crate::machine;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::fs;
@@ -29,6 +30,21 @@ pub enum Source<'a> {
     Medium(&'a Path, Drive),
     /// Kernel and ramdisk in a folder, which the firmware is given with these kernel parameters.
     Ramdisk(&'a Path, &'a str),
+    /// A network first, and then the disk in this file.
+    Network(Card<'a>, &'a Path),
+}
+
+/// How a machine is on the network that it starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Card<'a> {
+    /// Its hardware address.
+    pub mac: &'a str,
+    /// How it is connected: QEMU's network `net`.
+    pub network: &'a str,
+    /// Whether the firmware loads by the iPXE on the card; else UEFI does so by itself.
+    pub has_ipxe: bool,
+    /// Whether UEFI loads by HTTP; else by TFTP.
+    pub loads_by_http: bool,
 }
 
 /// How a medium is attached.
@@ -86,26 +102,54 @@ impl Firmware {
 
 impl Source<'_> {
     fn arguments(self) -> Vec<OsString> {
-        let (medium, drive) = match self {
-            Self::Medium(medium, drive) => (medium, drive),
+        match self {
+            Self::Medium(medium, drive) => [words(&BESIDE), drive.arguments(medium)].concat(),
             Self::Ramdisk(folder, parameters) => {
                 let (kernel, ramdisk) = (folder.join("vmlinuz"), folder.join("initramfs.img"));
-                let words = ["-kernel".into(), kernel.into(), "-initrd".into(), ramdisk.into()];
-                return words.into_iter().chain(["-append".into(), parameters.into()]).collect();
+                let own = ["-kernel".into(), kernel.into(), "-initrd".into(), ramdisk.into()];
+                [words(&BESIDE), own.into(), words(&["-append", parameters])].concat()
             }
-        };
-        let (options, devices) = match drive {
-            Drive::Optical => ("media=cdrom,", ["virtio-scsi-pci", "scsi-cd,drive=medium"]),
-            Drive::Usb => ("", ["qemu-xhci", "usb-storage,drive=medium"]),
+            Self::Network(card, disk) => card.arguments(disk),
+        }
+    }
+}
+
+/// A network beside what a machine starts from: without an option ROM the firmware does not try to boot from it.
+const BESIDE: [&str; 4] = ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="];
+
+fn words(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+impl Drive {
+    fn arguments(self, medium: &Path) -> Vec<OsString> {
+        let (options, [controller, device]) = match self {
+            Self::Optical => ("media=cdrom,", ["virtio-scsi-pci", "scsi-cd,drive=medium"]),
+            Self::Usb => ("", ["qemu-xhci", "usb-storage,drive=medium"]),
         };
         let file = format!("if=none,id=medium,format=raw,readonly=on,{options}file={}", medium.display());
-        let devices = devices.iter().flat_map(|device| ["-device", device]);
-        ["-drive", &file].into_iter().chain(devices).map(OsString::from).collect()
+        words(&["-drive", &file, "-device", controller, "-device", device])
+    }
+}
+
+impl Card<'_> {
+    fn arguments(self, disk: &Path) -> Vec<OsString> {
+        let (mac, rom) = (self.mac, if self.has_ipxe { "" } else { ",romfile=" });
+        let card = format!("virtio-net-pci,netdev=net,bootindex=0,mac={mac}{rom}");
+        // UEFI tries each protocol in turn, those that nobody serves for a minute.
+        let off = if self.loads_by_http { ["IPv4PXE", "IPv6PXE"].as_slice() } else { &["IPv6PXE"] };
+        let off = off.iter().map(|name| format!("name=opt/org.tianocore/{name}Support,string=n"));
+        let off = off.flat_map(|file| words(&["-fw_cfg", &file]));
+        let (disk, device) = (machine::drive("ROOT", disk), "virtio-blk-pci,drive=ROOT,bootindex=1");
+        // What BIOS shows on a screen is on the serial port then.
+        let own = ["-machine", "graphics=off", "-netdev", self.network, "-device", &card];
+        let disk = ["-drive", &disk, "-device", device];
+        words(&own).into_iter().chain(words(&disk)).chain(off).collect()
     }
 }
 
 impl BootMachine {
-    /// Switches a machine on that has nothing but what it starts from and a network; its console and
+    /// Switches a machine on that has nothing but what it starts from, and a network; its console and
     /// the firmware's variables are kept in `folder`.
     ///
     /// # Errors
@@ -123,8 +167,6 @@ impl BootMachine {
             }
         }
         qemu.args(["-serial", &format!("file:{}", console.file().display())]);
-        // Without an option ROM the firmware does not try to boot from the network.
-        qemu.args(["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="]);
         qemu.args(["-device", "virtio-rng-pci"]);
         qemu.args(source.arguments());
         let program = qemu.get_program().to_string_lossy().into_owned();

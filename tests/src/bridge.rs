@@ -13,17 +13,17 @@ pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// The addresses that DHCP servers give.
 pub const RANGE: &str = "192.0.2.100,192.0.2.200";
 
-/// A DHCP server of the site, which gives addresses and nothing else; it ends with this.
+/// A DHCP server of the site, which gives addresses, and nothing else that it is not told to; it ends with this.
 #[derive(Debug)]
 pub struct DhcpServer(Child);
 
 impl DhcpServer {
-    /// Starts it with its files in `folder`, by a cable of its own to the bridge.
+    /// Starts it with its files in `folder` and further options of dnsmasq, by a cable of its own to the bridge.
     ///
     /// # Errors
     ///
     /// There is no bridge, or no dnsmasq.
-    pub fn start(folder: &Path) -> Result<Self> {
+    pub fn start(folder: &Path, options: &[String]) -> Result<Self> {
         ip(&[
             "link add site0 type veth peer name site1",
             "link set site1 master br0",
@@ -31,6 +31,21 @@ impl DhcpServer {
             "addr add 192.0.2.2/24 dev site0 noprefixroute",
             "link set site0 up",
         ])?;
+        Self::run(folder, options)
+    }
+
+    /// Starts it with other options in the place of those that it had.
+    ///
+    /// # Errors
+    ///
+    /// There is no dnsmasq.
+    pub fn start_again(&mut self, folder: &Path, options: &[String]) -> Result<()> {
+        self.end();
+        *self = Self::run(folder, options)?;
+        Ok(())
+    }
+
+    fn run(folder: &Path, options: &[String]) -> Result<Self> {
         let server = Command::new("dnsmasq")
             .args([
                 "--conf-file=/dev/null",
@@ -43,17 +58,22 @@ impl DhcpServer {
             .arg(format!("--dhcp-range={RANGE},3600"))
             .arg(format!("--dhcp-leasefile={}", folder.join("site-leases").display()))
             .arg(format!("--pid-file={}", folder.join("site-process").display()))
+            .args(options)
             .stdin(Stdio::null())
-            .stderr(File::create(folder.join("site.log"))?)
+            .stderr(File::options().create(true).append(true).open(folder.join("site.log"))?)
             .spawn();
         server.map(Self).context("cannot start dnsmasq")
+    }
+
+    fn end(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
     }
 }
 
 impl Drop for DhcpServer {
     fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
+        self.end();
     }
 }
 

@@ -3,8 +3,9 @@
 //! What boots says so on the serial port and then waits. It is a boot sector for BIOS firmware, a boot loader
 //! for UEFI firmware of the same few instructions, and one for that of aarch64.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
+use std::fs;
 use std::io::{Cursor, Write};
 
 const MIB: usize = 1 << 20;
@@ -29,23 +30,57 @@ const AARCH64: u16 = 0xaa64;
 ///
 /// The file system cannot be made.
 pub fn image() -> Result<Vec<u8>> {
-    let mut image: Vec<u8> = (0..6 * MIB).map(|index| (index % 251) as u8).collect();
+    bootable(
+        4,
+        &[
+            ("EFI/BOOT/BOOTX64.EFI", efi_program(X86_64, &x86_64_code())),
+            ("EFI/BOOT/BOOTAA64.EFI", efi_program(AARCH64, &aarch64_code())),
+        ],
+    )
+}
+
+/// The same with boot loaders that firmware starts under Secure Boot: Debian's shim and GRUB, which says the greeting.
+///
+/// # Errors
+///
+/// The loaders are not installed, or the file system cannot be made.
+pub fn signed_image() -> Result<Vec<u8>> {
+    let read = |file: &str| fs::read(file).with_context(|| format!("cannot read {file}"));
+    let menu = format!("echo \"{GREETING}\"\nsleep 86400\n");
+    bootable(
+        8,
+        &[
+            ("EFI/debian/shimx64.efi", read("/usr/lib/shim/shimx64.efi.signed")?),
+            ("EFI/debian/grubx64.efi", read("/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed")?),
+            ("EFI/debian/grub.cfg", menu.into_bytes()),
+        ],
+    )
+}
+
+/// An image with a boot sector, and with files on an EFI system partition of so many MiB.
+fn bootable(mebibytes: usize, files: &[(&str, Vec<u8>)]) -> Result<Vec<u8>> {
+    let size = mebibytes * MIB;
+    let mut image: Vec<u8> = (0..size + 2 * MIB).map(|index| (index % 251) as u8).collect();
     let boot_sector = boot_sector();
     image[..boot_sector.len()].copy_from_slice(&boot_sector);
     image[440..512].fill(0);
     image[440..444].copy_from_slice(&0x1234_5678_u32.to_le_bytes());
-    // Type 0xef, from sector 2048, 4 MiB long.
-    image[446..462].copy_from_slice(&[0, 0, 2, 0, 0xef, 0, 0, 0, 0, 8, 0, 0, 0, 32, 0, 0]);
+    // Type 0xef, from sector 2048.
+    image[446..458].copy_from_slice(&[0, 0, 2, 0, 0xef, 0, 0, 0, 0, 8, 0, 0]);
+    image[458..462].copy_from_slice(&u32::try_from(size / 512)?.to_le_bytes());
     image[510..512].copy_from_slice(&[0x55, 0xaa]);
-    let mut esp = Cursor::new(vec![0; 4 * MIB]);
+    let mut esp = Cursor::new(vec![0; size]);
     fatfs::format_volume(&mut esp, fatfs::FormatVolumeOptions::new())?;
     {
         let volume = fatfs::FileSystem::new(&mut esp, fatfs::FsOptions::new())?;
-        let boot = volume.root_dir().create_dir("EFI")?.create_dir("BOOT")?;
-        boot.create_file("BOOTX64.EFI")?.write_all(&efi_program(X86_64, &x86_64_code()))?;
-        boot.create_file("BOOTAA64.EFI")?.write_all(&efi_program(AARCH64, &aarch64_code()))?;
+        for (path, content) in files {
+            for (end, _) in path.match_indices('/') {
+                volume.root_dir().create_dir(&path[..end])?;
+            }
+            volume.root_dir().create_file(path)?.write_all(content)?;
+        }
     }
-    image[ESP_START..ESP_START + 4 * MIB].copy_from_slice(esp.get_ref());
+    image[ESP_START..ESP_START + size].copy_from_slice(esp.get_ref());
     Ok(image)
 }
 

@@ -111,7 +111,7 @@ impl Cell {
         for folder in [&machine, &office] {
             fs::create_dir(folder)?;
         }
-        let _addresses = DhcpServer::start(folder)?;
+        let _addresses = DhcpServer::start(folder, &[])?;
         let allowed = equipment.dist.display().to_string();
         let serve =
             [&SERVE[..], &["--enabled-hardware-types", "manual", "--file-url-allowed-paths", &allowed]];

@@ -13,6 +13,7 @@ pub mod console;
 pub mod console_record;
 pub mod cut_line;
 pub mod environment;
+pub mod exit_cell;
 pub mod exporter;
 pub mod farrier;
 pub mod hostility;

@@ -170,7 +170,7 @@ impl Cell {
         );
         let (range, site) = match self.addresses {
             Addresses::Conductor => (RANGE, None),
-            Addresses::Site => ("192.0.2.0,proxy", Some(DhcpServer::start(folder)?)),
+            Addresses::Site => ("192.0.2.0,proxy", Some(DhcpServer::start(folder, &[])?)),
         };
         File::create(folder.join("disk.img"))?.set_len(DISK_BYTES)?;
         let mut serve = [

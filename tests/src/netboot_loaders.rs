@@ -5,9 +5,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What every GRUB needs that loads by HTTP.
+/// What every GRUB needs that loads by HTTP, or goes on with a disk.
 /// Kernels of aarch64 are packed with gzip.
-const MODULES: [&str; 13] = [
+const MODULES: [&str; 18] = [
     "efinet",
     "http",
     "gzio",
@@ -21,10 +21,15 @@ const MODULES: [&str; 13] = [
     "test",
     "reboot",
     "boot",
+    "part_gpt",
+    "part_msdos",
+    "fat",
+    "chain",
+    "regexp",
 ];
 
-/// iPXE for aarch64, where its package is unpacked.
-const IPXE: &str = "usr/lib/ipxe/ipxe-arm64.efi";
+/// iPXE of a newer Debian: for aarch64, which older ones have not, and the one with drivers of its own.
+const NEWER_IPXE: [&str; 2] = ["ipxe-arm64.efi", "ipxe.efi"];
 
 /// The architecture of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,7 +115,10 @@ impl Bootable {
         };
         let named = |stem: &str, file: PathBuf| format!("{stem}{suffix}.efi:{}", file.display());
         let shim = unpacked(&shim).map(|file| named("boot", file));
-        let ipxe = unpacked(IPXE).map(|file| format!("ipxe-arm64.efi:{}", file.display()));
+        let ipxe = NEWER_IPXE.into_iter().filter_map(|name| {
+            let file = unpacked(&format!("usr/lib/ipxe/{name}"))?;
+            Some(format!("{name}:{}", file.display()))
+        });
         Ok(shim.into_iter().chain(grub.map(|file| named("grub", file))).chain(ipxe).collect())
     }
 

@@ -1,5 +1,6 @@
 //! `cargo xtask matrix`: every combination of firmware, disk, image, table and config drive is deployed and booted.
 
+mod exits;
 mod iscsi;
 mod netboot;
 mod report;
@@ -60,6 +61,7 @@ pub struct MatrixArguments {
 /// Another matrix.
 #[derive(Debug, Subcommand)]
 enum Other {
+    Exits(exits::ExitsArguments),
     Iscsi(iscsi::IscsiArguments),
     Netboot(netboot::NetbootArguments),
 }
@@ -67,6 +69,7 @@ enum Other {
 /// Runs the command. A combination that does not boot is an error once all were tried; its machine is kept.
 pub fn matrix(arguments: &MatrixArguments) -> Result<()> {
     match &arguments.other {
+        Some(Other::Exits(arguments)) => return exits::exits(arguments),
         Some(Other::Iscsi(arguments)) => return iscsi::iscsi(arguments),
         Some(Other::Netboot(arguments)) => return netboot::netboot(arguments),
         None => {}
@@ -122,30 +125,37 @@ fn run(arguments: &MatrixArguments, cells: &[Cell], outcomes: Vec<Outcome>) -> R
     let is_open = |cell: &&Cell| outcomes.iter().all(|outcome| !outcome.is_of(cell));
     let legal = cells.iter().filter(|cell| cell.obstacle().is_none()).filter(is_open);
     // Each image is made before the first machine is switched on.
-    let mut jobs = legal.map(|cell| Ok((*cell, image_for(cell, &workspace)?))).collect::<Result<Vec<_>>>()?;
-    jobs.reverse();
+    let jobs = legal.map(|cell| Ok((*cell, image_for(cell, &workspace)?))).collect::<Result<Vec<_>>>()?;
     let folder = workspace.cache().join(format!("matrix-{}", std::process::id()));
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    let machines = arguments.machines.map_or(processors, usize::from);
-    let (jobs, outcomes) = (Mutex::new(jobs), Mutex::new(outcomes));
-    thread::scope(|scope| {
-        for _ in 0..machines {
-            scope.spawn(|| {
-                while let Some((cell, image)) = jobs.lock().ok().and_then(|mut jobs| jobs.pop()) {
-                    let outcome = attempt(&cell, &dist, &image, &folder);
-                    println!("{outcome}");
-                    let Ok(mut outcomes) = outcomes.lock() else { break };
-                    outcomes.push(outcome);
-                    if let Err(error) = write_json(arguments.json.as_deref(), &*outcomes) {
-                        println!("{error:#}");
-                    }
-                }
-            });
+    let outcomes = Mutex::new(outcomes);
+    at_once(jobs, arguments.machines, |(cell, image)| {
+        let outcome = attempt(&cell, &dist, &image, &folder);
+        println!("{outcome}");
+        let Ok(mut outcomes) = outcomes.lock() else { return };
+        outcomes.push(outcome);
+        if let Err(error) = write_json(arguments.json.as_deref(), &*outcomes) {
+            println!("{error:#}");
         }
     });
     // Fails, and keeps what is there, when a machine was kept.
     fs::remove_dir(&folder).ok();
     Ok(MatrixReport::new(outcomes.into_inner().unwrap_or_default(), cells))
+}
+
+/// Does all jobs in their order, as many at a time as machines may run: one for each processor, where no number is given.
+fn at_once<J: Send>(jobs: Vec<J>, machines: Option<u8>, work: impl Fn(J) + Sync) {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let jobs = Mutex::new(jobs.into_iter());
+    let next = || jobs.lock().ok().and_then(|mut jobs| jobs.next());
+    thread::scope(|scope| {
+        for _ in 0..machines.map_or(processors, usize::from) {
+            scope.spawn(|| {
+                while let Some(job) = next() {
+                    work(job);
+                }
+            });
+        }
+    });
 }
 
 fn attempt(cell: &Cell, dist: &Path, image: &DebianImage, folder: &Path) -> Outcome {

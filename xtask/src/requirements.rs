@@ -124,6 +124,7 @@ const REQUIREMENTS: &[Requirement] = &[
     command("ip", "iproute2", &[Purpose::Disk, Purpose::Machine]),
     file("/usr/lib/PXELINUX/pxelinux.0", "pxelinux", &[Purpose::Machine]),
     file("/usr/lib/syslinux/modules/bios/ldlinux.c32", "syslinux-common", &[Purpose::Machine]),
+    file("/usr/lib/SYSLINUX.EFI/efi64/syslinux.efi", "syslinux-efi", &[Purpose::Machine]),
     file("/usr/lib/shim/shimx64.efi.signed", "shim-signed", &[Purpose::Machine]),
     file(
         "/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed",

@@ -91,6 +91,11 @@ impl BootRoot {
         put(&place, file)
     }
 
+    /// Whether there is a file of this name, whoever made it.
+    pub fn has(&self, name: &str) -> bool {
+        fs::symlink_metadata(self.root.join(name)).is_ok()
+    }
+
     /// Has the files of a node be these, or none, as whoever works on it wants.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 use super::images::Image;
 use super::names::{Dialect, Item, Name};
 use super::target::Target;
-use super::templates::{LOCAL_DISK, Template, Templates};
+use super::templates::{LOCAL_DISK, Template, TemplateError, Templates};
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::Node;
 use minijinja::context;
@@ -28,6 +28,15 @@ pub struct Renderer {
     pub http_url: Option<String>,
 }
 
+/// What a loader loads, as it names it.
+#[derive(Debug, Default)]
+struct Files {
+    kernel: Option<String>,
+    ramdisk: Option<String>,
+    iso: Option<String>,
+    parameters: String,
+}
+
 impl Renderer {
     /// The configuration of a node's machine.
     ///
@@ -36,29 +45,43 @@ impl Renderer {
     /// The loader cannot load what the record names, or an operator's own template fails.
     pub fn config(&self, node: &Node, dialect: Dialect, target: &Target) -> Result<String, InterfaceError> {
         let place = |image: &Image, item: Item| self.place(node, dialect, image, item);
-        let (mut kernel, mut ramdisk, mut iso, mut words) = (None, None, None, String::new());
+        let mut files = Files::default();
         match target {
             Target::Agent { ramdisk: which, images, parameters } => {
-                kernel = Some(place(&images.kernel, Item::Kernel(*which))?);
-                ramdisk = Some(place(&images.ramdisk, Item::Ramdisk(*which))?);
-                words = parameters.to_string();
+                files.kernel = Some(place(&images.kernel, Item::Kernel(*which))?);
+                files.ramdisk = Some(place(&images.ramdisk, Item::Ramdisk(*which))?);
+                files.parameters = parameters.to_string();
             }
             Target::Kernel { images, parameters } => {
-                kernel = Some(place(&images.kernel, Item::InstanceKernel)?);
-                ramdisk = Some(place(&images.ramdisk, Item::InstanceRamdisk)?);
-                words = parameters.to_string();
+                files.kernel = Some(place(&images.kernel, Item::InstanceKernel)?);
+                files.ramdisk = Some(place(&images.ramdisk, Item::InstanceRamdisk)?);
+                files.parameters = parameters.to_string();
             }
             Target::Iso(_) if dialect != Dialect::Ipxe => {
                 let reason = "can only be booted by iPXE; choose the boot interface ipxe or http-ipxe";
                 return Err(InterfaceError::invalid("instance_info boot_iso", reason));
             }
-            Target::Iso(image) => iso = Some(place(image, Item::BootIso)?),
+            Target::Iso(image) => files.iso = Some(place(image, Item::BootIso)?),
             Target::WholeDisk => {}
         }
+        self.render(dialect, target, files).map_err(InterfaceError::driver)
+    }
+
+    /// What PXELINUX reads of a machine that has no configuration of its own. It starts over without one, for ever.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError`] of an operator's own template.
+    pub fn pxelinux_default(&self) -> Result<String, TemplateError> {
+        self.render(Dialect::Pxelinux, &Target::WholeDisk, Files::default())
+    }
+
+    fn render(&self, dialect: Dialect, target: &Target, files: Files) -> Result<String, TemplateError> {
         let timeout =
             self.timeout.map(|timeout| format!(" --timeout {}", timeout.as_millis())).unwrap_or_default();
+        let Files { kernel, ramdisk, iso, parameters } = files;
         let values = context! {
-            target => target.label(), kernel, ramdisk, iso, parameters => words, timeout, tries => TRIES,
+            target => target.label(), kernel, ramdisk, iso, parameters, timeout, tries => TRIES,
             local_disk => LOCAL_DISK,
         };
         let template = match dialect {
@@ -66,7 +89,7 @@ impl Renderer {
             Dialect::Pxelinux => Template::PxeConfig,
             Dialect::Grub => Template::PxeGrubConfig,
         };
-        self.templates.render(template, values).map_err(InterfaceError::driver)
+        self.templates.render(template, values)
     }
 
     /// An image as a loader names it. Only iPXE loads from wherever it is told to.

@@ -47,6 +47,9 @@ pub fn grub(templates: &Templates) -> Result<String, TemplateError> {
     templates.render(Template::GrubRoot, context! { local_disk => LOCAL_DISK })
 }
 
+/// What PXELINUX reads of a machine that has no configuration of its own.
+pub const PXELINUX_DEFAULT: &str = "pxelinux.cfg/default";
+
 /// Lists of modules, which every GRUB asks for beside its configuration. They are empty: what it needs is in it. But they
 /// are there, since GRUB 2.06 waits for half a minute by HTTP for each one that is not.
 pub const GRUB_LISTS: [&str; 8] = [

@@ -11,7 +11,7 @@ use farrier_conductor::interfaces::BootFile;
 use farrier_drivers::dhcp::lease::Lease;
 use farrier_drivers::netboot::loaders::Loaders;
 use farrier_drivers::netboot::names::{Name, Whose};
-use farrier_drivers::netboot::root_script::{GRUB_LIST, GRUB_LISTS};
+use farrier_drivers::netboot::root_script::{GRUB_LIST, GRUB_LISTS, PXELINUX_DEFAULT};
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub(crate) struct Roots {
     pub(crate) ipxe: String,
     /// `grub/grub.cfg`.
     pub(crate) grub: String,
+    /// `pxelinux.cfg/default`.
+    pub(crate) pxelinux: String,
     /// The boot loaders.
     pub(crate) loaders: Loaders,
 }
@@ -111,6 +113,7 @@ impl Files {
         match name.trim_start_matches('/') {
             "boot.ipxe" => return Some(Found::of_all(&self.roots.ipxe)),
             "grub/grub.cfg" | "grub.cfg" => return Some(Found::of_all(&self.roots.grub)),
+            PXELINUX_DEFAULT => return Some(Found::of_all(&self.roots.pxelinux)),
             list if GRUB_LISTS.contains(&list) => return Some(Found::of_all(GRUB_LIST)),
             _ => {}
         }

@@ -244,6 +244,7 @@ mod tests {
             ("nodes.sqlite", None, 404, NONE),
             ("v1/lookup", None, 200, ""),
             ("/grub/grub.cfg", None, 200, "set timeout=0\n"),
+            ("pxelinux.cfg/default", None, 200, "localboot 0\n"),
             (&"a/".repeat(2048), None, 404, ""),
         ] {
             let (found, length, body) = ask(Method::GET, path, range).await;
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!((status, body.as_str()), (200, ""));
         assert_eq!(ask(Method::PUT, &kernel, None).await.0, 405);
         // What is asked for by HEAD is not sent.
-        assert_eq!(stage.files.figures().sent(Protocol::Http).get(), 7 + 10 + 3 + 1 + 14);
+        assert_eq!(stage.files.figures().sent(Protocol::Http).get(), 7 + 10 + 3 + 1 + 14 + 12);
         let config = ask(Method::GET, PXELINUX, None).await.2;
         assert!(config.contains(&format!("kernel {kernel}\n")), "{config}");
     }

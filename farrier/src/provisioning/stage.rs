@@ -74,8 +74,12 @@ impl Stage {
         let builder =
             with_qemu(with_netboot(builder, &netboot), state, QemuSettings::default(), &netboot::NAMES);
         let conductor = builder.start().await.unwrap();
-        let roots =
-            Roots { ipxe: "#!ipxe\n".into(), grub: "set timeout=0\n".into(), loaders: Loaders::default() };
+        let roots = Roots {
+            ipxe: "#!ipxe\n".into(),
+            grub: "set timeout=0\n".into(),
+            pxelinux: "localboot 0\n".into(),
+            loaders: Loaders::default(),
+        };
         Self { files: Arc::new(Files::new(conductor.clone(), roots, 4, None)), conductor, node, folder }
     }
 

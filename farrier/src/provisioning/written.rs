@@ -7,7 +7,7 @@ use anyhow::Context;
 use farrier_conductor::Conductor;
 use farrier_conductor::interfaces::BootFile;
 use farrier_drivers::netboot::boot_roots::BootRoots;
-use farrier_drivers::netboot::root_script::{GRUB_LIST, GRUB_LISTS};
+use farrier_drivers::netboot::root_script::{GRUB_LIST, GRUB_LISTS, PXELINUX_DEFAULT};
 use rand::Rng;
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
@@ -24,6 +24,10 @@ pub(crate) fn share(roots: &BootRoots, same: &Roots) -> anyhow::Result<()> {
     for root in roots.all() {
         root.share("boot.ipxe", &BootFile::Text(same.ipxe.clone()))?;
         root.share("grub/grub.cfg", &BootFile::Text(same.grub.clone()))?;
+        // One that a site has is its own menu.
+        if !root.has(PXELINUX_DEFAULT) {
+            root.share(PXELINUX_DEFAULT, &BootFile::Text(same.pxelinux.clone()))?;
+        }
         for list in GRUB_LISTS {
             root.share(list, &BootFile::Text(GRUB_LIST.to_owned()))?;
         }
@@ -125,10 +129,14 @@ mod tests {
         let root = folder.path().join("httpboot");
         fs::create_dir(&root).unwrap();
         let own = [("own.efi".to_owned(), file), ("none.efi".to_owned(), folder.path().join("none"))];
-        let same =
-            Roots { ipxe: "#!ipxe\n".into(), grub: "exit\n".into(), loaders: Loaders::new(own.into()) };
-        for _ in 0..2 {
-            share(&BootRoots::open(Some(&root), Some(&root)).unwrap(), &same).unwrap();
+        let same = |pxelinux: &str| Roots {
+            ipxe: "#!ipxe\n".into(),
+            grub: "exit\n".into(),
+            pxelinux: pxelinux.into(),
+            loaders: Loaders::new(own.clone().into()),
+        };
+        for menu in ["localboot 0\n", "of another\n"] {
+            share(&BootRoots::open(Some(&root), Some(&root)).unwrap(), &same(menu)).unwrap();
         }
         let read = |name: &str| fs::read_to_string(root.join(name)).unwrap_or_default();
         assert_eq!(
@@ -136,5 +144,6 @@ mod tests {
             ["#!ipxe\n", "exit\n", "\n", "loader"]
         );
         assert!(!root.join("none.efi").exists());
+        assert_eq!(read(PXELINUX_DEFAULT), "localboot 0\n", "a menu that is there stays");
     }
 }

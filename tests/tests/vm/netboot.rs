@@ -1,6 +1,7 @@
 //! The reference conductor boots a machine by its own iPXE, which asks for its script by the boot configuration API.
 
 use farrier_tests::environment;
+use farrier_tests::exit_cell;
 use farrier_tests::farrier::Farrier;
 use farrier_tests::image_server::{ImageServer, Reply};
 use farrier_tests::instance::{GREETING, image, sha256};
@@ -133,4 +134,27 @@ fn vm_a_bios_is_led_through_pxelinux_to_the_ramdisk() {
 #[test]
 fn vm_uefi_firmware_that_starts_only_what_is_signed_is_led_through_shim_and_grub_to_the_ramdisk() {
     boots("pxe", Firmware::Uefi, true);
+}
+
+/// A machine that begins with the network and is not to boot from there; `cargo xtask matrix exits` tries every loader.
+fn comes_to_its_disk(name: &str) {
+    let cell = exit_cell::Cell::all().into_iter().find(|cell| cell.to_string() == name).unwrap();
+    let folder = TempDir::new().unwrap();
+    let bootable = Bootable { dist: folder.path().into(), loaders: Vec::new() };
+    cell.run(&environment::path("FARRIER_BIN"), &bootable, folder.path()).unwrap();
+}
+
+#[test]
+fn vm_c06_grub_sends_an_unknown_machine_to_its_disk() {
+    comes_to_its_disk("uefi-pxe-bootx64.efi-unknown");
+}
+
+#[test]
+fn vm_c06_ipxe_sends_a_machine_with_an_instance_to_its_disk() {
+    comes_to_its_disk("uefi-http-ipxe-snponly.efi-fallback");
+}
+
+#[test]
+fn vm_c06_pxelinux_sends_an_unknown_machine_to_its_disk() {
+    comes_to_its_disk("bios-pxe-pxelinux.0-unknown");
 }

@@ -218,6 +218,15 @@ fn c06_a_machine_that_boots_from_the_network_all_the_same_is_sent_to_its_disk() 
     }
 }
 
+/// Without a configuration PXELINUX tells so, and starts over after some minutes.
+#[test]
+fn c06_pxelinux_sends_a_machine_without_a_configuration_to_its_disk() {
+    let config = netboot().renderer.pxelinux_default().unwrap();
+    let lines: Vec<_> = config.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines[..2], ["default boot_whole_disk", "label boot_whole_disk"], "{config}");
+    assert_eq!(lines.last(), Some(&"localboot 0"), "{config}");
+}
+
 #[test]
 fn a_timeout_holds_for_both_files_and_a_url_for_files_of_this_host() {
     let mut netboot = netboot();

@@ -149,11 +149,17 @@ impl NetbootOptions {
         };
         let fallback = self.ipxe_fallback_script.as_deref();
         let loaders = Loaders::new(self.loader_file_paths.into_iter().collect());
-        let roots = Roots {
-            ipxe: root_script::ipxe(&templates, scripts, fallback)?,
-            grub: root_script::grub(&templates)?,
-            loaders: loaders.clone(),
+        let timeout = Some(Duration::from_secs(self.ipxe_timeout)).filter(|timeout| !timeout.is_zero());
+        let renderer = Renderer { templates, timeout, http_url: self.http_url.clone() };
+        let roots_with = |ipxe| {
+            anyhow::Ok(Roots {
+                ipxe,
+                grub: root_script::grub(&renderer.templates)?,
+                pxelinux: renderer.pxelinux_default()?,
+                loaders: loaders.clone(),
+            })
         };
+        let roots = roots_with(root_script::ipxe(&renderer.templates, scripts, fallback)?)?;
         let boot_roots = BootRoots::open(self.tftp_root.as_deref(), self.http_root.as_deref())?;
         let elsewhere = match (scripts, api_url) {
             // Beside a script that another server sends, there is no boot configuration API.
@@ -161,8 +167,8 @@ impl NetbootOptions {
             (Scripts::Api(None), None) => Scripts::Files,
             (scripts, _) => scripts,
         };
-        let ipxe = root_script::ipxe(&templates, elsewhere, fallback)?;
-        written::share(&boot_roots, &Roots { ipxe, grub: roots.grub.clone(), loaders: loaders.clone() })?;
+        let ipxe = root_script::ipxe(&renderer.templates, elsewhere, fallback)?;
+        written::share(&boot_roots, &roots_with(ipxe)?)?;
         let allowed = AllowedFolders::new(self.file_url_allowed_paths).map_err(|folder| {
             anyhow!("--file-url-allowed-paths {}: no image is ever taken from there", folder.display())
         })?;
@@ -173,9 +179,7 @@ impl NetbootOptions {
             kernel_append_params_by_arch: self.kernel_append_params_by_arch.into_iter().collect(),
             netboot_fallback: self.enable_netboot_fallback,
         };
-        let timeout = Some(Duration::from_secs(self.ipxe_timeout)).filter(|timeout| !timeout.is_zero());
         let dhcp = self.dhcp.plan(self.http_url.as_deref().or(api_url), networks, state_dir)?;
-        let renderer = Renderer { templates, timeout, http_url: self.http_url };
         let tftp = match self.tftp_listen {
             Some(address) => Some(Tftp::open(address).await?),
             None => None,

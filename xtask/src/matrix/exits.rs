@@ -1,0 +1,192 @@
+//! `cargo xtask matrix exits`: machines that begin with the network, and are not to boot from there, come to their disk.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use farrier_tests::boot_machine::Firmware;
+use farrier_tests::exit_cell::{Cell, Loader, Machine};
+use farrier_tests::netboot_cell::Addresses;
+use farrier_tests::netboot_loaders::{Architecture, Bootable};
+
+use super::at_once;
+use crate::dist;
+use crate::page::machine;
+use crate::requirements::{self, Purpose};
+use crate::workspace::Workspace;
+
+const PAGE: &str = "docs/src/loader-exits.md";
+
+/// What is no cell, and why.
+const LEFT_OUT: &[[&str; 2]] = &[
+    [
+        "`ipxe.efi` of Debian 12",
+        "it does not return to the firmware, whether its script ends with success or failure; `snponly.efi`, and `ipxe.efi` of \
+         Debian 13, do",
+    ],
+    [
+        "Secure Boot with iPXE, or with the boot interface `http`",
+        "Debian signs no iPXE, and its signed GRUB has no module `http`: such firmware refuses to load the others",
+    ],
+    [
+        "`grubnetx64-installer.efi.signed`",
+        "it looks for its configuration in the folder of Debian's installer, and so never asks `farrier`",
+    ],
+    ["systemd-boot and rEFInd", "they read their configuration from a disk"],
+    [
+        "GRUB for BIOS",
+        "Debian has modules and no image of it; `farrier` leads machines with BIOS to PXELINUX or iPXE",
+    ],
+    ["IPv6", "no firmware has booted by it yet ([why](netboot.md#dhcp))"],
+];
+
+/// What was undone by hand to see whether cells turn red.
+const UNDONE: &[[&str; 2]] = &[];
+
+/// Starts machines from the network that are not to boot from there, with each boot loader and firmware: the system on their
+/// disk starts.
+#[derive(Debug, Args)]
+pub struct ExitsArguments {
+    /// Only cells whose names, such as uefi-pxe-grubx64.efi-unknown, have all these parts, separated by commas.
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    filter: Vec<String>,
+    /// Only tells which cells there are.
+    #[arg(long)]
+    list: bool,
+    /// How many machines run at a time [default: one for each processor].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    machines: Option<u8>,
+    /// Writes the page of the book with the result of all cells.
+    #[arg(long, conflicts_with_all = ["filter", "list"])]
+    page: bool,
+    /// Only names packages that are missing.
+    #[arg(long)]
+    no_install: bool,
+}
+
+/// Runs the command. A cell that is red is an error once all were tried.
+pub fn exits(arguments: &ExitsArguments) -> Result<()> {
+    let cells = super::chosen(Cell::all(), &arguments.filter)?;
+    if arguments.list {
+        cells.iter().for_each(|cell| println!("{cell}"));
+        return Ok(());
+    }
+    let is_foreign = cells.iter().any(|cell| cell.loader.architecture() == Architecture::Aarch64);
+    let foreign = is_foreign.then_some(Purpose::MachineAarch64);
+    let purposes: Vec<_> = [Purpose::Machine].into_iter().chain(foreign).collect();
+    requirements::ensure(&purposes, !arguments.no_install)?;
+    let workspace = Workspace::find()?;
+    let loaders = dist::network_loaders_of_aarch64(&workspace)?;
+    let farrier = workspace.build_conductor()?;
+    let begin = Instant::now();
+    let outcomes = Mutex::new(Vec::new());
+    at_once(cells, arguments.machines, |cell| {
+        let result = attempt(cell, &farrier, &loaders, &workspace);
+        match &result {
+            Ok(took) => println!("{cell}: the disk starts after {took:.0?}"),
+            Err(error) => println!("{cell}: RED: {error:#}"),
+        }
+        outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((cell, result.ok()));
+    });
+    let report = Report {
+        took: begin.elapsed(),
+        cells: outcomes.into_inner().unwrap_or_else(PoisonError::into_inner),
+    };
+    println!("{}", report.line());
+    if report.red() > 0 {
+        bail!("{} cells are red", report.red());
+    }
+    if arguments.page { workspace.write_page(PAGE, &report.page()) } else { Ok(()) }
+}
+
+fn attempt(cell: Cell, farrier: &Path, loaders: &[PathBuf], workspace: &Workspace) -> Result<Duration> {
+    let folder = workspace.cache().join(format!("exits-{}-{cell}", std::process::id()));
+    // No ramdisk is ever loaded.
+    let bootable = Bootable { dist: folder.clone(), loaders: loaders.to_owned() };
+    let result = cell.run(farrier, &bootable, &folder);
+    fs::remove_dir_all(&folder).ok();
+    result
+}
+
+/// What came of it: each cell, with its time where the disk started.
+struct Report {
+    took: Duration,
+    cells: Vec<(Cell, Option<Duration>)>,
+}
+
+impl Report {
+    fn red(&self) -> usize {
+        self.cells.iter().filter(|(_, took)| took.is_none()).count()
+    }
+
+    fn line(&self) -> String {
+        format!("{} cells in {} s, {} of them red", self.cells.len(), self.took.as_secs(), self.red())
+    }
+
+    fn page(&self) -> String {
+        let mut page = format!(
+            "# From the network to the disk
+
+This page is written by `cargo xtask matrix exits --page`.
+
+A cell is an emulated machine whose boot order begins with the network, and which should not boot from there: the boot loader
+has to give way to the disk. The firmware is SeaBIOS, OVMF, OVMF with Microsoft's keys (Secure Boot) or AAVMF (aarch64). The
+boot loader is the one in Debian's package; GRUB for `http` is [made of Debian's modules](netboot.md#grub-and-http-boot), and
+`ipxe-arm64.efi` and `ipxe.efi` are those of Debian 13. `farrier` serves all files. Its own dnsmasq, or one of the site with the options of
+[this book](netboot.md#the-way-of-a-machine-with-ipxe), serves DHCP.
+
+| machine | meaning |
+|---|---|
+| unknown | `farrier` has no node for it |
+| deployed | its node is `active`, and the instance is on the disk |
+| fallback | the same, with `farrier serve --enable-netboot-fallback true` |
+| script | unknown, with `farrier serve --ipxe-fallback-script`, and a script that ends with success |
+
+A cell is green if the firmware has loaded the boot loader, the boot loader has printed what `farrier` rendered for this machine,
+and then the system on the disk has started. The columns have the seconds from power on, with emulated processors.
+
+{}, on {}.
+
+| firmware | boot interface | loader | addresses by | unknown | deployed | fallback | script |
+|---|---|---|---|---|---|---|---|
+",
+            self.line(),
+            machine(),
+        );
+        let took: BTreeMap<_, _> =
+            self.cells.iter().map(|(cell, took)| (cell.to_string(), took.unwrap_or_default())).collect();
+        for loader in Loader::ALL {
+            let Loader { method, file, .. } = loader;
+            let firmware = match loader.firmware {
+                Firmware::SeaBios => "SeaBIOS",
+                Firmware::Aavmf => "AAVMF",
+                Firmware::OvmfMicrosoft | Firmware::OvmfTestKey => "OVMF, Secure Boot",
+                Firmware::Ovmf => "OVMF",
+            };
+            let by = if loader.addresses == Addresses::Conductor { "`farrier`" } else { "the site" };
+            let seconds = Machine::ALL.map(|machine| {
+                let took = took.get(&Cell { loader, machine }.to_string());
+                took.map(|took| took.as_secs().to_string()).unwrap_or_default()
+            });
+            // Writing to a string cannot fail.
+            writeln!(page, "| {firmware} | `{method}` | `{file}` | {by} | {} |", seconds.join(" | ")).ok();
+        }
+        page.push_str("\n`boot.ipxe` is loaded by the iPXE on QEMU's network card.\n");
+        table(&mut page, "Left out", ["what", "why"], LEFT_OUT);
+        table(&mut page, "What undoing a fix turns red", ["undone", "what was seen"], UNDONE);
+        page
+    }
+}
+
+fn table(page: &mut String, title: &str, [one, other]: [&str; 2], rows: &[[&str; 2]]) {
+    // Writing to a string cannot fail.
+    write!(page, "\n## {title}\n\n| {one} | {other} |\n|---|---|\n").ok();
+    for [one, other] in rows {
+        writeln!(page, "| {one} | {other} |").ok();
+    }
+}
