@@ -151,6 +151,9 @@ pub struct Settings {
     pub heartbeat_timeout: Duration,
     /// Gives firmware a boot configuration only while its machine may be booting the ramdisk (section 7.1).
     pub restrict_boot_config: bool,
+    /// Gives it also while an instance is on the disk, so that the loader sends the machine there
+    /// (`[pxe]enable_netboot_fallback`).
+    pub netboot_fallback: bool,
     /// Answers what agents call; else lookup, heartbeat and the like are refused (section 8.1).
     pub enable_ramdisk_endpoints: bool,
     /// Formats that agents may write, as they name them.
@@ -237,6 +240,7 @@ impl Settings {
             api_url: api_url.into().trim_end_matches('/').to_owned(),
             heartbeat_timeout: Duration::from_secs(300),
             restrict_boot_config: true,
+            netboot_fallback: false,
             enable_ramdisk_endpoints: true,
             permitted_image_formats: ["raw", "gpt", "qcow2"].map(str::to_owned).to_vec(),
             enable_bios_bootloader_install: false,

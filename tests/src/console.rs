@@ -87,6 +87,24 @@ impl Console {
         self.wait_with(&mut self.watch(), text, start, limit)
     }
 
+    /// Waits until `text` is on the screen of a terminal: what moves the cursor within it does not count.
+    ///
+    /// # Errors
+    ///
+    /// As [`Console::wait_for`].
+    pub fn wait_for_shown(&self, text: &str, limit: Duration) -> Result<()> {
+        let begin = Instant::now();
+        let mut watch = self.watch();
+        while !without_orders(&self.text()).contains(text) {
+            if begin.elapsed() > limit {
+                bail!("no {text:?} on the screen after {limit:?}; its end:\n{}", self.tail());
+            }
+            watch.look(self.length()).with_context(|| format!("waiting for {text:?}"))?;
+            thread::sleep(10 * POLL);
+        }
+        Ok(())
+    }
+
     fn wait_with(&self, watch: &mut Watch, text: &str, start: usize, limit: Duration) -> Result<()> {
         let begin = Instant::now();
         loop {
@@ -137,6 +155,14 @@ impl Console {
             }
         });
     }
+}
+
+/// What was written without the orders to a terminal, which begin with two bytes and end with a letter.
+fn without_orders(written: &str) -> String {
+    let mut parts = written.split("\x1b[");
+    let first = parts.next().unwrap_or_default();
+    let after = parts.filter_map(|part| Some(&part[part.find(|c: char| c.is_ascii_alphabetic())? + 1..]));
+    [first].into_iter().chain(after).collect()
 }
 
 /// Somebody who notices that a machine has fallen silent.
@@ -213,6 +239,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn moves_of_the_cursor_are_no_text() {
+        let written = "Farrier: going on \x1b[25;18H\x1b[25;19Hwith\x1b[0m the\x1b[1m \x1b[17;02Hdisk";
+        assert_eq!(without_orders(written), "Farrier: going on with the disk");
+    }
 
     const HOUR: Duration = Duration::from_secs(3600);
 

@@ -171,11 +171,15 @@ impl Machine {
 }
 
 impl Cell {
-    /// Every loader for every machine. Only iPXE runs a script of an operator's, which is the same however iPXE was loaded.
+    /// Every loader for unknown machines and for those that are sent to their disks. A deployed machine that is not sent gets
+    /// the same as an unknown one, and an operator's script is the same however iPXE was loaded: so both are tried with the
+    /// loaders alone that the conductor's own DHCP server names.
     pub fn all() -> Vec<Self> {
         let of = |loader| Machine::ALL.map(|machine| Self { loader, machine });
-        let runs_scripts = |loader: Loader| loader.is_ipxe() && loader.addresses == Addresses::Conductor;
-        let is_one = |cell: &Self| cell.machine != Machine::Scripted || runs_scripts(cell.loader);
+        let is_one = |cell: &Self| {
+            matches!(cell.machine, Machine::Unknown | Machine::Sent)
+                || cell.loader.addresses == Addresses::Conductor
+        };
         Loader::ALL.into_iter().flat_map(of).filter(is_one).collect()
     }
 
@@ -221,20 +225,18 @@ impl Cell {
         site: Option<&mut DhcpServer>,
         folder: &Path,
     ) -> Result<()> {
-        console.wait_for(self.loader.file, 0, PATIENCE)?;
+        console.wait_for_shown(self.loader.file, PATIENCE)?;
         if let Some(site) = site.filter(|_| self.loader.is_ipxe_of_ipxe()) {
-            console.wait_for(&format!("{}... ok", self.loader.file), 0, PATIENCE)?;
+            console.wait_for_shown(&format!("{}... ok", self.loader.file), PATIENCE)?;
             site.start_again(folder, &[format!("--dhcp-boot=http://192.0.2.1/{SCRIPT}")])?;
         }
-        console.wait_for(self.said(), 0, PATIENCE)?;
-        console.wait_for(GREETING, 0, PATIENCE)
+        console.wait_for_shown(self.said(), PATIENCE)?;
+        console.wait_for_shown(GREETING, PATIENCE)
     }
 
     /// What the loader says that was told what it is to do.
     fn said(self) -> &'static str {
         match self.machine {
-            // It moves the cursor before each character. The firmware tells that it has given way.
-            _ if self.loader.file == "syslinux.efi" => "failed to start",
             Machine::Sent => "going on with the local disk",
             _ if self.loader.is_pxelinux() => "going on with the local disk",
             Machine::Scripted => "no network card of this machine has a script",

@@ -19,7 +19,8 @@ impl Conductor {
             return None;
         }
         let node = self.booting(&BootClient::Card(address.parse().ok()?)).await?;
-        if self.settings().restrict_boot_config && !boots_from_network(&node) {
+        let settings = self.settings();
+        if settings.restrict_boot_config && !boots_from_network(&node, settings.netboot_fallback) {
             return None;
         }
         let boot = self.services().hardware.boot(&node).ok()??;
@@ -122,9 +123,10 @@ impl Conductor {
 }
 
 /// Whether a machine may be booting from the network: the ramdisk, as soon as it is on, before its node waits for it;
-/// or its instance, at any time.
-fn boots_from_network(node: &Node) -> bool {
-    boots_ramdisk(node.provision_state) || node.driver_internal_info.netboots_instance
+/// or its instance, at any time. With a fallback, one with an instance on its disk may too, and is sent there.
+fn boots_from_network(node: &Node, has_fallback: bool) -> bool {
+    let is_sent = has_fallback && node.provision_state == ProvisionState::Active;
+    boots_ramdisk(node.provision_state) || node.driver_internal_info.netboots_instance || is_sent
 }
 
 fn boots_ramdisk(state: ProvisionState) -> bool {
@@ -136,6 +138,22 @@ fn boots_ramdisk(state: ProvisionState) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::{Clock, SystemClock};
+    use crate::model::NewNode;
+
+    #[test]
+    fn c06_a_machine_with_an_instance_gets_the_script_that_sends_it_to_its_disk() {
+        let mut node = Node::enrol(NewNode::default(), SystemClock.now());
+        for (state, has_fallback, is_given) in [
+            (ProvisionState::Active, true, true),
+            (ProvisionState::Active, false, false),
+            (ProvisionState::Available, true, false),
+            (ProvisionState::Cleaning, false, true),
+        ] {
+            node.provision_state = state;
+            assert_eq!(boots_from_network(&node, has_fallback), is_given, "{state} {has_fallback}");
+        }
+    }
 
     #[test]
     fn the_ramdisk_is_booted_in_ten_states() {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -13,12 +13,13 @@ use farrier_tests::boot_machine::Firmware;
 use farrier_tests::exit_cell::{Cell, Loader, Machine};
 use farrier_tests::netboot_cell::Addresses;
 use farrier_tests::netboot_loaders::{Architecture, Bootable};
+use serde::{Deserialize, Serialize};
 
 use super::at_once;
 use crate::dist;
 use crate::page::machine;
 use crate::requirements::{self, Purpose};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, read_json, write_json};
 
 const PAGE: &str = "docs/src/loader-exits.md";
 
@@ -61,6 +62,12 @@ pub struct ExitsArguments {
     /// How many machines run at a time [default: one for each processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     machines: Option<u8>,
+    /// Writes the result as JSON, after each cell.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Goes on with what an earlier run wrote there: green cells are not run again.
+    #[arg(long, requires = "json")]
+    resume: bool,
     /// Writes the page of the book with the result of all cells.
     #[arg(long, conflicts_with_all = ["filter", "list"])]
     page: bool,
@@ -83,20 +90,25 @@ pub fn exits(arguments: &ExitsArguments) -> Result<()> {
     let workspace = Workspace::find()?;
     let loaders = dist::network_loaders_of_aarch64(&workspace)?;
     let farrier = workspace.build_conductor()?;
-    let begin = Instant::now();
-    let outcomes = Mutex::new(Vec::new());
-    at_once(cells, arguments.machines, |cell| {
+    let file = arguments.json.as_deref();
+    let earlier = file.filter(|file| arguments.resume && file.exists());
+    let earlier = earlier.map(read_json::<Report>).transpose()?.unwrap_or_default();
+    let (green, open): (Vec<_>, Vec<_>) = cells.into_iter().partition(|cell| earlier.seconds(cell).is_some());
+    let kept = green.iter().map(|cell| (cell.to_string(), earlier.seconds(cell)));
+    let report = Mutex::new(Report(kept.collect()));
+    at_once(open, arguments.machines, |cell| {
         let result = attempt(cell, &farrier, &loaders, &workspace);
         match &result {
             Ok(took) => println!("{cell}: the disk starts after {took:.0?}"),
             Err(error) => println!("{cell}: RED: {error:#}"),
         }
-        outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((cell, result.ok()));
+        let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.0.insert(cell.to_string(), result.ok().map(|took| took.as_secs()));
+        if let Err(error) = write_json(file, &*report) {
+            println!("{error:#}");
+        }
     });
-    let report = Report {
-        took: begin.elapsed(),
-        cells: outcomes.into_inner().unwrap_or_else(PoisonError::into_inner),
-    };
+    let report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{}", report.line());
     if report.red() > 0 {
         bail!("{} cells are red", report.red());
@@ -113,19 +125,22 @@ fn attempt(cell: Cell, farrier: &Path, loaders: &[PathBuf], workspace: &Workspac
     result
 }
 
-/// What came of it: each cell, with its time where the disk started.
-struct Report {
-    took: Duration,
-    cells: Vec<(Cell, Option<Duration>)>,
-}
+/// What came of it: the seconds until the disk started, by the name of the cell; none for one that is red.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Report(BTreeMap<String, Option<u64>>);
 
 impl Report {
+    fn seconds(&self, cell: &Cell) -> Option<u64> {
+        self.0.get(&cell.to_string()).copied().flatten()
+    }
+
     fn red(&self) -> usize {
-        self.cells.iter().filter(|(_, took)| took.is_none()).count()
+        self.0.values().filter(|seconds| seconds.is_none()).count()
     }
 
     fn line(&self) -> String {
-        format!("{} cells in {} s, {} of them red", self.cells.len(), self.took.as_secs(), self.red())
+        let seconds: u64 = self.0.values().flatten().sum();
+        format!("{} cells, {seconds} s of emulated machines, {} cells red", self.0.len(), self.red())
     }
 
     fn page(&self) -> String {
@@ -148,7 +163,10 @@ boot loader is the one in Debian's package; GRUB for `http` is [made of Debian's
 | script | unknown, with `farrier serve --ipxe-fallback-script`, and a script that ends with success |
 
 A cell is green if the firmware has loaded the boot loader, the boot loader has printed what `farrier` rendered for this machine,
-and then the system on the disk has started. The columns have the seconds from power on, with emulated processors.
+and then the system on the disk has started. The columns have the seconds from power on, with emulated processors, on a machine
+with other work. UEFI firmware tries its other network protocols after iPXE, half a minute each. A *deployed* machine gets the same
+as an unknown one, and a *script* is the same however iPXE was loaded: both are tried with the loaders that `farrier`'s own DHCP
+names.
 
 {}, on {}.
 
@@ -158,8 +176,6 @@ and then the system on the disk has started. The columns have the seconds from p
             self.line(),
             machine(),
         );
-        let took: BTreeMap<_, _> =
-            self.cells.iter().map(|(cell, took)| (cell.to_string(), took.unwrap_or_default())).collect();
         for loader in Loader::ALL {
             let Loader { method, file, .. } = loader;
             let firmware = match loader.firmware {
@@ -170,8 +186,7 @@ and then the system on the disk has started. The columns have the seconds from p
             };
             let by = if loader.addresses == Addresses::Conductor { "`farrier`" } else { "the site" };
             let seconds = Machine::ALL.map(|machine| {
-                let took = took.get(&Cell { loader, machine }.to_string());
-                took.map(|took| took.as_secs().to_string()).unwrap_or_default()
+                self.seconds(&Cell { loader, machine }).map(|seconds| seconds.to_string()).unwrap_or_default()
             });
             // Writing to a string cannot fail.
             writeln!(page, "| {firmware} | `{method}` | `{file}` | {by} | {} |", seconds.join(" | ")).ok();

@@ -206,6 +206,7 @@ impl Netboot {
     /// Writes down what the conductor itself has to know.
     pub(crate) fn apply(&self, settings: &mut Settings) {
         settings.restrict_boot_config = self.restrict_boot_config;
+        settings.netboot_fallback = self.interfaces.defaults.netboot_fallback;
     }
 
     /// The folders that records may name files in.
