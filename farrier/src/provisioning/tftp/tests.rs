@@ -144,9 +144,9 @@ async fn a_machine_loads_what_its_node_says_whatever_its_loader_asks_for() {
     let config = String::from_utf8(config).unwrap();
     assert!(config.contains(&format!("kernel {kernel}\n")), "{config}");
     assert_eq!(machine.load("/boot.ipxe", 512, 1, &[]).await.unwrap(), b"#!ipxe\n");
-    for name in
-        ["pxelinux.cfg/01-52-54-00-00-00-02", "../nodes.sqlite", "/etc/passwd", "pxelinux.cfg/default"]
-    {
+    // PXELINUX of a machine without a configuration goes on with the disk.
+    assert_eq!(machine.load("pxelinux.cfg/default", 512, 1, &[]).await.unwrap(), b"localboot 0\n");
+    for name in ["pxelinux.cfg/01-52-54-00-00-00-02", "../nodes.sqlite", "/etc/passwd", "pxelinux.cfg/C0"] {
         assert_eq!(machine.load(name, 512, 1, &[]).await, Err("File not found".to_owned()), "{name}");
     }
 }
