@@ -162,7 +162,7 @@ async fn volumes_of_a_machine_that_may_run_are_not_changed() {
         for (method, body) in [(Method::PATCH, &patch), (Method::DELETE, &Value::Null)] {
             let refused = ask(&stage, method.clone(), &one, body).await;
             assert_eq!(refused.status(), 400, "{method} {one}");
-            assert!(fault(refused).await.contains("must be powered off"));
+            assert!(fault(refused).await.contains("power it off first"));
         }
         let of_node = get(&stage, &format!("/v1/nodes/n1/{}", kind.path)).await;
         assert_eq!(of_node[kind.list].as_array().unwrap().len(), 1);

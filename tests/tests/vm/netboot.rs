@@ -151,7 +151,7 @@ fn vm_c06_grub_sends_an_unknown_machine_to_its_disk() {
 
 #[test]
 fn vm_c06_ipxe_sends_a_machine_with_an_instance_to_its_disk() {
-    comes_to_its_disk("uefi-http-ipxe-snponly.efi-fallback");
+    comes_to_its_disk("bios-ipxe-boot.ipxe-fallback");
 }
 
 #[test]
