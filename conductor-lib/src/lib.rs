@@ -41,7 +41,7 @@ pub mod store;
 mod task;
 
 pub use agents::Agents;
-pub use conductor::{Builder, Conductor, is_name};
+pub use conductor::{Builder, Conductor};
 pub use error::Error;
 pub use evidence::{KeptLog, KeptLogError};
 pub use hardware_type::HardwareType;

@@ -32,7 +32,7 @@ const NOTHING: &str = "nothing";
 type Gauges<const LABELS: usize> = Family<[(&'static str, &'static str); LABELS], Gauge>;
 
 /// The route `/metrics`, ready to be merged with those of operators before an
-/// [authorization](crate::authorization::authorized): readers may look. `own` is what whoever runs the conductor counts.
+/// [authorization](crate::authorization::authorized): readers may look. `own` has the figures of the program that runs the conductor.
 pub fn metrics_router(conductor: Conductor, own: Registry) -> Router {
     Router::new().route("/metrics", get(metrics)).with_state((conductor, Arc::new(own)))
 }

@@ -54,7 +54,7 @@ pub fn answers(arguments: &AnswersArguments) -> Result<()> {
     if arguments.page { page::write(&workspace, &report) } else { Ok(()) }
 }
 
-/// Runs the cells of a program. One that ends badly has written its report all the same, unless it could not begin.
+/// Runs the cells of a program. A program that fails has written its report too, unless the program could not begin.
 fn outcome(
     workspace: &Workspace,
     arguments: &AnswersArguments,

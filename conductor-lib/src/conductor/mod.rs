@@ -26,7 +26,6 @@ mod workers;
 mod workflows;
 
 pub use builder::Builder;
-pub use records::is_name;
 pub(crate) use situation::situation;
 
 use crate::error::Error;
@@ -114,7 +113,7 @@ impl Conductor {
         self.0.workers.wake(node);
     }
 
-    /// What keeps the records: for whoever reads many of them at once.
+    /// The store of the records, for requests that read many of them.
     pub fn store(&self) -> &dyn Store {
         self.services().store.as_ref()
     }

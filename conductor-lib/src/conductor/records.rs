@@ -3,7 +3,7 @@
 use super::Conductor;
 use crate::error::Error;
 use crate::evidence::erasing::Erasure;
-use crate::model::{Activity, Event, InterfaceKind, NewNode, Node, ProvisionState, ResourceKind};
+use crate::model::{Activity, Event, InterfaceKind, NewNode, Node, ProvisionState, ResourceKind, is_name};
 use crate::store::{ConfigDrive, Outline, Record};
 use crate::task::Task;
 use farrier_protocol::lookup::MASKED;
@@ -300,12 +300,6 @@ fn follow_display_name(before: &Node, after: &mut Node) {
     if after.instance_name.is_none() && display_name(before) != display_name(after) {
         after.instance_name = display_name(after);
     }
-}
-
-/// Whether a text has the form of a name.
-pub fn is_name(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "._-~".contains(c);
-    !name.is_empty() && name.len() <= 255 && name.chars().all(plain)
 }
 
 /// Names appear in paths and URLs, and must not be taken for an identity or another path.

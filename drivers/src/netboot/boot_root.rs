@@ -91,7 +91,7 @@ impl BootRoot {
         put(&place, file)
     }
 
-    /// Whether there is a file of this name, whoever made it.
+    /// Whether a file of this name exists, of the conductor or of the site.
     pub fn has(&self, name: &str) -> bool {
         fs::symlink_metadata(self.root.join(name)).is_ok()
     }

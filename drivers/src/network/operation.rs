@@ -181,7 +181,7 @@ impl OperationPorts {
         connected.await.map_err(|error: OpenStackError| error.to_string())
     }
 
-    /// Creates a port. Where Neutron fails, or its answer is none, it may be there all the same, and is gone on with then.
+    /// Creates a port. Where Neutron fails, or its answer cannot be read, Neutron may have created the port, which is used then.
     async fn create(&self, node: &Node, kind: NetworkKind, fields: Value) -> Result<Vif, OpenStackError> {
         let error = match self.neutron.create_port(fields.clone()).await {
             Err(error) if error.status().is_none_or(|status| status.is_server_error()) => error,

@@ -80,7 +80,7 @@ impl WrongAnswer for Wrong {
 }
 
 impl Wrong {
-    /// Whether what is asked for is done all the same.
+    /// Whether the service carries out the request although its answer is wrong.
     fn acts(self) -> bool {
         matches!(self, Self::Packed | Self::Half | Self::Empty | Self::Late)
     }

@@ -3,8 +3,7 @@
 pub(crate) mod listen;
 pub(crate) mod options;
 
-use crate::serve::listen::ListenerOptions;
-use crate::serve::listen::renewal;
+use crate::serve::listen::{ListenerOptions, renewal};
 use crate::serve::options::agents::Agents;
 use crate::serve::options::cleaning::Cleaning;
 use crate::serve::options::deadlines::{Deadlines, PowerSync};
@@ -20,8 +19,7 @@ use farrier_conductor::store::sqlite::SqliteStore;
 use farrier_conductor::{Conductor, Settings};
 use farrier_node_api::metrics::metrics_router;
 use farrier_node_api::nodes::nodes_router;
-use farrier_node_api::ramdisk::boot_router;
-use farrier_node_api::ramdisk::ramdisk_router;
+use farrier_node_api::ramdisk::{boot_router, ramdisk_router};
 use prometheus_client::registry::Registry;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -12,10 +12,10 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
+use farrier_conductor::Conductor;
 use farrier_conductor::Error;
-use farrier_conductor::model::{MacAddress, Port, ResourceKind};
+use farrier_conductor::model::{MacAddress, Port, ResourceKind, is_name};
 use farrier_conductor::store::{OwnedPort, PortSelection};
-use farrier_conductor::{Conductor, is_name};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

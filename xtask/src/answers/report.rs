@@ -179,9 +179,9 @@ are a stand-in of our own, and for `IPMI` a program stands in for ipmitool.
         {
             writeln!(page, "| {what} | {why} |").ok();
         }
-        page.push_str("\n## What undoing a fix turns red\n\nEach was undone on its own, and what is named was run.\n\n| undone | run | red |\n|---|---|---|\n");
+        page.push_str("\n## What undoing a fix turns red\n\nEach was undone on its own, and the tests that are named were run.\n\n| undone | tests | failed |\n|---|---|---|\n");
         for undone in UNDONE {
-            writeln!(page, "| {} | {}, `{}` | {} |", undone.what, undone.count, undone.run, undone.red).ok();
+            writeln!(page, "| {} | {}: {} | {} |", undone.what, undone.count, undone.run, undone.red).ok();
         }
         page
     }

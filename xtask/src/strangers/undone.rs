@@ -14,7 +14,7 @@ pub struct Undone {
 /// All of them.
 pub const UNDONE: &[Undone] = &[
     Undone {
-        what: "values of an agent's answer are limited (`LIMITS` of `agent_client/answer.rs`)",
+        what: "values of an agent's answer are limited (`LIMITS` of `agent/client/answer.rs`)",
         row: "agent's answer of 1 MiB: nests",
         seen: "128,448 KiB more, not 65,536",
     },

@@ -45,6 +45,11 @@ impl Operation for Done {
         self.sequence.name()
     }
 
+    /// Not every BMC that was recorded has drives or boot devices.
+    fn may_fail_with_right_answers(self) -> bool {
+        self.mockup.is_some()
+    }
+
     async fn prepare(self) -> Result<Stage, InterfaceError> {
         let stage = match self.mockup {
             None => Stage::at(StandIn::start([]).await, None, impatient()),
