@@ -8,7 +8,10 @@ use futures_util::StreamExt;
 use futures_util::stream::iter;
 use serde_json::json;
 use std::fmt::Debug;
+use std::sync::Mutex;
+use std::thread::{available_parallelism, scope};
 use std::time::Instant;
+use tokio::runtime;
 
 /// Says that all operations are to be tried, and where the result is to be written, for `cargo xtask answers`.
 const REPORT: &str = "FARRIER_ANSWERS_REPORT";
@@ -16,14 +19,14 @@ const REPORT: &str = "FARRIER_ANSWERS_REPORT";
 /// Whose answers alone are to be wrong, separated by commas.
 const ONLY: &str = "FARRIER_ANSWERS_ONLY";
 
-/// Cells at a time: of those that compute, and of those that wait.
+/// Cells at a time on each processor: of those that compute, and of those that wait.
 const AT_ONCE: [usize; 2] = [4, 48];
 
 /// Fewest cells that show anything.
 const FEWEST: usize = 50;
 
 /// An answer that is another one than it should be.
-pub trait WrongAnswer: Copy + Debug + 'static {
+pub trait WrongAnswer: Copy + Debug + Send + 'static {
     fn all() -> Vec<Self>;
 
     /// What the page of the book calls it.
@@ -34,7 +37,7 @@ pub trait WrongAnswer: Copy + Debug + 'static {
 }
 
 /// Something that is done, with what is needed before and what must be so then.
-pub trait Operation: Copy {
+pub trait Operation: Copy + Send {
     /// What is asked, and what asks.
     type Stage;
     type Wrong: WrongAnswer;
@@ -142,6 +145,22 @@ impl<O: Operation> Cell<O> {
     }
 }
 
+/// What becomes of cells, each with its name. Each processor has a thread of its own, and as many of them at a time.
+fn judged<O: Operation>(cells: Vec<Cell<O>>, at_once: usize) -> Vec<([String; 4], Result<bool, String>)> {
+    let cells = Mutex::new(cells.into_iter());
+    let some = || {
+        let each = iter(std::iter::from_fn(|| cells.lock().unwrap().next()));
+        let judged = each.map(async |cell: Cell<O>| (cell.name(), cell.judge().await));
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(judged.buffer_unordered(at_once).collect::<Vec<_>>())
+    };
+    scope(|scope| {
+        let processors = available_parallelism().map_or(1, usize::from);
+        let threads: Vec<_> = (0..processors).map(|_| scope.spawn(some)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
 /// Tries all cells of operations where a report is wanted, and else those of the usual ones.
 pub async fn one_answer_is_wrong<O: Operation>(all: Vec<O>, usual: Vec<O>) {
     let (report, only, begun) = (std::env::var_os(REPORT), std::env::var(ONLY), Instant::now());
@@ -172,11 +191,9 @@ pub async fn one_answer_is_wrong<O: Operation>(all: Vec<O>, usual: Vec<O>) {
     });
     let count = cells.len();
     let (wait, compute): (Vec<_>, Vec<_>) = cells.into_iter().partition(|cell| cell.wrong.waits());
-    let mut judged = Vec::new();
-    for (cells, at_once) in [compute, wait].into_iter().zip(AT_ONCE) {
-        let cells = iter(cells).map(async |cell: Cell<O>| (cell.name(), cell.judge().await));
-        judged.extend(cells.buffer_unordered(at_once).collect::<Vec<_>>().await);
-    }
+    let [compute, wait] =
+        [(compute, AT_ONCE[0]), (wait, AT_ONCE[1])].map(|(cells, at_once)| judged(cells, at_once));
+    let mut judged = [compute, wait].concat();
     judged.sort();
     let red: Vec<_> =
         judged.iter().filter_map(|(name, judged)| Some((name, judged.as_ref().err()?))).collect();
