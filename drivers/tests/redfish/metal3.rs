@@ -302,3 +302,31 @@ async fn c05_media_are_found_below_the_external_url_of_a_node() {
     let medium = site.bmc.inner().drives.cd.image.clone().unwrap();
     assert!(medium.starts_with(&format!("{url}/media/")) && medium.ends_with(".iso"), "{medium}");
 }
+
+/// A host that was registered without the address of its card.
+#[tokio::test]
+async fn k33_ports_are_made_of_the_cards_that_the_bmc_lists() {
+    let site = Site::new().await;
+    let node = site.send(Method::POST, "nodes", SCHEMES[0].registration(&site.bmc.url), 201).await;
+    site.succeed(json!({"target": "manage"}), "manageable").await;
+    assert_eq!(site.get("ports").await["ports"], json!([]));
+    site.patch(json!({"/inspect_interface": "redfish"})).await;
+    site.succeed(json!({"target": "inspect"}), "manageable").await;
+    let ports = site.get("ports?fields=node_uuid,address").await;
+    let ports = ports["ports"].as_array().unwrap();
+    assert!(ports.iter().all(|port| port["node_uuid"] == node["uuid"]), "{ports:?}");
+    let mut addresses: Vec<_> = ports.iter().map(|port| port["address"].as_str().unwrap()).collect();
+    addresses.sort_unstable();
+    assert_eq!(addresses, ["52:54:00:00:00:01", "52:54:00:00:00:02"]);
+}
+
+/// The operator asks for none; Ironic refuses one too where nothing says how it is reached.
+#[tokio::test]
+async fn k34_a_host_of_redfish_has_no_console() {
+    let site = Site::new().await;
+    let node = site.send(Method::POST, "nodes", SCHEMES[0].registration(&site.bmc.url), 201).await;
+    assert_eq!((&node["console_interface"], &node["console_enabled"]), (&json!("no-console"), &json!(false)));
+    let console = format!("{NODE}/states/console");
+    site.send(Method::PUT, &console, json!({"enabled": true}), 400).await;
+    assert_eq!(site.get(&console).await, json!({"console_enabled": false, "console_info": null}));
+}
