@@ -171,15 +171,12 @@ impl Machine {
 }
 
 impl Cell {
-    /// Every loader for unknown machines and for those that are sent to their disks. A deployed machine that is not sent gets
-    /// the same as an unknown one, and an operator's script is the same however iPXE was loaded: so both are tried with the
+    /// Every loader for every machine. An operator's script is the same however iPXE was loaded: so it is tried with the
     /// loaders alone that the conductor's own DHCP server names.
     pub fn all() -> Vec<Self> {
         let of = |loader| Machine::ALL.map(|machine| Self { loader, machine });
-        let is_one = |cell: &Self| {
-            matches!(cell.machine, Machine::Unknown | Machine::Sent)
-                || cell.loader.addresses == Addresses::Conductor
-        };
+        let is_one =
+            |cell: &Self| cell.machine != Machine::Scripted || cell.loader.addresses == Addresses::Conductor;
         Loader::ALL.into_iter().flat_map(of).filter(is_one).collect()
     }
 

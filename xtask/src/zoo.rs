@@ -7,7 +7,6 @@ mod report;
 mod undone;
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -18,7 +17,7 @@ pub use self::report::ZooReport;
 use crate::command::{as_root, run, run_quietly};
 use crate::page;
 use crate::requirements::{self, Purpose};
-use crate::workspace::{Workspace, cargo, read_json, write_json};
+use crate::workspace::{Workspace, cargo, commit, read_json, write_json};
 
 /// The program, and its test that runs cells.
 const PROGRAM: &str = "zoo";
@@ -54,19 +53,12 @@ pub fn zoo(arguments: &ZooArguments) -> Result<()> {
     cells.args(variables).arg("RUST_BACKTRACE=0").arg(program).args(["--exact", TEST, "--nocapture"]);
     let outcome = run(&mut cells);
     let cells = read_json::<Outcome>(&file).or_else(|error| outcome.and(Err(error)))?;
-    let report = ZooReport::of(cells, commit(&workspace)?);
+    let report = ZooReport::of(cells, commit(&workspace.root)?);
     std::fs::remove_file(&file)?;
     println!("{}", report.line());
     write_json(arguments.json.as_deref(), &report)?;
     ensure!(report.red.is_empty(), "{} cells are red", report.red.len());
     if arguments.page { page::write(&workspace, &report) } else { Ok(()) }
-}
-
-/// What is tried.
-fn commit(workspace: &Workspace) -> Result<String> {
-    let mut git = Command::new("git");
-    git.current_dir(&workspace.root).args(["describe", "--always", "--dirty"]);
-    Ok(run_quietly(&mut git)?.trim().to_owned())
 }
 
 #[derive(Deserialize)]

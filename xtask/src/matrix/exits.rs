@@ -19,7 +19,7 @@ use super::at_once;
 use crate::dist;
 use crate::page::machine;
 use crate::requirements::{self, Purpose};
-use crate::workspace::{Workspace, read_json, write_json};
+use crate::workspace::{CHANGED, Workspace, commit, read_json, write_json};
 
 const PAGE: &str = "docs/src/loader-exits.md";
 
@@ -59,10 +59,13 @@ pub struct ExitsArguments {
     /// How many machines run at a time [default: one for each processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     machines: Option<u8>,
+    /// Program of a conductor that was built already.
+    #[arg(long, value_name = "FILE", conflicts_with = "page")]
+    farrier: Option<PathBuf>,
     /// Writes the result as JSON, after each cell.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Goes on with what an earlier run wrote there: green cells are not run again.
+    /// Goes on with what an earlier run of the same commit wrote there: green cells are not run again.
     #[arg(long, requires = "json")]
     resume: bool,
     /// Writes the page of the book with the result of all cells.
@@ -86,13 +89,15 @@ pub fn exits(arguments: &ExitsArguments) -> Result<()> {
     requirements::ensure(&purposes, !arguments.no_install)?;
     let workspace = Workspace::find()?;
     let loaders = dist::network_loaders_of_aarch64(&workspace)?;
-    let farrier = workspace.build_conductor()?;
+    let farrier = match &arguments.farrier {
+        Some(farrier) => std::path::absolute(farrier)?,
+        None => workspace.build_conductor()?,
+    };
     let file = arguments.json.as_deref();
-    let earlier = file.filter(|file| arguments.resume && file.exists());
-    let earlier = earlier.map(read_json::<Report>).transpose()?.unwrap_or_default();
+    let earlier = earlier(arguments, Report::new(commit(&workspace.root)?))?;
     let (green, open): (Vec<_>, Vec<_>) = cells.into_iter().partition(|cell| earlier.seconds(cell).is_some());
     let kept = green.iter().map(|cell| (cell.to_string(), earlier.seconds(cell)));
-    let report = Mutex::new(Report(kept.collect()));
+    let report = Mutex::new(Report { cells: kept.collect(), ..Report::new(earlier.commit.clone()) });
     at_once(open, arguments.machines, |cell| {
         let result = attempt(cell, &farrier, &loaders, &workspace);
         match &result {
@@ -100,7 +105,7 @@ pub fn exits(arguments: &ExitsArguments) -> Result<()> {
             Err(error) => println!("{cell}: RED: {error:#}"),
         }
         let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
-        report.0.insert(cell.to_string(), result.ok().map(|took| took.as_secs()));
+        report.cells.insert(cell.to_string(), result.ok().map(|took| took.as_secs()));
         if let Err(error) = write_json(file, &*report) {
             println!("{error:#}");
         }
@@ -113,6 +118,18 @@ pub fn exits(arguments: &ExitsArguments) -> Result<()> {
     if arguments.page { workspace.write_page(PAGE, &report.page()) } else { Ok(()) }
 }
 
+/// What the run that is gone on with has found, or nothing. What an earlier commit did, or one with changes, tells nothing of this one.
+fn earlier(arguments: &ExitsArguments, nothing: Report) -> Result<Report> {
+    let file = arguments.json.as_deref().filter(|file| arguments.resume && file.exists());
+    let Some(file) = file else { return Ok(nothing) };
+    let earlier = read_json::<Report>(file)?;
+    if earlier.commit == nothing.commit && !nothing.commit.ends_with(CHANGED) {
+        return Ok(earlier);
+    }
+    println!("{} is of {}: all cells of {} are run", file.display(), earlier.commit, nothing.commit);
+    Ok(nothing)
+}
+
 fn attempt(cell: Cell, farrier: &Path, loaders: &[PathBuf], workspace: &Workspace) -> Result<Duration> {
     let folder = workspace.cache().join(format!("exits-{}-{cell}", std::process::id()));
     // No ramdisk is ever loaded.
@@ -122,22 +139,31 @@ fn attempt(cell: Cell, farrier: &Path, loaders: &[PathBuf], workspace: &Workspac
     result
 }
 
-/// What came of it: the seconds until the disk started, by the name of the cell; none for one that is red.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Report(BTreeMap<String, Option<u64>>);
+/// What came of it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Report {
+    /// What was tried.
+    commit: String,
+    /// The seconds until the disk started, by the name of the cell; none for one that is red.
+    cells: BTreeMap<String, Option<u64>>,
+}
 
 impl Report {
+    fn new(commit: String) -> Self {
+        Self { commit, cells: BTreeMap::new() }
+    }
+
     fn seconds(&self, cell: &Cell) -> Option<u64> {
-        self.0.get(&cell.to_string()).copied().flatten()
+        self.cells.get(&cell.to_string()).copied().flatten()
     }
 
     fn red(&self) -> usize {
-        self.0.values().filter(|seconds| seconds.is_none()).count()
+        self.cells.values().filter(|seconds| seconds.is_none()).count()
     }
 
     fn line(&self) -> String {
-        let seconds: u64 = self.0.values().flatten().sum();
-        format!("{} cells, {seconds} s of emulated machines, {} cells red", self.0.len(), self.red())
+        let seconds: u64 = self.cells.values().flatten().sum();
+        format!("{} cells, {seconds} s of emulated machines, {} cells red", self.cells.len(), self.red())
     }
 
     fn page(&self) -> String {
@@ -161,9 +187,8 @@ boot loader is the one in Debian's package; GRUB for `http` is [made of Debian's
 
 A cell is green if the firmware has loaded the boot loader, the boot loader has printed what `farrier` rendered for this machine,
 and then the system on the disk has started. The columns have the seconds from power on, with emulated processors, on a machine
-with other work. UEFI firmware tries its other network protocols after iPXE, half a minute each. A *deployed* machine gets the same
-as an unknown one, and a *script* is the same however iPXE was loaded: both are tried with the loaders that `farrier`'s own DHCP
-names.
+with other work. UEFI firmware tries its other network protocols after iPXE, half a minute each. A *script* is the same however iPXE
+was loaded: it is tried with the loaders that `farrier`'s own DHCP names.
 
 {}, on {}.
 

@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use farrier_tests::strangers::Row as Measure;
 use farrier_tests::strangers::shape::Shape;
 use serde::{Deserialize, Serialize};
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::undone::UNDONE;
 use crate::page::{self, Measured, machine};
 use crate::plot::{Arrangement, Bar, Plot, Row};
-use crate::workspace::read_json;
+use crate::workspace::{commit, read_json};
 
 /// What is no cell, and why.
 const LEFT_OUT: &[(&str, &str)] = &[
@@ -68,11 +67,7 @@ impl StrangersReport {
             None if kept.exists() => read_json::<Self>(&kept)?.earlier,
             None => Vec::new(),
         };
-        let mut git = Command::new("git");
-        let told = git.args(["describe", "--always", "--abbrev=12", "--dirty"]).current_dir(root).output();
-        let told = told.context("cannot start git")?;
-        let commit = String::from_utf8(told.stdout)?.trim().to_owned();
-        Ok(Self { machine: machine(), commit, rows, earlier })
+        Ok(Self { machine: machine(), commit: commit(root)?, rows, earlier })
     }
 
     /// What was measured, as tables.
