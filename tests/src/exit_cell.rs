@@ -224,7 +224,8 @@ impl Cell {
     ) -> Result<()> {
         console.wait_for_shown(self.loader.file, PATIENCE)?;
         if let Some(site) = site.filter(|_| self.loader.is_ipxe_of_ipxe()) {
-            console.wait_for_shown(&format!("{}... ok", self.loader.file), PATIENCE)?;
+            // What was loaded is told with its size, after the percentages of a slow transfer.
+            console.wait_for_shown(&format!("{} : ", self.loader.file), PATIENCE)?;
             site.start_again(folder, &[format!("--dhcp-boot=http://192.0.2.1/{SCRIPT}")])?;
         }
         console.wait_for_shown(self.said(), PATIENCE)?;
