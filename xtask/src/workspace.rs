@@ -131,15 +131,12 @@ fn with_cargos_environment(mut cargo: Command) -> Command {
     cargo
 }
 
-/// What a repository of git has checked out, with [`CHANGED`] at the end where files are other ones.
+/// What a repository of git has checked out, with `-dirty` at the end where files are other ones.
 pub fn commit(root: &Path) -> Result<String> {
     let mut git = Command::new("git");
     git.current_dir(root).args(["describe", "--always", "--abbrev=12", "--dirty"]);
     Ok(run_quietly(&mut git)?.trim().to_owned())
 }
-
-/// What the name of a commit ends with where files are other ones.
-pub const CHANGED: &str = "-dirty";
 
 /// Writes a report for `--json FILE`.
 pub fn write_json(file: Option<&Path>, report: &impl Serialize) -> Result<()> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,12 +17,16 @@ use farrier_tests::netboot_loaders::{Architecture, Bootable};
 use serde::{Deserialize, Serialize};
 
 use super::at_once;
+use crate::command::run_quietly;
 use crate::dist;
 use crate::page::machine;
 use crate::requirements::{self, Purpose};
-use crate::workspace::{CHANGED, Workspace, commit, read_json, write_json};
+use crate::workspace::{Workspace, read_json, write_json};
 
 const PAGE: &str = "docs/src/loader-exits.md";
+
+/// What the name of a commit ends with where files are other ones.
+const CHANGED: &str = " with changes";
 
 /// What is no cell, and why.
 const LEFT_OUT: &[[&str; 2]] = &[
@@ -46,6 +51,40 @@ const LEFT_OUT: &[[&str; 2]] = &[
     ["IPv6", "no firmware has booted by it yet ([why](netboot.md#dhcp))"],
 ];
 
+/// A fix that was undone by hand to see whether a cell turns red.
+struct Undone {
+    /// The fix and where it is.
+    what: &'static str,
+    /// The cell that was run.
+    cell: &'static str,
+    /// What the machine did.
+    seen: &'static str,
+}
+
+/// All of them.
+const UNDONE: &[Undone] = &[
+    Undone {
+        what: "GRUB starts the boot loader of a disk before it ends (`grub.cfg.template`)",
+        cell: "uefi-pxe-bootx64.efi-unknown",
+        seen: "GRUB ends, the firmware shows its menu, and nothing starts",
+    },
+    Undone {
+        what: "iPXE ends as one that has failed (`boot.ipxe.template`)",
+        cell: "uefi-ipxe-snponly.efi-unknown",
+        seen: "iPXE ends, the firmware shows its menu, and nothing starts",
+    },
+    Undone {
+        what: "PXELINUX gets a configuration for machines without any (`provisioning/files.rs`)",
+        cell: "bios-pxe-pxelinux.0-unknown",
+        seen: "PXELINUX finds no configuration, and nothing starts",
+    },
+    Undone {
+        what: "a deployed machine may have its script where there is a fallback (`serve/options/netboot.rs`)",
+        cell: "bios-ipxe-boot.ipxe-fallback",
+        seen: "the script of the node is refused, and the machine comes to its disk only by the order of its firmware",
+    },
+];
+
 /// Starts machines from the network that are not to boot from there, with each boot loader and firmware: the system on their
 /// disk starts.
 #[derive(Debug, Args)]
@@ -65,7 +104,8 @@ pub struct ExitsArguments {
     /// Writes the result as JSON, after each cell.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Goes on with what an earlier run of the same commit wrote there: green cells are not run again.
+    /// Goes on with what an earlier run wrote there, if only the book, xtask and tests have changed since: green cells are not run
+    /// again.
     #[arg(long, requires = "json")]
     resume: bool,
     /// Writes the page of the book with the result of all cells.
@@ -94,7 +134,7 @@ pub fn exits(arguments: &ExitsArguments) -> Result<()> {
         None => workspace.build_conductor()?,
     };
     let file = arguments.json.as_deref();
-    let earlier = earlier(arguments, Report::new(commit(&workspace.root)?))?;
+    let earlier = earlier(arguments, Report::new(tried(&workspace.root)?))?;
     let (green, open): (Vec<_>, Vec<_>) = cells.into_iter().partition(|cell| earlier.seconds(cell).is_some());
     let kept = green.iter().map(|cell| (cell.to_string(), earlier.seconds(cell)));
     let report = Mutex::new(Report { cells: kept.collect(), ..Report::new(earlier.commit.clone()) });
@@ -118,7 +158,19 @@ pub fn exits(arguments: &ExitsArguments) -> Result<()> {
     if arguments.page { workspace.write_page(PAGE, &report.page()) } else { Ok(()) }
 }
 
-/// What the run that is gone on with has found, or nothing. What an earlier commit did, or one with changes, tells nothing of this one.
+/// What cells depend on: the last commit of more than the book, this program and tests of crates. Other changes make it none.
+fn tried(root: &Path) -> Result<String> {
+    let of_others = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.current_dir(root).args(arguments).args(["--", ".", ":!*.md", ":!docs", ":!xtask", ":!*/tests/*"]);
+        run_quietly(&mut git)
+    };
+    let is_changed = !of_others(&["status", "--porcelain"])?.is_empty();
+    let commit = of_others(&["log", "-1", "--format=%h", "--abbrev=12"])?;
+    Ok(commit.trim().to_owned() + if is_changed { CHANGED } else { "" })
+}
+
+/// What the run that is gone on with has found, if that was the same, or nothing.
 fn earlier(arguments: &ExitsArguments, nothing: Report) -> Result<Report> {
     let file = arguments.json.as_deref().filter(|file| arguments.resume && file.exists());
     let Some(file) = file else { return Ok(nothing) };
@@ -126,7 +178,7 @@ fn earlier(arguments: &ExitsArguments, nothing: Report) -> Result<Report> {
     if earlier.commit == nothing.commit && !nothing.commit.ends_with(CHANGED) {
         return Ok(earlier);
     }
-    println!("{} is of {}: all cells of {} are run", file.display(), earlier.commit, nothing.commit);
+    println!("{} is of {}: all cells are run with {}", file.display(), earlier.commit, nothing.commit);
     Ok(nothing)
 }
 
@@ -190,12 +242,13 @@ and then the system on the disk has started. The columns have the seconds from p
 with other work. UEFI firmware tries its other network protocols after iPXE, half a minute each. A *script* is the same however iPXE
 was loaded: it is tried with the loaders that `farrier`'s own DHCP names.
 
-{}, on {}.
+{}, of commit {}, on {}.
 
 | firmware | boot interface | loader | addresses by | unknown | deployed | fallback | script |
 |---|---|---|---|---|---|---|---|
 ",
             self.line(),
+            self.commit,
             machine(),
         );
         for loader in Loader::ALL {
@@ -220,6 +273,13 @@ was loaded: it is tried with the loaders that `farrier`'s own DHCP names.
         for [what, why] in LEFT_OUT {
             // Writing to a string cannot fail.
             writeln!(page, "| {what} | {why} |").ok();
+        }
+        page.push_str(
+            "\n## What undoing a fix turns red\n\nEach was undone on its own, and the cell was run.\n\n\
+             | undone | cell | what was seen |\n|---|---|---|\n",
+        );
+        for Undone { what, cell, seen } in UNDONE {
+            writeln!(page, "| {what} | `{cell}` | {seen} |").ok();
         }
         page
     }
