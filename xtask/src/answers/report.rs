@@ -14,6 +14,8 @@ use crate::plot::{Arrangement, Bar, Plot, Row};
 #[derive(Debug, Deserialize)]
 pub struct Outcome {
     seconds: u64,
+    /// How many cells were green only when they were judged once more.
+    again: usize,
     cells: Vec<Cell>,
     /// What is no cell, and why.
     left_out: Vec<(String, String)>,
@@ -35,6 +37,8 @@ struct Cell {
 pub struct AnswersReport {
     machine: String,
     seconds: u64,
+    /// How many cells were green only when they were judged once more.
+    again: usize,
     /// What was asked, what was done, how many requests that takes and how many cells there are.
     operations: Vec<(String, String, usize, usize)>,
     /// The wrong answers, in how many cells the operation succeeds, and in how many its error names them.
@@ -47,11 +51,12 @@ pub struct AnswersReport {
 impl AnswersReport {
     /// Counts cells.
     pub fn of(outcomes: Vec<Outcome>) -> Self {
-        let (mut seconds, mut red, mut left_out) = (0, Vec::new(), BTreeSet::new());
+        let (mut seconds, mut again, mut red, mut left_out) = (0, 0, Vec::new(), BTreeSet::new());
         let mut operations = BTreeMap::<_, (BTreeSet<String>, usize)>::new();
         let mut wrongs = BTreeMap::<_, (usize, usize)>::new();
         for outcome in outcomes {
             seconds += outcome.seconds;
+            again += outcome.again;
             left_out.extend(outcome.left_out.into_iter().map(|(what, why)| (what, without_place(&why))));
             for Cell { subject, operation, request, wrong, succeeds, red: reason } in outcome.cells {
                 if let Some(reason) = reason {
@@ -71,6 +76,7 @@ impl AnswersReport {
         Self {
             machine: machine(),
             seconds,
+            again,
             operations: operations.into_iter().map(of_operation).collect(),
             wrongs: wrongs.into_iter().map(|(wrong, (succeed, name))| (wrong, succeed, name)).collect(),
             left_out: left_out.into_iter().collect(),
@@ -157,7 +163,8 @@ Times are shortened by settings: requests have 2 s, commands of ipmitool 1 s.
 BMCs by Redfish are our own stand-in (`own`) and those whose [replies were recorded](bmcs.md#recorded-replies); Keystone and Neutron
 are a stand-in of our own, and for `IPMI` a program stands in for ipmitool.
 
-{}, on {}.
+{}, on {}. {} were green only when they were judged once more: other work may stop a machine for seconds, and right answers
+are too late then.
 
 ![How the operation ends for each wrong answer](wrong-answers.svg)
 
@@ -166,6 +173,7 @@ are a stand-in of our own, and for `IPMI` a program stands in for ipmitool.
 ",
             self.line(),
             self.machine,
+            self.again,
         );
         // Writing to a string cannot fail.
         for (subject, (count, operations)) in self.subjects() {
@@ -218,7 +226,7 @@ mod tests {
             cell("POST /", "401", false, Some("why")),
         ];
         let left_out = vec![("x".to_owned(), "http://127.0.0.1:4711/v1 has none".to_owned())];
-        let report = AnswersReport::of(vec![Outcome { seconds: 7, cells, left_out }]);
+        let report = AnswersReport::of(vec![Outcome { seconds: 7, again: 0, cells, left_out }]);
         assert_eq!(report.operations, [("own".into(), "power on".into(), 2, 3)]);
         assert_eq!(report.wrongs, [("401".into(), 1, 1), ("403".into(), 0, 1)]);
         assert_eq!(report.red, ["own, power on, POST /, 401: why"]);
