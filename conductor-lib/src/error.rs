@@ -1,40 +1,14 @@
-//! What can go wrong with a request to the conductor.
+//! What can go wrong with a task, and with what a conductor is composed of.
 
 use crate::agent::AgentError;
-use crate::evidence::log_files::KeptLogError;
 use crate::hardware_type::{ImpossibleHardware, Unresolved};
 use crate::heartbeat::Refusal;
 use crate::interfaces::base::InterfaceError;
-use crate::model::{BadValue, Event, Forbidden, OtherInstance, ProvisionState, ResourceKind, StepKind};
-use crate::store::StoreError;
+use crate::model::{BadValue, Event, Node, OtherInstance, ProvisionState, StepKind};
 
 /// A request was refused or an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No node has this name or identity.
-    #[error("node {0:?} does not exist; `farrier node list` shows those that do")]
-    NodeNotFound(String),
-    /// No port has this name or identity.
-    #[error("port {0:?} does not exist; GET /v1/ports shows those that do")]
-    PortNotFound(String),
-    /// No allocation has this name or identity.
-    #[error("allocation {0:?} does not exist; GET /v1/allocations shows those that do")]
-    AllocationNotFound(String),
-    /// No plain resource of a kind has this name or identity.
-    #[error("{kind} {id:?} does not exist; list those that do")]
-    ResourceNotFound {
-        /// What it would be.
-        kind: ResourceKind,
-        /// The name or identity.
-        id: String,
-    },
-    /// A lookup matches no node that waits for its agent. Why is not told, so that nobody learns
-    /// which addresses exist (contract 13.19).
-    #[error("no node that waits for its agent matches; enrol the machine and start an operation first")]
-    LookupFailed,
-    /// A flag of the node forbids it.
-    #[error(transparent)]
-    Forbidden(#[from] Forbidden),
     /// The node is in a state that does not allow what was asked.
     #[error("node {node} is in state {state:?}, but this needs one of: {allowed}")]
     InvalidState {
@@ -45,30 +19,9 @@ pub enum Error {
         /// States that would do.
         allowed: String,
     },
-    /// The machine is on, or may be on, and the change is for machines that are off.
-    #[error(
-        "the requested action \"{action}\" can not be performed on node \"{node}\" while it is in state \"{state}\"; \
-         power it off first"
-    )]
-    PoweredOn {
-        /// What was asked for.
-        action: String,
-        /// Name of the node.
-        node: String,
-        /// Power state of the machine.
-        state: String,
-    },
     /// The node belongs to another instance.
     #[error(transparent)]
     OtherInstance(#[from] OtherInstance),
-    /// Something else needs what was to be changed.
-    #[error("{what} is in use: {reason}")]
-    InUse {
-        /// What was to be changed.
-        what: String,
-        /// Who needs it, and what ends that.
-        reason: String,
-    },
     /// A field of a request is unusable.
     #[error("{field}: {reason}")]
     Invalid {
@@ -102,12 +55,10 @@ pub enum Error {
     /// The agent could not be reached or refused.
     #[error(transparent)]
     Agent(#[from] AgentError),
-    /// Logs of ramdisks could not be read.
+    /// What the conductor lends the task failed: its records, or the lease of the node. No step fails because of that: the
+    /// node stays as it is recorded.
     #[error(transparent)]
-    Logs(#[from] KeptLogError),
-    /// Node records could not be read or written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
+    Host(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
@@ -116,16 +67,18 @@ impl Error {
         Self::Invalid { field: field.into(), reason: reason.into() }
     }
 
+    /// What a conductor lends the task failed.
+    pub fn host(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Host(Box::new(error))
+    }
+
     /// `event` is not allowed in the state the node is in.
-    pub(crate) fn not_allowed(node: &crate::model::Node, event: Event) -> Self {
+    pub fn not_allowed(node: &Node, event: Event) -> Self {
         Self::wrong_state(node, ProvisionState::taking(event))
     }
 
     /// The node is in none of the `allowed` states.
-    pub(crate) fn wrong_state(
-        node: &crate::model::Node,
-        allowed: impl IntoIterator<Item = ProvisionState>,
-    ) -> Self {
+    pub fn wrong_state(node: &Node, allowed: impl IntoIterator<Item = ProvisionState>) -> Self {
         let allowed: Vec<_> = allowed.into_iter().map(ProvisionState::as_str).collect();
         Self::InvalidState {
             node: node.label(),

@@ -1,6 +1,6 @@
 //! Times and addresses that a conductor works with; the defaults are Ironic's.
 
-use crate::inspect::settings::InspectionSettings;
+use crate::inventory::InspectionSettings;
 use crate::model::{Activity, BadValue, Family, Node, PasswordHashAlgorithm, ProvisionState};
 use crate::plan::StepPolicies;
 use std::path::PathBuf;
@@ -285,12 +285,12 @@ impl Settings {
     /// # Errors
     ///
     /// [`BadValue`] where `driver_info` has something else than a boolean.
-    pub(crate) fn has_fast_track(&self, node: &Node) -> Result<bool, BadValue> {
+    pub fn has_fast_track(&self, node: &Node) -> Result<bool, BadValue> {
         Ok(node.driver_info.fast_track()?.unwrap_or(self.fast_track))
     }
 
     /// How long an agent that stays is believed to be there after it was heard of.
-    pub(crate) fn fast_track_window(&self) -> Duration {
+    pub fn fast_track_window(&self) -> Duration {
         self.fast_track_timeout.min(MOST_FAST_TRACK_TIMEOUT)
     }
 

@@ -4,7 +4,7 @@
 //! Usage: `write_exported_disk FILE`. What is written, and where, stands in the file as JSON: a secret is in no list of
 //! arguments. A partition image gets a GPT, and boots from a BIOS.
 
-use farrier_conductor::disk_export::DiskExport;
+use farrier_conductor::deploy::disk_export::DiskExport;
 use farrier_disk::table::TableKind;
 use farrier_drivers::iscsi::{Initiator, Job, LogicalUnit, QemuInitiator};
 use farrier_imaging::cancel::CancelHandle;

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::interfaces::DhcpProvider;
+use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{NewNode, Node};
 use farrier_drivers::dhcp::dnsmasq::{Dnsmasq, Places};
 use farrier_drivers::dhcp::lease::Log;

@@ -3,7 +3,7 @@
 #![cfg(feature = "iscsi")]
 #![allow(clippy::unwrap_used)]
 
-use farrier_conductor::disk_export::Portal;
+use farrier_conductor::deploy::disk_export::Portal;
 use farrier_disk::table::{Geometry, Partition, PartitionTable, TableKind};
 use farrier_drivers::iscsi::{Initiator, IscsiError, Job, LogicalUnit, QemuInitiator, Session, Written};
 use farrier_imaging::cancel::CancelHandle;

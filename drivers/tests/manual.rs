@@ -5,10 +5,12 @@
 
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootCapability, BootContext, BootInterface, Interface, InterfaceError};
+use farrier_conductor::model::clock::SystemClock;
 use farrier_conductor::model::{BootDevice, InitialState, NewNode, Node, PowerState, ProvisionState};
-use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::{Conductor, PowerAction, Settings};
+use farrier_conductor::{Drivers, PowerAction, Settings};
 use farrier_drivers::manual::with_manual;
+use farrier_engine::store::sqlite::SqliteStore;
+use farrier_engine::{AgentLiveness, Conductor};
 use farrier_media::KernelParameters;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,8 +56,10 @@ async fn conductor(folder: &std::path::Path) -> Conductor {
         automated_clean: false,
         ..Settings::new("http://127.0.0.1:1")
     };
-    let builder = Conductor::builder(settings, store).boot("network", Network);
-    let conductor = with_manual(builder, folder, &["network"]).start().await.unwrap();
+    let agents = Arc::new(AgentLiveness::new(store.clone(), Arc::new(SystemClock), &settings));
+    let drivers = Drivers::default().boot("network", Network);
+    let drivers = with_manual(drivers, agents, folder, &["network"]);
+    let conductor = Conductor::builder(settings, store, drivers).start().await.unwrap();
     let running = conductor.clone();
     tokio::spawn(async move { running.run().await });
     conductor

@@ -13,7 +13,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use farrier_conductor::caller::on_behalf_of;
+use farrier_engine::request_context::on_behalf_of;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;

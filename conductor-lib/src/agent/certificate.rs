@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// # Errors
 ///
 /// What is wrong with the text.
-pub(crate) fn config(pem: &str) -> Result<ClientConfig, String> {
+pub fn config(pem: &str) -> Result<ClientConfig, String> {
     let provider = CryptoProvider::get_default().ok_or("the program has chosen no implementation of TLS")?;
     let verifier = Trust::new(pem, provider)?;
     let config = ClientConfig::builder_with_provider(Arc::clone(provider));

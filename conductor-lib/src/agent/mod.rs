@@ -3,7 +3,7 @@
 mod certificate;
 mod client;
 mod failure;
-pub(crate) mod token;
+pub mod token;
 
 pub use client::{AgentClient, AgentError, Wait};
-pub(crate) use failure::failure_text;
+pub use failure::failure_text;

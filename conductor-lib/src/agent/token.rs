@@ -10,14 +10,14 @@ use std::hint::black_box;
 const TOKEN_BYTES: usize = 32;
 
 /// A token that nobody can guess.
-pub(crate) fn new() -> String {
+pub fn new() -> String {
     let mut bytes = [0; TOKEN_BYTES];
     OsRng.try_fill_bytes(&mut bytes).expect("the kernel has random bytes");
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// Whether a token that was sent is the one that is known. How long that takes tells nothing of where they differ.
-pub(crate) fn is_same(known: &str, sent: &str) -> bool {
+pub fn is_same(known: &str, sent: &str) -> bool {
     let (known, sent) = (known.as_bytes(), sent.as_bytes());
     let differing =
         known.iter().zip(sent).fold(0, |differing, (one, other)| black_box(differing | (one ^ other)));

@@ -3,12 +3,11 @@
 
 use crate::agent::{AgentClient, AgentError, Wait};
 use crate::error::Error;
-use crate::evidence::events::EventKind;
-use crate::explain::ramdisk_logs;
 use crate::interfaces::outcome::Outcome;
 use crate::model::{PlannedStep, PowerState, StepKind};
 use crate::plan::KnownStep;
 use crate::task::agent_steps;
+use crate::task::event::EventKind;
 use crate::task::ramdisk;
 use crate::task::{NetworkChange, Task};
 use serde_json::{Value, json};
@@ -116,11 +115,11 @@ async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
         return lock_down(task).await;
     }
     if task.power_state().await? != PowerState::Off {
-        ramdisk_logs::collect(task, false).await;
+        task.collect_logs().await;
         let client = task.agent().await?;
         let told = client.execute("standby.power_off", json!({}), Wait::UntilAccepted).await;
         let sees_power = task.sees_power().await?;
-        let deadline = Instant::now() + task.services.settings.power_off_timeout;
+        let deadline = Instant::now() + task.settings().power_off_timeout;
         match told {
             // Where nobody sees the power, an agent that is gone is what tells of it.
             Err(AgentError::Unreachable { .. }) if !sees_power => {}
@@ -149,7 +148,7 @@ async fn tear_down_agent(task: &mut Task) -> Result<Outcome, Error> {
 async fn reboot_by_agent(task: &mut Task) -> Result<Outcome, Error> {
     if task.session().agent_url.is_some() {
         if !task.agent_has_left().await? {
-            ramdisk_logs::collect(task, false).await;
+            task.collect_logs().await;
             task.agent().await?.run("standby.sync", json!({})).await?;
         }
         task.reboot().await?;
@@ -160,14 +159,14 @@ async fn reboot_by_agent(task: &mut Task) -> Result<Outcome, Error> {
 /// The agent of a machine that must never be powered off flushes what it wrote, and ends (section 4.5). One that does
 /// not answer was told so before a conductor stopped.
 async fn lock_down(task: &mut Task) -> Result<Outcome, Error> {
-    ramdisk_logs::collect(task, false).await;
+    task.collect_logs().await;
     let client = task.agent().await?;
     match client.run("standby.sync", json!({})).await {
         Ok(_) => drop(client.execute("system.lockdown", json!({}), Wait::UntilAccepted).await),
         Err(AgentError::Unreachable { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    let deadline = Instant::now() + task.services.settings.power_off_timeout;
+    let deadline = Instant::now() + task.settings().power_off_timeout;
     match falls_silent(task, &client, deadline).await? {
         true => Ok(Outcome::Done),
         false => {
@@ -184,7 +183,7 @@ async fn falls_silent(task: &Task, client: &AgentClient, deadline: Instant) -> R
             return Ok(false);
         }
         task.hold().await?;
-        tokio::time::sleep(task.services.settings.power_poll_interval).await;
+        tokio::time::sleep(task.settings().power_poll_interval).await;
     }
     Ok(true)
 }

@@ -3,9 +3,9 @@
 //! The choice is made when a deployment is ordered, or an adoption, and is in the record of the node from then on,
 //! until the instance is removed: whatever is done to the instance meanwhile is done by the interface that deployed it.
 
+use crate::deploy::DeployInterface;
 use crate::error::Error;
 use crate::interfaces::base::Interface;
-use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::outcome::Outcome;
 use crate::model::PlannedStep;
 use crate::task::Task;

@@ -1,14 +1,14 @@
 //! The bootc deploy: an operating system that comes as a container image installs itself (section 5.8).
 
 use super::agent_base;
+use crate::deploy::DeployInterface;
 use crate::error::Error;
-use crate::evidence::events::EventKind;
 use crate::interfaces::base::{Interface, InterfaceError};
-use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::outcome::Outcome;
 use crate::model::{InstanceInfo, Node, PlannedStep};
 use crate::plan::KnownStep;
 use crate::task::Task;
+use crate::task::event::EventKind;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -2,9 +2,9 @@
 //! hardware managers run by themselves (section 5.8).
 
 use super::agent_base::{self, CoreStep};
+use crate::deploy::DeployInterface;
 use crate::error::Error;
 use crate::interfaces::base::Interface;
-use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::outcome::Outcome;
 use crate::model::{Node, PlannedStep, StepKind};
 use crate::plan::KnownStep;

@@ -3,14 +3,14 @@
 use super::agent_base::{self, CoreStep};
 use super::image::Image;
 use super::local_boot::{self, PartitionUuids, boot_mode};
+use crate::deploy::DeployInterface;
 use crate::error::Error;
-use crate::evidence::events::EventKind;
 use crate::interfaces::base::{Interface, InterfaceError};
-use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::outcome::Outcome;
 use crate::model::{Node, PlannedStep};
 use crate::plan::KnownStep;
 use crate::task::Task;
+use crate::task::event::EventKind;
 use async_trait::async_trait;
 use farrier_protocol::command::CommandResult;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl DeployInterface for Direct {
 
 async fn write_image(task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
     let image = Image::from_instance_info(&task.node.instance_info)?;
-    let config_drive = task.services.store.config_drive(task.node.uuid).await?;
+    let config_drive = task.config_drive().await?;
     let args = json!({"image_info": image.info(task.node.uuid, boot_mode(&task.node)?, config_drive.as_deref()), "configdrive": config_drive});
     let outcome = agent_base::start(task, step, args).await?;
     task.emit_once(EventKind::WriteStarted);

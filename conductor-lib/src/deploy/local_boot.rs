@@ -2,9 +2,9 @@
 
 use super::image::Image;
 use crate::error::Error;
-use crate::evidence::events::EventKind;
 use crate::model::{BootMode, Node};
 use crate::task::Task;
+use crate::task::event::EventKind;
 use serde_json::json;
 
 /// By what the partitions of a written image are known.

@@ -1,11 +1,13 @@
-//! The deploy interfaces that there are, and what they read of a node.
+//! Deployments: the interface, the implementations that there are, and what they read of a node.
 
 pub mod agent_base;
 pub mod autodetect;
 pub mod bootc;
 pub mod custom_agent;
 pub mod direct;
+pub mod disk_export;
 pub mod image;
+mod interface;
 pub mod layout;
 pub mod local_boot;
 pub mod ramdisk;
@@ -14,6 +16,7 @@ pub use autodetect::Autodetect;
 pub use bootc::Bootc;
 pub use custom_agent::CustomAgent;
 pub use direct::Direct;
+pub use interface::DeployInterface;
 pub use ramdisk::Ramdisk;
 
 use crate::error::Error;

@@ -1,15 +1,15 @@
 //! The ramdisk deploy: the machine boots a ramdisk, or an ISO, that is its instance, and no disk is touched (section
 //! 5.8).
 
+use crate::deploy::DeployInterface;
 use crate::error::Error;
-use crate::evidence::events::EventKind;
 use crate::interfaces::base::{Interface, InterfaceError};
 use crate::interfaces::boot::{BootCapability, BootNeed};
-use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::outcome::Outcome;
 use crate::model::{Node, PlannedStep, RamdiskInstance, StepKind};
 use crate::plan::KnownStep;
 use crate::task::Task;
+use crate::task::event::EventKind;
 use async_trait::async_trait;
 use std::ops::RangeInclusive;
 

@@ -128,27 +128,28 @@ pub struct ImpossibleHardware(
 
 /// What a conductor is to be composed of, as it was declared.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Declared {
-    pub(crate) types: Vec<HardwareType>,
+pub struct Declared {
+    /// The hardware types, each once.
+    pub types: Vec<HardwareType>,
     /// What every type supports before what it declares.
-    pub(crate) by_all: BTreeMap<InterfaceKind, Vec<String>>,
+    pub by_all: BTreeMap<InterfaceKind, Vec<String>>,
     /// The interfaces that are registered.
-    pub(crate) known: BTreeMap<InterfaceKind, Vec<String>>,
+    pub known: BTreeMap<InterfaceKind, Vec<String>>,
     /// Those of them that nodes may have; all of a kind of which nothing is said.
-    pub(crate) enabled: BTreeMap<InterfaceKind, Vec<String>>,
+    pub enabled: BTreeMap<InterfaceKind, Vec<String>>,
     /// The interfaces of nodes that choose none.
-    pub(crate) defaults: BTreeMap<InterfaceKind, String>,
+    pub defaults: BTreeMap<InterfaceKind, String>,
     /// What boot interfaces can boot.
-    pub(crate) boot_capabilities: BTreeMap<String, Vec<BootCapability>>,
+    pub boot_capabilities: BTreeMap<String, Vec<BootCapability>>,
     /// What deploy interfaces need of them.
-    pub(crate) boot_needs: BTreeMap<String, BootNeed>,
+    pub boot_needs: BTreeMap<String, BootNeed>,
     /// Of deploy interfaces that choose one, those among which they do, the best one first.
-    pub(crate) candidates: BTreeMap<String, Vec<String>>,
+    pub candidates: BTreeMap<String, Vec<String>>,
 }
 
 /// A composition that can work.
 #[derive(Debug, Clone)]
-pub(crate) struct Composition {
+pub struct Composition {
     pub(super) types: BTreeMap<String, HardwareType>,
     pub(super) enabled: BTreeMap<InterfaceKind, BTreeSet<String>>,
     pub(super) defaults: BTreeMap<InterfaceKind, String>,
@@ -163,7 +164,7 @@ impl Declared {
     /// # Errors
     ///
     /// All faults at once.
-    pub(crate) fn check(mut self) -> Result<Composition, ImpossibleHardware> {
+    pub fn check(mut self) -> Result<Composition, ImpossibleHardware> {
         for hardware_type in &mut self.types {
             self.by_all.iter().for_each(|(kind, names)| hardware_type.prefer(*kind, names));
         }
@@ -290,7 +291,7 @@ impl Composition {
     }
 
     /// Of the deploy interfaces among which one chooses, those that a type has.
-    pub(crate) fn choices<'a>(&'a self, hardware_type: &'a HardwareType, deploy: &str) -> Vec<&'a String> {
+    pub fn choices<'a>(&'a self, hardware_type: &'a HardwareType, deploy: &str) -> Vec<&'a String> {
         let candidates = self.candidates.get(deploy).map_or(&[][..], Vec::as_slice);
         let is_had =
             |name: &&String| self.candidates(hardware_type, InterfaceKind::Deploy).any(|one| one == *name);

@@ -17,5 +17,5 @@ pub use declaration::HardwareType;
 pub use resolution::Unresolved;
 pub use validation::Validity;
 
-pub(crate) use composition::Declared;
-pub(crate) use registry::{Hardware, Interfaces, NodeBoot, Registered};
+pub use composition::{Composition, Declared};
+pub use registry::{Hardware, Interfaces, NodeBoot, Registered};

@@ -15,7 +15,7 @@ use crate::model::{InterfaceKind, Node};
 use std::sync::Arc;
 
 /// Implementations of one kind, by name.
-pub(crate) struct Registered<T: ?Sized>(pub(crate) Vec<(String, Arc<T>)>);
+pub struct Registered<T: ?Sized>(pub Vec<(String, Arc<T>)>);
 
 impl<T: ?Sized> Default for Registered<T> {
     fn default() -> Self {
@@ -25,7 +25,7 @@ impl<T: ?Sized> Default for Registered<T> {
 
 impl<T: ?Sized> Registered<T> {
     /// Adds one.
-    pub(crate) fn add(&mut self, name: impl Into<String>, interface: Arc<T>) {
+    pub fn add(&mut self, name: impl Into<String>, interface: Arc<T>) {
         self.0.push((name.into(), interface));
     }
 
@@ -55,7 +55,7 @@ impl<T: ?Sized> Registered<T> {
     /// # Errors
     ///
     /// The node has none, or one that it cannot have.
-    pub(crate) fn of(
+    pub fn of(
         &self,
         node: &Node,
         kind: InterfaceKind,
@@ -68,17 +68,25 @@ impl<T: ?Sized> Registered<T> {
 
 /// What controls machines from outside.
 #[derive(Default)]
-pub(crate) struct Interfaces {
+pub struct Interfaces {
     /// Every interface there is, those too that act through a task.
-    pub(crate) all: Vec<(InterfaceKind, String, Arc<dyn Interface>)>,
-    pub(crate) power: Registered<dyn PowerInterface>,
-    pub(crate) management: Registered<dyn ManagementInterface>,
-    pub(crate) boot: Registered<dyn BootInterface>,
-    pub(crate) network: Registered<dyn NetworkInterface>,
-    pub(crate) storage: Registered<dyn StorageInterface>,
-    pub(crate) console: Registered<dyn ConsoleInterface>,
-    pub(crate) vendor: Registered<dyn VendorInterface>,
-    pub(crate) raid: Registered<dyn RaidInterface>,
+    pub all: Vec<(InterfaceKind, String, Arc<dyn Interface>)>,
+    /// The power interfaces.
+    pub power: Registered<dyn PowerInterface>,
+    /// The management interfaces.
+    pub management: Registered<dyn ManagementInterface>,
+    /// The boot interfaces.
+    pub boot: Registered<dyn BootInterface>,
+    /// The network interfaces.
+    pub network: Registered<dyn NetworkInterface>,
+    /// The storage interfaces.
+    pub storage: Registered<dyn StorageInterface>,
+    /// The console interfaces.
+    pub console: Registered<dyn ConsoleInterface>,
+    /// The vendor interfaces.
+    pub vendor: Registered<dyn VendorInterface>,
+    /// The RAID interfaces.
+    pub raid: Registered<dyn RaidInterface>,
 }
 
 impl Interfaces {
@@ -90,14 +98,16 @@ impl Interfaces {
 }
 
 /// What controls machines from outside, and which of it controls which.
-pub(crate) struct Hardware {
-    pub(crate) composition: Composition,
-    pub(crate) interfaces: Interfaces,
+pub struct Hardware {
+    /// Which interfaces nodes have.
+    pub composition: Composition,
+    /// The interfaces themselves.
+    pub interfaces: Interfaces,
 }
 
 impl Hardware {
     /// The interfaces that every operation on a node's machine needs.
-    pub(crate) fn that_control(&self, node: &Node) -> Result<Vec<&dyn Interface>, Unresolved> {
+    pub fn that_control(&self, node: &Node) -> Result<Vec<&dyn Interface>, Unresolved> {
         use InterfaceKind::{Boot, Management, Network, Power, Storage};
         let mut found = Vec::new();
         for kind in [Power, Management, Network, Storage, Boot] {
@@ -108,42 +118,42 @@ impl Hardware {
     }
 
     /// The power interface of a node.
-    pub(crate) fn power(&self, node: &Node) -> Result<Arc<dyn PowerInterface>, Unresolved> {
+    pub fn power(&self, node: &Node) -> Result<Arc<dyn PowerInterface>, Unresolved> {
         self.interfaces.power.of(node, InterfaceKind::Power, &self.composition)
     }
 
     /// The console interface of a node.
-    pub(crate) fn console(&self, node: &Node) -> Result<Arc<dyn ConsoleInterface>, Unresolved> {
+    pub fn console(&self, node: &Node) -> Result<Arc<dyn ConsoleInterface>, Unresolved> {
         self.interfaces.console.of(node, InterfaceKind::Console, &self.composition)
     }
 
     /// The management interface of a node.
-    pub(crate) fn management(&self, node: &Node) -> Result<Arc<dyn ManagementInterface>, Unresolved> {
+    pub fn management(&self, node: &Node) -> Result<Arc<dyn ManagementInterface>, Unresolved> {
         self.interfaces.management.of(node, InterfaceKind::Management, &self.composition)
     }
 
     /// The vendor interface of a node.
-    pub(crate) fn vendor(&self, node: &Node) -> Result<Arc<dyn VendorInterface>, Unresolved> {
+    pub fn vendor(&self, node: &Node) -> Result<Arc<dyn VendorInterface>, Unresolved> {
         self.interfaces.vendor.of(node, InterfaceKind::Vendor, &self.composition)
     }
 
     /// The network interface of a node.
-    pub(crate) fn network(&self, node: &Node) -> Result<Arc<dyn NetworkInterface>, Unresolved> {
+    pub fn network(&self, node: &Node) -> Result<Arc<dyn NetworkInterface>, Unresolved> {
         self.interfaces.network.of(node, InterfaceKind::Network, &self.composition)
     }
 
     /// The storage interface of a node.
-    pub(crate) fn storage(&self, node: &Node) -> Result<Arc<dyn StorageInterface>, Unresolved> {
+    pub fn storage(&self, node: &Node) -> Result<Arc<dyn StorageInterface>, Unresolved> {
         self.interfaces.storage.of(node, InterfaceKind::Storage, &self.composition)
     }
 
     /// The RAID interface of a node.
-    pub(crate) fn raid(&self, node: &Node) -> Result<Arc<dyn RaidInterface>, Unresolved> {
+    pub fn raid(&self, node: &Node) -> Result<Arc<dyn RaidInterface>, Unresolved> {
         self.interfaces.raid.of(node, InterfaceKind::Raid, &self.composition)
     }
 
     /// The boot interface of a node, with those below it; nothing where its hardware type has none.
-    pub(crate) fn boot(&self, node: &Node) -> Result<Option<NodeBoot>, Unresolved> {
+    pub fn boot(&self, node: &Node) -> Result<Option<NodeBoot>, Unresolved> {
         let Interfaces { boot, management, .. } = &self.interfaces;
         let Some(boot) = boot.find(node, InterfaceKind::Boot, &self.composition)? else { return Ok(None) };
         let management = management.of(node, InterfaceKind::Management, &self.composition)?;
@@ -152,15 +162,16 @@ impl Hardware {
 }
 
 /// The boot interface of a node, with those below it.
-pub(crate) struct NodeBoot {
-    pub(crate) boot: Arc<dyn BootInterface>,
+pub struct NodeBoot {
+    /// The boot interface.
+    pub boot: Arc<dyn BootInterface>,
     management: Arc<dyn ManagementInterface>,
     network: Arc<dyn NetworkInterface>,
 }
 
 impl NodeBoot {
     /// What calls of the boot interface get.
-    pub(crate) fn context<'a>(&'a self, node: &'a Node) -> BootContext<'a> {
+    pub fn context<'a>(&'a self, node: &'a Node) -> BootContext<'a> {
         BootContext { node, management: &*self.management, network: &*self.network }
     }
 }

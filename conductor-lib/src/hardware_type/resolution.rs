@@ -67,19 +67,19 @@ impl Composition {
     /// # Errors
     ///
     /// [`Unresolved::HardwareType`].
-    pub(crate) fn hardware_type(&self, name: &str) -> Result<&HardwareType, Unresolved> {
+    pub fn hardware_type(&self, name: &str) -> Result<&HardwareType, Unresolved> {
         let unknown =
             || Unresolved::HardwareType { name: name.to_owned(), known: listed(self.types.keys(), ", ") };
         self.types.get(name).ok_or_else(unknown)
     }
 
     /// The names of all hardware types.
-    pub(crate) fn hardware_types(&self) -> Vec<&str> {
+    pub fn hardware_types(&self) -> Vec<&str> {
         self.types.keys().map(String::as_str).collect()
     }
 
     /// The interface of a kind that nodes of a type have that choose none, and all that they may have.
-    pub(crate) fn interfaces_of(&self, name: &str, kind: InterfaceKind) -> (Option<&str>, Vec<&str>) {
+    pub fn interfaces_of(&self, name: &str, kind: InterfaceKind) -> (Option<&str>, Vec<&str>) {
         let Some(hardware_type) = self.types.get(name) else { return (None, Vec::new()) };
         let enabled: Vec<_> = self.candidates(hardware_type, kind).map(String::as_str).collect();
         let default = self.defaults.get(&kind).map(String::as_str).or(enabled.first().copied());
@@ -91,11 +91,7 @@ impl Composition {
     /// # Errors
     ///
     /// It has one that it cannot have.
-    pub(crate) fn resolve<'a>(
-        &'a self,
-        node: &'a Node,
-        kind: InterfaceKind,
-    ) -> Result<Option<&'a str>, Unresolved> {
+    pub fn resolve<'a>(&'a self, node: &'a Node, kind: InterfaceKind) -> Result<Option<&'a str>, Unresolved> {
         let hardware_type = self.hardware_type(&node.driver)?;
         let of_instance = node.instance_info.text(&kind.field())?;
         let fallback =
@@ -133,7 +129,7 @@ impl Composition {
     /// # Errors
     ///
     /// It has one that it cannot have, or two that do not go together.
-    pub(crate) fn resolve_all(&self, node: &Node) -> Result<NodeInterfaces, Unresolved> {
+    pub fn resolve_all(&self, node: &Node) -> Result<NodeInterfaces, Unresolved> {
         let mut interfaces = NodeInterfaces::default();
         for kind in InterfaceKind::ALL.iter().copied() {
             if let Some(name) = self.resolve(node, kind)? {
@@ -152,7 +148,7 @@ impl Composition {
     /// # Errors
     ///
     /// [`Unresolved::Combination`], [`Unresolved::ConfigDrive`], and as [`Self::resolve`].
-    pub(crate) fn check_boot(&self, node: &Node) -> Result<(), Unresolved> {
+    pub fn check_boot(&self, node: &Node) -> Result<(), Unresolved> {
         let boot = self.resolve(node, InterfaceKind::Boot)?;
         let Some(deploy) = self.resolve(node, InterfaceKind::Deploy)? else { return Ok(()) };
         if !self.goes_with(deploy, boot) {
@@ -174,7 +170,7 @@ impl Composition {
     /// # Errors
     ///
     /// As [`Self::resolve`].
-    pub(crate) fn boots_ramdisk(&self, node: &Node) -> Result<bool, Unresolved> {
+    pub fn boots_ramdisk(&self, node: &Node) -> Result<bool, Unresolved> {
         let deploy = self.resolve(node, InterfaceKind::Deploy)?;
         let of_ramdisks = BootNeed::Capability(BootCapability::RamdiskBoot);
         Ok(deploy.is_some_and(|deploy| self.boot_need(deploy) == of_ramdisks))

@@ -7,12 +7,12 @@ use crate::plan::KnownStep;
 
 impl Hardware {
     /// The steps that the interfaces of a node run themselves, each under the name of its interface.
-    pub(crate) fn steps(&self, kind: StepKind, node: &Node) -> Vec<KnownStep> {
+    pub fn steps(&self, kind: StepKind, node: &Node) -> Vec<KnownStep> {
         self.with_steps(kind, node).flat_map(|(_, steps)| steps).collect()
     }
 
     /// The interface of a node that runs a step itself, if one does.
-    pub(crate) fn that_runs(&self, step: &StepId, kind: StepKind, node: &Node) -> Option<&dyn Interface> {
+    pub fn that_runs(&self, step: &StepId, kind: StepKind, node: &Node) -> Option<&dyn Interface> {
         let runs = |known: &KnownStep| known.id == *step;
         self.with_steps(kind, node).find(|(_, steps)| steps.iter().any(runs)).map(|(interface, _)| interface)
     }

@@ -28,7 +28,7 @@ impl Validity {
 
 impl Hardware {
     /// What each interface of a node says about it. Methods of vendors are told by themselves what they lack.
-    pub(crate) async fn validate(&self, node: &Node) -> BTreeMap<InterfaceKind, Validity> {
+    pub async fn validate(&self, node: &Node) -> BTreeMap<InterfaceKind, Validity> {
         let mut validities = BTreeMap::new();
         for kind in InterfaceKind::ALL.iter().copied().filter(|kind| *kind != InterfaceKind::Vendor) {
             validities.insert(kind, self.validity(node, kind).await);
@@ -59,7 +59,7 @@ impl Hardware {
     /// # Errors
     ///
     /// [`Unresolved::HardwareType`].
-    pub(crate) fn properties(
+    pub fn properties(
         &self,
         hardware_type: &str,
     ) -> Result<BTreeMap<&'static str, &'static str>, Unresolved> {
@@ -76,7 +76,7 @@ impl Hardware {
     /// # Errors
     ///
     /// [`Unresolved::HardwareType`].
-    pub(crate) fn logical_disk_properties(
+    pub fn logical_disk_properties(
         &self,
         hardware_type: &str,
     ) -> Result<BTreeMap<&'static str, &'static str>, Unresolved> {

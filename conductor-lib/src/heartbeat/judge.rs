@@ -5,16 +5,16 @@ use crate::model::{Node, PlannedStep, StepKind};
 use farrier_protocol::command::{CommandResult, CommandStatus};
 
 /// The command that executes a step, as agents list it.
-pub(crate) fn command(kind: StepKind) -> String {
+pub fn command(kind: StepKind) -> String {
     format!("execute_{kind}_step")
 }
 
 /// The key of a step within its command and its result.
-pub(crate) const INDEX: &str = "index";
+pub const INDEX: &str = "index";
 
 /// What the agent's command list says about the current step.
 #[derive(Debug)]
-pub(crate) enum Verdict<'a> {
+pub enum Verdict<'a> {
     /// Nothing to do yet.
     Wait,
     /// The current step is done, with this result where the agent ran it.
@@ -31,7 +31,7 @@ pub(crate) enum Verdict<'a> {
 ///
 /// An agent that knows nothing of a step it was running has restarted. Ironic takes that step for done; here it is done
 /// only when its reboot was wanted, and has failed else. A listing of steps never counts as the end of one.
-pub(crate) fn judge<'a>(commands: &'a [CommandResult], node: &Node, kind: StepKind) -> Verdict<'a> {
+pub fn judge<'a>(commands: &'a [CommandResult], node: &Node, kind: StepKind) -> Verdict<'a> {
     let (Some(step), plan) = (node.step(kind), node.plan(kind)) else { return Verdict::Continue(None) };
     let is_fresh = commands.iter().all(|command| is_listing(&command.command_name));
     let last = commands.last();

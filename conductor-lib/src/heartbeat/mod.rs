@@ -8,10 +8,12 @@
 mod accept;
 mod decide;
 pub mod fast_track;
-pub(crate) mod judge;
+pub mod judge;
 mod session_end;
+mod situation;
 
 pub use accept::no_token;
 pub use accept::{Refusal, accept};
 pub use decide::{Action, Maintenance, Situation, decide};
 pub use session_end::SessionEnd;
+pub use situation::situation;

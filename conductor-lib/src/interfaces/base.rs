@@ -1,6 +1,6 @@
 //! What all interfaces have in common.
 
-use super::steps::DriverStep;
+use super::outcome::DriverStep;
 use crate::model::{InterfaceKind, Node, PlannedStep, RequestedStep, StepKind};
 use crate::plan::KnownStep;
 use async_trait::async_trait;

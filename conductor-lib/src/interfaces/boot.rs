@@ -59,7 +59,7 @@ pub enum BootNeed {
 
 impl BootNeed {
     /// Whether a boot interface with these capabilities does, or none where there is none.
-    pub(crate) fn is_met_by(self, boot: Option<&[BootCapability]>) -> bool {
+    pub fn is_met_by(self, boot: Option<&[BootCapability]>) -> bool {
         match (self, boot) {
             (Self::Nothing, _) | (Self::Any, Some(_)) => true,
             (Self::Capability(capability), Some(capabilities)) => capabilities.contains(&capability),

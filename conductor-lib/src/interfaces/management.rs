@@ -1,7 +1,6 @@
 //! Management: what firmware starts from and how, sensors, virtual media (section 9.2), and the controller's own log.
 
 use super::base::{Interface, InterfaceError};
-use super::firmware_version::FirmwareVersion;
 use super::indicator::{Indicator, IndicatorState};
 use crate::model::InterfaceKind::Management;
 use crate::model::{BootDevice, BootMode, LogEntry, MacAddress, Node};
@@ -28,6 +27,15 @@ pub struct VirtualMedium {
     pub inserted: bool,
     /// What the drive can be.
     pub media_types: Vec<BootDevice>,
+}
+
+/// The version of a component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirmwareVersion {
+    /// Of what: `bios`, `bmc`.
+    pub component: String,
+    /// What its maker calls it.
+    pub version: String,
 }
 
 /// Manages a machine by its BMC. Every method may fail with [`InterfaceError::Unsupported`].

@@ -1,20 +1,14 @@
 //! The interfaces of nodes that need none.
 
 use super::base::{Interface, InterfaceError};
-use super::console::ConsoleInterface;
 use super::dhcp::{DhcpOption, DhcpProvider};
-use super::inspect::InspectInterface;
 use super::management::{BootDeviceSetting, ManagementInterface};
 use super::network::{NetworkInterface, NetworkKind};
+use super::outcome::DriverStep;
 use super::raid::RaidInterface;
-use super::rescue::RescueInterface;
-use super::steps::DriverStep;
 use super::storage::StorageInterface;
-use super::vendor::VendorInterface;
-use crate::error::Error;
 use crate::model::{BootDevice, InterfaceKind, MacAddress, Node, PlannedStep, RequestedStep, StepKind};
 use crate::plan::KnownStep;
-use crate::task::Task;
 use async_trait::async_trait;
 use farrier_protocol::step::ArgumentInfo;
 use serde_json::{Map, Value};
@@ -99,35 +93,6 @@ impl DhcpProvider for Noop {
         Ok(())
     }
 }
-
-/// `no-console` and the like: the node has no such interface, and whoever needs it is told so.
-#[derive(Debug, Clone, Copy)]
-pub struct Absent(
-    /// What the node has no interface for.
-    pub InterfaceKind,
-);
-
-#[async_trait]
-impl Interface for Absent {
-    async fn validate(&self, _node: &Node) -> Result<(), InterfaceError> {
-        InterfaceError::unsupported(self.0, self.0.as_str())
-    }
-}
-
-impl ConsoleInterface for Absent {}
-
-impl VendorInterface for Absent {}
-
-impl InspectInterface for Absent {}
-
-#[async_trait]
-impl RescueInterface for Absent {
-    async fn clean_up(&self, _task: &mut Task) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-impl RaidInterface for Absent {}
 
 /// An interface that clients name for every node of a hardware type, though few need what it does: it refuses its steps,
 /// each with the reason, before the machine is touched.

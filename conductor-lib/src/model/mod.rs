@@ -1,19 +1,19 @@
-//! The records of a node, its ports, its agent and its order, and the states a node moves through.
+//! The records of a node, its ports and its agent, and the states a node moves through.
 //!
 //! Maps that operators fill are maps with typed readers ([`DriverInfo`], [`InstanceInfo`], [`Properties`]); the
 //! conductor's own notes are fields, with a place for everything else ([`DriverInternalInfo`]). Either way a key that
 //! this conductor does not know stays.
 
 mod agent_session;
+pub mod clock;
 mod inspection_data;
 mod log_entry;
 mod mac_address;
 mod name;
-pub(crate) mod node;
-pub(crate) mod records;
+pub mod node;
 pub mod states;
-pub(crate) mod steps;
-pub(crate) mod typed_maps;
+pub mod steps;
+pub mod typed_maps;
 
 pub use agent_session::AgentSession;
 pub use inspection_data::InspectionData;
@@ -23,13 +23,9 @@ pub use name::is_name;
 pub use node::instance_uuid::{InstanceUuid, OtherInstance};
 pub use node::interfaces::{InterfaceKind, NodeInterfaces};
 pub use node::port::Port;
+pub use node::port_group::PortGroup;
 pub use node::traits::{BadTrait, check_trait};
 pub use node::{InitialState, NewNode, Node};
-pub use records::allocation::{Allocation, AllocationState};
-pub use records::history::{HistoryEntry, HistoryKind, Severity};
-pub use records::order::{Order, Verb};
-pub use records::permission::Forbidden;
-pub use records::resource::{Resource, ResourceKind};
 pub use states::boot_device::BootDevice;
 pub use states::faults::Fault;
 pub use states::power_action::PowerAction;
@@ -40,6 +36,7 @@ pub use steps::step_plan::StepPlan;
 pub use typed_maps::capabilities::{BootMode, Capabilities};
 pub use typed_maps::driver_info::DriverInfo;
 pub use typed_maps::driver_internal_info::{BootFallback, DriverInternalInfo};
+pub use typed_maps::erasure::Erasure;
 pub use typed_maps::instance_info::InstanceInfo;
 pub use typed_maps::mask::{mask_value, masked_text};
 pub use typed_maps::noted_export::NotedExport;

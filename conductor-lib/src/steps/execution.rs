@@ -2,9 +2,9 @@
 
 use super::outcome::StepOutcome;
 use super::reserved;
+use crate::deploy::DeployInterface;
 use crate::error::Error;
 use crate::interfaces::DriverStep;
-use crate::interfaces::deploy::DeployInterface;
 use crate::interfaces::outcome::Outcome;
 use crate::model::{Event, PlannedStep, StepKind};
 use crate::plan::Reserved;
@@ -29,7 +29,7 @@ pub(super) async fn execute(
         return Ok(waits.map_or(StepOutcome::Done, StepOutcome::Waits));
     }
     task.hold().await?;
-    let hardware = &task.services.hardware;
+    let hardware = task.host.hardware();
     let runs_itself = hardware.that_runs(&step.id(), kind, &task.node).filter(|_| !step.in_band);
     if let Some(interface) = runs_itself {
         return Ok(match interface.execute_step(kind, &task.node, step).await? {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// Makes the machine ready for steps; where they run in the ramdisk, and that does not run yet, the node waits for it.
 pub(super) async fn prepare(task: &mut Task, kind: StepKind) -> Result<Outcome, Error> {
     if kind == StepKind::Clean {
-        let told = told_about_erasing(&task.services.settings.erase);
+        let told = told_about_erasing(&task.settings().erase);
         task.node.driver_internal_info.others.extend(told);
     }
     if task.node.plan(kind).disable_ramdisk {
@@ -36,8 +36,8 @@ pub(super) async fn prepare(task: &mut Task, kind: StepKind) -> Result<Outcome, 
 ///
 /// # Errors
 ///
-/// [`Error::Interface`], [`Error::Store`].
-pub(crate) async fn tear_down(task: &mut Task, kind: StepKind) -> Result<(), Error> {
+/// [`Error::Interface`], [`Error::Host`].
+pub async fn tear_down(task: &mut Task, kind: StepKind) -> Result<(), Error> {
     let plan = task.node.plan(kind);
     if kind == StepKind::Deploy || plan.disable_ramdisk || plan.untouched {
         return Ok(());

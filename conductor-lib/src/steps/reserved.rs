@@ -24,7 +24,7 @@ pub(super) async fn execute(
         Reserved::Wait => match Reserved::seconds(&step.args) {
             None => return Ok(Some(Event::Wait)),
             Some(seconds) => {
-                let most = task.services.settings.max_conductor_wait_step;
+                let most = task.settings().max_conductor_wait_step;
                 tokio::time::sleep(Duration::from_secs(seconds).min(most)).await;
             }
         },

@@ -1,10 +1,10 @@
 //! Where an operation goes on that failed and is ordered again. The contract has no such verb.
 
 use crate::error::Error;
-use crate::evidence::events::EventKind;
 use crate::model::StepKind;
 use crate::task::Task;
 use crate::task::agent_steps;
+use crate::task::event::EventKind;
 use crate::task::ramdisk;
 
 /// Where an operation goes on.
@@ -21,7 +21,7 @@ pub(super) enum RetryAt {
 ///
 /// # Errors
 ///
-/// What fails the operation; [`Error::Store`], when nothing is known to have failed but the store.
+/// What fails the operation; [`Error::Host`], when nothing is known to have failed but the store.
 pub(super) async fn retry(task: &mut Task, kind: StepKind, failed: usize) -> Result<RetryAt, Error> {
     let step = task.node.plan(kind).steps.get(failed).map(|step| step.step.clone());
     let goes_on =

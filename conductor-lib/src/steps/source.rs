@@ -1,10 +1,10 @@
 //! Where the steps of an operation come from (section 3.4).
 
+use crate::deploy::DeployInterface;
 use crate::error::Error;
-use crate::interfaces::deploy::DeployInterface;
 use crate::model::{PlannedStep, StepId, StepKind};
 use crate::plan::{self, KnownStep, Missing, Offer, StepFault};
-use crate::raid;
+use crate::steps::raid;
 use crate::task::Task;
 
 /// The interface whose steps of the agent are there only where the node's RAID interface says so.
@@ -25,7 +25,7 @@ pub(super) async fn verify(task: &Task, deploy: &dyn DeployInterface, kind: Step
     let missing = if plan.disable_ramdisk { Missing::Refused } else { Missing::LeftOut };
     steps(task, deploy, kind, missing)?;
     for asked in &plan.requested {
-        if let Some(interface) = task.services.hardware.that_runs(&asked.id, kind, &task.node) {
+        if let Some(interface) = task.host.hardware().that_runs(&asked.id, kind, &task.node) {
             interface.validate_step(&task.node, asked).await?;
         }
     }
@@ -44,12 +44,12 @@ pub(super) fn steps(
     missing: Missing,
 ) -> Result<Vec<PlannedStep>, Error> {
     let node = &task.node;
-    let policy = task.services.settings.steps.of(kind);
-    let mut own = task.services.hardware.steps(kind, node);
+    let policy = task.settings().steps.of(kind);
+    let mut own = task.host.hardware().steps(kind, node);
     if kind == StepKind::Deploy {
         own.extend(deploy.core_steps());
     }
-    let has_raid = task.services.hardware.raid(node).is_ok_and(|raid| raid.runs_steps_of_agent());
+    let has_raid = task.host.hardware().raid(node).is_ok_and(|raid| raid.runs_steps_of_agent());
     let offered = task.session.cached_steps(kind).unwrap_or_default();
     let offered = offered.iter().filter(|step| has_raid || step.interface != RAID);
     let mut known = plan::known(kind, own, offered, policy);
@@ -87,7 +87,7 @@ fn overlaid(
 }
 
 /// What is wrong with steps, as one error.
-pub(crate) fn invalid(kind: StepKind, faults: &[StepFault]) -> Error {
+pub fn invalid(kind: StepKind, faults: &[StepFault]) -> Error {
     let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
     Error::invalid(format!("{kind}_steps"), told.join("; "))
 }

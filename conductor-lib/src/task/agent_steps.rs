@@ -19,7 +19,7 @@ const NONCE: &str = "nonce";
 ///
 /// [`AgentError::Busy`] when it is to be asked later; any other [`AgentError`], [`Error::Invalid`] for an answer that
 /// is none.
-pub(crate) async fn list(task: &mut Task, kind: StepKind) -> Result<(), Error> {
+pub async fn list(task: &mut Task, kind: StepKind) -> Result<(), Error> {
     let name = format!("{kind}.get_{kind}_steps");
     let params = json!({"node": task.shown(), "ports": task.shown_ports()});
     let listed = match task.agent().await?.run(&name, params).await {
@@ -51,12 +51,7 @@ fn read<T: DeserializeOwned>(command: &str, listed: &Value, key: &str) -> Result
 /// # Errors
 ///
 /// [`AgentError::Busy`] when it is to be tried later; any other [`AgentError`].
-pub(crate) async fn start(
-    task: &Task,
-    kind: StepKind,
-    step: &PlannedStep,
-    args: &Value,
-) -> Result<(), Error> {
+pub async fn start(task: &Task, kind: StepKind, step: &PlannedStep, args: &Value) -> Result<(), Error> {
     let sent = json!({
         "interface": step.interface, "step": step.step, "priority": step.priority, "args": args,
         "abortable": step.abortable, INDEX: task.node.plan(kind).index, NONCE: task.node.plan(kind).nonce,

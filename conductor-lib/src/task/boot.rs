@@ -1,25 +1,26 @@
 //! What a task does to its machine, by the node's interfaces. The lease lasts while it is done.
 //!
 //! Every method fails with [`Error::Unresolved`] when the node has an interface that it cannot have, with
-//! [`Error::Interface`] when that cannot do its part, and with [`Error::Store`] when the lease is lost.
+//! [`Error::Interface`] when that cannot do its part, and with [`Error::Host`] when the lease is lost.
 
 use super::Task;
 use crate::error::Error;
-use crate::hardware_type::{NodeBoot, Unresolved};
+use crate::hardware_type::{Hardware, NodeBoot, Unresolved};
 use crate::interfaces::boot::BootCapability;
 use crate::interfaces::network::NetworkKind;
 use crate::interfaces::storage::StorageInterface;
-use crate::model::{InterfaceKind, ProvisionState, RamdiskInstance};
-use crate::store::BootTraceChange;
+use crate::model::{InterfaceKind, Node, ProvisionState, RamdiskInstance};
+use crate::settings::Settings;
+use crate::task::change::BootTraceChange;
 use farrier_media::{KernelParameterError, KernelParameters};
 use std::sync::Arc;
 
 impl Task {
     /// Checks that the machine can be controlled, connected and booted, without touching it.
-    pub(crate) async fn validate(&self) -> Result<(), Error> {
+    pub async fn validate(&self) -> Result<(), Error> {
         self.node.driver_info.fast_track()?;
         self.check_reset()?;
-        let hardware = &self.services.hardware;
+        let hardware = self.host.hardware();
         hardware.composition.check_boot(&self.node)?;
         for interface in hardware.that_control(&self.node)? {
             interface.validate(&self.node).await?;
@@ -28,21 +29,21 @@ impl Task {
     }
 
     /// Checks that the machine can be switched, without touching it.
-    pub(crate) async fn validate_power(&self) -> Result<(), Error> {
+    pub async fn validate_power(&self) -> Result<(), Error> {
         self.check_reset()?;
-        Ok(self.services.hardware.power(&self.node)?.validate(&self.node).await?)
+        Ok(self.host.hardware().power(&self.node)?.validate(&self.node).await?)
     }
 
     /// Checks that the machine can boot the ramdisk for a rescue, and be reached by it, without touching it.
-    pub(crate) async fn validate_rescue_boot(&self) -> Result<(), Error> {
+    pub async fn validate_rescue_boot(&self) -> Result<(), Error> {
         self.boot().await?.boot.validate_rescue(&self.node).await?;
         Ok(self.network().await?.validate_network(&self.node, NetworkKind::Rescuing).await?)
     }
 
     /// Forgets what the driver keeps about the machine.
-    pub(crate) async fn forget_machine(&mut self) -> Result<(), Error> {
+    pub async fn forget_machine(&mut self) -> Result<(), Error> {
         self.power().await?.forget(&self.node).await?;
-        match self.services.hardware.console(&self.node) {
+        match self.host.hardware().console(&self.node) {
             Ok(console) => Ok(console.forget(&self.node).await?),
             // One that there is not keeps nothing.
             Err(_) => Ok(()),
@@ -55,7 +56,7 @@ impl Task {
     ///
     /// [`Error::Invalid`] when the conductor's URL cannot be a kernel parameter.
     pub fn agent_options(&self) -> Result<KernelParameters, Error> {
-        let found = KernelParameters::default().with("ipa-api-url", &self.services.callback_url(&self.node));
+        let found = KernelParameters::default().with("ipa-api-url", &self.callback_url());
         found.map_err(|error| Error::invalid("the conductor's API URL", error.to_string()))
     }
 
@@ -65,7 +66,7 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn prepare_ramdisk(&mut self, parameters: KernelParameters) -> Result<(), Error> {
         loop {
             match self.prepare_ramdisk_once(parameters.clone()).await {
@@ -91,7 +92,7 @@ impl Task {
         };
         boot.boot.prepare_ramdisk(boot.context(&self.node), &parameters).await?;
         self.renew_boot_trace(&boot);
-        self.forget_last_words();
+        self.host.forget_diagnosis();
         if is_asked(&boot) {
             self.node.driver_internal_info.ramdisk_parameters = Some(parameters.to_string());
             self.save().await?;
@@ -134,7 +135,7 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn clean_up_ramdisk(&mut self) -> Result<(), Error> {
         self.node.driver_internal_info.ramdisk_parameters = None;
         self.node.driver_internal_info.instance_waits_for_agent = false;
@@ -151,7 +152,7 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`]; [`Error::Invalid`] for a ramdisk that nothing can
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`]; [`Error::Invalid`] for a ramdisk that nothing can
     /// be booted by.
     pub async fn prepare_instance(&mut self) -> Result<(), Error> {
         let waits = self.agent_reads_medium().await?;
@@ -185,7 +186,7 @@ impl Task {
         self.node.driver_internal_info.ramdisk_parameters = None;
         let boot = self.boot().await?;
         self.boot_trace = BootTraceChange::End;
-        if !self.services.hardware.composition.boots_ramdisk(&self.node)? {
+        if !self.host.hardware().composition.boots_ramdisk(&self.node)? {
             return Ok(boot.boot.prepare_instance(boot.context(&self.node)).await?);
         }
         let instance = RamdiskInstance::read(&self.node)?;
@@ -204,7 +205,7 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn clean_up_instance(&mut self) -> Result<(), Error> {
         self.node.driver_internal_info.netboots_instance = false;
         match self.boot_if_any().await? {
@@ -217,7 +218,7 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn attach_volumes(&mut self) -> Result<(), Error> {
         Ok(self.storage().await?.attach_volumes(&self.node).await?)
     }
@@ -226,20 +227,20 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn detach_volumes(&mut self) -> Result<(), Error> {
         Ok(self.storage().await?.detach_volumes(&self.node).await?)
     }
 
     /// Has the next save end what is known of an earlier boot.
     fn renew_boot_trace(&mut self, boot: &NodeBoot) {
-        self.services.boot_journal.forget(self.node.uuid);
+        self.host.forget_boot();
         self.boot_trace = if is_asked(boot) { BootTraceChange::Begin } else { BootTraceChange::End };
     }
 
     async fn storage(&self) -> Result<Arc<dyn StorageInterface>, Error> {
-        self.reservation.hold().await?;
-        Ok(self.services.hardware.storage(&self.node)?)
+        self.hold().await?;
+        Ok(self.host.hardware().storage(&self.node)?)
     }
 
     async fn boot(&self) -> Result<NodeBoot, Error> {
@@ -249,9 +250,15 @@ impl Task {
     }
 
     async fn boot_if_any(&self) -> Result<Option<NodeBoot>, Error> {
-        self.reservation.hold().await?;
-        Ok(self.services.hardware.boot(&self.node)?)
+        self.hold().await?;
+        Ok(self.host.hardware().boot(&self.node)?)
     }
+}
+
+/// The ramdisk API as the machine of a node reaches it.
+pub fn callback_url(node: &Node, hardware: &Hardware, settings: &Settings) -> String {
+    let boot = hardware.boot(node).ok().flatten();
+    boot.map_or_else(|| settings.api_url.clone(), |boot| boot.boot.callback_url(&settings.api_url))
 }
 
 /// Parameters by which a ramdisk that posts its inventory proves to be booted with them: the token is in the URL that it

@@ -22,7 +22,7 @@ fn next(node: &Node) -> Result<Option<&str>, Error> {
 }
 
 /// Whether there is a boot interface left that a boot of a node's ramdisk can fall back to.
-pub(crate) fn can_fall_back(node: &Node) -> bool {
+pub fn can_fall_back(node: &Node) -> bool {
     next(node).is_ok_and(|next| next.is_some())
 }
 
@@ -32,8 +32,8 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] for an unusable list, [`Error::Store`].
-    pub(crate) async fn fall_back(&mut self, reason: &str) -> Result<bool, Error> {
+    /// [`Error::Invalid`] for an unusable list, [`Error::Host`].
+    pub async fn fall_back(&mut self, reason: &str) -> Result<bool, Error> {
         let Some(next) = next(&self.node)?.map(str::to_owned) else { return Ok(false) };
         let node = self.node.label();
         tracing::warn!(%node, boot_interface = next, "the boot of the ramdisk falls back to another interface: {reason}");

@@ -46,8 +46,8 @@ impl Task {
     /// # Errors
     ///
     /// [`Error::Unresolved`].
-    pub(crate) fn is_switched_by_agent(&self) -> Result<bool, Error> {
-        Ok(self.services.hardware.power(&self.node)?.in_band().is_some())
+    pub fn is_switched_by_agent(&self) -> Result<bool, Error> {
+        Ok(self.host.hardware().power(&self.node)?.in_band().is_some())
     }
 
     /// Sees that there is an agent which can switch the machine, where nothing else can.
@@ -55,8 +55,8 @@ impl Task {
     /// # Errors
     ///
     /// [`Error::Unresolved`], [`Error::Interface`].
-    pub(crate) async fn check_switchable(&self) -> Result<(), Error> {
-        let power = self.services.hardware.power(&self.node)?;
+    pub async fn check_switchable(&self) -> Result<(), Error> {
+        let power = self.host.hardware().power(&self.node)?;
         match power.in_band() {
             Some(_) => Ok(power.validate(&self.node).await?),
             None => Ok(()),
@@ -95,8 +95,8 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Agent`] where it does not answer and nobody told it, [`Error::Store`].
-    pub(crate) async fn agent_has_left(&self) -> Result<bool, Error> {
+    /// [`Error::Agent`] where it does not answer and nobody told it, [`Error::Host`].
+    pub async fn agent_has_left(&self) -> Result<bool, Error> {
         match self.agent().await?.commands().await {
             Err(AgentError::Unreachable { .. }) if self.session.agent_told_to_reboot => Ok(true),
             answer => Ok(answer.map(|_| false)?),
@@ -122,7 +122,7 @@ impl Task {
     /// # Errors
     ///
     /// [`Error::Interface`] where no agent answers, or it stays; [`Error::Agent`] where it refuses or fails;
-    /// [`Error::Store`].
+    /// [`Error::Host`].
     pub(super) async fn reboot_in_band(
         &mut self,
         power: &dyn InBandPower,
@@ -148,7 +148,7 @@ impl Task {
                 self.save().await?;
                 Err(error)
             }
-            Err(error @ Error::Store(_)) => Err(error),
+            Err(error @ Error::Host(_)) => Err(error),
             Err(error) => {
                 self.forget_agent().await?;
                 Err(error)
@@ -173,7 +173,7 @@ impl Task {
     /// Waits until an agent is gone that was told to reboot its machine.
     async fn sees_off(&self, deadline: Instant, limit: Duration) -> Result<(), Error> {
         // Of one that is gone nobody has to be sure three times.
-        let once = AgentSettings { max_command_attempts: 1, ..self.services.settings.agent.clone() };
+        let once = AgentSettings { max_command_attempts: 1, ..self.settings().agent.clone() };
         let agent = AgentClient::new(&self.session, &once)?;
         loop {
             self.hold().await?;
@@ -192,7 +192,7 @@ impl Task {
             if Instant::now() >= deadline {
                 return Err(NotSwitched::Stays { url: agent.url().to_owned(), limit }.into());
             }
-            tokio::time::sleep(self.services.settings.power_poll_interval).await;
+            tokio::time::sleep(self.settings().power_poll_interval).await;
         }
     }
 }

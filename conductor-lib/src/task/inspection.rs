@@ -1,13 +1,13 @@
 //! What a task does for an inspection.
 
-use super::{Task, Unsaved};
+use super::{Task, Unsaved, callback_url};
 use crate::agent::token;
 use crate::error::Error;
 use crate::hardware_type::Unresolved;
 use crate::interfaces::base::InterfaceError;
 use crate::interfaces::network::NetworkKind;
 use crate::model::{InspectionData, InterfaceKind};
-use crate::store::InspectionChange;
+use crate::task::change::InspectionChange;
 use farrier_protocol::lookup::MASKED;
 
 /// What of an inspection is to be saved.
@@ -34,18 +34,18 @@ impl Task {
     }
 
     /// Keeps what the ramdisk posted until the inspection is done, which counts once saved.
-    pub(crate) fn receive_inspection(&mut self, data: InspectionData) {
+    pub fn receive_inspection(&mut self, data: InspectionData) {
         self.inspection = UnsavedInspection::Received(data);
     }
 
     /// The conductor's URL as the machine reaches it.
     pub fn callback_url(&self) -> String {
-        self.services.callback_url(&self.node)
+        callback_url(&self.node, self.host.hardware(), self.settings())
     }
 
     /// The token of the agent that runs now, which is issued where it has none, and counts once saved; its mask where
     /// it was told already.
-    pub(crate) fn issue_token(&mut self) -> String {
+    pub fn issue_token(&mut self) -> String {
         if self.session.agent_secret_token.is_some() {
             return MASKED.to_owned();
         }
@@ -60,9 +60,9 @@ impl Task {
     /// # Errors
     ///
     /// [`Error::Unresolved`], [`Error::Interface`] when the machine cannot be booted.
-    pub(crate) async fn boots_for_inspection(&self) -> Result<bool, Error> {
-        let is_required = self.services.settings.inspection.require_managed_boot;
-        let Some(boot) = self.services.hardware.boot(&self.node)? else {
+    pub async fn boots_for_inspection(&self) -> Result<bool, Error> {
+        let is_required = self.settings().inspection.require_managed_boot;
+        let Some(boot) = self.host.hardware().boot(&self.node)? else {
             let hardware_type = self.node.driver.clone();
             let none = Unresolved::None { kind: InterfaceKind::Boot, hardware_type };
             return if is_required { Err(none.into()) } else { Ok(false) };

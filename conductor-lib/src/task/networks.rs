@@ -5,8 +5,7 @@ use super::Task;
 use crate::error::Error;
 use crate::interfaces::base::InterfaceError;
 use crate::interfaces::network::{NetworkInterface, NetworkKind};
-use crate::model::{BootDevice, PowerState, ResourceKind};
-use crate::store::ResourceSelection;
+use crate::model::{BootDevice, PowerState};
 use std::sync::Arc;
 
 /// A change of a machine's networks. Each may be asked for again and again.
@@ -28,7 +27,7 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn change_networks(&mut self, changes: &[NetworkChange]) -> Result<(), Error> {
         let network = self.network().await?;
         self.read_port_groups().await?;
@@ -42,12 +41,10 @@ impl Task {
     }
 
     /// Has the groups of the node's ports at hand, as they are now.
-    pub(crate) async fn read_port_groups(&mut self) -> Result<(), Error> {
+    pub async fn read_port_groups(&mut self) -> Result<(), Error> {
         self.node.port_groups.clear();
         if self.node.ports.iter().any(|port| port.portgroup_id.is_some()) {
-            let all = ResourceSelection::first(ResourceKind::PortGroup, u32::MAX);
-            let own = ResourceSelection { node: Some(self.node.uuid), ..all };
-            self.node.port_groups = self.services.store.resources(&own).await?;
+            self.node.port_groups = self.host.port_groups().await?;
         }
         Ok(())
     }
@@ -90,7 +87,7 @@ impl Task {
 
     /// Detaches the virtual interfaces of an instance that ends (section 1.13), which counts once saved. It ends whether
     /// or not that can be done: what went wrong is in the log.
-    pub(crate) async fn detach_vifs(&mut self) {
+    pub async fn detach_vifs(&mut self) {
         let failed = match self.network().await {
             Ok(network) => match network.vif_list(&self.node).await {
                 Ok(vifs) => self.detach(&*network, &vifs).await,
@@ -145,7 +142,7 @@ impl Task {
 
     /// Has the machine start its setup once, where it can be told so: nothing is to run on it now.
     async fn stay_in_setup(&self) -> Result<(), Error> {
-        let management = self.services.hardware.management(&self.node)?;
+        let management = self.host.hardware().management(&self.node)?;
         if !management.get_supported_boot_devices(&self.node).contains(&BootDevice::Bios) {
             return Ok(());
         }
@@ -163,6 +160,6 @@ impl Task {
 
     pub(super) async fn network(&self) -> Result<Arc<dyn NetworkInterface>, Error> {
         self.hold().await?;
-        Ok(self.services.hardware.network(&self.node)?)
+        Ok(self.host.hardware().network(&self.node)?)
     }
 }

@@ -28,24 +28,24 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn power_state(&self) -> Result<PowerState, Error> {
-        self.reservation.hold().await?;
-        power_state(&self.services, &self.node).await
+        self.hold().await?;
+        power_state(self.host.hardware(), &self.node, self.settings().power_read_timeout).await
     }
 
     /// Whether the driver can tell the power state of the machine, and not an operator alone.
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Store`].
-    pub(crate) async fn sees_power(&self) -> Result<bool, Error> {
+    /// [`Error::Unresolved`], [`Error::Host`].
+    pub async fn sees_power(&self) -> Result<bool, Error> {
         Ok(self.power().await?.supports_power_sync(&self.node))
     }
 
     /// How long an action that was ordered may take.
-    pub(crate) fn power_action_limit(&self, action: PowerAction) -> Duration {
-        let settings = &self.services.settings;
+    pub fn power_action_limit(&self, action: PowerAction) -> Duration {
+        let settings = self.settings();
         let usual = if action.is_soft() {
             settings.soft_power_off_timeout
         } else {
@@ -58,9 +58,9 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn power_on(&mut self) -> Result<(), Error> {
-        self.power_on_within(self.services.settings.power_state_change_timeout).await
+        self.power_on_within(self.settings().power_state_change_timeout).await
     }
 
     /// Powers the machine off, which counts once saved. The agent is forgotten before, so that no late heartbeat of it
@@ -69,9 +69,9 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn power_off(&mut self) -> Result<(), Error> {
-        self.power_off_within(self.services.settings.power_state_change_timeout).await
+        self.power_off_within(self.settings().power_state_change_timeout).await
     }
 
     /// Powers the machine off and on, which counts once saved. The agent is forgotten before, as by
@@ -79,13 +79,13 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`].
+    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Host`].
     pub async fn reboot(&mut self) -> Result<(), Error> {
-        self.reboot_within(self.services.settings.power_state_change_timeout).await
+        self.reboot_within(self.settings().power_state_change_timeout).await
     }
 
     /// As [`Self::power_on`], within another time.
-    pub(crate) async fn power_on_within(&mut self, limit: Duration) -> Result<(), Error> {
+    pub async fn power_on_within(&mut self, limit: Duration) -> Result<(), Error> {
         let power = self.power().await?;
         if let Some(in_band) = power.in_band() {
             return self.power_on_in_band(in_band, limit).await;
@@ -100,7 +100,7 @@ impl Task {
     }
 
     /// As [`Self::power_off`], within another time.
-    pub(crate) async fn power_off_within(&mut self, limit: Duration) -> Result<(), Error> {
+    pub async fn power_off_within(&mut self, limit: Duration) -> Result<(), Error> {
         let power = self.power().await?;
         if power.in_band().is_some() {
             return self.stay_on().await;
@@ -124,7 +124,7 @@ impl Task {
     }
 
     /// As [`Self::reboot`], within another time, which off and on have each.
-    pub(crate) async fn reboot_within(&mut self, limit: Duration) -> Result<(), Error> {
+    pub async fn reboot_within(&mut self, limit: Duration) -> Result<(), Error> {
         let power = self.power().await?;
         if let Some(in_band) = power.in_band() {
             return self.reboot_in_band(in_band, limit).await;
@@ -156,8 +156,8 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], also when it stays on, [`Error::Store`].
-    pub(crate) async fn soft_power_off(&mut self, limit: Duration) -> Result<(), Error> {
+    /// [`Error::Unresolved`], [`Error::Interface`], also when it stays on, [`Error::Host`].
+    pub async fn soft_power_off(&mut self, limit: Duration) -> Result<(), Error> {
         self.forget_agent().await?;
         let (power, deadline) = (self.power().await?, Instant::now() + limit);
         self.within(limit, PowerAction::SoftOff, power.soft_power_off(&self.node)).await?;
@@ -173,21 +173,21 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`].
-    pub(crate) async fn goes_off(&self, deadline: Instant) -> Result<bool, Error> {
+    /// [`Error::Host`].
+    pub async fn goes_off(&self, deadline: Instant) -> Result<bool, Error> {
         loop {
             match self.power_state().await {
                 Ok(PowerState::Off) => return Ok(true),
-                Err(error @ Error::Store(_)) => return Err(error),
+                Err(error @ Error::Host(_)) => return Err(error),
                 Ok(PowerState::On) | Err(_) if Instant::now() >= deadline => return Ok(false),
                 Ok(PowerState::On) | Err(_) => {}
             }
-            tokio::time::sleep(self.services.settings.power_poll_interval).await;
+            tokio::time::sleep(self.settings().power_poll_interval).await;
         }
     }
 
     /// Takes note of what the machine says: it is where it was wanted already. An agent that is off has no memory.
-    pub(crate) async fn note_power(&mut self, state: PowerState) -> Result<(), Error> {
+    pub async fn note_power(&mut self, state: PowerState) -> Result<(), Error> {
         if state == PowerState::Off {
             self.forget_agent().await?;
         }
@@ -196,7 +196,7 @@ impl Task {
     }
 
     /// Sees that the driver can do what is ordered, and that nobody forbids it.
-    pub(crate) fn check_power_action(&self, action: PowerAction) -> Result<(), Error> {
+    pub fn check_power_action(&self, action: PowerAction) -> Result<(), Error> {
         if self.node.disable_power_off && action.target() == PowerState::Off {
             let reason = "the machine must never be powered off; reboot it, or change the field first";
             return Err(Error::invalid("disable_power_off", reason));
@@ -207,7 +207,7 @@ impl Task {
         if self.node.disable_power_off {
             return self.check_reset();
         }
-        let power = self.services.hardware.power(&self.node)?;
+        let power = self.host.hardware().power(&self.node)?;
         if action.is_soft() && !power.supports_soft_power_off(&self.node) {
             return Ok(InterfaceError::unsupported(InterfaceKind::Power, action.as_str())?);
         }
@@ -216,7 +216,7 @@ impl Task {
 
     /// Sees that a machine which must never be powered off can be reset.
     pub(super) fn check_reset(&self) -> Result<(), Error> {
-        let power = self.services.hardware.power(&self.node)?;
+        let power = self.host.hardware().power(&self.node)?;
         let can_be_reset = power.in_band().is_some() || power.supports_reset(&self.node);
         match self.node.disable_power_off && !can_be_reset {
             true => Ok(InterfaceError::unsupported(
@@ -239,8 +239,8 @@ impl Task {
     }
 
     pub(super) async fn power(&self) -> Result<Arc<dyn PowerInterface>, Error> {
-        self.reservation.hold().await?;
-        Ok(self.services.hardware.power(&self.node)?)
+        self.hold().await?;
+        Ok(self.host.hardware().power(&self.node)?)
     }
 
     /// Forgets what an agent told while it went down. A token that is on the medium of its boot is that of the next agent,

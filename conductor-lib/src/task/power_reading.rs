@@ -1,9 +1,9 @@
 //! Reads the power state of machines, some of which cannot be read, and whose drivers may hang or crash.
 
 use crate::error::Error;
+use crate::hardware_type::Hardware;
 use crate::interfaces::base::InterfaceError;
 use crate::model::{Node, PowerState};
-use crate::services::Services;
 use std::time::Duration;
 
 /// Why a driver told nothing.
@@ -22,14 +22,13 @@ enum NoAnswer {
     Crashed(String),
 }
 
-/// The power state of a node's machine, as the machine tells it now.
+/// The power state of a node's machine, as its driver reads it within `limit`.
 ///
 /// # Errors
 ///
 /// [`Error::Unresolved`], and [`Error::Interface`], when it is not told in time too.
-pub(crate) async fn power_state(services: &Services, node: &Node) -> Result<PowerState, Error> {
-    let power = services.hardware.power(node)?;
-    let (driver, limit) = (node.driver.clone(), services.settings.power_read_timeout);
+pub async fn power_state(hardware: &Hardware, node: &Node, limit: Duration) -> Result<PowerState, Error> {
+    let (power, driver) = (hardware.power(node)?, node.driver.clone());
     let read = node.clone();
     // A task of its own, so that a driver that crashes takes nothing with it.
     let mut reading = tokio::spawn(async move { power.power_state(&read).await });

@@ -1,10 +1,10 @@
 //! Starting the ramdisk, as every operation does that needs the agent, and the networks that it is on.
 
 use crate::error::Error;
-use crate::evidence::events::EventKind;
 use crate::interfaces::network::NetworkKind;
 use crate::interfaces::outcome::Outcome;
 use crate::model::Family;
+use crate::task::event::EventKind;
 use crate::task::{NetworkChange, Stayed, Task};
 use farrier_media::KernelParameters;
 
@@ -14,8 +14,8 @@ use farrier_media::KernelParameters;
 ///
 /// # Errors
 ///
-/// [`Error::Interface`], [`Error::Store`].
-pub(crate) async fn run(task: &mut Task) -> Result<Outcome, Error> {
+/// [`Error::Interface`], [`Error::Host`].
+pub async fn run(task: &mut Task) -> Result<Outcome, Error> {
     match task.agent_that_stayed().await? {
         Stayed::Answers => join_network(task).await.map(|()| Outcome::Done),
         Stayed::WillCall => join_network(task).await.map(|()| Outcome::Wait),
@@ -28,8 +28,8 @@ pub(crate) async fn run(task: &mut Task) -> Result<Outcome, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Interface`], [`Error::Store`].
-pub(crate) async fn boot(task: &mut Task) -> Result<(), Error> {
+/// [`Error::Interface`], [`Error::Host`].
+pub async fn boot(task: &mut Task) -> Result<(), Error> {
     let parameters = task.agent_options()?;
     boot_with(task, parameters).await
 }
@@ -39,7 +39,7 @@ pub(crate) async fn boot(task: &mut Task) -> Result<(), Error> {
 /// # Errors
 ///
 /// As [`boot`].
-pub(crate) async fn boot_with(task: &mut Task, parameters: KernelParameters) -> Result<(), Error> {
+pub async fn boot_with(task: &mut Task, parameters: KernelParameters) -> Result<(), Error> {
     task.power_off().await?;
     join_network(task).await?;
     task.prepare_ramdisk(parameters).await?;
@@ -52,8 +52,8 @@ pub(crate) async fn boot_with(task: &mut Task, parameters: KernelParameters) -> 
 ///
 /// # Errors
 ///
-/// [`Error::Interface`], [`Error::Store`].
-pub(crate) async fn take_up(task: &mut Task) -> Result<(), Error> {
+/// [`Error::Interface`], [`Error::Host`].
+pub async fn take_up(task: &mut Task) -> Result<(), Error> {
     join_network(task).await?;
     task.prepare_ramdisk(task.agent_options()?).await
 }
@@ -71,13 +71,13 @@ async fn join_network(task: &mut Task) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Interface`], [`Error::Store`].
-pub(crate) async fn leave_network(task: &mut Task) -> Result<(), Error> {
+/// [`Error::Interface`], [`Error::Host`].
+pub async fn leave_network(task: &mut Task) -> Result<(), Error> {
     task.change_networks(&leaving(task)).await
 }
 
 /// The changes by which the machine leaves the network of its operation.
-pub(crate) fn leaving(task: &Task) -> Vec<NetworkChange> {
+pub fn leaving(task: &Task) -> Vec<NetworkChange> {
     networks(task).iter().copied().map(NetworkChange::Remove).collect()
 }
 

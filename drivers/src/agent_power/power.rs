@@ -1,11 +1,13 @@
 //! What agents do for the power of their machines.
 
 use async_trait::async_trait;
+use farrier_conductor::PowerAction;
 use farrier_conductor::agent::{AgentClient, AgentError, Wait};
+use farrier_conductor::interfaces::Agents;
 use farrier_conductor::interfaces::{InBandPower, Interface, InterfaceError, PowerInterface, Properties};
 use farrier_conductor::model::{InterfaceKind, Node, PowerState};
-use farrier_conductor::{Agents, PowerAction};
 use serde_json::json;
+use std::sync::Arc;
 
 /// The order to reboot. It has its name from the image that the machine is to run then.
 const REBOOT: &str = "standby.run_image";
@@ -13,12 +15,12 @@ const REBOOT: &str = "standby.run_image";
 /// Has agents reboot their machines.
 #[derive(Clone)]
 pub struct AgentPower {
-    agents: Agents,
+    agents: Arc<dyn Agents>,
 }
 
 impl AgentPower {
     /// By these agents.
-    pub fn new(agents: Agents) -> Self {
+    pub fn new(agents: Arc<dyn Agents>) -> Self {
         Self { agents }
     }
 

@@ -143,8 +143,8 @@ fn remove(file: &Path) -> Result<(), DnsmasqError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::clock::{Clock, SystemClock};
     use farrier_conductor::model::NewNode;
+    use farrier_conductor::model::clock::{Clock, SystemClock};
 
     #[tokio::test]
     async fn f58_files_are_there_for_cards_that_are_enabled_for_pxe_until_they_are_cleaned() {

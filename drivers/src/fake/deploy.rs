@@ -1,7 +1,8 @@
 //! Deploys nothing, in one step.
 
 use async_trait::async_trait;
-use farrier_conductor::interfaces::{BootNeed, DeployInterface, Interface, Outcome};
+use farrier_conductor::deploy::DeployInterface;
+use farrier_conductor::interfaces::{BootNeed, Interface, Outcome};
 use farrier_conductor::model::{PlannedStep, StepKind};
 use farrier_conductor::plan::KnownStep;
 use farrier_conductor::{Error, Task};

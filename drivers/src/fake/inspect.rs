@@ -1,7 +1,8 @@
 //! Finds nothing out.
 
 use async_trait::async_trait;
-use farrier_conductor::interfaces::{InspectInterface, Interface, Outcome};
+use farrier_conductor::in_band::InspectInterface;
+use farrier_conductor::interfaces::{Interface, Outcome};
 use farrier_conductor::{Error, Task};
 
 /// There is nothing to look at.

@@ -19,7 +19,7 @@ mod vendor;
 use boot::FakeBoot;
 use console::FakeConsole;
 use deploy::FakeDeploy;
-use farrier_conductor::{Builder, HardwareType};
+use farrier_conductor::{Drivers, HardwareType};
 use inspect::FakeInspect;
 use machines::Machines;
 use management::FakeManagement;
@@ -35,12 +35,12 @@ pub const FAKE_HARDWARE: &str = "fake-hardware";
 const FAKE: &str = "fake";
 
 /// Adds the hardware type `fake-hardware`.
-pub fn with_fake_hardware(builder: Builder) -> Builder {
+pub fn with_fake_hardware(drivers: Drivers) -> Drivers {
     let machines = Machines::default();
     let fake = HardwareType::new(FAKE_HARDWARE).power([FAKE]).management([FAKE]).boot([FAKE]);
     let fake = fake.console([FAKE, "no-console"]).bios([FAKE, "no-bios"]).firmware([FAKE, "no-firmware"]);
     let fake = fake.deploy([FAKE]).inspect([FAKE, "no-inspect"]).rescue([FAKE, "no-rescue"]);
-    builder
+    drivers
         .power(FAKE, FakePower::new(machines.clone()))
         .management(FAKE, FakeManagement::new(machines))
         .boot(FAKE, FakeBoot)

@@ -1,10 +1,10 @@
 //! Makes no volumes.
 
 use async_trait::async_trait;
+use farrier_conductor::in_band::AgentRaid;
 use farrier_conductor::interfaces::{DriverStep, Interface, InterfaceError, Properties, RaidInterface};
 use farrier_conductor::model::{Node, PlannedStep, StepKind};
 use farrier_conductor::plan::KnownStep;
-use farrier_conductor::raid::AgentRaid;
 use serde_json::{Map, Value};
 
 /// Takes every description of volumes.

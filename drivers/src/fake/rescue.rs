@@ -1,7 +1,8 @@
 //! Rescues nobody.
 
 use async_trait::async_trait;
-use farrier_conductor::interfaces::{Interface, Outcome, RescueInterface};
+use farrier_conductor::in_band::RescueInterface;
+use farrier_conductor::interfaces::{Interface, Outcome};
 use farrier_conductor::{Error, Task};
 
 /// There is no system to repair.

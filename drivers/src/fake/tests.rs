@@ -2,8 +2,9 @@
 
 use super::{FAKE_HARDWARE, with_fake_hardware};
 use farrier_conductor::model::{InitialState, InstanceInfo, NewNode, Node, PowerState, ProvisionState};
-use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::{Conductor, PowerAction, Settings};
+use farrier_conductor::{Drivers, PowerAction, Settings};
+use farrier_engine::Conductor;
+use farrier_engine::store::sqlite::SqliteStore;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,8 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 async fn started() -> (TempDir, Conductor) {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
-    let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
-    (folder, with_fake_hardware(builder).start().await.unwrap())
+    let drivers = with_fake_hardware(Drivers::default());
+    let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store, drivers);
+    (folder, builder.start().await.unwrap())
 }
 
 async fn node(conductor: &Conductor, has_come: impl Fn(&Node) -> bool) -> Node {

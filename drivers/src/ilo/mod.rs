@@ -12,7 +12,7 @@ pub use management::IloManagement;
 pub use power::IloPower;
 
 use crate::redfish::{Bmcs, Lasting};
-use farrier_conductor::{Builder, HardwareType};
+use farrier_conductor::{Drivers, HardwareType};
 
 /// The name of the interfaces.
 const ILO: &str = "ilo";
@@ -25,15 +25,15 @@ const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-a
 
 /// Adds the hardware type `ilo` and its old names, whose machines are booted by the interfaces `boot`, the best one
 /// first, which have to be added too.
-pub fn with_ilo(builder: Builder, bmcs: &Bmcs, boot: &[&'static str]) -> Builder {
+pub fn with_ilo(drivers: Drivers, bmcs: &Bmcs, boot: &[&'static str]) -> Drivers {
     let lasting = Lasting::default();
-    let builder = builder
+    let drivers = drivers
         .power(ILO, IloPower::new(bmcs.clone(), lasting.clone()))
         .management(ILO, IloManagement::new(bmcs.clone(), lasting));
-    HARDWARE_TYPES.into_iter().fold(builder, |builder, name| {
+    HARDWARE_TYPES.into_iter().fold(drivers, |drivers, name| {
         let ilo = HardwareType::new(name).power([ILO]).management([ILO, "noop"]);
         let ilo = ilo.boot(boot.iter().copied()).deploy(DEPLOY);
         let ilo = ilo.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);
-        builder.hardware_type(ilo.rescue(["agent", "no-rescue"]))
+        drivers.hardware_type(ilo.rescue(["agent", "no-rescue"]))
     })
 }

@@ -94,8 +94,8 @@ pub(super) fn of_ilo(error: InterfaceError) -> InterfaceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::clock::{Clock, SystemClock};
     use farrier_conductor::model::NewNode;
+    use farrier_conductor::model::clock::{Clock, SystemClock};
 
     fn node(more: &Value) -> Node {
         let mut info = json!({"ilo_address": "192.0.2.5", "ilo_username": "a", "ilo_password": "oats"});

@@ -207,8 +207,8 @@ fn wrong(key: &str, reason: &str) -> InterfaceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::clock::{Clock, SystemClock};
     use farrier_conductor::model::NewNode;
+    use farrier_conductor::model::clock::{Clock, SystemClock};
     use serde_json::json;
 
     fn read(info: Value) -> Result<Connection, String> {

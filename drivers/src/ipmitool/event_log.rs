@@ -4,8 +4,8 @@
 
 use super::bmcs::Bmc;
 use super::error::IpmiError;
-use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::model::LogEntry;
+use farrier_conductor::model::clock::{Clock, SystemClock};
 use time::{Date, Duration, Month, OffsetDateTime, PrimitiveDateTime, Time};
 
 const CLOCK: &[&str] = &["sel", "time", "get"];

@@ -25,7 +25,7 @@ pub use power::IpmiPower;
 pub use sol::Reopening;
 pub use vendor::IpmiVendor;
 
-use farrier_conductor::{Builder, HardwareType};
+use farrier_conductor::{Drivers, HardwareType};
 use std::path::Path;
 
 /// The name of the interfaces.
@@ -40,22 +40,22 @@ const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-a
 /// Adds the hardware type `ipmi` and its old names, whose machines are booted by the interfaces `boot`, the best one
 /// first, which have to be added too. The logs of their consoles are kept below `state_dir`.
 pub fn with_ipmitool(
-    builder: Builder,
+    drivers: Drivers,
     settings: IpmiSettings,
     state_dir: &Path,
     boot: &[&'static str],
-) -> Builder {
+) -> Drivers {
     let bmcs = Bmcs::new(settings);
-    let builder = builder
+    let drivers = drivers
         .power(IPMITOOL, IpmiPower::new(bmcs.clone()))
         .management(IPMITOOL, IpmiManagement::new(bmcs.clone()))
         .console(IPMITOOL, IpmiConsole::new(bmcs.clone(), state_dir))
         .vendor(IPMITOOL, IpmiVendor::new(bmcs));
-    HARDWARE_TYPES.into_iter().fold(builder, |builder, name| {
+    HARDWARE_TYPES.into_iter().fold(drivers, |drivers, name| {
         let ipmi = HardwareType::new(name).power([IPMITOOL]).management([IPMITOOL, "noop"]);
         let ipmi = ipmi.boot(boot.iter().copied()).deploy(DEPLOY).vendor([IPMITOOL, "no-vendor"]);
         let ipmi = ipmi.console([IPMITOOL, "no-console"]);
         let ipmi = ipmi.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);
-        builder.hardware_type(ipmi.rescue(["agent", "no-rescue"]))
+        drivers.hardware_type(ipmi.rescue(["agent", "no-rescue"]))
     })
 }

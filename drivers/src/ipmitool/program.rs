@@ -266,7 +266,7 @@ pub(super) fn reason(connection: &Connection, said: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::secret::Secret;
-    use farrier_conductor::clock::{Clock, SystemClock};
+    use farrier_conductor::model::clock::{Clock, SystemClock};
     use farrier_conductor::model::{NewNode, Node};
     use serde_json::json;
     use std::os::unix::process::ExitStatusExt;

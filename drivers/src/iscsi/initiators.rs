@@ -53,8 +53,8 @@ impl Initiators {
 mod tests {
     use super::*;
     use crate::iscsi::{OpenIscsiInitiator, QemuInitiator};
-    use farrier_conductor::clock::{Clock, SystemClock};
     use farrier_conductor::model::NewNode;
+    use farrier_conductor::model::clock::{Clock, SystemClock};
     use serde_json::json;
 
     #[test]

@@ -29,7 +29,7 @@ pub use qemu::QemuInitiator;
 pub use unit::LogicalUnit;
 pub use write::{Job, Written};
 
-use farrier_conductor::Builder;
+use farrier_conductor::Drivers;
 
 /// The name of the interface.
 pub const NAME: &str = "iscsi";
@@ -38,8 +38,8 @@ pub const NAME: &str = "iscsi";
 const BESIDE: &str = "direct";
 
 /// Adds the deploy interface, which all hardware types offer that are declared already and deploy by [`BESIDE`].
-pub fn with_iscsi(builder: Builder, initiators: Initiators) -> Builder {
-    builder.deploy(NAME, IscsiDeploy::new(initiators)).offer_deploy(NAME, BESIDE)
+pub fn with_iscsi(drivers: Drivers, initiators: Initiators) -> Drivers {
+    drivers.deploy(NAME, IscsiDeploy::new(initiators)).offer_deploy(NAME, BESIDE)
 }
 
 #[cfg(all(test, feature = "fake"))]
@@ -47,20 +47,15 @@ mod tests {
     use super::*;
     use crate::fake::{FAKE_HARDWARE, with_fake_hardware};
     use farrier_conductor::model::InterfaceKind::Deploy;
-    use farrier_conductor::store::sqlite::SqliteStore;
-    use farrier_conductor::{Conductor, HardwareType, Settings};
-    use std::sync::Arc;
+    use farrier_conductor::{HardwareType, Settings};
 
-    #[tokio::test]
-    async fn it_is_offered_where_machines_deploy_directly_and_nowhere_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
+    #[test]
+    fn it_is_offered_where_machines_deploy_directly_and_nowhere_else() {
         let rack = HardwareType::new("rack").power(["fake"]).boot(["fake"]).deploy(["direct"]);
-        let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
-        let builder = with_fake_hardware(builder).hardware_type(rack);
-        let initiators = Initiators::new(QemuInitiator::default());
-        let conductor = with_iscsi(builder, initiators).start().await.unwrap();
-        assert_eq!(conductor.interfaces_of("rack", Deploy).1, ["direct", NAME]);
-        assert!(!conductor.interfaces_of(FAKE_HARDWARE, Deploy).1.contains(&NAME));
+        let drivers = with_fake_hardware(Drivers::default()).hardware_type(rack);
+        let drivers = with_iscsi(drivers, Initiators::new(QemuInitiator::default()));
+        let (hardware, _) = drivers.build(&Settings::new("http://127.0.0.1:1")).unwrap();
+        assert_eq!(hardware.composition.interfaces_of("rack", Deploy).1, ["direct", NAME]);
+        assert!(!hardware.composition.interfaces_of(FAKE_HARDWARE, Deploy).1.contains(&NAME));
     }
 }

@@ -204,7 +204,7 @@ impl Session for OpenIscsiSession {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::disk_export::DiskExport;
+    use farrier_conductor::deploy::disk_export::DiskExport;
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;

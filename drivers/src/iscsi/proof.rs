@@ -91,7 +91,7 @@ pub(super) fn matching<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::disk_export::DiskExport;
+    use farrier_conductor::deploy::disk_export::DiskExport;
     use farrier_iscsi::target::layout::serial;
     use uuid::Uuid;
 

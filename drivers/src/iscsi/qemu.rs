@@ -157,7 +157,7 @@ fn wait(running: &mut Running, socket: &Path, is_cancelled: &dyn Fn() -> bool) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::disk_export::DiskExport;
+    use farrier_conductor::deploy::disk_export::DiskExport;
     use farrier_iscsi::target::IscsiName;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;

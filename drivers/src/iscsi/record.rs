@@ -78,7 +78,7 @@ pub(super) fn left_soon(records: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::disk_export::DiskExport;
+    use farrier_conductor::deploy::disk_export::DiskExport;
     use uuid::Uuid;
 
     #[test]

@@ -1,7 +1,7 @@
 //! An exported disk as initiators reach it.
 
 use super::error::IscsiError;
-use farrier_conductor::disk_export::{DiskExport, Portal};
+use farrier_conductor::deploy::disk_export::{DiskExport, Portal};
 use farrier_iscsi::target::{Chap, IscsiName};
 
 /// A disk that is exported for one deployment, with names that are proven to be names and nothing more.

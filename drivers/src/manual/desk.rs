@@ -1,7 +1,7 @@
 //! What an operator has to do to a machine, in a small file for each node, so that no restart forgets it.
 
-use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::interfaces::{HandWork, InterfaceError};
+use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{BootDevice, Node, PowerState};
 use serde_json::{Value, json};
 use std::fs;

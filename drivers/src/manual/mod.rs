@@ -10,10 +10,12 @@ mod power;
 
 use crate::agent_power::{self, AgentPower};
 use desk::Desk;
-use farrier_conductor::{Builder, HardwareType};
+use farrier_conductor::interfaces::Agents;
+use farrier_conductor::{Drivers, HardwareType};
 use management::ManualManagement;
 use power::ManualPower;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The name of the interfaces.
 const MANUAL: &str = "manual";
@@ -26,19 +28,23 @@ const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-a
 
 /// Adds the hardware type `manual`, whose machines are booted by the interfaces `boot`, the best one first, which have
 /// to be added too. What is to be done is kept below `state_dir`. Nodes may have their agent reboot their machine, by
-/// the power interface `agent`.
-pub fn with_manual(builder: Builder, state_dir: &Path, boot: &[&'static str]) -> Builder {
+/// the power interface `agent`, which asks these `agents`.
+pub fn with_manual(
+    drivers: Drivers,
+    agents: Arc<dyn Agents>,
+    state_dir: &Path,
+    boot: &[&'static str],
+) -> Drivers {
     let desk = Desk::below(state_dir);
-    let agents = builder.agents();
-    let builder = builder
+    let drivers = drivers
         .power(MANUAL, ManualPower::new(desk.clone()))
         .power(agent_power::NAME, AgentPower::new(agents))
         .management(MANUAL, ManualManagement::new(desk));
-    HARDWARE_TYPES.into_iter().fold(builder, |builder, name| {
+    HARDWARE_TYPES.into_iter().fold(drivers, |drivers, name| {
         let manual = HardwareType::new(name).power([MANUAL, agent_power::NAME]).management([MANUAL, "noop"]);
         let manual = manual.boot(boot.iter().copied()).deploy(DEPLOY);
         let manual = manual.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);
-        builder.hardware_type(manual.rescue(["agent", "no-rescue"]))
+        drivers.hardware_type(manual.rescue(["agent", "no-rescue"]))
     })
 }
 

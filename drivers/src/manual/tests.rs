@@ -1,6 +1,6 @@
 use super::*;
-use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::interfaces::{ManagementInterface, PowerInterface};
+use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{BootDevice, NewNode, Node, PowerState, ProvisionState};
 
 fn interfaces(state_dir: &Path) -> (ManualPower, ManualManagement) {

@@ -80,8 +80,8 @@ pub fn of(method: Method, node: &Node, servers: &Servers) -> Result<Vec<DhcpOpti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::clock::{Clock, SystemClock};
     use farrier_conductor::model::NewNode;
+    use farrier_conductor::model::clock::{Clock, SystemClock};
 
     fn told(method: Method, servers: &Servers) -> Result<Vec<(u8, String, String)>, String> {
         let node = Node::enrol(NewNode::default(), SystemClock.now());

@@ -8,7 +8,7 @@ use super::loaders::Loaders;
 use super::render::Renderer;
 use super::target::Defaults;
 use super::templates::Templates;
-use farrier_conductor::clock::{Clock, SystemClock};
+use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{NewNode, Node};
 use serde_json::{Value, json};
 use std::path::Path;

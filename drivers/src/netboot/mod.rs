@@ -37,7 +37,7 @@ pub mod tree;
 #[cfg(test)]
 mod fixtures;
 
-use farrier_conductor::Builder;
+use farrier_conductor::Drivers;
 use interface::{Netboot, NetworkBoot};
 use method::Method;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ use std::sync::Arc;
 pub const NAMES: [&str; 4] = ["ipxe", "pxe", "http", "http-ipxe"];
 
 /// Adds the boot interfaces, for hardware types that name them.
-pub fn with_netboot(builder: Builder, netboot: &Arc<Netboot>) -> Builder {
-    Method::ALL.into_iter().fold(builder, |builder, method| {
-        builder.boot(method.name(), NetworkBoot::new(method, Arc::clone(netboot)))
+pub fn with_netboot(drivers: Drivers, netboot: &Arc<Netboot>) -> Drivers {
+    Method::ALL.into_iter().fold(drivers, |drivers, method| {
+        drivers.boot(method.name(), NetworkBoot::new(method, Arc::clone(netboot)))
     })
 }

@@ -1,7 +1,7 @@
 //! What Neutron is told of cards: who has them, and where their cables lead.
 
 use super::slot::Slot;
-use farrier_conductor::model::{Node, Port, Resource};
+use farrier_conductor::model::{Node, Port, PortGroup};
 use serde_json::{Map, Value, json};
 
 /// The owner of ports that machines have.
@@ -60,15 +60,14 @@ pub(super) fn fields(node: &Node, slot: &Slot<'_>) -> Value {
 }
 
 /// How a switch is to treat the cables of a group. Its properties are options of Linux' bonding driver.
-fn group_information(group: &Resource) -> Value {
-    let properties = group.fields.get("properties").and_then(Value::as_object);
-    let options = properties.into_iter().flatten().map(|(name, value)| {
+fn group_information(group: &PortGroup) -> Value {
+    let options = group.properties.iter().map(|(name, value)| {
         (if name.starts_with(BOND) { name.clone() } else { format!("{BOND}{name}") }, value.clone())
     });
     json!({
         "id": group.uuid,
         "name": group.name,
-        "bond_mode": group.text("mode"),
+        "bond_mode": group.mode,
         "bond_properties": options.collect::<Map<_, _>>(),
     })
 }
@@ -80,8 +79,8 @@ fn link_text<'a>(port: &'a Port, key: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::clock::{Clock, SystemClock};
     use farrier_conductor::model::NewNode;
+    use farrier_conductor::model::clock::{Clock, SystemClock};
 
     fn port(fields: &Value) -> Port {
         let mut port = json!({"address": "52:54:00:00:00:01"});

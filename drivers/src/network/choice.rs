@@ -3,7 +3,7 @@
 use super::binding;
 use super::slot::{Slot, group_of};
 use farrier_conductor::interfaces::InterfaceError;
-use farrier_conductor::model::{Node, Resource};
+use farrier_conductor::model::{Node, PortGroup};
 use std::collections::BTreeSet;
 
 /// What is to be attached.
@@ -72,7 +72,7 @@ fn named_port<'a>(node: &'a Node, id: &str) -> Result<Slot<'a>, InterfaceError> 
     let none = || InterfaceError::invalid("port_uuid", format!("the node has no port {id}"));
     let port = node.ports.iter().find(|port| port.uuid.to_string() == id).ok_or_else(none)?;
     match group_of(node, port) {
-        Some(group) if !group.flag("standalone_ports_supported") => {
+        Some(group) if !group.standalone_ports_supported => {
             let reason =
                 format!("{} is used with its group alone; name portgroup_uuid {}", port.address, group.uuid);
             Err(InterfaceError::invalid("port_uuid", reason))
@@ -83,7 +83,7 @@ fn named_port<'a>(node: &'a Node, id: &str) -> Result<Slot<'a>, InterfaceError> 
 
 /// A group with cards.
 fn named_group<'a>(node: &'a Node, id: &str) -> Result<Slot<'a>, InterfaceError> {
-    let is_meant = |group: &Resource| group.uuid.to_string() == id || group.name.as_deref() == Some(id);
+    let is_meant = |group: &PortGroup| group.uuid.to_string() == id || group.name.as_deref() == Some(id);
     let found = Slot::all(node).into_iter().find(|slot| slot.group.is_some_and(is_meant));
     found.ok_or_else(|| {
         InterfaceError::invalid("portgroup_uuid", format!("the node has no port in a port group {id}"))
@@ -112,8 +112,8 @@ fn in_use(what: &str, reason: String) -> InterfaceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::clock::{Clock, SystemClock};
     use farrier_conductor::model::NewNode;
+    use farrier_conductor::model::clock::{Clock, SystemClock};
     use serde_json::{Value, json};
 
     /// A node with two port groups.

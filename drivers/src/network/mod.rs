@@ -25,7 +25,7 @@ pub use interface::NeutronNetwork;
 pub use settings::{NetworkSettings, OperationNetwork};
 
 use crate::openstack::Neutron;
-use farrier_conductor::Builder;
+use farrier_conductor::Drivers;
 use farrier_conductor::model::InterfaceKind;
 use std::sync::Arc;
 
@@ -33,9 +33,9 @@ use std::sync::Arc;
 pub const NAMES: [&str; 2] = ["flat", "neutron"];
 
 /// Adds the network interfaces `flat` and `neutron`, which nodes of every hardware type may have.
-pub fn with_neutron(builder: Builder, neutron: &Neutron, settings: NetworkSettings) -> Builder {
+pub fn with_neutron(drivers: Drivers, neutron: &Neutron, settings: NetworkSettings) -> Drivers {
     let settings = Arc::new(settings);
-    builder
+    drivers
         .network("flat", NeutronNetwork::flat(neutron.clone(), Arc::clone(&settings)))
         .network("neutron", NeutronNetwork::separate(neutron.clone(), settings))
         .supported_by_all(InterfaceKind::Network, NAMES)

@@ -1,6 +1,6 @@
 //! What a virtual interface can be attached to: a card, or a group of cards that is one to the network.
 
-use farrier_conductor::model::{Node, Port, Resource};
+use farrier_conductor::model::{Node, Port, PortGroup};
 use std::collections::BTreeSet;
 use std::fmt;
 use uuid::Uuid;
@@ -17,7 +17,7 @@ pub(super) fn tenant_vif(port: &Port) -> Option<&str> {
 #[derive(Debug, Clone)]
 pub(super) struct Slot<'a> {
     /// The group; nothing where it is a card by itself.
-    pub(super) group: Option<&'a Resource>,
+    pub(super) group: Option<&'a PortGroup>,
     pub(super) cards: Vec<&'a Port>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Slot<'a> {
     /// The address that it is known by. A group need not have one: it takes that of its virtual interface.
     pub(super) fn address(&self) -> Option<&'a str> {
         match self.group {
-            Some(group) => group.text("address"),
+            Some(group) => group.address.as_deref(),
             None => self.cards.first().map(|port| port.address.as_str()),
         }
     }
@@ -74,7 +74,7 @@ impl<'a> Slot<'a> {
     /// The physical network that its cables lead to.
     pub(super) fn physical_network(&self) -> Option<&'a str> {
         let of_cards = self.cards.iter().find_map(|port| port.physical_network.as_deref());
-        of_cards.or_else(|| self.group?.text("physical_network"))
+        of_cards.or_else(|| self.group?.physical_network.as_deref())
     }
 
     /// Whether the machine may boot from it.
@@ -90,7 +90,7 @@ impl<'a> Slot<'a> {
     /// The client identifier of InfiniBand.
     pub(super) fn client_id(&self) -> Option<&'a str> {
         let extra = match self.group {
-            Some(group) => group.fields.get("extra")?.as_object()?,
+            Some(group) => &group.extra,
             None => &self.cards.first()?.extra,
         };
         extra.get("client-id")?.as_str()
@@ -105,7 +105,7 @@ impl<'a> Slot<'a> {
 impl fmt::Display for Slot<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.group, self.cards.first()) {
-            (Some(Resource { name: Some(name), .. }), _) => write!(f, "port group {name}"),
+            (Some(PortGroup { name: Some(name), .. }), _) => write!(f, "port group {name}"),
             (Some(group), _) => write!(f, "port group {}", group.uuid),
             (None, port) => write!(f, "port {}", port.map_or("of none", |port| port.address.as_str())),
         }
@@ -113,6 +113,6 @@ impl fmt::Display for Slot<'_> {
 }
 
 /// The group of a card.
-pub(super) fn group_of<'a>(node: &'a Node, port: &Port) -> Option<&'a Resource> {
+pub(super) fn group_of<'a>(node: &'a Node, port: &Port) -> Option<&'a PortGroup> {
     node.port_groups.iter().find(|group| Some(group.uuid) == port.portgroup_id)
 }

@@ -7,7 +7,7 @@ use super::settings::OpenStackSettings;
 use crate::packed::{self, Broken};
 use crate::secret::Secret;
 use crate::unanswered::chain;
-use farrier_conductor::foreign_json;
+use farrier_conductor::untrusted::json as foreign_json;
 use farrier_protocol::json::{self, JsonError, Limits};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;

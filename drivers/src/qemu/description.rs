@@ -240,8 +240,8 @@ fn network(text: Option<&str>) -> Result<Network, InterfaceError> {
 pub(super) mod tests {
     use super::*;
     use crate::netboot::images::AllowedFolders;
-    use farrier_conductor::clock::{Clock, SystemClock};
     use farrier_conductor::model::NewNode;
+    use farrier_conductor::model::clock::{Clock, SystemClock};
     use serde_json::json;
 
     /// A node whose firmware need not be installed.

@@ -30,7 +30,7 @@ use boot::QemuBoot;
 use console::QemuConsole;
 use farrier_conductor::interfaces::InterfaceError;
 use farrier_conductor::model::BootDevice;
-use farrier_conductor::{Builder, HardwareType};
+use farrier_conductor::{Drivers, HardwareType};
 use folders::Folders;
 use management::QemuManagement;
 use power::QemuPower;
@@ -121,16 +121,16 @@ const DEPLOY: [&str; 5] = ["autodetect", "direct", "ramdisk", "bootc", "custom-a
 /// Adds the hardware type `qemu`, whose machines have their folders below `state_dir`. They are booted by its own boot
 /// interface, or by `further` ones, which have to be added too.
 pub fn with_qemu(
-    builder: Builder,
+    drivers: Drivers,
     state_dir: impl Into<PathBuf>,
     settings: QemuSettings,
     further: &[&'static str],
-) -> Builder {
+) -> Drivers {
     let folders = Folders::below(state_dir.into(), Arc::new(settings));
     let qemu =
         HardwareType::new("qemu").power(["qemu"]).management(["qemu"]).boot([&["qemu"], further].concat());
     let qemu = qemu.inspect(["agent", "no-inspect"]).raid(["no-raid", "agent"]);
-    builder
+    drivers
         .power("qemu", QemuPower::new(folders.clone()))
         .management("qemu", QemuManagement::new(folders.clone()))
         .boot("qemu", QemuBoot::new(folders.clone()))

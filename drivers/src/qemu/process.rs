@@ -2,7 +2,7 @@
 //! command line, so a conductor that starts again finds the machines of the one before.
 
 use super::{QemuError, control};
-use farrier_conductor::evidence::console_log;
+use farrier_conductor::untrusted::log;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -83,7 +83,7 @@ impl Machine {
         };
         // Its own words are better than "the conversation ended".
         let _ = child.kill().await;
-        Err(QemuError::Start { reason: console_log::last_line(&log).unwrap_or(reason), log })
+        Err(QemuError::Start { reason: log::last_line(&log).unwrap_or(reason), log })
     }
 
     /// Ends the process and returns when it is gone.

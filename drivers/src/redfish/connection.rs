@@ -137,8 +137,8 @@ fn wrong<T>(key: &str, reason: &str) -> Result<T, InterfaceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::clock::{Clock, SystemClock};
     use farrier_conductor::model::NewNode;
+    use farrier_conductor::model::clock::{Clock, SystemClock};
     use serde_json::json;
 
     fn read(info: &Value) -> Result<Description, String> {

@@ -6,7 +6,7 @@ use super::message::Refusal;
 use crate::packed::{self, Broken};
 use crate::secret::Secret;
 use crate::unanswered::chain;
-use farrier_conductor::foreign_json;
+use farrier_conductor::untrusted::json as foreign_json;
 use farrier_protocol::json::{self, JsonError, Limits};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, IF_MATCH, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Method, Response, StatusCode, Url};

@@ -6,8 +6,9 @@ use super::error::RedfishError;
 use super::resource::Resource;
 use super::system::System;
 use async_trait::async_trait;
-use farrier_conductor::inspect::{self, AddPorts, InspectionSettings};
-use farrier_conductor::interfaces::{InspectInterface, Interface, InterfaceError, Outcome, Properties};
+use farrier_conductor::in_band::{self, InspectInterface};
+use farrier_conductor::interfaces::{Interface, InterfaceError, Outcome, Properties};
+use farrier_conductor::inventory::{AddPorts, InspectionSettings};
 use farrier_conductor::model::{InspectionData, Node};
 use farrier_conductor::{Error, Task};
 use serde_json::{Map, Value, json};
@@ -133,7 +134,7 @@ impl InspectInterface for RedfishInspect {
         let data = InspectionData { inventory, plugin_data: Map::new() };
         // A BMC tells of no card whether the machine boots from it.
         let settings = InspectionSettings { add_ports: AddPorts::All, ..task.settings().inspection.clone() };
-        inspect::take_over(task, data, &settings).await?;
+        in_band::take_over(task, data, &settings).await?;
         Ok(Outcome::Done)
     }
 }

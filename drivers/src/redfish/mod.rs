@@ -42,9 +42,10 @@ pub use message::Refusal;
 pub use power::RedfishPower;
 pub use settings::RedfishSettings;
 
-use farrier_conductor::interfaces::{Absent, RefusedSteps};
+use farrier_conductor::interfaces::RefusedSteps;
 use farrier_conductor::model::{InterfaceKind, StepKind};
-use farrier_conductor::{Builder, HardwareType};
+use farrier_conductor::registry::Absent;
+use farrier_conductor::{Drivers, HardwareType};
 
 /// The name of the hardware type, and of its interfaces.
 pub const REDFISH: &str = "redfish";
@@ -90,24 +91,24 @@ const REFUSED: [RefusedSteps; 3] = [
 
 /// Adds the hardware type `redfish`, whose machines are booted by the interfaces `boot`, the best one first, which have
 /// to be added too.
-pub fn with_redfish(builder: Builder, bmcs: &Bmcs, boot: &[&'static str]) -> Builder {
-    with_types(builder, bmcs, &[(REDFISH, boot)])
+pub fn with_redfish(drivers: Drivers, bmcs: &Bmcs, boot: &[&'static str]) -> Drivers {
+    with_types(drivers, bmcs, &[(REDFISH, boot)])
 }
 
 /// Adds hardware types of machines whose BMCs speak Redfish, [`REDFISH`] or [`IDRAC`], each with the interfaces by which
 /// its machines are booted, the best one first, which have to be added too.
-pub fn with_types(builder: Builder, bmcs: &Bmcs, types: &[(&'static str, &[&'static str])]) -> Builder {
+pub fn with_types(drivers: Drivers, bmcs: &Bmcs, types: &[(&'static str, &[&'static str])]) -> Drivers {
     let lasting = Lasting::default();
-    let builder = [REDFISH, IDRAC_REDFISH].into_iter().fold(builder, |builder, name| {
-        let builder = builder
+    let drivers = [REDFISH, IDRAC_REDFISH].into_iter().fold(drivers, |drivers, name| {
+        let drivers = drivers
             .power(name, RedfishPower::new(bmcs.clone(), lasting.clone()))
             .management(name, RedfishManagement::new(bmcs.clone(), lasting.clone()))
             .inspect(name, RedfishInspect::new(bmcs.clone()))
             .vendor(name, Absent(InterfaceKind::Vendor));
         let [bios, firmware, raid] = REFUSED;
-        builder.bios(name, bios).firmware(name, firmware).raid(name, raid)
+        drivers.bios(name, bios).firmware(name, firmware).raid(name, raid)
     });
-    types.iter().fold(builder, |builder, (name, boot)| builder.hardware_type(hardware_type(name, boot)))
+    types.iter().fold(drivers, |drivers, (name, boot)| drivers.hardware_type(hardware_type(name, boot)))
 }
 
 fn hardware_type(name: &str, boot: &[&'static str]) -> HardwareType {

@@ -24,7 +24,7 @@ pub use medium::Medium;
 pub use recipe::Recipe;
 pub use shelf::Shelf;
 
-use farrier_conductor::Builder;
+use farrier_conductor::Drivers;
 
 /// The name of the boot interface.
 pub const NAME: &str = "redfish-virtual-media";
@@ -40,7 +40,7 @@ pub const NAME_OF_HTTPS: &str = "redfish-https";
 
 /// Adds the boot interface under all of its names, and that by which firmware loads the medium itself, for hardware types
 /// that name them.
-pub fn with_virtual_media(builder: Builder, boot: VirtualMediaBoot) -> Builder {
-    let builder = builder.boot(NAME_OF_HTTPS, HttpsBoot::new(boot.clone()));
-    builder.boot(NAME, boot.clone()).boot(NAME_OF_ILO, boot.clone()).boot(NAME_OF_IDRAC, boot)
+pub fn with_virtual_media(drivers: Drivers, boot: VirtualMediaBoot) -> Drivers {
+    let drivers = drivers.boot(NAME_OF_HTTPS, HttpsBoot::new(boot.clone()));
+    drivers.boot(NAME, boot.clone()).boot(NAME_OF_ILO, boot.clone()).boot(NAME_OF_IDRAC, boot)
 }

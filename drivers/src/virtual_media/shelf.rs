@@ -11,7 +11,7 @@ use super::medium::Medium;
 use super::recipe::{CopyLimits, Maker, Marks, Recipe};
 use super::source;
 use crate::netboot::images::Image;
-use farrier_conductor::inspect::bmc_addresses;
+use farrier_conductor::inventory::bmc_addresses;
 use farrier_conductor::model::{BootDevice, Node};
 use rand::Rng;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,9 @@
 use crate::stage::{Stage, refusal};
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::{
-    InstanceInfo, InterfaceKind, PlannedStep, PowerState, ProvisionState, StepKind, Verb,
+    InstanceInfo, InterfaceKind, PlannedStep, PowerState, ProvisionState, StepKind,
 };
+use farrier_engine::records::Verb;
 use serde_json::json;
 use std::time::Duration;
 

@@ -1,13 +1,15 @@
 //! A conductor that is served, with one node of the type `manual` whose agent switches its machine.
 
 use crate::machine::{MAC, Machine};
-use farrier_conductor::clock::{Clock, SystemClock};
-use farrier_conductor::model::{InitialState, InterfaceKind, NewNode, Node, Order, ProvisionState, Verb};
+use farrier_conductor::model::clock::{Clock, SystemClock};
+use farrier_conductor::model::{InitialState, InterfaceKind, NewNode, Node, ProvisionState};
 use farrier_conductor::settings::AgentSettings;
-use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::store::{Change, OrderChange, SessionChange, Store, Terms};
-use farrier_conductor::{Builder, Conductor, Error, Settings};
+use farrier_conductor::{Drivers, Settings};
 use farrier_drivers::manual::with_manual;
+use farrier_engine::records::{Order, Verb};
+use farrier_engine::store::sqlite::SqliteStore;
+use farrier_engine::store::{Change, OrderChange, SessionChange, Store, Terms};
+use farrier_engine::{AgentLiveness, Conductor, Error};
 use farrier_node_api::ramdisk::ramdisk_router;
 use serde_json::Value;
 use std::sync::Arc;
@@ -30,7 +32,7 @@ impl Stage {
     }
 
     /// One with changed settings and more interfaces.
-    pub async fn with(change: impl FnOnce(&mut Settings), compose: impl FnOnce(Builder) -> Builder) -> Self {
+    pub async fn with(change: impl FnOnce(&mut Settings), compose: impl FnOnce(Drivers) -> Drivers) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -39,9 +41,10 @@ impl Stage {
         let mut settings = quick(&url);
         change(&mut settings);
         let machine = Machine::new(&url);
-        let builder = Conductor::builder(settings, store.clone()).boot("network", machine.clone());
-        let builder = compose(with_manual(builder, folder.path(), &["network"]));
-        let conductor = builder.start().await.unwrap();
+        let agents = Arc::new(AgentLiveness::new(store.clone(), Arc::new(SystemClock), &settings));
+        let drivers = Drivers::default().boot("network", machine.clone());
+        let drivers = compose(with_manual(drivers, agents, folder.path(), &["network"]));
+        let conductor = Conductor::builder(settings, store.clone(), drivers).start().await.unwrap();
         tokio::spawn(axum::serve(listener, ramdisk_router(conductor.clone())).into_future());
         let running = conductor.clone();
         tokio::spawn(async move { running.run().await });

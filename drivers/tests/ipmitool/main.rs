@@ -12,13 +12,12 @@ mod lost;
 mod simulator;
 mod stand_in;
 
-use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::interfaces::{ManagementInterface, PowerInterface, VendorInterface};
+use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{
     BootDevice, InitialState, InterfaceKind, NewNode, Node, PowerState, ProvisionState,
 };
-use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::{Conductor, Settings};
+use farrier_conductor::{Drivers, Settings};
 use farrier_drivers::bmc::pace::Pace;
 use farrier_drivers::ipmitool::{Bmcs, IpmiManagement, IpmiPower, IpmiSettings, IpmiVendor, with_ipmitool};
 use farrier_drivers::netboot::boot_roots::BootRoots;
@@ -28,6 +27,8 @@ use farrier_drivers::netboot::render::Renderer;
 use farrier_drivers::netboot::target::Defaults;
 use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::with_netboot;
+use farrier_engine::Conductor;
+use farrier_engine::store::sqlite::SqliteStore;
 use serde_json::{Value, json};
 use simulator::{PASSWORD, Simulator, USER};
 use std::sync::Arc;
@@ -223,10 +224,10 @@ async fn c04_k22_the_operator_of_metal3_manages_and_adopts_a_host_by_ipmi() {
         roots: BootRoots::default(),
     };
     let store = Arc::new(SqliteStore::open(&folder.path().join("nodes.sqlite")).await.unwrap());
-    let builder =
-        with_netboot(Conductor::builder(Settings::new("http://127.0.0.1:6385"), store), &Arc::new(netboot));
-    let builder = with_ipmitool(builder, settings(), folder.path(), &farrier_drivers::netboot::NAMES);
-    let conductor = builder.start().await.unwrap();
+    let drivers = with_netboot(Drivers::default(), &Arc::new(netboot));
+    let drivers = with_ipmitool(drivers, settings(), folder.path(), &farrier_drivers::netboot::NAMES);
+    let conductor =
+        Conductor::builder(Settings::new("http://127.0.0.1:6385"), store, drivers).start().await.unwrap();
     let mut info = info(&simulator);
     info["ipmi_port"] = simulator.port.to_string().into();
     info["ipmi_priv_level"] = "ADMINISTRATOR".into();

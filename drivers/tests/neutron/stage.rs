@@ -1,8 +1,8 @@
 //! A node with cards, and what connects it.
 
 use crate::stand_in::{PASSWORD, StandIn, USER};
-use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::interfaces::NetworkKind;
+use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{NewNode, Node};
 use farrier_drivers::network::{NetworkSettings, NeutronNetwork, OperationNetwork};
 use farrier_drivers::openstack::{Cloud, Neutron, OpenStackSettings};

@@ -2,8 +2,8 @@
 
 use crate::cloud::{Account, Cloud, USER, created};
 use crate::configuration::{REGION, SWITCH};
-use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::interfaces::NetworkKind;
+use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{NewNode, Node};
 use farrier_drivers::network::{NetworkSettings, NeutronNetwork, OperationNetwork};
 use farrier_drivers::openstack::{self, Neutron, OpenStackSettings};

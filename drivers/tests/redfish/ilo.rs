@@ -3,8 +3,8 @@
 use crate::stage::settings;
 use crate::stand_in::{Manner, Mockup, PASSWORD, StandIn, USER};
 use axum::http::Method;
-use farrier_conductor::clock::{Clock, SystemClock};
 use farrier_conductor::interfaces::{IndicatorState, Interface, ManagementInterface, PowerInterface};
+use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{BootDevice, BootMode, NewNode, Node, PowerState};
 use farrier_drivers::ilo::{IloManagement, IloPower};
 use farrier_drivers::redfish::quirks::Quirk;

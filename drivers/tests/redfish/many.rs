@@ -5,11 +5,12 @@
 use crate::stage::settings;
 use crate::stand_in::{Manner, PASSWORD, StandIn, USER};
 use farrier_conductor::model::{NewNode, PowerState};
-use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::{Conductor, HardwareType, Settings};
+use farrier_conductor::{Drivers, HardwareType, Settings};
 use farrier_drivers::bmc::pace::Pace;
 use farrier_drivers::fake::with_fake_hardware;
 use farrier_drivers::redfish::{Bmcs, Lasting, RedfishPower, RedfishSettings};
+use farrier_engine::Conductor;
+use farrier_engine::store::sqlite::SqliteStore;
 use serde_json::json;
 use std::fmt;
 use std::sync::Arc;
@@ -83,11 +84,11 @@ pub async fn read(machines: usize, limit: Duration) -> Reading {
         request_timeout: RedfishSettings::default().request_timeout,
         ..settings()
     });
-    let builder = with_fake_hardware(Conductor::builder(site, store));
+    let drivers = with_fake_hardware(Drivers::default());
     let rack = HardwareType::new("rack").power(["redfish"]).boot(["fake"]).deploy(["fake"]);
-    let builder =
-        builder.power("redfish", RedfishPower::new(sessions, Lasting::default())).hardware_type(rack);
-    let conductor = builder.start().await.unwrap();
+    let drivers =
+        drivers.power("redfish", RedfishPower::new(sessions, Lasting::default())).hardware_type(rack);
+    let conductor = Conductor::builder(site, store, drivers).start().await.unwrap();
     let (bmcs, _serving) = StandIn::start_many((0..machines).map(manner)).await;
     for (number, bmc) in bmcs.iter().enumerate() {
         bmc.inner().machine.power = "On";

@@ -4,8 +4,7 @@
 use crate::media::stage::{fill, shelf};
 use crate::stage::settings;
 use crate::stand_in::{Manner, PASSWORD, SYSTEM, StandIn, USER};
-use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::{Conductor, Settings};
+use farrier_conductor::{Drivers, Settings};
 use farrier_drivers::netboot::boot_roots::BootRoots;
 use farrier_drivers::netboot::by_arch::ConfiguredImages;
 use farrier_drivers::netboot::images::AllowedFolders;
@@ -17,6 +16,8 @@ use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::{self, with_netboot};
 use farrier_drivers::redfish::{Bmcs, IDRAC, REDFISH, with_types};
 use farrier_drivers::virtual_media::{self, VirtualMediaBoot, with_virtual_media};
+use farrier_engine::Conductor;
+use farrier_engine::store::sqlite::SqliteStore;
 use farrier_node_api::nodes::nodes_router;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -158,12 +159,13 @@ async fn conductor(folder: &Path, api: &str) -> Conductor {
     let renderer = Renderer { templates: Templates::load(None).unwrap(), timeout: None, http_url: None };
     let (loaders, roots) = (Loaders::default(), BootRoots::default());
     let netboot = Netboot { defaults: defaults.clone(), renderer, loaders, dhcp: None, roots };
-    let builder = with_netboot(Conductor::builder(settings_, store), &Arc::new(netboot));
-    let builder = with_virtual_media(builder, VirtualMediaBoot::new(shelf(folder), defaults));
+    let drivers = with_netboot(Drivers::default(), &Arc::new(netboot));
+    let drivers = with_virtual_media(drivers, VirtualMediaBoot::new(shelf(folder), defaults));
     let by_media = [virtual_media::NAME, virtual_media::NAME_OF_HTTPS, virtual_media::NAME_OF_IDRAC];
     let boot = [&netboot::NAMES[..], &by_media].concat();
     let types = [(REDFISH, &boot[..]), (IDRAC, &boot[..])];
-    with_types(builder, &Bmcs::new(settings()), &types).start().await.unwrap()
+    let drivers = with_types(drivers, &Bmcs::new(settings()), &types);
+    Conductor::builder(settings_, store, drivers).start().await.unwrap()
 }
 
 macro_rules! the_operator_leads_a_host_through_its_life {

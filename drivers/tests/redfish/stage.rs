@@ -1,7 +1,7 @@
 //! A node, and the interfaces that lead its machine.
 
 use crate::stand_in::{Manner, Mockup, PASSWORD, StandIn, USER};
-use farrier_conductor::clock::{Clock, SystemClock};
+use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{NewNode, Node};
 use farrier_drivers::bmc::pace::Pace;
 use farrier_drivers::redfish::{Bmcs, Lasting, RedfishManagement, RedfishPower, RedfishSettings};

@@ -2,7 +2,7 @@
 
 use crate::client::{LOOK_INTERVAL, NodeApi};
 use anyhow::bail;
-use farrier_conductor::model::AllocationState;
+use farrier_engine::records::AllocationState;
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;

@@ -1,12 +1,12 @@
 //! What only this conductor has, below `/farrier`.
 
 use crate::client::{NodeApi, answer};
-use farrier_conductor::KeptLog;
-use farrier_conductor::disk_export::DiskExport;
-use farrier_conductor::evidence::console_log::ConsolePart;
-use farrier_conductor::evidence::erasing::ErasureRecord;
-use farrier_conductor::evidence::events::Event;
-use farrier_conductor::explain::Explanation;
+use farrier_conductor::deploy::disk_export::DiskExport;
+use farrier_engine::KeptLog;
+use farrier_engine::evidence::console_log::ConsolePart;
+use farrier_engine::evidence::erasing::ErasureRecord;
+use farrier_engine::evidence::events::Event;
+use farrier_engine::explain::Explanation;
 use farrier_node_api::extension::{Deployment, DeploymentOrdered, ExportRequest};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Url};

@@ -1,7 +1,7 @@
 //! What happened to a node.
 
 use crate::client::{NodeApi, answer};
-use farrier_conductor::model::HistoryEntry;
+use farrier_engine::records::HistoryEntry;
 use reqwest::Method;
 use serde::Deserialize;
 

@@ -1,6 +1,6 @@
 //! A node as the REST interface shows it, as far as the commands read it.
 
-use farrier_conductor::evidence::erasing::Erasure;
+use farrier_conductor::model::Erasure;
 use farrier_conductor::model::{Activity, InterfaceKind, MacAddress, PowerState, ProvisionState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

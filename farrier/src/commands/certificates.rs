@@ -4,7 +4,7 @@ use crate::client::NodeApi;
 use crate::view::table::{none, table};
 use anyhow::bail;
 use clap::Args;
-use farrier_conductor::evidence::erasing::{
+use farrier_engine::evidence::erasing::{
     CertificateError, DiskStatement, EraseCertificate, ErasureRecord, MachineStatement, Signed, Statement,
     Verdict,
 };

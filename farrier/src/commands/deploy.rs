@@ -5,7 +5,7 @@ use crate::commands::steps::Steps;
 use crate::view::progress::Report;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use farrier_conductor::evidence::events::EventKind;
+use farrier_conductor::EventKind;
 use farrier_conductor::model::ProvisionState;
 use farrier_media::config_drive;
 use farrier_node_api::extension::Deployment;

@@ -4,7 +4,7 @@ use crate::client::NodeApi;
 use crate::state::private_file;
 use anyhow::Context;
 use clap::Subcommand;
-use farrier_conductor::disk_export::DiskExport;
+use farrier_conductor::deploy::disk_export::DiskExport;
 use std::fmt::{self, Display};
 use std::fs::{self, DirBuilder};
 use std::io;

@@ -3,7 +3,7 @@
 use crate::client::NodeApi;
 use crate::view::times_of_day::{span, text};
 use clap::Args;
-use farrier_conductor::explain::Explanation;
+use farrier_engine::explain::Explanation;
 
 /// Options of `farrier explain`.
 #[derive(Debug, Args)]
@@ -58,9 +58,9 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use farrier_conductor::evidence::diagnosis::Cause;
-    use farrier_conductor::explain::Evidence;
     use farrier_conductor::model::ProvisionState;
+    use farrier_engine::evidence::diagnosis::Cause;
+    use farrier_engine::explain::Evidence;
     use time::{Duration, OffsetDateTime};
 
     #[test]

@@ -4,7 +4,7 @@ use crate::client::NodeApi;
 use crate::view::table::{none, table};
 use crate::view::times_of_day::text;
 use clap::Args;
-use farrier_conductor::model::HistoryEntry;
+use farrier_engine::records::HistoryEntry;
 
 /// Options of `farrier history`.
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@ use crate::view::table::table;
 use crate::view::times_of_day::text;
 use anyhow::{Context, bail};
 use clap::Args;
-use farrier_conductor::KeptLog;
+use farrier_engine::KeptLog;
 use std::path::{Path, PathBuf};
 
 /// Options of `farrier logs`.

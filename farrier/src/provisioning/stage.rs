@@ -1,11 +1,9 @@
 //! A conductor with one node whose machine boots from the network, for the tests of this room.
 
 use crate::provisioning::files::{Files, Roots};
-use farrier_conductor::clock::{Clock, SystemClock};
+use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{InterfaceKind, NewNode, Node};
-use farrier_conductor::store::Store;
-use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::{Conductor, Settings};
+use farrier_conductor::{Drivers, Settings};
 use farrier_drivers::netboot::boot_roots::BootRoots;
 use farrier_drivers::netboot::images::AllowedFolders;
 use farrier_drivers::netboot::interface::Netboot;
@@ -15,6 +13,9 @@ use farrier_drivers::netboot::target::Defaults;
 use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::{self, with_netboot};
 use farrier_drivers::qemu::{QemuSettings, with_qemu};
+use farrier_engine::Conductor;
+use farrier_engine::store::Store;
+use farrier_engine::store::sqlite::SqliteStore;
 use serde_json::json;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -70,10 +71,10 @@ impl Stage {
             dhcp: None,
             roots: boot_roots,
         });
-        let builder = Conductor::builder(Settings::new("http://127.0.0.1:1"), store);
-        let builder =
-            with_qemu(with_netboot(builder, &netboot), state, QemuSettings::default(), &netboot::NAMES);
-        let conductor = builder.start().await.unwrap();
+        let drivers = with_netboot(Drivers::default(), &netboot);
+        let drivers = with_qemu(drivers, state, QemuSettings::default(), &netboot::NAMES);
+        let settings = Settings::new("http://127.0.0.1:1");
+        let conductor = Conductor::builder(settings, store, drivers).start().await.unwrap();
         let roots = Roots {
             ipxe: "#!ipxe\n".into(),
             grub: "set timeout=0\n".into(),

@@ -1,8 +1,8 @@
 //! What a machine has got of a file, for the trace of its boot.
 
-use farrier_conductor::Conductor;
-use farrier_conductor::evidence::boot_trace::{BootPeer, BootStage, Reached};
 use farrier_drivers::netboot::names::Item;
+use farrier_engine::Conductor;
+use farrier_engine::evidence::boot_trace::{BootPeer, BootStage, Reached};
 
 /// Follows a file to a machine.
 pub(crate) struct Trail {

@@ -4,10 +4,10 @@
 
 use crate::provisioning::files::Roots;
 use anyhow::Context;
-use farrier_conductor::Conductor;
 use farrier_conductor::interfaces::BootFile;
 use farrier_drivers::netboot::boot_roots::BootRoots;
 use farrier_drivers::netboot::root_script::{GRUB_LIST, GRUB_LISTS, PXELINUX_DEFAULT};
+use farrier_engine::Conductor;
 use rand::Rng;
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
@@ -85,9 +85,9 @@ async fn refresh(conductor: &Conductor, roots: &BootRoots, node: Uuid) -> anyhow
 mod tests {
     use super::*;
     use crate::provisioning::stage::{PXELINUX, Stage};
-    use farrier_conductor::Error;
-    use farrier_conductor::store::OwnedPort;
     use farrier_drivers::netboot::loaders::Loaders;
+    use farrier_engine::Error;
+    use farrier_engine::store::OwnedPort;
     use std::fs;
 
     #[tokio::test]

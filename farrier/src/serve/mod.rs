@@ -15,8 +15,10 @@ use crate::state::StateDir;
 use anyhow::Context;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::{Conductor, Settings};
+use farrier_conductor::model::clock::SystemClock;
+use farrier_conductor::{Drivers, Settings};
+use farrier_engine::store::sqlite::SqliteStore;
+use farrier_engine::{AgentLiveness, Conductor};
 use farrier_node_api::metrics::metrics_router;
 use farrier_node_api::nodes::nodes_router;
 use farrier_node_api::ramdisk::{boot_router, ramdisk_router};
@@ -100,12 +102,14 @@ impl Serve {
         netboot.apply(&mut settings);
         let store = Arc::new(SqliteStore::open(&database).await?);
         let shelf = netboot.shelf(&state_dir, &settings.api_url)?;
-        let builder = netboot.compose(Conductor::builder(settings, store), &shelf);
-        let builder = match networks {
-            Some(networks) => networks.compose(builder),
-            None => builder,
+        let agents = Arc::new(AgentLiveness::new(store.clone(), Arc::new(SystemClock), &settings));
+        let drivers = netboot.compose(Drivers::default(), &shelf);
+        let drivers = match networks {
+            Some(networks) => networks.compose(drivers),
+            None => drivers,
         };
-        let conductor = self.hardware.compose(builder, &state_dir, netboot.allowed()).start().await?;
+        let drivers = self.hardware.compose(drivers, &agents, &state_dir, netboot.allowed());
+        let conductor = Conductor::builder(settings, store, drivers).start().await?;
 
         let mut registry = Registry::with_prefix("farrier");
         let media = netboot.media(shelf);

@@ -1,7 +1,8 @@
 //! How a deployment is shown: a progress bar on terminals, else a log, or JSON lines.
 
 use crate::client::record::NodeRecord;
-use farrier_conductor::evidence::events::{Event, EventKind};
+use farrier_conductor::EventKind;
+use farrier_engine::evidence::events::Event;
 use farrier_protocol::progress::{Phase, Progress};
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use serde_json::json;

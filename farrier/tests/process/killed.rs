@@ -3,7 +3,7 @@
 use crate::agent::Script;
 use crate::site::Site;
 use farrier_conductor::model::{PowerState, ProvisionState};
-use farrier_conductor::store::Record;
+use farrier_engine::store::Record;
 
 /// What a record says when its conductor is killed.
 type Moment = (&'static str, fn(&Record) -> bool);

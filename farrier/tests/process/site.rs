@@ -4,8 +4,8 @@ use crate::agent::Script;
 use crate::conductor::{Client, Conductor};
 use crate::machine::{FakeMachine, MAC};
 use farrier_conductor::model::{Activity, ProvisionState};
-use farrier_conductor::store::sqlite::SqliteStore;
-use farrier_conductor::store::{Record, Store};
+use farrier_engine::store::sqlite::SqliteStore;
+use farrier_engine::store::{Record, Store};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

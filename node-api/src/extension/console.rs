@@ -6,8 +6,8 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::StatusCode;
-use farrier_conductor::Conductor;
-use farrier_conductor::evidence::console_log::ConsolePart;
+use farrier_engine::Conductor;
+use farrier_engine::evidence::console_log::ConsolePart;
 use serde::Deserialize;
 
 /// Where to begin.

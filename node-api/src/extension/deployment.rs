@@ -5,8 +5,8 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use farrier_conductor::Conductor;
 use farrier_conductor::model::InstanceInfo;
+use farrier_engine::Conductor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -5,8 +5,8 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use farrier_conductor::Conductor;
-use farrier_conductor::disk_export::DiskExport;
+use farrier_conductor::deploy::disk_export::DiskExport;
+use farrier_engine::Conductor;
 use serde::{Deserialize, Serialize};
 
 /// Body of `PUT /farrier/v1/nodes/{node}/disk/export`, which may be left out.

@@ -3,7 +3,7 @@
 use crate::wire::reply::{Refusal, masked};
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use farrier_conductor::Conductor;
+use farrier_engine::Conductor;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

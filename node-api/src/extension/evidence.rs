@@ -4,8 +4,8 @@ use crate::authorization::{Identity, sees_consoles};
 use crate::wire::reply::{Refusal, masked};
 use axum::Json;
 use axum::extract::{Extension, Path, State};
-use farrier_conductor::Conductor;
-use farrier_conductor::evidence::erasing::ErasureRecord;
+use farrier_engine::Conductor;
+use farrier_engine::evidence::erasing::ErasureRecord;
 use serde_json::Value;
 
 /// `GET /farrier/v1/nodes/{node}/explanation`. What a console says is for those who may read consoles.

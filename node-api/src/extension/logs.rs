@@ -7,8 +7,8 @@ use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use farrier_conductor::Conductor;
 use farrier_conductor::interfaces::PictureFormat;
+use farrier_engine::Conductor;
 use serde_json::{Value, json};
 
 /// `GET /farrier/v1/nodes/{node}/logs`

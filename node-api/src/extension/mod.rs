@@ -13,7 +13,7 @@ pub use disk::ExportRequest;
 
 use axum::Router;
 use axum::routing::{MethodRouter, get, put};
-use farrier_conductor::Conductor;
+use farrier_engine::Conductor;
 
 /// Where all of them are.
 const ROOT: &str = "/farrier/v1";

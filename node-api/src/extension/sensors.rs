@@ -3,7 +3,7 @@
 use crate::wire::reply::{Refusal, masked};
 use axum::Json;
 use axum::extract::{Path, State};
-use farrier_conductor::Conductor;
+use farrier_engine::Conductor;
 use serde_json::{Value, json};
 
 /// `GET /farrier/v1/nodes/{node}/sensors`

@@ -7,9 +7,9 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use farrier_conductor::Conductor;
 use farrier_conductor::interfaces::FirmwareVersion;
 use farrier_conductor::model::BootMode;
+use farrier_engine::Conductor;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

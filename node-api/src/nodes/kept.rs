@@ -1,7 +1,7 @@
 //! A node as it is kept, for a view of it: what nobody looks into stays the text that the store has.
 
 use crate::wire::view::{Fields, Kept};
-use farrier_conductor::store::{Documents, Outline};
+use farrier_engine::store::{Documents, Outline};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use crate::wire::reply::{Refusal, read_json};
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use farrier_conductor::Conductor;
+use farrier_engine::Conductor;
 use serde::{Deserialize, Serialize};
 
 /// Body of `PUT /v1/nodes/{node}/maintenance`.

@@ -32,7 +32,7 @@ use crate::wire::{body, request_id};
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Router, middleware};
-use farrier_conductor::Conductor;
+use farrier_engine::Conductor;
 
 /// The routes that operators call. They ask nobody who they are: put them behind an
 /// [authorization](crate::authorization::authorized), or serve them on a loopback address.

@@ -6,8 +6,8 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use farrier_conductor::Conductor;
 use farrier_conductor::model::{Node, check_trait};
+use farrier_engine::Conductor;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::Method;
-use farrier_conductor::Conductor;
+use farrier_engine::Conductor;
 use serde_json::{Map, Value, json};
 
 /// `GET /nodes/{node}/vendor_passthru/methods`

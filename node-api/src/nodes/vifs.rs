@@ -6,7 +6,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use farrier_conductor::Conductor;
+use farrier_engine::Conductor;
 use serde_json::{Map, Value, json};
 
 /// First version with virtual interfaces.

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use farrier_conductor::Conductor;
+use farrier_engine::Conductor;
 
 /// The route that firmware calls, ready to be merged with those of agents. It asks for neither a version nor an
 /// identity, since firmware has none, and every failure looks the same.

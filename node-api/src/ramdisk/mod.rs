@@ -15,10 +15,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
-use farrier_conductor::Conductor;
-use farrier_conductor::Error;
 use farrier_conductor::heartbeat::no_token;
-use farrier_conductor::{LookupAnswer, LookupQuery};
+use farrier_engine::Conductor;
+use farrier_engine::Error;
+use farrier_engine::{LookupAnswer, LookupQuery};
 use farrier_protocol::heartbeat::{ApiVersion, Heartbeat};
 use farrier_protocol::json::{self, Limits};
 use farrier_protocol::lookup::LookupConfig;
@@ -174,7 +174,7 @@ async fn heartbeat(
     refuse_newer_fields(&heartbeat, version)?;
     match conductor.heartbeat(&node, heartbeat).await {
         // Whoever has no token learns nothing of which nodes there are.
-        Err(Error::NodeNotFound(_)) => Err(Error::Heartbeat(no_token()).into()),
+        Err(Error::NodeNotFound(_)) => Err(Error::from(no_token()).into()),
         heard => Ok(heard.map(|()| StatusCode::ACCEPTED)?),
     }
 }

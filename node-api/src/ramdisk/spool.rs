@@ -1,6 +1,6 @@
 //! A text of somebody who is not known yet: a long one is kept in a file without a name, and not in memory.
 
-use farrier_conductor::foreign_json;
+use farrier_conductor::untrusted::json as foreign_json;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use tokio::io::AsyncWriteExt;
 use tokio::task::spawn_blocking;

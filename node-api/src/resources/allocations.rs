@@ -13,10 +13,10 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
-use farrier_conductor::Conductor;
-use farrier_conductor::Error;
-use farrier_conductor::model::{Allocation, AllocationState};
-use farrier_conductor::store::AllocationSelection;
+use farrier_engine::Conductor;
+use farrier_engine::Error;
+use farrier_engine::records::{Allocation, AllocationState};
+use farrier_engine::store::AllocationSelection;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

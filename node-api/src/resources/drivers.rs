@@ -7,8 +7,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, get};
-use farrier_conductor::Conductor;
 use farrier_conductor::model::InterfaceKind;
+use farrier_engine::Conductor;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

@@ -11,9 +11,9 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
-use farrier_conductor::Conductor;
-use farrier_conductor::Error;
-use farrier_conductor::model::HistoryEntry;
+use farrier_engine::Conductor;
+use farrier_engine::Error;
+use farrier_engine::records::HistoryEntry;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 

@@ -12,10 +12,11 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
-use farrier_conductor::Conductor;
-use farrier_conductor::Error;
-use farrier_conductor::model::{MacAddress, Port, ResourceKind, is_name};
-use farrier_conductor::store::{OwnedPort, PortSelection};
+use farrier_conductor::model::{MacAddress, Port, is_name};
+use farrier_engine::Conductor;
+use farrier_engine::Error;
+use farrier_engine::records::ResourceKind;
+use farrier_engine::store::{OwnedPort, PortSelection};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

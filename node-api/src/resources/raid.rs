@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, put};
-use farrier_conductor::Conductor;
+use farrier_engine::Conductor;
 
 /// First version with RAID volumes.
 const SINCE: u16 = 12;

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_LENGTH;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use farrier_conductor::foreign_json;
+use farrier_conductor::untrusted::json as foreign_json;
 use farrier_protocol::json::{self, JsonError};
 
 /// Longest body, in bytes (Ironic's `max_json_body_size`).

@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use farrier_conductor::Error;
+use farrier_engine::Error;
 use futures_util::stream;
 use serde_json::{Value, json};
 use std::cmp::Ordering;

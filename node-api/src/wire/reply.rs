@@ -4,10 +4,12 @@ use crate::wire::json_patch::PatchError;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use farrier_conductor::Error;
+use farrier_conductor::Error as TaskError;
 use farrier_conductor::interfaces::InterfaceError;
-use farrier_conductor::model::{Forbidden, mask_value, masked_text};
-use farrier_conductor::store::StoreError;
+use farrier_conductor::model::{mask_value, masked_text};
+use farrier_engine::Error;
+use farrier_engine::records::Forbidden;
+use farrier_engine::store::StoreError;
 use farrier_protocol::json::{self, JsonError, Limits};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -33,7 +35,7 @@ impl Refusal {
     /// Why a verb is refused: in a state that does not allow it, trying again does not help.
     pub(crate) fn of_verb(error: Error) -> Self {
         match error {
-            Error::InvalidState { .. } => Self::bad_request(error.to_string()),
+            Error::Task(TaskError::InvalidState { .. }) => Self::bad_request(error.to_string()),
             error => error.into(),
         }
     }
@@ -87,33 +89,17 @@ impl From<Error> for Refusal {
             | Error::PortNotFound(_)
             | Error::AllocationNotFound(_)
             | Error::ResourceNotFound { .. }
-            | Error::LookupFailed => StatusCode::NOT_FOUND,
-            Error::InvalidState { .. }
-            | Error::OtherInstance(_)
-            | Error::InUse { .. }
-            | Error::Interface(InterfaceError::InUse { .. })
+            | Error::LookupFailed
+            | Error::Store(StoreError::Gone(_)) => StatusCode::NOT_FOUND,
+            Error::InUse { .. }
             | Error::Store(StoreError::Held { .. } | StoreError::Overtaken(_) | StoreError::Taken { .. }) => {
                 StatusCode::CONFLICT
             }
             Error::Forbidden(Forbidden::Protected { .. }) => StatusCode::FORBIDDEN,
-            Error::Forbidden(_)
-            | Error::Heartbeat(_)
-            | Error::Invalid { .. }
-            | Error::PoweredOn { .. }
-            | Error::Unresolved(_)
-            | Error::Interface(
-                InterfaceError::DriverInfo { .. }
-                | InterfaceError::Invalid { .. }
-                | InterfaceError::Unsupported { .. },
-            ) => StatusCode::BAD_REQUEST,
-            Error::Store(StoreError::Gone(_)) => StatusCode::NOT_FOUND,
+            Error::Forbidden(_) | Error::PoweredOn { .. } => StatusCode::BAD_REQUEST,
             Error::Store(StoreError::Full { .. }) => StatusCode::INSUFFICIENT_STORAGE,
-            Error::StepFailed { .. }
-            | Error::Logs(_)
-            | Error::Hardware(_)
-            | Error::Interface(InterfaceError::Driver(_) | InterfaceError::NotAsked(_))
-            | Error::Agent(_)
-            | Error::Store(StoreError::Failed { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
+            Error::Logs(_) | Error::Store(StoreError::Failed { .. }) => StatusCode::INTERNAL_SERVER_ERROR,
+            Error::Task(error) => status_of(error),
         };
         let text = error.to_string();
         Self::new(
@@ -124,6 +110,33 @@ impl From<Error> for Refusal {
                 _ => text,
             },
         )
+    }
+}
+
+impl From<TaskError> for Refusal {
+    fn from(error: TaskError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+fn status_of(error: &TaskError) -> StatusCode {
+    match error {
+        TaskError::InvalidState { .. }
+        | TaskError::OtherInstance(_)
+        | TaskError::Interface(InterfaceError::InUse { .. }) => StatusCode::CONFLICT,
+        TaskError::Heartbeat(_)
+        | TaskError::Invalid { .. }
+        | TaskError::Unresolved(_)
+        | TaskError::Interface(
+            InterfaceError::DriverInfo { .. }
+            | InterfaceError::Invalid { .. }
+            | InterfaceError::Unsupported { .. },
+        ) => StatusCode::BAD_REQUEST,
+        TaskError::StepFailed { .. }
+        | TaskError::Hardware(_)
+        | TaskError::Interface(InterfaceError::Driver(_) | InterfaceError::NotAsked(_))
+        | TaskError::Agent(_)
+        | TaskError::Host(_) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

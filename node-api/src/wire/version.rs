@@ -10,7 +10,7 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use farrier_conductor::Conductor;
+use farrier_engine::Conductor;
 use farrier_protocol::heartbeat::{ApiVersion, VERSION_HEADER};
 use serde_json::{Value, json};
 

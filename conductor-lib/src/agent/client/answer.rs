@@ -1,8 +1,8 @@
 //! Reads what an agent answers. A machine may be in anybody's hands, so an answer is bounded in bytes, in values and in
 //! their memory; logs alone may be long, and never become values.
 
-use crate::foreign_json;
-use crate::log_extraction::{LogExtraction, Logs, Place, Room};
+use crate::untrusted::archive::{LogExtraction, Logs, Place, Room};
+use crate::untrusted::json;
 use farrier_protocol::command::CommandResult;
 use farrier_protocol::json::{JsonError, Limits};
 use reqwest::{Response, StatusCode};
@@ -78,7 +78,7 @@ impl Answer {
 
     /// Reads it as one value.
     pub(super) async fn read<T: DeserializeOwned + Send + 'static>(self) -> Result<T, Flaw> {
-        Ok(foreign_json::read(self.text, LIMITS).await?)
+        Ok(json::read(self.text, LIMITS).await?)
     }
 
     /// Reads it as the list of all commands, of which none has a longer result than it could have answered with.
@@ -99,7 +99,7 @@ impl Answer {
             };
             list.commands.into_iter().map(read).collect()
         };
-        foreign_json::examine(self.text, read).await.1
+        json::examine(self.text, read).await.1
     }
 }
 

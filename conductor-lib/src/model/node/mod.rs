@@ -1,17 +1,18 @@
 //! The node record (section 1.7).
 
-pub(crate) mod instance_uuid;
-pub(crate) mod interfaces;
-pub(crate) mod port;
-pub(crate) mod switched_deploy;
-pub(crate) mod traits;
+pub mod instance_uuid;
+pub mod interfaces;
+pub mod port;
+pub mod port_group;
+pub mod switched_deploy;
+pub mod traits;
 
 use crate::model::agent_session::AgentSession;
 use crate::model::mac_address::MacAddress;
 use crate::model::node::instance_uuid::InstanceUuid;
 use crate::model::node::interfaces::{InterfaceKind, NodeInterfaces};
 use crate::model::node::port::Port;
-use crate::model::records::resource::Resource;
+use crate::model::node::port_group::PortGroup;
 use crate::model::states::faults::Fault;
 use crate::model::states::transitions::Event;
 use crate::model::states::{Family, PowerState, ProvisionState};
@@ -143,7 +144,7 @@ pub struct Node {
     pub ports: Vec<Port>,
     /// The groups of its ports, for those who change its networks: resources of their own, which are stored elsewhere.
     #[serde(skip)]
-    pub port_groups: Vec<Resource>,
+    pub port_groups: Vec<PortGroup>,
 
     /// Where the node is in its life.
     pub provision_state: ProvisionState,
@@ -428,7 +429,7 @@ impl Node {
 
     /// The record as its agent gets it with a step: as it leaves the conductor, without plans, arguments of steps and what
     /// finds the machine. The step comes beside it, with its own arguments.
-    pub(crate) fn shown_to_agent(&self, session: &AgentSession) -> Self {
+    pub fn shown_to_agent(&self, session: &AgentSession) -> Self {
         let mut node = self.shown(session);
         for kind in StepKind::ALL {
             *node.plan_mut(kind) = StepPlan::default();

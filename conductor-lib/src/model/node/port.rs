@@ -67,7 +67,7 @@ fn yes() -> bool {
 
 impl Port {
     /// The port as it leaves the conductor, with every secret masked.
-    pub(crate) fn shown(&self) -> Self {
+    pub fn shown(&self) -> Self {
         let mut port = self.clone();
         let maps =
             [&mut port.local_link_connection, &mut port.extra, &mut port.internal_info, &mut port.others];

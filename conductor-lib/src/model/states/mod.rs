@@ -1,13 +1,16 @@
 //! Provision states, and the families of operations that they belong to (sections 1.1 and 1.5).
 
-pub(crate) mod boot_device;
-pub(crate) mod faults;
-pub(crate) mod power_action;
-pub(crate) mod transitions;
+pub mod boot_device;
+pub mod faults;
+pub mod power_action;
+pub mod transitions;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// An enum whose variants have names on the wire and in the store.
+#[macro_export]
+#[doc(hidden)]
 macro_rules! named_states {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$meta])*
@@ -38,7 +41,7 @@ macro_rules! named_states {
         }
     };
 }
-pub(crate) use named_states;
+pub use named_states;
 
 named_states! {
     /// Where a node is in its life.

@@ -47,7 +47,7 @@ impl PowerAction {
     }
 
     /// Whether there is nothing to do where the machine is in that state already.
-    pub(crate) fn is_done_in_its_target(self) -> bool {
+    pub fn is_done_in_its_target(self) -> bool {
         matches!(self, Self::On | Self::Off | Self::SoftOff)
     }
 

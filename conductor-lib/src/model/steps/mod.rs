@@ -1,4 +1,4 @@
 //! The steps of an operation, and its plan.
 
-pub(crate) mod step;
-pub(crate) mod step_plan;
+pub mod step;
+pub mod step_plan;

@@ -1,8 +1,8 @@
 //! The conductor's own notes about a node (section 1.8).
 
-use crate::evidence::erasing::Erasure;
 use crate::model::steps::step::StepKind;
 use crate::model::steps::step_plan::{CleanNotes, DeployNotes, ServiceNotes, StepPlan};
+use crate::model::typed_maps::erasure::Erasure;
 use crate::model::typed_maps::noted_export::NotedExport;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

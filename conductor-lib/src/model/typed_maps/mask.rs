@@ -39,7 +39,7 @@ const MEDIA: &str = "/media/";
 const MEDIUM_DIGITS: usize = 32;
 
 /// Puts the mask in the place of every secret of a map, however deep. A flag is none.
-pub(crate) fn mask(map: &mut Map<String, Value>) {
+pub fn mask(map: &mut Map<String, Value>) {
     for (key, value) in map {
         match value {
             Value::Null | Value::Bool(_) => {}
@@ -88,7 +88,7 @@ pub fn masked_text(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether the value under a name is a secret.
-pub(crate) fn is_secret(key: &str) -> bool {
+pub fn is_secret(key: &str) -> bool {
     let lower = key.to_ascii_lowercase();
     if SECRET_NAMES.contains(&lower.as_str()) || SECRET.iter().any(|word| lower.contains(word)) {
         return true;

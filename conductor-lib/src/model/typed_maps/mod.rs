@@ -1,12 +1,13 @@
 //! The maps of a record: those that operators fill, with typed readers, and the notes of the conductor.
 
-pub(crate) mod capabilities;
-pub(crate) mod driver_info;
-pub(crate) mod driver_internal_info;
-pub(crate) mod instance_info;
-pub(crate) mod mask;
-pub(crate) mod noted_export;
-pub(crate) mod properties;
-pub(crate) mod ramdisk_instance;
-pub(crate) mod rescue_password;
-pub(crate) mod typed_map;
+pub mod capabilities;
+pub mod driver_info;
+pub mod driver_internal_info;
+pub mod erasure;
+pub mod instance_info;
+pub mod mask;
+pub mod noted_export;
+pub mod properties;
+pub mod ramdisk_instance;
+pub mod rescue_password;
+pub mod typed_map;

@@ -1,7 +1,7 @@
 //! Options of `farrier serve` about the machines that it can lead.
 
 use clap::{Args, ValueEnum};
-use farrier_conductor::Builder;
+use farrier_conductor::Drivers;
 use farrier_drivers::fake::with_fake_hardware;
 use farrier_drivers::ilo::with_ilo;
 use farrier_drivers::ipmitool::{IpmiSettings, with_ipmitool};
@@ -11,8 +11,10 @@ use farrier_drivers::netboot::images::AllowedFolders;
 use farrier_drivers::qemu::{QemuSettings, with_qemu};
 use farrier_drivers::redfish::{Bmcs, RedfishSettings, with_types};
 use farrier_drivers::{netboot, redfish, virtual_media};
+use farrier_engine::AgentLiveness;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What nodes may be.
 #[derive(Debug, Args)]
@@ -67,7 +69,13 @@ impl Hardware {
     }
 
     /// Adds them to a conductor that has its state in a folder.
-    pub(crate) fn compose(self, builder: Builder, state_dir: &Path, allowed: &AllowedFolders) -> Builder {
+    pub(crate) fn compose(
+        self,
+        drivers: Drivers,
+        agents: &Arc<AgentLiveness>,
+        state_dir: &Path,
+        allowed: &AllowedFolders,
+    ) -> Drivers {
         let qemu =
             QemuSettings { allowed: allowed.clone(), unsafe_driver_info: self.qemu_unsafe_driver_info };
         let mut settings = RedfishSettings::default();
@@ -91,22 +99,22 @@ impl Hardware {
             .filter_map(|(hardware_type, name, boot)| types.contains(&hardware_type).then_some((name, boot)))
             .collect();
         let bmcs = Bmcs::new(settings);
-        let builder = match by_redfish.is_empty() {
-            true => builder,
-            false => with_types(builder, &bmcs, &by_redfish),
+        let drivers = match by_redfish.is_empty() {
+            true => drivers,
+            false => with_types(drivers, &bmcs, &by_redfish),
         };
-        let builder = types.into_iter().fold(builder, |builder, hardware_type| match hardware_type {
-            HardwareType::Qemu => with_qemu(builder, state_dir, qemu.clone(), &netboot::NAMES),
-            HardwareType::Redfish | HardwareType::Idrac => builder,
+        let drivers = types.into_iter().fold(drivers, |drivers, hardware_type| match hardware_type {
+            HardwareType::Qemu => with_qemu(drivers, state_dir, qemu.clone(), &netboot::NAMES),
+            HardwareType::Redfish | HardwareType::Idrac => drivers,
             HardwareType::Ilo => {
                 let boot = [&[virtual_media::NAME_OF_ILO], &netboot::NAMES[..]].concat();
-                with_ilo(builder, &bmcs, &boot)
+                with_ilo(drivers, &bmcs, &boot)
             }
-            HardwareType::Ipmi => with_ipmitool(builder, ipmi.clone(), state_dir, &netboot::NAMES),
-            HardwareType::Manual => with_manual(builder, state_dir, &netboot::NAMES),
-            HardwareType::FakeHardware => with_fake_hardware(builder),
+            HardwareType::Ipmi => with_ipmitool(drivers, ipmi.clone(), state_dir, &netboot::NAMES),
+            HardwareType::Manual => with_manual(drivers, agents.clone(), state_dir, &netboot::NAMES),
+            HardwareType::FakeHardware => with_fake_hardware(drivers),
         });
-        with_iscsi(builder, self.iscsi_initiator.initiators())
+        with_iscsi(drivers, self.iscsi_initiator.initiators())
     }
 }
 

@@ -2,8 +2,8 @@
 
 use clap::{ArgAction, Args};
 use farrier_conductor::Settings;
-use farrier_conductor::inspect::hooks::{self, Hook, UnknownHook};
-use farrier_conductor::inspect::{AddPorts, InspectionSettings, KeepPorts};
+use farrier_conductor::inventory::hooks::{self, Hook, UnknownHook};
+use farrier_conductor::inventory::{AddPorts, InspectionSettings, KeepPorts};
 use farrier_media::KernelParameters;
 
 /// What an inspection looks at, and what it changes.

@@ -13,7 +13,7 @@ use crate::serve::options::neutron::Networks;
 use anyhow::{Context, anyhow};
 use axum::Router;
 use clap::{ArgAction, Args};
-use farrier_conductor::{Builder, Conductor, Settings};
+use farrier_conductor::{Drivers, Settings};
 use farrier_drivers::dhcp::dnsmasq::Places;
 use farrier_drivers::netboot::boot_roots::BootRoots;
 use farrier_drivers::netboot::images::AllowedFolders;
@@ -25,6 +25,7 @@ use farrier_drivers::netboot::target::Defaults;
 use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::with_netboot;
 use farrier_drivers::virtual_media::{MediaLoaders, Shelf, VirtualMediaBoot, with_virtual_media};
+use farrier_engine::Conductor;
 use farrier_media::KernelParameters;
 use prometheus_client::registry::Registry;
 use std::net::SocketAddr;
@@ -227,10 +228,10 @@ impl Netboot {
     }
 
     /// Adds the boot interfaces to a conductor.
-    pub(crate) fn compose(&self, builder: Builder, shelf: &Shelf) -> Builder {
+    pub(crate) fn compose(&self, drivers: Drivers, shelf: &Shelf) -> Drivers {
         let virtual_media = VirtualMediaBoot::new(shelf.clone(), self.interfaces.defaults.clone());
         let virtual_media = virtual_media.called_back_at(self.external_callback_url.clone());
-        with_virtual_media(with_netboot(builder, &self.interfaces), virtual_media)
+        with_virtual_media(with_netboot(drivers, &self.interfaces), virtual_media)
     }
 
     /// What serves boot files for the nodes of a conductor. How much it serves, the registry tells.

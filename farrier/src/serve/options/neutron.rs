@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use farrier_conductor::Builder;
+use farrier_conductor::Drivers;
 use farrier_conductor::interfaces::NetworkKind;
 use farrier_conductor::model::InterfaceKind;
 use farrier_drivers::dhcp::neutron::NeutronDhcp;
@@ -150,9 +150,9 @@ impl Networks {
     }
 
     /// Adds the network interfaces to a conductor.
-    pub(crate) fn compose(self, builder: Builder) -> Builder {
+    pub(crate) fn compose(self, drivers: Drivers) -> Drivers {
         let names = self.enabled.iter().map(|interface| interface.name());
-        let builder = builder.enabled(InterfaceKind::Network, names);
-        with_neutron(builder, &self.neutron, self.settings)
+        let drivers = drivers.enabled(InterfaceKind::Network, names);
+        with_neutron(drivers, &self.neutron, self.settings)
     }
 }

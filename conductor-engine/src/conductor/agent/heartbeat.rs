@@ -1,0 +1,42 @@
+//! Takes in the heartbeats of agents, and goes on with what waited for them (sections 2.2 and 2.4).
+
+use crate::conductor::Conductor;
+use crate::error::Error;
+use farrier_conductor::heartbeat::{Action, accept, decide};
+use farrier_conductor::task::event::EventKind;
+use farrier_protocol::heartbeat::Heartbeat;
+
+/// How often a heartbeat is judged again because something happened to its session meanwhile. Once is enough: what
+/// was out of date is refused the second time.
+const ATTEMPTS: u32 = 3;
+
+impl Conductor {
+    /// Takes a heartbeat of the node with this name or identity. It is written down whoever works on the node, and
+    /// never lost (lesson F40); what it sets off runs in the background.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Heartbeat`] for a heartbeat that is not the agent's, [`Error::NodeNotFound`], [`Error::Store`].
+    pub async fn heartbeat(&self, id: &str, heartbeat: Heartbeat) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS {
+            let record = self.find(id).await?;
+            let heard = accept(&record.session, &heartbeat, self.settings().agent.require_tls, self.now())?;
+            let action = decide(&self.services().situation(&record));
+            if !action.records() {
+                return Ok(());
+            }
+            let uuid = record.node.uuid;
+            if self.store().hear(uuid, &heard).await? {
+                if record.session.agent_url.is_none() {
+                    self.events().push(uuid, EventKind::FirstHeartbeat);
+                }
+                if action != Action::Record {
+                    self.wake(uuid);
+                }
+                return Ok(());
+            }
+            // Another session began since the record was read, or another heartbeat was first.
+        }
+        Err(Error::invalid("agent_token", "the session of this agent changes too often; send it again"))
+    }
+}

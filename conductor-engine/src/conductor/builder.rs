@@ -1,0 +1,53 @@
+//! What a conductor is made of.
+
+use super::Conductor;
+use crate::error::Error;
+use crate::services::Services;
+use crate::store::Store;
+use farrier_conductor::model::clock::{Clock, SystemClock};
+use farrier_conductor::model::{NewNode, Node};
+use farrier_conductor::{Drivers, Settings};
+use std::sync::Arc;
+
+/// A conductor that is about to start.
+pub struct Builder {
+    settings: Settings,
+    store: Arc<dyn Store>,
+    drivers: Drivers,
+    clock: Arc<dyn Clock>,
+}
+
+impl Conductor {
+    /// A conductor over the nodes of a store, whose machines these drivers control.
+    pub fn builder(settings: Settings, store: Arc<dyn Store>, drivers: Drivers) -> Builder {
+        Builder { settings, store, drivers, clock: Arc::new(SystemClock) }
+    }
+}
+
+impl Builder {
+    /// Tells the time by another clock than the system's.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Starts the conductor. What an earlier one of its name left unfinished is gone on with.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Hardware`] with everything that cannot work together, [`Error::Unresolved`] when nodes cannot be discovered
+    /// with the hardware type that is set, [`Error::Store`].
+    pub async fn start(self) -> Result<Conductor, Error> {
+        let Self { settings, store, drivers, clock } = self;
+        let (hardware, families) = drivers.build(&settings)?;
+        if let Some(driver) = settings.inspection.discovery_driver.clone() {
+            let discovered = Node::enrol(NewNode { driver, ..NewNode::default() }, clock.now());
+            hardware.composition.resolve_all(&discovered)?;
+        }
+        let (events, boot_journal, left_leases) = Default::default();
+        let services =
+            Services { settings, store, hardware, families, events, boot_journal, left_leases, clock };
+        Conductor::begin(services).await
+    }
+}

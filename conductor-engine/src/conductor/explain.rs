@@ -1,0 +1,142 @@
+//! What operators ask when a node does not do what they expect.
+
+use crate::conductor::Conductor;
+use crate::error::Error;
+use crate::evidence::diagnosis::LastWords;
+use crate::evidence::erasing::{ErasureRecord, InspectedDisk};
+use crate::evidence::log_files::{self, KeptLog};
+use crate::explain::gather::gather;
+use crate::explain::{CONSOLE, Evidence, Explanation, explain};
+use crate::store::Record;
+use farrier_conductor::agent::{AgentClient, failure_text};
+use farrier_conductor::interfaces::HandWork;
+use farrier_conductor::model::{Activity, masked_text};
+use farrier_conductor::settings::AgentSettings;
+use farrier_conductor::untrusted::log::last_line;
+use farrier_protocol::command::CommandStatus;
+use std::time::Duration;
+
+/// How long an agent is asked for what it does: whoever wants to know waits for the answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long a BMC is asked for what it knows of a machine: many are slow.
+const PATIENCE_WITH_BMC: Duration = Duration::from_secs(12);
+
+impl Conductor {
+    /// What the node with this name or identity waits for, with what its agent and its console say now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Store`].
+    pub async fn explain(&self, id: &str) -> Result<Explanation, Error> {
+        let record = self.find(id).await?;
+        let mut explanation = explain(&record, self.settings(), self.now());
+        if let Some(work) = self.hand_work(&record) {
+            explanation.add_hand_work(&work);
+        }
+        if record.node.provision_state.activity() != Activity::Rest {
+            let trace = self.services().boot_trace_told(record.node.uuid).await?;
+            explanation.evidence.extend(trace.map(|told| Evidence::new("boot from the network", told)));
+            let (command, words) = tokio::join!(self.last_command(&record), self.last_words(&record));
+            explanation.evidence.extend(command);
+            explanation.evidence.extend(self.console(&record));
+            if let Some(words) = words? {
+                explanation.add_last_words(words);
+            }
+        }
+        Ok(explanation)
+    }
+
+    /// What is known of the erasure of the disks of the node with this name or identity.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`].
+    pub async fn certificates(&self, id: &str) -> Result<ErasureRecord, Error> {
+        let node = self.find(id).await?.node;
+        let inspection = self.store().inspection(node.uuid).await?;
+        Ok(ErasureRecord {
+            node: node.uuid.to_string(),
+            erasure: node.driver_internal_info.erasure,
+            certificates: self.store().certificates(node.uuid).await?,
+            inspected: inspection.map(|found| InspectedDisk::of(&found.inventory)).unwrap_or_default(),
+        })
+    }
+
+    /// The logs that were kept of the ramdisks of the node with this name or identity, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Logs`].
+    pub async fn logs(&self, id: &str) -> Result<Vec<KeptLog>, Error> {
+        let node = self.find(id).await?.node.uuid;
+        match &self.settings().agent.deploy_logs_local_path {
+            Some(folder) => Ok(log_files::of(folder, node).await?),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// One archive of them; nothing when there is none of this name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::logs`].
+    pub async fn log(&self, id: &str, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let node = self.find(id).await?.node.uuid;
+        match &self.settings().agent.deploy_logs_local_path {
+            Some(folder) => Ok(log_files::read(folder, node, name).await?),
+            None => Ok(None),
+        }
+    }
+
+    /// What the agent ran last.
+    async fn last_command(&self, record: &Record) -> Option<Evidence> {
+        record.session.agent_url.as_ref()?;
+        let once = AgentSettings { max_command_attempts: 1, ..self.settings().agent.clone() };
+        let client = AgentClient::new(&record.session, &once).ok()?;
+        let said = match tokio::time::timeout(PATIENCE, client.commands()).await {
+            Ok(Ok(commands)) => match commands.last() {
+                Some(last) if last.command_error.is_some() => failure_text(&last.command_name, last),
+                Some(last) => format!("{} {}", last.command_name, status(&last.command_status)),
+                None => "none: it waits for one".to_owned(),
+            },
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("the agent did not answer within {} s", PATIENCE.as_secs()),
+        };
+        Some(Evidence::new("last command", said))
+    }
+
+    /// What an operator has to do to the machine of a node. An agent that has called since proves that it is done.
+    fn hand_work(&self, record: &Record) -> Option<HandWork> {
+        let work = self.services().hardware.power(&record.node).ok()?.hand_work(&record.node)?;
+        let has_called = record.session.agent_last_heartbeat.is_some_and(|heard| heard > work.since);
+        (!has_called).then_some(work)
+    }
+
+    /// What could be had of a machine that stayed silent; of one that is waited for and was never heard of, what can be had now.
+    async fn last_words(&self, record: &Record) -> Result<Option<LastWords>, Error> {
+        let node = &record.node;
+        let kept = self.store().last_words(node.uuid).await?;
+        let is_silent = record.session.agent_last_heartbeat.is_none();
+        if kept.is_some() || !is_silent || node.provision_state.activity() != Activity::Wait {
+            return Ok(kept);
+        }
+        Ok(Some(gather(self.services(), node, PATIENCE_WITH_BMC).await))
+    }
+
+    /// Where the console is written to, and its last line.
+    fn console(&self, record: &Record) -> Option<Evidence> {
+        let console = self.services().hardware.console(&record.node).ok()?;
+        let file = console.log_file(&record.node)?;
+        let said = match last_line(&file) {
+            Some(line) => format!("{} ends with: {}", file.display(), masked_text(&line)),
+            None => format!("{} is empty", file.display()),
+        };
+        Some(Evidence::new(CONSOLE, said))
+    }
+}
+
+/// A status as it is on the wire.
+fn status(status: &CommandStatus) -> String {
+    serde_json::to_value(status).ok().and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
+}

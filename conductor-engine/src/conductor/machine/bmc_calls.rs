@@ -1,0 +1,106 @@
+//! What operators ask the BMC of a machine for: its lights, its sensors, the versions of its firmware.
+
+use crate::conductor::Conductor;
+use crate::conductor::machine::driver_calls::in_time;
+use crate::error::Error;
+use crate::lease::HeldTask;
+use farrier_conductor::Error as TaskError;
+use farrier_conductor::interfaces::{FirmwareVersion, Indicator, IndicatorState, InterfaceError};
+use farrier_conductor::model::{InterfaceKind, Node};
+use serde_json::{Map, Value};
+
+impl Conductor {
+    /// The lights of the machine of a node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn indicators(&self, id: &str) -> Result<Vec<Indicator>, Error> {
+        self.indicators_of(&self.find(id).await?.node).await
+    }
+
+    async fn indicators_of(&self, node: &Node) -> Result<Vec<Indicator>, Error> {
+        in_time(self.services().hardware.management(node)?.get_supported_indicators(node)).await
+    }
+
+    /// What a light of the machine of a node does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] where there is no such light, and as [`Self::indicators`].
+    pub async fn indicator_state(
+        &self,
+        id: &str,
+        component: &str,
+        name: &str,
+    ) -> Result<IndicatorState, Error> {
+        let node = self.find(id).await?.node;
+        let indicator = chosen(self.indicators_of(&node).await?, component, name)?;
+        in_time(self.services().hardware.management(&node)?.get_indicator_state(&node, &indicator)).await
+    }
+
+    /// Has a light of the machine of a node do something.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] where there is no such light, or it cannot do that; [`Error::Interface`], [`Error::Store`] when
+    /// somebody works on the node.
+    pub async fn set_indicator_state(
+        &self,
+        id: &str,
+        component: &str,
+        name: &str,
+        state: IndicatorState,
+    ) -> Result<(), Error> {
+        let task = HeldTask::acquire(self.services(), id).await?;
+        let indicator = chosen(self.indicators_of(&task.node).await?, component, name)?;
+        if !indicator.states.contains(&state) {
+            let reason =
+                format!("{state} is nothing that {name} of {component} does; it does: {}", words(&indicator));
+            return Err(Error::invalid("state", reason));
+        }
+        let management = self.services().hardware.management(&task.node)?;
+        task.hold().await?;
+        in_time(management.set_indicator_state(&task.node, &indicator, state)).await?;
+        task.leave().await
+    }
+
+    /// The versions of the firmware of a node's machine; none where its BMC does not tell.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn firmware_versions(&self, id: &str) -> Result<Vec<FirmwareVersion>, Error> {
+        let node = self.find(id).await?.node;
+        let management = self.services().hardware.management(&node)?;
+        match in_time(management.get_firmware_versions(&node)).await {
+            Err(Error::Task(TaskError::Interface(InterfaceError::Unsupported {
+                kind: InterfaceKind::Management,
+                ..
+            }))) => Ok(Vec::new()),
+            told => told,
+        }
+    }
+
+    /// What the sensors of a node's machine say, by their kind and name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn sensors(&self, id: &str) -> Result<Map<String, Value>, Error> {
+        let node = self.find(id).await?.node;
+        in_time(self.services().hardware.management(&node)?.get_sensors_data(&node)).await
+    }
+}
+
+fn chosen(indicators: Vec<Indicator>, component: &str, name: &str) -> Result<Indicator, Error> {
+    let known: Vec<_> = indicators.iter().map(|one| format!("{}/{}", one.component, one.name)).collect();
+    let found = indicators.into_iter().find(|one| one.component == component && one.name == name);
+    let reason = || format!("the machine has no light {component}/{name}; it has: {}", known.join(", "));
+    found.ok_or_else(|| Error::invalid("indicator", reason()))
+}
+
+fn words(indicator: &Indicator) -> String {
+    let words: Vec<_> = indicator.states.iter().map(ToString::to_string).collect();
+    if words.is_empty() { "what it likes".to_owned() } else { words.join(", ") }
+}

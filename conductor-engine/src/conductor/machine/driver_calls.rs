@@ -1,0 +1,288 @@
+//! What operators ask the interfaces of a node for by themselves, outside of any operation.
+
+use crate::conductor::Conductor;
+use crate::error::Error;
+use crate::evidence::console_log::{self, ConsolePart};
+use crate::lease::HeldTask;
+use farrier_conductor::interfaces::{
+    BootDeviceSetting, ConsoleAccess, InterfaceError, VendorMethod, VirtualMedium,
+};
+use farrier_conductor::model::{BootDevice, BootMode, InterfaceKind};
+use serde_json::{Map, Value};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Longest time that an interface may take while somebody waits for the answer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Longest wait for a change of networks: each agent on a network card may take minutes (section 9.9).
+const NETWORK_LIMIT: Duration = Duration::from_secs(600);
+
+/// An interface took too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the driver did not answer within {} s; look at the BMC of the machine", LIMIT.as_secs())]
+struct TooLate;
+
+/// A network interface took too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the network interface did not answer within {} s; look at the service that has the networks", NETWORK_LIMIT.as_secs())]
+struct NetworkTooLate;
+
+/// What an interface answers in time.
+pub(crate) async fn in_time<T>(answer: impl Future<Output = Result<T, InterfaceError>>) -> Result<T, Error> {
+    Ok(timeout(LIMIT, answer).await.map_err(|_| InterfaceError::driver(TooLate))??)
+}
+
+/// What a network interface has changed in time.
+async fn changed_in_time<T>(change: impl Future<Output = Result<T, InterfaceError>>) -> Result<T, Error> {
+    Ok(timeout(NETWORK_LIMIT, change).await.map_err(|_| InterfaceError::driver(NetworkTooLate))??)
+}
+
+impl Conductor {
+    /// The names of the hardware types that there are.
+    pub fn hardware_types(&self) -> Vec<&str> {
+        self.services().hardware.composition.hardware_types()
+    }
+
+    /// The interface of a kind that nodes of a hardware type have that choose none, and all that they may have.
+    pub fn interfaces_of(&self, hardware_type: &str, kind: InterfaceKind) -> (Option<&str>, Vec<&str>) {
+        self.services().hardware.composition.interfaces_of(hardware_type, kind)
+    }
+
+    /// What the machine of a node starts from.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn boot_device(&self, id: &str) -> Result<BootDeviceSetting, Error> {
+        let node = self.find(id).await?.node;
+        let management = self.services().hardware.management(&node)?;
+        in_time(management.get_boot_device(&node)).await
+    }
+
+    /// What the machine of a node can be told to start from.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Unresolved`].
+    pub async fn boot_devices(&self, id: &str) -> Result<Vec<BootDevice>, Error> {
+        let node = self.find(id).await?.node;
+        Ok(self.services().hardware.management(&node)?.get_supported_boot_devices(&node))
+    }
+
+    /// Has the machine of a node start from a device, once or from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Interface`], [`Error::Store`] when somebody works on the node.
+    pub async fn set_boot_device(&self, id: &str, device: BootDevice, persistent: bool) -> Result<(), Error> {
+        let task = HeldTask::acquire(self.services(), id).await?;
+        let management = self.services().hardware.management(&task.node)?;
+        task.hold().await?;
+        in_time(management.set_boot_device(&task.node, device, persistent)).await?;
+        task.leave().await
+    }
+
+    /// Has the machine of a node start by the boot sector or by UEFI.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] for a mode that it does not have, and as [`Self::set_boot_device`].
+    pub async fn set_boot_mode(&self, id: &str, mode: BootMode) -> Result<(), Error> {
+        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let management = self.services().hardware.management(&task.node)?;
+        let supported = management.get_supported_boot_modes(&task.node);
+        if !supported.contains(&mode) {
+            let supported: Vec<_> = supported.iter().map(|mode| mode.as_str()).collect();
+            let (mode, supported) = (mode.as_str(), supported.join(", "));
+            let reason = format!("the machine cannot be told to start by {mode}; it can by: {supported}");
+            return Err(Error::invalid("boot_mode", reason));
+        }
+        task.hold().await?;
+        in_time(management.set_boot_mode(&task.node, mode)).await?;
+        task.node.boot_mode = Some(mode.as_str().to_owned());
+        task.finish().await
+    }
+
+    /// Has the machine of a node start only what is signed, or anything.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn set_secure_boot(&self, id: &str, on: bool) -> Result<(), Error> {
+        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let management = self.services().hardware.management(&task.node)?;
+        task.hold().await?;
+        in_time(management.set_secure_boot_state(&task.node, on)).await?;
+        task.node.secure_boot = Some(on);
+        task.finish().await
+    }
+
+    /// What is in the virtual drives of a node's machine.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn virtual_media(&self, id: &str) -> Result<Vec<VirtualMedium>, Error> {
+        let node = self.find(id).await?.node;
+        let management = self.services().hardware.management(&node)?;
+        in_time(management.get_virtual_media(&node)).await
+    }
+
+    /// Has a virtual drive of a node's machine hold the medium at a URL.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn attach_virtual_media(&self, id: &str, drive: BootDevice, url: &str) -> Result<(), Error> {
+        let task = HeldTask::acquire(self.services(), id).await?;
+        let management = self.services().hardware.management(&task.node)?;
+        task.hold().await?;
+        in_time(management.attach_virtual_media(&task.node, drive, url)).await?;
+        task.leave().await
+    }
+
+    /// Empties virtual drives of a node's machine: these, or all where none is named.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn detach_virtual_media(&self, id: &str, drives: &[BootDevice]) -> Result<(), Error> {
+        let task = HeldTask::acquire(self.services(), id).await?;
+        let management = self.services().hardware.management(&task.node)?;
+        task.hold().await?;
+        in_time(management.detach_virtual_media(&task.node, drives)).await?;
+        task.leave().await
+    }
+
+    /// How users reach the serial console of a node's machine; nothing while it is closed to them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn console_access(&self, id: &str) -> Result<Option<ConsoleAccess>, Error> {
+        let node = self.find(id).await?.node;
+        if !node.console_enabled {
+            return Ok(None);
+        }
+        let console = self.services().hardware.console(&node)?;
+        in_time(console.get_console(&node)).await.map(Some)
+    }
+
+    /// Opens the serial console of a node's machine to its users, or closes it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn set_console(&self, id: &str, enabled: bool) -> Result<(), Error> {
+        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let console = self.services().hardware.console(&task.node)?;
+        task.hold().await?;
+        match enabled {
+            true => in_time(console.start_console(&task.node)).await?,
+            false => in_time(console.stop_console(&task.node)).await?,
+        }
+        task.node.console_enabled = enabled;
+        task.finish().await
+    }
+
+    /// What stands on the serial console of a node's machine from a place on, or at its end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Unresolved`], and [`Error::Invalid`] where nothing is kept of it.
+    pub async fn console_part(&self, id: &str, from: Option<u64>) -> Result<ConsolePart, Error> {
+        let node = self.find(id).await?.node;
+        let file = self.services().hardware.console(&node)?.log_file(&node);
+        let part = file.and_then(|file| console_log::part(&file, from).ok());
+        let reason =
+            "nothing is kept of it: open it, choose another console_interface, or power the machine on";
+        part.ok_or_else(|| Error::invalid("console", reason))
+    }
+
+    /// Types something at the serial console of a node's machine, also while somebody works on the node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn write_console(&self, id: &str, typed: &[u8]) -> Result<(), Error> {
+        let node = self.find(id).await?.node;
+        let console = self.services().hardware.console(&node)?;
+        in_time(console.write_console(&node, typed)).await
+    }
+
+    /// Interrupts what runs on the machine of a node.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn inject_nmi(&self, id: &str) -> Result<(), Error> {
+        let task = HeldTask::acquire(self.services(), id).await?;
+        let management = self.services().hardware.management(&task.node)?;
+        task.hold().await?;
+        in_time(management.inject_nmi(&task.node)).await?;
+        task.leave().await
+    }
+
+    /// The virtual interfaces of a node.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    pub async fn vifs(&self, id: &str) -> Result<Vec<String>, Error> {
+        let node = self.find(id).await?.node;
+        let network = self.services().hardware.network(&node)?;
+        in_time(network.vif_list(&node)).await
+    }
+
+    /// Attaches a virtual interface to a node.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn attach_vif(&self, id: &str, vif: &Map<String, Value>) -> Result<(), Error> {
+        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let network = self.services().hardware.network(&task.node)?;
+        task.hold().await?;
+        task.read_port_groups().await?;
+        changed_in_time(network.vif_attach(&mut task.node, vif)).await?;
+        task.finish().await
+    }
+
+    /// Detaches a virtual interface from a node.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn detach_vif(&self, id: &str, vif: &str) -> Result<(), Error> {
+        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let network = self.services().hardware.network(&task.node)?;
+        task.hold().await?;
+        changed_in_time(network.vif_detach(&mut task.node, vif)).await?;
+        task.finish().await
+    }
+
+    /// The methods of a node's vendor interface.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Unresolved`].
+    pub async fn vendor_methods(&self, id: &str) -> Result<Vec<&'static VendorMethod>, Error> {
+        let node = self.find(id).await?.node;
+        Ok(self.services().hardware.vendor(&node)?.methods().iter().collect())
+    }
+
+    /// Calls a method of a node's vendor interface.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_boot_device`].
+    pub async fn call_vendor(&self, id: &str, method: &str, body: &Value) -> Result<Value, Error> {
+        let task = HeldTask::acquire(self.services(), id).await?;
+        let vendor = self.services().hardware.vendor(&task.node)?;
+        task.hold().await?;
+        let answer = in_time(vendor.passthru(&task.node, method, body)).await?;
+        task.leave().await?;
+        Ok(answer)
+    }
+}

@@ -1,0 +1,41 @@
+//! What operators ask for: an inspection, and what the last one told.
+
+use crate::conductor::Conductor;
+use crate::error::Error;
+use crate::records::Verb;
+use crate::store::ConfigDrive;
+use farrier_conductor::heartbeat::SessionEnd;
+use farrier_conductor::in_band;
+use farrier_conductor::model::{Event, InspectionData};
+
+impl Conductor {
+    /// Orders that a machine is looked at. What its ramdisk says of the one before stays until it is done.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidState`], [`Error::Interface`] when an interface cannot do its part, [`Error::Store`] when
+    /// somebody works on the node.
+    pub async fn inspect(&self, id: &str) -> Result<(), Error> {
+        let mut task = self.begin_operation(id, Event::Inspect).await?;
+        task.validate_power().await?;
+        let inspect = self.services().inspect_interface(&task.node)?;
+        inspect.validate(&task.node).await?;
+        in_band::add_ports_of_bmc(&mut task).await?;
+        inspect.validate_inspection(&task).await?;
+        // An agent that switches its machine itself is forgotten when it has done so.
+        if !task.is_switched_by_agent()? {
+            task.end_session(SessionEnd::Inspection);
+        }
+        self.order(task, Verb::Inspect, ConfigDrive::Keep).await
+    }
+
+    /// What the last inspection told that was done, of the node with this name or identity; nothing when none was.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Store`].
+    pub async fn inventory(&self, id: &str) -> Result<Option<InspectionData>, Error> {
+        let node = self.find(id).await?.node;
+        Ok(self.store().inspection(node.uuid).await?)
+    }
+}

@@ -1,0 +1,268 @@
+//! Allocations: a node is looked for, and taken in one step.
+//!
+//! A node is taken by the write that gives it the identity of the allocation as that of its instance: no two nodes can
+//! have it, and no node can have two. Whatever ends the conductor before or after that write, the next round goes on.
+
+use crate::conductor::Conductor;
+use crate::conductor::records::nodes::check_name;
+use crate::error::Error;
+use crate::lease::HeldTask;
+use crate::records::{Allocation, AllocationState};
+use crate::store::{AllocationSelection, Filter, NodeColumn, Outline, Selection, StoreError};
+use farrier_conductor::model::{InstanceUuid, ProvisionState};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// Nodes that are looked at for one allocation.
+const MOST_NODES: u32 = 10_000;
+
+/// Allocations that one round goes on with.
+const MOST_ALLOCATIONS: u32 = 1000;
+
+/// The key of `instance_info` with the traits that an instance wants.
+const TRAITS: &str = "traits";
+
+/// How one look for a node ended.
+enum Found {
+    Node(Uuid),
+    /// There may be one, when whoever works on it is done.
+    Later,
+    Nothing,
+}
+
+fn column(field: &str) -> NodeColumn {
+    NodeColumn::named(field).expect("it is a column")
+}
+
+impl Conductor {
+    /// Writes down what is wanted, and has a node looked for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`], [`Error::Store`] when name or identity are taken.
+    pub async fn create_allocation(&self, allocation: Allocation) -> Result<Allocation, Error> {
+        allocation.name.iter().try_for_each(|name| check_name(name))?;
+        if allocation.resource_class.is_none() {
+            return Err(Error::invalid(
+                "resource_class",
+                "is missing; give the class that the node must have",
+            ));
+        }
+        self.check_no_instance(allocation.uuid).await?;
+        self.store().create_allocation(&allocation).await?;
+        let (conductor, uuid) = (self.clone(), allocation.uuid);
+        tokio::spawn(async move {
+            if let Err(error) = conductor.allocate(uuid).await {
+                tracing::error!(allocation = %uuid, "the next round looks for a node again: {error}");
+            }
+        });
+        Ok(allocation)
+    }
+
+    /// The UUID of an allocation becomes that of its instance, and no other node may have that.
+    async fn check_no_instance(&self, uuid: Uuid) -> Result<(), Error> {
+        match self.nodes_with("instance_uuid", uuid).await?.is_empty() {
+            true => Ok(()),
+            false => Err(StoreError::Taken { what: format!("a node with instance {uuid}") }.into()),
+        }
+    }
+
+    /// The first node that has a UUID in a field.
+    async fn nodes_with(&self, field: &str, uuid: Uuid) -> Result<Vec<Outline>, Error> {
+        let filters = vec![Filter::IsOneOf(column(field), vec![uuid.to_string()])];
+        Ok(self.store().outlines(&Selection { filters, ..Selection::first(1) }).await?)
+    }
+
+    /// Writes down that a node was taken, which has its instance already.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::InvalidState`], [`Error::InUse`] when it was taken by somebody else,
+    /// [`Error::Invalid`] when it is not as wanted, and as [`Self::create_allocation`].
+    pub async fn backfill_allocation(
+        &self,
+        mut allocation: Allocation,
+        node: &str,
+    ) -> Result<Allocation, Error> {
+        allocation.name.iter().try_for_each(|name| check_name(name))?;
+        let mut task = HeldTask::acquire(self.services(), node).await?;
+        let node = &mut task.node;
+        if node.provision_state != ProvisionState::Active {
+            return Err(Error::wrong_state(node, [ProvisionState::Active]));
+        }
+        let instance = node.instance_uuid.get();
+        if node.allocation_uuid.is_some() || instance.is_some_and(|instance| instance != allocation.uuid) {
+            let reason = "an allocation or another instance has it".to_owned();
+            return Err(Error::InUse { what: format!("node {}", node.label()), reason });
+        }
+        let class = allocation.resource_class.take().or_else(|| node.resource_class.clone());
+        if class != node.resource_class || !allocation.traits.iter().all(|name| node.traits.contains(name)) {
+            let reason = format!("node {} has another resource class, or lacks traits", node.label());
+            return Err(Error::invalid("node", reason));
+        }
+        (allocation.resource_class, allocation.state) = (class, AllocationState::Active);
+        allocation.node_uuid = Some(node.uuid);
+        self.store().create_allocation(&allocation).await?;
+        node.instance_uuid.set(allocation.uuid)?;
+        node.allocation_uuid = Some(allocation.uuid);
+        match task.finish().await {
+            Ok(()) => Ok(allocation),
+            Err(error) => {
+                self.store().delete_allocation(allocation.uuid).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// The allocation with this name or identity.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AllocationNotFound`].
+    pub async fn allocation(&self, id: &str) -> Result<Allocation, Error> {
+        self.store().allocation(id).await?.ok_or_else(|| Error::AllocationNotFound(id.to_owned()))
+    }
+
+    /// Changes name and extra of an allocation.
+    ///
+    /// # Errors
+    ///
+    /// Those of `change`, [`Error::AllocationNotFound`], [`Error::Store`] when the name is taken.
+    pub async fn update_allocation<E: From<Error>>(
+        &self,
+        id: &str,
+        change: impl FnOnce(Allocation) -> Result<Allocation, E>,
+    ) -> Result<Allocation, E> {
+        let before = self.allocation(id).await?;
+        let after = change(before.clone())?;
+        if before.name != after.name {
+            after.name.iter().try_for_each(|name| check_name(name))?;
+        }
+        let Allocation { name, extra, .. } = after;
+        let after = Allocation { name, extra, updated_at: Some(self.now()), ..before.clone() };
+        match self.store().write_allocation(&after, before.state).await.map_err(Error::from)? {
+            true => Ok(after),
+            false => Err(Error::InUse {
+                what: format!("allocation {id}"),
+                reason: "its node was being found; try again".to_owned(),
+            }
+            .into()),
+        }
+    }
+
+    /// Ends an allocation, and frees its node, which must have been undeployed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AllocationNotFound`], [`Error::InvalidState`], [`Error::Store`] when somebody works on the node.
+    pub async fn delete_allocation(&self, id: &str) -> Result<(), Error> {
+        let allocation = self.allocation(id).await?;
+        if let Some(node) = allocation.node_uuid {
+            let mut task = HeldTask::acquire(self.services(), &node.to_string()).await?;
+            let frees = |state: &ProvisionState| *state == ProvisionState::Available;
+            if task.node.allocation_uuid == Some(allocation.uuid) {
+                if !task.node.maintenance && !frees(&task.node.provision_state) {
+                    return Err(Error::wrong_state(&task.node, [ProvisionState::Available]));
+                }
+                task.node.allocation_uuid = None;
+                task.node.instance_uuid.remove();
+                task.node.instance_info.remove(TRAITS);
+            }
+            task.finish().await?;
+        }
+        Ok(self.store().delete_allocation(allocation.uuid).await?)
+    }
+
+    /// Goes on with allocations that somebody has begun.
+    pub(crate) async fn look_for_nodes(&self) -> Result<(), Error> {
+        let selection = AllocationSelection {
+            state: Some(AllocationState::Allocating),
+            ..AllocationSelection::first(MOST_ALLOCATIONS)
+        };
+        for allocation in self.store().allocations(&selection).await? {
+            self.allocate(allocation.uuid).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks for a node, and writes down what came of it.
+    async fn allocate(&self, uuid: Uuid) -> Result<(), Error> {
+        let Some(mut allocation) = self.store().allocation(&uuid.to_string()).await? else { return Ok(()) };
+        if allocation.state != AllocationState::Allocating {
+            return Ok(());
+        }
+        match self.find_node(&allocation).await? {
+            Found::Later => return Ok(()),
+            Found::Node(node) => {
+                allocation.state = AllocationState::Active;
+                allocation.node_uuid = Some(node);
+            }
+            Found::Nothing => {
+                let class = allocation.resource_class.as_deref().unwrap_or_default();
+                allocation.state = AllocationState::Error;
+                allocation.last_error = Some(format!(
+                    "no available node has the resource class {class:?} and is as wanted; free one, or want less"
+                ));
+            }
+        }
+        allocation.updated_at = Some(self.now());
+        self.store().write_allocation(&allocation, AllocationState::Allocating).await?;
+        Ok(())
+    }
+
+    async fn find_node(&self, allocation: &Allocation) -> Result<Found, Error> {
+        let is = |field, text: String| Filter::IsOneOf(column(field), vec![text]);
+        if let Some(node) = self.nodes_with("allocation_uuid", allocation.uuid).await?.first() {
+            return Ok(Found::Node(node.uuid));
+        }
+        let class = allocation.resource_class.clone().unwrap_or_default();
+        let filters = vec![
+            is("resource_class", class),
+            is("provision_state", ProvisionState::Available.to_string()),
+            Filter::IsSet(column("instance_uuid"), false),
+            Filter::Flag(column("maintenance"), false),
+        ];
+        let mut nodes = self.store().outlines(&Selection { filters, ..Selection::first(MOST_NODES) }).await?;
+        // The node that is called as the allocation comes first.
+        nodes.sort_by_key(|node| node.field("name").and_then(Value::as_str) != allocation.name.as_deref());
+        let mut found = Found::Nothing;
+        for node in nodes {
+            match self.take_node(allocation, node.uuid).await {
+                Ok(true) => return Ok(Found::Node(node.uuid)),
+                Ok(false) => {}
+                Err(Error::Store(
+                    StoreError::Held { .. } | StoreError::Gone(_) | StoreError::Overtaken(_),
+                )) => {
+                    found = Found::Later;
+                }
+                // Somebody else has found a node for it meanwhile.
+                Err(Error::Store(StoreError::Taken { .. })) => return Ok(Found::Later),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Gives a node to an allocation, if it suits.
+    async fn take_node(&self, allocation: &Allocation, node: Uuid) -> Result<bool, Error> {
+        let Some(record) = self.store().get(node).await? else { return Ok(false) };
+        if !allocation.suits(&record.node) {
+            return Ok(false);
+        }
+        let mut task = HeldTask::try_acquire(self.services(), node).await?;
+        if !allocation.suits(&task.node) {
+            task.leave().await?;
+            return Ok(false);
+        }
+        let mut instance = InstanceUuid::default();
+        instance.set(allocation.uuid)?;
+        task.node.instance_uuid = instance;
+        task.node.allocation_uuid = Some(allocation.uuid);
+        if !allocation.traits.is_empty() {
+            // What is wanted of the node is wanted of its deployment: templates by these names lead it.
+            task.node.instance_info.insert(TRAITS.to_owned(), json!(allocation.traits));
+        }
+        task.finish().await?;
+        Ok(true)
+    }
+}

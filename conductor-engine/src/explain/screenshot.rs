@@ -1,0 +1,45 @@
+//! What is on the screen of a machine that stays silent, kept beside the logs of ramdisks, where its BMC tells.
+
+use crate::evidence::log_files;
+use crate::services::Services;
+use farrier_conductor::interfaces::{InterfaceError, PictureFormat};
+use farrier_conductor::model::Node;
+use farrier_conductor::settings::LogCollection;
+use tokio::time::timeout;
+
+/// The largest picture that is kept, in bytes: screens are small.
+const LARGEST: usize = 4 << 20;
+
+/// Keeps what is on the screen of a node's machine, and tells the name of the file; nothing where nobody tells, or where
+/// nothing is to be kept. It takes no longer than other last words may.
+///
+/// # Errors
+///
+/// Why there is none, in words.
+pub(crate) async fn keep(services: &Services, node: &Node) -> Result<Option<String>, String> {
+    let settings = &services.settings;
+    let is_wanted = settings.agent.deploy_logs_collect != LogCollection::Never;
+    let folder = settings.agent.deploy_logs_local_path.as_deref().filter(|_| is_wanted);
+    let (Some(folder), Ok(management)) = (folder, services.hardware.management(node)) else {
+        return Ok(None);
+    };
+    let limit = settings.last_words_timeout;
+    let image = match timeout(limit, management.get_screenshot(node)).await {
+        Ok(Ok(image)) => image,
+        Ok(Err(InterfaceError::Unsupported { .. })) => return Ok(None),
+        Ok(Err(error)) => return Err(error.to_string()),
+        Err(_) => return Err(format!("not within {} s", limit.as_secs_f64())),
+    };
+    if image.len() > LARGEST {
+        return Err(format!("{} bytes are too many", image.len()));
+    }
+    let Some(format) = PictureFormat::of(&image) else {
+        return Err("a picture that is neither PNG nor JPEG; look at the driver of the node".to_owned());
+    };
+    let name = format!("{}_screen.{}", log_files::stem(node, services.now()), format.ending());
+    let file = folder.join(&name);
+    match log_files::write(folder, &file, image, settings.agent.deploy_logs_room).await {
+        Ok(()) => Ok(Some(name)),
+        Err(error) => Err(format!("{}: {error}; check that the folder may be written", file.display())),
+    }
+}

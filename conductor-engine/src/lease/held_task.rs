@@ -1,0 +1,131 @@
+//! A task with the lease of its node: what the conductor itself works with, and lends to interfaces.
+
+use crate::error::Error;
+use crate::evidence::diagnosis::LastWords;
+use crate::lease::node_lease::NodeLease;
+use crate::lease::reservation::Reservation;
+use crate::records::Order;
+use crate::services::Services;
+use crate::store::{ConfigDrive, Record, StoreError};
+use farrier_conductor::{Host, Task};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// A task that holds the lease of its node.
+pub(crate) struct HeldTask(Task<NodeLease>);
+
+impl Deref for HeldTask {
+    type Target = Task;
+
+    fn deref(&self) -> &Task {
+        &self.0
+    }
+}
+
+impl DerefMut for HeldTask {
+    fn deref_mut(&mut self) -> &mut Task {
+        &mut self.0
+    }
+}
+
+impl HeldTask {
+    /// Takes the lease of a node, at once or not at all.
+    pub(crate) async fn try_acquire(services: &Arc<Services>, uuid: Uuid) -> Result<Self, Error> {
+        let (reservation, record, was_left) = Reservation::take(services, uuid).await?;
+        Ok(Self::of(services, reservation, record, was_left))
+    }
+
+    /// Goes on with a node that a task of this process left, if one did and nobody else took it meanwhile.
+    pub(crate) async fn pick_up(services: &Arc<Services>, uuid: Uuid) -> Result<Option<Self>, Error> {
+        let left = Reservation::pick_up(services, uuid).await?;
+        Ok(left.map(|(reservation, record)| Self::of(services, reservation, record, true)))
+    }
+
+    fn of(services: &Arc<Services>, reservation: Reservation, record: Record, was_left: bool) -> Self {
+        let lease = NodeLease::new(Arc::clone(services), reservation, &record, was_left);
+        Self(Task::new(record.node, record.session, lease))
+    }
+
+    /// Takes the lease of a node for an operator, with some patience.
+    pub(crate) async fn acquire(services: &Arc<Services>, id: &str) -> Result<Self, Error> {
+        let node = services.find(id).await?.node;
+        for _ in 1..services.settings.node_locked_attempts {
+            match Self::try_acquire(services, node.uuid).await {
+                Err(Error::Store(StoreError::Held { .. })) => {
+                    tokio::time::sleep(services.settings.node_locked_pause).await;
+                }
+                other => return other,
+            }
+        }
+        Self::try_acquire(services, node.uuid).await
+    }
+
+    /// What all tasks share.
+    pub(crate) fn services(&self) -> &Arc<Services> {
+        &self.0.host().services
+    }
+
+    /// Whether a task of this process left the node in the middle of its work.
+    pub(crate) fn was_left(&self) -> bool {
+        self.0.host().was_left
+    }
+
+    /// What is ordered.
+    pub(crate) fn order(&self) -> Option<&Order> {
+        self.0.host().order.as_ref()
+    }
+
+    /// What is ordered; changes count once saved.
+    pub(crate) fn order_mut(&mut self) -> &mut Option<Order> {
+        &mut self.0.host_mut().order
+    }
+
+    /// Nothing is proven any more of the disks, which counts once saved.
+    pub(crate) fn forget_certificates(&mut self) {
+        self.0.host_mut().certificates.forget();
+        self.node.driver_internal_info.erasure = None;
+    }
+
+    /// Forgets why an earlier boot of the machine failed, which counts once saved.
+    pub(crate) fn forget_diagnosis(&mut self) {
+        self.0.host_mut().forget_diagnosis();
+    }
+
+    /// Keeps what could be had of the machine, which counts once saved.
+    pub(crate) fn note_last_words(&mut self, words: LastWords) {
+        self.0.host_mut().last_words.note(words);
+    }
+
+    /// Stores what changed, and the config drive.
+    pub(crate) async fn save_with(&mut self, config_drive: ConfigDrive<'_>) -> Result<(), Error> {
+        self.write(config_drive, false).await
+    }
+
+    /// Stores what changed, and leaves the node to others.
+    pub(crate) async fn finish(self) -> Result<(), Error> {
+        self.finish_with(ConfigDrive::Keep).await
+    }
+
+    /// Stores what changed, and the config drive, and leaves the node to others.
+    pub(crate) async fn finish_with(mut self, config_drive: ConfigDrive<'_>) -> Result<(), Error> {
+        self.write(config_drive, true).await
+    }
+
+    /// Leaves the node to others. What changed and was not saved never was.
+    pub(crate) async fn leave(mut self) -> Result<(), Error> {
+        Ok(self.0.host_mut().release().await?)
+    }
+
+    /// Forgets the node itself.
+    pub(crate) async fn delete(mut self) -> Result<(), Error> {
+        Ok(self.0.host_mut().delete().await?)
+    }
+
+    async fn write(&mut self, config_drive: ConfigDrive<'_>, ends_lease: bool) -> Result<(), Error> {
+        let (change, lease) = self.0.changes();
+        lease.write(change, config_drive, ends_lease).await?;
+        self.0.mark_saved();
+        Ok(())
+    }
+}

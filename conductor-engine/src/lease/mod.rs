@@ -1,0 +1,10 @@
+//! Tasks of this conductor: each has the lease of its node, and saves to the store.
+
+mod certificates;
+mod diagnosis;
+mod held_task;
+mod history;
+mod node_lease;
+mod reservation;
+
+pub(crate) use held_task::HeldTask;

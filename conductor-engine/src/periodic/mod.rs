@@ -1,0 +1,92 @@
+//! What a conductor does again and again (section 12.4). Each task has its own pace, and none waits for another.
+
+mod expired_leases;
+mod power_recovery;
+mod power_round;
+mod power_sync;
+
+use crate::conductor::Conductor;
+use crate::error::Error;
+use expired_leases::SilentHolders;
+use farrier_conductor::settings::Settings;
+use power_sync::PowerSync;
+use std::time::Duration;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+/// Between two writes of what machines load, whatever they do.
+const TRACE_PAUSE: Duration = Duration::from_secs(1);
+
+impl Conductor {
+    /// Looks after the nodes for as long as it is polled: after those that nobody attends to, because their conductor
+    /// is no more or an order came by way of another one, and after the power of all machines.
+    pub async fn run(&self) {
+        let Settings { check_interval, lease, power_sync: sync, .. } = self.settings();
+        let unattended = async {
+            let mut pace = Pace::new(*check_interval);
+            loop {
+                pace.next().await;
+                tell("nodes that nobody attends to", self.attend().await);
+                tell("allocations", self.look_for_nodes().await);
+            }
+        };
+        let silent_holders = async {
+            let mut pace = Pace::new(*lease);
+            let mut silent_holders = SilentHolders::new(self.services().clone());
+            loop {
+                pace.next().await;
+                tell("leases of other conductors", silent_holders.round().await);
+            }
+        };
+        let power_sync = async {
+            let mut pace = Pace::new(sync.sync_power_state_interval);
+            let mut sync = PowerSync::new(self.services().clone(), self.workers().clone());
+            loop {
+                pace.next().await;
+                tell("power states", sync.round().await);
+            }
+        };
+        let power_recovery = async {
+            let mut pace = Pace::new(sync.power_failure_recovery_interval);
+            loop {
+                pace.next().await;
+                tell("power failures", power_recovery::round(&self.services()).await);
+            }
+        };
+        let boot_traces = async {
+            loop {
+                self.services().boot_journal.changed().await;
+                tell("traces of boots", self.services().write_boot_journal().await);
+                tokio::time::sleep(TRACE_PAUSE).await;
+            }
+        };
+        let consoles = async { tell("consoles that were open", self.open_consoles().await) };
+        tokio::join!(unattended, silent_holders, power_sync, power_recovery, boot_traces, consoles);
+    }
+}
+
+/// When the next round is. The first comes after a pause, so that whoever starts a conductor is not kept waiting.
+struct Pace(Option<Interval>);
+
+impl Pace {
+    /// Rounds with so long a pause; none without one.
+    fn new(pause: Duration) -> Self {
+        Self((!pause.is_zero()).then(|| {
+            let mut ticks = tokio::time::interval_at(Instant::now() + pause, pause);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks
+        }))
+    }
+
+    async fn next(&mut self) {
+        match &mut self.0 {
+            Some(ticks) => drop(ticks.tick().await),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn tell(what: &str, outcome: Result<(), Error>) {
+    if let Err(error) = outcome {
+        tracing::error!("{what} cannot be looked after: {error}");
+    }
+}

@@ -1,0 +1,38 @@
+//! Ends the maintenance of nodes whose power could not be read, once it can (section 12.4).
+
+use crate::error::Error;
+use crate::periodic::power_round::{Doubt, Reading, Round, unchanged};
+use crate::services::Services;
+use crate::store::Record;
+use farrier_conductor::model::{Fault, PowerState};
+use std::sync::Arc;
+
+/// Looks once at every node with the fault `power failure`.
+///
+/// # Errors
+///
+/// [`Error::Store`].
+pub(crate) async fn round(services: &Arc<Services>) -> Result<(), Error> {
+    let nodes = services.store.identities().await?;
+    let mut round = Round::new(services, nodes, is_given_up, Doubt::Nothing);
+    while let Some(reading) = round.next().await {
+        let Ok(state) = reading.said else { continue };
+        // No node stops the others.
+        if let Err(error) = end_maintenance(services, &reading, state).await {
+            tracing::error!(node = %reading.name, "its maintenance cannot be ended: {error}");
+        }
+    }
+    Ok(())
+}
+
+fn is_given_up(record: &Record, _services: &Services) -> bool {
+    record.node.maintenance && record.node.fault == Some(Fault::Power)
+}
+
+async fn end_maintenance(services: &Arc<Services>, seen: &Reading, state: PowerState) -> Result<(), Error> {
+    let Some(mut task) = unchanged(services, seen).await? else { return Ok(()) };
+    tracing::info!(node = %task.node.label(), "the power can be read again ({state}); maintenance ends");
+    task.node.power_state = Some(state);
+    (task.node.maintenance, task.node.maintenance_reason, task.node.fault) = (false, None, None);
+    task.finish().await
+}

@@ -1,0 +1,29 @@
+//! What an engine keeps beside nodes: orders, history, allocations, and what operators define.
+
+mod allocation;
+pub(crate) mod history;
+mod order;
+mod permission;
+mod resource;
+
+pub use allocation::{Allocation, AllocationState};
+pub use history::{HistoryEntry, HistoryKind, Severity};
+pub use order::{Order, Verb};
+pub use permission::Forbidden;
+pub use resource::{Resource, ResourceKind};
+
+#[cfg(test)]
+mod tests {
+    use farrier_conductor::model::{NewNode, Node};
+    use time::OffsetDateTime;
+
+    pub(super) fn node() -> Node {
+        let new = NewNode {
+            name: Some("n1".into()),
+            driver: "fake".into(),
+            ports: vec!["52:54:00:00:00:01".parse().unwrap()],
+            ..NewNode::default()
+        };
+        Node::enrol(new, OffsetDateTime::UNIX_EPOCH)
+    }
+}

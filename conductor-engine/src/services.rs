@@ -1,0 +1,146 @@
+//! What a task may reach beside its node.
+
+use crate::error::Error;
+use crate::evidence::boot_trace::BootTrace;
+use crate::evidence::boot_trace::journal::BootJournal;
+use crate::evidence::events::EventLog;
+use crate::store::{Documents, Filter, Lease, NodeColumn, Outline, Record, Selection, Store, Terms};
+use farrier_conductor::deploy::DeployInterface;
+use farrier_conductor::hardware_type::Hardware;
+use farrier_conductor::heartbeat::{self, Situation};
+use farrier_conductor::in_band::{InspectInterface, RescueInterface};
+use farrier_conductor::model::clock::Clock;
+use farrier_conductor::model::{Node, PowerState};
+use farrier_conductor::registry::Families;
+use farrier_conductor::settings::Settings;
+use farrier_conductor::task;
+use farrier_conductor::task::power_reading::power_state;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// Data and connections that all tasks share.
+pub(crate) struct Services {
+    /// Times and addresses in use.
+    pub(crate) settings: Settings,
+    /// The records of all nodes.
+    pub(crate) store: Arc<dyn Store>,
+    /// Control of machines.
+    pub(crate) hardware: Hardware,
+    /// The interfaces of machines that work with tasks.
+    pub(crate) families: Families,
+    /// What happened to the nodes.
+    pub(crate) events: EventLog,
+    /// What machines load that boot from the network, until that is in the store.
+    pub(crate) boot_journal: BootJournal,
+    /// Leases that were left.
+    pub(crate) left_leases: Mutex<HashMap<Uuid, Lease>>,
+    /// The time of day.
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Services {
+    /// The record with this name or identity, secrets included.
+    pub(crate) async fn find(&self, id: &str) -> Result<Record, Error> {
+        let found = match id.parse::<Uuid>() {
+            Ok(uuid) => self.store.get(uuid).await?,
+            Err(_) => self.store.by_name(id).await?,
+        };
+        found.ok_or_else(|| Error::NodeNotFound(id.to_owned()))
+    }
+
+    /// The node with this name or identity, as it is kept.
+    pub(crate) async fn document(&self, id: &str) -> Result<(Outline, Documents), Error> {
+        let filter = match id.parse::<Uuid>() {
+            Ok(uuid) => Filter::IsOneOf(NodeColumn::UUID, vec![uuid.to_string()]),
+            Err(_) => Filter::IsOneOf(NodeColumn::NAME, vec![id.to_owned()]),
+        };
+        let found = self.store.documents(&Selection { filters: vec![filter], ..Selection::first(1) }).await?;
+        found.into_iter().next().ok_or_else(|| Error::NodeNotFound(id.to_owned()))
+    }
+
+    /// Writes down how far machines came that boot from the network.
+    pub(crate) async fn write_boot_journal(&self) -> Result<(), Error> {
+        let reached = self.boot_journal.take();
+        match reached.is_empty() {
+            true => Ok(()),
+            false => Ok(self.store.reach_boot_stages(&reached).await?),
+        }
+    }
+
+    /// How far the machine of a node came, in words; nothing when it is not to boot from the network, or asked for nothing.
+    pub(crate) async fn boot_trace_told(&self, node: Uuid) -> Result<Option<String>, Error> {
+        Ok(self.boot_trace(node).await?.and_then(|trace| trace.told(self.now())))
+    }
+
+    /// How far the machine of a node came; nothing when it is not to boot from the network.
+    pub(crate) async fn boot_trace(&self, node: Uuid) -> Result<Option<BootTrace>, Error> {
+        self.write_boot_journal().await?;
+        Ok(self.store.boot_trace(node).await?)
+    }
+
+    /// The ramdisk API as the machine of a node reaches it.
+    pub(crate) fn callback_url(&self, node: &Node) -> String {
+        task::callback_url(node, &self.hardware, &self.settings)
+    }
+
+    /// Whether the agent of a node may stay between operations.
+    pub(crate) fn is_fast_track_able(&self, node: &Node) -> bool {
+        task::is_fast_track_able(node, &self.hardware, &self.settings)
+    }
+
+    /// The situation of a node, which decides what a heartbeat of its agent sets off.
+    pub(crate) fn situation(&self, record: &Record) -> Situation {
+        let Record { node, session, .. } = record;
+        let pauses = self.settings.allow_provisioning_in_maintenance;
+        heartbeat::situation(node, session, self.is_fast_track_able(node), pauses)
+    }
+
+    /// The power state of a node's machine, as its driver reads it now.
+    pub(crate) async fn power_state(&self, node: &Node) -> Result<PowerState, Error> {
+        Ok(power_state(&self.hardware, node, self.settings.power_read_timeout).await?)
+    }
+
+    /// The deploy interface of a node.
+    pub(crate) fn deploy_interface(&self, node: &Node) -> Result<Arc<dyn DeployInterface>, Error> {
+        Ok(self.families.deploy(node, &self.hardware.composition)?)
+    }
+
+    /// Puts the deploy interface into the record of a node whose own only chooses one.
+    pub(crate) fn choose_deploy(&self, node: &mut Node) -> Result<(), Error> {
+        Ok(self.families.choose_deploy(node, &self.hardware.composition)?)
+    }
+
+    /// The inspect interface of a node.
+    pub(crate) fn inspect_interface(&self, node: &Node) -> Result<Arc<dyn InspectInterface>, Error> {
+        Ok(self.families.inspect(node, &self.hardware.composition)?)
+    }
+
+    /// The rescue interface of a node.
+    pub(crate) fn rescue_interface(&self, node: &Node) -> Result<Arc<dyn RescueInterface>, Error> {
+        Ok(self.families.rescue(node, &self.hardware.composition)?)
+    }
+
+    /// Nodes whose lease a task of this process left.
+    pub(crate) fn left(&self) -> Vec<Uuid> {
+        self.left_leases().keys().copied().collect()
+    }
+
+    /// Leases of nodes that are worked on, or may be, whose task ended without a word: its client went away, it
+    /// panicked, or the store failed. Whoever takes up the node in this process has them.
+    pub(crate) fn left_leases(&self) -> MutexGuard<'_, HashMap<Uuid, Lease>> {
+        self.left_leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time now.
+    pub(crate) fn now(&self) -> OffsetDateTime {
+        self.clock.now()
+    }
+
+    /// A lease for this conductor, from now on.
+    pub(crate) fn terms(&self) -> Terms<'_> {
+        let now = self.now();
+        Terms { holder: &self.settings.conductor_name, now, expires_at: now + self.settings.lease }
+    }
+}

@@ -1,0 +1,509 @@
+//! The default store: one SQLite file.
+//!
+//! The file is in WAL mode, so that readers wait for nobody. What the conductor has answered for (records, leases,
+//! orders, tokens) is written with `synchronous=FULL` and outlives a power cut. Heartbeats are written with
+//! `synchronous=NORMAL`: a power cut may take the last ones back, but never break the file, and agents say them again.
+//! That saves a flush of the disk for each. Writers take turns in the process, and wait [`BUSY`] for other processes.
+
+mod allocations;
+mod boot_traces;
+mod certificates;
+mod history;
+mod last_words;
+mod reading;
+mod resources;
+mod writing;
+
+use crate::evidence::boot_trace::BootTrace;
+use crate::evidence::diagnosis::LastWords;
+use crate::evidence::erasing::EraseCertificate;
+use crate::records::{Allocation, AllocationState, HistoryEntry, Resource, ResourceKind};
+use crate::store::columns::Column;
+use crate::store::{
+    AllocationSelection, Change, Documents, Held, Lease, Outline, OwnedPort, PortSelection, Record,
+    ResourceSelection, Selection, Store, StoreError, Terms,
+};
+use async_trait::async_trait;
+use farrier_conductor::model::{AgentSession, InspectionData, MacAddress, Node, ProvisionState};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::query::Query;
+use sqlx::sqlite::{
+    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
+};
+use sqlx::{Connection, SqlSafeStr, Sqlite, SqliteConnection};
+use std::fs::OpenOptions;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use time::OffsetDateTime;
+use tokio::sync::{Mutex, MutexGuard};
+use uuid::Uuid;
+
+/// The layout of the tables, from the first to the newest. One that was released is never changed.
+const MIGRATIONS: &[(i64, &str, &str)] = &[(1, "initial", include_str!("../migrations/0001_initial.sql"))];
+
+/// How long a writer waits for another process.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// Connections for readers.
+const READERS: u32 = 4;
+
+/// Result codes of SQLite for want of room: the file cannot grow, or the index of its journal cannot.
+const NO_ROOM: &[&str] = &["13", "4874"];
+
+/// Node records in an SQLite file that only its owner may read, since agent tokens live there.
+#[derive(Debug)]
+pub struct SqliteStore {
+    readers: SqlitePool,
+    writers: Mutex<Writers>,
+    options: SqliteConnectOptions,
+    file: PathBuf,
+}
+
+/// The connections that write, which are opened when they are needed.
+#[derive(Debug, Default)]
+struct Writers {
+    records: Option<SqliteConnection>,
+    mailbox: Option<SqliteConnection>,
+}
+
+/// What is written, and so how well it is kept.
+#[derive(Debug, Clone, Copy)]
+enum Kept {
+    /// Through a power cut.
+    Always,
+    /// Until a power cut.
+    WhilePowered,
+}
+
+impl Writers {
+    fn of(&mut self, kept: Kept) -> &mut Option<SqliteConnection> {
+        match kept {
+            Kept::Always => &mut self.records,
+            Kept::WhilePowered => &mut self.mailbox,
+        }
+    }
+}
+
+type Statement = Query<'static, Sqlite, SqliteArguments>;
+
+/// Gives a statement the values of its next parameters.
+fn bind(statement: Statement, columns: Vec<Column>) -> Statement {
+    columns.into_iter().fold(statement, |statement, column| match column {
+        Column::Text(text) => statement.bind(text),
+        Column::Time(micros) => statement.bind(micros),
+        Column::Flag(flag) => statement.bind(flag),
+    })
+}
+
+/// What happened to a statement, before it is told to which store.
+type Outcome<T> = Result<T, Failure>;
+
+/// Why a statement came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Told(#[from] StoreError),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    #[error("its tables are those of another version of farrier; use that version, or begin with a new file")]
+    Layout,
+    #[error("unreadable record: {0}")]
+    Record(#[from] serde_json::Error),
+    #[error("unreadable identity: {0}")]
+    Identity(#[from] uuid::Error),
+}
+
+impl SqliteStore {
+    /// Opens `file`, which is made with its tables when it does not exist, and brought to the newest layout when it
+    /// is older.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Failed`] when the file cannot be made, is not a database, or has tables of another version.
+    pub async fn open(file: &Path) -> Result<Self, StoreError> {
+        Self::open_with(file, SqliteConnectOptions::new()).await
+    }
+
+    async fn open_with(file: &Path, options: SqliteConnectOptions) -> Result<Self, StoreError> {
+        let failed = |reason: String| StoreError::Failed { location: file.display().to_string(), reason };
+        make_private(file).map_err(|error| failed(error.to_string()))?;
+        let options =
+            options.filename(file).foreign_keys(true).journal_mode(SqliteJournalMode::Wal).busy_timeout(BUSY);
+        let readers = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .test_before_acquire(false)
+            .connect_lazy_with(options.clone());
+        let store = Self { readers, writers: Mutex::default(), options, file: file.to_owned() };
+        store.migrate().await.map_err(|failure| store.told(failure))?;
+        Ok(store)
+    }
+
+    async fn migrate(&self) -> Outcome<()> {
+        let migrations = MIGRATIONS.iter().map(|(version, name, statements)| {
+            let statements = (*statements).into_sql_str();
+            Migration::new(*version, (*name).into(), MigrationType::Simple, statements, false)
+        });
+        let migrator = Migrator::with_migrations(migrations.collect());
+        let mut connection = self.connect(Kept::Always).await?;
+        match migrator.run(&mut connection).await {
+            Ok(()) => Ok(connection.close().await?),
+            Err(MigrateError::VersionMismatch(_) | MigrateError::VersionMissing(_)) => Err(Failure::Layout),
+            Err(error) => Err(Failure::Database(error.into())),
+        }
+    }
+
+    /// A failure, told with the name of this store.
+    fn told(&self, failure: Failure) -> StoreError {
+        let location = self.file.display().to_string();
+        match failure {
+            Failure::Told(error) => error,
+            Failure::Database(error) if has_no_room(&error) => StoreError::Full { location },
+            failure => StoreError::Failed { location, reason: failure.to_string() },
+        }
+    }
+
+    /// A turn to write several statements. What is not committed when it ends was never written.
+    async fn writer(&self, kept: Kept) -> Outcome<Writer<'_>> {
+        let mut writer = self.single(kept).await?;
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut writer.connection).await?;
+        Ok(writer)
+    }
+
+    /// A turn to write one statement, which is written whole or not at all by itself.
+    async fn single(&self, kept: Kept) -> Outcome<Writer<'_>> {
+        let mut writers = self.writers.lock().await;
+        let connection = match writers.of(kept).take() {
+            Some(connection) => connection,
+            None => self.connect(kept).await?,
+        };
+        Ok(Writer { connection, kept, writers })
+    }
+
+    async fn connect(&self, kept: Kept) -> Outcome<SqliteConnection> {
+        let synchronous = match kept {
+            Kept::Always => SqliteSynchronous::Full,
+            Kept::WhilePowered => SqliteSynchronous::Normal,
+        };
+        Ok(SqliteConnection::connect_with(&self.options.clone().synchronous(synchronous)).await?)
+    }
+}
+
+/// A connection, in its turn to write.
+///
+/// When SQLite itself rolls one back, because the disk is full, sqlx goes on to believe that it is open, and would
+/// refuse every later one. So the transaction is led by plain statements, and a connection on which anything went
+/// wrong is not used again: closing it undoes what was not committed in any case.
+struct Writer<'a> {
+    connection: SqliteConnection,
+    kept: Kept,
+    writers: MutexGuard<'a, Writers>,
+}
+
+impl Writer<'_> {
+    async fn commit(self) -> Outcome<()> {
+        self.end("COMMIT").await
+    }
+
+    async fn roll_back(self) -> Outcome<()> {
+        self.end("ROLLBACK").await
+    }
+
+    async fn end(mut self, statement: &'static str) -> Outcome<()> {
+        sqlx::query(statement).execute(&mut self.connection).await?;
+        self.done();
+        Ok(())
+    }
+
+    /// All that was written is written: the connection is good for the next turn.
+    fn done(mut self) {
+        *self.writers.of(self.kept) = Some(self.connection);
+    }
+}
+
+fn has_no_room(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.is_some_and(|code| NO_ROOM.contains(&&*code))
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(&self, node: &Node) -> Result<(), StoreError> {
+        let created = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            writing::insert(&mut writer.connection, node, &AgentSession::default()).await?;
+            writer.commit().await
+        };
+        created.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn get(&self, uuid: Uuid) -> Result<Option<Record>, StoreError> {
+        reading::record(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn by_name(&self, name: &str) -> Result<Option<Record>, StoreError> {
+        reading::record_by_name(&self.readers, name).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn owners(&self, addresses: &[MacAddress]) -> Result<Vec<Uuid>, StoreError> {
+        reading::owners(&self.readers, addresses).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn outlines(&self, selection: &Selection) -> Result<Vec<Outline>, StoreError> {
+        reading::outlines(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn documents(&self, selection: &Selection) -> Result<Vec<(Outline, Documents)>, StoreError> {
+        reading::documents(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn records(&self, selection: &Selection) -> Result<Vec<Record>, StoreError> {
+        reading::records(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn ports(&self, selection: &PortSelection) -> Result<Vec<OwnedPort>, StoreError> {
+        reading::ports(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn port(&self, id: &str) -> Result<Option<OwnedPort>, StoreError> {
+        reading::port(&self.readers, id).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn create_allocation(&self, allocation: &Allocation) -> Result<(), StoreError> {
+        let created = async {
+            let mut writer = self.single(Kept::Always).await?;
+            allocations::insert(&mut writer.connection, allocation).await?;
+            writer.done();
+            Ok(())
+        };
+        created.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn allocation(&self, id: &str) -> Result<Option<Allocation>, StoreError> {
+        allocations::one(&self.readers, id).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn allocations(&self, selection: &AllocationSelection) -> Result<Vec<Allocation>, StoreError> {
+        allocations::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn write_allocation(
+        &self,
+        allocation: &Allocation,
+        was: AllocationState,
+    ) -> Result<bool, StoreError> {
+        let written = async {
+            let mut writer = self.single(Kept::Always).await?;
+            let is_written = allocations::update(&mut writer.connection, allocation, was).await?;
+            writer.done();
+            Ok(is_written)
+        };
+        written.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn delete_allocation(&self, uuid: Uuid) -> Result<(), StoreError> {
+        let deleted = async {
+            let mut writer = self.single(Kept::Always).await?;
+            allocations::delete(&mut writer.connection, uuid).await?;
+            writer.done();
+            Ok(())
+        };
+        deleted.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn create_resource(&self, resource: &Resource) -> Result<(), StoreError> {
+        let created = async {
+            let mut writer = self.single(Kept::Always).await?;
+            resources::insert(&mut writer.connection, resource).await?;
+            writer.done();
+            Ok(())
+        };
+        created.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn resource(&self, kind: ResourceKind, id: &str) -> Result<Option<Resource>, StoreError> {
+        resources::one(&self.readers, kind, id).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn resources(&self, selection: &ResourceSelection) -> Result<Vec<Resource>, StoreError> {
+        resources::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn write_resource(&self, before: &Resource, after: &Resource) -> Result<bool, StoreError> {
+        let written = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            let is_written = resources::update(&mut writer.connection, before, after).await?;
+            match is_written {
+                true => writer.commit().await?,
+                false => writer.roll_back().await?,
+            }
+            Ok(is_written)
+        };
+        written.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn delete_resource(&self, uuid: Uuid) -> Result<(), StoreError> {
+        let deleted = async {
+            let mut writer = self.single(Kept::Always).await?;
+            resources::delete(&mut writer.connection, uuid).await?;
+            writer.done();
+            Ok(())
+        };
+        deleted.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {
+        reading::identities(&self.readers).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn provision_states(&self) -> Result<Vec<(ProvisionState, u64)>, StoreError> {
+        reading::provision_states(&self.readers).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn held(&self) -> Result<Vec<Held>, StoreError> {
+        reading::held(&self.readers).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn unattended(&self, now: OffsetDateTime) -> Result<Vec<Uuid>, StoreError> {
+        reading::unattended(&self.readers, now).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn config_drive(&self, uuid: Uuid) -> Result<Option<String>, StoreError> {
+        reading::config_drive(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
+        reading::inspection(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn received_inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
+        reading::received_inspection(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn history(&self, uuid: Uuid) -> Result<Vec<HistoryEntry>, StoreError> {
+        history::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn certificates(&self, uuid: Uuid) -> Result<Vec<EraseCertificate>, StoreError> {
+        certificates::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn boot_trace(&self, uuid: Uuid) -> Result<Option<BootTrace>, StoreError> {
+        boot_traces::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn last_words(&self, uuid: Uuid) -> Result<Option<LastWords>, StoreError> {
+        last_words::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn awaited_boots(&self) -> Result<Vec<BootTrace>, StoreError> {
+        boot_traces::awaited(&self.readers).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn with_boot_trace(&self) -> Result<Vec<Uuid>, StoreError> {
+        boot_traces::nodes(&self.readers).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError> {
+        let noted = async {
+            let mut writer = self.writer(Kept::WhilePowered).await?;
+            boot_traces::reach(&mut writer.connection, reached).await?;
+            writer.commit().await
+        };
+        noted.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {
+        let taken = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            let lease = writing::take(&mut writer.connection, uuid, terms).await?;
+            let record = reading::record(&mut writer.connection, uuid).await?;
+            writer.commit().await?;
+            Ok((lease, record.ok_or(StoreError::Gone(uuid))?))
+        };
+        taken.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError> {
+        let renewed = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            writing::renew(&mut writer.connection, lease, expires_at).await?;
+            writer.commit().await
+        };
+        renewed.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        let released = async {
+            let mut writer = self.single(Kept::Always).await?;
+            writing::release(&mut writer.connection, lease).await?;
+            writer.done();
+            Ok(())
+        };
+        released.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn expire_all(&self, holder: &str) -> Result<(), StoreError> {
+        let released = async {
+            let mut writer = self.single(Kept::Always).await?;
+            writing::expire_all(&mut writer.connection, holder).await?;
+            writer.done();
+            Ok(())
+        };
+        released.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn write(&self, lease: &Lease, change: &Change<'_>) -> Result<(), StoreError> {
+        let written = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            writing::write(&mut writer.connection, lease, change).await?;
+            writer.commit().await
+        };
+        written.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn delete(&self, lease: &Lease) -> Result<(), StoreError> {
+        let deleted = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            writing::delete(&mut writer.connection, lease).await?;
+            writer.commit().await
+        };
+        deleted.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn issue_token(&self, seen: &Record, token: &str, now: OffsetDateTime) -> Result<bool, StoreError> {
+        let issued = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            let issued = writing::issue_token(&mut writer.connection, seen, token, now).await?;
+            match issued {
+                true => writer.commit().await?,
+                false => writer.roll_back().await?,
+            }
+            Ok(issued)
+        };
+        issued.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn hear(&self, uuid: Uuid, heard: &AgentSession) -> Result<bool, StoreError> {
+        let heard = async {
+            let mut writer = self.single(Kept::WhilePowered).await?;
+            let is_heard = writing::hear(&mut writer.connection, uuid, heard).await?;
+            writer.done();
+            Ok(is_heard)
+        };
+        heard.await.map_err(|failure| self.told(failure))
+    }
+}
+
+/// SQLite gives its journal files the mode of the database, so setting it once is enough.
+fn make_private(file: &Path) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(file)?;
+    opened.set_permissions(std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Reads and writes plain resources.
+
+use crate::records::{Resource, ResourceKind};
+use crate::store::ResourceSelection;
+use crate::store::sqlite::writing::taken_or;
+use crate::store::sqlite::{Outcome, Statement};
+use crate::store::statements as sql;
+use sqlx::sqlite::SqlitePool;
+use sqlx::{Sqlite, SqliteConnection, SqliteExecutor};
+use uuid::Uuid;
+
+/// The one of a kind with this name or identity.
+pub(super) async fn one(
+    executor: impl SqliteExecutor<'_>,
+    kind: ResourceKind,
+    id: &str,
+) -> Outcome<Option<Resource>> {
+    let found = sqlx::query_scalar::<Sqlite, String>(sql::RESOURCE).bind(kind.as_str()).bind(id.to_owned());
+    Ok(found.fetch_optional(executor).await?.map(|document| serde_json::from_str(&document)).transpose()?)
+}
+
+/// Selected ones, by their identity.
+pub(super) async fn selected(readers: &SqlitePool, selection: &ResourceSelection) -> Outcome<Vec<Resource>> {
+    let text = |uuid: Option<Uuid>| uuid.map(|uuid| uuid.to_string());
+    let found = sqlx::query_scalar::<Sqlite, String>(sql::RESOURCES)
+        .bind(selection.kind.as_str())
+        .bind(text(selection.node))
+        .bind(selection.natural_key.clone())
+        .bind(text(selection.after))
+        .bind(i64::from(selection.limit));
+    let documents = found.fetch_all(readers).await?;
+    documents.iter().map(|document| Ok(serde_json::from_str(document)?)).collect()
+}
+
+/// Adds one.
+pub(super) async fn insert(connection: &mut SqliteConnection, resource: &Resource) -> Outcome<()> {
+    let statement = sqlx::query(sql::INSERT_RESOURCE).bind(resource.uuid.to_string());
+    let inserted = columns(statement.bind(resource.kind.as_str()), resource)?.execute(connection).await;
+    inserted.map_err(|error| taken(error, resource))?;
+    Ok(())
+}
+
+/// Writes one, and tells whether it was as before. Its caller has the turn to write.
+pub(super) async fn update(
+    connection: &mut SqliteConnection,
+    before: &Resource,
+    after: &Resource,
+) -> Outcome<bool> {
+    let uuid = before.uuid.to_string();
+    if one(&mut *connection, before.kind, &uuid).await?.as_ref() != Some(before) {
+        return Ok(false);
+    }
+    let updated = columns(sqlx::query(sql::UPDATE_RESOURCE).bind(uuid), after)?.execute(connection).await;
+    updated.map_err(|error| taken(error, after))?;
+    Ok(true)
+}
+
+/// Forgets one.
+pub(super) async fn delete(connection: &mut SqliteConnection, uuid: Uuid) -> Outcome<()> {
+    sqlx::query(sql::DELETE_RESOURCE).bind(uuid.to_string()).execute(connection).await?;
+    Ok(())
+}
+
+fn columns(statement: Statement, resource: &Resource) -> Outcome<Statement> {
+    Ok(statement
+        .bind(resource.name.clone())
+        .bind(resource.node_uuid.map(|uuid| uuid.to_string()))
+        .bind(resource.natural_key())
+        .bind(serde_json::to_string(resource)?))
+}
+
+fn taken(error: sqlx::Error, resource: &Resource) -> super::Failure {
+    taken_or(error, "resources", resource.uuid, |column| match (column, &resource.name) {
+        ("name", Some(name)) => format!("a {} with the name {name:?}", resource.kind),
+        _ => format!("a {} with {}", resource.kind, resource.natural_key().unwrap_or_default()),
+    })
+}

@@ -1,0 +1,156 @@
+//! One worker for each node that is not at rest.
+//!
+//! A worker ends when there is nothing to do for its node, and is started again by an order, a heartbeat or the next
+//! round of [`Conductor::run`](super::Conductor::run). It keeps nothing that matters: whatever ends it, another one
+//! goes on from the store.
+
+mod silence;
+mod turn;
+mod waiting;
+mod work;
+
+use crate::error::Error;
+use crate::lease::HeldTask;
+use crate::services::Services;
+use crate::store::StoreError;
+use crate::workers::turn::{Memory, Next, Turn};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+/// Pause before a worker tries again what the store refused.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
+
+/// The workers of this conductor.
+pub(crate) struct Workers {
+    services: Arc<Services>,
+    seats: Mutex<HashMap<Uuid, Arc<Seat>>>,
+}
+
+/// Where a worker is told what happened to its node.
+#[derive(Default)]
+struct Seat {
+    wake: Notify,
+    inbox: Mutex<Inbox>,
+}
+
+#[derive(Default)]
+struct Inbox {
+    is_woken: bool,
+    task: Option<HeldTask>,
+}
+
+impl Seat {
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Workers {
+    /// Nobody works yet.
+    pub(crate) fn new(services: Arc<Services>) -> Arc<Self> {
+        Arc::new(Self { services, seats: Mutex::default() })
+    }
+
+    /// Hands a node over under its lease.
+    pub(crate) fn hand_over(self: &Arc<Self>, task: HeldTask) {
+        self.tell(task.node.uuid, |inbox| (inbox.is_woken, inbox.task) = (true, Some(task)));
+    }
+
+    /// Something happened to a node.
+    pub(crate) fn wake(self: &Arc<Self>, node: Uuid) {
+        self.tell(node, |inbox| inbox.is_woken = true);
+    }
+
+    /// Has a worker look after a node, if none does.
+    pub(crate) fn attend(self: &Arc<Self>, node: Uuid) {
+        self.tell(node, |_| {});
+    }
+
+    fn tell(self: &Arc<Self>, node: Uuid, tell: impl FnOnce(&mut Inbox)) {
+        let mut seats = self.seats();
+        let is_new = !seats.contains_key(&node);
+        let seat = Arc::clone(seats.entry(node).or_default());
+        let is_woken = {
+            let mut inbox = seat.inbox();
+            tell(&mut inbox);
+            inbox.is_woken
+        };
+        if is_new {
+            tokio::spawn(Arc::clone(self).work(node, seat));
+        } else if is_woken {
+            seat.wake.notify_one();
+        }
+    }
+
+    fn seats(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<Seat>>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn work(self: Arc<Self>, node: Uuid, seat: Arc<Seat>) {
+        let mut memory = if seat.inbox().is_woken { Memory::woken() } else { Memory::new() };
+        loop {
+            let handed = {
+                let mut inbox = seat.inbox();
+                inbox.is_woken = false;
+                inbox.task.take()
+            };
+            let turn = Turn::new(Arc::clone(&self.services), node);
+            // A task of its own, so that work that panics ends its node's operation and nothing else.
+            let taken = tokio::spawn(async move {
+                let next = turn.take(handed, &mut memory).await;
+                (next, memory)
+            });
+            let next = match taken.await {
+                Ok((next, after)) => {
+                    memory = after;
+                    next
+                }
+                Err(_) => {
+                    memory = Memory::new();
+                    let turn = Turn::new(Arc::clone(&self.services), node);
+                    turn.fail("the conductor's own work crashed; see its log").await
+                }
+            };
+            let pause = match next {
+                Ok(Next::Again) => continue,
+                Ok(Next::Nothing) => match self.leave(node, &seat) {
+                    true => return,
+                    false => continue,
+                },
+                Ok(Next::After(pause)) => pause,
+                Err(error) => self.pause_after(&error),
+            };
+            tokio::select! {
+                () = seat.wake.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Leaves the seat, unless somebody has said something meanwhile.
+    fn leave(&self, node: Uuid, seat: &Seat) -> bool {
+        let mut seats = self.seats();
+        let leaves = !seat.inbox().is_woken;
+        if leaves {
+            seats.remove(&node);
+        }
+        leaves
+    }
+
+    /// Errors of the store end no operation: what is recorded is gone on with when it works again.
+    fn pause_after(&self, error: &Error) -> Duration {
+        match error {
+            Error::Store(StoreError::Held { .. } | StoreError::Overtaken(_)) => {
+                tracing::debug!("{error}");
+                self.services.settings.node_locked_pause
+            }
+            error => {
+                tracing::error!("work on a node pauses: {error}");
+                STORE_PAUSE
+            }
+        }
+    }
+}

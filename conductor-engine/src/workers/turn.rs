@@ -1,0 +1,209 @@
+//! One turn of a worker: does what there is to do for its node, or looks after its wait.
+
+use crate::error::Error;
+use crate::lease::HeldTask;
+use crate::operations::inspect as inspection;
+use crate::operations::{self, ATTEMPTS};
+use crate::services::Services;
+use crate::workers::silence::Vigil;
+use crate::workers::work::{Operation, Work};
+use farrier_conductor::agent::AgentClient;
+use farrier_conductor::model::{Event, ProvisionState};
+use farrier_conductor::steps::{self, Progress};
+use farrier_conductor::task::event::EventKind;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+/// When the next turn is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// At once.
+    Again,
+    /// After a while, or when somebody says something.
+    After(Duration),
+    /// When somebody says something: the node is at rest.
+    Nothing,
+}
+
+/// What a worker remembers from turn to turn. Whatever ends it, nothing is lost with it.
+pub(crate) struct Memory {
+    pub(crate) vigil: Vigil,
+    /// One client for each agent, since a TLS handshake a second is much for a small machine.
+    pub(crate) client: Option<AgentClient>,
+}
+
+impl Memory {
+    /// Nothing yet.
+    pub(crate) fn new() -> Self {
+        Self { vigil: Vigil::new(Instant::now()), client: None }
+    }
+
+    /// Nothing yet, of a worker that begins because of a heartbeat.
+    pub(crate) fn woken() -> Self {
+        Self { vigil: Vigil::woken(Instant::now()), client: None }
+    }
+}
+
+/// One turn of a worker.
+pub(crate) struct Turn {
+    pub(crate) services: Arc<Services>,
+    pub(crate) node: Uuid,
+}
+
+impl Turn {
+    pub(crate) fn new(services: Arc<Services>, node: Uuid) -> Self {
+        Self { services, node }
+    }
+
+    /// Takes the turn, with the task where the node was handed over under its lease.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`]: it is taken again.
+    pub(crate) async fn take(self, handed: Option<HeldTask>, memory: &mut Memory) -> Result<Next, Error> {
+        if let Some(task) = handed {
+            return self.carry_out(task).await;
+        }
+        if let Some(task) = HeldTask::pick_up(&self.services, self.node).await? {
+            return self.take_up(task).await;
+        }
+        let Some(record) = self.services.store.get(self.node).await? else { return Ok(Next::Nothing) };
+        match Work::of(&record.node, record.order.as_ref()) {
+            Work::Nothing => Ok(Next::Nothing),
+            Work::Await => self.wait(&record, memory).await,
+            // Whoever worked on it is no more.
+            _ => self.take_up(HeldTask::try_acquire(&self.services, self.node).await?).await,
+        }
+    }
+
+    /// Ends the node's operation as failed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub(crate) async fn fail(&self, reason: &str) -> Result<Next, Error> {
+        let task = HeldTask::acquire(&self.services, &self.node.to_string()).await?;
+        self.end(task, reason).await
+    }
+
+    /// Goes on where a conductor stopped.
+    async fn take_up(&self, mut task: HeldTask) -> Result<Next, Error> {
+        if !task.was_left()
+            && let Some(order) = task.order_mut()
+        {
+            order.attempts += 1;
+            let order = *order;
+            if order.attempts > ATTEMPTS {
+                let reason = format!(
+                    "the conductor stopped {ATTEMPTS} times while it carried out the order {:?}; see its log",
+                    order.verb.as_str()
+                );
+                return self.end(task, &reason).await;
+            }
+            tracing::warn!(node = %task.node.label(), "an order is taken up again: {}", order.verb);
+            task.save().await?;
+        }
+        self.carry_out(task).await
+    }
+
+    /// Carries out what there is to do, until the node waits or rests.
+    pub(crate) async fn carry_out(&self, task: HeldTask) -> Result<Next, Error> {
+        let mut more = Some(task);
+        while let Some(task) = more {
+            more = self.work_on(task).await?;
+        }
+        Ok(Next::Again)
+    }
+
+    /// Does one piece of work, and gives the task back when there is more.
+    async fn work_on(&self, mut task: HeldTask) -> Result<Option<HeldTask>, Error> {
+        match Work::of(&task.node, task.order()) {
+            Work::Nothing | Work::Await => task.leave().await?,
+            Work::Power(action) => operations::set_power(task, action).await?,
+            Work::Forget => operations::forget(task).await?,
+            Work::Undeploy => {
+                let rescue = self.services.rescue_interface(&task.node);
+                return operations::undeploy(task, rescue).await;
+            }
+            Work::Verify => return operations::verify(task).await,
+            Work::Abort => {
+                let rescue = self.services.rescue_interface(&task.node);
+                operations::abort_at_rest(task, rescue).await?;
+            }
+            Work::CleanUp => {
+                let rescue = self.services.rescue_interface(&task.node);
+                operations::clean_up(task, rescue).await?;
+            }
+            Work::Operation(operation) => {
+                let progress = self.carry_on(&mut task, operation).await;
+                return self.settle(task, progress).await;
+            }
+            Work::Abandon => {
+                let reason =
+                    format!("this conductor cannot go on with a node that is {}", task.node.provision_state);
+                return operations::fail(task, &reason).await;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Carries an operation on as far as it goes by itself.
+    async fn carry_on(&self, task: &mut HeldTask, operation: Operation) -> Result<Progress, Error> {
+        let Self { services, .. } = self;
+        match operation {
+            Operation::Steps(kind) => {
+                let deploy = services.deploy_interface(&task.node)?;
+                Ok(steps::resume(task, &*deploy, kind).await?)
+            }
+            Operation::Adopt => operations::adopt(task, &*services.deploy_interface(&task.node)?).await,
+            Operation::Inspect => inspection::begin(task, &*services.inspect_interface(&task.node)?).await,
+            Operation::ContinueInspection => {
+                inspection::go_on(task, &*services.inspect_interface(&task.node)?).await
+            }
+            Operation::Rescue => operations::rescue(task, &*services.rescue_interface(&task.node)?).await,
+            Operation::Unrescue => operations::unrescue(task, &*services.rescue_interface(&task.node)?).await,
+        }
+    }
+
+    /// Records how an operation left off, and gives the task back when there is more to do.
+    pub(crate) async fn settle(
+        &self,
+        mut task: HeldTask,
+        progress: Result<Progress, Error>,
+    ) -> Result<Option<HeldTask>, Error> {
+        match progress {
+            Ok(Progress::Waits | Progress::Unreached(_)) => task.finish().await?,
+            Ok(Progress::Done) => {
+                let is_active = task.node.provision_state == ProvisionState::Active;
+                task.finish().await?;
+                if is_active {
+                    self.services.events.push(self.node, EventKind::Active);
+                }
+            }
+            Ok(Progress::Aborts) => {
+                operations::abort(&mut task)?;
+                task.save().await?;
+                return Ok(Some(task));
+            }
+            Err(error @ Error::Store(_)) => return Err(error),
+            Err(error) => return operations::fail(task, &error.to_string()).await,
+        }
+        Ok(None)
+    }
+
+    /// Ends what is under way, be it an operation or an order of a node at rest.
+    pub(crate) async fn end(&self, mut task: HeldTask, reason: &str) -> Result<Next, Error> {
+        if task.node.provision_state.after(Event::Fail).is_some() {
+            return match operations::fail(task, reason).await? {
+                Some(task) => self.carry_out(task).await,
+                None => Ok(Next::Again),
+            };
+        }
+        task.node.set_last_error(reason);
+        task.node.target_power_state = None;
+        *task.order_mut() = None;
+        task.finish().await?;
+        Ok(Next::Again)
+    }
+}

@@ -1,0 +1,37 @@
+//! The interfaces of nodes that have none of a kind.
+
+use crate::error::Error;
+use crate::in_band::{InspectInterface, RescueInterface};
+use crate::interfaces::{ConsoleInterface, Interface, InterfaceError, RaidInterface, VendorInterface};
+use crate::model::{InterfaceKind, Node};
+use crate::task::Task;
+use async_trait::async_trait;
+
+/// `no-console` and the like: the node has no such interface, and whoever needs it is told so.
+#[derive(Debug, Clone, Copy)]
+pub struct Absent(
+    /// What the node has no interface for.
+    pub InterfaceKind,
+);
+
+#[async_trait]
+impl Interface for Absent {
+    async fn validate(&self, _node: &Node) -> Result<(), InterfaceError> {
+        InterfaceError::unsupported(self.0, self.0.as_str())
+    }
+}
+
+impl ConsoleInterface for Absent {}
+
+impl VendorInterface for Absent {}
+
+impl InspectInterface for Absent {}
+
+#[async_trait]
+impl RescueInterface for Absent {
+    async fn clean_up(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl RaidInterface for Absent {}

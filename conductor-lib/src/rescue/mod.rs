@@ -1,5 +1,0 @@
-//! What the agent does for rescues.
-
-mod agent;
-
-pub use agent::AgentRescue;
