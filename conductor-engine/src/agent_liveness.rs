@@ -4,11 +4,12 @@ use crate::store::Store;
 use async_trait::async_trait;
 use farrier_conductor::Error;
 use farrier_conductor::agent::AgentClient;
+use farrier_conductor::agent::AgentSettings;
 use farrier_conductor::heartbeat::fast_track;
 use farrier_conductor::interfaces::Agents;
 use farrier_conductor::model::clock::Clock;
 use farrier_conductor::model::{AgentSession, BadValue, Node};
-use farrier_conductor::settings::{AgentSettings, Settings};
+use farrier_conductor::settings::Settings;
 use std::sync::Arc;
 use std::time::Duration;
 

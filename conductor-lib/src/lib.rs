@@ -12,24 +12,40 @@
 //! Section numbers in the documentation refer to the conductor contract.
 
 pub mod agent;
+#[cfg(feature = "drivers")]
 pub mod deploy;
+#[cfg(feature = "drivers")]
 mod error;
+#[cfg(feature = "drivers")]
 pub mod hardware_type;
 pub mod heartbeat;
+#[cfg(feature = "drivers")]
 pub mod in_band;
+#[cfg(feature = "drivers")]
 pub mod interfaces;
+#[cfg(feature = "drivers")]
 pub mod inventory;
 pub mod model;
 pub mod plan;
+#[cfg(feature = "drivers")]
 pub mod registry;
+#[cfg(feature = "drivers")]
 pub mod settings;
+#[cfg(feature = "drivers")]
 pub mod steps;
+#[cfg(feature = "drivers")]
 pub mod task;
+#[cfg(feature = "client")]
 pub mod untrusted;
 
+#[cfg(feature = "drivers")]
 pub use error::Error;
+#[cfg(feature = "drivers")]
 pub use hardware_type::HardwareType;
 pub use model::PowerAction;
+#[cfg(feature = "drivers")]
 pub use registry::Drivers;
+#[cfg(feature = "drivers")]
 pub use settings::Settings;
+#[cfg(feature = "drivers")]
 pub use task::{EventKind, Host, NetworkChange, Task};

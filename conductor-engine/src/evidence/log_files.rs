@@ -1,8 +1,8 @@
 //! The logs of ramdisks that were kept, as operators find them again: one archive for each operation that failed, whose
 //! name begins with the identity of its node, and what was on the screen of a machine that stayed silent.
 
+use farrier_conductor::agent::LogRoom;
 use farrier_conductor::model::{Family, Node};
-use farrier_conductor::settings::LogRoom;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, ErrorKind, Write};

@@ -3,8 +3,8 @@
 use crate::evidence::log_files;
 use crate::services::Services;
 use farrier_conductor::agent::{AgentClient, AgentError};
+use farrier_conductor::agent::{AgentSettings, LogCollection};
 use farrier_conductor::model::{AgentSession, Node};
-use farrier_conductor::settings::{AgentSettings, LogCollection};
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -2,9 +2,9 @@
 
 use crate::evidence::log_files;
 use crate::services::Services;
+use farrier_conductor::agent::LogCollection;
 use farrier_conductor::interfaces::{InterfaceError, PictureFormat};
 use farrier_conductor::model::Node;
-use farrier_conductor::settings::LogCollection;
 use tokio::time::timeout;
 
 /// The largest picture that is kept, in bytes: screens are small.

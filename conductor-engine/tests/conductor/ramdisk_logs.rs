@@ -2,8 +2,8 @@
 
 use crate::agent::{Script, report};
 use crate::stage::{MAC, Stage};
+use farrier_conductor::agent::LogCollection;
 use farrier_conductor::model::ProvisionState;
-use farrier_conductor::settings::LogCollection;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

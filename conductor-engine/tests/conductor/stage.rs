@@ -3,9 +3,9 @@
 use crate::agent::Script;
 use crate::machine::FakeMachine;
 use farrier_conductor::EventKind;
+use farrier_conductor::agent::AgentSettings;
 use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{InstanceInfo, NewNode, Node, ProvisionState};
-use farrier_conductor::settings::AgentSettings;
 use farrier_conductor::{Drivers, Settings};
 use farrier_engine::evidence::events::Event;
 use farrier_engine::store::sqlite::SqliteStore;

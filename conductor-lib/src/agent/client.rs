@@ -4,10 +4,10 @@ mod answer;
 
 use self::answer::{Answer, Flaw, Kept};
 use super::failure_text;
+use crate::agent::AgentSettings;
 use crate::agent::certificate;
 use crate::agent::token::is_same;
 use crate::model::AgentSession;
-use crate::settings::AgentSettings;
 use crate::untrusted::archive::Logs;
 use farrier_protocol::command::{CommandResult, CommandStatus};
 use farrier_protocol::error::Fault;

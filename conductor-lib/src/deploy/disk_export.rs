@@ -8,11 +8,11 @@ use crate::error::Error;
 use crate::interfaces::InterfaceError;
 use crate::model::{Node, NotedExport};
 use crate::task::Task;
-use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt;
 use time::OffsetDateTime;
+use url::Url;
 use uuid::Uuid;
 
 /// The key of `driver_info` with the port at which a machine exports its disk.

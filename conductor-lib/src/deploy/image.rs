@@ -4,7 +4,7 @@ use super::layout::Layout;
 use crate::error::Error;
 use crate::model::{BootMode, DriverInternalInfo, InstanceInfo};
 use farrier_protocol::image_info::ImageInfo;
-use reqwest::Url;
+use url::Url;
 use uuid::Uuid;
 
 /// An image that a node is to get: of a whole disk, or of one partition.

@@ -3,8 +3,8 @@
 use crate::agent::token::is_same;
 use crate::model::AgentSession;
 use farrier_protocol::heartbeat::Heartbeat;
-use reqwest::Url;
 use time::OffsetDateTime;
+use url::Url;
 
 /// A heartbeat is not the agent's, or not usable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

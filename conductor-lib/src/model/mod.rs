@@ -41,6 +41,7 @@ pub use typed_maps::instance_info::InstanceInfo;
 pub use typed_maps::mask::{mask_value, masked_text};
 pub use typed_maps::noted_export::NotedExport;
 pub use typed_maps::properties::Properties;
+#[cfg(feature = "drivers")]
 pub use typed_maps::ramdisk_instance::RamdiskInstance;
 pub use typed_maps::rescue_password::PasswordHashAlgorithm;
 pub use typed_maps::typed_map::BadValue;

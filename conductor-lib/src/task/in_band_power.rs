@@ -7,12 +7,12 @@
 //! nothing, so that lookups and heartbeats get in, and which has its own deadline.
 
 use super::Task;
+use crate::agent::AgentSettings;
 use crate::agent::{AgentClient, AgentError, failure_text};
 use crate::error::Error;
 use crate::interfaces::InterfaceError;
 use crate::interfaces::power::InBandPower;
 use crate::model::{InterfaceKind, PowerAction, PowerState};
-use crate::settings::AgentSettings;
 use farrier_protocol::command::CommandStatus;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -1,9 +1,9 @@
 //! A conductor that is served, with one node of the type `manual` whose agent switches its machine.
 
 use crate::machine::{MAC, Machine};
+use farrier_conductor::agent::AgentSettings;
 use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{InitialState, InterfaceKind, NewNode, Node, ProvisionState};
-use farrier_conductor::settings::AgentSettings;
 use farrier_conductor::{Drivers, Settings};
 use farrier_drivers::manual::with_manual;
 use farrier_engine::records::{Order, Verb};

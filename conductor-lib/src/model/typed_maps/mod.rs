@@ -8,6 +8,7 @@ pub mod instance_info;
 pub mod mask;
 pub mod noted_export;
 pub mod properties;
+#[cfg(feature = "drivers")]
 pub mod ramdisk_instance;
 pub mod rescue_password;
 pub mod typed_map;

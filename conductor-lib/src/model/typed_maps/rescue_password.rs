@@ -1,18 +1,22 @@
 //! The password of a rescue, of which the conductor keeps the hash alone (section 2.7).
 
 use crate::model::typed_maps::instance_info::InstanceInfo;
+#[cfg(feature = "drivers")]
 use crate::model::typed_maps::typed_map::BadValue;
-use rand::TryRngCore;
-use rand::rngs::OsRng;
+#[cfg(feature = "drivers")]
+use rand::{TryRngCore, rngs::OsRng};
+#[cfg(feature = "drivers")]
 use sha_crypt::{PasswordHasher, ShaCrypt};
 
 /// The keys of `instance_info` that end with a rescue: the password itself, which older conductors kept, and its hash.
 const PASSWORD: &str = "rescue_password";
 const HASH: &str = "hashed_rescue_password";
 
+#[cfg(feature = "drivers")]
 /// Bytes of randomness in a salt; 16 characters as text, the most that crypt(3) looks at.
 const SALT_BYTES: usize = 12;
 
+#[cfg(feature = "drivers")]
 /// Longest password in bytes, as that of crypt(3): the time to hash one grows with its length.
 const MAX_PASSWORD: usize = 511;
 
@@ -26,6 +30,7 @@ pub enum PasswordHashAlgorithm {
     Sha512,
 }
 
+#[cfg(feature = "drivers")]
 impl PasswordHashAlgorithm {
     /// The hash of a password, as a password file has it, with a salt that nobody else has.
     ///
@@ -71,7 +76,7 @@ impl InstanceInfo {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "drivers"))]
 mod tests {
     use super::*;
     use serde_json::json;

@@ -2,8 +2,8 @@
 
 use clap::{ArgAction, Args, ValueEnum};
 use farrier_conductor::Settings;
+use farrier_conductor::agent::{LogCollection, LogRoom};
 use farrier_conductor::model::PasswordHashAlgorithm;
-use farrier_conductor::settings::{LogCollection, LogRoom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
