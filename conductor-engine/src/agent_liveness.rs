@@ -2,11 +2,10 @@
 
 use crate::store::Store;
 use async_trait::async_trait;
-use farrier_conductor::Error;
 use farrier_conductor::agent::AgentClient;
 use farrier_conductor::agent::AgentSettings;
 use farrier_conductor::heartbeat::fast_track;
-use farrier_conductor::interfaces::Agents;
+use farrier_conductor::interfaces::{Agents, InterfaceError};
 use farrier_conductor::model::clock::Clock;
 use farrier_conductor::model::{AgentSession, BadValue, Node};
 use farrier_conductor::settings::Settings;
@@ -50,8 +49,10 @@ impl Agents for AgentLiveness {
         self.settings.has_fast_track(node)
     }
 
-    async fn is_alive(&self, node: &Node) -> Result<bool, Error> {
-        let Some(record) = self.store.get(node.uuid).await? else { return Ok(false) };
+    async fn is_alive(&self, node: &Node) -> Result<bool, InterfaceError> {
+        let Some(record) = self.store.get(node.uuid).await.map_err(InterfaceError::driver)? else {
+            return Ok(false);
+        };
         // Of a node whose order is being looked at the state is another one already.
         let (state, now) = (record.node.provision_state, self.clock.now());
         if fast_track::is_alive(&record.session, state, now, self.window()) {

@@ -8,6 +8,7 @@ use farrier_conductor::agent::AgentError;
 use farrier_conductor::hardware_type::{ImpossibleHardware, Unresolved};
 use farrier_conductor::heartbeat::Refusal;
 use farrier_conductor::interfaces::InterfaceError;
+use farrier_conductor::inventory::BadReport;
 use farrier_conductor::model::{BadValue, Event, Node, OtherInstance, ProvisionState};
 
 /// A request was refused or an operation failed.
@@ -119,5 +120,5 @@ macro_rules! errors_of_tasks {
 }
 
 errors_of_tasks! {
-    AgentError, BadValue, ImpossibleHardware, InterfaceError, OtherInstance, Refusal, Unresolved,
+    AgentError, BadReport, BadValue, ImpossibleHardware, InterfaceError, OtherInstance, Refusal, Unresolved,
 }

@@ -4,6 +4,7 @@ use crate::agent::AgentError;
 use crate::hardware_type::{ImpossibleHardware, Unresolved};
 use crate::heartbeat::Refusal;
 use crate::interfaces::base::InterfaceError;
+use crate::inventory::BadReport;
 use crate::model::{BadValue, Event, Node, OtherInstance, ProvisionState, StepKind};
 
 /// A request was refused or an operation failed.
@@ -85,6 +86,12 @@ impl Error {
             state: node.provision_state.to_string(),
             allowed: allowed.join(", "),
         }
+    }
+}
+
+impl From<BadReport> for Error {
+    fn from(error: BadReport) -> Self {
+        Self::Invalid { field: error.field, reason: error.reason }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What interfaces may know of the agents of nodes that get a node and no task.
 
-use crate::error::Error;
+use super::base::InterfaceError;
 use crate::model::{BadValue, Node};
 use async_trait::async_trait;
 use std::time::Duration;
@@ -20,8 +20,8 @@ pub trait Agents: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Host`] where the records cannot be read.
-    async fn is_alive(&self, node: &Node) -> Result<bool, Error>;
+    /// [`InterfaceError::Driver`] where the records cannot be read.
+    async fn is_alive(&self, node: &Node) -> Result<bool, InterfaceError>;
 
     /// How long an agent counts as alive after it was heard of.
     fn window(&self) -> Duration;

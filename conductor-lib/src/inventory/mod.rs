@@ -8,5 +8,5 @@ mod identities;
 mod report;
 mod settings;
 
-pub use report::{Claim, LOGS, Report};
+pub use report::{BadReport, Claim, LOGS, Report};
 pub use settings::{AddPorts, InspectionSettings, KeepPorts, UnknownChoice};

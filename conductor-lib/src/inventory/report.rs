@@ -1,6 +1,5 @@
 //! What a ramdisk posts (section 8.5).
 
-use crate::error::Error;
 use crate::inventory::cards;
 use crate::inventory::identities::Identities;
 use crate::model::{InspectionData, MacAddress};
@@ -12,6 +11,22 @@ use serde_json::{Map, Value};
 use std::io::Read;
 use std::net::IpAddr;
 use uuid::Uuid;
+
+/// A report that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {reason}")]
+pub struct BadReport {
+    /// The field of the report.
+    pub field: String,
+    /// What is wrong, and what would be right.
+    pub reason: String,
+}
+
+impl BadReport {
+    fn new(field: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { field: field.into(), reason: reason.into() }
+    }
+}
 
 /// What a ramdisk posts: what its machine is made of, and by which of it the node is known.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,10 +62,10 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] when it has no inventory, or that has no network card.
-    pub fn read(mut body: Map<String, Value>) -> Result<Self, Error> {
+    /// [`BadReport`] when it has no inventory, or that has no network card.
+    pub fn read(mut body: Map<String, Value>) -> Result<Self, BadReport> {
         let Some(Value::Object(inventory)) = body.remove("inventory") else {
-            return Err(Error::invalid("inventory", "must be an object; use the collector default"));
+            return Err(BadReport::new("inventory", "must be an object; use the collector default"));
         };
         check_interfaces(&inventory)?;
         let bmc_addresses = bmc_addresses(&inventory)?;
@@ -66,7 +81,7 @@ impl Report {
     /// # Errors
     ///
     /// As [`Self::read`]; [`JsonError`] for a text that is no report.
-    pub fn identified(text: impl Read) -> Result<Result<Self, Error>, JsonError> {
+    pub fn identified(text: impl Read) -> Result<Result<Self, BadReport>, JsonError> {
         let mut deserializer = serde_json::Deserializer::from_reader(text);
         match Identities(0).deserialize(&mut deserializer)? {
             Value::Object(identities) => Ok(Self::read(identities)),
@@ -82,22 +97,22 @@ impl Report {
 }
 
 /// Each must have an address, of whatever form: those of InfiniBand cards are none that a port can have.
-fn check_interfaces(inventory: &Map<String, Value>) -> Result<(), Error> {
+fn check_interfaces(inventory: &Map<String, Value>) -> Result<(), BadReport> {
     let interfaces = inventory.get("interfaces").and_then(Value::as_array);
     let Some(interfaces) = interfaces.filter(|interfaces| !interfaces.is_empty()) else {
         let reason = "must be a list of at least one network interface";
-        return Err(Error::invalid("inventory.interfaces", reason));
+        return Err(BadReport::new("inventory.interfaces", reason));
     };
     match interfaces.iter().position(|interface| !interface["mac_address"].is_string()) {
         Some(index) => {
-            Err(Error::invalid(format!("inventory.interfaces[{index}].mac_address"), "must be a text"))
+            Err(BadReport::new(format!("inventory.interfaces[{index}].mac_address"), "must be a text"))
         }
         None => Ok(()),
     }
 }
 
 /// Those that are one: a BMC without has `0.0.0.0` and `::/0`.
-fn bmc_addresses(inventory: &Map<String, Value>) -> Result<Vec<IpAddr>, Error> {
+fn bmc_addresses(inventory: &Map<String, Value>) -> Result<Vec<IpAddr>, BadReport> {
     let mut addresses = Vec::new();
     for key in ["bmc_address", "bmc_v6address"] {
         match inventory.get(key) {
@@ -106,7 +121,7 @@ fn bmc_addresses(inventory: &Map<String, Value>) -> Result<Vec<IpAddr>, Error> {
                 let address = text.split('/').next().and_then(|text| text.parse::<IpAddr>().ok());
                 addresses.extend(address.filter(|address| !address.is_unspecified()));
             }
-            Some(_) => return Err(Error::invalid(format!("inventory.{key}"), "must be a text or null")),
+            Some(_) => return Err(BadReport::new(format!("inventory.{key}"), "must be a text or null")),
         }
     }
     Ok(addresses)

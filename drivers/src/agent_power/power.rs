@@ -25,7 +25,7 @@ impl AgentPower {
     }
 
     async fn check_alive(&self, node: &Node) -> Result<(), InterfaceError> {
-        if self.agents.is_alive(node).await.map_err(InterfaceError::driver)? {
+        if self.agents.is_alive(node).await? {
             return Ok(());
         }
         let (node, window) = (node.label(), self.agents.window().as_secs());

@@ -1,10 +1,42 @@
 //! What is asked of the BMC of a machine.
 
 use crate::client::NodeApi;
-use crate::commands::node::hardware::{Component, Components, Indicator, Indicators};
 use farrier_conductor::interfaces::IndicatorState;
 use reqwest::Method;
+use serde::Deserialize;
 use serde_json::{Value, json};
+
+/// The answer about what has lights.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Components {
+    /// Each of them.
+    pub(crate) components: Vec<Component>,
+}
+
+/// What has lights.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Component {
+    /// Its name.
+    pub(crate) name: String,
+}
+
+/// The answer about lights.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Indicators {
+    /// Each of them.
+    pub(crate) indicators: Vec<Indicator>,
+}
+
+/// A light.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Indicator {
+    /// What has it.
+    pub(crate) component: String,
+    /// Its name there.
+    pub(crate) name: String,
+    /// What it can be told to do.
+    pub(crate) states: Vec<IndicatorState>,
+}
 
 impl NodeApi {
     /// The names of what has lights.

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::interfaces::InterfaceError;
+use farrier_conductor::inventory::BadReport;
 use farrier_conductor::model::{mask_value, masked_text};
 use farrier_engine::Error;
 use farrier_engine::records::Forbidden;
@@ -110,6 +111,12 @@ impl From<Error> for Refusal {
                 _ => text,
             },
         )
+    }
+}
+
+impl From<BadReport> for Refusal {
+    fn from(error: BadReport) -> Self {
+        Error::from(error).into()
     }
 }
 

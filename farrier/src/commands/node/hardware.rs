@@ -5,7 +5,6 @@ use crate::view::table::{none, table};
 use anyhow::Context;
 use clap::ValueEnum;
 use farrier_conductor::interfaces::IndicatorState;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// What a light is to do.
@@ -28,38 +27,6 @@ impl Light {
             Self::Blinking => &[IndicatorState::Blinking, IndicatorState::On],
         }
     }
-}
-
-/// The answer about what has lights.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Components {
-    /// Each of them.
-    pub(crate) components: Vec<Component>,
-}
-
-/// What has lights.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Component {
-    /// Its name.
-    pub(crate) name: String,
-}
-
-/// The answer about lights.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Indicators {
-    /// Each of them.
-    pub(crate) indicators: Vec<Indicator>,
-}
-
-/// A light.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Indicator {
-    /// What has it.
-    pub(crate) component: String,
-    /// Its name there.
-    pub(crate) name: String,
-    /// What it can be told to do.
-    pub(crate) states: Vec<IndicatorState>,
 }
 
 /// Has the first light of a machine that can do it be lit, blink or be dark, so that somebody finds the machine.
