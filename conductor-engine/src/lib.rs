@@ -23,6 +23,8 @@ pub mod store;
 mod workers;
 
 pub use agent_liveness::AgentLiveness;
-pub use conductor::{Builder, Conductor, LookupAnswer, LookupQuery};
+pub use conductor::{
+    Builder, Catalogue, Conductor, KeptEvidence, LookupAnswer, LookupQuery, Machines, Ramdisks,
+};
 pub use error::Error;
 pub use evidence::{KeptLog, KeptLogError};

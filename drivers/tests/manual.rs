@@ -96,12 +96,12 @@ async fn orders_are_for_an_operator_who_tells_when_they_are_done() {
     conductor.set_power("n1", PowerAction::On).await.unwrap();
     let node = wait_for(&conductor, ProvisionState::Manageable).await;
     assert_eq!(node.power_state, Some(PowerState::On));
-    let told = conductor.explain("n1").await.unwrap();
+    let told = conductor.evidence().explain("n1").await.unwrap();
     assert!(told.evidence.iter().all(|one| one.what != "to be done by hand"), "{told:#?}");
 
     conductor.inspect("n1").await.unwrap();
     wait_for(&conductor, ProvisionState::InspectWait).await;
-    let told = conductor.explain("n1").await.unwrap();
+    let told = conductor.evidence().explain("n1").await.unwrap();
     assert_eq!(told.evidence[0].what, "to be done by hand");
     assert!(
         told.evidence[0]
@@ -114,13 +114,13 @@ async fn orders_are_for_an_operator_who_tells_when_they_are_done() {
     // Whoever ends it owes the operator the end of it.
     conductor.abort("n1").await.unwrap();
     wait_for(&conductor, ProvisionState::InspectFailed).await;
-    let told = conductor.explain("n1").await.unwrap();
+    let told = conductor.evidence().explain("n1").await.unwrap();
     assert!(told.evidence[0].said.starts_with("power the machine off"), "{told:#?}");
     conductor.manage("n1").await.unwrap();
     wait_for(&conductor, ProvisionState::Manageable).await;
     conductor.set_power("n1", PowerAction::Off).await.unwrap();
     let node = wait_for(&conductor, ProvisionState::Manageable).await;
     assert_eq!((node.power_state, node.last_error), (Some(PowerState::Off), None));
-    let told = conductor.explain("n1").await.unwrap();
+    let told = conductor.evidence().explain("n1").await.unwrap();
     assert!(told.evidence.iter().all(|one| one.what != "to be done by hand"), "{told:#?}");
 }

@@ -52,7 +52,7 @@ async fn metrics(
 
 /// Figures of the nodes, as they are now.
 async fn of_nodes(conductor: &Conductor) -> Result<Registry, Error> {
-    let boots = conductor.awaited_boots().await?;
+    let boots = conductor.ramdisks().awaited_boots().await?;
     let mut registry = Registry::with_prefix("farrier");
     let states = by_state(&conductor.store().provision_states().await?);
     registry.register("nodes", "Nodes in a provision state", states);

@@ -1,9 +1,12 @@
-//! `cargo xtask lint`: formatting, lints, circles of imports, crowded folders, how thin the library for conductors is, licences and
-//! sources.
+//! `cargo xtask lint`: formatting, lints, circles and levels of imports, crowded folders, how thin the library for conductors
+//! is, licences and sources.
 
 mod circles;
+mod conductor;
 mod folders;
 mod imports;
+mod levels;
+mod picture;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -18,6 +21,9 @@ pub struct LintArguments {
     /// Installs cargo-deny when it is missing.
     #[arg(long)]
     install: bool,
+    /// Writes the page of the book that shows the imports of the conductor's crates.
+    #[arg(long)]
+    page: bool,
 }
 
 /// Runs the command.
@@ -28,8 +34,9 @@ pub fn lint(arguments: &LintArguments) -> Result<()> {
     run(cargo().args(["fmt", "--all", "--check"]).current_dir(root))?;
     circles::refuse(&workspace.sources)?;
     folders::refuse(&workspace.root, &workspace.folders())?;
+    conductor::refuse_imports_upwards(&workspace, arguments.page)?;
     run(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).current_dir(root))?;
-    thin_library(&workspace)?;
+    conductor::refuse_thick_library(root)?;
     if find("cargo-deny").is_none() {
         if !arguments.install {
             bail!("cargo-deny is missing; install it, or run cargo xtask lint --install");
@@ -42,38 +49,4 @@ pub fn lint(arguments: &LintArguments) -> Result<()> {
         return Ok(());
     }
     run(cargo().args(["deny", "--offline", "check", "advisories"]).current_dir(root))
-}
-
-/// Refuses C libraries, servers, databases and command lines in the library for conductors without its features, which must build.
-fn thin_library(workspace: &Workspace) -> Result<()> {
-    let library = ["-p", "farrier-conductor", "--no-default-features"];
-    let root = &workspace.root;
-    run(cargo().arg("clippy").args(library).args(["--", "-D", "warnings"]).current_dir(root))?;
-    let tree = ["--edges", "normal", "--prefix", "none", "--format", "{lib}"];
-    let tree = run_quietly(cargo().arg("tree").args(library).args(tree).current_dir(root))?;
-    let thick: Vec<_> = tree.lines().filter(|name| is_thick(name)).collect();
-    if !thick.is_empty() {
-        bail!("farrier-conductor without its features depends on {}", thick.join(", "));
-    }
-    Ok(())
-}
-
-/// Whether a crate, by its name in Rust, brings code in C, a server, a database or a command line. `ring` is none of them: without its TLS no
-/// agent is spoken to. `linux_raw_sys` has the numbers of the kernel in Rust.
-fn is_thick(name: &str) -> bool {
-    (name.ends_with("_sys") && name != "linux_raw_sys")
-        || ["aws_lc_rs", "axum", "clap", "indicatif", "prometheus_client", "sqlx"].contains(&name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn c_libraries_are_known_by_their_names() {
-        let names =
-            ["libsqlite3_sys", "blkid_sys", "linux_raw_sys", "ring", "clap", "rustls", "syslog", "systemd"];
-        let thick: Vec<_> = names.into_iter().filter(|name| is_thick(name)).collect();
-        assert_eq!(thick, ["libsqlite3_sys", "blkid_sys", "clap"]);
-    }
 }

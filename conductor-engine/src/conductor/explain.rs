@@ -1,6 +1,6 @@
 //! What operators ask when a node does not do what they expect.
 
-use crate::conductor::Conductor;
+use crate::conductor::KeptEvidence;
 use crate::error::Error;
 use crate::evidence::diagnosis::LastWords;
 use crate::evidence::erasing::{ErasureRecord, InspectedDisk};
@@ -11,6 +11,7 @@ use crate::store::Record;
 use farrier_conductor::agent::AgentSettings;
 use farrier_conductor::agent::{AgentClient, failure_text};
 use farrier_conductor::interfaces::HandWork;
+use farrier_conductor::model::InspectionData;
 use farrier_conductor::model::{Activity, masked_text};
 use farrier_conductor::untrusted::log::last_line;
 use farrier_protocol::command::CommandStatus;
@@ -22,20 +23,30 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How long a BMC is asked for what it knows of a machine: many are slow.
 const PATIENCE_WITH_BMC: Duration = Duration::from_secs(12);
 
-impl Conductor {
+impl KeptEvidence {
+    /// What the last inspection told that was done, of the node with this name or identity; nothing when none was.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Store`].
+    pub async fn inventory(&self, id: &str) -> Result<Option<InspectionData>, Error> {
+        let node = self.0.find(id).await?.node;
+        Ok(self.0.store().inspection(node.uuid).await?)
+    }
+
     /// What the node with this name or identity waits for, with what its agent and its console say now.
     ///
     /// # Errors
     ///
     /// [`Error::NodeNotFound`], [`Error::Store`].
     pub async fn explain(&self, id: &str) -> Result<Explanation, Error> {
-        let record = self.find(id).await?;
-        let mut explanation = explain(&record, self.settings(), self.now());
+        let record = self.0.find(id).await?;
+        let mut explanation = explain(&record, self.0.settings(), self.0.now());
         if let Some(work) = self.hand_work(&record) {
             explanation.add_hand_work(&work);
         }
         if record.node.provision_state.activity() != Activity::Rest {
-            let trace = self.services().boot_trace_told(record.node.uuid).await?;
+            let trace = self.0.services().boot_trace_told(record.node.uuid).await?;
             explanation.evidence.extend(trace.map(|told| Evidence::new("boot from the network", told)));
             let (command, words) = tokio::join!(self.last_command(&record), self.last_words(&record));
             explanation.evidence.extend(command);
@@ -53,12 +64,12 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`].
     pub async fn certificates(&self, id: &str) -> Result<ErasureRecord, Error> {
-        let node = self.find(id).await?.node;
-        let inspection = self.store().inspection(node.uuid).await?;
+        let node = self.0.find(id).await?.node;
+        let inspection = self.0.store().inspection(node.uuid).await?;
         Ok(ErasureRecord {
             node: node.uuid.to_string(),
             erasure: node.driver_internal_info.erasure,
-            certificates: self.store().certificates(node.uuid).await?,
+            certificates: self.0.store().certificates(node.uuid).await?,
             inspected: inspection.map(|found| InspectedDisk::of(&found.inventory)).unwrap_or_default(),
         })
     }
@@ -69,8 +80,8 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`], [`Error::Logs`].
     pub async fn logs(&self, id: &str) -> Result<Vec<KeptLog>, Error> {
-        let node = self.find(id).await?.node.uuid;
-        match &self.settings().agent.deploy_logs_local_path {
+        let node = self.0.find(id).await?.node.uuid;
+        match &self.0.settings().agent.deploy_logs_local_path {
             Some(folder) => Ok(log_files::of(folder, node).await?),
             None => Ok(Vec::new()),
         }
@@ -82,8 +93,8 @@ impl Conductor {
     ///
     /// As [`Self::logs`].
     pub async fn log(&self, id: &str, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        let node = self.find(id).await?.node.uuid;
-        match &self.settings().agent.deploy_logs_local_path {
+        let node = self.0.find(id).await?.node.uuid;
+        match &self.0.settings().agent.deploy_logs_local_path {
             Some(folder) => Ok(log_files::read(folder, node, name).await?),
             None => Ok(None),
         }
@@ -92,7 +103,7 @@ impl Conductor {
     /// What the agent ran last.
     async fn last_command(&self, record: &Record) -> Option<Evidence> {
         record.session.agent_url.as_ref()?;
-        let once = AgentSettings { max_command_attempts: 1, ..self.settings().agent.clone() };
+        let once = AgentSettings { max_command_attempts: 1, ..self.0.settings().agent.clone() };
         let client = AgentClient::new(&record.session, &once).ok()?;
         let said = match tokio::time::timeout(PATIENCE, client.commands()).await {
             Ok(Ok(commands)) => match commands.last() {
@@ -108,7 +119,7 @@ impl Conductor {
 
     /// What an operator has to do to the machine of a node. An agent that has called since proves that it is done.
     fn hand_work(&self, record: &Record) -> Option<HandWork> {
-        let work = self.services().hardware.power(&record.node).ok()?.hand_work(&record.node)?;
+        let work = self.0.services().hardware.power(&record.node).ok()?.hand_work(&record.node)?;
         let has_called = record.session.agent_last_heartbeat.is_some_and(|heard| heard > work.since);
         (!has_called).then_some(work)
     }
@@ -116,17 +127,17 @@ impl Conductor {
     /// What could be had of a machine that stayed silent; of one that is waited for and was never heard of, what can be had now.
     async fn last_words(&self, record: &Record) -> Result<Option<LastWords>, Error> {
         let node = &record.node;
-        let kept = self.store().last_words(node.uuid).await?;
+        let kept = self.0.store().last_words(node.uuid).await?;
         let is_silent = record.session.agent_last_heartbeat.is_none();
         if kept.is_some() || !is_silent || node.provision_state.activity() != Activity::Wait {
             return Ok(kept);
         }
-        Ok(Some(gather(self.services(), node, PATIENCE_WITH_BMC).await))
+        Ok(Some(gather(self.0.services(), node, PATIENCE_WITH_BMC).await))
     }
 
     /// Where the console is written to, and its last line.
     fn console(&self, record: &Record) -> Option<Evidence> {
-        let console = self.services().hardware.console(&record.node).ok()?;
+        let console = self.0.services().hardware.console(&record.node).ok()?;
         let file = console.log_file(&record.node)?;
         let said = match last_line(&file) {
             Some(line) => format!("{} ends with: {}", file.display(), masked_text(&line)),

@@ -16,10 +16,8 @@ use crate::evidence::events::EventLog;
 use crate::services::Services;
 use crate::store::{Documents, Outline, Record, Store};
 use crate::workers::Workers;
-use farrier_conductor::hardware_type::Validity;
-use farrier_conductor::model::{InterfaceKind, Node};
+use farrier_conductor::model::Node;
 use farrier_conductor::settings::Settings;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -27,6 +25,22 @@ use uuid::Uuid;
 /// A conductor. Clones are handles to the same one.
 #[derive(Clone)]
 pub struct Conductor(Arc<Inner>);
+
+/// What operators ask of machines at once: their BMCs, their interfaces, and the disks that their agents export.
+#[derive(Clone)]
+pub struct Machines(Conductor);
+
+/// The records beside nodes: ports, allocations, and what operators define.
+#[derive(Clone)]
+pub struct Catalogue(Conductor);
+
+/// What agents and the firmware of their machines ask: lookups, heartbeats, inventories and boot files.
+#[derive(Clone)]
+pub struct Ramdisks(Conductor);
+
+/// What is known of what happened to a node: its explanation, inventory, certificates of erasure and logs.
+#[derive(Clone)]
+pub struct KeptEvidence(Conductor);
 
 struct Inner {
     services: Arc<Services>,
@@ -53,39 +67,24 @@ impl Conductor {
         Ok(self.shown(&self.find(id).await?))
     }
 
-    /// What each interface of the node with this name or identity says about it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NodeNotFound`].
-    pub async fn validate(&self, id: &str) -> Result<BTreeMap<InterfaceKind, Validity>, Error> {
-        let mut node = self.find(id).await?.node;
-        if node.driver_internal_info.original_deploy_interface.is_none() {
-            // What cannot be resolved, validation tells.
-            self.services().choose_deploy(&mut node).unwrap_or_default();
-        }
-        Ok(self.services().hardware.validate(&node).await)
+    /// What operators ask of machines at once: their BMCs, their interfaces, and the disks that their agents export.
+    pub fn machines(&self) -> Machines {
+        Machines(self.clone())
     }
 
-    /// The keys of `driver_info` that a hardware type reads, with what they mean.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unresolved`] when there is no such type.
-    pub fn properties(&self, hardware_type: &str) -> Result<BTreeMap<&'static str, &'static str>, Error> {
-        Ok(self.services().hardware.properties(hardware_type)?)
+    /// The records beside nodes: ports, allocations, and what operators define.
+    pub fn catalogue(&self) -> Catalogue {
+        Catalogue(self.clone())
     }
 
-    /// The keys of a RAID volume that operators may set for nodes of a hardware type, with what they mean.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unresolved`] when there is no such type.
-    pub fn logical_disk_properties(
-        &self,
-        hardware_type: &str,
-    ) -> Result<BTreeMap<&'static str, &'static str>, Error> {
-        Ok(self.services().hardware.logical_disk_properties(hardware_type)?)
+    /// What agents and the firmware of their machines ask: lookups, heartbeats, inventories and boot files.
+    pub fn ramdisks(&self) -> Ramdisks {
+        Ramdisks(self.clone())
+    }
+
+    /// What is known of what happened to a node: its explanation, inventory, certificates of erasure and logs.
+    pub fn evidence(&self) -> KeptEvidence {
+        KeptEvidence(self.clone())
     }
 
     /// Something happened to a node that its worker waits for.

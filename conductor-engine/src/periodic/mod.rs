@@ -26,7 +26,7 @@ impl Conductor {
             loop {
                 pace.next().await;
                 tell("nodes that nobody attends to", self.attend().await);
-                tell("allocations", self.look_for_nodes().await);
+                tell("allocations", self.catalogue().look_for_nodes().await);
             }
         };
         let silent_holders = async {

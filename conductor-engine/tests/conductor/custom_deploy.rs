@@ -153,7 +153,7 @@ async fn what_fails_in_a_hook_fails_the_deployment_with_the_agents_words() {
 #[tokio::test]
 async fn an_interface_that_boots_nothing_needs_no_boot_interface() {
     let stage = Stage::composed(Script::default(), "bare", with_custom).await;
-    let validities = stage.conductor.validate("n1").await.unwrap();
+    let validities = stage.conductor.machines().validate("n1").await.unwrap();
     let told = json!(validities);
     assert_eq!(told["boot"], json!({"result": null, "reason": "not supported"}));
     assert_eq!(

@@ -460,7 +460,7 @@ async fn x34_what_agents_posted_to_a_real_ironic_is_understood_by_every_hook() {
         assert!(node.properties["local_gb"].is_u64(), "{:?}", node.properties);
         let capabilities = node.properties["capabilities"].as_str().unwrap();
         assert!(capabilities.starts_with("boot_mode:uefi"), "{capabilities}");
-        let told = stage.conductor.inventory("recorded").await.unwrap().unwrap();
+        let told = stage.conductor.evidence().inventory("recorded").await.unwrap().unwrap();
         assert_eq!(json!(told.inventory), *inventory);
     }
 }

@@ -163,7 +163,7 @@ async fn a_node_whose_interface_is_not_enabled_any_more_tells_so_and_others_go_o
     let conductor = started(&folder, drivers().enabled(InterfaceKind::Boot, ["fake"])).await.unwrap();
     let refused = conductor.deploy("n1", image()).await.unwrap_err().to_string();
     assert_eq!(refused, "boot_interface: \"script\" is not enabled; use one of: fake");
-    let validities = conductor.validate("n1").await.unwrap();
+    let validities = conductor.machines().validate("n1").await.unwrap();
     assert_eq!(validities[&InterfaceKind::Boot].reason.as_deref(), Some(refused.as_str()));
     assert_eq!(validities[&InterfaceKind::Power].result, Some(true));
     let other =

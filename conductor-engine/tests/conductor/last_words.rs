@@ -140,7 +140,7 @@ async fn the_screen_of_a_silent_machine_is_kept_and_found_again() {
         let name = stage.store.last_words(node.uuid).await.unwrap().unwrap().screenshot.unwrap();
         let is_named = name.starts_with(&format!("{}_n1_", node.uuid));
         assert!(is_named && name.ends_with(&format!("_screen.{ending}")), "{name}");
-        assert_eq!(stage.conductor.log("n1", &name).await.unwrap().unwrap(), picture);
+        assert_eq!(stage.conductor.evidence().log("n1", &name).await.unwrap().unwrap(), picture);
         let url = format!("{}/farrier/v1/nodes/n1/logs/{name}", stage.node_api);
         assert_eq!(stage.http.get(url).send().await.unwrap().headers()["content-type"], media_type);
         let told = explain(&stage).await;
@@ -178,7 +178,7 @@ async fn what_the_doctor_told_the_dhcp_server_names_the_cause() {
         // It came up once more, and asks as it always does.
         (None, None),
     ] {
-        stage.conductor.address_leased(&card, address, name).await;
+        stage.conductor.ramdisks().address_leased(&card, address, name).await;
         let end = Instant::now() + PATIENCE;
         let called = expected.map_or_else(String::new, |_| " as farrier-dns".to_owned());
         let leased = format!("address 192.0.2.50 leased{called},");

@@ -62,7 +62,7 @@ async fn figures_tell_states_and_where_machines_are_that_boot() {
     .await;
     let peer = BootPeer { address: "192.0.2.101".parse().unwrap(), node: Some(node.uuid) };
     let reached = Reached { stage: BootStage::Kernel, what: "vmlinuz", bytes: 7, total: 9 };
-    stage.conductor.boot_reached(peer, reached);
+    stage.conductor.ramdisks().boot_reached(peer, reached);
     told(&[
         "farrier_booting_machines{reached=\"nothing\",silent=\"true\"} 0",
         "farrier_booting_machines{reached=\"kernel\",silent=\"false\"} 1",

@@ -232,9 +232,10 @@ async fn c27_looking_into_virtual_drives_needs_no_lease() {
     after(&stage, PowerAction::On, None).await;
     let goes_down = stage.machine.power_off.lock().await;
     stage.conductor.set_power_within("n1", PowerAction::Off, None).await.unwrap();
-    let looked = stage.conductor.virtual_media("n1").await;
+    let looked = stage.conductor.machines().virtual_media("n1").await;
     assert!(!matches!(looked, Err(Error::Store(_))), "{looked:?}");
-    let filled = stage.conductor.attach_virtual_media("n1", BootDevice::Cdrom, "http://h/1.iso").await;
+    let filled =
+        stage.conductor.machines().attach_virtual_media("n1", BootDevice::Cdrom, "http://h/1.iso").await;
     assert!(matches!(filled, Err(Error::Store(_))), "{filled:?}");
     drop(goes_down);
 }

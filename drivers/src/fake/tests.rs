@@ -92,9 +92,9 @@ async fn k14_its_console_and_its_steps_of_bios_firmware_and_raid_are_there() {
     reaches(conductor, ProvisionState::Manageable).await;
 
     for (is_enabled, access) in [(true, true), (false, false)] {
-        conductor.set_console("n1", is_enabled).await.unwrap();
+        conductor.machines().set_console("n1", is_enabled).await.unwrap();
         node(conductor, |node| node.console_enabled == is_enabled).await;
-        assert_eq!(conductor.console_access("n1").await.unwrap().is_some(), access);
+        assert_eq!(conductor.machines().console_access("n1").await.unwrap().is_some(), access);
     }
     for (interface, step) in [
         ("bios", "apply_configuration"),
@@ -111,6 +111,6 @@ async fn k14_its_console_and_its_steps_of_bios_firmware_and_raid_are_there() {
 #[tokio::test]
 async fn k15_it_tells_of_keys_that_clients_expect() {
     let (_folder, conductor) = started().await;
-    let keys: Vec<_> = conductor.properties(FAKE_HARDWARE).unwrap().into_keys().collect();
+    let keys: Vec<_> = conductor.machines().properties(FAKE_HARDWARE).unwrap().into_keys().collect();
     assert_eq!(keys, ["B1", "B2"]);
 }

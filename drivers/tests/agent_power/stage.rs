@@ -113,7 +113,7 @@ impl Stage {
 
     /// What its power interface lacks.
     pub async fn power_fault(&self) -> Option<String> {
-        let validities = self.conductor.validate("n1").await.unwrap();
+        let validities = self.conductor.machines().validate("n1").await.unwrap();
         validities[&InterfaceKind::Power].reason.clone()
     }
 

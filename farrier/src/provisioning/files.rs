@@ -136,7 +136,7 @@ impl Files {
             _ => None,
         };
         let client = read.client(|_| holder)?;
-        let (node, file) = self.conductor.boot_file(&client, name).await?;
+        let (node, file) = self.conductor.ramdisks().boot_file(&client, name).await?;
         drop(turn);
         let content = match file {
             BootFile::Text(text) => Content::Text(text.into()),
@@ -148,7 +148,9 @@ impl Files {
     /// A machine was given an address.
     pub(crate) fn leased(&self, Lease { card, address, name }: Lease) {
         let conductor = self.conductor.clone();
-        tokio::spawn(async move { conductor.address_leased(&card, address, name.as_deref()).await });
+        tokio::spawn(
+            async move { conductor.ramdisks().address_leased(&card, address, name.as_deref()).await },
+        );
     }
 
     /// Waits until a file may be sent to who asks from this address; nothing when that takes too long.

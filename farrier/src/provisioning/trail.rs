@@ -33,7 +33,9 @@ impl Trail {
         if self.percent != percent {
             self.percent = percent;
             let Self { stage, what, total, .. } = self;
-            self.conductor.boot_reached(self.peer, Reached { stage: *stage, what, bytes, total: *total });
+            self.conductor
+                .ramdisks()
+                .boot_reached(self.peer, Reached { stage: *stage, what, bytes, total: *total });
         }
     }
 }

@@ -43,7 +43,7 @@ pub(crate) async fn keep(conductor: Conductor, roots: BootRoots) {
     if roots.is_empty() {
         return std::future::pending().await;
     }
-    let mut begun = conductor.nodes_with_boot_trace().await.unwrap_or_else(|error| {
+    let mut begun = conductor.ramdisks().nodes_with_boot_trace().await.unwrap_or_else(|error| {
         tracing::error!("boot files for other servers cannot be looked after: {error}");
         Vec::new()
     });
@@ -75,7 +75,7 @@ async fn round(conductor: &Conductor, roots: &BootRoots, begun: Vec<Uuid>, faili
 
 async fn refresh(conductor: &Conductor, roots: &BootRoots, node: Uuid) -> anyhow::Result<()> {
     let seen_at = Instant::now();
-    if !conductor.refresh_boot_files(node).await? {
+    if !conductor.ramdisks().refresh_boot_files(node).await? {
         roots.remove(node, seen_at).await?;
     }
     Ok(())
@@ -110,7 +110,7 @@ mod tests {
             owned.port.pxe_enabled = false;
             Ok::<_, Error>(owned.port)
         };
-        conductor.update_port(&port, disabled).await.unwrap();
+        conductor.catalogue().update_port(&port, disabled).await.unwrap();
         look().await;
         assert!(fs::symlink_metadata(root.join(PXELINUX)).is_err());
         assert!(root.join(stage.name("config")).exists());

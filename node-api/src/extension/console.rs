@@ -27,7 +27,7 @@ pub(super) async fn part(
         let reason = "consoles may tell secrets: reading them needs admin";
         return Err(Refusal::new(StatusCode::FORBIDDEN, reason));
     }
-    Ok(Json(conductor.console_part(&id, from).await?))
+    Ok(Json(conductor.machines().console_part(&id, from).await?))
 }
 
 /// `POST /farrier/v1/nodes/{node}/console`
@@ -36,6 +36,6 @@ pub(super) async fn typed(
     Path(id): Path<String>,
     body: Bytes,
 ) -> Result<StatusCode, Refusal> {
-    conductor.write_console(&id, &body).await?;
+    conductor.machines().write_console(&id, &body).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -26,7 +26,7 @@ pub(super) async fn export(
 ) -> Result<Json<DiskExport>, Refusal> {
     let ExportRequest { read_only } =
         if body.is_empty() { ExportRequest::default() } else { read_json(&body)? };
-    Ok(Json(conductor.export_disk(&id, read_only).await?))
+    Ok(Json(conductor.machines().export_disk(&id, read_only).await?))
 }
 
 /// `DELETE /farrier/v1/nodes/{node}/disk/export`
@@ -34,6 +34,6 @@ pub(super) async fn release(
     State(conductor): State<Conductor>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    conductor.release_disk(&id).await?;
+    conductor.machines().release_disk(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

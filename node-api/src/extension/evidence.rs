@@ -14,7 +14,7 @@ pub(super) async fn explanation(
     identity: Option<Extension<Identity>>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    let explanation = conductor.explain(&id).await?;
+    let explanation = conductor.evidence().explain(&id).await?;
     Ok(masked(match sees_consoles(identity.as_deref()) {
         true => explanation,
         false => explanation.without_console(),
@@ -26,5 +26,5 @@ pub(super) async fn certificates(
     State(conductor): State<Conductor>,
     Path(id): Path<String>,
 ) -> Result<Json<ErasureRecord>, Refusal> {
-    Ok(Json(conductor.certificates(&id).await?))
+    Ok(Json(conductor.evidence().certificates(&id).await?))
 }

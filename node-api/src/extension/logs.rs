@@ -16,7 +16,7 @@ pub(super) async fn list(
     State(conductor): State<Conductor>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    Ok(Json(json!({"logs": conductor.logs(&id).await?})))
+    Ok(Json(json!({"logs": conductor.evidence().logs(&id).await?})))
 }
 
 /// `GET /farrier/v1/nodes/{node}/logs/{name}`
@@ -29,7 +29,7 @@ pub(super) async fn archive(
         return Err(Refusal::new(StatusCode::FORBIDDEN, "logs may tell secrets: reading them needs admin"));
     }
     let unknown = || Refusal::new(StatusCode::NOT_FOUND, format!("node {id} has no logs {name:?}"));
-    let archive = conductor.log(&id, &name).await?.ok_or_else(unknown)?;
+    let archive = conductor.evidence().log(&id, &name).await?.ok_or_else(unknown)?;
     let content_type = PictureFormat::of_file(&name).map_or("application/gzip", PictureFormat::media_type);
     Ok(([(CONTENT_TYPE, content_type)], archive))
 }

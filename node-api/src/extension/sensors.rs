@@ -11,5 +11,5 @@ pub(super) async fn read(
     State(conductor): State<Conductor>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    Ok(masked(json!({"sensors": conductor.sensors(&id).await?})))
+    Ok(masked(json!({"sensors": conductor.machines().sensors(&id).await?})))
 }

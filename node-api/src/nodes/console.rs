@@ -22,7 +22,7 @@ pub(super) async fn show(
     identity: Option<Extension<Identity>>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    let access = conductor.console_access(&id).await?;
+    let access = conductor.machines().console_access(&id).await?;
     let is_enabled = access.is_some();
     let access = access.filter(|_| sees_consoles(identity.as_deref()));
     Ok(Json(json!({"console_enabled": is_enabled, "console_info": access})))
@@ -35,6 +35,6 @@ pub(super) async fn switch(
     body: Bytes,
 ) -> Result<StatusCode, Refusal> {
     let Switch { enabled } = read_json(&body)?;
-    conductor.set_console(&id, enabled).await?;
+    conductor.machines().set_console(&id, enabled).await?;
     Ok(StatusCode::ACCEPTED)
 }

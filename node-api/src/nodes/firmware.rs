@@ -35,7 +35,7 @@ pub(super) async fn set_boot_mode(
     let Target { target } = read_json(&body)?;
     let mode = [BootMode::Bios, BootMode::Uefi].into_iter().find(|mode| target == mode.as_str());
     let mode = mode.ok_or_else(|| Refusal::bad_request(format!("target: {target} must be bios or uefi")))?;
-    conductor.set_boot_mode(&id, mode).await?;
+    conductor.machines().set_boot_mode(&id, mode).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn set_secure_boot(
     let Target { target } = read_json(&body)?;
     let on = target.as_bool().or_else(|| flag(target.as_str()?));
     let on = on.ok_or_else(|| Refusal::bad_request(format!("target: {target} must be true or false")))?;
-    conductor.set_secure_boot(&id, on).await?;
+    conductor.machines().set_secure_boot(&id, on).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn versions(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     asked.part_since(VERSIONS)?;
-    let told = conductor.firmware_versions(&id).await?;
+    let told = conductor.machines().firmware_versions(&id).await?;
     let components = told.into_iter().map(|FirmwareVersion { component, version }| {
         json!({
             "component": component,

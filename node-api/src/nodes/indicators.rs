@@ -27,7 +27,8 @@ pub(super) async fn components(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     asked.part_since(SINCE)?;
-    let mut names: Vec<_> = conductor.indicators(&id).await?.into_iter().map(|one| one.component).collect();
+    let mut names: Vec<_> =
+        conductor.machines().indicators(&id).await?.into_iter().map(|one| one.component).collect();
     names.dedup();
     let components: Vec<_> =
         names.iter().map(|name| json!({"name": name, "links": links(&id, name)})).collect();
@@ -41,7 +42,7 @@ pub(super) async fn list(
     Path((id, component)): Path<(String, String)>,
 ) -> Result<Json<Value>, Refusal> {
     asked.part_since(SINCE)?;
-    let all = conductor.indicators(&id).await?;
+    let all = conductor.machines().indicators(&id).await?;
     let own = all.iter().filter(|one| one.component == component);
     Ok(Json(json!({"indicators": own.map(|one| shown(&id, one)).collect::<Vec<_>>()})))
 }
@@ -53,7 +54,7 @@ pub(super) async fn state(
     Path((id, component, name)): Path<(String, String, String)>,
 ) -> Result<Json<Value>, Refusal> {
     asked.part_since(SINCE)?;
-    Ok(Json(json!({"state": conductor.indicator_state(&id, &component, &name).await?})))
+    Ok(Json(json!({"state": conductor.machines().indicator_state(&id, &component, &name).await?})))
 }
 
 /// `PUT /nodes/{node}/management/indicators/{component}/{indicator}`
@@ -65,7 +66,7 @@ pub(super) async fn set_state(
 ) -> Result<StatusCode, Refusal> {
     asked.part_since(SINCE)?;
     let Wanted { state } = read_json(&body)?;
-    conductor.set_indicator_state(&id, &component, &name, state).await?;
+    conductor.machines().set_indicator_state(&id, &component, &name, state).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

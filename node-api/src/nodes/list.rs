@@ -86,7 +86,7 @@ pub(super) async fn of_chassis(
     asked: Asked,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    let chassis = conductor.resource(ResourceKind::Chassis, &id).await?.uuid.to_string();
+    let chassis = conductor.catalogue().resource(ResourceKind::Chassis, &id).await?.uuid.to_string();
     let filters = vec![Filter::IsOneOf(column("chassis_uuid"), vec![chassis])];
     list(conductor, asked, &format!("chassis/{id}/nodes"), filters, Some(NODE_BRIEF)).await
 }

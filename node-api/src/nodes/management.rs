@@ -24,7 +24,7 @@ pub(super) async fn boot_device(
     State(conductor): State<Conductor>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    let setting = conductor.boot_device(&id).await?;
+    let setting = conductor.machines().boot_device(&id).await?;
     let device = setting.device.map(BootDevice::as_str);
     Ok(Json(json!({"boot_device": device, "persistent": setting.persistent})))
 }
@@ -36,7 +36,7 @@ pub(super) async fn set_boot_device(
     body: Bytes,
 ) -> Result<StatusCode, Refusal> {
     let request: BootDeviceRequest = read_json(&body)?;
-    let supported = conductor.boot_devices(&id).await?;
+    let supported = conductor.machines().boot_devices(&id).await?;
     let device = supported.iter().find(|device| device.as_str() == request.boot_device).ok_or_else(|| {
         let supported: Vec<_> = supported.iter().map(|device| device.as_str()).collect();
         Refusal::bad_request(format!(
@@ -45,7 +45,7 @@ pub(super) async fn set_boot_device(
             supported.join(", ")
         ))
     })?;
-    conductor.set_boot_device(&id, *device, request.persistent).await?;
+    conductor.machines().set_boot_device(&id, *device, request.persistent).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -54,7 +54,8 @@ pub(super) async fn boot_devices(
     State(conductor): State<Conductor>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    let supported: Vec<_> = conductor.boot_devices(&id).await?.into_iter().map(BootDevice::as_str).collect();
+    let supported: Vec<_> =
+        conductor.machines().boot_devices(&id).await?.into_iter().map(BootDevice::as_str).collect();
     Ok(Json(json!({"supported_boot_devices": supported})))
 }
 
@@ -65,6 +66,6 @@ pub(super) async fn inject_nmi(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
     asked.part_since(29)?;
-    conductor.inject_nmi(&id).await?;
+    conductor.machines().inject_nmi(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -179,5 +179,5 @@ pub(super) async fn validate(
     State(conductor): State<Conductor>,
     Path(id): Path<String>,
 ) -> Result<Json<BTreeMap<InterfaceKind, Validity>>, Refusal> {
-    Ok(Json(conductor.validate(&id).await?))
+    Ok(Json(conductor.machines().validate(&id).await?))
 }

@@ -14,7 +14,7 @@ pub(super) async fn methods(
     State(conductor): State<Conductor>,
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
-    let methods = conductor.vendor_methods(&id).await?.into_iter().map(|method| {
+    let methods = conductor.machines().vendor_methods(&id).await?.into_iter().map(|method| {
         let description = json!({
             "http_methods": method.http_methods,
             "description": method.description,
@@ -37,7 +37,7 @@ pub(super) async fn call(
 ) -> Result<Json<Value>, Refusal> {
     let name =
         asked.take("method", 1)?.ok_or_else(|| Refusal::bad_request("method: is missing in the query"))?;
-    let known = conductor.vendor_methods(&id).await?;
+    let known = conductor.machines().vendor_methods(&id).await?;
     let Some(method) = known.iter().find(|method| method.name == name) else {
         let known: Vec<_> = known.iter().map(|method| method.name).collect();
         let text = format!(
@@ -52,5 +52,5 @@ pub(super) async fn call(
         return Err(Refusal::bad_request(text));
     }
     let body = if body.is_empty() { json!({}) } else { read_json(&body)? };
-    Ok(Json(conductor.call_vendor(&id, &name, &body).await?))
+    Ok(Json(conductor.machines().call_vendor(&id, &name, &body).await?))
 }

@@ -22,7 +22,8 @@ pub(super) async fn list(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     asked.part_since(SINCE)?;
-    let vifs: Vec<_> = conductor.vifs(&id).await?.into_iter().map(|id| json!({"id": id})).collect();
+    let vifs: Vec<_> =
+        conductor.machines().vifs(&id).await?.into_iter().map(|id| json!({"id": id})).collect();
     Ok(Json(json!({"vifs": vifs})))
 }
 
@@ -41,7 +42,7 @@ pub(super) async fn attach(
     if vif.contains_key("port_uuid") {
         asked.needs(WITH_PORT, "port_uuid")?;
     }
-    conductor.attach_vif(&id, &vif).await?;
+    conductor.machines().attach_vif(&id, &vif).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -52,6 +53,6 @@ pub(super) async fn detach(
     Path((id, vif)): Path<(String, String)>,
 ) -> Result<StatusCode, Refusal> {
     asked.part_since(SINCE)?;
-    conductor.detach_vif(&id, &vif).await?;
+    conductor.machines().detach_vif(&id, &vif).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -38,7 +38,7 @@ pub(super) async fn list(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     asked.part_since(LOOKS)?;
-    let mut drives = json!(conductor.virtual_media(&id).await?);
+    let mut drives = json!(conductor.machines().virtual_media(&id).await?);
     if !sees_consoles(identity.as_deref()) {
         for image in drives.as_array_mut().into_iter().flatten().filter_map(|drive| drive.get_mut("image")) {
             *image = if image.is_string() { MASKED.into() } else { Value::Null };
@@ -63,7 +63,7 @@ pub(super) async fn attach(
     if !["http://", "https://"].iter().any(|scheme| image_url.starts_with(scheme)) {
         return Err(Refusal::bad_request(format!("image_url: {image_url:?} must be a URL of HTTP")));
     }
-    conductor.attach_virtual_media(&id, drive(&device_type)?, &image_url).await?;
+    conductor.machines().attach_virtual_media(&id, drive(&device_type)?, &image_url).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -78,7 +78,7 @@ pub(super) async fn detach(
     asked.done()?;
     let words = words.iter().flat_map(|words| words.split(',')).map(str::trim);
     let drives: Vec<_> = words.map(drive).collect::<Result<_, _>>()?;
-    conductor.detach_virtual_media(&id, &drives).await?;
+    conductor.machines().detach_virtual_media(&id, &drives).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -20,6 +20,6 @@ async fn config(
     path: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<impl IntoResponse, Refusal> {
     let Path((mac, name)) = path.map_err(|_| Refusal::not_found())?;
-    let text = conductor.boot_config(&mac, &name).await.ok_or_else(Refusal::not_found)?;
+    let text = conductor.ramdisks().boot_config(&mac, &name).await.ok_or_else(Refusal::not_found)?;
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text))
 }

@@ -69,8 +69,8 @@ async fn continue_inspection(
     let (text, logs) = receive(request).await?;
     let (text, identified) = text.examine(|text| Report::identified(text)).await;
     let claim = identified??.claim(node_uuid, token);
-    let is_awaited = match conductor.awaits_report(&claim).await {
-        Err(Error::LookupFailed) if conductor.may_discover(&claim).await? => false,
+    let is_awaited = match conductor.ramdisks().awaits_report(&claim).await {
+        Err(Error::LookupFailed) if conductor.ramdisks().may_discover(&claim).await? => false,
         awaited => awaited.map(|_| true)?,
     };
     let (_, report) = text.examine(read).await;
@@ -85,8 +85,8 @@ async fn continue_inspection(
     };
     let like_lookup = version >= LIKE_LOOKUP;
     let answer = match is_awaited {
-        true => conductor.continue_inspection(report, &claim, like_lookup).await?,
-        false => conductor.discover(report).await?,
+        true => conductor.ramdisks().continue_inspection(report, &claim, like_lookup).await?,
+        false => conductor.ramdisks().discover(report).await?,
     };
     let reply = match like_lookup {
         true => lookup_reply(&conductor, answer),
@@ -153,7 +153,7 @@ async fn inventory(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     asked.part_since(INVENTORY)?;
-    let told = conductor.inventory(&id).await?;
+    let told = conductor.evidence().inventory(&id).await?;
     let nothing =
         || Refusal::new(StatusCode::NOT_FOUND, format!("node {id} was not inspected yet; order that first"));
     told.map(masked).ok_or_else(nothing)

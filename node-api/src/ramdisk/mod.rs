@@ -78,7 +78,8 @@ async fn lookup(
     if version < ApiVersion::LOOKUP {
         return Err(Refusal::not_found());
     }
-    let answer = conductor.lookup(&query(&parameters)?, version >= ApiVersion::AGENT_TOKEN).await?;
+    let answer =
+        conductor.ramdisks().lookup(&query(&parameters)?, version >= ApiVersion::AGENT_TOKEN).await?;
     Ok(Json(lookup_reply(&conductor, answer)))
 }
 
@@ -172,7 +173,7 @@ async fn heartbeat(
     let heartbeat: Heartbeat = json::read(&body, &HEARTBEAT)
         .map_err(|error| Refusal::bad_request(format!("the heartbeat cannot be used: {error}")))?;
     refuse_newer_fields(&heartbeat, version)?;
-    match conductor.heartbeat(&node, heartbeat).await {
+    match conductor.ramdisks().heartbeat(&node, heartbeat).await {
         // Whoever has no token learns nothing of which nodes there are.
         Err(Error::NodeNotFound(_)) => Err(Error::from(no_token()).into()),
         heard => Ok(heard.map(|()| StatusCode::ACCEPTED)?),

@@ -56,7 +56,7 @@ async fn list(State(conductor): State<Conductor>, mut asked: Asked) -> Result<Re
     selection.owner = asked.take("owner", 60)?;
     asked.done()?;
     if let Some(marker) = &paging.marker {
-        selection.after = Some(conductor.allocation(marker).await?.uuid);
+        selection.after = Some(conductor.catalogue().allocation(marker).await?.uuid);
     }
     let after = selection.after;
     let read = move |after: Option<Uuid>, limit: u32| {
@@ -98,7 +98,7 @@ async fn show(
     asked.since(SINCE)?;
     let view = View::new(&asked.clone(), asked.take_fields(ALLOCATION, None)?);
     asked.done()?;
-    Ok(Json(shown(&view, &conductor.allocation(&id).await?)))
+    Ok(Json(shown(&view, &conductor.catalogue().allocation(&id).await?)))
 }
 
 async fn create(
@@ -129,13 +129,13 @@ async fn create(
     let allocation = match node {
         Some(node) => {
             let node = node.as_str().unwrap_or_default();
-            let backfilled = conductor.backfill_allocation(read(given)?, node).await;
+            let backfilled = conductor.catalogue().backfill_allocation(read(given)?, node).await;
             backfilled.map_err(|error| match error {
                 Error::NodeNotFound(_) => Refusal::bad_request(format!("node: {error}")),
                 error => error.into(),
             })?
         }
-        None => conductor.create_allocation(read(given)?).await?,
+        None => conductor.catalogue().create_allocation(read(given)?).await?,
     };
     let view = View::new(&asked.clone(), asked.take_fields(ALLOCATION, None)?);
     let path = format!("allocations/{}", allocation.uuid);
@@ -156,7 +156,7 @@ async fn update(
     asked.since(PATCH)?;
     let patch = Patch::read(&body, ALLOCATION, asked.version)?;
     let change = |before: Allocation| read(patch.apply(document(&before))?);
-    let allocation = conductor.update_allocation(&id, change).await?;
+    let allocation = conductor.catalogue().update_allocation(&id, change).await?;
     let view = View::new(&asked.clone(), asked.take_fields(ALLOCATION, None)?);
     Ok(Json(shown(&view, &allocation)))
 }
@@ -167,7 +167,7 @@ async fn delete(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
     asked.since(SINCE)?;
-    conductor.delete_allocation(&id).await?;
+    conductor.catalogue().delete_allocation(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -231,7 +231,7 @@ impl Collection {
         }
         asked.done()?;
         let after = match &paging.marker {
-            Some(marker) => Some(conductor.resource(self.kind, marker).await?.uuid),
+            Some(marker) => Some(conductor.catalogue().resource(self.kind, marker).await?.uuid),
             None => None,
         };
         let read = move |after: Option<Uuid>, limit: u32| {
@@ -257,7 +257,7 @@ impl Collection {
     ) -> Result<Json<Shown>, Refusal> {
         let view = self.view(&mut asked)?;
         self.check_ident(&id)?;
-        Ok(Json(self.shown(&view, conductor.resource(self.kind, &id).await?)))
+        Ok(Json(self.shown(&view, conductor.catalogue().resource(self.kind, &id).await?)))
     }
 
     async fn create(
@@ -278,7 +278,7 @@ impl Collection {
         given.entry("uuid").or_insert_with(|| json!(Uuid::new_v4()));
         given.insert("kind".into(), self.kind.as_str().into());
         given.insert("created_at".into(), conductor.now().format(&Rfc3339).unwrap_or_default().into());
-        let made = conductor.create_resource(self.read(given)?).await?;
+        let made = conductor.catalogue().create_resource(self.read(given)?).await?;
         let path = format!("{}/{}", self.path, made.uuid);
         Ok(created(&asked.url, &path, self.shown(&view, made)))
     }
@@ -294,7 +294,7 @@ impl Collection {
         self.check_ident(&id)?;
         let patch = Patch::read(&body, self.fields, asked.version)?;
         let change = |before: Resource| self.read(patch.apply(document(&before))?);
-        Ok(Json(self.shown(&view, conductor.update_resource(self.kind, &id, change).await?)))
+        Ok(Json(self.shown(&view, conductor.catalogue().update_resource(self.kind, &id, change).await?)))
     }
 
     async fn delete(
@@ -306,7 +306,7 @@ impl Collection {
         self.check_version(&asked)?;
         asked.done()?;
         self.check_ident(&id)?;
-        conductor.delete_resource(self.kind, &id).await?;
+        conductor.catalogue().delete_resource(self.kind, &id).await?;
         Ok(StatusCode::NO_CONTENT)
     }
 

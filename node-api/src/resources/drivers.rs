@@ -34,7 +34,8 @@ async fn drivers(State(conductor): State<Conductor>, mut asked: Asked) -> Result
     let is_listed = asked.take("type", INTERFACES)?.is_none_or(|kind| kind == "dynamic");
     let fields = asked.take("fields", FIELDS)?;
     asked.done()?;
-    let names = conductor.hardware_types().into_iter().filter(|_| is_listed);
+    let machines = conductor.machines();
+    let names = machines.hardware_types().into_iter().filter(|_| is_listed);
     let drivers = names.map(|name| chosen(described(&conductor, &asked, name, detail), fields.as_deref()));
     Ok(Json(json!({"drivers": drivers.collect::<Vec<_>>()})))
 }
@@ -46,7 +47,8 @@ async fn driver(
 ) -> Result<Json<Value>, Refusal> {
     let fields = asked.take("fields", FIELDS)?;
     asked.done()?;
-    let names = conductor.hardware_types();
+    let machines = conductor.machines();
+    let names = machines.hardware_types();
     let Some(name) = names.iter().find(|one| **one == name) else {
         let text = format!("driver {name:?} does not exist; there are: {}", names.join(", "));
         return Err(Refusal::new(StatusCode::NOT_FOUND, text));
@@ -64,8 +66,9 @@ fn described(conductor: &Conductor, asked: &Asked, name: &str, detail: bool) -> 
         return driver;
     }
     driver.insert("type".into(), "dynamic".into());
+    let machines = conductor.machines();
     for kind in InterfaceKind::ALL.iter().filter(|_| detail) {
-        let (default, enabled) = conductor.interfaces_of(name, *kind);
+        let (default, enabled) = machines.interfaces_of(name, *kind);
         driver.insert(format!("default_{kind}_interface"), json!(default));
         driver.insert(format!("enabled_{kind}_interfaces"), json!(enabled));
     }
@@ -84,7 +87,7 @@ async fn properties(
     State(conductor): State<Conductor>,
     Path(driver): Path<String>,
 ) -> Result<Json<BTreeMap<&'static str, &'static str>>, Refusal> {
-    let found = conductor.properties(&driver);
+    let found = conductor.machines().properties(&driver);
     found.map(Json).map_err(|error| Refusal::new(StatusCode::NOT_FOUND, error.to_string()))
 }
 
@@ -95,7 +98,7 @@ async fn logical_disk_properties(
 ) -> Result<Json<BTreeMap<&'static str, &'static str>>, Refusal> {
     asked.needs(RAID, "logical_disk_properties")?;
     asked.done()?;
-    let found = conductor.logical_disk_properties(&driver);
+    let found = conductor.machines().logical_disk_properties(&driver);
     found.map(Json).map_err(|error| Refusal::new(StatusCode::NOT_FOUND, error.to_string()))
 }
 
@@ -129,7 +132,7 @@ fn itself(conductor: &Conductor, asked: &Asked) -> Map<String, Value> {
         "hostname": name,
         "conductor_group": "",
         "alive": true,
-        "drivers": conductor.hardware_types(),
+        "drivers": conductor.machines().hardware_types(),
         "links": links(&asked.url, &format!("conductors/{name}")),
     });
     own.as_object().cloned().unwrap_or_default()

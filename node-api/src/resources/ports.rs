@@ -110,7 +110,7 @@ async fn list(
         return list_of_group(&conductor, &view, &group, &paging, url).await;
     }
     let after = match &paging.marker {
-        Some(marker) => Some(conductor.port(marker).await?.port.uuid),
+        Some(marker) => Some(conductor.catalogue().port(marker).await?.port.uuid),
         None => None,
     };
     let read = move |after: Option<Uuid>, limit: u32| {
@@ -132,7 +132,7 @@ async fn list_of_group(
     paging: &Paging,
     url: String,
 ) -> Result<Response, Refusal> {
-    let group = conductor.resource(ResourceKind::PortGroup, group).await?;
+    let group = conductor.catalogue().resource(ResourceKind::PortGroup, group).await?;
     let node = group.node_uuid.unwrap_or_default();
     let record = conductor.store().get(node).await.map_err(Error::from)?;
     let ports = record.into_iter().flat_map(|record| record.node.ports);
@@ -177,7 +177,7 @@ async fn show(
     let fields = asked.take_fields(PORT, None)?;
     asked.done()?;
     check_ident(&asked, &id)?;
-    Ok(Json(shown(&View::new(&asked, fields), &conductor.port(&id).await?)))
+    Ok(Json(shown(&View::new(&asked, fields), &conductor.catalogue().port(&id).await?)))
 }
 
 async fn create(
@@ -204,7 +204,7 @@ async fn create(
     if !given.contains_key("address") {
         return Err(Refusal::bad_request("address: is missing; give the MAC address of the port"));
     }
-    let owned = conductor.create_port(&node, read_record(given)?).await.map_err(bad_node)?;
+    let owned = conductor.catalogue().create_port(&node, read_record(given)?).await.map_err(bad_node)?;
     let fields = asked.take_fields(PORT, None)?;
     let path = format!("ports/{}", owned.port.uuid);
     Ok(created(&asked.url, &path, shown(&View::new(&asked, fields), &owned)))
@@ -238,6 +238,7 @@ async fn update(
     check_ident(&asked, &id)?;
     let patch = Patch::read(&body, PORT, asked.version)?;
     let owned = conductor
+        .catalogue()
         .update_port(&id, |owned| {
             let record = patch.apply(document(&owned))?;
             if record.get("node_uuid") != Some(&json!(owned.node)) {
@@ -258,6 +259,6 @@ async fn delete(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
     check_ident(&asked, &id)?;
-    conductor.delete_port(&id).await?;
+    conductor.catalogue().delete_port(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -39,7 +39,10 @@ pub fn levels(rooms: &Rooms) -> Result<Vec<Vec<&str>>> {
                 let upwards = rooms[room].iter().filter(|other| !placed.contains(other.as_str()));
                 format!("  {room} -> {}", upwards.cloned().collect::<Vec<_>>().join(", "))
             };
-            bail!("rooms import each other, so that none is below the other:\n{}", left.map(of).collect::<Vec<_>>().join("\n"));
+            bail!(
+                "rooms import each other, so that none is below the other:\n{}",
+                left.map(of).collect::<Vec<_>>().join("\n")
+            );
         }
         placed.extend(&level);
         levels.push(level);
@@ -58,7 +61,8 @@ mod tests {
 
     #[test]
     fn a_room_stands_above_those_that_it_imports() {
-        let rooms = of(&[("task", &["model", "error"]), ("error", &["model"]), ("model", &[]), ("plan", &["model"])]);
+        let rooms =
+            of(&[("task", &["model", "error"]), ("error", &["model"]), ("model", &[]), ("plan", &["model"])]);
         assert_eq!(levels(&rooms).unwrap(), [vec!["model"], vec!["error", "plan"], vec!["task"]]);
     }
 
@@ -71,8 +75,16 @@ mod tests {
 
     #[test]
     fn modules_are_taken_together_as_rooms() {
-        let module = |name: &str| name.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>();
-        let imports = [("", vec!["a", "b"]), ("a::x", vec!["a", "b::y"]), ("a", vec![]), ("b::y", vec!["b"]), ("b", vec![])];
+        let module = |name: &str| {
+            name.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let imports = [
+            ("", vec!["a", "b"]),
+            ("a::x", vec!["a", "b::y"]),
+            ("a", vec![]),
+            ("b::y", vec!["b"]),
+            ("b", vec![]),
+        ];
         let imports: Imports = imports
             .into_iter()
             .map(|(name, imported)| (module(name), imported.into_iter().map(module).collect()))

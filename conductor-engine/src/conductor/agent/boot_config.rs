@@ -1,7 +1,7 @@
 //! What firmware and boot loaders ask for: boot configurations by the address of a network card (section 7), and boot
 //! files by whatever name their loader has for them (section 6.4).
 
-use crate::conductor::Conductor;
+use crate::conductor::Ramdisks;
 use crate::error::Error;
 use crate::evidence::boot_trace::{BootMark, BootPeer, BootStage, BootTrace, Reached};
 use crate::evidence::diagnosis;
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::time::Instant;
 use uuid::Uuid;
 
-impl Conductor {
+impl Ramdisks {
     /// The boot configuration of this name, of the one node with a network card of this address. Why there is none is
     /// told to nobody: firmware cannot say who asks.
     pub async fn boot_config(&self, address: &str, name: &str) -> Option<String> {
@@ -19,15 +19,15 @@ impl Conductor {
             return None;
         }
         let node = self.booting(&BootClient::Card(address.parse().ok()?)).await?;
-        let settings = self.settings();
+        let settings = self.0.settings();
         if settings.restrict_boot_config && !boots_from_network(&node, settings.netboot_fallback) {
             return None;
         }
-        let boot = self.services().hardware.boot(&node).ok()??;
+        let boot = self.0.services().hardware.boot(&node).ok()??;
         let config = boot.boot.get_boot_config(&node, name).await.ok()??;
         let bytes = config.len() as u64;
         let mark = self.mark(Reached { stage: BootStage::Script, what: name, bytes, total: bytes });
-        self.services().boot_journal.reach_node(node.uuid, mark);
+        self.0.services().boot_journal.reach_node(node.uuid, mark);
         Some(config)
     }
 
@@ -39,25 +39,25 @@ impl Conductor {
             let what = address.to_string();
             let reached = Reached { stage: BootStage::Address, what: &what, bytes: 0, total: 0 };
             let host_name = name.filter(|name| diagnosis::is_of_doctor(name)).map(str::to_owned);
-            self.services().boot_journal.reach(peer, BootMark { host_name, ..self.mark(reached) });
+            self.0.services().boot_journal.reach(peer, BootMark { host_name, ..self.mark(reached) });
         }
     }
 
     /// Takes note of how far somebody is who boots from the network, for whoever serves that. It is cheap, and is in the
     /// record of the node within a second or so, while [`run`](Self::run) is polled.
     pub fn boot_reached(&self, peer: BootPeer, reached: Reached<'_>) {
-        self.services().boot_journal.reach(peer, self.mark(reached));
+        self.0.services().boot_journal.reach(peer, self.mark(reached));
     }
 
     fn mark(&self, Reached { stage, what, bytes, total }: Reached<'_>) -> BootMark {
-        BootMark { stage, what: what.to_owned(), host_name: None, bytes, total, at: self.now() }
+        BootMark { stage, what: what.to_owned(), host_name: None, bytes, total, at: self.0.now() }
     }
 
     /// The boot file of this name, of the node that is known like this, and that node. Why there is none is told to
     /// nobody.
     pub async fn boot_file(&self, client: &BootClient, name: &str) -> Option<(Uuid, BootFile)> {
         let node = self.booting(client).await?;
-        let boot = self.services().hardware.boot(&node).ok()??;
+        let boot = self.0.services().hardware.boot(&node).ok()??;
         match boot.boot.get_boot_file(&node, name).await {
             Ok(file) => Some((node.uuid, file?)),
             Err(error) => {
@@ -73,8 +73,8 @@ impl Conductor {
     ///
     /// [`Error::Store`].
     pub async fn awaited_boots(&self) -> Result<Vec<BootTrace>, Error> {
-        self.services().write_boot_journal().await?;
-        Ok(self.store().awaited_boots().await?)
+        self.0.services().write_boot_journal().await?;
+        Ok(self.0.store().awaited_boots().await?)
     }
 
     /// The nodes whose machines were made ready to boot from the network, and may have files on servers that are not this
@@ -84,7 +84,7 @@ impl Conductor {
     ///
     /// [`Error::Store`].
     pub async fn nodes_with_boot_trace(&self) -> Result<Vec<Uuid>, Error> {
-        Ok(self.store().with_boot_trace().await?)
+        Ok(self.0.store().with_boot_trace().await?)
     }
 
     /// Has the boot interface of a node make true again what it keeps for the machine on servers that are not this
@@ -95,11 +95,11 @@ impl Conductor {
     /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`]; what is there stays.
     pub async fn refresh_boot_files(&self, node: Uuid) -> Result<bool, Error> {
         let seen_at = Instant::now();
-        let Some(record) = self.store().get(node).await? else { return Ok(false) };
+        let Some(record) = self.0.store().get(node).await? else { return Ok(false) };
         if record.node.reservation.is_some() {
             return Ok(true);
         }
-        match self.services().hardware.boot(&record.node)? {
+        match self.0.services().hardware.boot(&record.node)? {
             Some(boot) => Ok(boot.boot.refresh_boot_files(&record.node, seen_at).await?),
             None => Ok(false),
         }
@@ -111,11 +111,11 @@ impl Conductor {
             BootClient::Node(uuid) => *uuid,
             BootClient::Card(address) => self.owner(address).await?,
         };
-        Some(self.store().get(node).await.ok()??.node)
+        Some(self.0.store().get(node).await.ok()??.node)
     }
 
     async fn owner(&self, address: &MacAddress) -> Option<Uuid> {
-        match self.store().owners(std::slice::from_ref(address)).await.ok()?[..] {
+        match self.0.store().owners(std::slice::from_ref(address)).await.ok()?[..] {
             [owner] => Some(owner),
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! Takes in the heartbeats of agents, and goes on with what waited for them (sections 2.2 and 2.4).
 
-use crate::conductor::Conductor;
+use crate::conductor::Ramdisks;
 use crate::error::Error;
 use farrier_conductor::heartbeat::{Action, accept, decide};
 use farrier_conductor::task::event::EventKind;
@@ -10,7 +10,7 @@ use farrier_protocol::heartbeat::Heartbeat;
 /// was out of date is refused the second time.
 const ATTEMPTS: u32 = 3;
 
-impl Conductor {
+impl Ramdisks {
     /// Takes a heartbeat of the node with this name or identity. It is written down whoever works on the node, and
     /// never lost (lesson F40); what it sets off runs in the background.
     ///
@@ -19,19 +19,20 @@ impl Conductor {
     /// [`Error::Heartbeat`] for a heartbeat that is not the agent's, [`Error::NodeNotFound`], [`Error::Store`].
     pub async fn heartbeat(&self, id: &str, heartbeat: Heartbeat) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
-            let record = self.find(id).await?;
-            let heard = accept(&record.session, &heartbeat, self.settings().agent.require_tls, self.now())?;
-            let action = decide(&self.services().situation(&record));
+            let record = self.0.find(id).await?;
+            let heard =
+                accept(&record.session, &heartbeat, self.0.settings().agent.require_tls, self.0.now())?;
+            let action = decide(&self.0.services().situation(&record));
             if !action.records() {
                 return Ok(());
             }
             let uuid = record.node.uuid;
-            if self.store().hear(uuid, &heard).await? {
+            if self.0.store().hear(uuid, &heard).await? {
                 if record.session.agent_url.is_none() {
-                    self.events().push(uuid, EventKind::FirstHeartbeat);
+                    self.0.events().push(uuid, EventKind::FirstHeartbeat);
                 }
                 if action != Action::Record {
-                    self.wake(uuid);
+                    self.0.wake(uuid);
                 }
                 return Ok(());
             }

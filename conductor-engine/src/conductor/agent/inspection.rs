@@ -4,7 +4,7 @@
 //! that its medium has, or by having loaded what the node boots, where there is one of the two. Whoever is refused is told
 //! nothing else than that, so that nobody learns which addresses exist (pitfall 13.19).
 
-use crate::conductor::Conductor;
+use crate::conductor::Ramdisks;
 use crate::conductor::agent::lookup::LookupAnswer;
 use crate::error::Error;
 use crate::evidence::boot_trace::BootStage;
@@ -18,7 +18,7 @@ use farrier_conductor::inventory::{Claim, Report};
 use farrier_conductor::model::{Event, ProvisionState};
 use uuid::Uuid;
 
-impl Conductor {
+impl Ramdisks {
     /// Takes what a ramdisk posts, and goes on with the inspection in the background. With `with_token` the agent gets
     /// its token, as by a lookup.
     ///
@@ -33,18 +33,18 @@ impl Conductor {
         with_token: bool,
     ) -> Result<LookupAnswer, Error> {
         let seen = self.awaits_report(claim).await?;
-        let mut task = HeldTask::try_acquire(self.services(), seen.node.uuid).await?;
+        let mut task = HeldTask::try_acquire(self.0.services(), seen.node.uuid).await?;
         match task.node.provision_state {
             ProvisionState::InspectWait => {}
             ProvisionState::Inspecting => return Err(held(&seen).into()),
             _ => return Err(Error::LookupFailed),
         }
         task.enter(Event::Resume)?;
-        ramdisk_logs::receive(self.services(), &task.node, report.logs.as_deref()).await;
+        ramdisk_logs::receive(self.0.services(), &task.node, report.logs.as_deref()).await;
         task.receive_inspection(report.data);
         let token = with_token.then(|| task.issue_token());
         let node = task.shown();
-        self.order(task, Verb::ContinueInspection, ConfigDrive::Keep).await?;
+        self.0.order(task, Verb::ContinueInspection, ConfigDrive::Keep).await?;
         Ok(LookupAnswer { node, token })
     }
 
@@ -70,7 +70,7 @@ impl Conductor {
             (Some(_), None) if session.agent_secret_token_pregenerated => false,
             (_, None) if node.driver_internal_info.ramdisk_parameters.is_none() => true,
             (_, None) => {
-                let trace = self.services().boot_trace(node.uuid).await?;
+                let trace = self.0.services().boot_trace(node.uuid).await?;
                 trace.is_none_or(|trace| trace.marks().iter().any(|mark| mark.stage >= BootStage::Script))
             }
         };
@@ -83,7 +83,7 @@ impl Conductor {
     /// The node of a machine: by its identity where the machine knows it, else by its network cards, else by its BMC.
     /// What is known of it must not speak against that.
     async fn inspected(&self, claim: &Claim) -> Result<Record, Error> {
-        let by_address = self.store().owners(&claim.addresses).await?;
+        let by_address = self.0.store().owners(&claim.addresses).await?;
         let by_bmc = self.inspected_at(claim).await?;
         let known = match (claim.node_uuid, &by_address[..], &by_bmc[..]) {
             (Some(uuid), ..) => uuid,
@@ -95,7 +95,7 @@ impl Conductor {
             tracing::warn!(node = %known, "what a ramdisk posted has addresses of other nodes, and is refused");
             return Err(Error::LookupFailed);
         }
-        self.store().get(known).await?.ok_or(Error::LookupFailed)
+        self.0.store().get(known).await?.ok_or(Error::LookupFailed)
     }
 
     /// The nodes that wait for a ramdisk and whose BMC has one of the addresses of the report.
@@ -106,7 +106,7 @@ impl Conductor {
         let state = ProvisionState::InspectWait.as_str().to_owned();
         let waiting = Filter::IsOneOf(NodeColumn::PROVISION_STATE, vec![state]);
         let selection = Selection { filters: vec![waiting], ..Selection::first(u32::MAX) };
-        let nodes = self.store().records(&selection).await?.into_iter().map(|record| record.node);
+        let nodes = self.0.store().records(&selection).await?.into_iter().map(|record| record.node);
         let found = nodes.filter(|node| bmc_addresses::is_at(node, &claim.bmc_addresses));
         Ok(found.map(|node| node.uuid).collect())
     }

@@ -1,6 +1,6 @@
 //! Lookup: a machine in its ramdisk asks which node it is (conductor contract 8.2 and 8.4).
 
-use crate::conductor::Conductor;
+use crate::conductor::Ramdisks;
 use crate::error::Error;
 use crate::store::{Record, StoreError};
 use farrier_conductor::agent::token;
@@ -26,7 +26,7 @@ pub struct LookupAnswer {
     pub token: Option<String>,
 }
 
-impl Conductor {
+impl Ramdisks {
     /// Finds the node of a machine. With `with_token` its token is issued, once per boot.
     ///
     /// # Errors
@@ -37,13 +37,13 @@ impl Conductor {
     pub async fn lookup(&self, query: &LookupQuery, with_token: bool) -> Result<LookupAnswer, Error> {
         let uuid = match query.node_uuid {
             Some(uuid) => uuid,
-            None => match self.store().owners(&query.addresses).await?[..] {
+            None => match self.0.store().owners(&query.addresses).await?[..] {
                 [owner] => owner,
                 _ => return Err(Error::LookupFailed),
             },
         };
-        let record = self.store().get(uuid).await?.ok_or(Error::LookupFailed)?;
-        let is_fast_track_able = self.services().is_fast_track_able(&record.node);
+        let record = self.0.store().get(uuid).await?.ok_or(Error::LookupFailed)?;
+        let is_fast_track_able = self.0.services().is_fast_track_able(&record.node);
         if !record.node.provision_state.allows_lookup(is_fast_track_able) {
             return Err(Error::LookupFailed);
         }
@@ -62,7 +62,7 @@ impl Conductor {
     /// A node that is worked on may be about to be powered off, or on: whoever asks then is told to ask again.
     async fn issue_token(&self, seen: &Record) -> Result<String, Error> {
         let token = token::new();
-        if !self.store().issue_token(seen, &token, self.now()).await? {
+        if !self.0.store().issue_token(seen, &token, self.0.now()).await? {
             return Err(held(&seen.node));
         }
         tracing::info!(node = %seen.node.label(), "agent token issued");

@@ -1,6 +1,6 @@
 //! What operators ask the BMC of a machine for: its lights, its sensors, the versions of its firmware.
 
-use crate::conductor::Conductor;
+use crate::conductor::Machines;
 use crate::conductor::machine::driver_calls::in_time;
 use crate::error::Error;
 use crate::lease::HeldTask;
@@ -9,18 +9,18 @@ use farrier_conductor::interfaces::{FirmwareVersion, Indicator, IndicatorState, 
 use farrier_conductor::model::{InterfaceKind, Node};
 use serde_json::{Map, Value};
 
-impl Conductor {
+impl Machines {
     /// The lights of the machine of a node.
     ///
     /// # Errors
     ///
     /// [`Error::NodeNotFound`], [`Error::Interface`].
     pub async fn indicators(&self, id: &str) -> Result<Vec<Indicator>, Error> {
-        self.indicators_of(&self.find(id).await?.node).await
+        self.indicators_of(&self.0.find(id).await?.node).await
     }
 
     async fn indicators_of(&self, node: &Node) -> Result<Vec<Indicator>, Error> {
-        in_time(self.services().hardware.management(node)?.get_supported_indicators(node)).await
+        in_time(self.0.services().hardware.management(node)?.get_supported_indicators(node)).await
     }
 
     /// What a light of the machine of a node does.
@@ -34,9 +34,9 @@ impl Conductor {
         component: &str,
         name: &str,
     ) -> Result<IndicatorState, Error> {
-        let node = self.find(id).await?.node;
+        let node = self.0.find(id).await?.node;
         let indicator = chosen(self.indicators_of(&node).await?, component, name)?;
-        in_time(self.services().hardware.management(&node)?.get_indicator_state(&node, &indicator)).await
+        in_time(self.0.services().hardware.management(&node)?.get_indicator_state(&node, &indicator)).await
     }
 
     /// Has a light of the machine of a node do something.
@@ -52,14 +52,14 @@ impl Conductor {
         name: &str,
         state: IndicatorState,
     ) -> Result<(), Error> {
-        let task = HeldTask::acquire(self.services(), id).await?;
+        let task = HeldTask::acquire(self.0.services(), id).await?;
         let indicator = chosen(self.indicators_of(&task.node).await?, component, name)?;
         if !indicator.states.contains(&state) {
             let reason =
                 format!("{state} is nothing that {name} of {component} does; it does: {}", words(&indicator));
             return Err(Error::invalid("state", reason));
         }
-        let management = self.services().hardware.management(&task.node)?;
+        let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
         in_time(management.set_indicator_state(&task.node, &indicator, state)).await?;
         task.leave().await
@@ -71,8 +71,8 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`], [`Error::Interface`].
     pub async fn firmware_versions(&self, id: &str) -> Result<Vec<FirmwareVersion>, Error> {
-        let node = self.find(id).await?.node;
-        let management = self.services().hardware.management(&node)?;
+        let node = self.0.find(id).await?.node;
+        let management = self.0.services().hardware.management(&node)?;
         match in_time(management.get_firmware_versions(&node)).await {
             Err(Error::Task(TaskError::Interface(InterfaceError::Unsupported {
                 kind: InterfaceKind::Management,
@@ -88,8 +88,8 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`], [`Error::Interface`].
     pub async fn sensors(&self, id: &str) -> Result<Map<String, Value>, Error> {
-        let node = self.find(id).await?.node;
-        in_time(self.services().hardware.management(&node)?.get_sensors_data(&node)).await
+        let node = self.0.find(id).await?.node;
+        in_time(self.0.services().hardware.management(&node)?.get_sensors_data(&node)).await
     }
 }
 

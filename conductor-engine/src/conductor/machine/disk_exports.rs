@@ -1,6 +1,6 @@
 //! Disks that operators have exported by hand: to recover what is on them, or to write them from elsewhere.
 
-use crate::conductor::Conductor;
+use crate::conductor::Machines;
 use crate::error::Error;
 use crate::lease::HeldTask;
 use farrier_conductor::Error as TaskError;
@@ -22,7 +22,7 @@ const STATES: [ProvisionState; 8] = {
     [Manageable, CleanHold, CleanFailed, DeployHold, DeployFailed, InspectFailed, ServiceHold, ServiceFailed]
 };
 
-impl Conductor {
+impl Machines {
     /// Has the agent of a node export its root disk, and tells how it is reached. From then on nothing else becomes of
     /// the node, until [`Self::release_disk`] or the end of its agent.
     ///
@@ -31,7 +31,7 @@ impl Conductor {
     /// [`Error::InvalidState`]; [`Error::InUse`] when it is exported already; [`Error::Invalid`] when no agent answers
     /// there; [`Error::Agent`] when it refuses; [`Error::Store`] when somebody works on the node.
     pub async fn export_disk(&self, id: &str, read_only: bool) -> Result<DiskExport, Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let mut task = HeldTask::acquire(self.0.services(), id).await?;
         let label = task.node.label();
         if let Some(noted) = &task.node.driver_internal_info.disk_export {
             let reason =
@@ -47,7 +47,7 @@ impl Conductor {
         let agent_url = task.session().agent_url.clone().ok_or(AgentError::NotConnected)?;
         let export = DiskExport::anew(&agent_url, portal_port(&task.node)?, task.node.uuid)?;
         // Noted before it is done: whoever goes on can end it.
-        task.node.driver_internal_info.disk_export = Some(export.noted(self.now()));
+        task.node.driver_internal_info.disk_export = Some(export.noted(self.0.now()));
         task.save().await?;
         let access = if read_only { Access::Read } else { Access::Write };
         let started =
@@ -66,7 +66,7 @@ impl Conductor {
     /// [`Error::Invalid`] when none was; [`Error::Agent`]: it is exported still; [`Error::Store`] when somebody works on
     /// the node.
     pub async fn release_disk(&self, id: &str) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
+        let mut task = HeldTask::acquire(self.0.services(), id).await?;
         if task.node.driver_internal_info.disk_export.is_none() {
             let reason = format!("that of node {} is not exported", task.node.label());
             return Err(Error::invalid("disk", reason));

@@ -1,14 +1,16 @@
 //! What operators ask the interfaces of a node for by themselves, outside of any operation.
 
-use crate::conductor::Conductor;
+use crate::conductor::Machines;
 use crate::error::Error;
 use crate::evidence::console_log::{self, ConsolePart};
 use crate::lease::HeldTask;
+use farrier_conductor::hardware_type::Validity;
 use farrier_conductor::interfaces::{
     BootDeviceSetting, ConsoleAccess, InterfaceError, VendorMethod, VirtualMedium,
 };
 use farrier_conductor::model::{BootDevice, BootMode, InterfaceKind};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -38,15 +40,50 @@ async fn changed_in_time<T>(change: impl Future<Output = Result<T, InterfaceErro
     Ok(timeout(NETWORK_LIMIT, change).await.map_err(|_| InterfaceError::driver(NetworkTooLate))??)
 }
 
-impl Conductor {
+impl Machines {
+    /// What each interface of the node with this name or identity says about it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`].
+    pub async fn validate(&self, id: &str) -> Result<BTreeMap<InterfaceKind, Validity>, Error> {
+        let mut node = self.0.find(id).await?.node;
+        if node.driver_internal_info.original_deploy_interface.is_none() {
+            // What cannot be resolved, validation tells.
+            self.0.services().choose_deploy(&mut node).unwrap_or_default();
+        }
+        Ok(self.0.services().hardware.validate(&node).await)
+    }
+
+    /// The keys of `driver_info` that a hardware type reads, with what they mean.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`] when there is no such type.
+    pub fn properties(&self, hardware_type: &str) -> Result<BTreeMap<&'static str, &'static str>, Error> {
+        Ok(self.0.services().hardware.properties(hardware_type)?)
+    }
+
+    /// The keys of a RAID volume that operators may set for nodes of a hardware type, with what they mean.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unresolved`] when there is no such type.
+    pub fn logical_disk_properties(
+        &self,
+        hardware_type: &str,
+    ) -> Result<BTreeMap<&'static str, &'static str>, Error> {
+        Ok(self.0.services().hardware.logical_disk_properties(hardware_type)?)
+    }
+
     /// The names of the hardware types that there are.
     pub fn hardware_types(&self) -> Vec<&str> {
-        self.services().hardware.composition.hardware_types()
+        self.0.services().hardware.composition.hardware_types()
     }
 
     /// The interface of a kind that nodes of a hardware type have that choose none, and all that they may have.
     pub fn interfaces_of(&self, hardware_type: &str, kind: InterfaceKind) -> (Option<&str>, Vec<&str>) {
-        self.services().hardware.composition.interfaces_of(hardware_type, kind)
+        self.0.services().hardware.composition.interfaces_of(hardware_type, kind)
     }
 
     /// What the machine of a node starts from.
@@ -55,8 +92,8 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`], [`Error::Interface`].
     pub async fn boot_device(&self, id: &str) -> Result<BootDeviceSetting, Error> {
-        let node = self.find(id).await?.node;
-        let management = self.services().hardware.management(&node)?;
+        let node = self.0.find(id).await?.node;
+        let management = self.0.services().hardware.management(&node)?;
         in_time(management.get_boot_device(&node)).await
     }
 
@@ -66,8 +103,8 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`], [`Error::Unresolved`].
     pub async fn boot_devices(&self, id: &str) -> Result<Vec<BootDevice>, Error> {
-        let node = self.find(id).await?.node;
-        Ok(self.services().hardware.management(&node)?.get_supported_boot_devices(&node))
+        let node = self.0.find(id).await?.node;
+        Ok(self.0.services().hardware.management(&node)?.get_supported_boot_devices(&node))
     }
 
     /// Has the machine of a node start from a device, once or from now on.
@@ -76,8 +113,8 @@ impl Conductor {
     ///
     /// [`Error::Interface`], [`Error::Store`] when somebody works on the node.
     pub async fn set_boot_device(&self, id: &str, device: BootDevice, persistent: bool) -> Result<(), Error> {
-        let task = HeldTask::acquire(self.services(), id).await?;
-        let management = self.services().hardware.management(&task.node)?;
+        let task = HeldTask::acquire(self.0.services(), id).await?;
+        let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
         in_time(management.set_boot_device(&task.node, device, persistent)).await?;
         task.leave().await
@@ -89,8 +126,8 @@ impl Conductor {
     ///
     /// [`Error::Invalid`] for a mode that it does not have, and as [`Self::set_boot_device`].
     pub async fn set_boot_mode(&self, id: &str, mode: BootMode) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
-        let management = self.services().hardware.management(&task.node)?;
+        let mut task = HeldTask::acquire(self.0.services(), id).await?;
+        let management = self.0.services().hardware.management(&task.node)?;
         let supported = management.get_supported_boot_modes(&task.node);
         if !supported.contains(&mode) {
             let supported: Vec<_> = supported.iter().map(|mode| mode.as_str()).collect();
@@ -110,8 +147,8 @@ impl Conductor {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn set_secure_boot(&self, id: &str, on: bool) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
-        let management = self.services().hardware.management(&task.node)?;
+        let mut task = HeldTask::acquire(self.0.services(), id).await?;
+        let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
         in_time(management.set_secure_boot_state(&task.node, on)).await?;
         task.node.secure_boot = Some(on);
@@ -124,8 +161,8 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`], [`Error::Interface`].
     pub async fn virtual_media(&self, id: &str) -> Result<Vec<VirtualMedium>, Error> {
-        let node = self.find(id).await?.node;
-        let management = self.services().hardware.management(&node)?;
+        let node = self.0.find(id).await?.node;
+        let management = self.0.services().hardware.management(&node)?;
         in_time(management.get_virtual_media(&node)).await
     }
 
@@ -135,8 +172,8 @@ impl Conductor {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn attach_virtual_media(&self, id: &str, drive: BootDevice, url: &str) -> Result<(), Error> {
-        let task = HeldTask::acquire(self.services(), id).await?;
-        let management = self.services().hardware.management(&task.node)?;
+        let task = HeldTask::acquire(self.0.services(), id).await?;
+        let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
         in_time(management.attach_virtual_media(&task.node, drive, url)).await?;
         task.leave().await
@@ -148,8 +185,8 @@ impl Conductor {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn detach_virtual_media(&self, id: &str, drives: &[BootDevice]) -> Result<(), Error> {
-        let task = HeldTask::acquire(self.services(), id).await?;
-        let management = self.services().hardware.management(&task.node)?;
+        let task = HeldTask::acquire(self.0.services(), id).await?;
+        let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
         in_time(management.detach_virtual_media(&task.node, drives)).await?;
         task.leave().await
@@ -161,11 +198,11 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`], [`Error::Interface`].
     pub async fn console_access(&self, id: &str) -> Result<Option<ConsoleAccess>, Error> {
-        let node = self.find(id).await?.node;
+        let node = self.0.find(id).await?.node;
         if !node.console_enabled {
             return Ok(None);
         }
-        let console = self.services().hardware.console(&node)?;
+        let console = self.0.services().hardware.console(&node)?;
         in_time(console.get_console(&node)).await.map(Some)
     }
 
@@ -175,8 +212,8 @@ impl Conductor {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn set_console(&self, id: &str, enabled: bool) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
-        let console = self.services().hardware.console(&task.node)?;
+        let mut task = HeldTask::acquire(self.0.services(), id).await?;
+        let console = self.0.services().hardware.console(&task.node)?;
         task.hold().await?;
         match enabled {
             true => in_time(console.start_console(&task.node)).await?,
@@ -192,8 +229,8 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`], [`Error::Unresolved`], and [`Error::Invalid`] where nothing is kept of it.
     pub async fn console_part(&self, id: &str, from: Option<u64>) -> Result<ConsolePart, Error> {
-        let node = self.find(id).await?.node;
-        let file = self.services().hardware.console(&node)?.log_file(&node);
+        let node = self.0.find(id).await?.node;
+        let file = self.0.services().hardware.console(&node)?.log_file(&node);
         let part = file.and_then(|file| console_log::part(&file, from).ok());
         let reason =
             "nothing is kept of it: open it, choose another console_interface, or power the machine on";
@@ -206,8 +243,8 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`], [`Error::Interface`].
     pub async fn write_console(&self, id: &str, typed: &[u8]) -> Result<(), Error> {
-        let node = self.find(id).await?.node;
-        let console = self.services().hardware.console(&node)?;
+        let node = self.0.find(id).await?.node;
+        let console = self.0.services().hardware.console(&node)?;
         in_time(console.write_console(&node, typed)).await
     }
 
@@ -217,8 +254,8 @@ impl Conductor {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn inject_nmi(&self, id: &str) -> Result<(), Error> {
-        let task = HeldTask::acquire(self.services(), id).await?;
-        let management = self.services().hardware.management(&task.node)?;
+        let task = HeldTask::acquire(self.0.services(), id).await?;
+        let management = self.0.services().hardware.management(&task.node)?;
         task.hold().await?;
         in_time(management.inject_nmi(&task.node)).await?;
         task.leave().await
@@ -230,8 +267,8 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`], [`Error::Interface`].
     pub async fn vifs(&self, id: &str) -> Result<Vec<String>, Error> {
-        let node = self.find(id).await?.node;
-        let network = self.services().hardware.network(&node)?;
+        let node = self.0.find(id).await?.node;
+        let network = self.0.services().hardware.network(&node)?;
         in_time(network.vif_list(&node)).await
     }
 
@@ -241,8 +278,8 @@ impl Conductor {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn attach_vif(&self, id: &str, vif: &Map<String, Value>) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
-        let network = self.services().hardware.network(&task.node)?;
+        let mut task = HeldTask::acquire(self.0.services(), id).await?;
+        let network = self.0.services().hardware.network(&task.node)?;
         task.hold().await?;
         task.read_port_groups().await?;
         changed_in_time(network.vif_attach(&mut task.node, vif)).await?;
@@ -255,8 +292,8 @@ impl Conductor {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn detach_vif(&self, id: &str, vif: &str) -> Result<(), Error> {
-        let mut task = HeldTask::acquire(self.services(), id).await?;
-        let network = self.services().hardware.network(&task.node)?;
+        let mut task = HeldTask::acquire(self.0.services(), id).await?;
+        let network = self.0.services().hardware.network(&task.node)?;
         task.hold().await?;
         changed_in_time(network.vif_detach(&mut task.node, vif)).await?;
         task.finish().await
@@ -268,8 +305,8 @@ impl Conductor {
     ///
     /// [`Error::NodeNotFound`], [`Error::Unresolved`].
     pub async fn vendor_methods(&self, id: &str) -> Result<Vec<&'static VendorMethod>, Error> {
-        let node = self.find(id).await?.node;
-        Ok(self.services().hardware.vendor(&node)?.methods().iter().collect())
+        let node = self.0.find(id).await?.node;
+        Ok(self.0.services().hardware.vendor(&node)?.methods().iter().collect())
     }
 
     /// Calls a method of a node's vendor interface.
@@ -278,8 +315,8 @@ impl Conductor {
     ///
     /// As [`Self::set_boot_device`].
     pub async fn call_vendor(&self, id: &str, method: &str, body: &Value) -> Result<Value, Error> {
-        let task = HeldTask::acquire(self.services(), id).await?;
-        let vendor = self.services().hardware.vendor(&task.node)?;
+        let task = HeldTask::acquire(self.0.services(), id).await?;
+        let vendor = self.0.services().hardware.vendor(&task.node)?;
         task.hold().await?;
         let answer = in_time(vendor.passthru(&task.node, method, body)).await?;
         task.leave().await?;

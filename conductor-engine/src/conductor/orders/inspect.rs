@@ -6,7 +6,7 @@ use crate::records::Verb;
 use crate::store::ConfigDrive;
 use farrier_conductor::heartbeat::SessionEnd;
 use farrier_conductor::in_band;
-use farrier_conductor::model::{Event, InspectionData};
+use farrier_conductor::model::Event;
 
 impl Conductor {
     /// Orders that a machine is looked at. What its ramdisk says of the one before stays until it is done.
@@ -27,15 +27,5 @@ impl Conductor {
             task.end_session(SessionEnd::Inspection);
         }
         self.order(task, Verb::Inspect, ConfigDrive::Keep).await
-    }
-
-    /// What the last inspection told that was done, of the node with this name or identity; nothing when none was.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NodeNotFound`], [`Error::Store`].
-    pub async fn inventory(&self, id: &str) -> Result<Option<InspectionData>, Error> {
-        let node = self.find(id).await?.node;
-        Ok(self.store().inspection(node.uuid).await?)
     }
 }

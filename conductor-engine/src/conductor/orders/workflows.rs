@@ -28,7 +28,7 @@ impl Conductor {
 
     /// A runbook that a node may be led by: it must have the name of the runbook as a trait.
     pub(crate) async fn runbook_for(&self, node: &Node, id: &str) -> Result<Runbook, Error> {
-        let runbook = match self.resource(ResourceKind::Runbook, id).await {
+        let runbook = match self.catalogue().resource(ResourceKind::Runbook, id).await {
             Err(error @ Error::ResourceNotFound { .. }) => {
                 return Err(Error::invalid("runbook", error.to_string()));
             }

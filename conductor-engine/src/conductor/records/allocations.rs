@@ -3,7 +3,7 @@
 //! A node is taken by the write that gives it the identity of the allocation as that of its instance: no two nodes can
 //! have it, and no node can have two. Whatever ends the conductor before or after that write, the next round goes on.
 
-use crate::conductor::Conductor;
+use crate::conductor::Catalogue;
 use crate::conductor::records::nodes::check_name;
 use crate::error::Error;
 use crate::lease::HeldTask;
@@ -34,7 +34,7 @@ fn column(field: &str) -> NodeColumn {
     NodeColumn::named(field).expect("it is a column")
 }
 
-impl Conductor {
+impl Catalogue {
     /// Writes down what is wanted, and has a node looked for.
     ///
     /// # Errors
@@ -49,10 +49,10 @@ impl Conductor {
             ));
         }
         self.check_no_instance(allocation.uuid).await?;
-        self.store().create_allocation(&allocation).await?;
-        let (conductor, uuid) = (self.clone(), allocation.uuid);
+        self.0.store().create_allocation(&allocation).await?;
+        let (catalogue, uuid) = (self.clone(), allocation.uuid);
         tokio::spawn(async move {
-            if let Err(error) = conductor.allocate(uuid).await {
+            if let Err(error) = catalogue.allocate(uuid).await {
                 tracing::error!(allocation = %uuid, "the next round looks for a node again: {error}");
             }
         });
@@ -70,7 +70,7 @@ impl Conductor {
     /// The first node that has a UUID in a field.
     async fn nodes_with(&self, field: &str, uuid: Uuid) -> Result<Vec<Outline>, Error> {
         let filters = vec![Filter::IsOneOf(column(field), vec![uuid.to_string()])];
-        Ok(self.store().outlines(&Selection { filters, ..Selection::first(1) }).await?)
+        Ok(self.0.store().outlines(&Selection { filters, ..Selection::first(1) }).await?)
     }
 
     /// Writes down that a node was taken, which has its instance already.
@@ -85,7 +85,7 @@ impl Conductor {
         node: &str,
     ) -> Result<Allocation, Error> {
         allocation.name.iter().try_for_each(|name| check_name(name))?;
-        let mut task = HeldTask::acquire(self.services(), node).await?;
+        let mut task = HeldTask::acquire(self.0.services(), node).await?;
         let node = &mut task.node;
         if node.provision_state != ProvisionState::Active {
             return Err(Error::wrong_state(node, [ProvisionState::Active]));
@@ -102,13 +102,13 @@ impl Conductor {
         }
         (allocation.resource_class, allocation.state) = (class, AllocationState::Active);
         allocation.node_uuid = Some(node.uuid);
-        self.store().create_allocation(&allocation).await?;
+        self.0.store().create_allocation(&allocation).await?;
         node.instance_uuid.set(allocation.uuid)?;
         node.allocation_uuid = Some(allocation.uuid);
         match task.finish().await {
             Ok(()) => Ok(allocation),
             Err(error) => {
-                self.store().delete_allocation(allocation.uuid).await?;
+                self.0.store().delete_allocation(allocation.uuid).await?;
                 Err(error)
             }
         }
@@ -120,7 +120,7 @@ impl Conductor {
     ///
     /// [`Error::AllocationNotFound`].
     pub async fn allocation(&self, id: &str) -> Result<Allocation, Error> {
-        self.store().allocation(id).await?.ok_or_else(|| Error::AllocationNotFound(id.to_owned()))
+        self.0.store().allocation(id).await?.ok_or_else(|| Error::AllocationNotFound(id.to_owned()))
     }
 
     /// Changes name and extra of an allocation.
@@ -139,8 +139,8 @@ impl Conductor {
             after.name.iter().try_for_each(|name| check_name(name))?;
         }
         let Allocation { name, extra, .. } = after;
-        let after = Allocation { name, extra, updated_at: Some(self.now()), ..before.clone() };
-        match self.store().write_allocation(&after, before.state).await.map_err(Error::from)? {
+        let after = Allocation { name, extra, updated_at: Some(self.0.now()), ..before.clone() };
+        match self.0.store().write_allocation(&after, before.state).await.map_err(Error::from)? {
             true => Ok(after),
             false => Err(Error::InUse {
                 what: format!("allocation {id}"),
@@ -158,7 +158,7 @@ impl Conductor {
     pub async fn delete_allocation(&self, id: &str) -> Result<(), Error> {
         let allocation = self.allocation(id).await?;
         if let Some(node) = allocation.node_uuid {
-            let mut task = HeldTask::acquire(self.services(), &node.to_string()).await?;
+            let mut task = HeldTask::acquire(self.0.services(), &node.to_string()).await?;
             let frees = |state: &ProvisionState| *state == ProvisionState::Available;
             if task.node.allocation_uuid == Some(allocation.uuid) {
                 if !task.node.maintenance && !frees(&task.node.provision_state) {
@@ -170,7 +170,7 @@ impl Conductor {
             }
             task.finish().await?;
         }
-        Ok(self.store().delete_allocation(allocation.uuid).await?)
+        Ok(self.0.store().delete_allocation(allocation.uuid).await?)
     }
 
     /// Goes on with allocations that somebody has begun.
@@ -179,7 +179,7 @@ impl Conductor {
             state: Some(AllocationState::Allocating),
             ..AllocationSelection::first(MOST_ALLOCATIONS)
         };
-        for allocation in self.store().allocations(&selection).await? {
+        for allocation in self.0.store().allocations(&selection).await? {
             self.allocate(allocation.uuid).await?;
         }
         Ok(())
@@ -187,7 +187,7 @@ impl Conductor {
 
     /// Looks for a node, and writes down what came of it.
     async fn allocate(&self, uuid: Uuid) -> Result<(), Error> {
-        let Some(mut allocation) = self.store().allocation(&uuid.to_string()).await? else { return Ok(()) };
+        let Some(mut allocation) = self.0.store().allocation(&uuid.to_string()).await? else { return Ok(()) };
         if allocation.state != AllocationState::Allocating {
             return Ok(());
         }
@@ -205,8 +205,8 @@ impl Conductor {
                 ));
             }
         }
-        allocation.updated_at = Some(self.now());
-        self.store().write_allocation(&allocation, AllocationState::Allocating).await?;
+        allocation.updated_at = Some(self.0.now());
+        self.0.store().write_allocation(&allocation, AllocationState::Allocating).await?;
         Ok(())
     }
 
@@ -222,7 +222,8 @@ impl Conductor {
             Filter::IsSet(column("instance_uuid"), false),
             Filter::Flag(column("maintenance"), false),
         ];
-        let mut nodes = self.store().outlines(&Selection { filters, ..Selection::first(MOST_NODES) }).await?;
+        let mut nodes =
+            self.0.store().outlines(&Selection { filters, ..Selection::first(MOST_NODES) }).await?;
         // The node that is called as the allocation comes first.
         nodes.sort_by_key(|node| node.field("name").and_then(Value::as_str) != allocation.name.as_deref());
         let mut found = Found::Nothing;
@@ -245,11 +246,11 @@ impl Conductor {
 
     /// Gives a node to an allocation, if it suits.
     async fn take_node(&self, allocation: &Allocation, node: Uuid) -> Result<bool, Error> {
-        let Some(record) = self.store().get(node).await? else { return Ok(false) };
+        let Some(record) = self.0.store().get(node).await? else { return Ok(false) };
         if !allocation.suits(&record.node) {
             return Ok(false);
         }
-        let mut task = HeldTask::try_acquire(self.services(), node).await?;
+        let mut task = HeldTask::try_acquire(self.0.services(), node).await?;
         if !allocation.suits(&task.node) {
             task.leave().await?;
             return Ok(false);

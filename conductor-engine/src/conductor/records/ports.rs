@@ -1,6 +1,6 @@
 //! Ports of nodes: created, changed and deleted under the lease of their node.
 
-use crate::conductor::Conductor;
+use crate::conductor::Catalogue;
 use crate::conductor::records::nodes::check_name;
 use crate::error::Error;
 use crate::lease::HeldTask;
@@ -8,14 +8,14 @@ use crate::records::ResourceKind;
 use crate::store::OwnedPort;
 use farrier_conductor::model::{Node, Port};
 
-impl Conductor {
+impl Catalogue {
     /// The port with this name or identity, with its node.
     ///
     /// # Errors
     ///
     /// [`Error::PortNotFound`].
     pub async fn port(&self, id: &str) -> Result<OwnedPort, Error> {
-        self.store().port(id).await?.ok_or_else(|| Error::PortNotFound(id.to_owned()))
+        self.0.store().port(id).await?.ok_or_else(|| Error::PortNotFound(id.to_owned()))
     }
 
     /// Gives a node another port.
@@ -26,11 +26,11 @@ impl Conductor {
     /// or address are taken.
     pub async fn create_port(&self, node: &str, port: Port) -> Result<OwnedPort, Error> {
         port.name.iter().try_for_each(|name| check_name(name))?;
-        let mut task = HeldTask::acquire(self.services(), node).await?;
+        let mut task = HeldTask::acquire(self.0.services(), node).await?;
         self.check_group_of(&port, &task.node).await?;
         check_physical_network(&port, &task.node)?;
         let uuid = port.uuid;
-        task.node.ports.push(Port { created_at: Some(self.now()), updated_at: None, ..port });
+        task.node.ports.push(Port { created_at: Some(self.0.now()), updated_at: None, ..port });
         task.finish().await?;
         self.port(&uuid.to_string()).await
     }
@@ -46,7 +46,7 @@ impl Conductor {
         change: impl FnOnce(OwnedPort) -> Result<Port, E>,
     ) -> Result<OwnedPort, E> {
         let owned = self.port(id).await?;
-        let mut task = HeldTask::acquire(self.services(), &owned.node.to_string()).await?;
+        let mut task = HeldTask::acquire(self.0.services(), &owned.node.to_string()).await?;
         let before = of(&mut task.node, &owned)?.clone();
         let after = change(OwnedPort { node: owned.node, port: before.clone() })?;
         if before.name != after.name {
@@ -60,8 +60,12 @@ impl Conductor {
             self.check_group_of(&after, &task.node).await?;
         }
         check_physical_network(&after, &task.node)?;
-        *of(&mut task.node, &owned)? =
-            Port { uuid: before.uuid, created_at: before.created_at, updated_at: Some(self.now()), ..after };
+        *of(&mut task.node, &owned)? = Port {
+            uuid: before.uuid,
+            created_at: before.created_at,
+            updated_at: Some(self.0.now()),
+            ..after
+        };
         task.finish().await?;
         Ok(self.port(&owned.port.uuid.to_string()).await?)
     }
@@ -73,7 +77,7 @@ impl Conductor {
     /// [`Error::PortNotFound`], [`Error::InUse`], [`Error::Store`] when somebody works on the node.
     pub async fn delete_port(&self, id: &str) -> Result<(), Error> {
         let owned = self.port(id).await?;
-        let mut task = HeldTask::acquire(self.services(), &owned.node.to_string()).await?;
+        let mut task = HeldTask::acquire(self.0.services(), &owned.node.to_string()).await?;
         let port = of(&mut task.node, &owned)?;
         check_free(port)?;
         task.node.ports.retain(|port| port.uuid != owned.port.uuid);
@@ -83,7 +87,7 @@ impl Conductor {
     /// A port is in a group of its own node, and joins none whose cards are bound.
     async fn check_group_of(&self, port: &Port, node: &Node) -> Result<(), Error> {
         let Some(group) = port.portgroup_id else { return Ok(()) };
-        let found = self.store().resource(ResourceKind::PortGroup, &group.to_string()).await?;
+        let found = self.0.store().resource(ResourceKind::PortGroup, &group.to_string()).await?;
         match found.is_some_and(|found| found.node_uuid == Some(node.uuid)) {
             true => {
                 node.ports.iter().filter(|port| port.portgroup_id == Some(group)).try_for_each(check_free)

@@ -1,6 +1,6 @@
 //! Plain resources: written down, looked up, changed and forgotten.
 
-use crate::conductor::Conductor;
+use crate::conductor::Catalogue;
 use crate::conductor::orders::workflows;
 use crate::conductor::records::nodes::check_name;
 use crate::error::Error;
@@ -9,7 +9,7 @@ use crate::records::{Resource, ResourceKind};
 use crate::store::{Filter, NodeColumn, Selection};
 use farrier_conductor::model::{Node, PowerState};
 
-impl Conductor {
+impl Catalogue {
     /// Writes a plain resource down.
     ///
     /// # Errors
@@ -18,7 +18,7 @@ impl Conductor {
     /// known by are taken.
     pub async fn create_resource(&self, resource: Resource) -> Result<Resource, Error> {
         self.check_resource(&resource).await?;
-        self.store().create_resource(&resource).await?;
+        self.0.store().create_resource(&resource).await?;
         Ok(resource)
     }
 
@@ -28,7 +28,7 @@ impl Conductor {
     ///
     /// [`Error::ResourceNotFound`].
     pub async fn resource(&self, kind: ResourceKind, id: &str) -> Result<Resource, Error> {
-        let found = self.store().resource(kind, id).await?;
+        let found = self.0.store().resource(kind, id).await?;
         found.ok_or_else(|| Error::ResourceNotFound { kind, id: id.to_owned() })
     }
 
@@ -48,9 +48,9 @@ impl Conductor {
         let lock = self.lock_changeable(&before, "update").await?;
         let Resource { uuid, created_at, .. } = before;
         let after =
-            Resource { uuid, kind, created_at, updated_at: Some(self.now()), ..change(before.clone())? };
+            Resource { uuid, kind, created_at, updated_at: Some(self.0.now()), ..change(before.clone())? };
         self.check_resource(&after).await?;
-        let written = self.store().write_resource(&before, &after).await.map_err(Error::from);
+        let written = self.0.store().write_resource(&before, &after).await.map_err(Error::from);
         leave(lock).await?;
         match written? {
             true => Ok(after),
@@ -70,7 +70,7 @@ impl Conductor {
         let resource = self.resource(kind, id).await?;
         let lock = self.lock_changeable(&resource, "deletion").await?;
         self.check_unused(&resource).await?;
-        let deleted = self.store().delete_resource(resource.uuid).await;
+        let deleted = self.0.store().delete_resource(resource.uuid).await;
         leave(lock).await?;
         Ok(deleted?)
     }
@@ -98,7 +98,7 @@ impl Conductor {
             return Ok(None);
         }
         let node = self.node_of(resource).await?;
-        let task = HeldTask::acquire(self.services(), &node.uuid.to_string()).await?;
+        let task = HeldTask::acquire(self.0.services(), &node.uuid.to_string()).await?;
         let node = &task.node;
         match node.power_state {
             Some(PowerState::Off) => Ok(Some(task)),
@@ -126,7 +126,7 @@ impl Conductor {
             ResourceKind::Chassis => {
                 let column = NodeColumn::named("chassis_uuid").expect("it is a column");
                 let filters = vec![Filter::IsOneOf(column, vec![resource.uuid.to_string()])];
-                let nodes = self.store().outlines(&Selection { filters, ..Selection::first(1) }).await?;
+                let nodes = self.0.store().outlines(&Selection { filters, ..Selection::first(1) }).await?;
                 !nodes.is_empty()
             }
             ResourceKind::PortGroup => {
@@ -146,7 +146,7 @@ impl Conductor {
     async fn node_of(&self, resource: &Resource) -> Result<Node, Error> {
         let missing = || Error::invalid("node_uuid", "is missing; give the node that it belongs to");
         let node = resource.node_uuid.ok_or_else(missing)?;
-        match self.store().get(node).await? {
+        match self.0.store().get(node).await? {
             Some(record) => Ok(record.node),
             None => Err(Error::invalid("node_uuid", format!("node {node} does not exist"))),
         }
