@@ -1,7 +1,7 @@
 //! Asks any machine that boots from the ramdisk what it is made of, and switches it off.
 //!
 //! ```console
-//! $ cargo run -p farrier-conductor --example agent_alone -- 0.0.0.0:6385
+//! $ cargo run -p farrier-conductor --features client --example agent_alone -- 0.0.0.0:6385
 //! ```
 //!
 //! Boot the machine from the ramdisk with `ipa-api-url=http://THIS-HOST:6385`. Of the library this takes the agent's

@@ -1,7 +1,7 @@
 //! A conductor with a store of its own, here a map in memory: it cleans one machine and switches it off.
 //!
 //! ```console
-//! $ cargo run -p farrier-conductor --example own_store -- 0.0.0.0:6385 52:54:00:00:00:01
+//! $ cargo run -p farrier-conductor --features client --example own_store -- 0.0.0.0:6385 52:54:00:00:00:01
 //! ```
 //!
 //! Boot the machine from the ramdisk with `ipa-api-url=http://THIS-HOST:6385`. Of the library this takes the pure

@@ -45,6 +45,8 @@ pub use hardware_type::HardwareType;
 pub use model::PowerAction;
 #[cfg(feature = "drivers")]
 pub use registry::Drivers;
+#[cfg(feature = "testing")]
+pub use registry::testing;
 #[cfg(feature = "drivers")]
 pub use settings::Settings;
 #[cfg(feature = "drivers")]

@@ -1,7 +1,7 @@
 //! A whole conductor with a power driver of its own: it deploys an image to one machine.
 //!
 //! ```console
-//! $ cargo run -p farrier-conductor --example power_strip -- 127.0.0.1:6385 52:54:00:00:00:01 dist/x86_64 disk.raw \
+//! $ cargo run -p farrier-node-api --example power_strip -- 127.0.0.1:6385 52:54:00:00:00:01 dist/x86_64 disk.raw \
 //!       http://10.0.2.2:8000/debian.raw sha256:…
 //! ```
 //!

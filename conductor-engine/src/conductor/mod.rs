@@ -14,7 +14,7 @@ pub use builder::Builder;
 use crate::error::Error;
 use crate::evidence::events::EventLog;
 use crate::services::Services;
-use crate::store::{Documents, Outline, Record, Store};
+use crate::store::{Record, Store};
 use crate::workers::Workers;
 use farrier_conductor::model::Node;
 use farrier_conductor::settings::Settings;
@@ -30,7 +30,7 @@ pub struct Conductor(Arc<Inner>);
 #[derive(Clone)]
 pub struct Machines(Conductor);
 
-/// The records beside nodes: ports, allocations, and what operators define.
+/// The records as they are kept: nodes, ports, allocations, and what operators define.
 #[derive(Clone)]
 pub struct Catalogue(Conductor);
 
@@ -72,7 +72,7 @@ impl Conductor {
         Machines(self.clone())
     }
 
-    /// The records beside nodes: ports, allocations, and what operators define.
+    /// The records as they are kept: nodes, ports, allocations, and what operators define.
     pub fn catalogue(&self) -> Catalogue {
         Catalogue(self.clone())
     }
@@ -112,15 +112,6 @@ impl Conductor {
     /// [`Error::NodeNotFound`], [`Error::Store`].
     pub async fn find(&self, id: &str) -> Result<Record, Error> {
         self.services().find(id).await
-    }
-
-    /// The node with this name or identity as it is kept, secrets included.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NodeNotFound`], [`Error::Store`].
-    pub async fn document(&self, id: &str) -> Result<(Outline, Documents), Error> {
-        self.services().document(id).await
     }
 
     /// The time now.

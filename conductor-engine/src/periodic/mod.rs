@@ -49,7 +49,7 @@ impl Conductor {
             let mut pace = Pace::new(sync.power_failure_recovery_interval);
             loop {
                 pace.next().await;
-                tell("power failures", power_recovery::round(&self.services()).await);
+                tell("power failures", power_recovery::round(self.services()).await);
             }
         };
         let boot_traces = async {

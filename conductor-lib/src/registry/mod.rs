@@ -3,6 +3,8 @@
 mod absent;
 mod drivers;
 mod families;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use absent::Absent;
 pub use drivers::Drivers;

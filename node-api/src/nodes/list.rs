@@ -248,7 +248,7 @@ impl Nodes {
 
     /// How a node looks, unless it cannot be read.
     fn shown(&self, outline: Outline, documents: Option<Documents>) -> Option<Shown> {
-        let outline = self.conductor.outlined(outline);
+        let outline = self.conductor.catalogue().outlined(outline);
         let uuid = outline.uuid.to_string();
         let Some(documents) = documents else { return Some(self.view.of("nodes", &uuid, &outline)) };
         match KeptNode::read(&outline, &documents) {

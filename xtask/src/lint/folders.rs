@@ -14,10 +14,7 @@ const MOST: usize = 16;
 const CROWDED: &[(&str, usize)] = &[
     ("agent/src", 18),
     ("agent/src/api", 19),
-    ("conductor-lib/src", 29),
-    ("conductor-lib/src/conductor", 25),
-    ("conductor-lib/src/interfaces", 20),
-    ("conductor-lib/tests/conductor", 44),
+    ("conductor-engine/tests/conductor", 44),
     ("disk/src", 23),
     ("drivers/src", 20),
     ("drivers/src/netboot", 25),

@@ -1,10 +1,10 @@
 //! Records of nodes: enrolled, described, and changed by operators.
 
-use crate::conductor::Conductor;
+use crate::conductor::{Catalogue, Conductor};
 use crate::error::Error;
 use crate::lease::HeldTask;
 use crate::records::{Forbidden, ResourceKind};
-use crate::store::{ConfigDrive, Outline, Record};
+use crate::store::{ConfigDrive, Documents, Outline, Record};
 use farrier_conductor::model::Erasure;
 use farrier_conductor::model::{Activity, Event, InterfaceKind, NewNode, Node, ProvisionState, is_name};
 use farrier_protocol::lookup::MASKED;
@@ -193,15 +193,6 @@ impl Conductor {
         }
     }
 
-    /// What the columns of a node say, without a lease that has expired, and with who leads it.
-    pub fn outlined(&self, mut outline: Outline) -> Outline {
-        if self.is_over(outline.lease_expires_at) {
-            outline.fields.retain(|(name, _)| *name != "reservation");
-        }
-        outline.fields.push(("conductor", self.settings().conductor_name.clone().into()));
-        outline
-    }
-
     /// A record without its secrets. A lease that has expired is nobody's.
     pub(crate) fn shown(&self, record: &Record) -> Node {
         let mut shown = record.node.shown(&record.session);
@@ -211,6 +202,26 @@ impl Conductor {
 
     fn is_over(&self, lease_expires_at: Option<OffsetDateTime>) -> bool {
         lease_expires_at.is_none_or(|until| until <= self.now())
+    }
+}
+
+impl Catalogue {
+    /// The node with this name or identity as it is kept, secrets included.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NodeNotFound`], [`Error::Store`].
+    pub async fn document(&self, id: &str) -> Result<(Outline, Documents), Error> {
+        self.0.services().document(id).await
+    }
+
+    /// What the columns of a node say, without a lease that has expired, and with who leads it.
+    pub fn outlined(&self, mut outline: Outline) -> Outline {
+        if self.0.is_over(outline.lease_expires_at) {
+            outline.fields.retain(|(name, _)| *name != "reservation");
+        }
+        outline.fields.push(("conductor", self.0.settings().conductor_name.clone().into()));
+        outline
     }
 }
 
