@@ -70,7 +70,7 @@ impl Services {
     }
 
     /// How far the machine of a node came, in words; nothing when it is not to boot from the network, or asked for nothing.
-    pub(crate) async fn boot_trace_told(&self, node: Uuid) -> Result<Option<String>, Error> {
+    pub(crate) async fn boot_trace_summary(&self, node: Uuid) -> Result<Option<String>, Error> {
         Ok(self.boot_trace(node).await?.and_then(|trace| trace.told(self.now())))
     }
 

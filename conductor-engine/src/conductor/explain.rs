@@ -2,7 +2,7 @@
 
 use crate::conductor::KeptEvidence;
 use crate::error::Error;
-use crate::evidence::diagnosis::LastWords;
+use crate::evidence::diagnosis::Diagnosis;
 use crate::evidence::erasing::{ErasureRecord, InspectedDisk};
 use crate::evidence::log_files::{self, KeptLog};
 use crate::explain::gather::gather;
@@ -46,13 +46,13 @@ impl KeptEvidence {
             explanation.add_hand_work(&work);
         }
         if record.node.provision_state.activity() != Activity::Rest {
-            let trace = self.0.services().boot_trace_told(record.node.uuid).await?;
+            let trace = self.0.services().boot_trace_summary(record.node.uuid).await?;
             explanation.evidence.extend(trace.map(|told| Evidence::new("boot from the network", told)));
-            let (command, words) = tokio::join!(self.last_command(&record), self.last_words(&record));
+            let (command, words) = tokio::join!(self.last_command(&record), self.diagnosis(&record));
             explanation.evidence.extend(command);
             explanation.evidence.extend(self.console(&record));
             if let Some(words) = words? {
-                explanation.add_last_words(words);
+                explanation.add_diagnosis(words);
             }
         }
         Ok(explanation)
@@ -125,9 +125,9 @@ impl KeptEvidence {
     }
 
     /// What could be had of a machine that stayed silent; of one that is waited for and was never heard of, what can be had now.
-    async fn last_words(&self, record: &Record) -> Result<Option<LastWords>, Error> {
+    async fn diagnosis(&self, record: &Record) -> Result<Option<Diagnosis>, Error> {
         let node = &record.node;
-        let kept = self.0.store().last_words(node.uuid).await?;
+        let kept = self.0.store().diagnosis(node.uuid).await?;
         let is_silent = record.session.agent_last_heartbeat.is_none();
         if kept.is_some() || !is_silent || node.provision_state.activity() != Activity::Wait {
             return Ok(kept);

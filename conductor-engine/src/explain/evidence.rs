@@ -1,6 +1,6 @@
 //! What a record tells of its node, the most telling first.
 
-use crate::evidence::diagnosis::LastWords;
+use crate::evidence::diagnosis::Diagnosis;
 use crate::explain::Evidence;
 use crate::store::Record;
 use farrier_conductor::interfaces::HandWork;
@@ -92,7 +92,7 @@ pub(crate) fn by_hand(work: &HandWork) -> Evidence {
 const ENTRIES_TOLD: usize = 3;
 
 /// What could be had of a machine: the latest of it.
-pub(crate) fn of_machine(words: &LastWords) -> Vec<Evidence> {
+pub(crate) fn of_machine(words: &Diagnosis) -> Vec<Evidence> {
     let latest = &words.log[words.log.len().saturating_sub(ENTRIES_TOLD)..];
     let entries = latest.iter().map(|entry| {
         let at = entry.at.map(|at| format!("{} ", text(at))).unwrap_or_default();

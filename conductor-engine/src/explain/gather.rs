@@ -2,7 +2,7 @@
 //! nothing from them.
 
 use crate::evidence::boot_trace::BootTrace;
-use crate::evidence::diagnosis::{LONGEST, LastWords, MOST_ENTRIES, MOST_LINES, cause};
+use crate::evidence::diagnosis::{Diagnosis, LONGEST, MOST_ENTRIES, MOST_LINES, cause};
 use crate::explain::screenshot;
 use crate::services::Services;
 use farrier_conductor::interfaces::InterfaceError;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 const ON_THE_WAY: Duration = Duration::from_secs(120);
 
 /// What can be had within `limit` of the machine of a node that waits for its agent.
-pub(crate) async fn gather(services: &Services, node: &Node, limit: Duration) -> LastWords {
+pub(crate) async fn gather(services: &Services, node: &Node, limit: Duration) -> Diagnosis {
     let mut missing = Vec::new();
     let log = match timeout(limit, event_log(services, node)).await {
         Ok(Ok(log)) => log,
@@ -35,11 +35,11 @@ pub(crate) async fn gather(services: &Services, node: &Node, limit: Duration) ->
     let trace = services.boot_trace(node.uuid).await.ok().flatten();
     let host_name = trace.as_ref().and_then(BootTrace::host_name);
     let cause = cause(&log, &console, host_name, &services.callback_url(node));
-    LastWords { at: services.now(), cause, log, console, screenshot: None, missing }
+    Diagnosis { at: services.now(), cause, log, console, screenshot: None, missing }
 }
 
 /// As [`gather`], with what is on the screen of the machine, which is kept.
-pub(crate) async fn gather_all(services: &Services, node: &Node) -> LastWords {
+pub(crate) async fn gather_all(services: &Services, node: &Node) -> Diagnosis {
     let words = gather(services, node, services.settings.last_words_timeout);
     let (mut words, screenshot) = tokio::join!(words, screenshot::keep(services, node));
     match screenshot {

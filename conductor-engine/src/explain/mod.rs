@@ -10,7 +10,7 @@ pub(crate) mod ramdisk_logs;
 pub(crate) mod screenshot;
 pub mod who_acts;
 
-use crate::evidence::diagnosis::{Cause, LastWords};
+use crate::evidence::diagnosis::{Cause, Diagnosis};
 use crate::explain::who_acts::Attention;
 use crate::store::Record;
 use farrier_conductor::interfaces::HandWork;
@@ -53,7 +53,7 @@ pub struct Explanation {
     pub commands: Vec<String>,
     /// What could be had of its machine: all of what the evidence tells the end of.
     #[serde(default)]
-    pub last_words: Option<LastWords>,
+    pub diagnosis: Option<Diagnosis>,
     /// When this was so.
     #[serde(with = "time::serde::rfc3339")]
     pub at: OffsetDateTime,
@@ -76,17 +76,17 @@ impl Explanation {
     }
 
     /// Adds what could be had of the machine.
-    pub(crate) fn add_last_words(&mut self, words: LastWords) {
+    pub(crate) fn add_diagnosis(&mut self, words: Diagnosis) {
         self.evidence.extend(evidence::of_machine(&words));
         self.cause.clone_from(&words.cause);
-        self.last_words = Some(words);
+        self.diagnosis = Some(words);
     }
 
     /// What whoever may not read consoles gets of it: a console may tell secrets that nothing masks.
     #[must_use]
     pub fn without_console(mut self) -> Self {
         self.evidence.retain(|evidence| evidence.what != CONSOLE);
-        if let Some(words) = &mut self.last_words {
+        if let Some(words) = &mut self.diagnosis {
             words.console.clear();
         }
         self
@@ -142,7 +142,7 @@ pub(crate) fn explain(record: &Record, settings: &Settings, now: OffsetDateTime)
         evidence: evidence::of(record, now),
         next_action,
         commands,
-        last_words: None,
+        diagnosis: None,
         at: now,
     }
 }

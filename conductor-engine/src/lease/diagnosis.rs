@@ -1,25 +1,25 @@
 //! What a task keeps of a machine that stays silent.
 
-use crate::evidence::diagnosis::LastWords;
-use crate::store::LastWordsChange;
+use crate::evidence::diagnosis::Diagnosis;
+use crate::store::DiagnosisChange;
 
 /// What of the last words of a machine is to be saved.
-pub(super) enum UnsavedLastWords {
+pub(super) enum UnsavedDiagnosis {
     Nothing,
-    Heard(LastWords),
+    Heard(Diagnosis),
     Forgotten,
 }
 
-impl UnsavedLastWords {
-    pub(super) fn change(&self) -> LastWordsChange<'_> {
+impl UnsavedDiagnosis {
+    pub(super) fn change(&self) -> DiagnosisChange<'_> {
         match self {
-            Self::Nothing => LastWordsChange::Keep,
-            Self::Heard(words) => LastWordsChange::Put(words),
-            Self::Forgotten => LastWordsChange::Remove,
+            Self::Nothing => DiagnosisChange::Keep,
+            Self::Heard(words) => DiagnosisChange::Put(words),
+            Self::Forgotten => DiagnosisChange::Remove,
         }
     }
 
-    pub(super) fn note(&mut self, words: LastWords) {
+    pub(super) fn note(&mut self, words: Diagnosis) {
         *self = Self::Heard(words);
     }
 }

@@ -1,7 +1,7 @@
 //! A task with the lease of its node: what the conductor itself works with, and lends to interfaces.
 
 use crate::error::Error;
-use crate::evidence::diagnosis::LastWords;
+use crate::evidence::diagnosis::Diagnosis;
 use crate::lease::node_lease::NodeLease;
 use crate::lease::reservation::Reservation;
 use crate::records::Order;
@@ -93,8 +93,8 @@ impl HeldTask {
     }
 
     /// Keeps what could be had of the machine, which counts once saved.
-    pub(crate) fn note_last_words(&mut self, words: LastWords) {
-        self.0.host_mut().last_words.note(words);
+    pub(crate) fn note_diagnosis(&mut self, words: Diagnosis) {
+        self.0.host_mut().diagnosis.note(words);
     }
 
     /// Stores what changed, and the config drive.

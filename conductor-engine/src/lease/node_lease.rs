@@ -2,7 +2,7 @@
 
 use crate::explain::ramdisk_logs;
 use crate::lease::certificates::UnsavedCertificates;
-use crate::lease::diagnosis::UnsavedLastWords;
+use crate::lease::diagnosis::UnsavedDiagnosis;
 use crate::lease::history::happened;
 use crate::lease::reservation::{End, Reservation};
 use crate::records::{Order, ResourceKind};
@@ -32,7 +32,7 @@ pub(crate) struct NodeLease {
     /// What of certificates of erasure is to be saved.
     pub(super) certificates: UnsavedCertificates,
     /// What of the last words of the machine is to be saved.
-    pub(super) last_words: UnsavedLastWords,
+    pub(super) diagnosis: UnsavedDiagnosis,
     reservation: Reservation,
     /// The record and the order as they are stored; apart, since a task is moved much.
     stored: Box<(Node, Option<Order>)>,
@@ -50,7 +50,7 @@ impl NodeLease {
             was_left,
             order: record.order,
             certificates: UnsavedCertificates::default(),
-            last_words: UnsavedLastWords::Nothing,
+            diagnosis: UnsavedDiagnosis::Nothing,
             reservation,
             stored: Box::new((record.node.clone(), record.order)),
         }
@@ -76,7 +76,7 @@ impl NodeLease {
         let (before, ordered_before) = &*self.stored;
         let history =
             happened(&self.services, (before, ordered_before.as_ref()), (node, self.order.as_ref()));
-        let (certificates, last_words) = (self.certificates.change(), self.last_words.change());
+        let (certificates, diagnosis) = (self.certificates.change(), self.diagnosis.change());
         let change = Change {
             node,
             session,
@@ -85,7 +85,7 @@ impl NodeLease {
             inspection,
             certificates,
             boot_trace,
-            last_words,
+            diagnosis,
             history: &history,
             ends_lease,
         };
@@ -94,7 +94,7 @@ impl NodeLease {
         self.services.store.write(&self.reservation.lease, &change).await?;
         *self.stored = (node.clone(), self.order);
         self.certificates = UnsavedCertificates::default();
-        self.last_words = UnsavedLastWords::Nothing;
+        self.diagnosis = UnsavedDiagnosis::Nothing;
         self.reservation.end = match ends_lease {
             true => End::IsOver,
             false => End::when(node, self.order.as_ref()),
@@ -170,7 +170,7 @@ impl Host for NodeLease {
     }
 
     fn forget_diagnosis(&mut self) {
-        self.last_words = UnsavedLastWords::Forgotten;
+        self.diagnosis = UnsavedDiagnosis::Forgotten;
     }
 
     fn keep_proof(

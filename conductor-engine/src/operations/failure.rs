@@ -34,7 +34,7 @@ pub(crate) async fn fail(mut task: HeldTask, reason: &str) -> Result<Option<Held
         put_into_maintenance(&mut task.node, fault, reason);
     }
     let goes_off = powers_off(family, &task.services().settings);
-    owe(&mut task, reason, Verb::CleanUp, goes_off);
+    order_cleanup(&mut task, reason, Verb::CleanUp, goes_off);
     if matches!(family, Some(Family::Verify | Family::Adopt)) {
         // Nothing was done to the machine.
         *task.order_mut() = None;
@@ -67,16 +67,16 @@ pub(crate) fn abort(task: &mut HeldTask) -> Result<(), Error> {
     };
     let reason = format!("{operation} aborted by request{step}");
     match family {
-        Some(Family::Service) => owe(task, &reason, Verb::Abort, false),
-        Some(Family::Rescue) => owe(task, &reason, Verb::Abort, true),
-        _ => owe(task, &reason, Verb::CleanUp, true),
+        Some(Family::Service) => order_cleanup(task, &reason, Verb::Abort, false),
+        Some(Family::Rescue) => order_cleanup(task, &reason, Verb::Abort, true),
+        _ => order_cleanup(task, &reason, Verb::CleanUp, true),
     }
     Ok(())
 }
 
 /// Records why an operation ended, once and with the transition (lesson F64), and with it what is owed: so nothing is
 /// left as it was when the conductor stops in between.
-fn owe(task: &mut HeldTask, reason: &str, verb: Verb, goes_off: bool) {
+fn order_cleanup(task: &mut HeldTask, reason: &str, verb: Verb, goes_off: bool) {
     // An agent that switches its machine itself cannot power it off, and is needed to go on.
     let stays_on = task.is_switched_by_agent().unwrap_or(false);
     let goes_off = goes_off && !stays_on;

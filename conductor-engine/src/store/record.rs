@@ -1,6 +1,6 @@
 //! What goes into the store and comes out of it.
 
-use crate::evidence::diagnosis::LastWords;
+use crate::evidence::diagnosis::Diagnosis;
 use crate::evidence::erasing::EraseCertificate;
 use crate::records::{HistoryEntry, Order};
 use farrier_conductor::model::{AgentSession, Node};
@@ -75,7 +75,7 @@ pub struct Change<'a> {
     /// What changed of how far its machine came.
     pub boot_trace: BootTraceChange,
     /// What changed of what could be had of it when it stayed silent.
-    pub last_words: LastWordsChange<'a>,
+    pub diagnosis: DiagnosisChange<'a>,
     /// What this adds to its history.
     pub history: &'a [HistoryEntry],
     /// Whether the lease ends with this.
@@ -93,7 +93,7 @@ impl<'a> Change<'a> {
             inspection: InspectionChange::Keep,
             certificates: CertificateChange::default(),
             boot_trace: BootTraceChange::Keep,
-            last_words: LastWordsChange::Keep,
+            diagnosis: DiagnosisChange::Keep,
             history: &[],
             ends_lease: false,
         }
@@ -124,11 +124,11 @@ pub enum OrderChange {
 
 /// What changed of what could be had of a machine that stayed silent.
 #[derive(Debug, Clone, Copy)]
-pub enum LastWordsChange<'a> {
+pub enum DiagnosisChange<'a> {
     /// Nothing.
     Keep,
     /// This could be had.
-    Put(&'a LastWords),
+    Put(&'a Diagnosis),
     /// It boots the ramdisk again.
     Remove,
 }

@@ -92,7 +92,7 @@ pub(super) const HISTORY: &str = "SELECT uuid, created_at, severity, event_type,
 pub(super) const CERTIFICATES: &str =
     "SELECT document FROM erase_certificates WHERE node = $1 ORDER BY disk, step";
 pub(super) const BOOT_TRACE: &str = "SELECT document FROM boot_traces WHERE node = $1";
-pub(super) const LAST_WORDS: &str = "SELECT document FROM last_words WHERE node = $1";
+pub(super) const DIAGNOSIS: &str = "SELECT document FROM diagnoses WHERE node = $1";
 /// Traces of machines whose nodes wait for an agent that has not called.
 pub(super) const AWAITED_BOOTS: &str = "SELECT boot_traces.document FROM boot_traces \
     JOIN nodes ON nodes.uuid = boot_traces.node JOIN agent_sessions ON agent_sessions.node = boot_traces.node \
@@ -135,9 +135,9 @@ pub(super) const BEGIN_BOOT_TRACE: &str = "INSERT INTO boot_traces (node, docume
     ON CONFLICT (node) DO UPDATE SET document = $2";
 pub(super) const UPDATE_BOOT_TRACE: &str = "UPDATE boot_traces SET document = $2 WHERE node = $1";
 pub(super) const DELETE_BOOT_TRACE: &str = "DELETE FROM boot_traces WHERE node = $1";
-pub(super) const PUT_LAST_WORDS: &str = "INSERT INTO last_words (node, document) VALUES ($1, $2) \
+pub(super) const PUT_DIAGNOSIS: &str = "INSERT INTO diagnoses (node, document) VALUES ($1, $2) \
     ON CONFLICT (node) DO UPDATE SET document = $2";
-pub(super) const DELETE_LAST_WORDS: &str = "DELETE FROM last_words WHERE node = $1";
+pub(super) const DELETE_DIAGNOSIS: &str = "DELETE FROM diagnoses WHERE node = $1";
 pub(super) const DELETE_CERTIFICATES: &str = "DELETE FROM erase_certificates WHERE node = $1";
 pub(super) const DELETE_ORDER: &str = "DELETE FROM orders WHERE node = $1";
 
@@ -394,9 +394,9 @@ mod tests {
             PUT_CERTIFICATE,
             DELETE_CERTIFICATES,
             BOOT_TRACE,
-            LAST_WORDS,
-            PUT_LAST_WORDS,
-            DELETE_LAST_WORDS,
+            DIAGNOSIS,
+            PUT_DIAGNOSIS,
+            DELETE_DIAGNOSIS,
             AWAITED_BOOTS,
             WITH_BOOT_TRACE,
             BEGIN_BOOT_TRACE,

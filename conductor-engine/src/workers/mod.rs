@@ -4,8 +4,8 @@
 //! round of [`Conductor::run`](super::Conductor::run). It keeps nothing that matters: whatever ends it, another one
 //! goes on from the store.
 
+mod pass;
 mod silence;
-mod turn;
 mod waiting;
 mod work;
 
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::lease::HeldTask;
 use crate::services::Services;
 use crate::store::StoreError;
-use crate::workers::turn::{Memory, Next, Turn};
+use crate::workers::pass::{Schedule, WorkerPass, WorkerState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,12 +26,12 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// The workers of this conductor.
 pub(crate) struct Workers {
     services: Arc<Services>,
-    seats: Mutex<HashMap<Uuid, Arc<Seat>>>,
+    slots: Mutex<HashMap<Uuid, Arc<WorkerSlot>>>,
 }
 
 /// Where a worker is told what happened to its node.
 #[derive(Default)]
-struct Seat {
+struct WorkerSlot {
     wake: Notify,
     inbox: Mutex<Inbox>,
 }
@@ -42,7 +42,7 @@ struct Inbox {
     task: Option<HeldTask>,
 }
 
-impl Seat {
+impl WorkerSlot {
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,7 +51,7 @@ impl Seat {
 impl Workers {
     /// Nobody works yet.
     pub(crate) fn new(services: Arc<Services>) -> Arc<Self> {
-        Arc::new(Self { services, seats: Mutex::default() })
+        Arc::new(Self { services, slots: Mutex::default() })
     }
 
     /// Hands a node over under its lease.
@@ -70,72 +70,72 @@ impl Workers {
     }
 
     fn tell(self: &Arc<Self>, node: Uuid, tell: impl FnOnce(&mut Inbox)) {
-        let mut seats = self.seats();
-        let is_new = !seats.contains_key(&node);
-        let seat = Arc::clone(seats.entry(node).or_default());
+        let mut slots = self.slots();
+        let is_new = !slots.contains_key(&node);
+        let slot = Arc::clone(slots.entry(node).or_default());
         let is_woken = {
-            let mut inbox = seat.inbox();
+            let mut inbox = slot.inbox();
             tell(&mut inbox);
             inbox.is_woken
         };
         if is_new {
-            tokio::spawn(Arc::clone(self).work(node, seat));
+            tokio::spawn(Arc::clone(self).work(node, slot));
         } else if is_woken {
-            seat.wake.notify_one();
+            slot.wake.notify_one();
         }
     }
 
-    fn seats(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<Seat>>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slots(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<WorkerSlot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn work(self: Arc<Self>, node: Uuid, seat: Arc<Seat>) {
-        let mut memory = if seat.inbox().is_woken { Memory::woken() } else { Memory::new() };
+    async fn work(self: Arc<Self>, node: Uuid, slot: Arc<WorkerSlot>) {
+        let mut state = if slot.inbox().is_woken { WorkerState::woken() } else { WorkerState::new() };
         loop {
             let handed = {
-                let mut inbox = seat.inbox();
+                let mut inbox = slot.inbox();
                 inbox.is_woken = false;
                 inbox.task.take()
             };
-            let turn = Turn::new(Arc::clone(&self.services), node);
+            let pass = WorkerPass::new(Arc::clone(&self.services), node);
             // A task of its own, so that work that panics ends its node's operation and nothing else.
             let taken = tokio::spawn(async move {
-                let next = turn.take(handed, &mut memory).await;
-                (next, memory)
+                let next = pass.take(handed, &mut state).await;
+                (next, state)
             });
             let next = match taken.await {
                 Ok((next, after)) => {
-                    memory = after;
+                    state = after;
                     next
                 }
                 Err(_) => {
-                    memory = Memory::new();
-                    let turn = Turn::new(Arc::clone(&self.services), node);
-                    turn.fail("the conductor's own work crashed; see its log").await
+                    state = WorkerState::new();
+                    let pass = WorkerPass::new(Arc::clone(&self.services), node);
+                    pass.fail("the conductor's own work crashed; see its log").await
                 }
             };
             let pause = match next {
-                Ok(Next::Again) => continue,
-                Ok(Next::Nothing) => match self.leave(node, &seat) {
+                Ok(Schedule::Again) => continue,
+                Ok(Schedule::Nothing) => match self.leave(node, &slot) {
                     true => return,
                     false => continue,
                 },
-                Ok(Next::After(pause)) => pause,
+                Ok(Schedule::After(pause)) => pause,
                 Err(error) => self.pause_after(&error),
             };
             tokio::select! {
-                () = seat.wake.notified() => {}
+                () = slot.wake.notified() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }
     }
 
-    /// Leaves the seat, unless somebody has said something meanwhile.
-    fn leave(&self, node: Uuid, seat: &Seat) -> bool {
-        let mut seats = self.seats();
-        let leaves = !seat.inbox().is_woken;
+    /// Leaves the slot, unless somebody has said something meanwhile.
+    fn leave(&self, node: Uuid, slot: &WorkerSlot) -> bool {
+        let mut slots = self.slots();
+        let leaves = !slot.inbox().is_woken;
         if leaves {
-            seats.remove(&node);
+            slots.remove(&node);
         }
         leaves
     }

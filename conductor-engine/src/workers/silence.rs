@@ -1,4 +1,4 @@
-//! Watches over a node that waits: how long its agent has been silent, and whether its machine is on.
+//! How long the agent of a node that waits has been silent, and whether its machine is on.
 
 use crate::explain::who_acts::Signs;
 use crate::store::Record;
@@ -15,7 +15,7 @@ const OFF_READINGS: u32 = 2;
 /// stopped for a while, silence begins anew. An agent that calls and cannot be reached is as silent as one that does not
 /// call.
 #[derive(Debug)]
-pub(crate) struct Vigil {
+pub(crate) struct Silence {
     signs: Option<Signs>,
     silent_since: Instant,
     looked_at: Instant,
@@ -35,7 +35,7 @@ struct Unreached {
     reason: String,
 }
 
-impl Vigil {
+impl Silence {
     /// Begins at `now`.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Vigil {
     }
 
     /// How long nothing was heard, and no state began; or for how long the agent could not be reached.
-    pub(crate) fn silence(&self, now: Instant) -> Duration {
+    pub(crate) fn duration(&self, now: Instant) -> Duration {
         let unreached = self.unreached.as_ref().map(|unreached| unreached.since);
         now - unreached.map_or(self.silent_since, |since| since.min(self.silent_since))
     }
@@ -165,17 +165,17 @@ mod tests {
     #[test]
     fn silence_ends_with_every_sign() {
         let mut now = Instant::now();
-        let (mut vigil, mut record) = (Vigil::new(now), record());
-        vigil.look(&record, PAUSE, now);
+        let (mut silence, mut record) = (Silence::new(now), record());
+        silence.look(&record, PAUSE, now);
         for round in 1..=3 {
             for _ in 0..4 {
                 now += PAUSE;
-                vigil.look(&record, PAUSE, now);
+                silence.look(&record, PAUSE, now);
             }
-            assert_eq!(vigil.silence(now), PAUSE * 4);
+            assert_eq!(silence.duration(now), PAUSE * 4);
             record.session.agent_last_heartbeat = Some(OffsetDateTime::UNIX_EPOCH + PAUSE * round);
-            vigil.look(&record, PAUSE, now);
-            assert_eq!(vigil.silence(now), Duration::ZERO);
+            silence.look(&record, PAUSE, now);
+            assert_eq!(silence.duration(now), Duration::ZERO);
         }
     }
 
@@ -183,23 +183,23 @@ mod tests {
     #[test]
     fn a_conductor_that_was_stopped_does_not_take_its_own_absence_for_silence() {
         let start = Instant::now();
-        let (mut vigil, record) = (Vigil::new(start), record());
-        vigil.look(&record, PAUSE, start);
+        let (mut silence, record) = (Silence::new(start), record());
+        silence.look(&record, PAUSE, start);
         let end = start + Duration::from_secs(3600);
-        vigil.look(&record, PAUSE, end);
-        assert_eq!(vigil.silence(end), Duration::ZERO);
+        silence.look(&record, PAUSE, end);
+        assert_eq!(silence.duration(end), Duration::ZERO);
     }
 
     /// Whatever an agent or a BMC keeps a conductor waiting for, it would have heard a heartbeat meanwhile.
     #[test]
     fn silence_lasts_while_something_else_takes_long() {
         let start = Instant::now();
-        let (mut vigil, record) = (Vigil::new(start), record());
-        vigil.look(&record, PAUSE, start);
-        (1..10).for_each(|round| vigil.listen(PAUSE, start + PAUSE * round));
+        let (mut silence, record) = (Silence::new(start), record());
+        silence.look(&record, PAUSE, start);
+        (1..10).for_each(|round| silence.listen(PAUSE, start + PAUSE * round));
         let end = start + PAUSE * 10;
-        vigil.look(&record, PAUSE, end);
-        assert_eq!(vigil.silence(end), PAUSE * 10);
+        silence.look(&record, PAUSE, end);
+        assert_eq!(silence.duration(end), PAUSE * 10);
     }
 
     #[test]
@@ -208,44 +208,44 @@ mod tests {
         let hour = OffsetDateTime::UNIX_EPOCH + time::Duration::HOUR;
         // The node began to wait when the clock was an hour ahead.
         record.node.provision_updated_at = hour;
-        let mut vigil = Vigil::new(now);
-        vigil.look(&record, PAUSE, now);
+        let mut silence = Silence::new(now);
+        silence.look(&record, PAUSE, now);
         for minute in 1..=3 {
             now += PAUSE;
             record.session.agent_last_heartbeat =
                 Some(OffsetDateTime::UNIX_EPOCH + time::Duration::minutes(minute));
-            vigil.look(&record, PAUSE, now);
-            assert_eq!(vigil.silence(now), Duration::ZERO, "{minute}");
+            silence.look(&record, PAUSE, now);
+            assert_eq!(silence.duration(now), Duration::ZERO, "{minute}");
         }
         // And one that goes back between two heartbeats.
         now += PAUSE;
         record.session.agent_last_heartbeat = Some(OffsetDateTime::UNIX_EPOCH);
-        vigil.look(&record, PAUSE, now);
-        assert_eq!(vigil.silence(now), Duration::ZERO);
+        silence.look(&record, PAUSE, now);
+        assert_eq!(silence.duration(now), Duration::ZERO);
     }
 
     #[test]
     fn e01_an_agent_that_calls_and_cannot_be_reached_is_silent() {
         let (mut now, mut record) = (Instant::now(), record());
         record.session.agent_url = Some("https://192.0.2.1:9999".into());
-        let mut vigil = Vigil::new(now);
-        vigil.look(&record, PAUSE, now);
+        let mut silence = Silence::new(now);
+        silence.look(&record, PAUSE, now);
         let begun = now;
         for round in 1..=3 {
-            vigil.unreached(&record, "refused".into(), now);
+            silence.unreached(&record, "refused".into(), now);
             now += PAUSE;
             record.session.agent_last_heartbeat = Some(OffsetDateTime::UNIX_EPOCH + PAUSE * round);
-            vigil.look(&record, PAUSE, now);
-            assert_eq!(vigil.silence(now), now - begun, "{round}");
+            silence.look(&record, PAUSE, now);
+            assert_eq!(silence.duration(now), now - begun, "{round}");
         }
-        assert_eq!(vigil.why_unreached(), Some("refused"));
-        vigil.reached();
-        assert_eq!(vigil.silence(now), Duration::ZERO);
+        assert_eq!(silence.why_unreached(), Some("refused"));
+        silence.reached();
+        assert_eq!(silence.duration(now), Duration::ZERO);
         // The next agent is another one.
-        vigil.unreached(&record, "refused".into(), now);
+        silence.unreached(&record, "refused".into(), now);
         record.session.agent_url = Some("https://192.0.2.2:9999".into());
-        vigil.look(&record, PAUSE, now + PAUSE);
-        assert_eq!(vigil.why_unreached(), None);
+        silence.look(&record, PAUSE, now + PAUSE);
+        assert_eq!(silence.why_unreached(), None);
     }
 
     #[test]
@@ -253,40 +253,40 @@ mod tests {
         let now = Instant::now();
         let mut record = record();
         record.session.agent_last_heartbeat = Some(OffsetDateTime::UNIX_EPOCH);
-        let is_called = |record: &Record, mut vigil: Vigil| {
-            vigil.look(record, PAUSE, now);
-            vigil.is_called(record)
+        let is_called = |record: &Record, mut silence: Silence| {
+            silence.look(record, PAUSE, now);
+            silence.is_called(record)
         };
         // Nothing has begun: whoever called is to be asked for its steps.
         record.node.provision_state = ProvisionState::CleanWait;
-        assert!(is_called(&record, Vigil::new(now)));
+        assert!(is_called(&record, Silence::new(now)));
         record.node.maintenance = true;
-        assert!(!is_called(&record, Vigil::new(now)));
+        assert!(!is_called(&record, Silence::new(now)));
         record.node.maintenance = false;
         let step = PlannedStep { in_band: true, ..PlannedStep::new("deploy", "erase_devices", 10) };
         record.node.clean_step = Some(step);
-        assert!(!is_called(&record, Vigil::new(now)));
-        assert!(is_called(&record, Vigil::woken(now)));
+        assert!(!is_called(&record, Silence::new(now)));
+        assert!(is_called(&record, Silence::woken(now)));
         record.node.driver_internal_info.clean.skip_current = Some(false);
-        assert!(is_called(&record, Vigil::new(now)));
+        assert!(is_called(&record, Silence::new(now)));
     }
 
     #[test]
     fn one_reading_off_is_not_believed() {
-        let mut vigil = Vigil::new(Instant::now());
-        assert!(!vigil.is_off(PowerState::Off));
-        assert!(!vigil.is_off(PowerState::On));
-        assert!(!vigil.is_off(PowerState::Off));
-        assert!(vigil.is_off(PowerState::Off));
+        let mut silence = Silence::new(Instant::now());
+        assert!(!silence.is_off(PowerState::Off));
+        assert!(!silence.is_off(PowerState::On));
+        assert!(!silence.is_off(PowerState::Off));
+        assert!(silence.is_off(PowerState::Off));
     }
 
     #[test]
     fn each_heartbeat_is_gone_on_with_once() {
-        let (mut vigil, mut record) = (Vigil::new(Instant::now()), record());
-        assert!(!vigil.is_called(&record));
+        let (mut silence, mut record) = (Silence::new(Instant::now()), record());
+        assert!(!silence.is_called(&record));
         record.session.agent_last_heartbeat = Some(OffsetDateTime::UNIX_EPOCH);
-        assert!(vigil.is_called(&record) && vigil.is_called(&record));
-        vigil.handled(&record);
-        assert!(!vigil.is_called(&record));
+        assert!(silence.is_called(&record) && silence.is_called(&record));
+        silence.handled(&record);
+        assert!(!silence.is_called(&record));
     }
 }

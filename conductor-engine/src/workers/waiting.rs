@@ -3,13 +3,13 @@
 
 use crate::error::Error;
 use crate::evidence::console_log;
-use crate::evidence::diagnosis::LastWords;
+use crate::evidence::diagnosis::Diagnosis;
 use crate::explain::gather::gather_all;
 use crate::lease::HeldTask;
 use crate::operations;
 use crate::store::Record;
-use crate::workers::silence::Vigil;
-use crate::workers::turn::{Memory, Next, Turn};
+use crate::workers::pass::{Schedule, WorkerPass, WorkerState};
+use crate::workers::silence::Silence;
 use farrier_conductor::agent::{AgentClient, AgentError};
 use farrier_conductor::heartbeat::judge::{Verdict, judge};
 use farrier_conductor::heartbeat::{Action, decide};
@@ -59,45 +59,45 @@ impl Asked {
 /// What became of news.
 enum Taken {
     /// They were gone on with.
-    Next(Next),
+    Schedule(Schedule),
     /// The agent cannot be reached, for this reason.
     Unreached(String),
 }
 
 impl Taken {
-    /// When the next turn is, where silence is what the news tell of.
-    fn next(self, pause: Duration) -> Next {
+    /// When the next pass is, where silence is what the news tell of.
+    fn next(self, pause: Duration) -> Schedule {
         match self {
-            Self::Next(next) => next,
-            Self::Unreached(_) => Next::After(pause),
+            Self::Schedule(next) => next,
+            Self::Unreached(_) => Schedule::After(pause),
         }
     }
 }
 
-impl Turn {
+impl WorkerPass {
     /// Looks after a node that waits.
-    pub(crate) async fn wait(&self, record: &Record, memory: &mut Memory) -> Result<Next, Error> {
+    pub(crate) async fn wait(&self, record: &Record, state: &mut WorkerState) -> Result<Schedule, Error> {
         let settings = &self.services.settings;
         let pause = self.pause(record);
-        memory.vigil.look(record, settings.check_interval, Instant::now());
-        let is_called = memory.vigil.is_called(record);
+        state.silence.look(record, settings.check_interval, Instant::now());
+        let is_called = state.silence.is_called(record);
         let action = decide(&self.services.situation(record));
         if is_called && let Action::FailInMaintenance(_) = action {
-            memory.vigil.handled(record);
+            state.silence.handled(record);
             let reason =
                 format!("node {}: the operation is aborted, as it is in maintenance", record.node.label());
             return self.fail_wait(record, &reason, None, false).await;
         }
         if record.node.maintenance {
             // It pauses, and its operator may do what they like to the machine.
-            memory.vigil.pause(Instant::now());
-            return Ok(Next::After(pause));
+            state.silence.pause(Instant::now());
+            return Ok(Schedule::After(pause));
         }
         let news = match action {
             Action::Begin(kind) if is_called => Some(News::Begins(kind)),
             Action::RefreshSteps(kind) if is_called => Some(News::IsToList(kind)),
             Action::ProcessStep { kind, refresh } => {
-                self.is_gone_on_with(record, memory, kind, refresh).await.then_some(News::GoesOn(kind))
+                self.is_gone_on_with(record, state, kind, refresh).await.then_some(News::GoesOn(kind))
             }
             Action::FinalizeRescue if is_called => Some(News::IsRescued),
             Action::RefreshSteps(_) | Action::Touch => self.poll(record).await,
@@ -105,27 +105,27 @@ impl Turn {
         };
         if let Some(news) = news {
             let taken = self.take_news(record, news);
-            match memory.vigil.during(settings.check_interval, taken).await? {
-                Taken::Next(next) => {
-                    memory.vigil.handled(record);
-                    memory.vigil.reached();
+            match state.silence.during(settings.check_interval, taken).await? {
+                Taken::Schedule(next) => {
+                    state.silence.handled(record);
+                    state.silence.reached();
                     return Ok(next);
                 }
-                Taken::Unreached(reason) => memory.vigil.unreached(record, reason, Instant::now()),
+                Taken::Unreached(reason) => state.silence.unreached(record, reason, Instant::now()),
             }
         }
-        if let Some(reason) = self.silence(record, &memory.vigil).await {
+        if let Some(reason) = self.why_to_fall_back(record, &state.silence).await {
             let taken = self.take_news(record, News::IsSilent(reason)).await;
-            memory.vigil = Vigil::new(Instant::now());
+            state.silence = Silence::new(Instant::now());
             return taken.map(|taken| taken.next(pause));
         }
         // The heartbeat of an agent that cannot be reached is gone on with when it can be.
-        if memory.vigil.why_unreached().is_none() {
-            memory.vigil.handled(record);
+        if state.silence.why_unreached().is_none() {
+            state.silence.handled(record);
         }
-        match self.stuck(record, &mut memory.vigil).await {
-            Some(reason) => self.give_up(record, &reason, &mut memory.vigil).await,
-            None => Ok(Next::After(pause)),
+        match self.stuck(record, &mut state.silence).await {
+            Some(reason) => self.give_up(record, &reason, &mut state.silence).await,
+            None => Ok(Schedule::After(pause)),
         }
     }
 
@@ -143,7 +143,7 @@ impl Turn {
         let mut task = HeldTask::try_acquire(&self.services, self.node).await?;
         if !is_as_seen(&task.node, &seen.node) {
             task.leave().await?;
-            return Ok(Taken::Next(Next::Again));
+            return Ok(Taken::Schedule(Schedule::Again));
         }
         let progress = self.go_on(&mut task, news).await;
         if let Ok(Progress::Unreached(reason)) = progress {
@@ -153,9 +153,9 @@ impl Turn {
             }
             return Ok(Taken::Unreached(reason));
         }
-        Ok(Taken::Next(match self.settle(task, progress).await? {
+        Ok(Taken::Schedule(match self.settle(task, progress).await? {
             Some(task) => self.carry_out(task).await?,
-            None => Next::After(self.pause(seen)),
+            None => Schedule::After(self.pause(seen)),
         }))
     }
 
@@ -192,27 +192,27 @@ impl Turn {
     async fn is_gone_on_with(
         &self,
         record: &Record,
-        memory: &mut Memory,
+        state: &mut WorkerState,
         kind: StepKind,
         refresh: bool,
     ) -> bool {
-        let Memory { vigil, client } = memory;
-        let is_called = vigil.is_called(record);
+        let WorkerState { silence, client } = state;
+        let is_called = silence.is_called(record);
         if is_called && refresh || record.node.plan(kind).disable_ramdisk {
             return true;
         }
         let asked = self.agent_goes_on(record, client, kind, is_called);
-        let asked = vigil.during(self.services.settings.check_interval, asked).await;
+        let asked = silence.during(self.services.settings.check_interval, asked).await;
         match asked {
             Asked::GoesOn => true,
             Asked::Waits { is_reached } => {
                 if is_reached {
-                    vigil.reached();
+                    silence.reached();
                 }
                 false
             }
             Asked::Unreached(reason) => {
-                vigil.unreached(record, reason, Instant::now());
+                silence.unreached(record, reason, Instant::now());
                 false
             }
         }
@@ -266,26 +266,26 @@ impl Turn {
     }
 
     /// Why the boot of a node is tried by another interface, where it is time for that.
-    async fn silence(&self, record: &Record, vigil: &Vigil) -> Option<String> {
+    async fn why_to_fall_back(&self, record: &Record, silence: &Silence) -> Option<String> {
         let Record { node, session, .. } = record;
         // An agent that has looked its node up is there, whatever keeps it.
         let has_called = session.agent_url.is_some()
             || session.agent_secret_token.is_some() && !session.agent_secret_token_pregenerated;
-        let silence = vigil.silence(Instant::now());
+        let silent_for = silence.duration(Instant::now());
         if has_called
-            || silence < self.services.settings.boot_retry_timeout
+            || silent_for < self.services.settings.boot_retry_timeout
             || !needs_agent(node)
             || !can_fall_back(node)
         {
             return None;
         }
-        let trace = self.services.boot_trace_told(node.uuid).await.unwrap_or_default();
+        let trace = self.services.boot_trace_summary(node.uuid).await.unwrap_or_default();
         let trace = trace.map_or_else(String::new, |trace| format!(" ({trace})"));
-        Some(format!("no agent called for {} s{trace}", silence.as_secs()))
+        Some(format!("no agent called for {} s{trace}", silent_for.as_secs()))
     }
 
     /// Why a node that waits will not go on by itself, if so.
-    async fn stuck(&self, record: &Record, vigil: &mut Vigil) -> Option<String> {
+    async fn stuck(&self, record: &Record, silence: &mut Silence) -> Option<String> {
         let Record { node, session, .. } = record;
         let settings = &self.services.settings;
         if let Err(error) = self.services.hardware.power(node) {
@@ -297,8 +297,9 @@ impl Turn {
             (None, kind) => kind.map_or("none", StepKind::as_str),
         };
         if needs_agent(node)
-            && let Ok(reading) = vigil.during(settings.check_interval, self.services.power_state(node)).await
-            && vigil.is_off(reading)
+            && let Ok(reading) =
+                silence.during(settings.check_interval, self.services.power_state(node)).await
+            && silence.is_off(reading)
         {
             return Some(format!(
                 "node {}: the machine went off while it was waited for (step {step}); {}",
@@ -307,16 +308,16 @@ impl Turn {
             ));
         }
         let limit = settings.callback_timeout(node.provision_state)?;
-        if vigil.silence(Instant::now()) < limit {
+        if silence.duration(Instant::now()) < limit {
             return None;
         }
         let agent = match &session.agent_url {
             Some(url) => {
-                let why = vigil.why_unreached().map_or_else(String::new, |why| format!("{why}; "));
+                let why = silence.why_unreached().map_or_else(String::new, |why| format!("{why}; "));
                 format!("{why}the agent at {url} was silent")
             }
             // Without its trace, a timeout is a timeout.
-            None => match self.services.boot_trace_told(node.uuid).await.unwrap_or_default() {
+            None => match self.services.boot_trace_summary(node.uuid).await.unwrap_or_default() {
                 Some(trace) => format!("no agent called ({trace})"),
                 None => "no agent called".to_owned(),
             },
@@ -331,14 +332,14 @@ impl Turn {
     }
 
     /// Fails a wait, with what can be had of the machine in a while.
-    async fn give_up(&self, seen: &Record, reason: &str, vigil: &mut Vigil) -> Result<Next, Error> {
+    async fn give_up(&self, seen: &Record, reason: &str, silence: &mut Silence) -> Result<Schedule, Error> {
         let words = gather_all(&self.services, &seen.node);
-        let words = vigil.during(self.services.settings.check_interval, words).await;
+        let words = silence.during(self.services.settings.check_interval, words).await;
         let reason = match &words.cause {
             Some(cause) => format!("{reason}; the cause may be that {cause}"),
             None => reason.to_owned(),
         };
-        self.fail_wait(seen, &reason, Some(words), vigil.why_unreached().is_some()).await
+        self.fail_wait(seen, &reason, Some(words), silence.why_unreached().is_some()).await
     }
 
     /// Fails a wait, unless something happened to the node since it was looked at. Of an agent that cannot be reached its
@@ -347,21 +348,21 @@ impl Turn {
         &self,
         seen: &Record,
         reason: &str,
-        words: Option<LastWords>,
+        words: Option<Diagnosis>,
         is_unreached: bool,
-    ) -> Result<Next, Error> {
+    ) -> Result<Schedule, Error> {
         let mut task = HeldTask::try_acquire(&self.services, self.node).await?;
         let is_unheard =
             is_unreached || task.session.agent_last_heartbeat == seen.session.agent_last_heartbeat;
         let same = is_as_seen(&task.node, &seen.node) && is_unheard;
         if let Some(words) = words.filter(|_| same) {
-            task.note_last_words(words);
+            task.note_diagnosis(words);
         }
         match same {
             true => self.end(task, reason).await,
             false => {
                 task.leave().await?;
-                Ok(Next::Again)
+                Ok(Schedule::Again)
             }
         }
     }

@@ -8,7 +8,7 @@ use farrier_conductor::model::{Activity, Event, ProvisionState};
 use farrier_conductor::{PowerAction, Settings};
 use farrier_engine::explain::who_acts::Attention;
 use farrier_engine::store::sqlite::SqliteStore;
-use farrier_engine::store::{Change, Record, Store, Terms};
+use farrier_engine::store::{Change, NodeStore, Record, Store, Terms};
 use farrier_engine::{Conductor, Error};
 use serde_json::json;
 use std::sync::Arc;

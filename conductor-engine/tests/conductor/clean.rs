@@ -374,7 +374,7 @@ async fn no_step_begins_once_maintenance_was_set_while_the_agent_was_being_asked
 
 #[tokio::test]
 async fn a_machine_that_cannot_be_controlled_stays_enrolled() {
-    use farrier_engine::store::{Change, Store, Terms};
+    use farrier_engine::store::{Change, NodeStore, Terms};
     let stage = Stage::new(Script::default()).await;
     for (broken, expected) in [(true, ProvisionState::Enroll), (false, ProvisionState::Manageable)] {
         let uuid = stage.node().await.uuid;

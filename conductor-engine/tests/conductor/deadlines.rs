@@ -6,7 +6,7 @@ use crate::stage::{PATIENCE, Stage};
 use farrier_conductor::Settings;
 use farrier_conductor::model::{Event, PowerState, ProvisionState};
 use farrier_engine::explain::who_acts::Attention;
-use farrier_engine::store::Store;
+use farrier_engine::store::NodeStore;
 use std::time::{Duration, Instant};
 
 /// The setting of a state, by its name in section 1.6.

@@ -4,7 +4,7 @@ use crate::agent::Script;
 use crate::machine::Boot;
 use crate::stage::{PATIENCE, Stage, new_node};
 use farrier_conductor::model::{DriverInfo, NewNode, Node, PowerAction, PowerState, ProvisionState};
-use farrier_engine::store::Store;
+use farrier_engine::store::NodeStore;
 use serde_json::{Map, json};
 use std::time::{Duration, Instant};
 

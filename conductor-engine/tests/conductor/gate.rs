@@ -5,13 +5,13 @@ use async_trait::async_trait;
 use farrier_conductor::Settings;
 use farrier_conductor::model::{AgentSession, InspectionData, MacAddress, Node, ProvisionState};
 use farrier_engine::evidence::boot_trace::BootTrace;
-use farrier_engine::evidence::diagnosis::LastWords;
+use farrier_engine::evidence::diagnosis::Diagnosis;
 use farrier_engine::evidence::erasing::EraseCertificate;
 use farrier_engine::explain::who_acts::Attention;
 use farrier_engine::records::{Allocation, AllocationState, HistoryEntry, Resource, ResourceKind};
 use farrier_engine::store::{
-    AllocationSelection, Change, Documents, Held, Lease, Outline, OwnedPort, PortSelection, Record,
-    ResourceSelection, Selection, Store, StoreError, Terms,
+    AllocationSelection, CatalogueStore, Change, Documents, EvidenceStore, Held, Lease, NodeStore, Outline,
+    OwnedPort, PortSelection, Record, ResourceSelection, Selection, Store, StoreError, Terms,
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -155,7 +155,7 @@ impl GatedStore {
 }
 
 #[async_trait]
-impl Store for GatedStore {
+impl NodeStore for GatedStore {
     async fn create(&self, node: &Node) -> Result<(), StoreError> {
         self.pass().await?;
         self.done(node.uuid, self.inner.create(node)).await
@@ -191,6 +191,123 @@ impl Store for GatedStore {
         self.inner.records(selection).await
     }
 
+    async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {
+        self.pass().await?;
+        self.inner.identities().await
+    }
+
+    async fn held(&self) -> Result<Vec<Held>, StoreError> {
+        self.pass().await?;
+        self.inner.held().await
+    }
+
+    async fn unattended(&self, now: OffsetDateTime) -> Result<Vec<Uuid>, StoreError> {
+        self.pass().await?;
+        self.inner.unattended(now).await
+    }
+
+    async fn config_drive(&self, uuid: Uuid) -> Result<Option<String>, StoreError> {
+        self.pass().await?;
+        self.inner.config_drive(uuid).await
+    }
+
+    async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {
+        self.pass().await?;
+        self.done(uuid, self.inner.take(uuid, terms)).await
+    }
+
+    async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.inner.renew(lease, expires_at).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.done(lease.node, self.inner.release(lease)).await
+    }
+
+    async fn expire_all(&self, holder: &str) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.inner.expire_all(holder).await
+    }
+
+    async fn write(&self, lease: &Lease, change: &Change<'_>) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.done(lease.node, self.inner.write(lease, change)).await
+    }
+
+    async fn delete(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.pass().await?;
+        self.done(lease.node, self.inner.delete(lease)).await
+    }
+
+    async fn issue_token(&self, seen: &Record, token: &str, now: OffsetDateTime) -> Result<bool, StoreError> {
+        self.pass().await?;
+        let issued = self.inner.issue_token(seen, token, now).await?;
+        if issued { self.done(seen.node.uuid, async { Ok(true) }).await } else { Ok(false) }
+    }
+
+    async fn provision_states(&self) -> Result<Vec<(ProvisionState, u64)>, StoreError> {
+        self.pass().await?;
+        self.inner.provision_states().await
+    }
+
+    async fn hear(&self, uuid: Uuid, heard: &AgentSession) -> Result<bool, StoreError> {
+        self.pass().await?;
+        let is_heard = self.inner.hear(uuid, heard).await?;
+        if is_heard && !self.has_heard.swap(true, Ordering::SeqCst) {
+            return self.done(uuid, async { Ok(true) }).await;
+        }
+        Ok(is_heard)
+    }
+}
+
+#[async_trait]
+impl EvidenceStore for GatedStore {
+    async fn inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
+        self.pass().await?;
+        self.inner.inspection(uuid).await
+    }
+
+    async fn received_inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
+        self.pass().await?;
+        self.inner.received_inspection(uuid).await
+    }
+
+    async fn certificates(&self, uuid: Uuid) -> Result<Vec<EraseCertificate>, StoreError> {
+        self.pass().await?;
+        self.inner.certificates(uuid).await
+    }
+
+    async fn history(&self, uuid: Uuid) -> Result<Vec<HistoryEntry>, StoreError> {
+        self.pass().await?;
+        self.inner.history(uuid).await
+    }
+
+    async fn boot_trace(&self, uuid: Uuid) -> Result<Option<BootTrace>, StoreError> {
+        self.inner.boot_trace(uuid).await
+    }
+
+    async fn diagnosis(&self, uuid: Uuid) -> Result<Option<Diagnosis>, StoreError> {
+        self.pass().await?;
+        self.inner.diagnosis(uuid).await
+    }
+
+    async fn awaited_boots(&self) -> Result<Vec<BootTrace>, StoreError> {
+        self.inner.awaited_boots().await
+    }
+
+    async fn with_boot_trace(&self) -> Result<Vec<Uuid>, StoreError> {
+        self.inner.with_boot_trace().await
+    }
+
+    async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError> {
+        self.inner.reach_boot_stages(reached).await
+    }
+}
+
+#[async_trait]
+impl CatalogueStore for GatedStore {
     async fn ports(&self, selection: &PortSelection) -> Result<Vec<OwnedPort>, StoreError> {
         self.pass().await?;
         self.inner.ports(selection).await
@@ -253,116 +370,5 @@ impl Store for GatedStore {
     async fn delete_resource(&self, uuid: Uuid) -> Result<(), StoreError> {
         self.pass().await?;
         self.inner.delete_resource(uuid).await
-    }
-
-    async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {
-        self.pass().await?;
-        self.inner.identities().await
-    }
-
-    async fn held(&self) -> Result<Vec<Held>, StoreError> {
-        self.pass().await?;
-        self.inner.held().await
-    }
-
-    async fn unattended(&self, now: OffsetDateTime) -> Result<Vec<Uuid>, StoreError> {
-        self.pass().await?;
-        self.inner.unattended(now).await
-    }
-
-    async fn config_drive(&self, uuid: Uuid) -> Result<Option<String>, StoreError> {
-        self.pass().await?;
-        self.inner.config_drive(uuid).await
-    }
-
-    async fn inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
-        self.pass().await?;
-        self.inner.inspection(uuid).await
-    }
-
-    async fn received_inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
-        self.pass().await?;
-        self.inner.received_inspection(uuid).await
-    }
-
-    async fn certificates(&self, uuid: Uuid) -> Result<Vec<EraseCertificate>, StoreError> {
-        self.pass().await?;
-        self.inner.certificates(uuid).await
-    }
-
-    async fn history(&self, uuid: Uuid) -> Result<Vec<HistoryEntry>, StoreError> {
-        self.pass().await?;
-        self.inner.history(uuid).await
-    }
-
-    async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {
-        self.pass().await?;
-        self.done(uuid, self.inner.take(uuid, terms)).await
-    }
-
-    async fn renew(&self, lease: &Lease, expires_at: OffsetDateTime) -> Result<(), StoreError> {
-        self.pass().await?;
-        self.inner.renew(lease, expires_at).await
-    }
-
-    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.pass().await?;
-        self.done(lease.node, self.inner.release(lease)).await
-    }
-
-    async fn expire_all(&self, holder: &str) -> Result<(), StoreError> {
-        self.pass().await?;
-        self.inner.expire_all(holder).await
-    }
-
-    async fn write(&self, lease: &Lease, change: &Change<'_>) -> Result<(), StoreError> {
-        self.pass().await?;
-        self.done(lease.node, self.inner.write(lease, change)).await
-    }
-
-    async fn delete(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.pass().await?;
-        self.done(lease.node, self.inner.delete(lease)).await
-    }
-
-    async fn issue_token(&self, seen: &Record, token: &str, now: OffsetDateTime) -> Result<bool, StoreError> {
-        self.pass().await?;
-        let issued = self.inner.issue_token(seen, token, now).await?;
-        if issued { self.done(seen.node.uuid, async { Ok(true) }).await } else { Ok(false) }
-    }
-
-    async fn boot_trace(&self, uuid: Uuid) -> Result<Option<BootTrace>, StoreError> {
-        self.inner.boot_trace(uuid).await
-    }
-
-    async fn last_words(&self, uuid: Uuid) -> Result<Option<LastWords>, StoreError> {
-        self.pass().await?;
-        self.inner.last_words(uuid).await
-    }
-
-    async fn provision_states(&self) -> Result<Vec<(ProvisionState, u64)>, StoreError> {
-        self.pass().await?;
-        self.inner.provision_states().await
-    }
-
-    async fn awaited_boots(&self) -> Result<Vec<BootTrace>, StoreError> {
-        self.inner.awaited_boots().await
-    }
-
-    async fn with_boot_trace(&self) -> Result<Vec<Uuid>, StoreError> {
-        self.inner.with_boot_trace().await
-    }
-
-    async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError> {
-        self.inner.reach_boot_stages(reached).await
-    }
-
-    async fn hear(&self, uuid: Uuid, heard: &AgentSession) -> Result<bool, StoreError> {
-        self.pass().await?;
-        let is_heard = self.inner.hear(uuid, heard).await?;
-        if is_heard && !self.has_heard.swap(true, Ordering::SeqCst) {
-            return self.done(uuid, async { Ok(true) }).await;
-        }
-        Ok(is_heard)
     }
 }

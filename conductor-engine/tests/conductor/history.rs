@@ -5,7 +5,7 @@ use crate::stage::{Stage, fault, image};
 use async_trait::async_trait;
 use axum::http::request::Parts;
 use farrier_conductor::model::ProvisionState;
-use farrier_engine::store::{HISTORY_LIMIT, Store};
+use farrier_engine::store::{EvidenceStore, HISTORY_LIMIT};
 use farrier_node_api::authorization::{Authorization, Denial, Identity, Role, authorized};
 use farrier_node_api::nodes::nodes_router;
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use crate::stage::{MAC, Stage, fault, new_node};
 use farrier_conductor::inventory::{AddPorts, InspectionSettings, KeepPorts, hooks};
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_engine::evidence::boot_trace::{BootMark, BootStage, BootTrace};
-use farrier_engine::store::{BootTraceChange, Change, Store, Terms};
+use farrier_engine::store::{BootTraceChange, Change, EvidenceStore, NodeStore, Terms};
 use reqwest::Response;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -4,7 +4,7 @@ use crate::agent::Script;
 use crate::stage::{Stage, image, new_node};
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::{PowerState, ProvisionState};
-use farrier_engine::store::{Change, Store, Terms};
+use farrier_engine::store::{Change, NodeStore, Terms};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;

@@ -7,7 +7,7 @@ use crate::stage::{PATIENCE, Stage, fault, image, new_node};
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::{BootDevice, DriverInfo, NewNode, Node, PowerState, ProvisionState};
 use farrier_engine::Error;
-use farrier_engine::store::Store;
+use farrier_engine::store::NodeStore;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use std::time::Duration;

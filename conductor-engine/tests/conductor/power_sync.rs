@@ -7,7 +7,7 @@ use farrier_conductor::model::{Fault, InitialState, NewNode, Node, PowerState, P
 use farrier_conductor::{Drivers, HardwareType, Settings};
 use farrier_engine::Conductor;
 use farrier_engine::store::sqlite::SqliteStore;
-use farrier_engine::store::{Change, Store, Terms};
+use farrier_engine::store::{Change, NodeStore, Store, Terms};
 use farrier_media::KernelParameters;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

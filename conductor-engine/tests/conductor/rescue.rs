@@ -10,7 +10,7 @@ use farrier_conductor::model::PasswordHashAlgorithm;
 use farrier_conductor::model::{Fault, Node, PowerState, ProvisionState};
 use farrier_conductor::{HardwareType, Settings};
 use farrier_engine::Error;
-use farrier_engine::store::Store;
+use farrier_engine::store::NodeStore;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

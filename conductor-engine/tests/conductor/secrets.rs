@@ -14,7 +14,7 @@ use farrier_conductor::model::{
     StepKind,
 };
 use farrier_conductor::{Drivers, HardwareType};
-use farrier_engine::store::{Change, SessionChange, Store, Terms};
+use farrier_engine::store::{Change, NodeStore, SessionChange, Terms};
 use farrier_node_api::reference::{EXTENSIONS, ROUTES};
 use reqwest::Method;
 use serde_json::{Map, Value, json};

@@ -9,7 +9,7 @@ use farrier_conductor::model::{InstanceInfo, NewNode, Node, ProvisionState};
 use farrier_conductor::{Drivers, Settings};
 use farrier_engine::evidence::events::Event;
 use farrier_engine::store::sqlite::SqliteStore;
-use farrier_engine::store::{Change, Store, Terms};
+use farrier_engine::store::{Change, NodeStore, Terms};
 use farrier_engine::{Conductor, Error};
 use farrier_node_api::nodes::nodes_router;
 use farrier_node_api::ramdisk::ramdisk_router;

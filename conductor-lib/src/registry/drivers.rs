@@ -1,6 +1,6 @@
 //! What a conductor is composed of (section 10): interfaces by name, and hardware types that say which of them go together.
 
-use super::Absent;
+use super::Unsupported;
 use super::families::{Families, Registered};
 use crate::deploy::{Autodetect, Bootc, CustomAgent, DeployInterface, Direct, Ramdisk};
 use crate::error::Error;
@@ -30,18 +30,18 @@ impl Default for Drivers {
         let drivers = Self { interfaces, families, declared: Declared::default() };
         let drivers = drivers.management("noop", Noop).network("noop", Noop).storage("noop", Noop);
         drivers
-            .console("no-console", Absent(InterfaceKind::Console))
-            .vendor("no-vendor", Absent(InterfaceKind::Vendor))
+            .console("no-console", Unsupported(InterfaceKind::Console))
+            .vendor("no-vendor", Unsupported(InterfaceKind::Vendor))
             .deploy("direct", Direct)
             .deploy("custom-agent", CustomAgent)
             .deploy("bootc", Bootc)
             .deploy("ramdisk", Ramdisk)
             .rescue("agent", AgentRescue)
-            .rescue("no-rescue", Absent(InterfaceKind::Rescue))
+            .rescue("no-rescue", Unsupported(InterfaceKind::Rescue))
             .inspect("agent", AgentInspect)
-            .inspect("no-inspect", Absent(InterfaceKind::Inspect))
+            .inspect("no-inspect", Unsupported(InterfaceKind::Inspect))
             .raid("agent", AgentRaid)
-            .raid("no-raid", Absent(InterfaceKind::Raid))
+            .raid("no-raid", Unsupported(InterfaceKind::Raid))
             .absent(InterfaceKind::Bios)
             .absent(InterfaceKind::Firmware)
     }
@@ -126,7 +126,7 @@ impl Drivers {
     }
 
     fn absent(mut self, kind: InterfaceKind) -> Self {
-        self.interfaces.all.push((kind, format!("no-{kind}"), Arc::new(Absent(kind))));
+        self.interfaces.all.push((kind, format!("no-{kind}"), Arc::new(Unsupported(kind))));
         self
     }
 

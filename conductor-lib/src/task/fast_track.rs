@@ -10,7 +10,7 @@ use crate::settings::Settings;
 
 /// What has become of the agent of the operation before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stayed {
+pub enum AgentReuse {
     /// It is there, and answers.
     Answers,
     /// It has posted its inventory, and is about to call.
@@ -64,21 +64,21 @@ impl Task {
     /// # Errors
     ///
     /// [`Error::Host`].
-    pub async fn agent_that_stayed(&self) -> Result<Stayed, Error> {
+    pub async fn agent_that_stayed(&self) -> Result<AgentReuse, Error> {
         let (now, window) = (self.host.now(), self.settings().fast_track_window());
         if !self.is_fast_track_able()
             || !fast_track::is_alive(&self.session, self.node.provision_state, now, window)
         {
-            return Ok(Stayed::Gone);
+            return Ok(AgentReuse::Gone);
         }
         if self.session.agent_url.is_none() {
             return match self.power_state().await {
-                Ok(PowerState::On) => Ok(Stayed::WillCall),
+                Ok(PowerState::On) => Ok(AgentReuse::WillCall),
                 Err(error @ Error::Host(_)) => Err(error),
-                Ok(PowerState::Off) | Err(_) => Ok(Stayed::Gone),
+                Ok(PowerState::Off) | Err(_) => Ok(AgentReuse::Gone),
             };
         }
-        Ok(if self.has_agent().await? { Stayed::Answers } else { Stayed::Gone })
+        Ok(if self.has_agent().await? { AgentReuse::Answers } else { AgentReuse::Gone })
     }
 
     /// Whether an agent is there: its address is known, the machine says that it is on, and the agent answers.

@@ -23,7 +23,7 @@ pub use boot::callback_url;
 pub use boot_fallback::can_fall_back;
 use change::{BootTraceChange, Change, SessionChange};
 pub use event::EventKind;
-pub use fast_track::{Stayed, is_fast_track_able};
+pub use fast_track::{AgentReuse, is_fast_track_able};
 pub use host::Host;
 use inspection::UnsavedInspection;
 pub use networks::NetworkChange;

@@ -5,7 +5,7 @@ use crate::interfaces::network::NetworkKind;
 use crate::interfaces::outcome::Outcome;
 use crate::model::Family;
 use crate::task::event::EventKind;
-use crate::task::{NetworkChange, Stayed, Task};
+use crate::task::{AgentReuse, NetworkChange, Task};
 use farrier_media::KernelParameters;
 
 /// Has the ramdisk run for the operation of a node, which counts once saved. Where an agent has stayed from the
@@ -17,9 +17,9 @@ use farrier_media::KernelParameters;
 /// [`Error::Interface`], [`Error::Host`].
 pub async fn run(task: &mut Task) -> Result<Outcome, Error> {
     match task.agent_that_stayed().await? {
-        Stayed::Answers => join_network(task).await.map(|()| Outcome::Done),
-        Stayed::WillCall => join_network(task).await.map(|()| Outcome::Wait),
-        Stayed::Gone => boot(task).await.map(|()| Outcome::Wait),
+        AgentReuse::Answers => join_network(task).await.map(|()| Outcome::Done),
+        AgentReuse::WillCall => join_network(task).await.map(|()| Outcome::Wait),
+        AgentReuse::Gone => boot(task).await.map(|()| Outcome::Wait),
     }
 }
 

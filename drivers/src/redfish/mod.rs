@@ -44,7 +44,7 @@ pub use settings::RedfishSettings;
 
 use farrier_conductor::interfaces::RefusedSteps;
 use farrier_conductor::model::{InterfaceKind, StepKind};
-use farrier_conductor::registry::Absent;
+use farrier_conductor::registry::Unsupported;
 use farrier_conductor::{Drivers, HardwareType};
 
 /// The name of the hardware type, and of its interfaces.
@@ -104,7 +104,7 @@ pub fn with_types(drivers: Drivers, bmcs: &Bmcs, types: &[(&'static str, &[&'sta
             .power(name, RedfishPower::new(bmcs.clone(), lasting.clone()))
             .management(name, RedfishManagement::new(bmcs.clone(), lasting.clone()))
             .inspect(name, RedfishInspect::new(bmcs.clone()))
-            .vendor(name, Absent(InterfaceKind::Vendor));
+            .vendor(name, Unsupported(InterfaceKind::Vendor));
         let [bios, firmware, raid] = REFUSED;
         drivers.bios(name, bios).firmware(name, firmware).raid(name, raid)
     });

@@ -8,7 +8,7 @@ use farrier_conductor::{Drivers, Settings};
 use farrier_drivers::manual::with_manual;
 use farrier_engine::records::{Order, Verb};
 use farrier_engine::store::sqlite::SqliteStore;
-use farrier_engine::store::{Change, OrderChange, SessionChange, Store, Terms};
+use farrier_engine::store::{Change, NodeStore, OrderChange, SessionChange, Terms};
 use farrier_engine::{AgentLiveness, Conductor, Error};
 use farrier_node_api::ramdisk::ramdisk_router;
 use serde_json::Value;

@@ -79,7 +79,7 @@ mod tests {
             evidence: vec![evidence("power", "power on"), evidence("console", "a\u{1b}[2J")],
             next_action: "Nothing before the deadline.".into(),
             commands: vec!["farrier node abort horse".into()],
-            last_words: None,
+            diagnosis: None,
             at,
         };
         let expected = "\

@@ -14,7 +14,7 @@ use farrier_drivers::netboot::templates::Templates;
 use farrier_drivers::netboot::{self, with_netboot};
 use farrier_drivers::qemu::{QemuSettings, with_qemu};
 use farrier_engine::Conductor;
-use farrier_engine::store::Store;
+use farrier_engine::store::NodeStore;
 use farrier_engine::store::sqlite::SqliteStore;
 use serde_json::json;
 use std::sync::Arc;

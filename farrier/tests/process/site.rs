@@ -5,7 +5,7 @@ use crate::conductor::{Client, Conductor};
 use crate::machine::{FakeMachine, MAC};
 use farrier_conductor::model::{Activity, ProvisionState};
 use farrier_engine::store::sqlite::SqliteStore;
-use farrier_engine::store::{Record, Store};
+use farrier_engine::store::{NodeStore, Record};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use farrier_conductor::model::{AgentSession, NewNode, Node, ProvisionState};
 use farrier_engine::store::sqlite::SqliteStore;
-use farrier_engine::store::{Change, SessionChange, Store, Terms};
+use farrier_engine::store::{Change, NodeStore, SessionChange, Terms};
 use farrier_tests::ironic::{Cleaning, Ironic};
 use farrier_tests::machine::free_port;
 use time::OffsetDateTime;

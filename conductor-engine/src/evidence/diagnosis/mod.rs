@@ -27,7 +27,7 @@ pub(crate) const LONGEST: usize = 300;
 
 /// What could be had of a machine that stayed silent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LastWords {
+pub struct Diagnosis {
     /// When it was gathered.
     #[serde(with = "time::serde::rfc3339")]
     pub at: OffsetDateTime,

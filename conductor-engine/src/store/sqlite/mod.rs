@@ -7,24 +7,21 @@
 
 mod allocations;
 mod boot_traces;
+mod catalogue;
 mod certificates;
+mod diagnosis;
+mod evidence;
 mod history;
-mod last_words;
 mod reading;
 mod resources;
 mod writing;
 
-use crate::evidence::boot_trace::BootTrace;
-use crate::evidence::diagnosis::LastWords;
-use crate::evidence::erasing::EraseCertificate;
-use crate::records::{Allocation, AllocationState, HistoryEntry, Resource, ResourceKind};
 use crate::store::columns::Column;
 use crate::store::{
-    AllocationSelection, Change, Documents, Held, Lease, Outline, OwnedPort, PortSelection, Record,
-    ResourceSelection, Selection, Store, StoreError, Terms,
+    Change, Documents, Held, Lease, NodeStore, Outline, Record, Selection, StoreError, Terms,
 };
 use async_trait::async_trait;
-use farrier_conductor::model::{AgentSession, InspectionData, MacAddress, Node, ProvisionState};
+use farrier_conductor::model::{AgentSession, MacAddress, Node, ProvisionState};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::query::Query;
 use sqlx::sqlite::{
@@ -228,7 +225,7 @@ fn has_no_room(error: &sqlx::Error) -> bool {
 }
 
 #[async_trait]
-impl Store for SqliteStore {
+impl NodeStore for SqliteStore {
     async fn create(&self, node: &Node) -> Result<(), StoreError> {
         let created = async {
             let mut writer = self.writer(Kept::Always).await?;
@@ -262,97 +259,6 @@ impl Store for SqliteStore {
         reading::records(&self.readers, selection).await.map_err(|failure| self.told(failure))
     }
 
-    async fn ports(&self, selection: &PortSelection) -> Result<Vec<OwnedPort>, StoreError> {
-        reading::ports(&self.readers, selection).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn port(&self, id: &str) -> Result<Option<OwnedPort>, StoreError> {
-        reading::port(&self.readers, id).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn create_allocation(&self, allocation: &Allocation) -> Result<(), StoreError> {
-        let created = async {
-            let mut writer = self.single(Kept::Always).await?;
-            allocations::insert(&mut writer.connection, allocation).await?;
-            writer.done();
-            Ok(())
-        };
-        created.await.map_err(|failure| self.told(failure))
-    }
-
-    async fn allocation(&self, id: &str) -> Result<Option<Allocation>, StoreError> {
-        allocations::one(&self.readers, id).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn allocations(&self, selection: &AllocationSelection) -> Result<Vec<Allocation>, StoreError> {
-        allocations::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn write_allocation(
-        &self,
-        allocation: &Allocation,
-        was: AllocationState,
-    ) -> Result<bool, StoreError> {
-        let written = async {
-            let mut writer = self.single(Kept::Always).await?;
-            let is_written = allocations::update(&mut writer.connection, allocation, was).await?;
-            writer.done();
-            Ok(is_written)
-        };
-        written.await.map_err(|failure| self.told(failure))
-    }
-
-    async fn delete_allocation(&self, uuid: Uuid) -> Result<(), StoreError> {
-        let deleted = async {
-            let mut writer = self.single(Kept::Always).await?;
-            allocations::delete(&mut writer.connection, uuid).await?;
-            writer.done();
-            Ok(())
-        };
-        deleted.await.map_err(|failure| self.told(failure))
-    }
-
-    async fn create_resource(&self, resource: &Resource) -> Result<(), StoreError> {
-        let created = async {
-            let mut writer = self.single(Kept::Always).await?;
-            resources::insert(&mut writer.connection, resource).await?;
-            writer.done();
-            Ok(())
-        };
-        created.await.map_err(|failure| self.told(failure))
-    }
-
-    async fn resource(&self, kind: ResourceKind, id: &str) -> Result<Option<Resource>, StoreError> {
-        resources::one(&self.readers, kind, id).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn resources(&self, selection: &ResourceSelection) -> Result<Vec<Resource>, StoreError> {
-        resources::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn write_resource(&self, before: &Resource, after: &Resource) -> Result<bool, StoreError> {
-        let written = async {
-            let mut writer = self.writer(Kept::Always).await?;
-            let is_written = resources::update(&mut writer.connection, before, after).await?;
-            match is_written {
-                true => writer.commit().await?,
-                false => writer.roll_back().await?,
-            }
-            Ok(is_written)
-        };
-        written.await.map_err(|failure| self.told(failure))
-    }
-
-    async fn delete_resource(&self, uuid: Uuid) -> Result<(), StoreError> {
-        let deleted = async {
-            let mut writer = self.single(Kept::Always).await?;
-            resources::delete(&mut writer.connection, uuid).await?;
-            writer.done();
-            Ok(())
-        };
-        deleted.await.map_err(|failure| self.told(failure))
-    }
-
     async fn identities(&self) -> Result<Vec<Uuid>, StoreError> {
         reading::identities(&self.readers).await.map_err(|failure| self.told(failure))
     }
@@ -371,47 +277,6 @@ impl Store for SqliteStore {
 
     async fn config_drive(&self, uuid: Uuid) -> Result<Option<String>, StoreError> {
         reading::config_drive(&self.readers, uuid).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
-        reading::inspection(&self.readers, uuid).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn received_inspection(&self, uuid: Uuid) -> Result<Option<InspectionData>, StoreError> {
-        reading::received_inspection(&self.readers, uuid).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn history(&self, uuid: Uuid) -> Result<Vec<HistoryEntry>, StoreError> {
-        history::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn certificates(&self, uuid: Uuid) -> Result<Vec<EraseCertificate>, StoreError> {
-        certificates::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn boot_trace(&self, uuid: Uuid) -> Result<Option<BootTrace>, StoreError> {
-        boot_traces::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn last_words(&self, uuid: Uuid) -> Result<Option<LastWords>, StoreError> {
-        last_words::of(&self.readers, uuid).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn awaited_boots(&self) -> Result<Vec<BootTrace>, StoreError> {
-        boot_traces::awaited(&self.readers).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn with_boot_trace(&self) -> Result<Vec<Uuid>, StoreError> {
-        boot_traces::nodes(&self.readers).await.map_err(|failure| self.told(failure))
-    }
-
-    async fn reach_boot_stages(&self, reached: &[(Uuid, BootTrace)]) -> Result<(), StoreError> {
-        let noted = async {
-            let mut writer = self.writer(Kept::WhilePowered).await?;
-            boot_traces::reach(&mut writer.connection, reached).await?;
-            writer.commit().await
-        };
-        noted.await.map_err(|failure| self.told(failure))
     }
 
     async fn take(&self, uuid: Uuid, terms: &Terms<'_>) -> Result<(Lease, Record), StoreError> {

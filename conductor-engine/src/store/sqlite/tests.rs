@@ -1,14 +1,9 @@
-mod boot_traces;
-mod evidence;
-mod last_words;
-mod resources;
-
 use crate::records::{Order, Verb};
+use crate::store::conformance::conformance;
 use crate::store::sqlite::*;
-use crate::store::{ConfigDrive, Filter, NodeColumn, OrderChange, Position, SessionChange};
-use farrier_conductor::model::{Event, InterfaceKind, NewNode, Port};
-use farrier_protocol::heartbeat::AgentStatus;
-use serde_json::{Value, json};
+use crate::store::{ConfigDrive, OrderChange, SessionChange};
+use farrier_conductor::model::{Event, InterfaceKind, NewNode};
+use serde_json::json;
 use sqlx::Row;
 use time::Duration as Span;
 
@@ -49,6 +44,17 @@ async fn count(store: &SqliteStore, what: &'static str) -> i64 {
 }
 
 #[tokio::test]
+async fn it_does_what_every_store_must_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let number = std::sync::atomic::AtomicU32::new(0);
+    let make = async || {
+        let number = number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        SqliteStore::open(&folder.path().join(format!("{number}.sqlite"))).await.unwrap()
+    };
+    conformance(make).await.unwrap();
+}
+
+#[tokio::test]
 async fn records_are_found_again_after_the_file_was_closed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nodes.sqlite");
@@ -84,20 +90,6 @@ async fn records_are_found_again_after_the_file_was_closed() {
 }
 
 #[tokio::test]
-async fn nodes_are_read_with_their_ports_in_order() {
-    let (_folder, store) = store().await;
-    let second = node("b", &["52:54:00:00:00:09", "52:54:00:00:00:03"]);
-    let first = node("a", &["52:54:00:00:00:05"]);
-    for node in [&second, &first] {
-        store.create(node).await.unwrap();
-    }
-    let read = store.records(&Selection::first(9)).await.unwrap();
-    let mut read: Vec<_> = read.into_iter().map(|record| record.node).collect();
-    read.sort_by_key(Node::label);
-    assert_eq!(read, [first, second]);
-}
-
-#[tokio::test]
 async fn s48_only_the_owner_may_read_the_files() {
     let (folder, store) = store().await;
     store.create(&node("first", &[])).await.unwrap();
@@ -106,87 +98,6 @@ async fn s48_only_the_owner_may_read_the_files() {
     for file in files {
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
     }
-}
-
-#[tokio::test]
-async fn names_and_addresses_are_unique_and_a_refused_node_leaves_nothing() {
-    let (_folder, store) = store().await;
-    store.create(&node("first", &["52:54:00:00:00:01"])).await.unwrap();
-    let same_name = store.create(&node("first", &["52:54:00:00:00:02"])).await.unwrap_err();
-    assert!(
-        same_name.to_string().starts_with("a node with the name \"first\" already exists"),
-        "{same_name}"
-    );
-    let same_port = node("second", &["52:54:00:00:00:03", "52:54:00:00:00:01"]);
-    let same_port = store.create(&same_port).await.unwrap_err();
-    assert!(
-        same_port.to_string().starts_with("a port with MAC address 52:54:00:00:00:01 already"),
-        "{same_port}"
-    );
-    assert_eq!(store.by_name("second").await.unwrap(), None);
-    assert!(store.owners(&["52:54:00:00:00:03".parse().unwrap()]).await.unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn k01_a_node_is_not_written_with_two_ports_of_one_uuid() {
-    let (_folder, store) = store().await;
-    let mut first = node("first", &["52:54:00:00:00:01"]);
-    store.create(&first).await.unwrap();
-    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    let before = first.ports[0].clone();
-    first.ports.push(Port { address: "52:54:00:00:00:02".parse().unwrap(), ..before.clone() });
-    let taken = store.write(&lease, &Change::of(&first)).await.unwrap_err().to_string();
-    assert!(taken.starts_with(&format!("a port with UUID {} already exists", before.uuid)), "{taken}");
-    let ports = store.get(first.uuid).await.unwrap().unwrap().node.ports;
-    assert_eq!(ports.iter().map(|port| &port.address).collect::<Vec<_>>(), [&before.address]);
-}
-
-#[tokio::test]
-async fn nodes_that_are_not_at_rest_or_ordered_are_found_when_nobody_attends_to_them() {
-    let (_folder, store, mut first) = store_with_node().await;
-    let at = |seconds| OffsetDateTime::UNIX_EPOCH + SECOND * seconds;
-    assert!(store.unattended(at(0)).await.unwrap().is_empty());
-    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    let order = OrderChange::Put(Order::new(Verb::PowerOff, at(0)));
-    store.write(&lease, &Change { order, ..Change::of(&first) }).await.unwrap();
-    assert!(store.unattended(at(59)).await.unwrap().is_empty());
-    assert_eq!(store.unattended(at(60)).await.unwrap(), [first.uuid]);
-    let done = Change { order: OrderChange::Remove, ends_lease: true, ..Change::of(&first) };
-    store.write(&lease, &done).await.unwrap();
-    assert!(store.unattended(at(60)).await.unwrap().is_empty());
-    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    assert!(first.apply(Event::Deploy, at(0)) && first.apply(Event::Wait, at(0)));
-    store.write(&lease, &Change { ends_lease: true, ..Change::of(&first) }).await.unwrap();
-    assert_eq!(store.unattended(at(0)).await.unwrap(), [first.uuid]);
-}
-
-#[tokio::test]
-async fn an_instance_belongs_to_one_node() {
-    let (_folder, store, mut first) = store_with_node().await;
-    let mut second = node("second", &["52:54:00:00:00:02"]);
-    store.create(&second).await.unwrap();
-    let instance = Uuid::new_v4();
-    for node in [&mut first, &mut second] {
-        node.instance_uuid.set(instance).unwrap();
-    }
-    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    store.write(&lease, &Change::of(&first)).await.unwrap();
-    let (lease, _) = store.take(second.uuid, &terms("one", 0)).await.unwrap();
-    let taken = store.write(&lease, &Change::of(&second)).await.unwrap_err().to_string();
-    assert!(taken.starts_with(&format!("a node with instance {instance} already exists")), "{taken}");
-}
-
-#[tokio::test]
-async fn leases_that_have_not_ended_are_told_with_their_holders() {
-    let (_folder, store, node) = store_with_node().await;
-    assert_eq!(store.held().await.unwrap(), []);
-    let terms = terms("one", 0);
-    let (lease, _) = store.take(node.uuid, &terms).await.unwrap();
-    let expected =
-        Held { node: node.uuid, holder: "one".into(), epoch: lease.epoch, expires_at: terms.expires_at };
-    assert_eq!(store.held().await.unwrap(), [expected]);
-    store.release(&lease).await.unwrap();
-    assert_eq!(store.held().await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -211,121 +122,6 @@ async fn a_node_goes_with_everything_that_belongs_to_it() {
     assert!(matches!(store.delete(&lease).await, Err(StoreError::Gone(_))));
     assert!(matches!(store.write(&lease, &Change::of(&first)).await, Err(StoreError::Gone(_))));
     assert!(matches!(store.take(first.uuid, &terms("one", 0)).await, Err(StoreError::Gone(_))));
-}
-
-#[tokio::test]
-async fn a_lease_has_one_holder_until_it_ends_or_expires() {
-    let (_folder, store, first) = store_with_node().await;
-    let (lease, record) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    assert_eq!(record.node.reservation.as_deref(), Some("one"));
-    // Not even for the same conductor: one of its requests would undo the other.
-    for holder in ["one", "two"] {
-        let held = store.take(first.uuid, &terms(holder, 59)).await.unwrap_err();
-        assert!(matches!(&held, StoreError::Held { holder, .. } if holder == "one"), "{held}");
-    }
-    store.renew(&lease, OffsetDateTime::UNIX_EPOCH + SECOND * 90).await.unwrap();
-    assert!(matches!(store.take(first.uuid, &terms("two", 89)).await, Err(StoreError::Held { .. })));
-    store.release(&lease).await.unwrap();
-    let (second, record) = store.take(first.uuid, &terms("two", 1)).await.unwrap();
-    assert_eq!((record.node.reservation.as_deref(), second.epoch), (Some("two"), lease.epoch + 1));
-    let (third, _) = store.take(first.uuid, &terms("three", 61)).await.unwrap();
-    assert_eq!(third.epoch, second.epoch + 1);
-}
-
-#[tokio::test]
-async fn whoever_was_overtaken_writes_nothing() {
-    let (_folder, store, mut first) = store_with_node().await;
-    let (old, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    let (new, _) = store.take(first.uuid, &terms("two", 60)).await.unwrap();
-    first.set_last_error("written by the dead");
-    let session = session("secret");
-    let change = Change {
-        session: SessionChange::Replace(&session),
-        config_drive: ConfigDrive::Put("H4sI"),
-        ends_lease: true,
-        ..Change::of(&first)
-    };
-    assert!(matches!(store.write(&old, &change).await, Err(StoreError::Overtaken(_))));
-    assert!(matches!(store.renew(&old, OffsetDateTime::UNIX_EPOCH).await, Err(StoreError::Overtaken(_))));
-    assert!(matches!(store.delete(&old).await, Err(StoreError::Overtaken(_))));
-    store.release(&old).await.unwrap();
-    let record = store.get(first.uuid).await.unwrap().unwrap();
-    assert_eq!(record.node.last_error, None);
-    assert_eq!(record.session, AgentSession::default());
-    assert_eq!(record.node.reservation.as_deref(), Some("two"));
-    assert_eq!(store.config_drive(first.uuid).await.unwrap(), None);
-    store.write(&new, &change).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_lease_that_expired_and_was_not_taken_goes_on() {
-    let (_folder, store, first) = store_with_node().await;
-    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    store.renew(&lease, OffsetDateTime::UNIX_EPOCH + SECOND * 500).await.unwrap();
-    store.write(&lease, &Change::of(&first)).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_conductor_that_starts_again_overtakes_itself() {
-    let (_folder, store, first) = store_with_node().await;
-    let other = node("second", &["52:54:00:00:00:02"]);
-    store.create(&other).await.unwrap();
-    let (old, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    let (others, _) = store.take(other.uuid, &terms("two", 0)).await.unwrap();
-    store.expire_all("one").await.unwrap();
-    assert!(matches!(store.write(&old, &Change::of(&first)).await, Err(StoreError::Overtaken(_))));
-    store.take(first.uuid, &terms("one", 1)).await.unwrap();
-    store.write(&others, &Change::of(&other)).await.unwrap();
-}
-
-#[tokio::test]
-async fn f40_a_heartbeat_is_written_down_whoever_works_on_the_node() {
-    let (_folder, store, first) = store_with_node().await;
-    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    let mut heard = session("secret");
-    assert!(!store.hear(first.uuid, &heard).await.unwrap(), "without a token there is no session");
-    let change = Change { session: SessionChange::Replace(&heard), ..Change::of(&first) };
-    store.write(&lease, &change).await.unwrap();
-
-    heard.agent_url = Some("https://192.0.2.20:9999".into());
-    heard.agent_last_heartbeat = Some(OffsetDateTime::UNIX_EPOCH + SECOND);
-    heard.agent_verify_ca = Some("PEM".into());
-    heard.agent_status = Some(AgentStatus::Error);
-    heard.agent_status_message = Some("no space left".into());
-    assert!(store.hear(first.uuid, &heard).await.unwrap());
-    assert_eq!(store.get(first.uuid).await.unwrap().unwrap().session, heard);
-
-    let other_token = AgentSession { agent_secret_token: Some("other".into()), ..heard.clone() };
-    let other_url = AgentSession { agent_url: Some("https://192.0.2.66:9999".into()), ..heard.clone() };
-    let other_ca = AgentSession { agent_verify_ca: Some("OTHER".into()), ..heard.clone() };
-    for refused in [other_token, other_url, other_ca] {
-        assert!(!store.hear(first.uuid, &refused).await.unwrap());
-    }
-    // The next session begins: what comes late of the old one is refused.
-    let change = Change { session: SessionChange::Replace(&AgentSession::default()), ..Change::of(&first) };
-    store.write(&lease, &change).await.unwrap();
-    assert!(!store.hear(first.uuid, &heard).await.unwrap());
-    assert_eq!(store.get(first.uuid).await.unwrap().unwrap().session, AgentSession::default());
-}
-
-#[tokio::test]
-async fn what_is_learned_does_not_undo_what_was_said_meanwhile() {
-    let (_folder, store, first) = store_with_node().await;
-    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    let mut learned = session("secret");
-    store
-        .write(&lease, &Change { session: SessionChange::Replace(&learned), ..Change::of(&first) })
-        .await
-        .unwrap();
-    let heard = AgentSession { agent_version: Some("2".into()), ..learned.clone() };
-    assert!(store.hear(first.uuid, &heard).await.unwrap());
-    learned.agent_cached_deploy_steps = Some(Vec::new());
-    store
-        .write(&lease, &Change { session: SessionChange::Learned(&learned), ..Change::of(&first) })
-        .await
-        .unwrap();
-    let known = store.get(first.uuid).await.unwrap().unwrap().session;
-    assert_eq!(known, AgentSession { agent_version: Some("2".into()), ..learned });
 }
 
 /// Otherwise each heartbeat of a node with a config drive would write 64 MiB.
@@ -358,25 +154,6 @@ async fn a_heartbeat_writes_neither_document_nor_config_drive() {
     store.write(&lease, &Change::of(&first)).await.unwrap();
     let of_state = journal("nodes.sqlite-wal") - of_heartbeats;
     assert!(of_state < 50_000, "a new state wrote {of_state} bytes");
-}
-
-#[tokio::test]
-async fn a_token_is_issued_once_and_never_while_somebody_works_on_the_node() {
-    let (_folder, store, first) = store_with_node().await;
-    let now = OffsetDateTime::UNIX_EPOCH;
-    let seen = store.get(first.uuid).await.unwrap().unwrap();
-    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    let current = store.get(first.uuid).await.unwrap().unwrap();
-    assert!(!store.issue_token(&current, "early", now).await.unwrap());
-    store.release(&lease).await.unwrap();
-    // Something happened since the record was read: the machine may have been powered off.
-    assert!(!store.issue_token(&seen, "late", now).await.unwrap());
-    assert!(store.issue_token(&current, "first", now).await.unwrap());
-    let current = store.get(first.uuid).await.unwrap().unwrap();
-    assert!(!store.issue_token(&current, "second", now).await.unwrap());
-    assert_eq!(current.session.agent_secret_token.as_deref(), Some("first"));
-    // A refusal changes nothing, not even the epoch.
-    assert_eq!(store.get(first.uuid).await.unwrap().unwrap(), current);
 }
 
 #[tokio::test]
@@ -476,140 +253,5 @@ async fn a_file_with_the_tables_of_another_version_is_left_alone_and_named() {
         let error = SqliteStore::open(&file).await.unwrap_err().to_string();
         assert!(error.contains(&file.display().to_string()) && error.contains("another version"), "{error}");
         assert_eq!(std::fs::read(&file).unwrap().len(), before.len());
-    }
-}
-
-#[tokio::test]
-async fn nodes_without_a_name_are_many_and_their_ports_come_and_go() {
-    let (_folder, store, mut first) = store_with_node().await;
-    let nameless = || Node { name: None, ..node("x", &[]) };
-    let (second, third) = (nameless(), nameless());
-    store.create(&second).await.unwrap();
-    store.create(&third).await.unwrap();
-    assert_eq!(store.get(third.uuid).await.unwrap().unwrap().node, third);
-
-    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    let port = |text: &str, name: Option<&str>| Port {
-        name: name.map(str::to_owned),
-        ..Port::new(text.parse().unwrap())
-    };
-    first.ports.push(port("52:54:00:00:00:07", Some("left")));
-    first.ports.push(port("52:54:00:00:00:08", None));
-    store.write(&lease, &Change::of(&first)).await.unwrap();
-    let created_at = Some(first.updated_at);
-    first.ports.iter_mut().for_each(|port| port.created_at = created_at);
-    assert_eq!(store.get(first.uuid).await.unwrap().unwrap().node.ports, first.ports);
-    assert_eq!(store.port("left").await.unwrap().unwrap().port, first.ports[1]);
-
-    first.ports.remove(0);
-    first.ports[0].address = "52:54:00:00:00:09".parse().unwrap();
-    first.ports[0].extra.insert("a".into(), json!(1));
-    store.write(&lease, &Change::of(&first)).await.unwrap();
-    assert_eq!(store.get(first.uuid).await.unwrap().unwrap().node.ports, first.ports);
-    let all = PortSelection { node: None, address: None, after: None, limit: 9 };
-    assert_eq!(store.ports(&all).await.unwrap().len(), 2);
-    let one = PortSelection { address: Some("52:54:00:00:00:08".parse().unwrap()), ..all.clone() };
-    let owned = OwnedPort { node: first.uuid, port: first.ports[1].clone() };
-    assert_eq!(store.ports(&one).await.unwrap(), [owned]);
-    assert!(store.ports(&PortSelection { node: Some(second.uuid), ..all.clone() }).await.unwrap().is_empty());
-
-    // Names and addresses belong to one port, and what is refused leaves everything as it was.
-    let stored = store.get(first.uuid).await.unwrap().unwrap().node.ports;
-    for (port, what) in [
-        (port("52:54:00:00:00:0a", Some("left")), "a port with the name \"left\""),
-        (port("52:54:00:00:00:08", None), "a port with MAC address 52:54:00:00:00:08"),
-    ] {
-        let mut more = first.clone();
-        more.ports.push(port);
-        let error = store.write(&lease, &Change::of(&more)).await.unwrap_err().to_string();
-        assert!(error.starts_with(what), "{error}");
-        assert_eq!(store.get(first.uuid).await.unwrap().unwrap().node.ports, stored);
-    }
-}
-
-/// What operators are shown is not read as a record first.
-#[tokio::test]
-async fn what_is_kept_of_a_node_is_all_of_it() {
-    let (_folder, store, mut first) = store_with_node().await;
-    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
-    (first.maintenance, first.description) = (true, Some("by the door".into()));
-    first.driver_internal_info.others.insert("vendor_note".into(), json!({"deep": [1]}));
-    let session = session("secret");
-    let change = Change { session: SessionChange::Replace(&session), ..Change::of(&first) };
-    store.write(&lease, &change).await.unwrap();
-    let kept = store.documents(&Selection::first(9)).await.unwrap();
-    let [(outline, documents)] = &kept[..] else { panic!("{kept:?}") };
-    let record = store.get(first.uuid).await.unwrap().unwrap();
-    let Value::Object(mut expected) = serde_json::to_value(&record.node).unwrap() else { unreachable!() };
-    expected.remove("ports");
-    let columns = outline.fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-    let texts = documents.node().unwrap().into_iter();
-    let document = texts.map(|(name, text)| (name.to_owned(), serde_json::from_str(text.get()).unwrap()));
-    assert_eq!(columns.chain(document).collect::<serde_json::Map<_, _>>(), expected);
-    let said = |session: Value| {
-        let Value::Object(session) = session else { panic!("{session}") };
-        session.into_iter().filter(|(_, value)| !value.is_null()).collect::<Vec<_>>()
-    };
-    assert_eq!(said(json!(documents.session().unwrap())), said(json!(record.session)));
-    assert_eq!((outline.uuid, outline.lease_expires_at), (first.uuid, record.lease_expires_at));
-}
-
-#[tokio::test]
-async fn lists_are_filtered_sorted_and_gone_through_in_parts() {
-    let (_folder, store) = store().await;
-    let mut names = Vec::new();
-    for number in 0..20 {
-        let mut node = node(&format!("n{number:02}"), &[]);
-        node.resource_class = (number % 3 > 0).then(|| format!("c{}", number % 3));
-        node.maintenance = number % 2 == 1;
-        node.created_at += SECOND * f64::from(20 - number);
-        names.push(node.label());
-        store.create(&node).await.unwrap();
-    }
-    let column = |name| NodeColumn::named(name).unwrap();
-    let walk = async |selection: Selection, field: &str| {
-        let (mut found, mut selection) = (Vec::new(), selection);
-        loop {
-            let part = store.outlines(&selection).await.unwrap();
-            let records = store.records(&selection).await.unwrap();
-            assert!(records.iter().map(|record| record.node.uuid).eq(part.iter().map(|one| one.uuid)));
-            let Some(last) = part.last() else { return found };
-            let value = last.field(selection.sort.name()).cloned().unwrap();
-            selection.after = Some(Position { value, uuid: last.uuid });
-            found.extend(part.iter().map(|one| text(one, field)));
-        }
-    };
-    let by_name = Selection { sort: column("name"), ..Selection::first(3) };
-    assert_eq!(walk(by_name.clone(), "name").await, names.iter().cloned().map(Some).collect::<Vec<_>>());
-    let mut oldest_first = walk(Selection::first(7), "name").await;
-    oldest_first.reverse();
-    assert_eq!(oldest_first, names.iter().cloned().map(Some).collect::<Vec<_>>());
-    for descending in [false, true] {
-        let by_class = Selection { sort: column("resource_class"), descending, ..Selection::first(4) };
-        let mut classes = walk(by_class, "resource_class").await;
-        assert_eq!(classes.len(), 20);
-        if descending {
-            classes.reverse();
-        }
-        assert!(classes.is_sorted(), "{classes:?}");
-        let by_flag = Selection { sort: column("maintenance"), descending, ..Selection::first(6) };
-        assert_eq!(walk(by_flag, "name").await.len(), 20);
-    }
-    for (filters, expected) in [
-        (vec![Filter::Flag(column("maintenance"), true)], 10),
-        (vec![Filter::IsSet(column("resource_class"), false)], 7),
-        (vec![Filter::IsOneOf(column("resource_class"), vec!["c1".into(), "c2".into()])], 13),
-        (vec![Filter::IsOneOf(column("resource_class"), vec![])], 0),
-        (
-            vec![
-                Filter::Flag(column("maintenance"), false),
-                Filter::IsOneOf(column("resource_class"), vec!["c1".into()]),
-            ],
-            3,
-        ),
-        (vec![Filter::IsOneOf(column("name"), vec!["' OR 1 = 1 --".into()])], 0),
-    ] {
-        let found = walk(Selection { filters: filters.clone(), ..by_name.clone() }, "name").await;
-        assert_eq!(found.len(), expected, "{filters:?}");
     }
 }

@@ -3,7 +3,7 @@
 use crate::store::columns::{PORT, SESSION, micros, split};
 use crate::store::selection::NODE;
 use crate::store::sqlite::{
-    Failure, Outcome, Statement, allocations, bind, boot_traces, certificates, history, last_words, reading,
+    Failure, Outcome, Statement, allocations, bind, boot_traces, certificates, diagnosis, history, reading,
 };
 use crate::store::statements as sql;
 use crate::store::{
@@ -164,7 +164,7 @@ pub(super) async fn write(
     write_inspection(connection, &uuid, change.inspection).await?;
     certificates::write(connection, lease.node, change.certificates).await?;
     boot_traces::write(connection, lease.node, change.boot_trace).await?;
-    last_words::write(connection, lease.node, change.last_words).await?;
+    diagnosis::write(connection, lease.node, change.diagnosis).await?;
     history::add(connection, lease.node, change.history).await?;
     match change.ends_lease {
         true => release(connection, lease).await,

@@ -4,7 +4,7 @@ use super::site::{Life, Site, assert_begun_once, for_each, gates, killed_at, man
 use crate::agent::Script;
 use crate::agent::signing::Proof;
 use farrier_conductor::model::{PowerState, ProvisionState};
-use farrier_engine::store::Store;
+use farrier_engine::store::EvidenceStore;
 
 /// `kill -9` after every single write of an automated cleaning with a reboot: the node is clean, or it says that it is
 /// not.

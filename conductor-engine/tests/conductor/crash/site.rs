@@ -10,7 +10,7 @@ use farrier_conductor::model::clock::{Clock, SystemClock};
 use farrier_conductor::model::{Activity, Node, PowerState, ProvisionState};
 use farrier_engine::Conductor;
 use farrier_engine::store::sqlite::SqliteStore;
-use farrier_engine::store::{Change, Record, Store, Terms};
+use farrier_engine::store::{Change, NodeStore, Record, Store, Terms};
 use farrier_node_api::ramdisk::ramdisk_router;
 use serde_json::{Value, json};
 use std::net::SocketAddr;

@@ -5,7 +5,7 @@ use crate::agent::Script;
 use crate::stage::{MAC, Stage, new_node};
 use farrier_conductor::inventory::AddPorts;
 use farrier_conductor::model::{InitialState, NewNode, ProvisionState};
-use farrier_engine::store::Store;
+use farrier_engine::store::NodeStore;
 use serde_json::{Value, json};
 
 /// A conductor that enrols unknown machines.

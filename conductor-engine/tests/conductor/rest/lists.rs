@@ -6,7 +6,7 @@ use crate::agent::Script;
 use crate::node_api::{ask, ask_in, get, set};
 use crate::stage::Stage;
 use farrier_conductor::model::{NewNode, Node};
-use farrier_engine::store::Store;
+use farrier_engine::store::NodeStore;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@ use crate::agent::Script;
 use crate::node_api::{ask, ask_in, get, set};
 use crate::stage::{Stage, fault, new_node};
 use farrier_conductor::model::ProvisionState;
-use farrier_engine::store::{Store, Terms};
+use farrier_engine::store::{NodeStore, Terms};
 use reqwest::Method;
 use serde_json::{Value, json};
 use time::OffsetDateTime;

@@ -5,7 +5,7 @@ use crate::machine::FakeMachine;
 use crate::node_api::{NEWEST, ask, ask_in, set};
 use crate::stage::{Stage, image, quick};
 use farrier_conductor::model::{Event, NewNode, Node, ProvisionState};
-use farrier_engine::store::Store;
+use farrier_engine::store::NodeStore;
 use farrier_engine::store::sqlite::SqliteStore;
 use farrier_node_api::nodes::nodes_router;
 use farrier_node_api::reference::{ROUTES, Route};

@@ -9,29 +9,29 @@ use async_trait::async_trait;
 
 /// `no-console` and the like: the node has no such interface, and whoever needs it is told so.
 #[derive(Debug, Clone, Copy)]
-pub struct Absent(
+pub struct Unsupported(
     /// What the node has no interface for.
     pub InterfaceKind,
 );
 
 #[async_trait]
-impl Interface for Absent {
+impl Interface for Unsupported {
     async fn validate(&self, _node: &Node) -> Result<(), InterfaceError> {
         InterfaceError::unsupported(self.0, self.0.as_str())
     }
 }
 
-impl ConsoleInterface for Absent {}
+impl ConsoleInterface for Unsupported {}
 
-impl VendorInterface for Absent {}
+impl VendorInterface for Unsupported {}
 
-impl InspectInterface for Absent {}
+impl InspectInterface for Unsupported {}
 
 #[async_trait]
-impl RescueInterface for Absent {
+impl RescueInterface for Unsupported {
     async fn clean_up(&self, _task: &mut Task) -> Result<(), Error> {
         Ok(())
     }
 }
 
-impl RaidInterface for Absent {}
+impl RaidInterface for Unsupported {}

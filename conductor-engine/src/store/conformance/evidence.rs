@@ -2,9 +2,10 @@
 
 use crate::evidence::erasing::EraseCertificate;
 use crate::records::{HistoryEntry, HistoryKind, Severity};
-use crate::store::sqlite::tests::{node, store_with_node, terms};
+use crate::store::conformance::{node, terms, with_node};
 use crate::store::{CertificateChange, Change, HISTORY_LIMIT, Store, StoreError};
 use serde_json::json;
+use std::sync::Arc;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -31,9 +32,10 @@ fn certificate(disk: &str, step: &str, text: &str) -> EraseCertificate {
     serde_json::from_value(certificate).unwrap()
 }
 
-#[tokio::test]
-async fn a_history_is_written_with_the_change_that_it_tells_of_or_not_at_all() {
-    let (_folder, store, node) = store_with_node().await;
+pub(super) async fn a_history_is_written_with_the_change_that_it_tells_of_or_not_at_all(
+    store: Arc<dyn Store>,
+) {
+    let node = with_node(&*store).await;
     let (lease, _) = store.take(node.uuid, &terms("c1", 0)).await.unwrap();
     let history = [entry("one", Some("groom")), entry("two", None)];
     store.write(&lease, &Change { history: &history, ..Change::of(&node) }).await.unwrap();
@@ -46,9 +48,10 @@ async fn a_history_is_written_with_the_change_that_it_tells_of_or_not_at_all() {
     assert_eq!(store.history(node.uuid).await.unwrap(), history);
 }
 
-#[tokio::test]
-async fn the_oldest_entries_of_a_history_are_forgotten_and_those_of_others_stay() {
-    let (_folder, store, first) = store_with_node().await;
+pub(super) async fn the_oldest_entries_of_a_history_are_forgotten_and_those_of_others_stay(
+    store: Arc<dyn Store>,
+) {
+    let first = with_node(&*store).await;
     let second = node("second", &[]);
     store.create(&second).await.unwrap();
     let (of_second, _) = store.take(second.uuid, &terms("c1", 0)).await.unwrap();
@@ -63,9 +66,8 @@ async fn the_oldest_entries_of_a_history_are_forgotten_and_those_of_others_stay(
     assert_eq!(store.history(first.uuid).await.unwrap(), []);
 }
 
-#[tokio::test]
-async fn a_disk_has_one_certificate_of_each_step() {
-    let (_folder, store, node) = store_with_node().await;
+pub(super) async fn a_disk_has_one_certificate_of_each_step(store: Arc<dyn Store>) {
+    let node = with_node(&*store).await;
     let (lease, _) = store.take(node.uuid, &terms("c1", 0)).await.unwrap();
     let write = async |forgets, new: &[EraseCertificate]| {
         let certificates = CertificateChange { forgets, new };

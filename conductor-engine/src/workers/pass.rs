@@ -1,11 +1,11 @@
-//! One turn of a worker: does what there is to do for its node, or looks after its wait.
+//! One pass of a worker: does what there is to do for its node, or looks after its wait.
 
 use crate::error::Error;
 use crate::lease::HeldTask;
 use crate::operations::inspect as inspection;
 use crate::operations::{self, ATTEMPTS};
 use crate::services::Services;
-use crate::workers::silence::Vigil;
+use crate::workers::silence::Silence;
 use crate::workers::work::{Operation, Work};
 use farrier_conductor::agent::AgentClient;
 use farrier_conductor::model::{Event, ProvisionState};
@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// When the next turn is.
+/// When the next pass is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum Schedule {
     /// At once.
     Again,
     /// After a while, or when somebody says something.
@@ -26,52 +26,56 @@ pub(crate) enum Next {
     Nothing,
 }
 
-/// What a worker remembers from turn to turn. Whatever ends it, nothing is lost with it.
-pub(crate) struct Memory {
-    pub(crate) vigil: Vigil,
+/// What a worker knows from pass to pass. Whatever ends it, nothing is lost with it.
+pub(crate) struct WorkerState {
+    pub(crate) silence: Silence,
     /// One client for each agent, since a TLS handshake a second is much for a small machine.
     pub(crate) client: Option<AgentClient>,
 }
 
-impl Memory {
+impl WorkerState {
     /// Nothing yet.
     pub(crate) fn new() -> Self {
-        Self { vigil: Vigil::new(Instant::now()), client: None }
+        Self { silence: Silence::new(Instant::now()), client: None }
     }
 
     /// Nothing yet, of a worker that begins because of a heartbeat.
     pub(crate) fn woken() -> Self {
-        Self { vigil: Vigil::woken(Instant::now()), client: None }
+        Self { silence: Silence::woken(Instant::now()), client: None }
     }
 }
 
-/// One turn of a worker.
-pub(crate) struct Turn {
+/// One pass of a worker.
+pub(crate) struct WorkerPass {
     pub(crate) services: Arc<Services>,
     pub(crate) node: Uuid,
 }
 
-impl Turn {
+impl WorkerPass {
     pub(crate) fn new(services: Arc<Services>, node: Uuid) -> Self {
         Self { services, node }
     }
 
-    /// Takes the turn, with the task where the node was handed over under its lease.
+    /// Makes the pass, with the task where the node was handed over under its lease.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`]: it is taken again.
-    pub(crate) async fn take(self, handed: Option<HeldTask>, memory: &mut Memory) -> Result<Next, Error> {
+    /// [`Error::Store`]: it is made again.
+    pub(crate) async fn take(
+        self,
+        handed: Option<HeldTask>,
+        state: &mut WorkerState,
+    ) -> Result<Schedule, Error> {
         if let Some(task) = handed {
             return self.carry_out(task).await;
         }
         if let Some(task) = HeldTask::pick_up(&self.services, self.node).await? {
             return self.take_up(task).await;
         }
-        let Some(record) = self.services.store.get(self.node).await? else { return Ok(Next::Nothing) };
+        let Some(record) = self.services.store.get(self.node).await? else { return Ok(Schedule::Nothing) };
         match Work::of(&record.node, record.order.as_ref()) {
-            Work::Nothing => Ok(Next::Nothing),
-            Work::Await => self.wait(&record, memory).await,
+            Work::Nothing => Ok(Schedule::Nothing),
+            Work::Await => self.wait(&record, state).await,
             // Whoever worked on it is no more.
             _ => self.take_up(HeldTask::try_acquire(&self.services, self.node).await?).await,
         }
@@ -82,13 +86,13 @@ impl Turn {
     /// # Errors
     ///
     /// [`Error::Store`].
-    pub(crate) async fn fail(&self, reason: &str) -> Result<Next, Error> {
+    pub(crate) async fn fail(&self, reason: &str) -> Result<Schedule, Error> {
         let task = HeldTask::acquire(&self.services, &self.node.to_string()).await?;
         self.end(task, reason).await
     }
 
     /// Goes on where a conductor stopped.
-    async fn take_up(&self, mut task: HeldTask) -> Result<Next, Error> {
+    async fn take_up(&self, mut task: HeldTask) -> Result<Schedule, Error> {
         if !task.was_left()
             && let Some(order) = task.order_mut()
         {
@@ -108,12 +112,12 @@ impl Turn {
     }
 
     /// Carries out what there is to do, until the node waits or rests.
-    pub(crate) async fn carry_out(&self, task: HeldTask) -> Result<Next, Error> {
+    pub(crate) async fn carry_out(&self, task: HeldTask) -> Result<Schedule, Error> {
         let mut more = Some(task);
         while let Some(task) = more {
             more = self.work_on(task).await?;
         }
-        Ok(Next::Again)
+        Ok(Schedule::Again)
     }
 
     /// Does one piece of work, and gives the task back when there is more.
@@ -193,17 +197,17 @@ impl Turn {
     }
 
     /// Ends what is under way, be it an operation or an order of a node at rest.
-    pub(crate) async fn end(&self, mut task: HeldTask, reason: &str) -> Result<Next, Error> {
+    pub(crate) async fn end(&self, mut task: HeldTask, reason: &str) -> Result<Schedule, Error> {
         if task.node.provision_state.after(Event::Fail).is_some() {
             return match operations::fail(task, reason).await? {
                 Some(task) => self.carry_out(task).await,
-                None => Ok(Next::Again),
+                None => Ok(Schedule::Again),
             };
         }
         task.node.set_last_error(reason);
         task.node.target_power_state = None;
         *task.order_mut() = None;
         task.finish().await?;
-        Ok(Next::Again)
+        Ok(Schedule::Again)
     }
 }

@@ -1,7 +1,7 @@
 //! What could be had of machines that stayed silent.
 
-use crate::evidence::diagnosis::LastWords;
-use crate::store::LastWordsChange;
+use crate::evidence::diagnosis::Diagnosis;
+use crate::store::DiagnosisChange;
 use crate::store::sqlite::Outcome;
 use crate::store::statements as sql;
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
@@ -11,23 +11,23 @@ use uuid::Uuid;
 pub(super) async fn write(
     connection: &mut SqliteConnection,
     node: Uuid,
-    change: LastWordsChange<'_>,
+    change: DiagnosisChange<'_>,
 ) -> Outcome<()> {
     let statement = match change {
-        LastWordsChange::Keep => return Ok(()),
-        LastWordsChange::Put(words) => {
+        DiagnosisChange::Keep => return Ok(()),
+        DiagnosisChange::Put(words) => {
             let document = serde_json::to_string(words)?;
-            sqlx::query(sql::PUT_LAST_WORDS).bind(node.to_string()).bind(document)
+            sqlx::query(sql::PUT_DIAGNOSIS).bind(node.to_string()).bind(document)
         }
-        LastWordsChange::Remove => sqlx::query(sql::DELETE_LAST_WORDS).bind(node.to_string()),
+        DiagnosisChange::Remove => sqlx::query(sql::DELETE_DIAGNOSIS).bind(node.to_string()),
     };
     statement.execute(connection).await?;
     Ok(())
 }
 
 /// That of a node.
-pub(super) async fn of(readers: &SqlitePool, node: Uuid) -> Outcome<Option<LastWords>> {
-    let found = sqlx::query_scalar::<Sqlite, String>(sql::LAST_WORDS).bind(node.to_string());
+pub(super) async fn of(readers: &SqlitePool, node: Uuid) -> Outcome<Option<Diagnosis>> {
+    let found = sqlx::query_scalar::<Sqlite, String>(sql::DIAGNOSIS).bind(node.to_string());
     let found = found.fetch_optional(readers).await?;
     Ok(found.map(|document| serde_json::from_str(&document)).transpose()?)
 }

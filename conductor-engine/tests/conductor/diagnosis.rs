@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootDeviceSetting, Interface, InterfaceError, ManagementInterface};
 use farrier_conductor::model::{BootDevice, InterfaceKind, LogEntry, Node, ProvisionState};
 use farrier_conductor::{Drivers, HardwareType, Settings};
-use farrier_engine::store::Store;
+use farrier_engine::store::EvidenceStore;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 
@@ -104,13 +104,13 @@ async fn a_cause_that_the_doctor_left_is_named_and_kept_until_the_machine_boots_
     let log: Vec<_> = told.evidence.iter().filter(|one| one.what == "event log").collect();
     assert_eq!(log.len(), 2, "{log:?}");
     assert!(log[0].said.ends_with("Z System Event, OEM System boot event"), "{log:?}");
-    let kept = told.last_words.unwrap();
-    assert_eq!(stage.store.last_words(node.uuid).await.unwrap().unwrap(), kept);
+    let kept = told.diagnosis.unwrap();
+    assert_eq!(stage.store.diagnosis(node.uuid).await.unwrap().unwrap(), kept);
     assert_eq!(kept.console, ["farrier-agent: link eth0 is down"]);
     stage.change(|script| script.silent = false);
     stage.conductor.retry("n1").await.unwrap();
     stage.wait_for(ProvisionState::Active).await;
-    assert_eq!(stage.store.last_words(node.uuid).await.unwrap(), None);
+    assert_eq!(stage.store.diagnosis(node.uuid).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn a_machine_that_is_waited_for_is_explained_by_what_can_be_had_now() {
     let told = explain(&stage).await;
     assert!(told.cause.unwrap().what.starts_with("nobody answers the machine"));
     let node = stage.node().await;
-    assert_eq!(stage.store.last_words(node.uuid).await.unwrap(), None, "asking changes nothing");
+    assert_eq!(stage.store.diagnosis(node.uuid).await.unwrap(), None, "asking changes nothing");
 }
 
 /// Beside the logs of ramdisks, where such are kept.
@@ -137,7 +137,7 @@ async fn the_screen_of_a_silent_machine_is_kept_and_found_again() {
     ] {
         let stage = silent(Controller::ShowsScreen(picture), keeps).await;
         let node = stage.wait_for(ProvisionState::DeployFailed).await;
-        let name = stage.store.last_words(node.uuid).await.unwrap().unwrap().screenshot.unwrap();
+        let name = stage.store.diagnosis(node.uuid).await.unwrap().unwrap().screenshot.unwrap();
         let is_named = name.starts_with(&format!("{}_n1_", node.uuid));
         assert!(is_named && name.ends_with(&format!("_screen.{ending}")), "{name}");
         assert_eq!(stage.conductor.evidence().log("n1", &name).await.unwrap().unwrap(), picture);
@@ -156,7 +156,7 @@ async fn the_screen_of_a_silent_machine_is_kept_and_found_again() {
     ] {
         let stage = silent(controller, keeps).await;
         let node = stage.wait_for(ProvisionState::DeployFailed).await;
-        let words = stage.store.last_words(node.uuid).await.unwrap().unwrap();
+        let words = stage.store.diagnosis(node.uuid).await.unwrap().unwrap();
         assert_eq!(words.screenshot, None);
         assert_eq!(words.missing.last().unwrap(), expected);
     }
@@ -206,7 +206,7 @@ async fn last_words_are_bounded_in_size_and_time() {
         let stage = silent(controller, |settings| settings.last_words_timeout = limit).await;
         let node = stage.wait_for(ProvisionState::DeployFailed).await;
         assert!(begun.elapsed() < Duration::from_secs(30), "{controller:?}");
-        let words = stage.store.last_words(node.uuid).await.unwrap().unwrap();
+        let words = stage.store.diagnosis(node.uuid).await.unwrap().unwrap();
         assert_eq!(words.missing.first().map(String::as_str), missing);
         assert_eq!(words.cause, None);
         let size = serde_json::to_string(&words).unwrap().len();

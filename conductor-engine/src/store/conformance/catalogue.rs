@@ -1,9 +1,10 @@
 //! Plain resources.
 
 use crate::records::{Resource, ResourceKind};
-use crate::store::sqlite::tests::{store, store_with_node, terms};
+use crate::store::conformance::{terms, with_node};
 use crate::store::{ResourceSelection, Store, StoreError};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -19,9 +20,7 @@ fn resource(kind: ResourceKind, name: Option<&str>, node: Option<Uuid>, fields: 
     }
 }
 
-#[tokio::test]
-async fn a_resource_is_written_as_it_was_before_or_not_at_all() {
-    let (_folder, store) = store().await;
+pub(super) async fn a_resource_is_written_as_it_was_before_or_not_at_all(store: Arc<dyn Store>) {
     let before = resource(ResourceKind::Runbook, Some("CUSTOM_A"), None, &json!({"steps": []}));
     store.create_resource(&before).await.unwrap();
     for id in [before.uuid.to_string().as_str(), "CUSTOM_A"] {
@@ -43,9 +42,8 @@ async fn a_resource_is_written_as_it_was_before_or_not_at_all() {
     assert!(!store.write_resource(&after, &before).await.unwrap());
 }
 
-#[tokio::test]
-async fn what_belongs_to_a_node_is_found_by_it_and_goes_with_it() {
-    let (_folder, store, node) = store_with_node().await;
+pub(super) async fn what_belongs_to_a_node_is_found_by_it_and_goes_with_it(store: Arc<dyn Store>) {
+    let node = with_node(&*store).await;
     let group =
         |address| resource(ResourceKind::PortGroup, None, Some(node.uuid), &json!({"address": address}));
     store.create_resource(&group("a")).await.unwrap();

@@ -1,0 +1,101 @@
+//! Leases.
+
+use super::{SECOND, node, session, terms, with_node};
+use crate::records::{Order, Verb};
+use crate::store::*;
+use farrier_conductor::model::{AgentSession, Event};
+use std::sync::Arc;
+use time::OffsetDateTime;
+
+pub(super) async fn leases_that_have_not_ended_are_told_with_their_holders(store: Arc<dyn Store>) {
+    let node = with_node(&*store).await;
+    assert_eq!(store.held().await.unwrap(), []);
+    let terms = terms("one", 0);
+    let (lease, _) = store.take(node.uuid, &terms).await.unwrap();
+    let expected =
+        Held { node: node.uuid, holder: "one".into(), epoch: lease.epoch, expires_at: terms.expires_at };
+    assert_eq!(store.held().await.unwrap(), [expected]);
+    store.release(&lease).await.unwrap();
+    assert_eq!(store.held().await.unwrap(), []);
+}
+
+pub(super) async fn a_lease_has_one_holder_until_it_ends_or_expires(store: Arc<dyn Store>) {
+    let first = with_node(&*store).await;
+    let (lease, record) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    assert_eq!(record.node.reservation.as_deref(), Some("one"));
+    // Not even for the same conductor: one of its requests would undo the other.
+    for holder in ["one", "two"] {
+        let held = store.take(first.uuid, &terms(holder, 59)).await.unwrap_err();
+        assert!(matches!(&held, StoreError::Held { holder, .. } if holder == "one"), "{held}");
+    }
+    store.renew(&lease, OffsetDateTime::UNIX_EPOCH + SECOND * 90).await.unwrap();
+    assert!(matches!(store.take(first.uuid, &terms("two", 89)).await, Err(StoreError::Held { .. })));
+    store.release(&lease).await.unwrap();
+    let (second, record) = store.take(first.uuid, &terms("two", 1)).await.unwrap();
+    assert_eq!((record.node.reservation.as_deref(), second.epoch), (Some("two"), lease.epoch + 1));
+    let (third, _) = store.take(first.uuid, &terms("three", 61)).await.unwrap();
+    assert_eq!(third.epoch, second.epoch + 1);
+}
+
+pub(super) async fn whoever_was_overtaken_writes_nothing(store: Arc<dyn Store>) {
+    let mut first = with_node(&*store).await;
+    let (old, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let (new, _) = store.take(first.uuid, &terms("two", 60)).await.unwrap();
+    first.set_last_error("written by the dead");
+    let session = session("secret");
+    let change = Change {
+        session: SessionChange::Replace(&session),
+        config_drive: ConfigDrive::Put("H4sI"),
+        ends_lease: true,
+        ..Change::of(&first)
+    };
+    assert!(matches!(store.write(&old, &change).await, Err(StoreError::Overtaken(_))));
+    assert!(matches!(store.renew(&old, OffsetDateTime::UNIX_EPOCH).await, Err(StoreError::Overtaken(_))));
+    assert!(matches!(store.delete(&old).await, Err(StoreError::Overtaken(_))));
+    store.release(&old).await.unwrap();
+    let record = store.get(first.uuid).await.unwrap().unwrap();
+    assert_eq!(record.node.last_error, None);
+    assert_eq!(record.session, AgentSession::default());
+    assert_eq!(record.node.reservation.as_deref(), Some("two"));
+    assert_eq!(store.config_drive(first.uuid).await.unwrap(), None);
+    store.write(&new, &change).await.unwrap();
+}
+
+pub(super) async fn a_lease_that_expired_and_was_not_taken_goes_on(store: Arc<dyn Store>) {
+    let first = with_node(&*store).await;
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    store.renew(&lease, OffsetDateTime::UNIX_EPOCH + SECOND * 500).await.unwrap();
+    store.write(&lease, &Change::of(&first)).await.unwrap();
+}
+
+pub(super) async fn a_conductor_that_starts_again_overtakes_itself(store: Arc<dyn Store>) {
+    let first = with_node(&*store).await;
+    let other = node("second", &["52:54:00:00:00:02"]);
+    store.create(&other).await.unwrap();
+    let (old, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let (others, _) = store.take(other.uuid, &terms("two", 0)).await.unwrap();
+    store.expire_all("one").await.unwrap();
+    assert!(matches!(store.write(&old, &Change::of(&first)).await, Err(StoreError::Overtaken(_))));
+    store.take(first.uuid, &terms("one", 1)).await.unwrap();
+    store.write(&others, &Change::of(&other)).await.unwrap();
+}
+
+pub(super) async fn nodes_that_are_not_at_rest_or_ordered_are_found_when_nobody_attends_to_them(
+    store: Arc<dyn Store>,
+) {
+    let mut first = with_node(&*store).await;
+    let at = |seconds| OffsetDateTime::UNIX_EPOCH + SECOND * seconds;
+    assert!(store.unattended(at(0)).await.unwrap().is_empty());
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    let order = OrderChange::Put(Order::new(Verb::PowerOff, at(0)));
+    store.write(&lease, &Change { order, ..Change::of(&first) }).await.unwrap();
+    assert!(store.unattended(at(59)).await.unwrap().is_empty());
+    assert_eq!(store.unattended(at(60)).await.unwrap(), [first.uuid]);
+    let done = Change { order: OrderChange::Remove, ends_lease: true, ..Change::of(&first) };
+    store.write(&lease, &done).await.unwrap();
+    assert!(store.unattended(at(60)).await.unwrap().is_empty());
+    let (lease, _) = store.take(first.uuid, &terms("one", 0)).await.unwrap();
+    assert!(first.apply(Event::Deploy, at(0)) && first.apply(Event::Wait, at(0)));
+    store.write(&lease, &Change { ends_lease: true, ..Change::of(&first) }).await.unwrap();
+    assert_eq!(store.unattended(at(0)).await.unwrap(), [first.uuid]);
+}

@@ -1,0 +1,103 @@
+//! Records beside nodes, as the store in SQLite keeps them.
+
+use crate::records::{Allocation, AllocationState, Resource, ResourceKind};
+use crate::store::sqlite::{Kept, SqliteStore, allocations, reading, resources};
+use crate::store::{
+    AllocationSelection, CatalogueStore, OwnedPort, PortSelection, ResourceSelection, StoreError,
+};
+use async_trait::async_trait;
+use uuid::Uuid;
+
+#[async_trait]
+impl CatalogueStore for SqliteStore {
+    async fn ports(&self, selection: &PortSelection) -> Result<Vec<OwnedPort>, StoreError> {
+        reading::ports(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn port(&self, id: &str) -> Result<Option<OwnedPort>, StoreError> {
+        reading::port(&self.readers, id).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn create_allocation(&self, allocation: &Allocation) -> Result<(), StoreError> {
+        let created = async {
+            let mut writer = self.single(Kept::Always).await?;
+            allocations::insert(&mut writer.connection, allocation).await?;
+            writer.done();
+            Ok(())
+        };
+        created.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn allocation(&self, id: &str) -> Result<Option<Allocation>, StoreError> {
+        allocations::one(&self.readers, id).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn allocations(&self, selection: &AllocationSelection) -> Result<Vec<Allocation>, StoreError> {
+        allocations::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn write_allocation(
+        &self,
+        allocation: &Allocation,
+        was: AllocationState,
+    ) -> Result<bool, StoreError> {
+        let written = async {
+            let mut writer = self.single(Kept::Always).await?;
+            let is_written = allocations::update(&mut writer.connection, allocation, was).await?;
+            writer.done();
+            Ok(is_written)
+        };
+        written.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn delete_allocation(&self, uuid: Uuid) -> Result<(), StoreError> {
+        let deleted = async {
+            let mut writer = self.single(Kept::Always).await?;
+            allocations::delete(&mut writer.connection, uuid).await?;
+            writer.done();
+            Ok(())
+        };
+        deleted.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn create_resource(&self, resource: &Resource) -> Result<(), StoreError> {
+        let created = async {
+            let mut writer = self.single(Kept::Always).await?;
+            resources::insert(&mut writer.connection, resource).await?;
+            writer.done();
+            Ok(())
+        };
+        created.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn resource(&self, kind: ResourceKind, id: &str) -> Result<Option<Resource>, StoreError> {
+        resources::one(&self.readers, kind, id).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn resources(&self, selection: &ResourceSelection) -> Result<Vec<Resource>, StoreError> {
+        resources::selected(&self.readers, selection).await.map_err(|failure| self.told(failure))
+    }
+
+    async fn write_resource(&self, before: &Resource, after: &Resource) -> Result<bool, StoreError> {
+        let written = async {
+            let mut writer = self.writer(Kept::Always).await?;
+            let is_written = resources::update(&mut writer.connection, before, after).await?;
+            match is_written {
+                true => writer.commit().await?,
+                false => writer.roll_back().await?,
+            }
+            Ok(is_written)
+        };
+        written.await.map_err(|failure| self.told(failure))
+    }
+
+    async fn delete_resource(&self, uuid: Uuid) -> Result<(), StoreError> {
+        let deleted = async {
+            let mut writer = self.single(Kept::Always).await?;
+            resources::delete(&mut writer.connection, uuid).await?;
+            writer.done();
+            Ok(())
+        };
+        deleted.await.map_err(|failure| self.told(failure))
+    }
+}
