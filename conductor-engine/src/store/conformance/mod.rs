@@ -17,11 +17,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use time::{Duration, OffsetDateTime};
 
+/// A check that runs.
+type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// One thing that every store must do, by its name.
 pub struct Check {
     /// What the store does, in words.
     pub name: &'static str,
-    run: fn(Arc<dyn Store>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    run: fn(Arc<dyn Store>) -> Running,
 }
 
 /// A store that does not do what every store must do.
