@@ -36,7 +36,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Error::Hardware`] with everything that cannot work together, [`Error::Unresolved`] when nodes cannot be discovered
+    /// [`Hardware`](Error::Task) with everything that cannot work together, [`Unresolved`](Error::Task) when nodes cannot be discovered
     /// with the hardware type that is set, [`Error::Store`].
     pub async fn start(self) -> Result<Conductor, Error> {
         let Self { settings, store, drivers, clock } = self;

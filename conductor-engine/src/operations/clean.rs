@@ -12,7 +12,7 @@ use farrier_conductor::model::Event;
 ///
 /// # Errors
 ///
-/// [`Error::InvalidState`] in another state.
+/// [`InvalidState`](Error::Task) in another state.
 pub(crate) fn order_cleaning(task: &mut HeldTask) -> Result<(), Error> {
     task.forget_certificates();
     let own = task.node.automated_clean;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 ///
-/// [`Error::Store`], when it cannot be recorded, and [`Error::InvalidState`], when there is no operation.
+/// [`Error::Store`], when it cannot be recorded, and [`InvalidState`](Error::Task), when there is no operation.
 pub(crate) async fn fail(mut task: HeldTask, reason: &str) -> Result<Option<HeldTask>, Error> {
     let family = task.node.provision_state.family();
     let had_step = task.node.current_step().is_some();
@@ -49,7 +49,7 @@ pub(crate) async fn fail(mut task: HeldTask, reason: &str) -> Result<Option<Held
 ///
 /// # Errors
 ///
-/// [`Error::InvalidState`], when nothing can be aborted.
+/// [`InvalidState`](Error::Task), when nothing can be aborted.
 pub(crate) fn abort(task: &mut HeldTask) -> Result<(), Error> {
     let step = task.node.current_step().map(|step| format!(" (step {})", step.step)).unwrap_or_default();
     let family = task.node.provision_state.family();

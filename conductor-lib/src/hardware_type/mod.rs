@@ -1,8 +1,8 @@
 //! Hardware types: which interfaces go with which machines, and which of them a node has (section 10).
 //!
-//! Names alone decide: [`composition`] checks at the start that what is declared can work, [`resolution`] finds the
-//! name of a node's interface; those of Ironic that there are not say what to use instead ([`not_offered`]).
-//! [`registry`] has the implementations, which [`validation`] asks what is missing.
+//! Names alone decide: `composition` checks at the start that what is declared can work, `resolution` finds the
+//! name of a node's interface; those of Ironic that there are not say what to use instead (`not_offered`).
+//! `registry` has the implementations, which `validation` asks what is missing.
 
 mod composition;
 mod declaration;

@@ -31,7 +31,7 @@ pub(super) async fn prepare(task: &mut Task, kind: StepKind) -> Result<Outcome, 
     Ok(outcome)
 }
 
-/// Undoes [`prepare`]; where the node has an instance, its machine starts it, and where its agent may stay (fast
+/// Undoes `prepare`; where the node has an instance, its machine starts it, and where its agent may stay (fast
 /// track), it stays on. It may be done again.
 ///
 /// # Errors

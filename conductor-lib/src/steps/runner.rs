@@ -266,7 +266,7 @@ pub async fn polled(
     }
 }
 
-/// As [`refresh`], for whoever waits for an agent that is not there, or busy.
+/// Asks the agent for its steps. An agent that is not there, or busy, is waited for.
 ///
 /// # Errors
 ///

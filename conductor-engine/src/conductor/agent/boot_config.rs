@@ -44,7 +44,7 @@ impl Ramdisks {
     }
 
     /// Takes note of how far somebody is who boots from the network, for whoever serves that. It is cheap, and is in the
-    /// record of the node within a second or so, while [`run`](Self::run) is polled.
+    /// record of the node within a second or so, while [`run`](crate::Conductor::run) is polled.
     pub fn boot_reached(&self, peer: BootPeer, reached: Reached<'_>) {
         self.0.services().boot_journal.reach(peer, self.mark(reached));
     }
@@ -92,7 +92,7 @@ impl Ramdisks {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`], [`Error::Interface`], [`Error::Store`]; what is there stays.
+    /// [`Unresolved`](Error::Task), [`Interface`](Error::Task), [`Error::Store`]; what is there stays.
     pub async fn refresh_boot_files(&self, node: Uuid) -> Result<bool, Error> {
         let seen_at = Instant::now();
         let Some(record) = self.0.store().get(node).await? else { return Ok(false) };

@@ -16,7 +16,7 @@ impl Ramdisks {
     ///
     /// # Errors
     ///
-    /// [`Error::Heartbeat`] for a heartbeat that is not the agent's, [`Error::NodeNotFound`], [`Error::Store`].
+    /// [`Heartbeat`](Error::Task) for a heartbeat that is not the agent's, [`Error::NodeNotFound`], [`Error::Store`].
     pub async fn heartbeat(&self, id: &str, heartbeat: Heartbeat) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
             let record = self.0.find(id).await?;

@@ -14,7 +14,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn indicators(&self, id: &str) -> Result<Vec<Indicator>, Error> {
         self.indicators_of(&self.0.find(id).await?.node).await
     }
@@ -27,7 +27,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] where there is no such light, and as [`Self::indicators`].
+    /// [`Invalid`](Error::Task) where there is no such light, and as [`Self::indicators`].
     pub async fn indicator_state(
         &self,
         id: &str,
@@ -43,7 +43,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] where there is no such light, or it cannot do that; [`Error::Interface`], [`Error::Store`] when
+    /// [`Invalid`](Error::Task) where there is no such light, or it cannot do that; [`Interface`](Error::Task), [`Error::Store`] when
     /// somebody works on the node.
     pub async fn set_indicator_state(
         &self,
@@ -69,7 +69,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn firmware_versions(&self, id: &str) -> Result<Vec<FirmwareVersion>, Error> {
         let node = self.0.find(id).await?.node;
         let management = self.0.services().hardware.management(&node)?;
@@ -86,7 +86,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn sensors(&self, id: &str) -> Result<Map<String, Value>, Error> {
         let node = self.0.find(id).await?.node;
         in_time(self.0.services().hardware.management(&node)?.get_sensors_data(&node)).await

@@ -28,8 +28,8 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`]; [`Error::InUse`] when it is exported already; [`Error::Invalid`] when no agent answers
-    /// there; [`Error::Agent`] when it refuses; [`Error::Store`] when somebody works on the node.
+    /// [`InvalidState`](Error::Task); [`Error::InUse`] when it is exported already; [`Invalid`](Error::Task) when no agent answers
+    /// there; [`Agent`](Error::Task) when it refuses; [`Error::Store`] when somebody works on the node.
     pub async fn export_disk(&self, id: &str, read_only: bool) -> Result<DiskExport, Error> {
         let mut task = HeldTask::acquire(self.0.services(), id).await?;
         let label = task.node.label();
@@ -63,7 +63,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] when none was; [`Error::Agent`]: it is exported still; [`Error::Store`] when somebody works on
+    /// [`Invalid`](Error::Task) when none was; [`Agent`](Error::Task): it is exported still; [`Error::Store`] when somebody works on
     /// the node.
     pub async fn release_disk(&self, id: &str) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.0.services(), id).await?;

@@ -59,7 +59,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`] when there is no such type.
+    /// [`Unresolved`](Error::Task) when there is no such type.
     pub fn properties(&self, hardware_type: &str) -> Result<BTreeMap<&'static str, &'static str>, Error> {
         Ok(self.0.services().hardware.properties(hardware_type)?)
     }
@@ -68,7 +68,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::Unresolved`] when there is no such type.
+    /// [`Unresolved`](Error::Task) when there is no such type.
     pub fn logical_disk_properties(
         &self,
         hardware_type: &str,
@@ -90,7 +90,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn boot_device(&self, id: &str) -> Result<BootDeviceSetting, Error> {
         let node = self.0.find(id).await?.node;
         let management = self.0.services().hardware.management(&node)?;
@@ -101,7 +101,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::Unresolved`].
+    /// [`Error::NodeNotFound`], [`Unresolved`](Error::Task).
     pub async fn boot_devices(&self, id: &str) -> Result<Vec<BootDevice>, Error> {
         let node = self.0.find(id).await?.node;
         Ok(self.0.services().hardware.management(&node)?.get_supported_boot_devices(&node))
@@ -111,7 +111,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::Interface`], [`Error::Store`] when somebody works on the node.
+    /// [`Interface`](Error::Task), [`Error::Store`] when somebody works on the node.
     pub async fn set_boot_device(&self, id: &str, device: BootDevice, persistent: bool) -> Result<(), Error> {
         let task = HeldTask::acquire(self.0.services(), id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
@@ -124,7 +124,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] for a mode that it does not have, and as [`Self::set_boot_device`].
+    /// [`Invalid`](Error::Task) for a mode that it does not have, and as [`Self::set_boot_device`].
     pub async fn set_boot_mode(&self, id: &str, mode: BootMode) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.0.services(), id).await?;
         let management = self.0.services().hardware.management(&task.node)?;
@@ -159,7 +159,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn virtual_media(&self, id: &str) -> Result<Vec<VirtualMedium>, Error> {
         let node = self.0.find(id).await?.node;
         let management = self.0.services().hardware.management(&node)?;
@@ -196,7 +196,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn console_access(&self, id: &str) -> Result<Option<ConsoleAccess>, Error> {
         let node = self.0.find(id).await?.node;
         if !node.console_enabled {
@@ -227,7 +227,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::Unresolved`], and [`Error::Invalid`] where nothing is kept of it.
+    /// [`Error::NodeNotFound`], [`Unresolved`](Error::Task), and [`Invalid`](Error::Task) where nothing is kept of it.
     pub async fn console_part(&self, id: &str, from: Option<u64>) -> Result<ConsolePart, Error> {
         let node = self.0.find(id).await?.node;
         let file = self.0.services().hardware.console(&node)?.log_file(&node);
@@ -241,7 +241,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn write_console(&self, id: &str, typed: &[u8]) -> Result<(), Error> {
         let node = self.0.find(id).await?.node;
         let console = self.0.services().hardware.console(&node)?;
@@ -265,7 +265,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::Interface`].
+    /// [`Error::NodeNotFound`], [`Interface`](Error::Task).
     pub async fn vifs(&self, id: &str) -> Result<Vec<String>, Error> {
         let node = self.0.find(id).await?.node;
         let network = self.0.services().hardware.network(&node)?;
@@ -303,7 +303,7 @@ impl Machines {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::Unresolved`].
+    /// [`Error::NodeNotFound`], [`Unresolved`](Error::Task).
     pub async fn vendor_methods(&self, id: &str) -> Result<Vec<&'static VendorMethod>, Error> {
         let node = self.0.find(id).await?.node;
         Ok(self.0.services().hardware.vendor(&node)?.methods().iter().collect())

@@ -13,7 +13,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Interface`] when an interface cannot do its part, [`Error::Store`] when
+    /// [`InvalidState`](Error::Task), [`Interface`](Error::Task) when an interface cannot do its part, [`Error::Store`] when
     /// somebody works on the node.
     pub async fn inspect(&self, id: &str) -> Result<(), Error> {
         let mut task = self.begin_operation(id, Event::Inspect).await?;

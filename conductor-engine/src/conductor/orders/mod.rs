@@ -59,8 +59,8 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Invalid`] for an unusable image or step,
-    /// [`Error::Interface`] when an interface cannot do its part, [`Error::Store`] when somebody works on the node.
+    /// [`InvalidState`](Error::Task), [`Error::Forbidden`], [`Invalid`](Error::Task) for an unusable image or step,
+    /// [`Interface`](Error::Task) when an interface cannot do its part, [`Error::Store`] when somebody works on the node.
     pub async fn deploy(&self, id: &str, instance_info: InstanceInfo) -> Result<u64, Error> {
         self.deploy_with_steps(id, instance_info, &[]).await
     }
@@ -162,7 +162,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Store`] when somebody works on the node.
+    /// [`InvalidState`](Error::Task), [`Error::Forbidden`], [`Error::Store`] when somebody works on the node.
     pub async fn undeploy(&self, id: &str) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.services(), id).await?;
         Forbidden::check(&task.node, Event::Delete)?;
@@ -175,7 +175,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::Interface`] when the machine's driver cannot do that, [`Error::Store`] when somebody works on the node.
+    /// [`Interface`](Error::Task) when the machine's driver cannot do that, [`Error::Store`] when somebody works on the node.
     pub async fn set_power(&self, id: &str, action: PowerAction) -> Result<(), Error> {
         self.set_power_within(id, action, None).await
     }
@@ -209,7 +209,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`] while it has an instance or is worked on, [`Error::Forbidden`].
+    /// [`InvalidState`](Error::Task) while it has an instance or is worked on, [`Error::Forbidden`].
     pub async fn delete_node(&self, id: &str) -> Result<(), Error> {
         use ProvisionState::{DeployFailed, Error as Failed};
         let task = HeldTask::acquire(self.services(), id).await?;

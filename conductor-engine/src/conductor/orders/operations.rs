@@ -17,7 +17,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Store`] when somebody works on the node.
+    /// [`InvalidState`](Error::Task), [`Error::Store`] when somebody works on the node.
     pub async fn manage(&self, id: &str) -> Result<(), Error> {
         let mut task = self.begin_operation(id, Event::Manage).await?;
         if task.node.provision_state == ProvisionState::Verifying {
@@ -32,7 +32,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Interface`] when an interface cannot do its part,
+    /// [`InvalidState`](Error::Task), [`Error::Forbidden`], [`Interface`](Error::Task) when an interface cannot do its part,
     /// [`Error::Store`] when somebody works on the node.
     pub async fn provide(&self, id: &str) -> Result<(), Error> {
         let mut task = self.begin_operation(id, Event::Provide).await?;
@@ -51,7 +51,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// As [`Self::provide`], and [`Error::Invalid`] for unusable steps.
+    /// As [`Self::provide`], and [`Invalid`](Error::Task) for unusable steps.
     pub async fn clean(&self, id: &str, clean_steps: &[Value], disable_ramdisk: bool) -> Result<(), Error> {
         let task = self.begin_operation(id, Event::Clean).await?;
         let steps = requested_steps(StepKind::Clean, clean_steps)?;
@@ -110,7 +110,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Interface`] when an interface cannot do its part,
+    /// [`InvalidState`](Error::Task), [`Error::Forbidden`], [`Interface`](Error::Task) when an interface cannot do its part,
     /// [`Error::Store`] when somebody works on the node.
     pub async fn retry(&self, id: &str) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.services(), id).await?;
@@ -128,7 +128,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Store`] when somebody works on the node.
+    /// [`InvalidState`](Error::Task), [`Error::Store`] when somebody works on the node.
     pub async fn adopt(&self, id: &str) -> Result<(), Error> {
         let mut task = self.begin_operation(id, Event::Adopt).await?;
         self.services().choose_deploy(&mut task.node)?;
@@ -139,7 +139,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Store`] when somebody works on the node.
+    /// [`InvalidState`](Error::Task), [`Error::Forbidden`], [`Error::Store`] when somebody works on the node.
     pub async fn abort(&self, id: &str) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.services(), id).await?;
         let state = task.node.provision_state;
@@ -162,7 +162,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Store`] when somebody works on the node.
+    /// [`InvalidState`](Error::Task), [`Error::Forbidden`], [`Error::Store`] when somebody works on the node.
     pub async fn unhold(&self, id: &str) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.services(), id).await?;
         task.enter(Event::Unhold)?;

@@ -10,7 +10,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::Interface`] for what cannot be made, or when the node has no RAID interface, [`Error::Store`] when
+    /// [`Interface`](Error::Task) for what cannot be made, or when the node has no RAID interface, [`Error::Store`] when
     /// somebody works on the node.
     pub async fn set_target_raid_config(&self, id: &str, target: Map<String, Value>) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.services(), id).await?;

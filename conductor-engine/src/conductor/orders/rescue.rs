@@ -12,8 +12,8 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Invalid`] for a password that cannot be one,
-    /// [`Error::Interface`] when the machine cannot be rescued, [`Error::Store`] when somebody works on the node.
+    /// [`InvalidState`](Error::Task), [`Error::Forbidden`], [`Invalid`](Error::Task) for a password that cannot be one,
+    /// [`Interface`](Error::Task) when the machine cannot be rescued, [`Error::Store`] when somebody works on the node.
     pub async fn rescue(&self, id: &str, password: &str) -> Result<(), Error> {
         let hash = self.settings().rescue_password_hash_algorithm.hash(password)?;
         let mut task = self.begin_operation(id, Event::Rescue).await?;
@@ -29,7 +29,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidState`], [`Error::Forbidden`], [`Error::Interface`] when the machine cannot be controlled,
+    /// [`InvalidState`](Error::Task), [`Error::Forbidden`], [`Interface`](Error::Task) when the machine cannot be controlled,
     /// [`Error::Store`] when somebody works on the node.
     pub async fn unrescue(&self, id: &str) -> Result<(), Error> {
         let task = self.begin_operation(id, Event::Unrescue).await?;

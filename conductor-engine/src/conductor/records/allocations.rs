@@ -39,7 +39,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`], [`Error::Store`] when name or identity are taken.
+    /// [`Invalid`](Error::Task), [`Error::Store`] when name or identity are taken.
     pub async fn create_allocation(&self, allocation: Allocation) -> Result<Allocation, Error> {
         allocation.name.iter().try_for_each(|name| check_name(name))?;
         if allocation.resource_class.is_none() {
@@ -77,8 +77,8 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::InvalidState`], [`Error::InUse`] when it was taken by somebody else,
-    /// [`Error::Invalid`] when it is not as wanted, and as [`Self::create_allocation`].
+    /// [`Error::NodeNotFound`], [`InvalidState`](Error::Task), [`Error::InUse`] when it was taken by somebody else,
+    /// [`Invalid`](Error::Task) when it is not as wanted, and as [`Self::create_allocation`].
     pub async fn backfill_allocation(
         &self,
         mut allocation: Allocation,
@@ -154,7 +154,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`Error::AllocationNotFound`], [`Error::InvalidState`], [`Error::Store`] when somebody works on the node.
+    /// [`Error::AllocationNotFound`], [`InvalidState`](Error::Task), [`Error::Store`] when somebody works on the node.
     pub async fn delete_allocation(&self, id: &str) -> Result<(), Error> {
         let allocation = self.allocation(id).await?;
         if let Some(node) = allocation.node_uuid {

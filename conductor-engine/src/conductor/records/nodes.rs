@@ -39,8 +39,8 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] for an unusable field, [`Error::Unresolved`] for an interface that the node cannot have,
-    /// [`Error::Interface`] when its power interface cannot work with its `driver_info`, [`Error::Store`] when name,
+    /// [`Invalid`](Error::Task) for an unusable field, [`Unresolved`](Error::Task) for an interface that the node cannot have,
+    /// [`Interface`](Error::Task) when its power interface cannot work with its `driver_info`, [`Error::Store`] when name,
     /// identity or address are taken.
     pub async fn enrol(&self, mut node: Node) -> Result<Node, Error> {
         node.name.iter().try_for_each(|name| check_name(name))?;
@@ -67,12 +67,12 @@ impl Conductor {
 
     /// Changes what operators may change of a node, at once or not at all.
     ///
-    /// Ports are changed by [`Self::update_port`], states by orders, maintenance too by [`Self::set_maintenance`].
+    /// Ports are changed by [`Catalogue::update_port`], states by orders, maintenance too by [`Self::set_maintenance`].
     ///
     /// # Errors
     ///
-    /// Those of `change`; [`Error::InvalidState`] while somebody works on the node or it waits, and for fields that may
-    /// not change in its state; [`Error::OtherInstance`], [`Error::Invalid`], [`Error::Unresolved`]; [`Error::Store`]
+    /// Those of `change`; [`InvalidState`](Error::Task) while somebody works on the node or it waits, and for fields that may
+    /// not change in its state; [`OtherInstance`](Error::Task), [`Invalid`](Error::Task), [`Unresolved`](Error::Task); [`Error::Store`]
     /// when somebody else holds the node, or its name or instance are taken.
     pub async fn update<E: From<Error>>(
         &self,
@@ -97,7 +97,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`] while it has an instance and [`Error::InvalidState`] while it is worked on, unless it is in
+    /// [`Error::InUse`] while it has an instance and [`InvalidState`](Error::Task) while it is worked on, unless it is in
     /// maintenance; [`Error::Forbidden`]; [`Error::Store`] when somebody works on it.
     pub async fn remove_node(&self, id: &str) -> Result<(), Error> {
         let mut task = HeldTask::acquire(self.services(), id).await?;

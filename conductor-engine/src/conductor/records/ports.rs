@@ -22,7 +22,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`Error::NodeNotFound`], [`Error::Invalid`], [`Error::Store`] when somebody works on the node, or name, identity
+    /// [`Error::NodeNotFound`], [`Invalid`](Error::Task), [`Error::Store`] when somebody works on the node, or name, identity
     /// or address are taken.
     pub async fn create_port(&self, node: &str, port: Port) -> Result<OwnedPort, Error> {
         port.name.iter().try_for_each(|name| check_name(name))?;

@@ -14,7 +14,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] with all that is wrong with it, [`Error::Store`] when its name, its identity or what else it is
+    /// [`Invalid`](Error::Task) with all that is wrong with it, [`Error::Store`] when its name, its identity or what else it is
     /// known by are taken.
     pub async fn create_resource(&self, resource: Resource) -> Result<Resource, Error> {
         self.check_resource(&resource).await?;
@@ -65,7 +65,7 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`Error::ResourceNotFound`], [`Error::Invalid`] while something belongs to it.
+    /// [`Error::ResourceNotFound`], [`Invalid`](Error::Task) while something belongs to it.
     pub async fn delete_resource(&self, kind: ResourceKind, id: &str) -> Result<(), Error> {
         let resource = self.resource(kind, id).await?;
         let lock = self.lock_changeable(&resource, "deletion").await?;

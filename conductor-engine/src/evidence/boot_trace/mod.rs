@@ -2,7 +2,7 @@
 //!
 //! A trace begins when a machine is made ready to boot, and is kept with its node, so that every conductor that has the
 //! record can tell in one line why no agent called. It has one mark for each stage. What is served is noted by a
-//! [journal](journal::BootJournal) first, which is written down from time to time.
+//! journal first, which is written down from time to time.
 
 pub(crate) mod journal;
 

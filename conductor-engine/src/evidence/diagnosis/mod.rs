@@ -3,7 +3,7 @@
 //!
 //! It is gathered when an operation gives up its agent, within a time that does not hold the failure up for long, and is kept with the
 //! node until its machine boots the ramdisk again. Where something in it names the cause, that is told first: what
-//! names causes is one [table](console_patterns).
+//! names causes is one table.
 
 mod console_patterns;
 mod doctor_report;

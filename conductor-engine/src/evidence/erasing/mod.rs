@@ -5,7 +5,7 @@
 //! controllers had no driver. Each is a [certificate of erasure](EraseCertificate). The conductor accepts it from the
 //! agent that ran the step, for the node, the step and the run of the step, whose nonce it issued, and refuses every
 //! other one. The certificates of the last automated cleaning and the disks of the last inspection decide the
-//! [mark](Erasure) that a node bears when it becomes available: its disks are proven to be erased, or they are not, and
+//! [mark](farrier_conductor::model::Erasure) that a node bears when it becomes available: its disks are proven to be erased, or they are not, and
 //! why.
 
 mod accept;

@@ -3,7 +3,7 @@
 //! The file is in WAL mode, so that readers wait for nobody. What the conductor has answered for (records, leases,
 //! orders, tokens) is written with `synchronous=FULL` and outlives a power cut. Heartbeats are written with
 //! `synchronous=NORMAL`: a power cut may take the last ones back, but never break the file, and agents say them again.
-//! That saves a flush of the disk for each. Writers take turns in the process, and wait [`BUSY`] for other processes.
+//! That saves a flush of the disk for each. Writers take turns in the process, and wait ten seconds for other processes.
 
 mod allocations;
 mod boot_traces;
