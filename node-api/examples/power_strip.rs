@@ -18,7 +18,6 @@ use farrier_media::KernelParameters;
 use farrier_node_api::ramdisk::ramdisk_router;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::process::{Child, Command};
@@ -76,7 +75,7 @@ impl PowerInterface for PowerStrip {
             qemu.arg("-kernel").arg(self.dist.join("vmlinuz")).args(["-append", parameters]);
             qemu.arg("-initrd").arg(self.dist.join("initramfs.img"));
         }
-        let machine = qemu.stdin(Stdio::null()).kill_on_drop(true).spawn();
+        let machine = qemu.stdin(std::process::Stdio::null()).kill_on_drop(true).spawn();
         outlet.machine = Some(machine.map_err(InterfaceError::driver)?);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Fetches the logs of ramdisks, for whoever looks for what went wrong in them (section 2.8).
+//! Fetches the logs of ramdisks, for operators who look for what went wrong (section 2.8).
 
 use crate::evidence::log_files;
 use crate::services::Services;

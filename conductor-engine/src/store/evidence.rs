@@ -71,8 +71,8 @@ pub trait EvidenceStore: Send + Sync {
     /// [`StoreError::Failed`].
     async fn with_boot_trace(&self) -> Result<Vec<Uuid>, StoreError>;
 
-    /// Adds to the traces of nodes how far their machines came, whoever holds their leases. Nodes whose trace has not begun
-    /// are passed over.
+    /// Adds to the traces of nodes how far their machines came. No lease is needed. Nodes whose trace has not begun are
+    /// passed over.
     ///
     /// # Errors
     ///

@@ -4,12 +4,13 @@
 //! document in a row of its own, and so is its config drive. Thus a heartbeat writes one short row, and a document is
 //! written when it has changed.
 //!
-//! Reading takes no lock. Who changes a node holds its [`Lease`], and each write says its epoch: whoever was
-//! overtaken is refused ([`StoreError::Overtaken`]). Only the agent's own words need no lease ([`NodeStore::hear`]),
-//! because they are written to its session and nowhere else, and count for the boot they came from alone.
+//! Reading takes no lock. Who changes a node holds its [`Lease`], and each write says its epoch: the writes of a
+//! conductor that was overtaken are refused ([`StoreError::Overtaken`]). Only the agent's own words need no lease
+//! ([`NodeStore::hear`]), because they are written to its session and nowhere else, and count for the boot they came
+//! from alone.
 //!
-//! A [`Store`] is three traits. Whoever writes one holds it to [`conformance`] (feature `conformance`), as the store in
-//! SQLite and the one in memory are.
+//! A [`Store`] is three traits. Tests of a new store run [`conformance`] (feature `conformance`) against it, as those
+//! of the store in SQLite and of the one in memory do.
 //!
 //! All statements are in one file and are SQL that SQLite and PostgreSQL read alike: `$1` for parameters, TEXT,
 //! BIGINT and BOOLEAN for types, microseconds since 1970 for times, JSON as TEXT that no statement looks into,

@@ -171,7 +171,9 @@ impl WorkerPass {
                 operations::finalize_rescue(task, &*rescue).await
             }
             // It may have called by now.
-            News::IsSilent(reason) if task.session.agent_url.is_none() => boot_otherwise(task, &reason).await,
+            News::IsSilent(reason) if task.session().agent_url.is_none() => {
+                boot_otherwise(task, &reason).await
+            }
             News::IsSilent(_) => Ok(Progress::Waits),
         }
     }
@@ -353,7 +355,7 @@ impl WorkerPass {
     ) -> Result<Schedule, Error> {
         let mut task = HeldTask::try_acquire(&self.services, self.node).await?;
         let is_unheard =
-            is_unreached || task.session.agent_last_heartbeat == seen.session.agent_last_heartbeat;
+            is_unreached || task.session().agent_last_heartbeat == seen.session.agent_last_heartbeat;
         let same = is_as_seen(&task.node, &seen.node) && is_unheard;
         if let Some(words) = words.filter(|_| same) {
             task.note_diagnosis(words);

@@ -291,7 +291,7 @@ impl Composition {
     }
 
     /// Of the deploy interfaces among which one chooses, those that a type has.
-    pub fn choices<'a>(&'a self, hardware_type: &'a HardwareType, deploy: &str) -> Vec<&'a String> {
+    pub(crate) fn choices<'a>(&'a self, hardware_type: &'a HardwareType, deploy: &str) -> Vec<&'a String> {
         let candidates = self.candidates.get(deploy).map_or(&[][..], Vec::as_slice);
         let is_had =
             |name: &&String| self.candidates(hardware_type, InterfaceKind::Deploy).any(|one| one == *name);

@@ -107,7 +107,7 @@ pub struct Hardware {
 
 impl Hardware {
     /// The interfaces that every operation on a node's machine needs.
-    pub fn that_control(&self, node: &Node) -> Result<Vec<&dyn Interface>, Unresolved> {
+    pub(crate) fn that_control(&self, node: &Node) -> Result<Vec<&dyn Interface>, Unresolved> {
         use InterfaceKind::{Boot, Management, Network, Power, Storage};
         let mut found = Vec::new();
         for kind in [Power, Management, Network, Storage, Boot] {

@@ -148,7 +148,7 @@ impl Composition {
     /// # Errors
     ///
     /// [`Unresolved::Combination`], [`Unresolved::ConfigDrive`], and as [`Self::resolve`].
-    pub fn check_boot(&self, node: &Node) -> Result<(), Unresolved> {
+    pub(crate) fn check_boot(&self, node: &Node) -> Result<(), Unresolved> {
         let boot = self.resolve(node, InterfaceKind::Boot)?;
         let Some(deploy) = self.resolve(node, InterfaceKind::Deploy)? else { return Ok(()) };
         if !self.goes_with(deploy, boot) {

@@ -10,7 +10,7 @@ pub fn command(kind: StepKind) -> String {
 }
 
 /// The key of a step within its command and its result.
-pub const INDEX: &str = "index";
+pub(crate) const INDEX: &str = "index";
 
 /// What the agent's command list says about the current step.
 #[derive(Debug)]

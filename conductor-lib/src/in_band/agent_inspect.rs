@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 /// Where the ramdisk posts, below the URL of the conductor.
-pub const CALLBACK_PATH: &str = "/v1/continue_inspection";
+const CALLBACK_PATH: &str = "/v1/continue_inspection";
 
 /// How long a BMC may take to tell of network cards while an operator waits.
 const BMC_LIMIT: Duration = Duration::from_secs(30);

@@ -6,7 +6,7 @@ mod agent_rescue;
 mod inspect;
 mod rescue;
 
-pub use agent_inspect::{AgentInspect, CALLBACK_PATH, add_ports_of_bmc, boot, take_over};
+pub use agent_inspect::{AgentInspect, add_ports_of_bmc, boot, take_over};
 pub use agent_raid::AgentRaid;
 pub use agent_rescue::AgentRescue;
 pub use inspect::InspectInterface;

@@ -35,7 +35,7 @@ impl Task {
     }
 
     /// Checks that the machine can boot the ramdisk for a rescue, and be reached by it, without touching it.
-    pub async fn validate_rescue_boot(&self) -> Result<(), Error> {
+    pub(crate) async fn validate_rescue_boot(&self) -> Result<(), Error> {
         self.boot().await?.boot.validate_rescue(&self.node).await?;
         Ok(self.network().await?.validate_network(&self.node, NetworkKind::Rescuing).await?)
     }

@@ -64,7 +64,7 @@ impl Task {
     /// # Errors
     ///
     /// [`Error::Host`].
-    pub async fn agent_that_stayed(&self) -> Result<AgentReuse, Error> {
+    pub(crate) async fn agent_that_stayed(&self) -> Result<AgentReuse, Error> {
         let (now, window) = (self.host.now(), self.settings().fast_track_window());
         if !self.is_fast_track_able()
             || !fast_track::is_alive(&self.session, self.node.provision_state, now, window)

@@ -96,7 +96,7 @@ impl Task {
     /// # Errors
     ///
     /// [`Error::Agent`] where it does not answer and nobody told it, [`Error::Host`].
-    pub async fn agent_has_left(&self) -> Result<bool, Error> {
+    pub(crate) async fn agent_has_left(&self) -> Result<bool, Error> {
         match self.agent().await?.commands().await {
             Err(AgentError::Unreachable { .. }) if self.session.agent_told_to_reboot => Ok(true),
             answer => Ok(answer.map(|_| false)?),

@@ -60,7 +60,7 @@ impl Task {
     /// # Errors
     ///
     /// [`Error::Unresolved`], [`Error::Interface`] when the machine cannot be booted.
-    pub async fn boots_for_inspection(&self) -> Result<bool, Error> {
+    pub(crate) async fn boots_for_inspection(&self) -> Result<bool, Error> {
         let is_required = self.settings().inspection.require_managed_boot;
         let Some(boot) = self.host.hardware().boot(&self.node)? else {
             let hardware_type = self.node.driver.clone();

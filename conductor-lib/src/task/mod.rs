@@ -37,7 +37,7 @@ pub struct Task<H: Host + ?Sized = dyn Host> {
     /// The record.
     pub node: Node,
     /// What is known of the agent; changes count once saved.
-    pub session: AgentSession,
+    pub(crate) session: AgentSession,
     /// Whether the machine stays on that was to go off, and is reset, or rebooted by its agent, when it is to be on.
     resets_when_on: bool,
     /// How much of the session is to be saved.
@@ -47,7 +47,7 @@ pub struct Task<H: Host + ?Sized = dyn Host> {
     /// What of the trace of a boot is to be saved.
     boot_trace: BootTraceChange,
     /// What the conductor lends.
-    pub host: H,
+    pub(crate) host: H,
 }
 
 /// How much of a session is to be saved.
@@ -150,7 +150,7 @@ impl Task {
     }
 
     /// The ports as the agent may see them.
-    pub fn shown_ports(&self) -> Vec<Port> {
+    pub(crate) fn shown_ports(&self) -> Vec<Port> {
         self.node.ports.iter().map(Port::shown).collect()
     }
 

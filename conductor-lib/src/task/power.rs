@@ -39,7 +39,7 @@ impl Task {
     /// # Errors
     ///
     /// [`Error::Unresolved`], [`Error::Host`].
-    pub async fn sees_power(&self) -> Result<bool, Error> {
+    pub(crate) async fn sees_power(&self) -> Result<bool, Error> {
         Ok(self.power().await?.supports_power_sync(&self.node))
     }
 

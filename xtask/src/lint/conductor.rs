@@ -18,11 +18,13 @@ const PAGE: &str = "docs/src/conductor-rooms.md";
 /// Most crates that the thin library without features depends on.
 const MOST_CRATES: usize = 80;
 
-/// Each feature of the thin library, with crates that it must do without. No feature has a server or a database.
+/// Each feature of the thin library, with crates that it must do without. Only `testing` has a server: the
+/// scripted agent, on hyper.
 const FEATURES: &[(&str, &[&str])] = &[
     ("", &["hyper", "reqwest", "ring", "rustls", "sha-crypt", "tokio"]),
     ("client", &["async-trait", "sha-crypt"]),
     ("drivers", &[]),
+    ("testing", &[]),
 ];
 
 /// What no feature of the thin library depends on.
@@ -34,20 +36,16 @@ pub fn refuse_imports_upwards(workspace: &Workspace, writes: bool) -> Result<()>
     let rooms = CRATES.map(|name| {
         let (_, folder) =
             workspace.sources.iter().find(|(found, _)| found == name).context("a crate is gone")?;
-        Ok((folder, levels::rooms(&imports::read(folder)?)))
+        Ok(levels::rooms(&imports::read(folder)?))
     });
     let rooms: Vec<_> = rooms.into_iter().collect::<Result<_>>()?;
     let mut described = Vec::new();
-    for (name, (folder, rooms)) in CRATES.iter().zip(&rooms) {
+    for (name, rooms) in CRATES.iter().zip(&rooms) {
         let levels = levels::levels(rooms).with_context(|| format!("the rooms of {name}"))?;
         show(workspace, &format!("docs/src/{name}-rooms.svg"), &picture::svg(rooms, &levels), writes)?;
-        described.push((*name, lines(folder)?, levels));
+        described.push((*name, levels));
     }
-    // The lines of today are those of the day on which the page was written.
-    match writes {
-        true => workspace.write_page(PAGE, &picture::page(&described)),
-        false => Ok(()),
-    }
+    show(workspace, PAGE, &picture::page(&described), writes)
 }
 
 fn show(workspace: &Workspace, file: &str, text: &str, writes: bool) -> Result<()> {
@@ -57,21 +55,6 @@ fn show(workspace: &Workspace, file: &str, text: &str, writes: bool) -> Result<(
         (false, true) => workspace.write_page(file, text),
         (false, false) => bail!("{file} does not show the imports as they are; run cargo xtask lint --page"),
     }
-}
-
-fn lines(folder: &Path) -> Result<usize> {
-    let mut found = 0;
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let path = entry?.path();
-        found += match path.is_dir() {
-            true => lines(&path)?,
-            false => fs::read_to_string(&path)
-                .with_context(|| format!("cannot read {}", path.display()))?
-                .lines()
-                .count(),
-        };
-    }
-    Ok(found)
 }
 
 /// Refuses crates that the thin library must do without, by feature. Each of them must build alone.

@@ -53,18 +53,18 @@ fn place(room: &str, levels: &[Vec<&str>]) -> (usize, usize) {
     found.unwrap_or_default()
 }
 
-/// The page, of the name, the number of lines and the levels of each crate.
-pub fn page(crates: &[(&str, usize, Vec<Vec<&str>>)]) -> String {
+/// The page, of the name and the levels of each crate.
+pub fn page(crates: &[(&str, Vec<Vec<&str>>)]) -> String {
     let mut page = "# The rooms of the conductor\n\n\
         `cargo xtask lint --page` writes this page from the imports in the sources; `cargo xtask lint` refuses a page that \
         shows others,\na room that imports one above it, and rooms that import each other. A line leads from a room down to \
         one that it imports.\nThe root of a crate, which declares its rooms, and tests are left out.\n"
         .to_owned();
-    for (name, lines, levels) in crates {
+    for (name, levels) in crates {
         let rooms: usize = levels.iter().map(Vec::len).sum();
         _ = write!(
             page,
-            "\n## {name}\n\n{rooms} rooms on {} levels, {lines} lines with their unit tests.\n\n\
+            "\n## {name}\n\n{rooms} rooms on {} levels.\n\n\
              ![Which rooms of {name} import which]({name}-rooms.svg)\n",
             levels.len()
         );
@@ -92,7 +92,7 @@ mod tests {
         for (room, imported) in &rooms {
             assert!(imported.iter().all(|other| place(other, &levels).1 > place(room, &levels).1), "{room}");
         }
-        let page = page(&[("farrier-conductor", 12, levels)]);
-        assert!(page.contains("3 rooms on 3 levels, 12 lines"), "{page}");
+        let page = page(&[("farrier-conductor", levels)]);
+        assert!(page.contains("3 rooms on 3 levels"), "{page}");
     }
 }

@@ -1,4 +1,4 @@
-//! What every store must do: whoever writes one holds it to [`conformance`].
+//! Checks of what every store must do. [`conformance`] runs all of them against a store.
 
 #![allow(clippy::unwrap_used, reason = "a check that cannot go on fails")]
 

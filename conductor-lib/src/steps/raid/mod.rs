@@ -9,5 +9,5 @@ mod steps;
 
 pub use config::{LOGICAL_DISK_PROPERTIES, check};
 
-pub use outcome::{note_deleted, note_made};
+pub(crate) use outcome::{note_deleted, note_made};
 pub use steps::fault;

@@ -12,7 +12,7 @@ use time::format_description::well_known::Rfc3339;
 /// # Errors
 ///
 /// [`Error::Invalid`] when it told none.
-pub fn note_made(node: &mut Node, made: Option<&Value>, now: OffsetDateTime) -> Result<(), Error> {
+pub(crate) fn note_made(node: &mut Node, made: Option<&Value>, now: OffsetDateTime) -> Result<(), Error> {
     let Some(made) = made.and_then(Value::as_object).filter(|made| made.contains_key("logical_disks")) else {
         return Err(Error::invalid("the agent's result", "tells no logical_disks; see the agent's log"));
     };
@@ -27,7 +27,7 @@ pub fn note_made(node: &mut Node, made: Option<&Value>, now: OffsetDateTime) -> 
 }
 
 /// Notes that there are no volumes any more.
-pub fn note_deleted(node: &mut Node) {
+pub(crate) fn note_deleted(node: &mut Node) {
     node.raid_config.clear();
     node.properties.remove("root_device");
 }
