@@ -4,7 +4,7 @@
 //! `cargo test -p farrier-conductor --features testing --example own_deploy`
 
 use async_trait::async_trait;
-use farrier_conductor::deploy::DeployInterface;
+use farrier_conductor::deploy::{AgentDeploy, DeployInterface};
 use farrier_conductor::interfaces::{Interface, InterfaceError, Outcome};
 use farrier_conductor::model::{Node, PlannedStep, StepKind};
 use farrier_conductor::plan::KnownStep;
@@ -33,7 +33,7 @@ impl Interface for FromVolume {
 }
 
 #[async_trait]
-impl DeployInterface for FromVolume {
+impl AgentDeploy for FromVolume {
     /// Two steps, the one with the higher priority first.
     fn core_steps(&self) -> Vec<KnownStep> {
         [("deploy", 100), ("boot_instance", 20)]
@@ -41,7 +41,7 @@ impl DeployInterface for FromVolume {
             .into()
     }
 
-    /// No agent runs at any priority.
+    /// No agent runs in a deployment; cleaning and service have one.
     fn in_band(&self) -> RangeInclusive<i64> {
         RangeInclusive::new(1, 0)
     }
@@ -64,9 +64,11 @@ impl DeployInterface for FromVolume {
 
 /// Runs all steps of a deployment.
 async fn deploy(task: &mut Task) -> Result<(), Error> {
-    FromVolume.validate(&task.node).await?;
-    for step in FromVolume.core_steps() {
-        FromVolume.execute(task, &PlannedStep::new("deploy", &step.id.step, step.priority)).await?;
+    let interface: &dyn DeployInterface = &FromVolume;
+    interface.validate(&task.node).await?;
+    interface.prepare(task).await?;
+    for step in interface.core_steps() {
+        interface.execute(task, &PlannedStep::new("deploy", &step.id.step, step.priority)).await?;
         task.save().await?;
     }
     Ok(())
@@ -99,6 +101,8 @@ mod tests {
         deploy(&mut task).await?;
         assert_eq!(machine.told(), ["power off", "boot instance", "power on"]);
         assert_eq!(task.host().events(), [EventKind::Booting]);
+        DeployInterface::tear_down(&FromVolume, &mut task).await?;
+        assert_eq!(machine.told().last().map(String::as_str), Some("power off"));
         task.host_mut().lost = Some("another conductor took the node".into());
         assert!(matches!(deploy(&mut task).await, Err(Error::Host(_))));
         Ok(())

@@ -41,6 +41,14 @@ impl BootInterface for Network {
         Ok(())
     }
 
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        boot.boot_from_disk(self).await
+    }
+
+    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
     async fn validate_inspection(&self, _node: &Node) -> Result<(), InterfaceError> {
         Ok(())
     }

@@ -9,7 +9,9 @@
 //! strip would be asked over the network; everything else stays as it is here.
 
 use async_trait::async_trait;
-use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError, PowerInterface};
+use farrier_conductor::interfaces::{
+    BootContext, BootExtension, BootInterface, Interface, InterfaceError, PowerInterface,
+};
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_conductor::{Drivers, HardwareType, Settings};
 use farrier_engine::Conductor;
@@ -94,6 +96,10 @@ impl PowerInterface for PowerStrip {
 
 #[async_trait]
 impl BootInterface for PowerStrip {
+    fn extension(&self) -> &dyn BootExtension {
+        self
+    }
+
     async fn prepare_ramdisk(&self, _: BootContext<'_>, line: &KernelParameters) -> Outcome<()> {
         let agent = format!("ipa-advertise-host=127.0.0.1 ipa-advertise-port={}", self.agent_port);
         self.outlet.lock().await.ramdisk = Some(format!("console=ttyS0 {line} {agent}"));
@@ -105,6 +111,16 @@ impl BootInterface for PowerStrip {
         Ok(())
     }
 
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        boot.boot_from_disk(self).await
+    }
+
+    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+}
+
+impl BootExtension for PowerStrip {
     /// The machine reaches this host by another address than the host itself.
     fn callback_url(&self, url: &str) -> String {
         url.replace("127.0.0.1", "10.0.2.2")

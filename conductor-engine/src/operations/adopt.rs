@@ -23,6 +23,7 @@ pub(crate) async fn adopt(task: &mut HeldTask, deploy: &dyn DeployInterface) -> 
         deploy.validate(&task.node).await?;
     }
     task.node.power_state = Some(task.power_state().await?);
+    deploy.prepare(task).await?;
     deploy.take_over(task).await?;
     task.node.driver_internal_info.erasure = None;
     *task.order_mut() = None;

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::explain::ramdisk_logs;
 use crate::lease::HeldTask;
 use crate::records::{Order, Verb};
+use farrier_conductor::deploy::DeployInterface;
 use farrier_conductor::heartbeat::SessionEnd;
 use farrier_conductor::in_band::RescueInterface;
 use farrier_conductor::model::{
@@ -121,6 +122,12 @@ fn powers_off(family: Option<Family>, settings: &Settings) -> bool {
     }
 }
 
+/// Whether the deploy interface has prepared an operation, and so tears it down.
+fn has_agent(node: &Node, kind: StepKind) -> bool {
+    let plan = node.plan(kind);
+    !plan.disable_ramdisk && !plan.untouched
+}
+
 fn is_of_rescue(node: &Node) -> bool {
     matches!(node.provision_state.family(), Some(Family::Rescue | Family::Unrescue))
 }
@@ -133,29 +140,38 @@ fn is_of_rescue(node: &Node) -> bool {
 /// [`Error::Store`].
 pub(crate) async fn clean_up(
     mut task: HeldTask,
+    deploy: Result<Arc<dyn DeployInterface>, Error>,
     rescue: Result<Arc<dyn RescueInterface>, Error>,
 ) -> Result<(), Error> {
-    put_right(&mut task, rescue).await?;
+    put_right(&mut task, deploy, rescue).await?;
     tell(task).await
 }
 
 /// Tells whether all is put right.
 async fn put_right(
     task: &mut HeldTask,
+    deploy: Result<Arc<dyn DeployInterface>, Error>,
     rescue: Result<Arc<dyn RescueInterface>, Error>,
 ) -> Result<bool, Error> {
     let off = match task.node.target_power_state {
         Some(PowerState::Off) => task.power_off().await.map_err(Error::from),
         _ => Ok(()),
     };
-    let ramdisk = match (is_of_rescue(&task.node), rescue) {
-        (true, Ok(rescue)) => rescue.clean_up(task).await.map_err(Error::from),
-        (true, Err(error)) => Err(error),
-        (false, _) => task.clean_up_ramdisk().await.map_err(Error::from),
+    let cleaned_up = match (task.node.provision_state.family(), deploy, rescue) {
+        (Some(Family::Rescue | Family::Unrescue), _, Ok(rescue)) => {
+            rescue.clean_up(task).await.map_err(Error::from)
+        }
+        (Some(Family::Rescue | Family::Unrescue), _, Err(error)) => Err(error),
+        (Some(Family::Deploy), Ok(deploy), _) => deploy.clean_up(task).await.map_err(Error::from),
+        (Some(Family::Clean), Ok(deploy), _) if has_agent(&task.node, StepKind::Clean) => {
+            steps::tear_down(task, &*deploy, StepKind::Clean).await.map_err(Error::from)
+        }
+        _ => task.clean_up_ramdisk().await.map_err(Error::from),
     };
     let network = ramdisk::leave_network(task).await.map_err(Error::from);
     let mut is_right = true;
-    for (what, outcome) in [("powered off", off), ("cleaned up", ramdisk), ("taken off its network", network)]
+    for (what, outcome) in
+        [("powered off", off), ("cleaned up", cleaned_up), ("taken off its network", network)]
     {
         match outcome {
             Ok(()) => {}
@@ -176,20 +192,22 @@ async fn put_right(
 /// [`Error::Store`].
 pub(crate) async fn abort_at_rest(
     task: HeldTask,
+    deploy: Result<Arc<dyn DeployInterface>, Error>,
     rescue: Result<Arc<dyn RescueInterface>, Error>,
 ) -> Result<(), Error> {
     match is_of_rescue(&task.node) {
-        true => abort_rescue(task, rescue).await,
-        false => abort_service(task).await,
+        true => abort_rescue(task, deploy, rescue).await,
+        false => abort_service(task, deploy).await,
     }
 }
 
 /// Ends a rescue that is aborted. When something of it stays, the node is left to an operator.
 async fn abort_rescue(
     mut task: HeldTask,
+    deploy: Result<Arc<dyn DeployInterface>, Error>,
     rescue: Result<Arc<dyn RescueInterface>, Error>,
 ) -> Result<(), Error> {
-    if !put_right(&mut task, rescue).await? {
+    if !put_right(&mut task, deploy, rescue).await? {
         let reason = task.node.last_error.clone().unwrap_or_default();
         put_into_maintenance(&mut task.node, Fault::RescueAbort, &reason);
     }
@@ -197,8 +215,15 @@ async fn abort_rescue(
 }
 
 /// Ends a service that is aborted: the machine starts its instance. When it cannot, the node is left to an operator.
-async fn abort_service(mut task: HeldTask) -> Result<(), Error> {
-    match steps::tear_down(&mut task, StepKind::Service).await.map_err(Error::from) {
+async fn abort_service(
+    mut task: HeldTask,
+    deploy: Result<Arc<dyn DeployInterface>, Error>,
+) -> Result<(), Error> {
+    let torn_down = match deploy {
+        Ok(deploy) => steps::tear_down(&mut task, &*deploy, StepKind::Service).await.map_err(Error::from),
+        Err(error) => Err(error),
+    };
+    match torn_down {
         Ok(()) => {
             task.node.end_plans();
             task.enter(Event::Abort)?;

@@ -9,6 +9,7 @@ use crate::operations::ATTEMPTS;
 use crate::records::{Order, Verb};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::agent::AgentError;
+use farrier_conductor::deploy::DeployInterface;
 use farrier_conductor::heartbeat::SessionEnd;
 use farrier_conductor::in_band::RescueInterface;
 use farrier_conductor::interfaces::outcome::Outcome;
@@ -91,7 +92,12 @@ async fn end(task: &mut HeldTask, rescue: &dyn RescueInterface) -> Result<Progre
 /// # Errors
 ///
 /// As [`rescue`].
-pub(crate) async fn unrescue(task: &mut HeldTask, rescue: &dyn RescueInterface) -> Result<Progress, Error> {
+pub(crate) async fn unrescue(
+    task: &mut HeldTask,
+    deploy: &dyn DeployInterface,
+    rescue: &dyn RescueInterface,
+) -> Result<Progress, Error> {
+    deploy.prepare(task).await?;
     rescue.unrescue(task).await?;
     done(task)
 }

@@ -5,11 +5,10 @@ use crate::evidence::console_log;
 use crate::lease::HeldTask;
 use crate::operations::order_cleaning;
 use crate::store::ConfigDrive;
+use farrier_conductor::deploy::{DeployInterface, instance};
 use farrier_conductor::heartbeat::SessionEnd;
 use farrier_conductor::in_band::RescueInterface;
 use farrier_conductor::model::{Event, masked_text};
-use farrier_conductor::task::NetworkChange;
-use farrier_conductor::task::ramdisk;
 use std::sync::Arc;
 
 /// Powers a machine off, removes its instance from the record, and gives the node back when it is to be cleaned. When
@@ -20,9 +19,10 @@ use std::sync::Arc;
 /// [`Error::Store`].
 pub(crate) async fn undeploy(
     mut task: HeldTask,
+    deploy: Result<Arc<dyn DeployInterface>, Error>,
     rescue: Result<Arc<dyn RescueInterface>, Error>,
 ) -> Result<Option<HeldTask>, Error> {
-    let is_clean = match clean_up(&mut task, rescue).await {
+    let is_clean = match remove(&mut task, deploy, rescue).await {
         Ok(()) => true,
         Err(error @ Error::Store(_)) => return Err(error),
         Err(error) => {
@@ -52,17 +52,26 @@ pub(crate) async fn undeploy(
     }
 }
 
-async fn clean_up(task: &mut HeldTask, rescue: Result<Arc<dyn RescueInterface>, Error>) -> Result<(), Error> {
-    task.power_off().await?;
+/// Has the machine off, and nothing of its instance left. Without its deploy interface, all is done but what that alone
+/// knows, which fails the removal.
+async fn remove(
+    task: &mut HeldTask,
+    deploy: Result<Arc<dyn DeployInterface>, Error>,
+    rescue: Result<Arc<dyn RescueInterface>, Error>,
+) -> Result<(), Error> {
+    match &deploy {
+        Ok(deploy) => deploy.tear_down(task).await?,
+        Err(_) => instance::tear_down(task).await?,
+    }
     // It may have been rescued.
     rescue?.clean_up(task).await?;
-    task.detach_volumes().await?;
-    let mut changes = vec![NetworkChange::UnconfigureTenant];
-    changes.extend(ramdisk::leaving(task));
-    task.change_networks(&changes).await?;
-    task.clean_up_ramdisk().await?;
-    task.clean_up_instance().await?;
+    match &deploy {
+        Ok(deploy) => deploy.clean_up(task).await?,
+        Err(_) => instance::clean_up(task).await?,
+    }
     // An instance that could not be switched off ends now.
-    let stays_on = task.node.disable_power_off && !task.is_switched_by_agent()?;
-    if stays_on { Ok(task.reboot().await?) } else { Ok(()) }
+    if task.node.disable_power_off && !task.is_switched_by_agent()? {
+        task.reboot().await?;
+    }
+    deploy.map(drop)
 }

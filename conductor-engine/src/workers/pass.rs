@@ -8,7 +8,9 @@ use crate::services::Services;
 use crate::workers::silence::Silence;
 use crate::workers::work::{Operation, Work};
 use farrier_conductor::agent::AgentClient;
-use farrier_conductor::model::{Event, ProvisionState};
+use farrier_conductor::deploy::DeployInterface;
+use farrier_conductor::in_band::RescueInterface;
+use farrier_conductor::model::{Event, Node, ProvisionState};
 use farrier_conductor::steps::{self, Progress};
 use farrier_conductor::task::event::EventKind;
 use std::sync::Arc;
@@ -127,17 +129,17 @@ impl WorkerPass {
             Work::Power(action) => operations::set_power(task, action).await?,
             Work::Forget => operations::forget(task).await?,
             Work::Undeploy => {
-                let rescue = self.services.rescue_interface(&task.node);
-                return operations::undeploy(task, rescue).await;
+                let (deploy, rescue) = self.interfaces(&task.node);
+                return operations::undeploy(task, deploy, rescue).await;
             }
             Work::Verify => return operations::verify(task).await,
             Work::Abort => {
-                let rescue = self.services.rescue_interface(&task.node);
-                operations::abort_at_rest(task, rescue).await?;
+                let (deploy, rescue) = self.interfaces(&task.node);
+                operations::abort_at_rest(task, deploy, rescue).await?;
             }
             Work::CleanUp => {
-                let rescue = self.services.rescue_interface(&task.node);
-                operations::clean_up(task, rescue).await?;
+                let (deploy, rescue) = self.interfaces(&task.node);
+                operations::clean_up(task, deploy, rescue).await?;
             }
             Work::Operation(operation) => {
                 let progress = self.carry_on(&mut task, operation).await;
@@ -150,6 +152,14 @@ impl WorkerPass {
             }
         }
         Ok(None)
+    }
+
+    /// The interfaces that undo what an operation has done to a node.
+    fn interfaces(
+        &self,
+        node: &Node,
+    ) -> (Result<Arc<dyn DeployInterface>, Error>, Result<Arc<dyn RescueInterface>, Error>) {
+        (self.services.deploy_interface(node), self.services.rescue_interface(node))
     }
 
     /// Carries an operation on as far as it goes by itself.
@@ -166,7 +176,10 @@ impl WorkerPass {
                 inspection::go_on(task, &*services.inspect_interface(&task.node)?).await
             }
             Operation::Rescue => operations::rescue(task, &*services.rescue_interface(&task.node)?).await,
-            Operation::Unrescue => operations::unrescue(task, &*services.rescue_interface(&task.node)?).await,
+            Operation::Unrescue => {
+                let (deploy, rescue) = self.interfaces(&task.node);
+                operations::unrescue(task, &*deploy?, &*rescue?).await
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use crate::machine::Boot;
 use crate::stage::{MAC, Stage, new_node};
 use async_trait::async_trait;
 use farrier_conductor::HardwareType;
-use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError};
+use farrier_conductor::interfaces::{BootContext, BootExtension, BootInterface, Interface, InterfaceError};
 use farrier_conductor::model::{NewNode, Node, ProvisionState};
 use farrier_media::KernelParameters;
 use serde_json::{Value, json};
@@ -33,8 +33,8 @@ impl Interface for Useless {}
 
 #[async_trait]
 impl BootInterface for Useless {
-    fn can_provide_config(&self) -> bool {
-        self.has_token
+    fn extension(&self) -> &dyn BootExtension {
+        self
     }
 
     async fn prepare_ramdisk(&self, _: BootContext<'_>, _: &KernelParameters) -> Result<(), InterfaceError> {
@@ -50,8 +50,22 @@ impl BootInterface for Useless {
         Ok(())
     }
 
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        boot.boot_from_disk(self).await
+    }
+
+    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
     async fn validate_inspection(&self, _: &Node) -> Result<(), InterfaceError> {
         Ok(())
+    }
+}
+
+impl BootExtension for Useless {
+    fn can_provide_config(&self) -> bool {
+        self.has_token
     }
 }
 

@@ -5,9 +5,10 @@ use crate::machine::Boot;
 use crate::stage::{Stage, image};
 use async_trait::async_trait;
 use farrier_conductor::agent::Wait;
-use farrier_conductor::deploy::DeployInterface;
+use farrier_conductor::deploy::{AfterHeartbeat, AgentDeploy, DeployInterface, agent_base};
 use farrier_conductor::interfaces::{BootNeed, Interface, InterfaceError, Outcome};
-use farrier_conductor::model::{InstanceInfo, Node, PlannedStep, PowerState, ProvisionState};
+use farrier_conductor::model::{InstanceInfo, Node, PlannedStep, PowerState, ProvisionState, StepKind};
+use farrier_conductor::plan::KnownStep;
 use farrier_conductor::{Drivers, Error, HardwareType, Task};
 use farrier_protocol::command::{CommandResult, CommandStatus};
 use serde_json::json;
@@ -26,32 +27,32 @@ impl InOneStep {
 impl Interface for InOneStep {}
 
 #[async_trait]
-impl DeployInterface for InOneStep {
-    fn has_decomposed_deploy_steps(&self) -> bool {
-        false
+impl AgentDeploy for InOneStep {
+    fn core_steps(&self) -> Vec<KnownStep> {
+        vec![KnownStep::new(StepKind::Deploy, "deploy", "deploy", 100)]
     }
 
-    async fn deploy_has_started(&self, task: &mut Task) -> Result<bool, Error> {
-        Ok(Self::written(task).await?.is_some())
+    /// The step waits for a heartbeat, also of an agent that has stayed.
+    async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
+        agent_base::execute(task, step).await?;
+        Ok(Outcome::Wait)
     }
 
-    async fn continue_deploy(&self, task: &mut Task) -> Result<(), Error> {
-        let agent = task.agent().await?;
-        agent.execute("standby.prepare_image", json!({"image_info": {}}), Wait::UntilAccepted).await?;
-        Ok(())
-    }
-
-    async fn deploy_is_done(&self, task: &mut Task) -> Result<bool, Error> {
-        let written = Self::written(task).await?;
-        Ok(written.is_some_and(|command| command.command_status != CommandStatus::Running))
-    }
-
-    async fn reboot_to_instance(&self, task: &mut Task) -> Result<(), Error> {
-        if let Some(error) = Self::written(task).await?.and_then(|written| written.command_error) {
+    async fn heartbeat(&self, task: &mut Task) -> Result<AfterHeartbeat, Error> {
+        let Some(written) = Self::written(task).await? else {
+            let agent = task.agent().await?;
+            agent.execute("standby.prepare_image", json!({"image_info": {}}), Wait::UntilAccepted).await?;
+            return Ok(AfterHeartbeat::Waits);
+        };
+        if written.command_status == CommandStatus::Running {
+            return Ok(AfterHeartbeat::Waits);
+        }
+        if let Some(error) = written.command_error {
             return Err(Error::invalid("the image", error.details));
         }
         task.prepare_instance().await?;
-        task.reboot().await
+        task.reboot().await?;
+        Ok(AfterHeartbeat::Done)
     }
 }
 
@@ -78,6 +79,18 @@ impl DeployInterface for PowerAlone {
         task.power_on().await?;
         Ok(Outcome::Done)
     }
+
+    async fn prepare(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(())
+    }
+
+    async fn tear_down(&self, task: &mut Task) -> Result<(), Error> {
+        task.power_off().await
+    }
+
+    async fn clean_up(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// Nodes of type `fake` may have any of three deploy interfaces; those of type `bare` have no boot interface.
@@ -96,7 +109,7 @@ fn with(mut info: InstanceInfo, key: &str, value: &str) -> InstanceInfo {
 }
 
 #[tokio::test]
-async fn an_interface_that_does_everything_in_one_step_is_driven_by_its_hooks() {
+async fn an_interface_that_does_everything_in_one_step_is_driven_by_heartbeats() {
     let stage = Stage::composed(Script::default(), "any", with_custom).await;
     let info = with(image(), "deploy_interface", "in-one-step");
     stage.conductor.deploy("n1", info).await.unwrap();
@@ -116,7 +129,7 @@ async fn an_interface_that_does_everything_in_one_step_is_driven_by_its_hooks() 
     assert!(accepted.iter().any(|(name, _)| name == "deploy.execute_deploy_step"), "{accepted:?}");
 }
 
-/// Fast track: the hooks run all the same.
+/// Fast track: the step waits for a heartbeat all the same.
 #[tokio::test]
 async fn f39_an_interface_that_does_everything_in_one_step_is_driven_by_an_agent_that_stayed() {
     let stage = Stage::composed(Script::default(), "any", with_custom).await;

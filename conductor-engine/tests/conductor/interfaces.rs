@@ -36,6 +36,14 @@ impl BootInterface for IpxeScript {
         Ok(())
     }
 
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        boot.boot_from_disk(self).await
+    }
+
+    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
     async fn get_boot_config(&self, node: &Node, name: &str) -> Result<Option<String>, InterfaceError> {
         let parameters = node.driver_internal_info.ramdisk_parameters.as_ref();
         Ok(parameters.filter(|_| name == "boot.ipxe").map(|words| format!("#!ipxe\nkernel k {words}\n")))

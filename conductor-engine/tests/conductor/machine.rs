@@ -3,8 +3,8 @@
 use crate::agent::{Agent, Script};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootCapability, BootContext, BootInterface, ConsoleInterface, DriverStep, Interface, InterfaceError,
-    PowerInterface, Properties,
+    BootCapability, BootContext, BootExtension, BootInterface, ConsoleInterface, DriverStep, Interface,
+    InterfaceError, PowerInterface, Properties,
 };
 use farrier_conductor::model::{Node, PlannedStep, PowerState, RamdiskInstance, StepKind};
 use farrier_conductor::plan::KnownStep;
@@ -251,12 +251,8 @@ impl BootInterface for FakeMachine {
         &[BootCapability::RamdiskBoot, BootCapability::RamdiskBootConfigdrive]
     }
 
-    fn can_provide_config(&self) -> bool {
-        self.script.lock().unwrap().has_own_media
-    }
-
-    fn runs_from_medium(&self) -> bool {
-        self.script.lock().unwrap().has_own_media
+    fn extension(&self) -> &dyn BootExtension {
+        self
     }
 
     async fn prepare_ramdisk(
@@ -281,17 +277,6 @@ impl BootInterface for FakeMachine {
         Ok(())
     }
 
-    async fn prepare_ramdisk_instance(
-        &self,
-        _boot: BootContext<'_>,
-        instance: &RamdiskInstance,
-        config_drive: Option<&str>,
-    ) -> Result<(), InterfaceError> {
-        let boot = Boot::Memory(instance.clone(), config_drive.map(str::to_owned));
-        self.state.lock().unwrap().boot = Some(boot);
-        Ok(())
-    }
-
     async fn validate_rescue(&self, _node: &Node) -> Result<(), InterfaceError> {
         Ok(())
     }
@@ -302,6 +287,28 @@ impl BootInterface for FakeMachine {
 
     async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
         self.state.lock().unwrap().boot.take_if(|boot| !matches!(boot, Boot::Ramdisk(_)));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl BootExtension for FakeMachine {
+    fn can_provide_config(&self) -> bool {
+        self.script.lock().unwrap().has_own_media
+    }
+
+    fn runs_from_medium(&self) -> bool {
+        self.script.lock().unwrap().has_own_media
+    }
+
+    async fn prepare_ramdisk_instance(
+        &self,
+        _boot: BootContext<'_>,
+        instance: &RamdiskInstance,
+        config_drive: Option<&str>,
+    ) -> Result<(), InterfaceError> {
+        let boot = Boot::Memory(instance.clone(), config_drive.map(str::to_owned));
+        self.state.lock().unwrap().boot = Some(boot);
         Ok(())
     }
 }

@@ -16,6 +16,7 @@ mod crash;
 mod custom_deploy;
 mod deadlines;
 mod deploy;
+mod deploy_calls;
 mod deploy_family;
 mod diagnosis;
 mod disk_export;

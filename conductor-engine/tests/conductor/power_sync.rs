@@ -154,6 +154,14 @@ impl BootInterface for Driver {
     async fn clean_up_ramdisk(&self, _: BootContext<'_>) -> Result<(), InterfaceError> {
         Ok(())
     }
+
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        boot.boot_from_disk(self).await
+    }
+
+    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
 }
 
 /// A conductor and its machines, each a driver of the name of its node.

@@ -3,7 +3,7 @@
 //! The choice is made when a deployment is ordered, or an adoption, and is in the record of the node from then on,
 //! until the instance is removed: whatever is done to the instance meanwhile is done by the interface that deployed it.
 
-use crate::deploy::DeployInterface;
+use crate::deploy::AgentDeploy;
 use crate::error::Error;
 use crate::interfaces::base::Interface;
 use crate::interfaces::outcome::Outcome;
@@ -11,7 +11,7 @@ use crate::model::PlannedStep;
 use crate::task::Task;
 use async_trait::async_trait;
 
-/// Has the first of some interfaces deploy that [supports](DeployInterface::supports_deploy) it; the last one where
+/// Has the first of some interfaces deploy that [supports](AgentDeploy::supports_deploy) it; the last one where
 /// none does.
 #[derive(Debug, Clone)]
 pub struct Autodetect {
@@ -28,7 +28,7 @@ impl Autodetect {
 impl Interface for Autodetect {}
 
 #[async_trait]
-impl DeployInterface for Autodetect {
+impl AgentDeploy for Autodetect {
     fn candidates(&self) -> &[String] {
         &self.candidates
     }

@@ -1,7 +1,7 @@
 //! The bootc deploy: an operating system that comes as a container image installs itself (section 5.8).
 
 use super::agent_base;
-use crate::deploy::DeployInterface;
+use crate::deploy::AgentDeploy;
 use crate::error::Error;
 use crate::interfaces::base::{Interface, InterfaceError};
 use crate::interfaces::outcome::Outcome;
@@ -37,7 +37,7 @@ impl Interface for Bootc {
 }
 
 #[async_trait]
-impl DeployInterface for Bootc {
+impl AgentDeploy for Bootc {
     fn core_steps(&self) -> Vec<KnownStep> {
         agent_base::core_steps_and(INSTALL)
     }

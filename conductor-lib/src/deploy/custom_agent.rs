@@ -2,12 +2,11 @@
 //! hardware managers run by themselves (section 5.8).
 
 use super::agent_base::{self, CoreStep};
-use crate::deploy::DeployInterface;
+use crate::deploy::AgentDeploy;
 use crate::error::Error;
 use crate::interfaces::base::Interface;
 use crate::interfaces::outcome::Outcome;
 use crate::model::{Node, PlannedStep, StepKind};
-use crate::plan::KnownStep;
 use crate::task::Task;
 use async_trait::async_trait;
 
@@ -18,11 +17,7 @@ pub struct CustomAgent;
 impl Interface for CustomAgent {}
 
 #[async_trait]
-impl DeployInterface for CustomAgent {
-    fn core_steps(&self) -> Vec<KnownStep> {
-        agent_base::core_steps()
-    }
-
+impl AgentDeploy for CustomAgent {
     async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
         if CoreStep::of(step) == Some(CoreStep::PrepareInstanceBoot) {
             check_writes(&task.node)?;

@@ -3,7 +3,7 @@
 use super::agent_base::{self, CoreStep};
 use super::image::Image;
 use super::local_boot::{self, PartitionUuids, boot_mode};
-use crate::deploy::DeployInterface;
+use crate::deploy::AgentDeploy;
 use crate::error::Error;
 use crate::interfaces::base::{Interface, InterfaceError};
 use crate::interfaces::outcome::Outcome;
@@ -32,7 +32,7 @@ impl Interface for Direct {
 }
 
 #[async_trait]
-impl DeployInterface for Direct {
+impl AgentDeploy for Direct {
     fn core_steps(&self) -> Vec<KnownStep> {
         agent_base::core_steps_and(WRITE_IMAGE)
     }

@@ -1,4 +1,4 @@
-//! Deploy (sections 2.9 and 5.1).
+//! Deploy (section 5.1).
 
 use crate::error::Error;
 use crate::interfaces::base::{Interface, InterfaceError};
@@ -8,20 +8,28 @@ use crate::model::InterfaceKind::Deploy;
 use crate::model::{Node, PlannedStep, StepKind};
 use crate::plan::KnownStep;
 use crate::task::Task;
-use crate::task::{agent_steps, ramdisk};
 use async_trait::async_trait;
 use farrier_protocol::command::CommandResult;
-use serde_json::json;
 use std::ops::RangeInclusive;
 
-/// One way to put an instance onto a machine.
+/// What a deployment does after a heartbeat of its agent, while a step of the deploy interface waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterHeartbeat {
+    /// The conductor reads the agent's command list, and goes on with the next step when the current one has ended.
+    JudgesStep,
+    /// The step goes on, and waits for the next heartbeat.
+    Waits,
+    /// The step has ended; the next one begins.
+    Done,
+}
+
+/// One way to put an instance onto a machine: the methods of contract 5.1, each of which is called where Ironic calls it.
 ///
-/// A deployment is a list of steps: those of the interface, those of the agent, and what operators ask for. An
-/// interface that writes nothing of its own boots the ramdisk by its one step, and the agent's steps do the rest.
+/// A deployment is a list of steps: those of the interface, those of the agent, and what operators ask for. An interface
+/// whose deployments run in an agent implements [`AgentDeploy`](super::AgentDeploy) and has all of these methods by that.
+/// Any other implements this trait; a method that it lacks is *unsupported*, and never done.
 ///
-/// An interface without decomposed steps does all in that one step, across heartbeats: the hooks
-/// [`deploy_has_started`](Self::deploy_has_started), [`continue_deploy`](Self::continue_deploy),
-/// [`deploy_is_done`](Self::deploy_is_done) and [`reboot_to_instance`](Self::reboot_to_instance) are called then.
+/// Methods are called under the node's lease. Each may be called again after a conductor stopped in the middle of it.
 #[async_trait]
 pub trait DeployInterface: Interface {
     /// What it needs of the boot interface beside it.
@@ -46,88 +54,116 @@ pub trait DeployInterface: Interface {
         false
     }
 
-    /// Priorities at which the agent is there, so that steps of its own have a place. An empty range says that there is
+    /// Priorities at which the agent is there, so that steps of its own have a place. The empty range says that there is
     /// no agent in any deployment.
     fn in_band(&self) -> RangeInclusive<i64> {
-        41..=99
+        RangeInclusive::new(1, 0)
     }
 
-    /// Whether an agent ever runs on its machines. Where none does, cleaning and service are steps of interfaces alone.
+    /// Whether an agent ever runs on its machines. Where none does, cleaning and service are steps of interfaces alone, and
+    /// are neither prepared nor torn down by this interface.
     fn runs_agents(&self) -> bool {
-        true
+        false
     }
 
-    /// Runs one step of a deployment, of its own or of the agent. Those of the agent are sent to it; any other boots
-    /// the ramdisk, unless an implementation knows better.
+    /// Prepares the machine: before the first step of a deployment or rebuild, before an adoption, and before an unrescue.
     ///
     /// # Errors
     ///
-    /// [`AgentError::Busy`](crate::agent::AgentError::Busy) when it is to run again later; anything else
-    /// fails the deployment.
-    async fn execute(&self, task: &mut Task, step: &PlannedStep) -> Result<Outcome, Error> {
-        if step.in_band {
-            agent_steps::start(task, StepKind::Deploy, step, &json!(step.args)).await?;
-            return Ok(Outcome::Wait);
-        }
-        let outcome = ramdisk::run(task).await?;
-        // Hooks are called by heartbeats alone, also where the agent has stayed.
-        Ok(if self.has_decomposed_deploy_steps() { outcome } else { Outcome::Wait })
+    /// What fails the operation.
+    async fn prepare(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(InterfaceError::unsupported(Deploy, "prepare")?)
     }
 
-    /// Takes over a machine that runs its instance already, without touching its power.
+    /// Runs one step of a deployment, of its own or of the agent.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError::Busy`](crate::agent::AgentError::Busy) when it is to run again later; anything else fails the
+    /// deployment.
+    async fn execute(&self, _task: &mut Task, _step: &PlannedStep) -> Result<Outcome, Error> {
+        Ok(InterfaceError::unsupported(Deploy, "execute")?)
+    }
+
+    /// Decides what a deployment does after a heartbeat, while a step of this interface waits.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError::Unreachable`](crate::agent::AgentError::Unreachable) and
+    /// [`AgentError::Busy`](crate::agent::AgentError::Busy) when the next heartbeat is to be awaited; anything else fails the
+    /// deployment.
+    async fn heartbeat(&self, _task: &mut Task) -> Result<AfterHeartbeat, Error> {
+        Ok(InterfaceError::unsupported(Deploy, "heartbeat")?)
+    }
+
+    /// Powers the machine off and disconnects it, when its instance is removed.
+    ///
+    /// # Errors
+    ///
+    /// What fails the removal.
+    async fn tear_down(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(InterfaceError::unsupported(Deploy, "tear_down")?)
+    }
+
+    /// Undoes [`Self::prepare`]: when an instance is removed, after [`Self::tear_down`], and when a deployment has failed or
+    /// was aborted.
+    ///
+    /// # Errors
+    ///
+    /// What fails the removal, or is added to the error of the deployment.
+    async fn clean_up(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(InterfaceError::unsupported(Deploy, "clean_up")?)
+    }
+
+    /// Takes over a machine that runs its instance, after [`Self::prepare`] and without touching its power.
     ///
     /// # Errors
     ///
     /// What fails the adoption.
-    async fn take_over(&self, task: &mut Task) -> Result<(), Error> {
-        match self.boot_need() {
-            BootNeed::Nothing => Ok(()),
-            BootNeed::Any | BootNeed::Capability(_) => task.prepare_instance().await,
-        }
+    async fn take_over(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(InterfaceError::unsupported(Deploy, "take_over")?)
+    }
+
+    /// Has an agent run for a cleaning, and tells whether its heartbeat is to be awaited. Not called for a cleaning without
+    /// the ramdisk.
+    ///
+    /// # Errors
+    ///
+    /// What fails the cleaning.
+    async fn prepare_cleaning(&self, _task: &mut Task) -> Result<Outcome, Error> {
+        Ok(InterfaceError::unsupported(Deploy, "prepare_cleaning")?)
+    }
+
+    /// Undoes [`Self::prepare_cleaning`] when a cleaning has ended, has failed or was aborted. After a failure the conductor
+    /// powers the machine off, or leaves it on, as its settings say.
+    ///
+    /// # Errors
+    ///
+    /// What fails the cleaning, or is added to its error.
+    async fn tear_down_cleaning(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(InterfaceError::unsupported(Deploy, "tear_down_cleaning")?)
+    }
+
+    /// Has an agent run for a service, and tells whether its heartbeat is to be awaited. Not called for a service without the
+    /// ramdisk.
+    ///
+    /// # Errors
+    ///
+    /// What fails the service.
+    async fn prepare_service(&self, _task: &mut Task) -> Result<Outcome, Error> {
+        Ok(InterfaceError::unsupported(Deploy, "prepare_service")?)
+    }
+
+    /// Undoes [`Self::prepare_service`] and starts the instance, when a service has ended or was aborted. A service that has
+    /// failed keeps its agent, until it is retried or aborted.
+    ///
+    /// # Errors
+    ///
+    /// What fails the service.
+    async fn tear_down_service(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(InterfaceError::unsupported(Deploy, "tear_down_service")?)
     }
 
     /// Takes note of what a step that ran in the agent produced.
     fn note_result(&self, _task: &mut Task, _step: &PlannedStep, _result: &CommandResult) {}
-
-    /// Whether a deployment consists of steps. If not, what follows is called by heartbeats while its one step,
-    /// `deploy`, waits.
-    fn has_decomposed_deploy_steps(&self) -> bool {
-        true
-    }
-
-    /// Whether the agent has begun with the deployment.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::execute`].
-    async fn deploy_has_started(&self, _task: &mut Task) -> Result<bool, Error> {
-        Ok(InterfaceError::unsupported(Deploy, "deploy_has_started")?)
-    }
-
-    /// Has the agent, which has called for the first time, begin.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::execute`].
-    async fn continue_deploy(&self, _task: &mut Task) -> Result<(), Error> {
-        Ok(InterfaceError::unsupported(Deploy, "continue_deploy")?)
-    }
-
-    /// Whether the agent has ended, be it well or not.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::execute`].
-    async fn deploy_is_done(&self, _task: &mut Task) -> Result<bool, Error> {
-        Ok(InterfaceError::unsupported(Deploy, "deploy_is_done")?)
-    }
-
-    /// Looks how the agent has ended, and starts the instance.
-    ///
-    /// # Errors
-    ///
-    /// What fails the deployment.
-    async fn reboot_to_instance(&self, _task: &mut Task) -> Result<(), Error> {
-        Ok(InterfaceError::unsupported(Deploy, "reboot_to_instance")?)
-    }
 }

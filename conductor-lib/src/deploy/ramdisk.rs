@@ -1,7 +1,7 @@
 //! The ramdisk deploy: the machine boots a ramdisk, or an ISO, that is its instance, and no disk is touched (section
 //! 5.8).
 
-use crate::deploy::DeployInterface;
+use crate::deploy::AgentDeploy;
 use crate::error::Error;
 use crate::interfaces::base::{Interface, InterfaceError};
 use crate::interfaces::boot::{BootCapability, BootNeed};
@@ -26,7 +26,7 @@ impl Interface for Ramdisk {
 }
 
 #[async_trait]
-impl DeployInterface for Ramdisk {
+impl AgentDeploy for Ramdisk {
     fn boot_need(&self) -> BootNeed {
         BootNeed::Capability(BootCapability::RamdiskBoot)
     }
@@ -36,7 +36,7 @@ impl DeployInterface for Ramdisk {
         vec![KnownStep { requires_ramdisk: false, ..deploy }]
     }
 
-    /// There is no agent.
+    /// No agent runs in a deployment; cleaning and service have one.
     fn in_band(&self) -> RangeInclusive<i64> {
         RangeInclusive::new(1, 0)
     }

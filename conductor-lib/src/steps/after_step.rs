@@ -2,7 +2,7 @@
 
 use crate::deploy::DeployInterface;
 use crate::error::Error;
-use crate::model::{Node, PlannedStep, StepKind};
+use crate::model::{PlannedStep, StepKind};
 use crate::steps::raid;
 use crate::task::Task;
 use farrier_protocol::command::CommandResult;
@@ -33,19 +33,4 @@ pub(super) fn after_step(
         }
         (StepKind::Clean | StepKind::Service, ..) => Ok(()),
     }
-}
-
-/// Whether a deployment is at the one step in which its interface does everything (section 2.9).
-pub(super) fn in_core_deploy_step(node: &Node, deploy: &dyn DeployInterface) -> bool {
-    let is_core = |step: &PlannedStep| step.interface == "deploy" && step.step == "deploy";
-    !deploy.has_decomposed_deploy_steps() && node.step(StepKind::Deploy).is_some_and(is_core)
-}
-
-/// Whether such a deployment has ended in the agent, which begins when it has not begun.
-pub(super) async fn is_deployed(task: &mut Task, deploy: &dyn DeployInterface) -> Result<bool, Error> {
-    if deploy.deploy_has_started(task).await? {
-        return deploy.deploy_is_done(task).await;
-    }
-    deploy.continue_deploy(task).await?;
-    Ok(false)
 }

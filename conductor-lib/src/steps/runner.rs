@@ -2,13 +2,13 @@
 
 use crate::agent::AgentError;
 use crate::agent::token;
-use crate::deploy::DeployInterface;
+use crate::deploy::{AfterHeartbeat, DeployInterface};
 use crate::error::Error;
 use crate::heartbeat::SessionEnd;
 use crate::heartbeat::judge::{Verdict, judge};
 use crate::interfaces::outcome::Outcome;
 use crate::interfaces::{DriverStep, InterfaceError};
-use crate::model::{Activity, Event, PlannedStep, ProvisionState, StepKind};
+use crate::model::{Activity, Event, Node, PlannedStep, ProvisionState, StepKind};
 use crate::plan::{Missing, place_of};
 use crate::steps::execution::execute;
 use crate::steps::outcome::StepOutcome;
@@ -85,27 +85,27 @@ async fn start(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) ->
         StepKind::Clean | StepKind::Service => {
             leave_out_agent(task, deploy, kind);
             source::verify(task, deploy, kind).await?;
-            let is_prepared = preparation::prepare(task, kind).await?;
-            if is_prepared == Outcome::Wait {
-                return Ok(Progress::Waits);
-            }
             if !task.node.plan(kind).disable_ramdisk {
-                return begin_in_agent_that_stayed(task, deploy, kind).await;
+                return prepare_and_begin(task, deploy, kind).await;
             }
             Missing::Refused
         }
     };
+    if kind == StepKind::Deploy {
+        deploy.prepare(task).await?;
+    }
     task.node.plan_mut(kind).steps = source::steps(task, deploy, kind, missing)?;
     run(task, deploy, kind, 0).await
 }
 
-/// Begins the steps of a cleaning whose agent has stayed from the operation before (fast track).
-async fn begin_in_agent_that_stayed(
+/// Prepares a cleaning or service, and begins its steps where its agent has stayed from the operation before (fast track).
+async fn prepare_and_begin(
     task: &mut Task,
     deploy: &dyn DeployInterface,
     kind: StepKind,
 ) -> Result<Progress, Error> {
-    if list_or_boot(task, kind).await? == Outcome::Wait {
+    let is_prepared = preparation::prepare(task, deploy, kind).await?;
+    if is_prepared == Outcome::Wait || list_or_boot(task, kind).await? == Outcome::Wait {
         task.enter(Event::Wait)?;
         return Ok(Progress::Waits);
     }
@@ -164,9 +164,6 @@ pub async fn advance(
     deploy: &dyn DeployInterface,
     kind: StepKind,
 ) -> Result<Progress, Error> {
-    if kind == StepKind::Deploy && after_step::in_core_deploy_step(&task.node, deploy) {
-        return advance_core_step(task, deploy).await;
-    }
     let plan = task.node.plan(kind);
     if plan.disable_ramdisk && plan.runs_again() {
         return again(task, deploy, kind).await;
@@ -174,34 +171,25 @@ pub async fn advance(
     if plan.disable_ramdisk {
         return go_on(task, deploy, kind, None).await;
     }
-    let outcome = advance_now(task, deploy, kind).await;
+    let after = match kind {
+        StepKind::Deploy if is_at_own_step(&task.node) => deploy.heartbeat(task).await,
+        _ => Ok(AfterHeartbeat::JudgesStep),
+    };
+    let outcome = match after {
+        Ok(AfterHeartbeat::JudgesStep) => advance_now(task, deploy, kind).await,
+        Ok(AfterHeartbeat::Waits) => Ok(Progress::Waits),
+        Ok(AfterHeartbeat::Done) => go_on(task, deploy, kind, None).await,
+        Err(
+            error @ (Error::Host(_) | Error::Agent(AgentError::Busy { .. } | AgentError::Unreachable { .. })),
+        ) => Err(error),
+        Err(error) => Err(step_failed(kind, task.node.step(kind), error.to_string())),
+    };
     patiently(task, kind, outcome)
 }
 
-/// Goes on with a deployment that is one step for the conductor, as its interface says.
-async fn advance_core_step(task: &mut Task, deploy: &dyn DeployInterface) -> Result<Progress, Error> {
-    let kind = StepKind::Deploy;
-    let failed = |task: &Task, error: Error| match error {
-        Error::Host(_) => error,
-        error => step_failed(kind, task.node.step(kind), error.to_string()),
-    };
-    match after_step::is_deployed(task, deploy).await {
-        Ok(false) | Err(Error::Agent(AgentError::Busy { .. })) => return Ok(Progress::Waits),
-        Err(Error::Agent(error @ AgentError::Unreachable { .. })) => {
-            return Ok(Progress::Unreached(error.to_string()));
-        }
-        Ok(true) => task.enter(Event::Resume)?,
-        Err(error) => return Err(failed(task, error)),
-    }
-    let next = task.node.plan(kind).index.map_or(0, |index| index + 1);
-    match deploy.reboot_to_instance(task).await {
-        Ok(()) => run(task, deploy, kind, next).await,
-        Err(Error::Agent(error @ AgentError::Unreachable { .. })) => {
-            task.enter(Event::Wait)?;
-            Ok(Progress::Unreached(error.to_string()))
-        }
-        Err(error) => Err(failed(task, error)),
-    }
+/// Whether a deployment is at a step of its deploy interface that no agent runs.
+fn is_at_own_step(node: &Node) -> bool {
+    node.step(StepKind::Deploy).is_some_and(|step| step.interface == "deploy" && !step.in_band)
 }
 
 async fn advance_now(
@@ -418,7 +406,7 @@ async fn run(
             Err(error) => return Err(failed_at(kind, &step, error)),
         }
     }
-    end(task, kind).await
+    end(task, deploy, kind).await
 }
 
 /// Executes a step. A deployment that finds an agent which has stayed (fast track) asks it for its steps after that.
@@ -450,11 +438,11 @@ fn wait(task: &mut Task, event: Event) -> Result<Progress, Error> {
 }
 
 /// All steps are done. That is recorded before anything is undone, so that none of them runs again.
-async fn end(task: &mut Task, kind: StepKind) -> Result<Progress, Error> {
+async fn end(task: &mut Task, deploy: &dyn DeployInterface, kind: StepKind) -> Result<Progress, Error> {
     *task.node.step_mut(kind) = None;
     let plan = task.node.plan_mut(kind);
     plan.index = Some(plan.steps.len());
-    super::tear_down(task, kind).await?;
+    super::tear_down(task, deploy, kind).await?;
     if kind == StepKind::Clean && !task.node.is_cleaned_by_hand() {
         task.host.mark_erasure(&mut task.node).await?;
     }

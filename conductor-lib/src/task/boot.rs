@@ -83,7 +83,7 @@ impl Task {
     async fn prepare_ramdisk_once(&mut self, parameters: KernelParameters) -> Result<(), Error> {
         let boot = self.boot().await?;
         // Firmware that asks for its kernel line proves nothing, so what is told to it holds no token.
-        let parameters = match boot.boot.can_provide_config() && !is_asked(&boot) {
+        let parameters = match boot.boot.extension().can_provide_config() && !is_asked(&boot) {
             true => self.with_token(parameters).await?,
             false => {
                 self.forget_token_of_medium().await?;
@@ -168,7 +168,7 @@ impl Task {
         let runs = self.session.agent_url.is_some()
             && self.node.provision_state == ProvisionState::Deploying
             && !self.is_switched_by_agent()?;
-        Ok(runs && self.boot().await?.boot.runs_from_medium())
+        Ok(runs && self.boot().await?.boot.extension().runs_from_medium())
     }
 
     /// Prepares the instance where that has waited for the end of the agent, as its machine is about to start.
@@ -192,7 +192,7 @@ impl Task {
         let instance = RamdiskInstance::read(&self.node)?;
         let config_drive = self.config_drive().await?;
         let context = boot.context(&self.node);
-        boot.boot.prepare_ramdisk_instance(context, &instance, config_drive.as_deref()).await?;
+        boot.boot.extension().prepare_ramdisk_instance(context, &instance, config_drive.as_deref()).await?;
         self.renew_boot_trace(&boot);
         if is_asked(&boot) {
             self.node.driver_internal_info.netboots_instance = true;
@@ -258,7 +258,10 @@ impl Task {
 /// The ramdisk API as the machine of a node reaches it.
 pub fn callback_url(node: &Node, hardware: &Hardware, settings: &Settings) -> String {
     let boot = hardware.boot(node).ok().flatten();
-    boot.map_or_else(|| settings.api_url.clone(), |boot| boot.boot.callback_url(&settings.api_url))
+    boot.map_or_else(
+        || settings.api_url.clone(),
+        |boot| boot.boot.extension().callback_url(&settings.api_url),
+    )
 }
 
 /// Parameters by which a ramdisk that posts its inventory proves to be booted with them: the token is in the URL that it

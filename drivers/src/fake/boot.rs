@@ -29,6 +29,10 @@ impl BootInterface for FakeBoot {
         Ok(())
     }
 
+    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
     async fn validate_rescue(&self, _node: &Node) -> Result<(), InterfaceError> {
         Ok(())
     }

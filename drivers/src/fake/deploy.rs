@@ -1,12 +1,11 @@
 //! Deploys nothing, in one step.
 
 use async_trait::async_trait;
-use farrier_conductor::deploy::DeployInterface;
+use farrier_conductor::deploy::{DeployInterface, instance};
 use farrier_conductor::interfaces::{BootNeed, Interface, Outcome};
 use farrier_conductor::model::{PlannedStep, StepKind};
 use farrier_conductor::plan::KnownStep;
 use farrier_conductor::{Error, Task};
-use std::ops::RangeInclusive;
 
 /// The deployment is over when it begins.
 #[derive(Debug)]
@@ -25,15 +24,23 @@ impl DeployInterface for FakeDeploy {
         vec![KnownStep { requires_ramdisk: false, ..deploy }]
     }
 
-    fn in_band(&self) -> RangeInclusive<i64> {
-        RangeInclusive::new(1, 0)
-    }
-
-    fn runs_agents(&self) -> bool {
-        false
+    async fn prepare(&self, task: &mut Task) -> Result<(), Error> {
+        instance::prepare(task).await
     }
 
     async fn execute(&self, _task: &mut Task, _step: &PlannedStep) -> Result<Outcome, Error> {
         Ok(Outcome::Done)
+    }
+
+    async fn tear_down(&self, task: &mut Task) -> Result<(), Error> {
+        instance::tear_down(task).await
+    }
+
+    async fn clean_up(&self, task: &mut Task) -> Result<(), Error> {
+        instance::clean_up(task).await
+    }
+
+    async fn take_over(&self, _task: &mut Task) -> Result<(), Error> {
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use farrier_boot::mode::table;
 use farrier_conductor::EventKind;
 use farrier_conductor::agent::AgentError;
-use farrier_conductor::deploy::DeployInterface;
+use farrier_conductor::deploy::AgentDeploy;
 use farrier_conductor::deploy::agent_base::{self, CoreStep};
 use farrier_conductor::deploy::disk_export::{self, Access, DiskExport, PORT_KEY, portal_port};
 use farrier_conductor::deploy::image::Image;
@@ -150,7 +150,7 @@ impl Interface for IscsiDeploy {
 }
 
 #[async_trait]
-impl DeployInterface for IscsiDeploy {
+impl AgentDeploy for IscsiDeploy {
     fn core_steps(&self) -> Vec<KnownStep> {
         agent_base::core_steps_and_own(WRITE_IMAGE)
     }

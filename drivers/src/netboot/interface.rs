@@ -17,7 +17,8 @@ use super::tree::Tree;
 use crate::cpu_arch;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootCapability, BootContext, BootFile, BootInterface, DhcpProvider, Interface, InterfaceError, Properties,
+    BootCapability, BootContext, BootExtension, BootFile, BootInterface, DhcpProvider, Interface,
+    InterfaceError, Properties,
 };
 use farrier_conductor::model::{BootDevice, DriverInternalInfo, Node, RamdiskInstance};
 use farrier_media::KernelParameters;
@@ -188,6 +189,10 @@ impl BootInterface for NetworkBoot {
         }
     }
 
+    fn extension(&self) -> &dyn BootExtension {
+        self
+    }
+
     async fn prepare_ramdisk(
         &self,
         boot: BootContext<'_>,
@@ -207,27 +212,12 @@ impl BootInterface for NetworkBoot {
         }
     }
 
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        boot.boot_from_disk(self).await
+    }
+
     async fn clean_up_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
         self.clean_up_ramdisk(boot).await
-    }
-
-    async fn prepare_ramdisk_instance(
-        &self,
-        boot: BootContext<'_>,
-        instance: &RamdiskInstance,
-        config_drive: Option<&str>,
-    ) -> Result<(), InterfaceError> {
-        // One that is ordered is refused before, since this interface lacks the capability for it.
-        if config_drive.is_some() {
-            let reason = "has no way to a ramdisk that boots from the network; leave it out";
-            return Err(InterfaceError::invalid("configdrive", reason));
-        }
-        self.check(boot.node, &Target::instance(instance, &self.netboot.defaults.allowed)?)?;
-        self.boot_from_network(boot, true, |notes| notes.netboots_instance = true).await
-    }
-
-    async fn refresh_boot_files(&self, node: &Node, seen_at: Instant) -> Result<bool, InterfaceError> {
-        self.publish(node, Some(seen_at)).await
     }
 
     async fn validate_rescue(&self, node: &Node) -> Result<(), InterfaceError> {
@@ -248,6 +238,28 @@ impl BootInterface for NetworkBoot {
             Some(BootFile::Text(text)) => Ok(Some(text)),
             _ => Ok(None),
         }
+    }
+}
+
+#[async_trait]
+impl BootExtension for NetworkBoot {
+    async fn prepare_ramdisk_instance(
+        &self,
+        boot: BootContext<'_>,
+        instance: &RamdiskInstance,
+        config_drive: Option<&str>,
+    ) -> Result<(), InterfaceError> {
+        // One that is ordered is refused before, since this interface lacks the capability for it.
+        if config_drive.is_some() {
+            let reason = "has no way to a ramdisk that boots from the network; leave it out";
+            return Err(InterfaceError::invalid("configdrive", reason));
+        }
+        self.check(boot.node, &Target::instance(instance, &self.netboot.defaults.allowed)?)?;
+        self.boot_from_network(boot, true, |notes| notes.netboots_instance = true).await
+    }
+
+    async fn refresh_boot_files(&self, node: &Node, seen_at: Instant) -> Result<bool, InterfaceError> {
+        self.publish(node, Some(seen_at)).await
     }
 
     async fn get_boot_file(&self, node: &Node, name: &str) -> Result<Option<BootFile>, InterfaceError> {

@@ -5,7 +5,7 @@ use super::description::{self, Description};
 use super::{Folders, QemuError, QemuSettings, instance};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootCapability, BootContext, BootInterface, Interface, InterfaceError, Properties,
+    BootCapability, BootContext, BootExtension, BootInterface, Interface, InterfaceError, Properties,
 };
 use farrier_conductor::model::{BootDevice, Node, RamdiskInstance};
 use farrier_media::KernelParameters;
@@ -44,6 +44,10 @@ impl BootInterface for QemuBoot {
         &[BootCapability::RamdiskBoot, BootCapability::RamdiskBootConfigdrive]
     }
 
+    fn extension(&self) -> &dyn BootExtension {
+        self
+    }
+
     async fn prepare_ramdisk(
         &self,
         boot: BootContext<'_>,
@@ -63,17 +67,6 @@ impl BootInterface for QemuBoot {
         boot.set_boot_device(BootDevice::Disk, true).await
     }
 
-    async fn prepare_ramdisk_instance(
-        &self,
-        boot: BootContext<'_>,
-        instance: &RamdiskInstance,
-        config_drive: Option<&str>,
-    ) -> Result<(), InterfaceError> {
-        let allowed = &self.folders.settings().allowed;
-        instance::prepare(&self.folders.made_for(boot.node)?, instance, config_drive, allowed)?;
-        self.clean_up_ramdisk(boot).await
-    }
-
     async fn clean_up_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
         Ok(instance::clean_up(&self.folders.of(boot.node))?)
     }
@@ -84,6 +77,20 @@ impl BootInterface for QemuBoot {
 
     async fn validate_inspection(&self, node: &Node) -> Result<(), InterfaceError> {
         self.validate(node).await
+    }
+}
+
+#[async_trait]
+impl BootExtension for QemuBoot {
+    async fn prepare_ramdisk_instance(
+        &self,
+        boot: BootContext<'_>,
+        instance: &RamdiskInstance,
+        config_drive: Option<&str>,
+    ) -> Result<(), InterfaceError> {
+        let allowed = &self.folders.settings().allowed;
+        instance::prepare(&self.folders.made_for(boot.node)?, instance, config_drive, allowed)?;
+        self.clean_up_ramdisk(boot).await
     }
 
     fn callback_url(&self, url: &str) -> String {

@@ -5,7 +5,7 @@ use super::interface::{DRIVE, KEYS, VirtualMediaBoot, network_text};
 use crate::netboot::boot_mode::boot_mode;
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootCapability, BootContext, BootInterface, Interface, InterfaceError, Properties,
+    BootCapability, BootContext, BootExtension, BootInterface, Interface, InterfaceError, Properties,
 };
 use farrier_conductor::model::{BootDevice, BootMode, Node, RamdiskInstance};
 use farrier_media::KernelParameters;
@@ -51,13 +51,12 @@ impl Interface for HttpsBoot {
 
 #[async_trait]
 impl BootInterface for HttpsBoot {
-    /// As with virtual media, nobody else knows the URL.
-    fn can_provide_config(&self) -> bool {
-        true
-    }
-
     fn capabilities(&self) -> &[BootCapability] {
         &[BootCapability::RamdiskBoot]
+    }
+
+    fn extension(&self) -> &dyn BootExtension {
+        self
     }
 
     async fn prepare_ramdisk(
@@ -78,19 +77,8 @@ impl BootInterface for HttpsBoot {
         }
     }
 
-    async fn prepare_ramdisk_instance(
-        &self,
-        boot: BootContext<'_>,
-        instance: &RamdiskInstance,
-        config_drive: Option<&str>,
-    ) -> Result<(), InterfaceError> {
-        // One that is ordered is refused before, since this interface lacks the capability for it.
-        if config_drive.is_some() {
-            let reason = "has no way to a medium that is loaded by HTTP; leave it out, or put it on the ISO";
-            return Err(InterfaceError::invalid("configdrive", reason));
-        }
-        let url = self.0.publish_instance(boot.node, instance).await?;
-        self.start_from(boot, &url, true).await
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        boot.boot_from_disk(self).await
     }
 
     async fn clean_up_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
@@ -106,6 +94,29 @@ impl BootInterface for HttpsBoot {
 
     async fn validate_inspection(&self, node: &Node) -> Result<(), InterfaceError> {
         self.validate(node).await
+    }
+}
+
+#[async_trait]
+impl BootExtension for HttpsBoot {
+    /// As with virtual media, nobody else knows the URL.
+    fn can_provide_config(&self) -> bool {
+        true
+    }
+
+    async fn prepare_ramdisk_instance(
+        &self,
+        boot: BootContext<'_>,
+        instance: &RamdiskInstance,
+        config_drive: Option<&str>,
+    ) -> Result<(), InterfaceError> {
+        // One that is ordered is refused before, since this interface lacks the capability for it.
+        if config_drive.is_some() {
+            let reason = "has no way to a medium that is loaded by HTTP; leave it out, or put it on the ISO";
+            return Err(InterfaceError::invalid("configdrive", reason));
+        }
+        let url = self.0.publish_instance(boot.node, instance).await?;
+        self.start_from(boot, &url, true).await
     }
 
     fn callback_url(&self, url: &str) -> String {

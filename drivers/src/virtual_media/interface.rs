@@ -10,7 +10,7 @@ use crate::netboot::names::Ramdisk;
 use crate::netboot::target::{self, Defaults};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{
-    BootCapability, BootContext, BootInterface, Interface, InterfaceError, Properties,
+    BootCapability, BootContext, BootExtension, BootInterface, Interface, InterfaceError, Properties,
 };
 use farrier_conductor::model::{BootDevice, BootMode, Family, Node, RamdiskInstance};
 use farrier_media::boot_iso::Additions;
@@ -262,18 +262,12 @@ impl Interface for VirtualMediaBoot {
 
 #[async_trait]
 impl BootInterface for VirtualMediaBoot {
-    /// Whoever has the medium of a boot can be no other machine: its address is unknown.
-    fn can_provide_config(&self) -> bool {
-        true
-    }
-
-    /// An ISO may have its root file system on itself.
-    fn runs_from_medium(&self) -> bool {
-        true
-    }
-
     fn capabilities(&self) -> &[BootCapability] {
         &[BootCapability::RamdiskBoot, BootCapability::RamdiskBootConfigdrive]
+    }
+
+    fn extension(&self) -> &dyn BootExtension {
+        self
     }
 
     /// The drive is emptied and filled, both proven by reading it again, before the machine is told to start from it. The
@@ -306,6 +300,40 @@ impl BootInterface for VirtualMediaBoot {
         Ok(self.shelf.withdraw(node)?)
     }
 
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        boot.boot_from_disk(self).await
+    }
+
+    async fn clean_up_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        let BootContext { node, management, .. } = boot;
+        if RamdiskInstance::read(node).is_ok() {
+            management.detach_virtual_media(node, &self.drives(node)).await?;
+            self.shelf.withdraw(node)?;
+        }
+        Ok(())
+    }
+
+    async fn validate_rescue(&self, node: &Node) -> Result<(), InterfaceError> {
+        self.validate(node).await
+    }
+
+    async fn validate_inspection(&self, node: &Node) -> Result<(), InterfaceError> {
+        self.validate(node).await
+    }
+}
+
+#[async_trait]
+impl BootExtension for VirtualMediaBoot {
+    /// Whoever has the medium of a boot can be no other machine: its address is unknown.
+    fn can_provide_config(&self) -> bool {
+        true
+    }
+
+    /// An ISO may have its root file system on itself.
+    fn runs_from_medium(&self) -> bool {
+        true
+    }
+
     async fn prepare_ramdisk_instance(
         &self,
         boot: BootContext<'_>,
@@ -332,24 +360,7 @@ impl BootInterface for VirtualMediaBoot {
         boot.set_boot_device(DRIVE, true).await
     }
 
-    async fn clean_up_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
-        let BootContext { node, management, .. } = boot;
-        if RamdiskInstance::read(node).is_ok() {
-            management.detach_virtual_media(node, &self.drives(node)).await?;
-            self.shelf.withdraw(node)?;
-        }
-        Ok(())
-    }
-
     fn callback_url(&self, url: &str) -> String {
         self.callback_url.clone().unwrap_or_else(|| url.to_owned())
-    }
-
-    async fn validate_rescue(&self, node: &Node) -> Result<(), InterfaceError> {
-        self.validate(node).await
-    }
-
-    async fn validate_inspection(&self, node: &Node) -> Result<(), InterfaceError> {
-        self.validate(node).await
     }
 }

@@ -157,6 +157,10 @@ impl BootInterface for Machine {
         Ok(())
     }
 
+    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
+
     async fn validate_inspection(&self, _node: &Node) -> Result<(), InterfaceError> {
         Ok(())
     }

@@ -58,7 +58,7 @@ impl Ramdisks {
     pub async fn boot_file(&self, client: &BootClient, name: &str) -> Option<(Uuid, BootFile)> {
         let node = self.booting(client).await?;
         let boot = self.0.services().hardware.boot(&node).ok()??;
-        match boot.boot.get_boot_file(&node, name).await {
+        match boot.boot.extension().get_boot_file(&node, name).await {
             Ok(file) => Some((node.uuid, file?)),
             Err(error) => {
                 tracing::debug!(node = %node.uuid, "no boot file {name:?}: {error}");
@@ -100,7 +100,7 @@ impl Ramdisks {
             return Ok(true);
         }
         match self.0.services().hardware.boot(&record.node)? {
-            Some(boot) => Ok(boot.boot.refresh_boot_files(&record.node, seen_at).await?),
+            Some(boot) => Ok(boot.boot.extension().refresh_boot_files(&record.node, seen_at).await?),
             None => Ok(false),
         }
     }

@@ -378,6 +378,14 @@ impl BootInterface for WithoutImages {
     async fn clean_up_ramdisk(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
         Ok(())
     }
+
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        boot.boot_from_disk(self).await
+    }
+
+    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
 }
 
 /// Metal3 has a node managed, and adopted, before it says what it boots.

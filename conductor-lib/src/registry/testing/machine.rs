@@ -95,4 +95,8 @@ impl BootInterface for FakeMachine {
     async fn prepare_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
         self.tell("boot instance").map(drop)
     }
+
+    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
+        Ok(())
+    }
 }

@@ -1,15 +1,18 @@
 //! Boot (sections 6.1 and 6.12).
 
+mod extension;
+
+pub use extension::{BootExtension, BootFile};
+
 use super::base::{Interface, InterfaceError};
 use super::management::ManagementInterface;
 use super::network::NetworkInterface;
 use crate::model::InterfaceKind::Boot;
-use crate::model::{BootDevice, MacAddress, Node, ProvisionState, RamdiskInstance};
+use crate::model::{BootDevice, MacAddress, Node, ProvisionState};
 use async_trait::async_trait;
+use extension::NoExtension;
 use farrier_media::KernelParameters;
 use std::fmt;
-use std::path::PathBuf;
-use std::time::Instant;
 use uuid::Uuid;
 
 /// What else than the agent and local disks a boot interface can boot.
@@ -107,15 +110,17 @@ impl BootContext<'_> {
             .map_err(|error| InterfaceError::driver_info(&error.key, error.reason))?;
         self.management.set_boot_device(self.node, device, forced.unwrap_or(persistent)).await
     }
-}
 
-/// A file that firmware or a boot loader asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BootFile {
-    /// Its content, rendered from the record.
-    Text(String),
-    /// A file of the conductor's host.
-    File(PathBuf),
+    /// Undoes the boot of the ramdisk, and sets the disk as the boot device from now on: by this most boot interfaces
+    /// [prepare an instance](BootInterface::prepare_instance).
+    ///
+    /// # Errors
+    ///
+    /// Any [`InterfaceError`].
+    pub async fn boot_from_disk(self, interface: &dyn BootInterface) -> Result<(), InterfaceError> {
+        interface.clean_up_ramdisk(self).await?;
+        self.set_boot_device(BootDevice::Disk, true).await
+    }
 }
 
 /// How whoever asks for a boot file is known.
@@ -127,8 +132,8 @@ pub enum BootClient {
     Node(Uuid),
 }
 
-/// Makes a machine boot the ramdisk or its instance. Calls that prepare or clean up hold the node's lease, and each may
-/// be made again after a conductor stopped in the middle of it.
+/// Makes a machine boot the ramdisk or its instance: the methods of contract 6.1. Calls that prepare or clean up hold the
+/// node's lease, and each may be made again after a conductor stopped in the middle of it.
 #[async_trait]
 pub trait BootInterface: Interface {
     /// What else than the agent and local disks it can boot.
@@ -136,16 +141,9 @@ pub trait BootInterface: Interface {
         &[]
     }
 
-    /// Whether the kernel parameters of the ramdisk reach this machine alone, so that the token of its agent may be among
-    /// them: it then proves itself by what only it was given, and not by being the first that asks.
-    fn can_provide_config(&self) -> bool {
-        false
-    }
-
-    /// Whether the ramdisk may read what it was booted from for as long as it runs, and [`Self::clean_up_ramdisk`] takes that
-    /// away: virtual media. Then [`Self::prepare_instance`] is asked for when the agent has ended.
-    fn runs_from_medium(&self) -> bool {
-        false
+    /// What it can do beyond this contract; nothing by default.
+    fn extension(&self) -> &dyn BootExtension {
+        &NoExtension
     }
 
     /// Has the next power-on start the ramdisk with these kernel parameters.
@@ -166,42 +164,20 @@ pub trait BootInterface: Interface {
     /// Any [`InterfaceError`].
     async fn clean_up_ramdisk(&self, boot: BootContext<'_>) -> Result<(), InterfaceError>;
 
-    /// Has the machine start its instance from now on. That is the system on its disk, unless an implementation boots
-    /// something else.
+    /// Has the machine start the system on its disk from now on, as [`BootContext::boot_from_disk`] does.
     ///
     /// # Errors
     ///
     /// Any [`InterfaceError`].
-    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError> {
-        self.clean_up_ramdisk(boot).await?;
-        boot.set_boot_device(BootDevice::Disk, true).await
-    }
+    async fn prepare_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError>;
 
-    /// Has the machine start an instance from now on that is a ramdisk, with its config drive (base64 of gzip, or its
-    /// URL) beside it where there is one. Asked of those alone that have [`BootCapability::RamdiskBoot`], and with a
-    /// config drive of those with [`BootCapability::RamdiskBootConfigdrive`].
-    ///
-    /// # Errors
-    ///
-    /// Any [`InterfaceError`].
-    async fn prepare_ramdisk_instance(
-        &self,
-        _boot: BootContext<'_>,
-        _instance: &RamdiskInstance,
-        _config_drive: Option<&str>,
-    ) -> Result<(), InterfaceError> {
-        InterfaceError::unsupported(Boot, "prepare_ramdisk_instance")
-    }
-
-    /// Undoes [`Self::prepare_instance`] and [`Self::prepare_ramdisk_instance`]; nothing happens where nothing was
+    /// Undoes [`Self::prepare_instance`] and [`BootExtension::prepare_ramdisk_instance`]; nothing happens where nothing was
     /// prepared.
     ///
     /// # Errors
     ///
     /// Any [`InterfaceError`].
-    async fn clean_up_instance(&self, _boot: BootContext<'_>) -> Result<(), InterfaceError> {
-        Ok(())
-    }
+    async fn clean_up_instance(&self, boot: BootContext<'_>) -> Result<(), InterfaceError>;
 
     /// Checks whether the machine can boot the ramdisk for a rescue.
     ///
@@ -229,30 +205,5 @@ pub trait BootInterface: Interface {
     /// [`InterfaceError::Unsupported`] when no firmware asks.
     async fn get_boot_config(&self, _node: &Node, _name: &str) -> Result<Option<String>, InterfaceError> {
         InterfaceError::unsupported(Boot, "get_boot_config")
-    }
-
-    /// A file that firmware or a boot loader of the machine asks for by TFTP or HTTP (section 6.4). Nothing when there is
-    /// none of this name now.
-    ///
-    /// # Errors
-    ///
-    /// [`InterfaceError::Unsupported`] when nobody asks.
-    async fn get_boot_file(&self, _node: &Node, _name: &str) -> Result<Option<BootFile>, InterfaceError> {
-        InterfaceError::unsupported(Boot, "get_boot_file")
-    }
-
-    /// Makes true again what this interface keeps for the machine on servers that are not the conductor's, by a record that
-    /// was read at this time, and tells whether it keeps anything there. Nobody works on the node, or somebody begins to.
-    ///
-    /// # Errors
-    ///
-    /// Any [`InterfaceError`]; what is there stays.
-    async fn refresh_boot_files(&self, _node: &Node, _seen_at: Instant) -> Result<bool, InterfaceError> {
-        Ok(false)
-    }
-
-    /// The conductor's URL as a machine reaches it that is booted like this, given the URL on the conductor's own host.
-    fn callback_url(&self, url: &str) -> String {
-        url.to_owned()
     }
 }
