@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::explain::ramdisk_logs;
 use crate::lease::HeldTask;
+use crate::operations::Resolved;
 use crate::records::{Order, Verb};
 use farrier_conductor::deploy::DeployInterface;
 use farrier_conductor::heartbeat::SessionEnd;
@@ -14,7 +15,6 @@ use farrier_conductor::settings::Settings;
 use farrier_conductor::steps;
 use farrier_conductor::task::event::EventKind;
 use farrier_conductor::task::ramdisk;
-use std::sync::Arc;
 
 /// Ends the operation as failed, and gives the node back when something is to be cleaned up.
 ///
@@ -140,8 +140,8 @@ fn is_of_rescue(node: &Node) -> bool {
 /// [`Error::Store`].
 pub(crate) async fn clean_up(
     mut task: HeldTask,
-    deploy: Result<Arc<dyn DeployInterface>, Error>,
-    rescue: Result<Arc<dyn RescueInterface>, Error>,
+    deploy: Resolved<dyn DeployInterface>,
+    rescue: Resolved<dyn RescueInterface>,
 ) -> Result<(), Error> {
     put_right(&mut task, deploy, rescue).await?;
     tell(task).await
@@ -150,8 +150,8 @@ pub(crate) async fn clean_up(
 /// Tells whether all is put right.
 async fn put_right(
     task: &mut HeldTask,
-    deploy: Result<Arc<dyn DeployInterface>, Error>,
-    rescue: Result<Arc<dyn RescueInterface>, Error>,
+    deploy: Resolved<dyn DeployInterface>,
+    rescue: Resolved<dyn RescueInterface>,
 ) -> Result<bool, Error> {
     let off = match task.node.target_power_state {
         Some(PowerState::Off) => task.power_off().await.map_err(Error::from),
@@ -192,8 +192,8 @@ async fn put_right(
 /// [`Error::Store`].
 pub(crate) async fn abort_at_rest(
     task: HeldTask,
-    deploy: Result<Arc<dyn DeployInterface>, Error>,
-    rescue: Result<Arc<dyn RescueInterface>, Error>,
+    deploy: Resolved<dyn DeployInterface>,
+    rescue: Resolved<dyn RescueInterface>,
 ) -> Result<(), Error> {
     match is_of_rescue(&task.node) {
         true => abort_rescue(task, deploy, rescue).await,
@@ -204,8 +204,8 @@ pub(crate) async fn abort_at_rest(
 /// Ends a rescue that is aborted. When something of it stays, the node is left to an operator.
 async fn abort_rescue(
     mut task: HeldTask,
-    deploy: Result<Arc<dyn DeployInterface>, Error>,
-    rescue: Result<Arc<dyn RescueInterface>, Error>,
+    deploy: Resolved<dyn DeployInterface>,
+    rescue: Resolved<dyn RescueInterface>,
 ) -> Result<(), Error> {
     if !put_right(&mut task, deploy, rescue).await? {
         let reason = task.node.last_error.clone().unwrap_or_default();
@@ -215,10 +215,7 @@ async fn abort_rescue(
 }
 
 /// Ends a service that is aborted: the machine starts its instance. When it cannot, the node is left to an operator.
-async fn abort_service(
-    mut task: HeldTask,
-    deploy: Result<Arc<dyn DeployInterface>, Error>,
-) -> Result<(), Error> {
+async fn abort_service(mut task: HeldTask, deploy: Resolved<dyn DeployInterface>) -> Result<(), Error> {
     let torn_down = match deploy {
         Ok(deploy) => steps::tear_down(&mut task, &*deploy, StepKind::Service).await.map_err(Error::from),
         Err(error) => Err(error),

@@ -14,6 +14,9 @@ mod rescue;
 mod undeploy;
 mod verify;
 
+use crate::error::Error;
+use std::sync::Arc;
+
 pub(crate) use adopt::adopt;
 pub(crate) use clean::order_cleaning;
 pub(crate) use failure::{abort, abort_at_rest, clean_up, fail};
@@ -22,6 +25,9 @@ pub(crate) use power::set_power;
 pub(crate) use rescue::{finalize_rescue, rescue, unrescue};
 pub(crate) use undeploy::undeploy;
 pub(crate) use verify::verify;
+
+/// An interface of a node, or why the node has none.
+pub(crate) type Resolved<I> = Result<Arc<I>, Error>;
 
 /// How often an operation is taken up again because a conductor stopped, or an answer was lost; more often, it may be
 /// what causes that.

@@ -3,13 +3,12 @@
 use crate::error::Error;
 use crate::evidence::console_log;
 use crate::lease::HeldTask;
-use crate::operations::order_cleaning;
+use crate::operations::{Resolved, order_cleaning};
 use crate::store::ConfigDrive;
 use farrier_conductor::deploy::{DeployInterface, instance};
 use farrier_conductor::heartbeat::SessionEnd;
 use farrier_conductor::in_band::RescueInterface;
 use farrier_conductor::model::{Event, masked_text};
-use std::sync::Arc;
 
 /// Powers a machine off, removes its instance from the record, and gives the node back when it is to be cleaned. When
 /// the machine stays on, or what it boots cannot be cleaned up, the removal has failed.
@@ -19,8 +18,8 @@ use std::sync::Arc;
 /// [`Error::Store`].
 pub(crate) async fn undeploy(
     mut task: HeldTask,
-    deploy: Result<Arc<dyn DeployInterface>, Error>,
-    rescue: Result<Arc<dyn RescueInterface>, Error>,
+    deploy: Resolved<dyn DeployInterface>,
+    rescue: Resolved<dyn RescueInterface>,
 ) -> Result<Option<HeldTask>, Error> {
     let is_clean = match remove(&mut task, deploy, rescue).await {
         Ok(()) => true,
@@ -56,8 +55,8 @@ pub(crate) async fn undeploy(
 /// knows, which fails the removal.
 async fn remove(
     task: &mut HeldTask,
-    deploy: Result<Arc<dyn DeployInterface>, Error>,
-    rescue: Result<Arc<dyn RescueInterface>, Error>,
+    deploy: Resolved<dyn DeployInterface>,
+    rescue: Resolved<dyn RescueInterface>,
 ) -> Result<(), Error> {
     match &deploy {
         Ok(deploy) => deploy.tear_down(task).await?,

@@ -158,7 +158,7 @@ impl WorkerPass {
     fn interfaces(
         &self,
         node: &Node,
-    ) -> (Result<Arc<dyn DeployInterface>, Error>, Result<Arc<dyn RescueInterface>, Error>) {
+    ) -> (operations::Resolved<dyn DeployInterface>, operations::Resolved<dyn RescueInterface>) {
         (self.services.deploy_interface(node), self.services.rescue_interface(node))
     }
 

@@ -1,8 +1,11 @@
 //! Cleaning, automated and by hand.
 
-use crate::agent::Script;
-use crate::machine::Boot;
-use crate::stage::{Stage, image};
+mod certificates;
+mod raid;
+
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::machine::Boot;
+use crate::stand_ins::stage::{Stage, image};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::model::{Fault, PowerState, ProvisionState, StepId};
 use farrier_engine::Error;

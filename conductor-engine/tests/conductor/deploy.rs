@@ -1,8 +1,12 @@
 //! Whole deployments.
 
-use crate::agent::{FLUSH, Script};
-use crate::machine::Boot;
-use crate::stage::{Stage, image};
+mod calls;
+mod custom;
+mod other_interfaces;
+
+use crate::stand_ins::agent::{FLUSH, Script};
+use crate::stand_ins::machine::Boot;
+use crate::stand_ins::stage::{Stage, image};
 use farrier_conductor::Error as TaskError;
 use farrier_conductor::EventKind;
 use farrier_conductor::model::{Node, PowerState, ProvisionState};

@@ -2,10 +2,10 @@
 
 mod discovery;
 
-use crate::agent::script::SECOND_CARD;
-use crate::agent::{Script, report};
-use crate::machine::Boot;
-use crate::stage::{MAC, Stage, fault, new_node};
+use crate::stand_ins::agent::script::SECOND_CARD;
+use crate::stand_ins::agent::{Script, report};
+use crate::stand_ins::machine::Boot;
+use crate::stand_ins::stage::{MAC, Stage, fault, new_node};
 use farrier_conductor::inventory::{AddPorts, InspectionSettings, KeepPorts, hooks};
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
 use farrier_engine::evidence::boot_trace::{BootMark, BootStage, BootTrace};

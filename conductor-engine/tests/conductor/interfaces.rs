@@ -1,8 +1,8 @@
 //! Which interfaces a node has, what they say about it, and conductors that cannot be composed.
 
-use crate::agent::Script;
-use crate::machine::FakeMachine;
-use crate::stage::{MAC, PATIENCE, Stage, fault, image, new_node, quick};
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::machine::FakeMachine;
+use crate::stand_ins::stage::{MAC, PATIENCE, Stage, fault, image, new_node, quick};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootCapability, BootContext, BootInterface, Interface, InterfaceError};
 use farrier_conductor::model::{InterfaceKind, NewNode, Node, ProvisionState};

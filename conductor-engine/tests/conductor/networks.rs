@@ -1,8 +1,8 @@
 //! Networks that machines are on, and volumes that they have, while they are deployed, cleaned and serviced.
 
-use crate::agent::Script;
-use crate::machine::FakeMachine;
-use crate::stage::{Stage, image, new_node};
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::machine::FakeMachine;
+use crate::stand_ins::stage::{Stage, image, new_node};
 use async_trait::async_trait;
 use farrier_conductor::HardwareType;
 use farrier_conductor::interfaces::{

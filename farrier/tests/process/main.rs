@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 /// The agent of the library's own tests.
-#[path = "../../../conductor-engine/tests/conductor/agent.rs"]
+#[path = "../../../conductor-engine/tests/conductor/stand_ins/agent.rs"]
 #[allow(dead_code, reason = "what only the library's tests make it do")]
 mod agent;
 mod conductor;

@@ -14,7 +14,6 @@ const MOST: usize = 16;
 const CROWDED: &[(&str, usize)] = &[
     ("agent/src", 18),
     ("agent/src/api", 19),
-    ("conductor-engine/tests/conductor", 44),
     ("disk/src", 23),
     ("drivers/src", 20),
     ("drivers/src/netboot", 25),

@@ -210,11 +210,25 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Finds the node of an allocation: the one that it has taken, or a free one. Several tasks may look for it, so that
+    /// where none is free another task may have taken it meanwhile.
     async fn find_node(&self, allocation: &Allocation) -> Result<Found, Error> {
-        let is = |field, text: String| Filter::IsOneOf(column(field), vec![text]);
-        if let Some(node) = self.nodes_with("allocation_uuid", allocation.uuid).await?.first() {
-            return Ok(Found::Node(node.uuid));
+        if let Some(node) = self.taken_node(allocation).await? {
+            return Ok(Found::Node(node));
         }
+        match self.take_free_node(allocation).await? {
+            Found::Nothing => Ok(self.taken_node(allocation).await?.map_or(Found::Nothing, Found::Node)),
+            found => Ok(found),
+        }
+    }
+
+    /// The node that has an allocation already.
+    async fn taken_node(&self, allocation: &Allocation) -> Result<Option<Uuid>, Error> {
+        Ok(self.nodes_with("allocation_uuid", allocation.uuid).await?.first().map(|node| node.uuid))
+    }
+
+    async fn take_free_node(&self, allocation: &Allocation) -> Result<Found, Error> {
+        let is = |field, text: String| Filter::IsOneOf(column(field), vec![text]);
         let class = allocation.resource_class.clone().unwrap_or_default();
         let filters = vec![
             is("resource_class", class),

@@ -1,8 +1,8 @@
 //! Conductors that are killed while they clean, or inspect.
 
 use super::site::{Life, Site, assert_begun_once, for_each, gates, killed_at, manage, two_steps, writes_of};
-use crate::agent::Script;
-use crate::agent::signing::Proof;
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::agent::signing::Proof;
 use farrier_conductor::model::{PowerState, ProvisionState};
 use farrier_engine::store::EvidenceStore;
 

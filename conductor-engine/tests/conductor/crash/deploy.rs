@@ -1,9 +1,9 @@
 //! Conductors that are killed while they deploy, or remove an instance.
 
 use super::site::{Life, Site, activate, for_each, gates, killed_at, manage, two_steps, writes_of};
-use crate::agent::Script;
-use crate::gate::Gate;
-use crate::machine::Boot;
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::gate::Gate;
+use crate::stand_ins::machine::Boot;
 use farrier_conductor::model::{PowerState, ProvisionState};
 use serde_json::json;
 

@@ -3,8 +3,8 @@
 use super::site::{
     Life, Site, activate, assert_begun_once, for_each, gates, killed_at, manage, two_steps, writes_of,
 };
-use crate::agent::Script;
-use crate::machine::Boot;
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::machine::Boot;
 use farrier_conductor::model::{PowerState, ProvisionState};
 use serde_json::json;
 

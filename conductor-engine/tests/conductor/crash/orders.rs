@@ -1,8 +1,8 @@
 //! Conductors that are killed while they abort or switch power, that are stopped, or whose disk is full.
 
 use super::site::{Life, Site, gates, killed_at, manage};
-use crate::agent::Script;
-use crate::gate::Gate;
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::gate::Gate;
 use farrier_conductor::PowerAction;
 use farrier_conductor::model::{PowerState, ProvisionState};
 use serde_json::json;

@@ -1,9 +1,9 @@
 //! What outlives conductors, their lives and sudden ends, and what they are ordered to do.
 
-use crate::agent::Script;
-use crate::gate::{Gate, GatedStore};
-use crate::machine::FakeMachine;
-use crate::stage::{MAC, PATIENCE, image, new_node, quick};
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::gate::{Gate, GatedStore};
+use crate::stand_ins::machine::FakeMachine;
+use crate::stand_ins::stage::{MAC, PATIENCE, image, new_node, quick};
 use farrier_conductor::Settings;
 use farrier_conductor::agent::AgentSettings;
 use farrier_conductor::model::clock::{Clock, SystemClock};
@@ -199,7 +199,7 @@ pub fn killed_at(
     first.store.set(match gate {
         Gate::RefusesAfter(more) => Gate::RefusesAfter(writes + more),
         Gate::HangsAfter(more) => Gate::HangsAfter(writes + more),
-        Gate::Open => Gate::Open,
+        Gate::Open | Gate::HangsAfterListing(_) => gate,
     });
     order(&first);
     first.until_it_stops(&site);

@@ -1,8 +1,8 @@
 //! Auto-discovery: unknown machines that post an inventory.
 
 use super::{VERSION, manageable, post};
-use crate::agent::Script;
-use crate::stage::{MAC, Stage, new_node};
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::stage::{MAC, Stage, new_node};
 use farrier_conductor::inventory::AddPorts;
 use farrier_conductor::model::{InitialState, NewNode, ProvisionState};
 use farrier_engine::store::NodeStore;

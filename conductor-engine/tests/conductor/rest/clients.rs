@@ -1,8 +1,8 @@
 //! What clients of Ironic send that have a way of their own: a UUID that is taken, an empty text, an old path.
 
-use crate::agent::Script;
-use crate::node_api::{ask, ask_in, get, set};
-use crate::stage::{Stage, fault};
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::operator::{ask, ask_in, get, set};
+use crate::stand_ins::stage::{Stage, fault};
 use async_trait::async_trait;
 use farrier_conductor::interfaces::{BootContext, BootInterface, Interface, InterfaceError};
 use farrier_conductor::model::{Node, PowerState, ProvisionState};
@@ -148,7 +148,7 @@ async fn k02_a_volume_changes_after_the_machine_has_gone_off() {
     let path = format!("/v1/volume/targets/{}", target["uuid"].as_str().unwrap());
     for number in 0..4 {
         stage.conductor.set_power("n1", PowerAction::On).await.unwrap();
-        let end = std::time::Instant::now() + crate::stage::PATIENCE;
+        let end = std::time::Instant::now() + crate::stand_ins::stage::PATIENCE;
         while stage.idle().await.power_state != Some(PowerState::On) {
             assert!(std::time::Instant::now() < end);
         }
@@ -407,7 +407,7 @@ async fn k22_k23_a_node_is_managed_and_adopted_by_its_power_alone() {
     // What boots something is refused all the same.
     stage.conductor.undeploy("n1").await.unwrap();
     stage.wait_for(ProvisionState::Available).await;
-    let refused = stage.conductor.deploy("n1", crate::stage::image()).await.unwrap_err();
+    let refused = stage.conductor.deploy("n1", crate::stand_ins::stage::image()).await.unwrap_err();
     assert!(refused.to_string().contains("deploy_kernel: is missing"), "{refused}");
 }
 

@@ -1,9 +1,9 @@
 //! Versions, fields and paths.
 
 use super::keys;
-use crate::agent::Script;
-use crate::node_api::{NEWEST, ask, ask_in, get};
-use crate::stage::Stage;
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::operator::{NEWEST, ask, ask_in, get};
+use crate::stand_ins::stage::Stage;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

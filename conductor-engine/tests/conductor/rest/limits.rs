@@ -1,9 +1,9 @@
 //! Bodies that nobody takes.
 
 use super::names;
-use crate::agent::Script;
-use crate::node_api::{ask, get};
-use crate::stage::{PATIENCE, Stage, fault};
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::operator::{ask, get};
+use crate::stand_ins::stage::{PATIENCE, Stage, fault};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -2,9 +2,9 @@
 
 use super::fields::FIELDS;
 use super::{keys, names};
-use crate::agent::Script;
-use crate::node_api::{ask, ask_in, get, set};
-use crate::stage::Stage;
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::operator::{ask, ask_in, get, set};
+use crate::stand_ins::stage::Stage;
 use farrier_conductor::model::{NewNode, Node};
 use farrier_engine::store::NodeStore;
 use reqwest::Method;

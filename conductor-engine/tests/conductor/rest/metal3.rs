@@ -1,8 +1,8 @@
 //! The calls of Metal3.
 
-use crate::agent::Script;
-use crate::node_api::{ask, ask_in};
-use crate::stage::{PATIENCE, Stage};
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::operator::{ask, ask_in};
+use crate::stand_ins::stage::{PATIENCE, Stage};
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -1,12 +1,17 @@
-//! Ironic's REST interface: versions, fields, patches, lists, ports and limits, as clients see them.
+//! The REST interface of operators: nodes and other resources, versions, fields, patches, lists, and limits, as clients see them.
 
+mod allocations;
 mod clients;
+mod extension;
 mod fields;
 mod limits;
 mod lists;
 mod metal3;
+mod nodes;
 mod patches;
+mod resources;
 mod verbs;
+mod workflows;
 
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 //! Changes of nodes.
 
-use crate::agent::Script;
-use crate::node_api::{ask, ask_in, get, set};
-use crate::stage::{Stage, fault, new_node};
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::operator::{ask, ask_in, get, set};
+use crate::stand_ins::stage::{Stage, fault, new_node};
 use farrier_conductor::model::ProvisionState;
 use farrier_engine::store::{NodeStore, Terms};
 use reqwest::Method;

@@ -1,9 +1,9 @@
 //! Verbs, with what they cannot do without, and everything that is described.
 
-use crate::agent::Script;
-use crate::machine::FakeMachine;
-use crate::node_api::{NEWEST, ask, ask_in, set};
-use crate::stage::{Stage, image, quick};
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::machine::FakeMachine;
+use crate::stand_ins::operator::{NEWEST, ask, ask_in, set};
+use crate::stand_ins::stage::{Stage, image, quick};
 use farrier_conductor::model::{Event, NewNode, Node, ProvisionState};
 use farrier_engine::store::NodeStore;
 use farrier_engine::store::sqlite::SqliteStore;

@@ -1,0 +1,4 @@
+//! Who may call what, and who sees what.
+
+mod authorization;
+mod secrets;

@@ -1,0 +1,8 @@
+//! Operations of every kind: their orders, deadlines, pauses, and what follows a failure.
+
+mod attention;
+mod deadlines;
+mod disk_export;
+mod orders;
+mod pause;
+mod retry;

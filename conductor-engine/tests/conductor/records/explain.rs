@@ -1,0 +1,55 @@
+//! What operators are told of a node that does not do what they expect.
+
+use crate::stand_ins::agent::Script;
+use crate::stand_ins::stage::Stage;
+use farrier_conductor::model::ProvisionState;
+use farrier_engine::explain::Explanation;
+
+pub async fn explain(stage: &Stage) -> Explanation {
+    let url = format!("{}/farrier/v1/nodes/n1/explanation", stage.node_api);
+    stage.http.get(url).send().await.unwrap().json().await.unwrap()
+}
+
+fn said<'a>(told: &'a Explanation, what: &str) -> &'a str {
+    let found = told.evidence.iter().find(|one| one.what == what);
+    &found.unwrap_or_else(|| panic!("{what:?} is not in {told:#?}")).said
+}
+
+#[tokio::test]
+async fn a_node_that_waits_is_explained_with_what_its_agent_and_its_console_say() {
+    let stage = Stage::new(Script { blocked: true, ..Script::default() }).await;
+    stage.deploy().await;
+    stage.told(|script| script.steps() == ["deploy deploy.write_image"]).await;
+    stage.wait_for(ProvisionState::DeployWait).await;
+    let told = explain(&stage).await;
+    assert_eq!(told.waits_for, "It waits for its agent to end the step deploy.write_image.");
+    assert!(told.until.is_some() && !told.is_overdue, "{told:#?}");
+    assert_eq!(said(&told, "last command"), "execute_deploy_step RUNNING");
+    assert!(said(&told, "console").ends_with("ends with: farrier-agent: link eth0 is down"), "{told:#?}");
+    assert_eq!(said(&told, "power"), "power on");
+    assert_eq!(told.commands, ["farrier node abort n1"]);
+    stage.change(|script| script.blocked = false);
+    stage.wait_for(ProvisionState::Active).await;
+    let told = explain(&stage).await;
+    assert_eq!(
+        (told.waits_for.as_str(), told.next_action.as_str()),
+        ("It waits for nobody: its instance runs.", "Nothing.")
+    );
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_answer_is_told() {
+    let stage = Stage::new(Script { silent: true, ..Script::default() }).await;
+    stage.deploy().await;
+    stage.wait_for(ProvisionState::DeployWait).await;
+    let told = explain(&stage).await;
+    assert!(told.waits_for.starts_with("It waits for its agent to call"), "{told:#?}");
+    assert_eq!(said(&told, "last heartbeat"), "none since the machine was started");
+    stage.conductor.abort("n1").await.unwrap();
+    stage.wait_for(ProvisionState::DeployFailed).await;
+    let told = explain(&stage).await;
+    assert!(said(&told, "last error").contains("aborted"), "{told:#?}");
+    assert_eq!(told.commands, ["farrier node retry n1"]);
+    let unknown = stage.http.get(format!("{}/farrier/v1/nodes/n2/explanation", stage.node_api));
+    assert_eq!(unknown.send().await.unwrap().status(), 404);
+}
