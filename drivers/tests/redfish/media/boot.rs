@@ -3,7 +3,9 @@
 use super::stage::{MediaStage, holds};
 use crate::stage::Stage;
 use crate::stand_in::Manner;
-use farrier_conductor::interfaces::{BootInterface, Interface, ManagementInterface, PowerInterface};
+use farrier_conductor::interfaces::{
+    BootExtension, BootInterface, Interface, ManagementInterface, PowerInterface,
+};
 use farrier_conductor::model::{BootDevice, RamdiskInstance};
 use farrier_media::{KernelParameters, config_drive};
 use farrier_tests::image_server::{ImageServer, Reply};

@@ -2,7 +2,7 @@
 
 use super::stage::{MediaStage, holds, iso};
 use crate::stage::Stage;
-use farrier_conductor::interfaces::{BootInterface, Interface};
+use farrier_conductor::interfaces::{BootExtension, BootInterface, Interface};
 use farrier_conductor::model::{ProvisionState, RamdiskInstance};
 use farrier_media::KernelParameters;
 use farrier_tests::image_server::{ImageServer, Reply};
