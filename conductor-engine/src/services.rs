@@ -91,7 +91,7 @@ impl Services {
     }
 
     /// The situation of a node, which decides what a heartbeat of its agent sets off.
-    pub(crate) fn situation(&self, record: &Record) -> Situation {
+    pub(crate) fn situation<'a>(&self, record: &'a Record) -> Situation<'a> {
         let Record { node, session, .. } = record;
         let pauses = self.settings.allow_provisioning_in_maintenance;
         heartbeat::situation(node, session, self.is_fast_track_able(node), pauses)

@@ -13,10 +13,10 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use farrier_conductor::agent::AgentSettings;
 use farrier_conductor::agent::{AgentClient, AgentError, Wait};
-use farrier_conductor::heartbeat::{Action, Maintenance, SessionEnd, Situation, accept, decide};
-use farrier_conductor::model::{AgentSession, ProvisionState, StepKind};
+use farrier_conductor::heartbeat::{Next, SessionEnd, Situation, Verdict, accept, next};
+use farrier_conductor::model::{AgentSession, PlannedStep, ProvisionState, StepKind, StepPlan};
 use farrier_node_api::description;
-use farrier_protocol::command::CommandStatus::{Running, Succeeded};
+use farrier_protocol::command::CommandResult;
 use farrier_protocol::heartbeat::Heartbeat;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -25,15 +25,24 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 const STEP: &str = "erase_devices_metadata";
-/// The command that runs it, as the agent lists it.
-const EXECUTE: &str = "execute_clean_step";
 
 /// What is known of the machine.
+#[derive(Clone)]
 struct Machine {
     address: String,
     state: ProvisionState,
     session: AgentSession,
-    has_step: bool,
+    step: Option<PlannedStep>,
+}
+
+impl Machine {
+    /// What a heartbeat sets off, or with the agent's command list, what becomes of the step.
+    fn next<'a>(&self, commands: Option<&'a [CommandResult]>) -> Next<'a> {
+        let plan = StepPlan::default();
+        let situation =
+            Situation { step: self.step.as_ref(), plan: Some(&plan), ..Situation::of(self.state) };
+        next(&situation, commands)
+    }
 }
 
 type Machines = Arc<Mutex<HashMap<Uuid, Machine>>>;
@@ -49,7 +58,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         address: address.to_ascii_lowercase(),
         state: ProvisionState::CleanWait,
         session: AgentSession::default(),
-        has_step: false,
+        step: None,
     };
     let routes = Router::new()
         .route("/", get(async || Json(description(""))))
@@ -86,65 +95,57 @@ async fn heartbeat(
     Path(uuid): Path<Uuid>,
     Json(heartbeat): Json<Heartbeat>,
 ) -> Result<StatusCode, (StatusCode, String)> {
-    let (action, session) = {
+    let machine = {
         let mut machines = machines.lock().expect("nobody panics");
         let machine = machines.get_mut(&uuid).ok_or((StatusCode::NOT_FOUND, String::new()))?;
         let heard = accept(&machine.session, &heartbeat, true, OffsetDateTime::now_utc());
         machine.session = heard.map_err(|refusal| (StatusCode::BAD_REQUEST, refusal.to_string()))?;
-        let situation = Situation {
-            state: machine.state,
-            is_fast_track_able: false,
-            maintenance: Maintenance::No,
-            has_step: machine.has_step,
-            has_cached_steps: false,
-            is_polled: false,
-        };
-        let action = decide(&situation);
-        machine.has_step |= action == Action::Begin(StepKind::Clean);
-        (action, machine.session.clone())
+        let begins = machine.next(None) == Next::Begin(StepKind::Clean);
+        let before = machine.clone();
+        if begins {
+            machine.step = Some(PlannedStep { in_band: true, ..PlannedStep::new("deploy", STEP, 0) });
+        }
+        before
     };
     tokio::spawn(async move {
-        match act(action, uuid, &session).await {
-            Ok(false) => {}
-            Ok(true) => end(&machines, uuid, ProvisionState::Manageable),
+        let state = match act(&machine, uuid).await {
+            Ok(false) => return,
+            Ok(true) => ProvisionState::Manageable,
             Err(error) => {
                 println!("{error}");
-                end(&machines, uuid, ProvisionState::CleanFailed);
+                ProvisionState::CleanFailed
             }
+        };
+        if let Some(machine) = machines.lock().expect("nobody panics").get_mut(&uuid) {
+            machine.session = SessionEnd::Operation { keeps_agent: false }.after(&machine.session);
+            machine.state = state;
+            println!("{} is {state}", machine.address);
         }
     });
     Ok(StatusCode::ACCEPTED)
 }
 
 /// Whether the machine is clean now.
-async fn act(action: Action, uuid: Uuid, session: &AgentSession) -> Result<bool, AgentError> {
-    let agent = AgentClient::new(session, &AgentSettings::default())?;
-    let node = json!({"uuid": uuid, "properties": {}, "instance_info": {}, "driver_internal_info": {}});
-    match action {
-        Action::Begin(StepKind::Clean) => {
+async fn act(machine: &Machine, uuid: Uuid) -> Result<bool, AgentError> {
+    let agent = AgentClient::new(&machine.session, &AgentSettings::default())?;
+    match machine.next(None) {
+        Next::Begin(StepKind::Clean) => {
+            let node =
+                json!({"uuid": uuid, "properties": {}, "instance_info": {}, "driver_internal_info": {}});
             let listed = agent.run("clean.get_clean_steps", json!({"node": node, "ports": []})).await?;
             let params = json!({"node": node, "ports": [], "step": {"interface": "deploy", "step": STEP},
                 "clean_version": listed["hardware_manager_version"]});
-            agent.execute(&format!("clean.{EXECUTE}"), params, Wait::UntilAccepted).await?;
+            agent.execute("clean.execute_clean_step", params, Wait::UntilAccepted).await?;
             Ok(false)
         }
-        Action::ProcessStep { kind: StepKind::Clean, .. } => match agent.commands().await?.pop() {
-            Some(last) if last.command_name != EXECUTE || last.command_status == Running => Ok(false),
-            Some(last) if last.command_status == Succeeded => {
+        Next::ReadCommands { .. } => match machine.next(Some(&agent.commands().await?)) {
+            Next::Step(_, Verdict::Continue(_)) => {
                 agent.execute("standby.power_off", json!({}), Wait::UntilAccepted).await?;
                 Ok(true)
             }
-            last => Err(AgentError::Failed { reason: format!("{STEP} failed: {last:?}") }),
+            Next::Step(_, Verdict::Fail(reason)) => Err(AgentError::Failed { reason }),
+            _ => Ok(false),
         },
         _ => Ok(false),
-    }
-}
-
-fn end(machines: &Machines, uuid: Uuid, state: ProvisionState) {
-    let mut machines = machines.lock().expect("nobody panics");
-    if let Some(machine) = machines.get_mut(&uuid) {
-        machine.session = SessionEnd::Operation { keeps_agent: false }.after(&machine.session);
-        machine.state = state;
-        println!("{} is {state}", machine.address);
     }
 }

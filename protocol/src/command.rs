@@ -34,7 +34,7 @@ pub enum CommandStatus {
 }
 
 /// One entry of `GET /v1/commands/` (section 1.3).
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandResult {
     /// Random identity of this run.
     pub id: Uuid,

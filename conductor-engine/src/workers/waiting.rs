@@ -11,8 +11,7 @@ use crate::store::Record;
 use crate::workers::pass::{Schedule, WorkerPass, WorkerState};
 use crate::workers::silence::Silence;
 use farrier_conductor::agent::{AgentClient, AgentError};
-use farrier_conductor::heartbeat::judge::{Verdict, judge};
-use farrier_conductor::heartbeat::{Action, decide};
+use farrier_conductor::heartbeat::{Next, Verdict, next};
 use farrier_conductor::in_band;
 use farrier_conductor::interfaces::{DriverStep, InterfaceError};
 use farrier_conductor::model::{Family, Node, StepKind};
@@ -81,8 +80,8 @@ impl WorkerPass {
         let pause = self.pause(record);
         state.silence.look(record, settings.check_interval, Instant::now());
         let is_called = state.silence.is_called(record);
-        let action = decide(&self.services.situation(record));
-        if is_called && let Action::FailInMaintenance(_) = action {
+        let next = next(&self.services.situation(record), None);
+        if is_called && let Next::FailInMaintenance(_) = next {
             state.silence.handled(record);
             let reason =
                 format!("node {}: the operation is aborted, as it is in maintenance", record.node.label());
@@ -93,14 +92,14 @@ impl WorkerPass {
             state.silence.pause(Instant::now());
             return Ok(Schedule::After(pause));
         }
-        let news = match action {
-            Action::Begin(kind) if is_called => Some(News::Begins(kind)),
-            Action::RefreshSteps(kind) if is_called => Some(News::IsToList(kind)),
-            Action::ProcessStep { kind, refresh } => {
+        let news = match next {
+            Next::Begin(kind) if is_called => Some(News::Begins(kind)),
+            Next::RefreshSteps(kind) if is_called => Some(News::IsToList(kind)),
+            Next::ReadCommands { kind, refresh } => {
                 self.is_gone_on_with(record, state, kind, refresh).await.then_some(News::GoesOn(kind))
             }
-            Action::FinalizeRescue if is_called => Some(News::IsRescued),
-            Action::RefreshSteps(_) | Action::Touch => self.poll(record).await,
+            Next::FinalizeRescue if is_called => Some(News::IsRescued),
+            Next::RefreshSteps(_) | Next::Touch => self.poll(record).await,
             _ => None,
         };
         if let Some(news) = news {
@@ -251,7 +250,10 @@ impl WorkerPass {
             }
         }
         match client.commands().await {
-            Ok(commands) => Asked::when(!matches!(judge(&commands, &record.node, kind), Verdict::Wait)),
+            Ok(commands) => {
+                let next = next(&self.services.situation(record), Some(&commands));
+                Asked::when(!matches!(next, Next::Step(_, Verdict::Wait)))
+            }
             Err(error @ AgentError::Unreachable { .. }) => Asked::Unreached(error.to_string()),
             Err(_) => Asked::when(is_called),
         }

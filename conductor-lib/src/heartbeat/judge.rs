@@ -1,11 +1,11 @@
 //! What the agent's command list says about the current step (sections 3.6 and 3.7); pure.
 
 use crate::agent::failure_text;
-use crate::model::{Node, PlannedStep, StepKind};
+use crate::model::{PlannedStep, StepKind, StepPlan};
 use farrier_protocol::command::{CommandResult, CommandStatus};
 
 /// The command that executes a step, as agents list it.
-pub fn command(kind: StepKind) -> String {
+pub(crate) fn command(kind: StepKind) -> String {
     format!("execute_{kind}_step")
 }
 
@@ -13,7 +13,7 @@ pub fn command(kind: StepKind) -> String {
 pub(crate) const INDEX: &str = "index";
 
 /// What the agent's command list says about the current step.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict<'a> {
     /// Nothing to do yet.
     Wait,
@@ -27,12 +27,17 @@ pub enum Verdict<'a> {
     Fail(String),
 }
 
-/// Reads the command list of a node whose operation waits.
+/// Reads the command list of an agent whose operation waits.
 ///
 /// An agent that knows nothing of a step it was running has restarted. Ironic takes that step for done; here it is done
 /// only when its reboot was wanted, and has failed else. A listing of steps never counts as the end of one.
-pub fn judge<'a>(commands: &'a [CommandResult], node: &Node, kind: StepKind) -> Verdict<'a> {
-    let (Some(step), plan) = (node.step(kind), node.plan(kind)) else { return Verdict::Continue(None) };
+pub(crate) fn judge<'a>(
+    commands: &'a [CommandResult],
+    kind: StepKind,
+    step: Option<&PlannedStep>,
+    plan: Option<&StepPlan>,
+) -> Verdict<'a> {
+    let (Some(step), Some(plan)) = (step, plan) else { return Verdict::Continue(None) };
     let is_fresh = commands.iter().all(|command| is_listing(&command.command_name));
     let last = commands.last();
     let is_running = last.is_some_and(|last| last.command_status == CommandStatus::Running);
@@ -88,17 +93,17 @@ fn echoes(result: &CommandResult, kind: StepKind, step: &PlannedStep, index: Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{NewNode, StepPlan};
     use farrier_protocol::error::{CommandError, ErrorKind};
     use serde_json::json;
-    use time::OffsetDateTime;
 
-    /// A node at its third step.
-    fn at(kind: StepKind, step: PlannedStep, plan: StepPlan) -> Node {
-        let mut node = Node::enrol(NewNode::default(), OffsetDateTime::UNIX_EPOCH);
-        *node.step_mut(kind) = Some(step);
-        *node.plan_mut(kind) = StepPlan { index: Some(2), ..plan };
-        node
+    /// What is said of the third step of an operation.
+    fn at<'a>(
+        commands: &'a [CommandResult],
+        kind: StepKind,
+        step: &PlannedStep,
+        plan: &StepPlan,
+    ) -> Verdict<'a> {
+        judge(commands, kind, Some(step), Some(&StepPlan { index: Some(2), ..plan.clone() }))
     }
 
     fn in_band(name: &str) -> PlannedStep {
@@ -158,11 +163,10 @@ mod tests {
                     (rebooted, StepPlan { reboot: true, ..StepPlan::default() }),
                 ];
                 for (expected, plan) in plans {
-                    let node = at(kind, in_band("s"), plan);
                     assert_eq!(
-                        text(&judge(&commands, &node, kind)),
+                        text(&at(&commands, kind, &in_band("s"), &plan)),
                         expected,
-                        "{kind} {node:?} {commands:?}"
+                        "{kind} {plan:?} {commands:?}"
                     );
                 }
             }
@@ -181,8 +185,9 @@ mod tests {
             (vec![executed(kind, "before", Failed)], "continue"),
             (vec![ran("sync", Running)], "wait"),
         ] {
-            let node = at(kind, PlannedStep::new("power", "wait", 0), StepPlan::default());
-            assert_eq!(text(&judge(&commands, &node, kind)), expected, "{commands:?}");
+            let step = PlannedStep::new("power", "wait", 0);
+            let verdict = at(&commands, kind, &step, &StepPlan::default());
+            assert_eq!(text(&verdict), expected, "{commands:?}");
         }
     }
 
@@ -195,7 +200,7 @@ mod tests {
             ended.command_result.as_mut().unwrap()["clean_step"][INDEX] = json!(index);
             let plan = StepPlan { skip_current: Some(false), ..StepPlan::default() };
             let ended = [ended];
-            assert_eq!(text(&judge(&ended, &at(kind, in_band("s"), plan), kind)), expected, "{index}");
+            assert_eq!(text(&at(&ended, kind, &in_band("s"), &plan)), expected, "{index}");
         }
     }
 
@@ -206,8 +211,8 @@ mod tests {
             command_error: Some(error),
             ..ran("execute_deploy_step", CommandStatus::Failed)
         }];
-        let node = at(StepKind::Deploy, in_band("write_image"), StepPlan::default());
-        let Verdict::Fail(reason) = judge(&failed, &node, StepKind::Deploy) else { panic!("not failed") };
+        let verdict = at(&failed, StepKind::Deploy, &in_band("write_image"), &StepPlan::default());
+        let Verdict::Fail(reason) = verdict else { panic!("not failed") };
         assert_eq!(reason, "http://h/i: digest differs");
     }
 }

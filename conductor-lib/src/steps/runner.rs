@@ -4,8 +4,8 @@ use crate::agent::AgentError;
 use crate::agent::token;
 use crate::deploy::{AfterHeartbeat, DeployInterface};
 use crate::error::Error;
-use crate::heartbeat::SessionEnd;
-use crate::heartbeat::judge::{Verdict, judge};
+use crate::heartbeat::judge::judge;
+use crate::heartbeat::{SessionEnd, Verdict};
 use crate::interfaces::outcome::Outcome;
 use crate::interfaces::{DriverStep, InterfaceError};
 use crate::model::{Activity, Event, Node, PlannedStep, ProvisionState, StepKind};
@@ -201,7 +201,7 @@ async fn advance_now(
         refresh(task, deploy, kind).await?;
     }
     let commands = task.agent().await?.commands().await?;
-    match judge(&commands, &task.node, kind) {
+    match judge(&commands, kind, task.node.step(kind), Some(task.node.plan(kind))) {
         Verdict::Wait => Ok(Progress::Waits),
         Verdict::Fail(reason) => Err(step_failed(kind, task.node.step(kind), reason)),
         Verdict::Continue(result) => go_on(task, deploy, kind, result).await,

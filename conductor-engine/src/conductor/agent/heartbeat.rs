@@ -2,7 +2,7 @@
 
 use crate::conductor::Ramdisks;
 use crate::error::Error;
-use farrier_conductor::heartbeat::{Action, accept, decide};
+use farrier_conductor::heartbeat::{Next, accept, next};
 use farrier_conductor::task::event::EventKind;
 use farrier_protocol::heartbeat::Heartbeat;
 
@@ -22,8 +22,8 @@ impl Ramdisks {
             let record = self.0.find(id).await?;
             let heard =
                 accept(&record.session, &heartbeat, self.0.settings().agent.require_tls, self.0.now())?;
-            let action = decide(&self.0.services().situation(&record));
-            if !action.records() {
+            let next = next(&self.0.services().situation(&record), None);
+            if !next.records() {
                 return Ok(());
             }
             let uuid = record.node.uuid;
@@ -31,7 +31,7 @@ impl Ramdisks {
                 if record.session.agent_url.is_none() {
                     self.0.events().push(uuid, EventKind::FirstHeartbeat);
                 }
-                if action != Action::Record {
+                if next != Next::Record {
                     self.0.wake(uuid);
                 }
                 return Ok(());
